@@ -1,24 +1,22 @@
-//! Memory for whole chunks and batches: one anonymous map, reserved once, cut into equal slots that are handed out and
-//! come back.
+//! Memory for whole chunks and batches: one anonymous map, reserved once and divided into equal slots that are reused.
 //!
-//! The map is aligned to 2 MiB and asks for huge pages, so that the kernel zeroes, pins and walks one page where it
-//! would have to do so for 512. Memory is only taken when it is touched. Slots start at multiples of 4096, as reads
-//! that bypass the page cache want it.
+//! The map is aligned to 2 MiB and requests huge pages, so that the kernel zeroes, pins and walks one page instead of 512. Memory
+//! is allocated on first touch. Slots start at multiples of 4096, as required by reads that bypass the page cache.
 //!
-//! # Why no two references clash
+//! # Why references never conflict
 //!
 //! All access to the map goes through three types, and each byte belongs to exactly one of them:
 //!
-//! - The numbers of free slots are in one list. [`Arena::take`] removes a number, and it is put back only when the one
-//!   `Owner` that was made for it is dropped. So at any time a slot has at most one `Owner`.
+//! - The numbers of free slots are in one list. [`Arena::take`] removes a number. It is put back only when the one `Owner` made
+//!   for it is dropped. So a slot has at most one `Owner` at any time.
 //! - [`SlotMut`] holds the `Owner` itself and lends its bytes by the rules of `&self` and `&mut self`.
-//! - [`SlotMut::split`] moves the `Owner` behind an `Arc` that only pieces hold. Their ranges do not overlap, and each
-//!   piece lends its own range only. [`PieceMut::join`] makes a `SlotMut` again only from the last piece: then no other
-//!   lends anything.
-//! - [`SlotMut::freeze`] moves the `Owner` behind an `Arc` that only [`SlotRef`]s hold. They lend shared references and
-//!   have no way back.
+//! - [`SlotMut::split`] moves the `Owner` into an `Arc` that only pieces hold. Their ranges do not overlap, and each piece only
+//!   lends its own range. [`PieceMut::join`] makes a `SlotMut` again only from the last piece, when there are no other
+//!   borrowers.
+//! - [`SlotMut::freeze`] moves the `Owner` into an `Arc` that only [`SlotRef`]s hold. They lend shared references and cannot be
+//!   converted back.
 //!
-//! Bytes are plain `u8` and the map starts as zeros, so every byte always has a value. The map lives as long as the
+//! Bytes are plain `u8` and the map starts as zeros, so every byte is always initialized. The map lives as long as the
 //! `Arc<Arena>` in each `Owner`.
 
 use packds_system::to_usize;
@@ -32,35 +30,34 @@ use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 
 use crate::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
 
-/// Slots start at multiples of this and have a multiple of it.
+/// Alignment and granularity of slots.
 pub const SLOT_ALIGN: usize = 4096;
-/// The bytes of a huge page: the map starts at a multiple of it.
+/// Size of a huge page. The map is aligned to it.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-/// NUMA nodes that a mask has room for.
+/// Number of NUMA nodes in a mask.
 const MOST_NODES: usize = 1024;
 
 /// Equal slots of memory, reserved once. See the [module](self).
 #[derive(Debug)]
 pub struct Arena {
     map: MmapRaw,
-    /// Where the first slot starts in the map.
+    /// Offset of the first slot in the map.
     start: usize,
     n_slots: usize,
     slot_bytes: usize,
-    /// The numbers of free slots; the one freed last is taken first, because its memory is the most likely to be cached.
+    /// The numbers of free slots. The one freed last is reused first, because its memory is most likely cached.
     free: Mutex<Vec<usize>>,
     freed: Condvar,
-    /// Where its memory is to lie.
+    /// The NUMA node for its memory.
     node: OnceLock<u32>,
 }
 
 impl Arena {
-    /// Reserves `n_slots` slots of at least `slot_bytes` each. No memory is taken yet.
+    /// Reserves `n_slots` slots of at least `slot_bytes` each. Memory is allocated later, on first touch.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] where there would be nothing in it or more than the address space has, or the
-    /// system's reason.
+    /// [`io::ErrorKind::InvalidInput`] if the size is zero or exceeds the address space, or the system error.
     pub fn new(n_slots: usize, slot_bytes: usize) -> io::Result<Arc<Self>> {
         let sizes = slot_bytes
             .checked_next_multiple_of(SLOT_ALIGN)
@@ -85,7 +82,7 @@ impl Arena {
         let map = MmapRaw::from(options.map_anon()?);
         let start = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
         if !cfg!(miri) {
-            // Advice alone: with small pages everything works, only slower.
+            // This is only a hint. Small pages are slower.
             let _ = map.advise_range(Advice::HugePage, start, len);
         }
         Ok(Arc::new(Self {
@@ -99,36 +96,37 @@ impl Arena {
         }))
     }
 
-    /// Slots, free or not.
+    /// Number of slots, free or not.
     #[must_use]
     pub const fn n_slots(&self) -> usize {
         self.n_slots
     }
 
-    /// Bytes of each slot, a multiple of [`SLOT_ALIGN`].
+    /// Size of each slot, a multiple of [`SLOT_ALIGN`].
     #[must_use]
     pub const fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }
 
-    /// Slots that nobody holds.
+    /// Number of free slots.
     #[must_use]
     pub fn n_free(&self) -> usize {
         self.lock().len()
     }
 
-    /// The address of the first slot and the bytes of all slots, for whoever registers the memory with a device. To
-    /// read or write it, take a slot.
+    /// The address of the first slot and the size of all slots, for registering the memory with a device. To read or write it,
+    /// take a slot.
     #[must_use]
     pub fn address(&self) -> (*const u8, usize) {
         let base = self.map.as_ptr().wrapping_add(self.start);
         (base, self.n_slots.saturating_mul(self.slot_bytes))
     }
 
-    /// Asks that memory which is touched from now on lies on a NUMA node, where that has room. Once for each arena.
+    /// Requests that memory touched from now on is placed on a NUMA node, if the node has room. Call it once per arena.
     ///
     /// # Errors
-    /// The system's reason, for example that it forbids the call or has no such node: everything works then too, only slower.
+    /// The system error, for example if the call is not permitted or the node does not exist. The arena then still works, only
+    /// slower.
     pub fn prefer_node(&self, node: u32) -> io::Result<()> {
         let mut nodes = [0_u64; MOST_NODES / 64];
         let number = to_usize(node);
@@ -158,20 +156,20 @@ impl Arena {
         Ok(())
     }
 
-    /// The NUMA node that its memory is to lie on; none where nobody asked, or the system refused.
+    /// The requested NUMA node. `None` if it was not requested, or the system refused.
     #[must_use]
     pub fn node(&self) -> Option<u32> {
         self.node.get().copied()
     }
 
-    /// A free slot, if there is one. It holds whatever was last written to it.
+    /// Takes a free slot, if there is one. It contains the bytes last written to it.
     #[must_use]
     pub fn try_take(self: &Arc<Self>) -> Option<SlotMut> {
         let number = self.lock().pop()?;
         Some(self.slot(number))
     }
 
-    /// Waits for a free slot; none once `stop` is true. Whoever sets `stop` then calls [`wake`](Self::wake).
+    /// Waits for a free slot. `None` once `stop` is true. After setting `stop`, call [`wake`](Self::wake).
     #[must_use]
     pub fn take(self: &Arc<Self>, stop: &AtomicBool) -> Option<SlotMut> {
         let mut free = self.lock();
@@ -190,15 +188,14 @@ impl Arena {
         }
     }
 
-    /// Makes everyone who waits in [`take`](Self::take) look at their `stop` again.
+    /// Makes all threads that wait in [`take`](Self::take) check `stop` again.
     pub fn wake(&self) {
-        // Taken so that nobody is between looking at `stop` and waiting.
+        // The lock ensures that no thread is between checking `stop` and waiting.
         let _free = self.lock();
         self.freed.notify_all();
     }
 
-    /// Bytes of the arena that lie in huge pages now; 0 where the system does not say. Reads a file of the system's with
-    /// a line for every page attribute of every map: for reports, not for every step.
+    /// Bytes of the arena in huge pages. 0 if unknown. It reads a large system file, so use it for reports and not in every step.
     #[must_use]
     pub fn huge_page_bytes(&self) -> u64 {
         let first = self.map.as_ptr().addr();
@@ -216,12 +213,12 @@ impl Arena {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
-        // A list of numbers is whole after every single operation.
+        // The list of numbers is consistent after every single operation.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The one right to a slot's bytes. Dropping it frees the slot.
+/// Exclusive access to a slot's bytes. Dropping it frees the slot.
 #[derive(Debug)]
 struct Owner {
     arena: Arc<Arena>,
@@ -229,7 +226,7 @@ struct Owner {
 }
 
 impl Owner {
-    /// Where the slot starts in the map.
+    /// Offset of the slot in the map.
     fn offset(&self) -> usize {
         // At most the length of the map, which was computed without overflow.
         self.arena.start + self.number * self.arena.slot_bytes
@@ -248,7 +245,7 @@ impl Drop for Owner {
     }
 }
 
-/// A slot that nobody else can see: `&mut [u8]`.
+/// An exclusive slot: `&mut [u8]`.
 #[derive(Debug)]
 pub struct SlotMut {
     owner: Owner,
@@ -261,9 +258,9 @@ impl SlotMut {
         self.owner.number
     }
 
-    /// Cuts the slot into pieces for several threads, from its first byte on. Each dereferences to `&mut [u8]`; what no
-    /// piece covers is nobody's until they are joined. None, and the slot is free again, where the pieces are longer
-    /// than the slot or there are none.
+    /// Divides the slot into pieces for several threads, from its first byte on. Each dereferences to `&mut [u8]`. Bytes outside
+    /// all pieces are inaccessible until the pieces are joined. `None` if there are no pieces or they exceed the slot; the slot is
+    /// then free again.
     #[must_use]
     pub fn split(self, lens: &[usize]) -> Option<Vec<PieceMut>> {
         let all = lens
@@ -293,8 +290,8 @@ impl SlotMut {
         }
     }
 
-    /// Gives the slot's memory back to the system until it is written again; its bytes are then anything. Not for memory
-    /// that is registered with a device or pinned otherwise.
+    /// Returns the slot's memory to the system until it is written again. Its contents become unspecified. Do not use it for
+    /// memory that is registered with a device or pinned.
     pub fn discard(&mut self) {
         if cfg!(miri) {
             return;
@@ -324,16 +321,16 @@ impl DerefMut for SlotMut {
     }
 }
 
-/// A part of a slot that nobody else can see: `&mut [u8]`.
+/// An exclusive part of a slot: `&mut [u8]`.
 #[derive(Debug)]
 pub struct PieceMut {
     owner: Arc<Owner>,
-    /// Disjoint from those of all other pieces with this owner, and within the slot.
+    /// In the slot, and disjoint from all other pieces with this owner.
     range: Range<usize>,
 }
 
 impl PieceMut {
-    /// Gives this piece up; the one who gives up the last one gets the whole slot.
+    /// Gives this piece up. The caller that gives up the last piece gets the whole slot.
     #[must_use]
     pub fn join(self) -> Option<SlotMut> {
         Arc::into_inner(self.owner).map(|owner| SlotMut { owner })
@@ -359,7 +356,7 @@ impl DerefMut for PieceMut {
     }
 }
 
-/// A slot that nobody writes to any more: `&[u8]`, shared.
+/// A read-only slot: `&[u8]`, shared.
 #[derive(Debug, Clone)]
 pub struct SlotRef {
     owner: Arc<Owner>,

@@ -1,4 +1,4 @@
-//! How much memory there is for this process: of the machine, and of its control group.
+//! The memory available to this process: of the machine, and of its control group.
 
 use packds_system::to_u64;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use crate::human;
 
-/// Refuses more memory than there is: the system would grant it, and end the process when it is touched.
+/// Rejects requests for more memory than available. The system would grant them, and end the process when the memory is touched.
 ///
 /// # Errors
-/// [`io::ErrorKind::OutOfMemory`], with what there is.
+/// [`io::ErrorKind::OutOfMemory`], with the available memory.
 pub(crate) fn check_available(needed: usize) -> io::Result<()> {
     let needed = to_u64(needed);
     match available_bytes().filter(|available| needed > *available) {
@@ -26,8 +26,8 @@ pub(crate) fn check_available(needed: usize) -> io::Result<()> {
     }
 }
 
-/// Bytes of memory that can be used without pushing out anything but page cache: the machine's, or what the control
-/// group of this process has left. None where the system does not say.
+/// Memory that can be used without evicting anything but page cache: the machine's, or what the process's control group has
+/// left. `None` if unknown.
 pub(crate) fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo")
         .ok()
@@ -49,8 +49,8 @@ fn mem_available(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The least that any group above this process, which `groups` names as /proc/self/cgroup does, has left of its limit;
-/// none where no group has one.
+/// The smallest remaining limit of all groups above this process. `groups` has the format of /proc/self/cgroup. `None` if none
+/// of the groups has a limit.
 fn group_available(root: &Path, groups: &str) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in groups.lines() {
@@ -66,7 +66,7 @@ fn group_available(root: &Path, groups: &str) -> Option<u64> {
         } else {
             continue;
         };
-        // In a container the group's path may be the host's: what is not there is not asked, the root always is.
+        // In a container the group's path may belong to the host. Missing paths are skipped, but the root is always checked.
         let path = root.join(group.trim_start_matches('/'));
         for folder in path
             .ancestors()
@@ -82,7 +82,7 @@ fn group_available(root: &Path, groups: &str) -> Option<u64> {
     least
 }
 
-/// What one group has left: its limit less what it uses, where page cache does not count.
+/// The remaining memory of one group: its limit minus its usage, where page cache does not count.
 fn left_in(folder: &Path, [limit, usage]: [&str; 2]) -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         let text = fs::read_to_string(folder.join(name)).ok()?;
@@ -143,7 +143,7 @@ mod tests {
         write("a/b/memory.max", "500\n");
         write("a/b/memory.current", "499\n");
         assert_eq!(group_available(root.path(), "0::/a/b\n"), Some(1));
-        // The older kind, one tree for each controller.
+        // Version 1, with one tree per controller.
         write("memory/c/memory.limit_in_bytes", "90\n");
         write("memory/c/memory.usage_in_bytes", "100\n");
         let groups = "5:cpu,cpuacct:/c\n4:memory:/c\n";

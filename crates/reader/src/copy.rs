@@ -1,19 +1,19 @@
-//! Copying into staging slots past the caches.
+//! Copies into staging slots with stores that bypass the CPU caches.
 //!
-//! An ordinary store first reads the line that it will overwrite, and pushes out of the caches what is still wanted
-//! there. A batch is larger than the caches and written whole, so both are for nothing: stores that go around the caches
-//! leave that traffic out. docs/internals/performance.md has what it gives. (Intel 64 and IA-32 Architectures Optimization Reference
-//! Manual, "Non-temporal stores".)
+//! An ordinary store first reads the cache line that it overwrites, and evicts other useful data. A batch is larger than the
+//! caches and is written completely, so both are wasted. Non-temporal stores avoid that traffic.
+//! docs/internals/performance.md has measurements. (Intel 64 and IA-32 Architectures Optimization Reference Manual,
+//! "Non-temporal stores".)
 
-/// Below this many bytes an item is copied the ordinary way: its two ends are most of it.
+/// Smaller items are copied with ordinary stores, because most of their bytes are in the unaligned ends.
 #[cfg(target_arch = "x86_64")]
 const SMALL: usize = 1024;
 
-/// Copies `from` to `to`, which have one length. The bytes are there for other threads after [`fence`] and whatever
-/// hands them over.
+/// Copies `from` to `to`, which must have the same length. Other threads see the bytes after [`fence`] and a synchronized
+/// hand-over.
 ///
 /// # Panics
-/// Where the lengths differ.
+/// If the lengths differ.
 pub(crate) fn copy_past_caches(to: &mut [u8], from: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     if to.len() >= SMALL && to.len() == from.len() && x86::is_supported() {
@@ -24,7 +24,7 @@ pub(crate) fn copy_past_caches(to: &mut [u8], from: &[u8]) {
     to.copy_from_slice(from);
 }
 
-/// Makes what [`copy_past_caches`] wrote visible before anything that this thread does later.
+/// Makes the writes of [`copy_past_caches`] visible before anything that this thread does later.
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
     x86::fence();
@@ -36,9 +36,9 @@ mod x86 {
         __m256i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256,
     };
 
-    /// Bytes of a cache line.
+    /// Size of a cache line.
     const LINE: usize = 64;
-    /// How far ahead of the copy lines are asked for: across the 4 KiB pages at which the hardware's own prefetch stops.
+    /// Prefetch distance. It crosses the 4 KiB page boundaries where the hardware prefetcher stops.
     const AHEAD: usize = 16 * LINE;
 
     /// Whether `copy` may be called.
@@ -46,10 +46,10 @@ mod x86 {
         is_x86_feature_detected!("avx")
     }
 
-    /// Copies whole lines around the caches, and what lies before the first and behind the last as usual.
+    /// Copies whole cache lines with non-temporal stores, and the rest at both ends as usual.
     ///
     /// # Safety
-    /// The processor has AVX, and the slices have one length.
+    /// The processor has AVX, and the slices have the same length.
     #[target_feature(enable = "avx")]
     pub(super) unsafe fn copy(to: &mut [u8], from: &[u8]) {
         let head = to.as_ptr().align_offset(LINE).min(to.len());
@@ -65,7 +65,7 @@ mod x86 {
         {
             let source = from.as_ptr().cast::<__m256i>();
             let target = to.as_mut_ptr().cast::<__m256i>();
-            // A hint may name any address: none is accessed.
+            // A prefetch hint may have any address: it does not access memory.
             _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().wrapping_add(AHEAD).cast());
             // SAFETY: the first 32 bytes of a line of 64; any alignment is allowed.
             let low = unsafe { _mm256_loadu_si256(source) };

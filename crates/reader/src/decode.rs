@@ -1,4 +1,4 @@
-//! Items of image fields as pixels, each of its own size.
+//! Decodes items of variable-size image fields.
 
 use packds_format::{Coding, Field, FormatError, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder};
@@ -7,14 +7,14 @@ use packds_system::to_usize;
 use crate::Pack;
 use crate::augment::AugmentError;
 
-/// Decodes the items of a field of images of sizes of their own. One for each thread: it keeps a decoder's buffers.
+/// Decodes the items of a variable-size image field. Use one per thread: it keeps a decoder's buffers.
 #[derive(Debug)]
 pub struct ItemDecoder {
     field: SizedField,
     decoder: Decoder,
 }
 
-/// A field of images of sizes of their own, which columns describe.
+/// A variable-size image field, described by columns.
 #[derive(Debug)]
 pub(crate) struct SizedField {
     name: String,
@@ -26,7 +26,7 @@ pub(crate) struct SizedField {
 pub struct ItemPixels {
     /// The pixels, in C order.
     pub data: Vec<u8>,
-    /// `[height, width, channels]`, of masks `[height, width]`.
+    /// `[height, width, channels]`, or `[height, width]` for masks.
     pub shape: Vec<usize>,
 }
 
@@ -42,17 +42,17 @@ impl ItemDecoder {
         Self { field, decoder }
     }
 
-    /// The field whose items it decodes.
+    /// The name of its field.
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field.name
     }
 
-    /// The pixels of a sample's item: of a file decoded, raw ones as they are.
+    /// The pixels of a sample's item: decoded if it is a file, unchanged if it is raw.
     ///
     /// # Errors
-    /// [`AugmentError::Pixels`] where the file does not decode, [`AugmentError::Picture`] where raw pixels are not of the size that
-    /// the pack says, or where what it says of them is damaged.
+    /// [`AugmentError::Pixels`] if the file cannot be decoded, [`AugmentError::Picture`] if the size of raw pixels differs from
+    /// the pack's columns, or these are damaged.
     pub fn pixels(
         &mut self,
         pack: &Pack,
@@ -83,10 +83,10 @@ impl SizedField {
         &self.name
     }
 
-    /// The shape of a sample's raw pixels, which are so many bytes; none where its item is a file.
+    /// The shape of a sample's raw pixels with this number of bytes. `None` if the item is a file.
     ///
     /// # Errors
-    /// [`AugmentError::Picture`] where its size makes another number of bytes, or the columns that tell it are damaged.
+    /// [`AugmentError::Picture`] if the number of bytes does not match the size, or the columns with the size are damaged.
     pub(crate) fn raw_shape(
         &self,
         pack: &Pack,
@@ -113,7 +113,7 @@ impl SizedField {
 
     fn shape(&self, sides: [u64; 3]) -> Vec<usize> {
         let n_sides = if self.color == Color::Index { 2 } else { 3 };
-        // A side that no memory holds is none of pixels that are there.
+        // A side that exceeds the address space cannot match existing pixels.
         let side = |side: u64| to_usize(side);
         sides.into_iter().take(n_sides).map(side).collect()
     }

@@ -1,4 +1,4 @@
-//! Why a pack could not be read, with its path.
+//! Errors in reading a pack, with its path.
 
 use std::fmt;
 use std::io;
@@ -13,20 +13,20 @@ const DAMAGED: &str = "`packds verify` lists all damage; copy the pack again or 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The file cannot be opened or mapped: it is missing, a directory, or not ours to read.
+    /// The file cannot be opened or mapped: it is missing, a directory, or not readable.
     #[error("{}: cannot open: {source}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The system error.
         source: io::Error,
     },
-    /// The file is not a pack, or a damaged one.
+    /// The file is not a pack, or is damaged.
     #[error("{}: {source}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and where.
+        /// The problem and its position.
         source: FormatError,
     },
     /// The system could not read bytes of the file.
@@ -34,14 +34,14 @@ pub enum ReadError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The first byte asked for.
+        /// The first requested byte.
         offset: u64,
-        /// How many were asked for.
+        /// The number of requested bytes.
         len: u64,
-        /// The system's reason.
+        /// The system error.
         source: io::Error,
     },
-    /// The file changed its length after it was opened.
+    /// The length of the file changed after it was opened.
     #[error("{}: changed while it was read: it had {expected} bytes, now it has {found}", path.display())]
     Changed {
         /// The file.
@@ -51,7 +51,7 @@ pub enum ReadError {
         /// Its length now.
         found: u64,
     },
-    /// The file was written to after it was opened, or only its time of modification was changed: these look alike.
+    /// The file was written to after it was opened. A changed modification time alone looks the same.
     #[error("{}: changed after it was opened: it was modified meanwhile", path.display())]
     Modified {
         /// The file.
@@ -70,14 +70,14 @@ pub enum ReadError {
         sample: u64,
         /// The chunk it lies in.
         chunk: u64,
-        /// Where its items lie in the file, one for each body field; for a compressed one the block that holds it.
+        /// The positions of its items in the file, one per body field. For a compressed item, the block that contains it.
         places: Vec<Range<u64>>,
         /// The stored checksum.
         expected: u32,
         /// The checksum of the bytes found.
         found: u32,
     },
-    /// The memory allowed for buffers does not hold what one step needs.
+    /// The memory limit for buffers is too small for one step.
     #[error(
         "{}: reading it needs buffers of {}, allowed are {}: allow more memory, take smaller batches or a smaller window, or convert again with smaller chunks (--chunk)",
         path.display(), crate::human::bytes(*needed), crate::human::bytes(*given)
@@ -85,12 +85,12 @@ pub enum ReadError {
     Memory {
         /// The file.
         path: PathBuf,
-        /// The bytes allowed.
+        /// The limit in bytes.
         given: u64,
-        /// The least that would do.
+        /// The minimum in bytes.
         needed: u64,
     },
-    /// The reading was stopped while this waited for it.
+    /// Reading was stopped while this was waiting for data.
     #[error("{}: reading was stopped", path.display())]
     Stopped {
         /// The file.
@@ -98,7 +98,7 @@ pub enum ReadError {
     },
 }
 
-/// Ranges of bytes as a sentence has them.
+/// Byte ranges, formatted for a sentence.
 struct Places<'a>(&'a [Range<u64>]);
 
 impl fmt::Display for Places<'_> {
@@ -127,7 +127,7 @@ impl ReadError {
         }
     }
 
-    /// What is wrong, without the path.
+    /// The problem, without the path.
     #[must_use]
     pub fn reason(&self) -> String {
         let whole = self.to_string();
@@ -135,7 +135,7 @@ impl ReadError {
         whole.strip_prefix(&prefix).unwrap_or(&whole).to_owned()
     }
 
-    /// Whether the file is to blame, not the caller or the system.
+    /// Whether the cause is the file, and not the caller or the system.
     #[must_use]
     pub fn is_data(&self) -> bool {
         match self {
@@ -153,7 +153,7 @@ impl ReadError {
         }
     }
 
-    /// What to do about it, where there is something that the message does not say already.
+    /// How to fix it, if the message does not say so already.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -1,6 +1,6 @@
 //! Numbers in messages.
 
-/// Bytes with a unit that keeps the number short: `1.5 GiB`.
+/// Formats bytes with a suitable unit: `1.5 GiB`.
 pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match UNITS.into_iter().find(|(size, _)| n >= *size) {

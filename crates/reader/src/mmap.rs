@@ -1,14 +1,13 @@
-//! The memory map of a file, and what it cannot promise.
+//! The memory map of a file, and its limitations.
 //!
-//! A map shows the file as it is, so two things lie outside what safe code can guarantee:
+//! A map shows the current file. So safe code cannot guarantee two things:
 //!
-//! - Another process that writes to the file changes bytes behind a shared reference. packds itself never opens a pack
-//!   for writing: it writes a new file and renames it, which leaves existing maps alone. Nothing is ever read from a map
-//!   on the assumption that it is still what was checked: a changed byte gives a wrong value or an error, not an access
-//!   out of bounds.
-//! - Another process that shortens the file makes the pages behind its new end unreadable, and so does a disk that fails
-//!   to deliver one. Touching such a page raises SIGBUS, which by default ends the process; here the page then shows
-//!   zeros (see `sigbus`), and whoever read it learns that by [`Pack::still_good`].
+//! - Another process that writes to the file changes bytes behind a shared reference. packds itself never opens a pack for
+//!   writing: it writes a new file and renames it, which does not affect existing maps. Code that reads a map never relies on
+//!   earlier checks for memory safety. A changed byte causes a wrong value or an error, not an access out of bounds.
+//! - If another process truncates the file, the pages after its new end become unreadable. The same happens if a disk fails to
+//!   deliver a page. Touching such a page raises SIGBUS, which ends the process by default. Here the page then reads as zeros
+//!   (see `sigbus`), and [`Pack::still_good`] reports it to the reader.
 //!
 //! [`Pack::still_good`]: crate::Pack::still_good
 
@@ -23,11 +22,11 @@ use crate::sigbus::Guard;
 /// A read-only shared map of a whole file.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    /// None for an empty file, which cannot be mapped.
+    /// `None` for an empty file, which cannot be mapped.
     map: Option<Guarded>,
 }
 
-/// The fields are dropped in this order: the guard goes before the memory.
+/// The fields are dropped in this order: the guard before the memory.
 #[derive(Debug)]
 struct Guarded {
     guard: Guard,
@@ -60,14 +59,13 @@ impl Mapping {
         })
     }
 
-    /// The first byte that could not be read when it was asked for and shows as zero since; none where all bytes read
-    /// until now were the file's.
+    /// The first byte that could not be read and now reads as zero. `None` if all bytes read so far came from the file.
     pub(crate) fn first_lost(&self) -> Option<u64> {
         let lost = self.map.as_ref()?.guard.first_lost()?;
         Some(to_u64(lost))
     }
 
-    /// Whether the page that holds byte `offset` is in memory; none where the system does not say.
+    /// Whether the page that contains `offset` is in memory. `None` if unknown.
     pub(crate) fn is_resident(&self, offset: u64) -> Option<bool> {
         let page = u64::try_from(rustix::param::page_size()).ok()?;
         let start = usize::try_from(offset / page * page).ok()?;
@@ -80,13 +78,13 @@ impl Mapping {
         (result == 0).then_some(resident & 1 == 1)
     }
 
-    /// Asks for huge pages where the file is read from now on.
+    /// Requests huge pages for the parts that are read from now on.
     pub(crate) fn advise_huge(&self) -> io::Result<()> {
         let map = self.map.as_ref();
         map.map_or(Ok(()), |guarded| guarded.map.advise(Advice::HugePage))
     }
 
-    /// Reads bytes of the file into memory and the page table, as far as the file goes; returns when they are there.
+    /// Reads bytes of the file into memory and the page table, up to the end of the file. Blocks until they are there.
     pub(crate) fn load(&self, offset: u64, len: u64) -> io::Result<()> {
         let all = to_u64(self.as_ref().len());
         let len = len.min(all.saturating_sub(offset));
@@ -98,7 +96,7 @@ impl Mapping {
             return Ok(());
         };
         match guarded.map.advise_range(Advice::PopulateRead, offset, len) {
-            // Before Linux 5.14: at least begins to read. More than the read-ahead of the disk is not begun by one call.
+            // Before Linux 5.14, at least start reading. One call starts at most the disk's read-ahead.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 let pieces = (offset..offset + len).step_by(READ_AHEAD_BYTES);
                 pieces.into_iter().try_for_each(|start| {
@@ -111,7 +109,7 @@ impl Mapping {
     }
 }
 
-/// The read-ahead that disks have where nobody has set it.
+/// The default read-ahead of disks.
 const READ_AHEAD_BYTES: usize = 128 << 10;
 
 impl AsRef<[u8]> for Mapping {

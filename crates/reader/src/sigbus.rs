@@ -1,16 +1,15 @@
-//! Surviving SIGBUS: what a memory map raises where its file has become shorter or its disk fails.
+//! Handles SIGBUS, which a memory map raises if its file was truncated or its disk fails.
 //!
-//! A process has one handler for this signal, so there is one here. Where the address lies in memory that has a guard, the
-//! handler puts pages of zeros there, counts them, and lets the reading go on: the reader asks the guard afterwards, and
-//! refuses what it read. All other signals go to the handler that was there before, or do what they would have done
-//! without this one.
+//! A process has a single handler for this signal, so this module has one too. If the address is in guarded memory, the handler
+//! maps pages of zeros there, counts them, and lets the read continue. The reader checks the guard afterwards and rejects the
+//! data. All other signals go to the previous handler, or get their previous default action.
 //!
-//! Other code may install a handler of its own later, as PyTorch does in its workers and Python's `faulthandler` when it
-//! is enabled. So [`protect`] looks, before memory is read, whether the handler in place is this one, and puts it back in
-//! front if not: when a pack is opened, in every step of a loader, and for each sample or chunk that is looked at. A handler
-//! inherited by a forked process is found there in the same way.
+//! Other code may install its own handler later: PyTorch does so in its workers, and Python's `faulthandler` when it is enabled.
+//! So [`protect`] checks before a read whether this handler is still installed, and installs it again if not. This is done when a
+//! pack is opened, in every step of a loader, and for each single sample or chunk that is read. It also finds a handler that a
+//! forked process inherited.
 //!
-//! Nothing here is for other signals, and nothing undoes the loss: memory that was lost stays lost until it is unmapped.
+//! This module only handles SIGBUS, and it does not restore data: lost memory stays lost until it is unmapped.
 
 use std::io;
 use std::mem;
@@ -20,10 +19,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::{c_int, c_void, siginfo_t};
 
-/// Guards of one block of the table.
+/// Guards per block of the table.
 const BLOCK_SLOTS: usize = 64;
 
-/// A range of memory that may be lost. The handler reads it while others are changed, so that all of it is atomic.
+/// A guarded range of memory. The handler may read it while other slots are changed, so all fields are atomic.
 #[derive(Debug)]
 struct Slot {
     /// Odd while the range is being changed.
@@ -32,9 +31,9 @@ struct Slot {
     start: AtomicUsize,
     /// One past the last address.
     end: AtomicUsize,
-    /// Times that pages were lost.
+    /// How often pages were lost.
     lost: AtomicU64,
-    /// The address of the first loss.
+    /// The address of the first lost page.
     first_lost: AtomicUsize,
 }
 
@@ -49,8 +48,8 @@ impl Slot {
         }
     }
 
-    /// The range, if it is guarded. Who faults in a range keeps it guarded meanwhile: a slot that is just being changed
-    /// is another's.
+    /// The range, if it is guarded. A thread that faults keeps its own range guarded, so a slot that is being changed belongs to
+    /// another range.
     fn range(&self) -> Option<(usize, usize)> {
         let before = self.version.load(Ordering::Acquire);
         let range = (
@@ -61,7 +60,7 @@ impl Slot {
         (before.is_multiple_of(2) && same && range.0 != 0).then_some(range)
     }
 
-    /// Called under the lock of the table.
+    /// The caller must hold the lock of the table.
     fn set(&self, start: usize, end: usize) {
         self.version.fetch_add(1, Ordering::AcqRel);
         self.start.store(start, Ordering::Release);
@@ -70,7 +69,7 @@ impl Slot {
     }
 }
 
-/// Slots, and more of them where these do not suffice. Blocks are never freed: the handler may be looking at them.
+/// Slots, and a link to the next block. Blocks are never freed: the handler may be reading them.
 struct Block {
     slots: [Slot; BLOCK_SLOTS],
     next: AtomicPtr<Block>,
@@ -90,7 +89,7 @@ impl Block {
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
-    /// A further block. Called under the lock of the table.
+    /// Adds a block. The caller must hold the lock of the table.
     fn grow(&'static self) -> &'static Self {
         let block: &'static mut Self = Box::leak(Box::new(Self::new()));
         let block = ptr::from_mut(block);
@@ -102,16 +101,16 @@ impl Block {
 
 static TABLE: Block = Block::new();
 static LOCK: Mutex<()> = Mutex::new(());
-/// The page size, which the handler may not ask for.
+/// The page size. The handler must not call the system for it.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// What was done about SIGBUS before this handler first came: null until it is known. Never freed.
+/// The action for SIGBUS before this handler was first installed. Null until known, never freed.
 static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-/// What was done about it before the handler was put back in front: of several handlers the one installed last. Never freed.
+/// The action before this handler was last installed again: of several handlers, the most recent. Never freed.
 static LATEST: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-/// Threads in which a signal is being passed on; 0 is none.
+/// Threads that are passing on a signal; 0 = unused.
 static PASSING: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
 
-/// Keeps a range of mapped memory readable until it is dropped: drop it before the memory is unmapped.
+/// Keeps a range of mapped memory readable until it is dropped. Drop it before the memory is unmapped.
 #[derive(Debug)]
 pub(crate) struct Guard {
     slot: &'static Slot,
@@ -127,7 +126,7 @@ impl Guard {
     /// - The guard must be dropped before any of it is unmapped.
     pub(crate) unsafe fn new(bytes: &[u8]) -> Self {
         let start = bytes.as_ptr().expose_provenance();
-        // Where the handler cannot be had, who reads compares the file's length before.
+        // If the handler cannot be installed, readers compare the file's length before they read.
         let _ = protect();
         let _table = lock();
         let mut block = &TABLE;
@@ -144,9 +143,9 @@ impl Guard {
         Self { slot, start }
     }
 
-    /// Where the first page was lost, from the first byte; none where all that was read until now was the file's.
+    /// Offset of the first lost page. `None` if all data read so far came from the file.
     pub(crate) fn first_lost(&self) -> Option<usize> {
-        // The count is raised before zeros can be seen. Whoever saw them, in any thread, sees it here.
+        // The count is incremented before zeros become visible. So any thread that read zeros sees the new count here.
         fence(Ordering::SeqCst);
         if self.slot.lost.load(Ordering::SeqCst) == 0 {
             return None;
@@ -167,11 +166,11 @@ fn lock() -> MutexGuard<'static, ()> {
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sees to it that the handler is in front of all others. One system call where it is; takes no lock, so that a process that was
-/// forked while another thread had one can call it.
+/// Makes sure that this handler is installed. It costs one system call if so. It does not take locks, so a forked process can
+/// call it even if another thread held one during the fork.
 ///
 /// # Errors
-/// The system's, where there is no handling this signal.
+/// The system error, if the signal cannot be handled.
 pub(crate) fn protect() -> io::Result<()> {
     #[cfg(test)]
     if tests::IS_REFUSED.load(Ordering::Relaxed) {
@@ -185,14 +184,14 @@ pub(crate) fn protect() -> io::Result<()> {
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
     PAGE.store(page, Ordering::Release);
-    // Known before the handler can be called: the signal may come in between.
+    // Save it before the handler can be called: the signal may arrive in between.
     remember(&current);
     let mut ours = default_action();
     ours.sa_sigaction = address();
-    // On the alternate stack where the thread has one: a foreign SIGBUS may be a stack that has run out.
+    // Use the alternate stack if the thread has one: the SIGBUS of other code may be a stack overflow.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     let before = exchange(Some(&ours))?;
-    // Another thread may have come first, or another handler.
+    // Another thread or another handler may have come first.
     if !is_ours(&before) {
         remember(&before);
     }
@@ -208,7 +207,7 @@ fn is_ours(action: &libc::sigaction) -> bool {
     action.sa_sigaction == address()
 }
 
-/// Keeps an action to pass signals on to. A handler that is installed again and again takes no memory each time.
+/// Saves an action for passing signals on. A handler that is installed repeatedly does not take more memory each time.
 fn remember(action: &libc::sigaction) {
     // SAFETY: null or from `Box::into_raw` below, never freed and never written again.
     let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
@@ -225,7 +224,7 @@ fn remember(action: &libc::sigaction) {
     LATEST.store(kept, Ordering::Release);
 }
 
-/// The action of a signal: what it was, and `new` from now on.
+/// Replaces the action of the signal by `new`, if given, and returns the previous one.
 fn exchange(new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     let mut old = default_action();
     let new = new.map_or(ptr::null(), ptr::from_ref);
@@ -245,12 +244,12 @@ fn default_action() -> libc::sigaction {
     unsafe { mem::zeroed() }
 }
 
-/// The handler. It may only do what is safe in a signal: read and write atomics, and system calls. It allocates nothing,
-/// takes no lock and cannot panic.
+/// The signal handler. It must be async-signal-safe: it only reads and writes atomics and makes system calls. It does not
+/// allocate, lock or panic.
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel calls a handler with SA_SIGINFO with a valid siginfo, which nobody else has.
     let fault = unsafe { &*info };
-    // Only a fault has an address: numbers up to 0 are signals that were sent.
+    // Only a fault has an address. Codes up to 0 are signals that were sent.
     if fault.si_code > 0 {
         // SAFETY: of a fault the address is the field that is set.
         let address = unsafe { fault.si_addr() }.addr();
@@ -261,7 +260,7 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     pass_on(signal, info, context);
 }
 
-/// Puts zeros over the page at `address`, where that is guarded.
+/// Maps zeros over the page at `address` if it is guarded.
 fn replace(address: usize) -> bool {
     let page = PAGE.load(Ordering::Acquire);
     let mut block = Some(&TABLE);
@@ -273,14 +272,15 @@ fn replace(address: usize) -> bool {
             if !(start..end).contains(&address) {
                 continue;
             }
-            // Ranges start at a page, and the page size is a power of two.
+            // Ranges start at a page boundary, and the page size is a power of two.
             let first = address & !page.wrapping_sub(1);
             let _ =
                 slot.first_lost
                     .compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
             slot.lost.fetch_add(1, Ordering::SeqCst);
-            // A page at a time, because the rest may be fine. Where the process has too many mappings for that, all the
-            // rest: it makes one of many.
+            // Replace one page, because the rest may be intact. If the process has too many mappings for that, replace
+            // the whole rest:
+            // that merges many mappings into one.
             return map_zeros(first, page) || map_zeros(first, end.saturating_sub(first));
         }
         block = current.next();
@@ -288,7 +288,7 @@ fn replace(address: usize) -> bool {
     false
 }
 
-/// Maps pages of zeros over what is mapped at `address`, the start of a page; says whether that went well.
+/// Maps pages of zeros at `address`, which must be the start of a page. Returns whether it succeeded.
 fn map_zeros(address: usize, len: usize) -> bool {
     let errno = errno();
     // SAFETY: the location is this thread's own and always valid.
@@ -315,11 +315,11 @@ fn errno() -> *mut c_int {
     unsafe { libc::__errno_location() }
 }
 
-/// Marks this thread as one that passes a signal on, until it is dropped.
+/// Marks this thread as passing a signal on, until it is dropped.
 struct Passing(&'static AtomicI32);
 
 impl Passing {
-    /// None where this thread does so already, or too many do.
+    /// `None` if this thread is already marked, or too many threads are.
     fn begin() -> Option<Self> {
         // SAFETY: has no conditions, and may be called in a signal.
         let thread = unsafe { libc::gettid() };
@@ -341,8 +341,8 @@ impl Drop for Passing {
     }
 }
 
-/// The action to pass a signal on to: that of the handler that came last. It may pass on to this one, which was in front when it
-/// came, by a call or by raising the signal again as `faulthandler` does; then it is that of the handler that came first.
+/// The action for passing a signal on: normally that of the most recent handler. That handler may pass the signal back to this
+/// one, by a call or by raising it again as `faulthandler` does. Then it is the action of the first handler.
 fn next_action(
     info: *mut siginfo_t,
     passing: Option<&Passing>,
@@ -358,7 +358,7 @@ fn next_action(
     unsafe { latest.unwrap_or(&FIRST).load(Ordering::Acquire).as_ref() }
 }
 
-/// Does what would have been done without this handler.
+/// Does what would happen without this handler.
 fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let passing = Passing::begin();
     let previous = next_action(info, passing.as_ref());
@@ -366,7 +366,7 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: as in `handle`.
     let sent = unsafe { (*info).si_code } <= 0;
     if action == libc::SIG_DFL || (action == libc::SIG_IGN && !sent) {
-        // The default ends the process: by the same fault again on return, or by the same signal sent again. A fault
+        // The default action ends the process, by the same fault on return or by the same signal sent again. A fault
         // cannot be ignored.
         let _ = exchange(Some(&default_action()));
         if sent {
