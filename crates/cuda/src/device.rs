@@ -1,4 +1,4 @@
-//! A GPU as a device of the loader.
+//! A GPU as a device for the loader.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ const NOT_REGISTRABLE: &str = "the mapped file is registered for the tiers gpu-w
 /// Why there is no window on the host.
 const NO_WINDOW: &str = "the tier host-window is for the order window, which mixes the samples of some chunks at a time";
 
-/// A GPU. It may serve several loaders, each with a ring of its own.
+/// A GPU. It may serve several loaders, each with its own ring.
 #[derive(Debug, Clone)]
 pub struct CudaDevice {
     driver: Arc<dyn Driver>,
-    /// Where images come from.
+    /// The source of images.
     images: ImageSource,
-    /// What is asked for beside staging memory.
+    /// The requested source, if it is not staging memory.
     asked: Asked,
-    /// Why it is in its tier, where nobody said in which.
+    /// Why it is in its tier, if the tier was not requested.
     why: Option<String>,
 }
 
-/// Where chunks and batches are to come from, if that can be.
+/// The requested source of chunks and batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     /// Staging memory.
@@ -47,15 +47,15 @@ enum Asked {
 }
 
 impl CudaDevice {
-    /// The GPU with this number, as the driver counts them from 0.
+    /// Opens the GPU with this number, as counted by the driver from 0.
     ///
     /// # Errors
-    /// [`CudaError`]: no driver, no such GPU, too old a driver or GPU, or what the driver says.
+    /// [`CudaError`] if there is no driver or no such GPU, if either is too old, or if a driver call fails.
     pub fn open(ordinal: u32) -> Result<Self, CudaError> {
         Ok(Self::with(Arc::new(Nvidia::open(ordinal)?)))
     }
 
-    /// A device behind a driver; a simulated one, for tests.
+    /// A device with a given driver, such as a simulated one for tests.
     #[must_use]
     pub fn with(driver: Arc<dyn Driver>) -> Self {
         Self {
@@ -66,26 +66,26 @@ impl CudaDevice {
         }
     }
 
-    /// The same device, which is to register the mapped file of a pack with the driver, read-only, for the tiers
-    /// [`GpuWindow`](Tier::GpuWindow) and [`Host`](Tier::Host): chunks, or batches that lie in the file as they are, are then copied to
-    /// the GPU from the page cache, without a copy by the processor. The whole file is held in memory as long as the device. Where
-    /// something is against it they are copied through staging memory, and [`copies`](Self::copies) says why.
+    /// Registers the mapped file of a pack with the driver, read-only. This is for the tiers [`GpuWindow`](Tier::GpuWindow)
+    /// and [`Host`](Tier::Host). Chunks, or batches that are stored contiguously, are then copied to the GPU directly from
+    /// the page cache, without a copy by the CPU. The whole file stays in memory as long as the device exists. If this is
+    /// not possible, data goes through staging memory, and [`copies`](Self::copies) says why.
     #[must_use]
     pub const fn registering_file(mut self) -> Self {
         self.asked = Asked::File;
         self
     }
 
-    /// The same device, which is to read chunks from the disk into the GPU's memory, past the page cache and the processor, by GPUDirect
-    /// Storage: in the tier [`GpuWindow`](Tier::GpuWindow), the only one that it is for, and with checksums off, since nobody sees the
-    /// bytes. Where something is against it they are copied through staging memory, and [`copies`](Self::copies) says why.
+    /// Reads chunks from the disk into GPU memory by GPUDirect Storage, bypassing the page cache and the CPU. This requires
+    /// the tier [`GpuWindow`](Tier::GpuWindow), and checksums must be off because the bytes never reach the CPU. If this is
+    /// not possible, data goes through staging memory, and [`copies`](Self::copies) says why.
     #[must_use]
     pub const fn reading_from_disk(mut self) -> Self {
         self.asked = Asked::Disk;
         self
     }
 
-    /// How chunks or batches come to the GPU, in a sentence; none where that is through staging memory, as asked for.
+    /// How chunks or batches get to the GPU, as a sentence. `None` if they go through staging memory as requested.
     #[must_use]
     pub fn copies(&self) -> Option<String> {
         match &self.images {
@@ -95,19 +95,19 @@ impl CudaDevice {
         }
     }
 
-    /// Why the device is in the tier that it is in, or which files it decodes, in a sentence; none where the tier was named.
+    /// Why the device is in its tier, or which files it decodes, as a sentence. `None` if the tier was requested.
     #[must_use]
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// The same device for a loader with these options, in a tier: the one that is wanted, or else what the GPU's memory
-    /// allows. In the resident tier the set is on the GPU when this returns.
+    /// The device for a loader with these options, in the requested tier, or else in the tier that the GPU's memory allows. In the
+    /// resident tier this loads the dataset before it returns.
     ///
     /// # Errors
-    /// [`LoadError`] where the images cannot be on the GPU though that is wanted, where a resident set cannot be read whole, or
-    /// where the file is to be registered and neither `GpuWindow` nor `Host` is wanted, or chunks are to be read from the disk and
-    /// `GpuWindow` is not, or checksums are to be verified then.
+    /// [`LoadError`] if images are requested on the GPU but cannot be there, or a resident dataset cannot be loaded completely.
+    /// Also if the file is to be registered without `GpuWindow` or `Host`, or if chunks are to be read from the disk without
+    /// `GpuWindow` or with checksums.
     pub fn in_tier(
         &self,
         builder: &LoaderBuilder,
@@ -178,10 +178,10 @@ impl CudaDevice {
         )
     }
 
-    /// The tier of images that are on the host, for a loader with these options.
+    /// The tier of images on the host, for a loader with these options.
     ///
     /// # Errors
-    /// [`LoadError`] where the order does not fit the pack.
+    /// [`LoadError`] if the order does not match the pack.
     pub fn host_tier(builder: &LoaderBuilder) -> Result<Tier, LoadError> {
         Ok(match builder.order_kind()? {
             OrderKind::Window => Tier::HostWindow,
@@ -189,13 +189,13 @@ impl CudaDevice {
         })
     }
 
-    /// The same device for a loader with these options, which is to decode its JPEG files that are within the limits, or within those that
-    /// nearly all of them keep; the host decodes the others, and those that nvJPEG refuses. Pixels are nvJPEG's, which may differ from the host's a
-    /// little.
+    /// The device for a loader with these options, decoding JPEG files within the limits. The default limits include nearly all of
+    /// the loader's files. The host decodes the others, and those that nvJPEG refuses. The pixels come from nvJPEG and may differ
+    /// slightly from the host's.
     ///
     /// # Errors
-    /// [`LoadError`] where the pack or the augmentation are not for that, where the file is to be registered or chunks are to be read from
-    /// the disk, or where nvJPEG is missing or has failed.
+    /// [`LoadError`] if the pack or the augmentation does not support this, if the file is to be registered or chunks are
+    /// to be read from the disk, or if nvJPEG is missing or failed.
     pub fn decoding_jpeg(
         &self,
         builder: &LoaderBuilder,
@@ -253,7 +253,7 @@ impl CudaDevice {
         })
     }
 
-    /// Copies from the pack's file as they are asked for, where nothing that the loader knows is against it.
+    /// The requested copies from the pack's file, unless the loader rules them out.
     fn copies_of(&self, builder: &LoaderBuilder, in_file: Result<(), String>) -> Copies {
         match in_file {
             Err(why) => Copies::Refused(why),
@@ -266,7 +266,7 @@ impl CudaDevice {
         &self.driver
     }
 
-    /// What the GPU is called.
+    /// The name of the GPU.
     #[must_use]
     pub fn name(&self) -> &str {
         self.driver.device_name()
@@ -280,7 +280,7 @@ fn refused(why: &str, remedy: Remedy) -> LoadError {
     }
 }
 
-/// Which files are the GPU's.
+/// Describes which files the GPU decodes.
 fn told(survey: &FileSurvey) -> String {
     let FileLimits {
         file_bytes,

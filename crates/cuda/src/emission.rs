@@ -1,61 +1,60 @@
-//! One launch of the kernel: what it reads, what it writes, and in which form. `kernel/emit.cu` has the same structs.
+//! A launch of the kernel: its inputs, its outputs and their formats. `kernel/emit.cu` has the same structs.
 
 use packds_pixels::{FloatType, Layout, Padding};
 
 use crate::driver::DevicePtr;
 
-/// Lines of threads in a block of the kernel, and threads in a line.
+/// Block size: threads per row, and rows.
 pub(crate) const BLOCK: (u32, u32) = (32, 8);
-/// Channels of the widest picture.
+/// Maximum number of channels.
 pub(crate) const MOST_CHANNELS: usize = 3;
-/// Lines that each line of threads writes: loading the table is then a small part of its work.
+/// Image rows that each row of threads writes. This makes the cost of loading the table small.
 const LINES_EACH: u32 = 4;
-/// Images side by side in a grid; more are taken in turns.
+/// Maximum number of images in a grid. More images are processed in turns.
 const MOST_IMAGES: u32 = 65_535;
 
-/// A launch: `n` images of one size.
+/// A launch for `n` images of one size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Emission {
     /// Interleaved pixels.
     pub source: DevicePtr,
-    /// A [`Frame`](packds_reader::device::Frame) for each image; 0 is that whole pictures, as large
-    /// as the images, lie one after the other.
+    /// A [`Frame`](packds_reader::device::Frame) per image. 0 for whole pictures, which are as large as the images and
+    /// contiguous.
     pub frames: DevicePtr,
-    /// For each channel the bit patterns of 256 results, 4 bytes each; behind them one for each patch of an image and channel.
+    /// For each channel, the bit patterns of 256 results of 4 bytes each. Then one per patch of an image and channel.
     pub table: DevicePtr,
-    /// For each image [`n_patches`](Self::n_patches) [`Patch`](packds_reader::device::Patch)es, which are set one after the
-    /// other.
+    /// [`n_patches`](Self::n_patches) [`Patch`](packds_reader::device::Patch)es per image, which are set in order.
     pub patches: DevicePtr,
-    /// A [`Share`](packds_reader::device::Share) for each image; 0 is that images are not mixed.
+    /// A [`Share`](packds_reader::device::Share) per image. 0 if images are not mixed.
     pub shares: DevicePtr,
-    /// For each image [`n_colors`](Self::n_colors) [`ColorOp`](packds_reader::device::ColorOp)s, which are done one after the other.
+    /// [`n_colors`](Self::n_colors) [`ColorOp`](packds_reader::device::ColorOp)s per image, which are applied in order.
     pub colors: DevicePtr,
-    /// The taps of a [`Resampling`](packds_reader::device::Resampling); 0 is that no area is resized.
+    /// The taps of a [`Resampling`](packds_reader::device::Resampling). 0 if areas are not resized.
     pub taps: DevicePtr,
-    /// The first image.
+    /// The first output image.
     pub out: DevicePtr,
-    /// Images.
+    /// Number of images.
     pub n: u32,
-    /// Columns of an image.
+    /// Width of an image.
     pub width: u32,
-    /// Rows of an image.
+    /// Height of an image.
     pub height: u32,
-    /// Channels of both: 1 or 3.
+    /// Channels of pictures and images: 1 or 3.
     pub channels: u32,
-    /// 1 where planes lie one after the other.
+    /// 1 for planar output.
     pub planar: u32,
-    /// Type of the values: [`type_word`].
+    /// Type of the output values: [`type_word`].
     pub ty: u32,
-    /// What lies outside a picture: [`padding_word`].
+    /// The contents outside a picture: [`padding_word`].
     pub padding: u32,
-    /// The colour, where that lies outside.
+    /// The colour outside a picture, if it is constant.
     pub color: u32,
-    /// Patches of an image.
+    /// Patches per image.
     pub n_patches: u32,
-    /// Operations on the colours of an image.
+    /// Colour operations per image.
     pub n_colors: u32,
-    /// 1 where there may be contrast among them, which takes the mean of its image.
+    /// 1 if they may include contrast, which needs the mean of its image.
     pub measures: u32,
     /// Zero.
     pub reserved: u32,
@@ -64,19 +63,19 @@ pub struct Emission {
 /// An entry point of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Without what the others do.
+    /// Without the features of the others.
     Plain,
     /// Values are set, mixed or resampled.
     Changed,
-    /// Colours are changed, and all that.
+    /// Colours change, plus all features of `Changed`.
     Colored,
 }
 
 impl Emission {
-    /// Blocks of the grid: along the lines of an image, and along the images.
+    /// Blocks in the grid: along the rows of an image, and along the images.
     #[must_use]
     pub fn grid(&self) -> (u32, u32) {
-        // A block that takes the mean of an image writes all of it, so that it is taken once.
+        // A block that needs the mean of an image writes the whole image, so that the mean is computed once.
         let lines = match self.measures {
             0 => self.height.div_ceil(BLOCK.1 * LINES_EACH),
             _ => 1,
@@ -84,7 +83,7 @@ impl Emission {
         (lines.max(1), self.n.clamp(1, MOST_IMAGES))
     }
 
-    /// The entry point that does it all, and no more than it must.
+    /// The simplest entry point with all required features.
     pub(crate) const fn entry(&self) -> Entry {
         if self.n_colors > 0 {
             Entry::Colored
@@ -95,7 +94,7 @@ impl Emission {
         }
     }
 
-    /// Bytes of a value.
+    /// Size of a value.
     #[must_use]
     pub const fn value_bytes(&self) -> u32 {
         match self.ty {
@@ -105,7 +104,7 @@ impl Emission {
         }
     }
 
-    /// Bytes of all images.
+    /// Size of all images.
     #[must_use]
     pub fn out_bytes(&self) -> u64 {
         let sides = [self.width, self.height, self.channels, self.value_bytes()];
@@ -114,7 +113,7 @@ impl Emission {
     }
 }
 
-/// A layout as the kernel has it.
+/// The layout, as encoded for the kernel.
 #[must_use]
 pub const fn planar(layout: Layout) -> u32 {
     match layout {
@@ -123,7 +122,7 @@ pub const fn planar(layout: Layout) -> u32 {
     }
 }
 
-/// A type of values as the kernel has it; bytes, where it is none of floats.
+/// The type of values, as encoded for the kernel. `None` is bytes.
 #[must_use]
 pub const fn type_word(float: Option<FloatType>) -> u32 {
     match float {
@@ -134,7 +133,7 @@ pub const fn type_word(float: Option<FloatType>) -> u32 {
     }
 }
 
-/// A padding as the kernel has it: its kind and its colour.
+/// The padding, as encoded for the kernel: its kind and its colour.
 #[must_use]
 pub const fn padding_word(padding: Padding) -> (u32, u32) {
     match padding {
@@ -153,7 +152,7 @@ mod tests {
 
     #[test]
     fn structs_are_as_large_as_the_kernels() {
-        // The host's compiler says the same of emit.cu: tests/kernel passes bytes of both.
+        // The host compiler agrees for emit.cu: tests/kernel passes the bytes of both.
         assert_eq!((Frame::BYTES, Patch::BYTES, Share::BYTES), (40, 16, 24));
         assert_eq!((ColorOp::BYTES, size_of::<Emission>()), (8, 8 * 8 + 12 * 4));
     }

@@ -5,15 +5,15 @@ use packds_reader::device::DeviceError;
 /// Why a GPU cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CudaError {
-    /// The machine has no driver.
+    /// The driver is not installed.
     #[error(
         "no CUDA driver: {why}; install NVIDIA's driver (in a container: let it see the GPU), or load on the host"
     )]
     NoDriver {
-        /// What the dynamic linker says, or what the library lacks.
+        /// The message of the dynamic linker, or what the library lacks.
         why: String,
     },
-    /// The driver sees no GPU at all.
+    /// The driver does not find a GPU.
     #[error(
         "no CUDA device: the driver sees none; look at `nvidia-smi` and CUDA_VISIBLE_DEVICES, or load on the host"
     )]
@@ -21,19 +21,19 @@ pub enum CudaError {
     /// There are GPUs, but not this one.
     #[error("no CUDA device {asked}: the driver sees {found}, counted from 0")]
     NoSuchDevice {
-        /// Its number.
+        /// The requested number.
         asked: u32,
-        /// How many there are.
+        /// The number of GPUs.
         found: u32,
     },
-    /// The driver cannot take our kernel.
+    /// The driver cannot load our kernel.
     #[error(
         "the CUDA driver is too old: expected one for CUDA 12.0 or later (525 or later), found one for CUDA {major}.{minor}"
     )]
     OldDriver {
-        /// Of the CUDA version it is for.
+        /// Major part of the supported CUDA version.
         major: u32,
-        /// Of the CUDA version it is for.
+        /// Minor part of the supported CUDA version.
         minor: u32,
     },
     /// The GPU cannot run our kernel.
@@ -43,32 +43,32 @@ pub enum CudaError {
     OldDevice {
         /// The GPU.
         name: String,
-        /// Of its compute capability.
+        /// Major part of its compute capability.
         major: u32,
-        /// Of its compute capability.
+        /// Minor part of its compute capability.
         minor: u32,
     },
-    /// The GPU has not the memory.
+    /// The GPU does not have enough memory.
     #[error(
         "the GPU has no {bytes} bytes of memory left for {what}: make batch_size or slots smaller, or free memory"
     )]
     Memory {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// For what.
+        /// Purpose of the memory.
         what: &'static str,
     },
-    /// A call of the driver failed.
+    /// A driver call failed.
     #[error("{call} failed: {name} ({text})")]
     Call {
         /// The driver's function.
         call: &'static str,
-        /// The driver's name of the error.
+        /// The driver's name for the error.
         name: String,
-        /// What the driver says.
+        /// The driver's message.
         text: String,
     },
-    /// It is used in a way that it is not made for.
+    /// Unsupported usage.
     #[error("{0}")]
     Use(String),
 }

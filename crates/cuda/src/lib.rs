@@ -1,8 +1,8 @@
-//! Batches in the memory of NVIDIA's GPUs, through a driver that is loaded when it is first asked for.
+//! Batches in the memory of NVIDIA GPUs. The driver is loaded on first use.
 //!
-//! [`CudaDevice`] is a device of `packds-reader`: the loader's staging ring is registered with the driver, each filled slot
-//! is copied to the GPU by a stream of its own, and [`finish`] writes the batch's fields, on the stream that the user
-//! works on, into memory that the user took. docs/reference/cuda.md is the guide.
+//! [`CudaDevice`] is a device for `packds-reader`. It registers the loader's staging ring with the driver and copies each
+//! filled slot to the GPU on its own stream. [`finish`] then writes the batch's fields on the user's stream, into the
+//! user's memory. docs/reference/cuda.md is the guide.
 //!
 //! ```no_run
 //! use packds_cuda::CudaDevice;

@@ -1,4 +1,4 @@
-//! A set that is on the GPU whole: the images of all samples of a pack, as bytes, of which the kernel shows windows.
+//! A resident dataset: the images of all samples of a pack are on the GPU, as bytes. The kernel shows windows of them.
 
 use packds_system::to_u64;
 use std::io::{self, ErrorKind};
@@ -16,21 +16,21 @@ use crate::driver::{DevicePtr, Driver, Event, Stream};
 use crate::error::CudaError;
 use crate::staging::finish;
 
-/// Bytes of a batch while the set is loaded.
+/// Size of a batch while the dataset is loading.
 const BATCH_BYTES: u64 = 32 << 20;
-/// Batches under way meanwhile.
+/// Batches in progress while the dataset is loading.
 const SLOTS: usize = 4;
 
-/// Where the images of a loader's pack lie.
+/// Where the images of a loader's pack are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// All of them on the GPU; a batch is windows of them.
+    /// All of them are on the GPU. A batch consists of windows of them.
     Resident,
-    /// The chunks that batches are made of on the GPU; a batch is windows of them.
+    /// The chunks of current batches are on the GPU. A batch consists of windows of them.
     GpuWindow,
-    /// On the host, in the chunks that the order `window` mixes; each batch is copied to the GPU.
+    /// On the host, in the chunks that the order `window` mixes. Each batch is copied to the GPU.
     HostWindow,
-    /// On the host; each batch is copied to the GPU.
+    /// On the host. Each batch is copied to the GPU.
     Host,
 }
 
@@ -46,8 +46,8 @@ impl Tier {
         }
     }
 
-    /// The tier for a set of so many bytes where so many are free: resident where it takes no more than 3/5 of them, because
-    /// a model wants room too.
+    /// The tier for a dataset of this size: resident if it takes at most 3/5 of the free memory, because a model needs memory
+    /// too.
     #[must_use]
     pub const fn of(bytes: u64, free: u64) -> Self {
         if bytes <= free / 5 * 3 {
@@ -63,13 +63,13 @@ impl Tier {
 pub(crate) struct Resident {
     driver: Arc<dyn Driver>,
     pub(crate) pack: Uuid,
-    /// Those of all samples in the order of the file, and room behind them for padding of the last batch.
+    /// The images of all samples in file order, followed by room for padding of the last batch.
     pub(crate) images: DevicePtr,
-    /// What areas of them are resized by.
+    /// The taps for resizing areas of them.
     pub(crate) tables: Option<Tables>,
 }
 
-/// The taps of a resampling on the GPU.
+/// The taps of a resampling, on the GPU.
 #[derive(Debug)]
 pub(crate) struct Tables {
     driver: Arc<dyn Driver>,
@@ -78,7 +78,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// The taps of what areas are resized by, if they are, on a device.
+    /// The taps for resizing areas on a device, if areas are resized.
     pub(crate) fn of(
         driver: &Arc<dyn Driver>,
         resampling: Option<Arc<Resampling>>,
@@ -129,7 +129,7 @@ impl Drop for Tables {
 }
 
 impl Resident {
-    /// Copies the images of a loader's pack to the device, checked as it has them checked, and what they are resized by.
+    /// Copies the images of a loader's pack to the device, with the loader's checks, and the taps for resizing them.
     pub(crate) fn load(
         device: &CudaDevice,
         builder: &LoaderBuilder,
@@ -164,7 +164,7 @@ impl Resident {
             images,
             tables: None,
         };
-        // Dropped before the images are given back, whatever happens.
+        // Dropped before the images are freed, in every case.
         let end = End::new(Arc::clone(&resident.driver))?;
         for batch in loader.epoch(0)? {
             let batch = batch?;
@@ -188,7 +188,7 @@ impl Drop for Resident {
     }
 }
 
-/// A stream, and how its end is waited for.
+/// A stream with an event that marks its end.
 struct End {
     driver: Arc<dyn Driver>,
     stream: Stream,
@@ -210,7 +210,7 @@ impl End {
         })
     }
 
-    /// Returns when all that was queued on the stream is done.
+    /// Waits until all work on the stream is complete.
     fn wait(&self) -> Result<(), LoadError> {
         // SAFETY: both exist.
         let recorded = unsafe { self.driver.record(self.event, self.stream) };
@@ -222,7 +222,7 @@ impl End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        // After an error something may still write the images, which are given back next.
+        // After an error, queued work may still write the images, which are freed next.
         let _ = self.wait();
         // SAFETY: it is not used again.
         unsafe { self.driver.drop_event(self.event) };

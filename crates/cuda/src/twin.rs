@@ -1,4 +1,4 @@
-//! The kernel's work on the host: what a simulated device does, and what the kernel is held against.
+//! The kernel's work on the host. Simulated devices use it, and tests compare the kernel with it.
 
 use packds_system::{to_u64, to_usize};
 use std::ops::Range;
@@ -10,29 +10,29 @@ use packds_reader::device::{ColorOp, Frame, Patch, Share};
 use crate::emission::{Emission, MOST_CHANNELS};
 use crate::error::CudaError;
 
-/// What the addresses of an emission point to.
+/// The data at the addresses of an emission.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// Interleaved pixels.
     pub source: &'a [u8],
-    /// Which part of which picture each image shows; whole pictures one after the other without them.
+    /// The part of a picture that each image shows. Without it, whole pictures in sequence.
     pub frames: Option<&'a [Frame]>,
-    /// The results of each byte and channel, and behind them what patches are set to.
+    /// The result for each byte and channel, followed by the values of patches.
     pub table: &'a [u32],
     /// The patches of each image.
     pub patches: &'a [Patch],
-    /// What is mixed, if anything is.
+    /// How images are mixed, if they are.
     pub shares: Option<&'a [Share]>,
-    /// The operations on the colours of each image.
+    /// The colour operations of each image.
     pub colors: &'a [ColorOp],
-    /// The taps, where areas are resized.
+    /// The taps, if areas are resized.
     pub taps: &'a [u32],
 }
 
-/// Writes all images of `emission` to `out`. Its addresses are not looked at: what they point to is in `inputs`.
+/// Writes all images of `emission` to `out`. It ignores the addresses and uses the data in `inputs`.
 ///
 /// # Errors
-/// [`CudaError::Use`] where the slices do not fit the numbers.
+/// [`CudaError::Use`] if the slices do not match the numbers.
 pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
     show(emission, inputs, out)?;
     let item = index(emission.width) * index(emission.height) * index(emission.channels);
@@ -55,7 +55,7 @@ pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(
     }
 }
 
-/// Mixes each image with the one before it, as that was before.
+/// Mixes each image with the one before it, as that was before mixing.
 fn mix(
     emission: &Emission,
     shares: &[Share],
@@ -88,7 +88,7 @@ fn mix(
     Ok(())
 }
 
-/// Hands out the bytes of each value of a rectangle of an image, and its channel.
+/// Passes on the bytes and the channel of each value of a rectangle of an image.
 fn each(emission: &Emission, patch: &Patch, mut one: impl FnMut(Range<usize>, usize)) {
     let (width, height) = (index(emission.width), index(emission.height));
     let (channels, bytes) = (index(emission.channels), index(emission.value_bytes()));
@@ -110,7 +110,7 @@ fn index(n: u32) -> usize {
     to_usize(n)
 }
 
-/// Writes all images before anything is set or mixed.
+/// Writes all images before setting or mixing.
 fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
     let (channels, value_bytes) = (index(emission.channels), index(emission.value_bytes()));
     let pixels = index(emission.width) * index(emission.height);
@@ -183,7 +183,7 @@ fn show_window(
     .map_err(|error| CudaError::Use(error.to_string()))
 }
 
-/// The first columns and rows of a picture, its rows one right after the other; none where it ends before.
+/// The first columns and rows of a picture, without gaps between rows. `None` if the data ends before.
 fn rows_of(
     emission: &Emission,
     frame: &Frame,
@@ -199,7 +199,7 @@ fn rows_of(
     Some(rows)
 }
 
-/// The area of a frame, resized; none where it or the taps end too early.
+/// The resized area of a frame. `None` if the area or the taps end too early.
 fn resampled(emission: &Emission, frame: &Frame, from: &[u8], taps: &[u32]) -> Option<Vec<u8>> {
     let channels = index(emission.channels);
     let to = (index(frame.width), index(frame.height));
@@ -214,7 +214,7 @@ fn resampled(emission: &Emission, frame: &Frame, from: &[u8], taps: &[u32]) -> O
     let rows = |area: &[u8], width: usize| {
         let places = |x, y, c| (y * width + x) * channels + c;
         let turned = down.pass(area, (width, channels), places)?;
-        // It comes column by column.
+        // The result is column by column.
         let at = |x: usize, y: usize, c: usize| (x * to.1 + y) * channels + c;
         let mut upright = Vec::with_capacity(turned.len());
         for y in 0..to.1 {
@@ -231,11 +231,11 @@ fn resampled(emission: &Emission, frame: &Frame, from: &[u8], taps: &[u32]) -> O
     }
 }
 
-/// What each position of an axis is made of: the first source position, how many there are, and their weights.
+/// The sources of each position of an axis: the first source position and the weights.
 struct Axis<'a>(Vec<(usize, &'a [u32])>);
 
 impl<'a> Axis<'a> {
-    /// The taps of `out` positions, from a word on.
+    /// The taps of `out` positions, starting at word `at`.
     fn new(taps: &'a [u32], at: u32, out: usize) -> Option<Self> {
         let (stride, outputs) = taps.get(index(at)..)?.split_first()?;
         let outputs = outputs.chunks_exact(2 + index(*stride)).take(out);
@@ -247,13 +247,13 @@ impl<'a> Axis<'a> {
         (outputs.len() == out).then_some(Self(outputs))
     }
 
-    /// Source positions.
+    /// Number of source positions.
     fn length(&self) -> Option<usize> {
         let ends = self.0.iter().map(|(start, weights)| start + weights.len());
         ends.max()
     }
 
-    /// Resamples `lines` lines; `place` says where channel `c` of position `at` of a line is. The lines come one after the other.
+    /// Resamples `lines` lines. `place` returns the index of channel `c` at position `at` of a line. The output is line by line.
     fn pass(
         &self,
         area: &[u8],
@@ -278,7 +278,7 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// The frame of a whole picture, as large as the images.
+/// The frame of a whole picture, which is as large as the images.
 fn whole(emission: &Emission, number: usize) -> Frame {
     let row_bytes = emission.width.saturating_mul(emission.channels);
     let picture = u64::from(row_bytes) * u64::from(emission.height);

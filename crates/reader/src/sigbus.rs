@@ -278,9 +278,8 @@ fn replace(address: usize) -> bool {
                 slot.first_lost
                     .compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
             slot.lost.fetch_add(1, Ordering::SeqCst);
-            // Replace one page, because the rest may be intact. If the process has too many mappings for that, replace
-            // the whole rest:
-            // that merges many mappings into one.
+            // Replace one page, because the rest may be intact. If the process has too many mappings for that, replace the
+            // whole rest: that merges many mappings into one.
             return map_zeros(first, page) || map_zeros(first, end.saturating_sub(first));
         }
         block = current.next();

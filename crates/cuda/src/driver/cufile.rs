@@ -1,7 +1,7 @@
-//! cuFile, the library of GPUDirect Storage, loaded when it is first asked for: reads from the disk into the GPU's memory.
+//! cuFile, the library of GPUDirect Storage, loaded on first use. It reads from the disk into GPU memory.
 //!
-//! Its types are declared here as cufile.h has them, with numbers in the place of enumerations, so that an error that is newer than this
-//! code is a number and not a value that Rust does not know.
+//! Its types are declared here as in cufile.h, but with integers instead of enums: an unknown error of a newer version is
+//! then a valid number.
 
 use packds_system::to_usize;
 use std::ffi::{c_int, c_uint, c_void};
@@ -18,14 +18,14 @@ use super::nvidia::Current;
 use super::{DevicePtr, DirectFile};
 use crate::error::CudaError;
 
-/// As the dynamic linker knows it: that of the packages without headers, which PyTorch loads too, and that of those with headers.
+/// Names for the dynamic linker: from packages without headers, which PyTorch also loads, and from packages with headers.
 const NAMES: [&str; 2] = ["libcufile.so.0", "libcufile.so"];
-/// A file by its descriptor.
+/// A file given by its descriptor.
 const OPAQUE_FD: c_int = 1;
 const SUCCESS: c_int = 0;
-/// Somebody else in the process has opened it.
+/// Other code in the process has already opened it.
 const ALREADY_OPEN: c_int = 5026;
-/// The most that one call is asked for.
+/// Maximum size of a single call.
 const MOST_BYTES: usize = 1 << 30;
 
 /// `CUfileError_t`.
@@ -36,7 +36,7 @@ struct Status {
     cuda: c_int,
 }
 
-/// `CUfileDescr_t`, of a descriptor; the fields without a meaning fill up its union.
+/// `CUfileDescr_t` for a descriptor. The unused fields fill up its union.
 #[repr(C)]
 struct Description {
     kind: c_int,
@@ -46,7 +46,7 @@ struct Description {
     operations: *const c_void,
 }
 
-/// `CUfileDrvProps_t`, with room for what newer versions add.
+/// `CUfileDrvProps_t`, with room for fields of newer versions.
 #[repr(C)]
 #[derive(Default)]
 struct Properties {
@@ -59,14 +59,14 @@ struct Properties {
     others: [c_uint; 32],
 }
 
-/// The functions that are called.
+/// The functions in use.
 struct Functions {
     driver_open: unsafe extern "C" fn() -> Status,
     properties: unsafe extern "C" fn(*mut Properties) -> Status,
     register: unsafe extern "C" fn(*mut *mut c_void, *mut Description) -> Status,
     deregister: unsafe extern "C" fn(*mut c_void),
     read: unsafe extern "C" fn(*mut c_void, *mut c_void, usize, i64, i64) -> isize,
-    /// What they lie in.
+    /// The library that contains them.
     _library: Library,
 }
 
@@ -93,7 +93,7 @@ impl Functions {
     }
 }
 
-/// The library, which stays loaded.
+/// Loads the library. It stays loaded.
 fn functions() -> Result<&'static Functions, CudaError> {
     static LOADED: OnceLock<Result<Functions, String>> = OnceLock::new();
     let loaded = LOADED.get_or_init(Functions::load).as_ref();
@@ -105,7 +105,7 @@ fn functions() -> Result<&'static Functions, CudaError> {
 pub(super) struct CuFile {
     handle: *mut c_void,
     context: sys::CUcontext,
-    /// Open as long as the handle.
+    /// Must stay open as long as the handle.
     _file: File,
 }
 
@@ -115,7 +115,7 @@ unsafe impl Send for CuFile {}
 unsafe impl Sync for CuFile {}
 
 impl CuFile {
-    /// Hands a file to cuFile, for reads into memory of a context, which is current.
+    /// Registers a file with cuFile, for reads into memory of a context. The context must be current.
     pub(super) fn open(file: File, context: sys::CUcontext) -> Result<Self, CudaError> {
         let functions = functions()?;
         // It is never closed: others in the process may use it, and it ends with the process.
@@ -128,7 +128,7 @@ impl CuFile {
         // SAFETY: it writes the struct.
         let told = unsafe { (functions.properties)(&raw mut properties) };
         checked("cuFileDriverGetProperties", told)?;
-        // It would read through memory of the host then, as is done without it. Each kind has a bit.
+        // Otherwise cuFile would read through host memory, like the fallback. Each kind of file system has a bit.
         if properties.status == 0 {
             let text = "cuFile names no kind of disk that it supports here (is the kernel's module nvidia-fs loaded?)";
             return Err(CudaError::Use(text.to_owned()));
@@ -183,7 +183,7 @@ impl Drop for CuFile {
     }
 }
 
-/// Bytes that a read has brought, of what it returned.
+/// The number of bytes read, from the return value.
 fn taken(returned: isize) -> Result<usize, CudaError> {
     let failed = |name: String, text: String| {
         Err(CudaError::Call {
@@ -197,9 +197,9 @@ fn taken(returned: isize) -> Result<usize, CudaError> {
             "end of file".to_owned(),
             "the file is shorter than it was".to_owned(),
         ),
-        // Of the system.
+        // A system error.
         -1 => failed("-1".to_owned(), io::Error::last_os_error().to_string()),
-        // Of cuFile, its number with a minus.
+        // A cuFile error, negated.
         code if code < 0 => failed(code.to_string(), text_of(-code)),
         bytes => Ok(bytes.cast_unsigned()),
     }
@@ -221,7 +221,7 @@ fn checked(call: &'static str, status: Status) -> Result<(), CudaError> {
     })
 }
 
-/// What the errors mean that a machine may have, as cufile.h numbers them.
+/// Messages for errors that depend on the machine, by their numbers in cufile.h.
 fn text_of(code: isize) -> String {
     let text = match code {
         5001 => "the kernel's module nvidia-fs is not loaded",

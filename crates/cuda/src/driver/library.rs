@@ -1,10 +1,10 @@
-//! Libraries of NVIDIA's that are loaded when they are first asked for.
+//! NVIDIA libraries that are loaded on first use.
 
 use std::error::Error;
 
 use libloading::Library;
 
-/// The first library of these names that there is; else why there is none of the first name.
+/// Loads the first available library of these names. The error is that of the first name.
 pub(super) fn open(names: &[&str]) -> Result<Library, String> {
     let mut why = None;
     for name in names {
@@ -32,7 +32,7 @@ pub(super) unsafe fn symbol<F: Copy>(
     Ok(*found)
 }
 
-/// What the dynamic linker says, which lies behind the error.
+/// The message of the dynamic linker, which is the source of the error.
 pub(super) fn said(error: &libloading::Error) -> String {
     let behind = error.source().map(ToString::to_string);
     behind.unwrap_or_else(|| error.to_string())

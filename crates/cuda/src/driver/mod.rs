@@ -1,7 +1,7 @@
-//! The calls that staging makes of a CUDA driver, and nothing more: what is behind them is a GPU, or a simulation of one.
+//! The CUDA driver calls that staging needs. The implementation is a GPU or a simulation.
 //!
-//! Handles are plain numbers that mean something to the driver that gave them. Work is queued on streams: a call returns
-//! when it is queued, streams do it in their own order, and events say how far a stream is.
+//! Handles are plain numbers that are valid for the driver that returned them. Work is queued on streams: a call returns
+//! when the work is queued, each stream executes in order, and events mark the progress of a stream.
 
 mod cufile;
 mod library;
@@ -18,13 +18,13 @@ use crate::error::CudaError;
 pub use nvidia::Nvidia;
 pub use sim::{Fault, MapFailure, SimDriver};
 
-/// An address in a device's memory; 0 is none.
+/// An address in device memory. 0 is null.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct DevicePtr(pub u64);
 
 impl DevicePtr {
-    /// The address `bytes` behind this one.
+    /// The address `bytes` after this one.
     #[must_use]
     pub const fn plus(self, bytes: u64) -> Self {
         Self(self.0.wrapping_add(bytes))
@@ -35,37 +35,37 @@ impl DevicePtr {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stream(pub u64);
 
-/// A mark in a stream.
+/// A marker in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Event(pub u64);
 
-/// A device's memory, in bytes.
+/// The size of a device's memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Not in use by anybody.
+    /// Unused.
     pub free: u64,
-    /// All of it.
+    /// Total.
     pub total: u64,
 }
 
-/// One device, through its driver. Every call may come from any thread and leaves the thread's current context as it is.
+/// One device with its driver. Calls may come from any thread. They do not change the thread's current context.
 pub trait Driver: fmt::Debug + Send + Sync {
-    /// The device, for people.
+    /// The name of the device, for messages.
     fn device_name(&self) -> &str;
 
-    /// The NUMA node of the host's memory that the device is next to, where the system says so.
+    /// The NUMA node of the host memory that is closest to the device, if known.
     fn numa_node(&self) -> Option<u32>;
 
-    /// The device's memory now.
+    /// The device's current memory.
     ///
     /// # Errors
     /// [`CudaError::Call`].
     fn memory(&self) -> Result<Memory, CudaError>;
 
-    /// Takes device memory for `what`.
+    /// Allocates device memory for `what`.
     ///
     /// # Errors
-    /// [`CudaError::Memory`] where there is not so much.
+    /// [`CudaError::Memory`] if there is not enough.
     fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError>;
 
     /// Gives device memory back.
@@ -197,16 +197,16 @@ pub trait Driver: fmt::Debug + Send + Sync {
         stream: Stream,
     ) -> Result<(), CudaError>;
 
-    /// Opens a file for reads that go from the disk into the device's memory past the processor.
+    /// Opens a file for reads from the disk into device memory that bypass the CPU.
     ///
     /// # Errors
-    /// [`CudaError::Call`], [`CudaError::Use`] where that cannot be here.
+    /// [`CudaError::Call`], [`CudaError::Use`] if it is not supported here.
     fn open_direct(&self, file: File) -> Result<Box<dyn DirectFile>, CudaError>;
 
-    /// Opens a decoder of JPEG files into the device's memory.
+    /// Opens a decoder of JPEG files into device memory.
     ///
     /// # Errors
-    /// [`CudaError::Call`], [`CudaError::Use`] where that cannot be here.
+    /// [`CudaError::Call`], [`CudaError::Use`] if it is not supported here.
     fn open_jpeg(&self) -> Result<Box<dyn JpegDecoder>, CudaError>;
 
     /// Queues a launch of the kernel.
@@ -219,7 +219,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError>;
 }
 
-/// A file that is read into a device's memory. It does not outlive the driver that opened it.
+/// A file for reads into device memory. It must not outlive the driver that opened it.
 pub trait DirectFile: fmt::Debug + Send + Sync {
     /// Reads bytes from an offset of the file, and returns when they are there for whatever is queued from then on.
     ///
@@ -231,27 +231,27 @@ pub trait DirectFile: fmt::Debug + Send + Sync {
     unsafe fn read(&self, offset: u64, to: DevicePtr, bytes: usize) -> Result<(), CudaError>;
 }
 
-/// A JPEG file, and where its pixels go.
+/// A JPEG file and the destination of its pixels.
 #[derive(Debug, Clone, Copy)]
 pub struct JpegFile<'a> {
     /// The file.
     pub bytes: &'a [u8],
-    /// Columns, as its header says.
+    /// Width, according to its header.
     pub width: u32,
-    /// Rows.
+    /// Height.
     pub height: u32,
-    /// Its first pixel, in the device's memory.
+    /// Device address of its first pixel.
     pub to: DevicePtr,
-    /// Bytes from a row of pixels to the next.
+    /// Bytes from one row of pixels to the next.
     pub row_bytes: u32,
 }
 
-/// A decoder of JPEG files. It does not outlive the driver that opened it.
+/// A decoder of JPEG files. It must not outlive the driver that opened it.
 pub trait JpegDecoder: fmt::Debug + Send + Sync {
-    /// Queues the decoding of files to pixels of 1 or 3 `channels`, which lie side by side, as they are stored: whatever their
-    /// EXIF orientation says. May wait for what was queued before. Pixels are whole when the stream has done it, but may be written
-    /// from the call on, before the stream has got there. Which of the files it refuses, damaged ones or of a kind that it does
-    /// not decode: then nothing is queued any more, and the pixels' bytes are anything.
+    /// Queues the decoding of files to interleaved pixels of 1 or 3 `channels`, as stored: EXIF orientation is ignored. It
+    /// may wait for earlier work. The pixels are complete when the stream has executed the work, but may be written from
+    /// the call on, before the stream gets there. Returns the files that it refuses because they are damaged or
+    /// unsupported. In this case there is no queued work, and the pixels are unspecified.
     ///
     /// # Safety
     /// From the call until it is done the files do not change, and nobody else uses the device's bytes of their pixels: whatever was

@@ -1,4 +1,4 @@
-//! NVIDIA's driver, loaded when it is first asked for: a program with this in it starts and runs without one.
+//! NVIDIA's driver, loaded on first use: a program that contains this code also runs without a driver.
 
 use packds_system::{to_u64, to_usize};
 use std::ffi::{CStr, c_int, c_void};
@@ -17,22 +17,22 @@ use super::{DevicePtr, DirectFile, Driver, Event, JpegDecoder, Memory, Stream};
 use crate::emission::{BLOCK, Emission, Entry};
 use crate::error::CudaError;
 
-/// The kernel, as `kernel/build` compiled it.
+/// The kernel, as compiled by `kernel/build`.
 const PTX: &str = concat!(include_str!("../../kernel/emit.ptx"), "\0");
 /// The driver's library.
 const LIBRARY: &str = "libcuda.so.1";
 const KERNEL: &CStr = c"emit";
 const CHANGING_KERNEL: &CStr = c"emit_changed";
 const COLORING_KERNEL: &CStr = c"emit_colored";
-/// The oldest driver that understands the PTX: of CUDA 12.0.
+/// The oldest driver that supports the PTX: CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12_000;
-/// The oldest compute capability that the PTX is for.
+/// The oldest compute capability that the PTX supports.
 const OLDEST_DEVICE: (c_int, c_int) = (8, 0);
-/// Bytes for a text of the driver's.
+/// Buffer size for the driver's strings.
 const TEXT: usize = 256;
 const TEXT_LEN: c_int = 256;
 
-/// A GPU, in its primary context: the one that PyTorch and the CUDA runtime use in the same process.
+/// A GPU in its primary context, which PyTorch and the CUDA runtime use in the same process.
 #[derive(Debug)]
 pub struct Nvidia {
     device: sys::CUdevice,
@@ -50,7 +50,7 @@ unsafe impl Send for Nvidia {}
 // SAFETY: the driver's functions may be called from several threads at one time.
 unsafe impl Sync for Nvidia {}
 
-/// The driver's functions that are called: cudarc panics where one is missing.
+/// All driver functions in use. They are checked because cudarc panics if one is missing.
 const FUNCTIONS: &[&str] = &[
     "cuCtxGetStreamPriorityRange",
     "cuCtxPopCurrent_v2",
@@ -88,7 +88,7 @@ const FUNCTIONS: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
-/// Sees that the driver's library can be loaded, and has what is called.
+/// Checks that the driver's library can be loaded and has all required functions.
 fn library() -> Result<(), CudaError> {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| lacks(LIBRARY));
@@ -98,7 +98,7 @@ fn library() -> Result<(), CudaError> {
 fn lacks(name: &str) -> Result<(), String> {
     // SAFETY: the library's initialisers are NVIDIA's, which vouches for them.
     let library = unsafe { Library::new(name) }.map_err(|error| said(&error))?;
-    // Where cudarc finds it: it looks under several names.
+    // Check that cudarc finds it too: it tries several names.
     // SAFETY: as above.
     if !unsafe { sys::is_culib_present() } {
         return Err(format!("{name} cannot be loaded"));
@@ -116,7 +116,7 @@ fn lacks(name: &str) -> Result<(), String> {
 }
 
 impl Nvidia {
-    /// How many GPUs there are.
+    /// The number of GPUs.
     ///
     /// # Errors
     /// [`CudaError::NoDriver`], [`CudaError::NoDevice`], [`CudaError::OldDriver`] or [`CudaError::Call`].
@@ -149,10 +149,10 @@ impl Nvidia {
         }
     }
 
-    /// The GPU with this number, from 0 in the driver's own count.
+    /// Opens the GPU with this number, as counted by the driver from 0.
     ///
     /// # Errors
-    /// [`CudaError`]: whatever is missing.
+    /// [`CudaError`] if a requirement is missing.
     pub fn open(ordinal: u32) -> Result<Self, CudaError> {
         let found = Self::count()?;
         let no_such = CudaError::NoSuchDevice {
@@ -204,7 +204,7 @@ impl Nvidia {
             checked("cuModuleLoadData", unsafe {
                 sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast::<c_void>())
             })?;
-            // So that `drop` unloads it, also where a kernel is missing.
+            // Stored now so that `drop` unloads it even if a kernel is missing.
             self.module = module;
             let names = [KERNEL, CHANGING_KERNEL, COLORING_KERNEL];
             for (kernel, name) in kernels.iter_mut().zip(names) {
@@ -233,17 +233,17 @@ impl Nvidia {
         checked("cuMemHostRegister", result)
     }
 
-    /// Makes the context current, until the guard is dropped.
+    /// Makes the context current until the guard is dropped.
     fn current(&self) -> Result<Current, CudaError> {
         Current::of(self.context)
     }
 }
 
-/// A context on top of the thread's stack of them.
+/// A context pushed onto the thread's context stack.
 pub(super) struct Current;
 
 impl Current {
-    /// A context that is retained as long as the guard, which the driver's handles are.
+    /// The context must stay retained as long as the guard exists, like the driver's handles.
     pub(super) fn of(context: sys::CUcontext) -> Result<Self, CudaError> {
         // SAFETY: it is retained as long as the driver, which whoever calls this belongs to.
         checked("cuCtxPushCurrent", unsafe {
@@ -263,7 +263,7 @@ impl Drop for Current {
 
 impl Drop for Nvidia {
     fn drop(&mut self) {
-        // Errors here mean that the driver has gone, with all that it had.
+        // Errors here mean that the driver and its resources are already gone.
         if let Ok(_current) = self.current()
             && !self.module.is_null()
         {
@@ -283,7 +283,7 @@ impl Driver for Nvidia {
     fn numa_node(&self) -> Option<u32> {
         let place = place_of(self.device).ok()?;
         let path = format!("/sys/bus/pci/devices/{place}/numa_node");
-        // -1 is that there is only one.
+        // -1 means that there is only one node.
         fs::read_to_string(path).ok()?.trim().parse().ok()
     }
 
@@ -372,7 +372,7 @@ impl Driver for Nvidia {
 
     fn event(&self) -> Result<Event, CudaError> {
         let _current = self.current()?;
-        // Threads that wait for it sleep: spinning would take a core from those that load.
+        // Threads that wait for the event sleep. Spinning would take a core from the loader's threads.
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32
             | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
         let mut event = ptr::null_mut();
@@ -522,7 +522,7 @@ fn name_of(device: sys::CUdevice) -> Result<String, CudaError> {
     Ok(text.to_string_lossy().into_owned())
 }
 
-/// Where the device is on the PCI bus, as the system writes it: `0000:65:00.0`.
+/// The device's PCI bus address as the system writes it: `0000:65:00.0`.
 fn place_of(device: sys::CUdevice) -> Result<String, CudaError> {
     let mut place = [0_u8; TEXT];
     // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
@@ -560,12 +560,12 @@ fn positive(n: c_int) -> u32 {
     u32::try_from(n).unwrap_or(0)
 }
 
-/// A handle of the driver's as a number.
+/// A driver handle as a number.
 fn number<T>(handle: *mut T) -> u64 {
     to_u64(handle.expose_provenance())
 }
 
-/// The number of a handle, or of a stream that PyTorch told, as the driver takes it.
+/// A number as a driver handle. It may also be a stream of PyTorch.
 fn handle<T>(number: u64) -> *mut T {
     ptr::with_exposed_provenance_mut(to_usize(number))
 }

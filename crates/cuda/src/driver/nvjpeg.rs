@@ -1,7 +1,7 @@
-//! nvJPEG, NVIDIA's decoder of JPEG files, loaded when it is first asked for.
+//! nvJPEG, NVIDIA's decoder of JPEG files, loaded on first use.
 //!
-//! Its types are declared here as nvjpeg.h has them, with numbers in the place of enumerations, so that a status that is newer than this
-//! code is a number and not a value that Rust does not know.
+//! Its types are declared here as in nvjpeg.h, but with integers instead of enums: an unknown status of a newer version is
+//! then a valid number.
 
 use packds_system::to_usize;
 use std::ffi::{c_int, c_uint, c_void};
@@ -16,24 +16,24 @@ use super::nvidia::Current;
 use super::{JpegDecoder, JpegFile, Stream};
 use crate::error::CudaError;
 
-/// As the dynamic linker knows it, newest first: the toolkit's, or one that the process has loaded from elsewhere.
+/// Names for the dynamic linker, newest first: the toolkit's library, or one that the process has loaded from elsewhere.
 const NAMES: [&str; 2] = ["libnvjpeg.so.13", "libnvjpeg.so.12"];
 const SUCCESS: c_int = 0;
-/// It takes no such flag.
+/// The flag is not supported.
 const INVALID_PARAMETER: c_int = 2;
-/// What is wrong with a file, not with the decoder: damaged, of a kind that it does not decode, cut short.
+/// Errors of a file rather than the decoder: damaged, unsupported, truncated.
 const OF_FILES: [c_int; 3] = [3, 4, 10];
-/// Which decoder it is: nvJPEG chooses.
+/// The backend: nvJPEG chooses.
 const BACKEND: c_int = 0;
-/// Colours between those of an image that has fewer are interpolated, as libjpeg does it.
+/// Interpolate subsampled chroma, like libjpeg.
 const INTERPOLATED: c_uint = 1 << 5;
-/// Luma alone.
+/// Luma only.
 const LUMA: c_int = 2;
-/// Red, green and blue of a pixel side by side.
+/// Interleaved RGB.
 const INTERLEAVED: c_int = 5;
-/// Planes of an image.
+/// Maximum number of planes of an image.
 const PLANES: usize = 4;
-/// Decoders that take turns, so that one prepares a batch while the GPU is at that of the other.
+/// Number of alternating decoders: one prepares a batch while the GPU processes the other's.
 const TURNS: usize = 2;
 
 /// `nvjpegImage_t`.
@@ -44,7 +44,7 @@ struct Planes {
     pitch: [usize; PLANES],
 }
 
-/// The functions that are called.
+/// The functions in use.
 struct Functions {
     create:
         unsafe extern "C" fn(c_int, *mut c_void, *mut c_void, c_uint, *mut *mut c_void) -> c_int,
@@ -78,7 +78,7 @@ struct Functions {
         *mut Planes,
         sys::CUstream,
     ) -> c_int,
-    /// What they lie in.
+    /// The library that contains them.
     _library: Library,
 }
 
@@ -111,7 +111,7 @@ impl Functions {
     }
 }
 
-/// The library, which stays loaded.
+/// Loads the library. It stays loaded.
 fn functions() -> Result<&'static Functions, CudaError> {
     static LOADED: OnceLock<Result<Functions, String>> = OnceLock::new();
     let loaded = LOADED.get_or_init(Functions::load).as_ref();
@@ -126,16 +126,16 @@ pub(super) struct NvJpeg {
     turns: Mutex<Vec<Turn>>,
 }
 
-/// A decoder of one batch, whose memory is its own, and the end of its last one.
+/// A decoder for one batch, with its own memory, and the event that marks the end of its last batch.
 #[derive(Debug)]
 struct Turn {
     state: *mut c_void,
     done: sys::CUevent,
-    /// Kept until the batch is done: nvJPEG does not say when it has read them.
+    /// Kept until the batch is complete: nvJPEG does not report when it has read them.
     places: Places,
 }
 
-/// Where the files of a batch lie, and where their pixels go.
+/// The files of a batch and the destinations of their pixels.
 #[derive(Debug, Default)]
 struct Places {
     bytes: Vec<*const u8>,
@@ -159,7 +159,7 @@ unsafe impl Send for NvJpeg {}
 unsafe impl Sync for NvJpeg {}
 
 impl NvJpeg {
-    /// nvJPEG in a context, which is current.
+    /// Opens nvJPEG in a context, which must be current.
     pub(super) fn open(context: sys::CUcontext) -> Result<Self, CudaError> {
         let functions = functions()?;
         let mut handle = ptr::null_mut();
@@ -178,7 +178,7 @@ impl NvJpeg {
             handle,
             turns: Mutex::default(),
         };
-        // From here on `drop` gives back what there is.
+        // From here on, `drop` releases what exists so far.
         for _ in 0..TURNS {
             opened.add_turn(functions)?;
         }
@@ -203,7 +203,7 @@ impl NvJpeg {
         checked("nvjpegJpegStateCreate", created)
     }
 
-    /// Whether nvJPEG knows the file, and would write no more and no other pixels than its place is for.
+    /// Whether nvJPEG supports the file, and would only write the expected pixels.
     fn takes(&self, functions: &Functions, file: &JpegFile<'_>) -> Result<bool, CudaError> {
         let (mut n_planes, mut subsampling) = (0, 0);
         let (mut widths, mut heights) = ([0; PLANES], [0; PLANES]);
@@ -289,7 +289,7 @@ impl NvJpeg {
         stream: sys::CUstream,
     ) -> Result<Vec<usize>, CudaError> {
         let mut refused = Vec::new();
-        // What the batch has queued is done before anything is decoded again.
+        // Earlier work of the batch must be complete before decoding again.
         turn.finish(stream)?;
         let mut state = ptr::null_mut();
         // SAFETY: it writes a handle, which is given back below.
@@ -325,7 +325,7 @@ impl NvJpeg {
 }
 
 impl Turn {
-    /// Waits for all that is on a stream so far.
+    /// Waits for all work on a stream so far.
     fn finish(&self, stream: sys::CUstream) -> Result<(), CudaError> {
         // SAFETY: both exist.
         super::nvidia::checked("cuEventRecord", unsafe {
@@ -338,7 +338,7 @@ impl Turn {
     }
 }
 
-/// Where the pixels of a file go.
+/// The destination of a file's pixels.
 fn planes_of(file: &JpegFile<'_>) -> Planes {
     let mut planes = Planes {
         channel: [ptr::null_mut(); PLANES],
@@ -373,14 +373,14 @@ impl JpegDecoder for NvJpeg {
         turns.rotate_left(1);
         let lost = || CudaError::Use("nvJPEG without a state".to_owned());
         let turn = turns.first_mut().ok_or_else(lost)?;
-        // What the state has on the host is read until its last batch is done.
+        // The state's host memory is read until its last batch is complete.
         // SAFETY: it exists.
         super::nvidia::checked("cuEventSynchronize", unsafe {
             sys::cuEventSynchronize(turn.done)
         })?;
         // SAFETY: the caller's; the state decodes nothing now.
         let queued = unsafe { self.queue(turn, files, format, stream) };
-        // Also after an error: something may be queued.
+        // Needed even after an error: work may be queued.
         // SAFETY: both exist.
         let recorded = super::nvidia::checked("cuEventRecord", unsafe {
             sys::cuEventRecord(turn.done, stream)
@@ -396,7 +396,7 @@ impl Drop for NvJpeg {
         };
         let turns = self.turns.get_mut().unwrap_or_else(PoisonError::into_inner);
         for turn in turns.drain(..) {
-            // Errors mean that the driver has gone, with all that it had.
+            // Errors mean that the driver and its resources are already gone.
             // SAFETY: it exists.
             let _ = unsafe { sys::cuEventSynchronize(turn.done) };
             // SAFETY: it is not used again.
@@ -422,7 +422,7 @@ fn checked(call: &'static str, status: c_int) -> Result<(), CudaError> {
     })
 }
 
-/// What the statuses mean, as nvjpeg.h numbers them.
+/// The meaning of statuses, as numbered in nvjpeg.h.
 fn text_of(status: c_int) -> &'static str {
     match status {
         1 => "nvJPEG was not initialised",
@@ -460,7 +460,7 @@ mod tests {
         assert!(planes.channel[1..].iter().all(|plane| plane.is_null()));
     }
 
-    /// With the library, so that every function is found, and without it.
+    /// With the library every function is found; without it there is an error.
     #[test]
     fn a_machine_without_nvjpeg_or_a_gpu_says_so_and_does_not_crash() {
         let Err(error) = NvJpeg::open(ptr::null_mut()) else {

@@ -1,7 +1,7 @@
-//! A driver without a GPU: streams that work late and in no order but the one that events give them, in the host's memory.
+//! A driver without a GPU, in host memory. Streams execute late, in any order that events allow.
 //!
-//! Its device memory is memory of the process, poisoned when it is taken and when it is given back. It notes every rule
-//! that is broken: what is written while queued work may read it, what changes under a copy, what is given back too early.
+//! Its device memory is memory of the process, filled with a poison value when it is allocated and freed. It records every
+//! broken rule: writes while queued work may read the data, changes under a copy, early frees.
 
 mod direct;
 mod jpeg;
@@ -27,29 +27,29 @@ use super::{DevicePtr, DirectFile, Driver, Event, JpegDecoder, Memory, Stream};
 use crate::emission::Emission;
 use crate::error::CudaError;
 
-/// What memory is filled with that nobody should read.
+/// The fill value of memory that must not be read.
 const POISON: u8 = 0xDD;
 
-/// A rule that was broken.
+/// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The host's bytes changed while a copy of them was queued.
+    /// Host memory changed while a copy of it was queued.
     ChangedUnderCopy,
-    /// A copy reads memory of the host that is not registered.
+    /// A copy reads host memory that is not registered.
     NotRegistered,
-    /// Memory was written while work that was queued before was still to read or write it.
+    /// Memory was written while earlier queued work still had to read or write it.
     WrittenTooEarly,
-    /// Memory was given back or unregistered while queued work still used it.
+    /// Memory was freed or unregistered while queued work used it.
     GivenBackTooEarly,
     /// A registered map of a file was unmapped before it was unregistered.
     UnmappedTooEarly,
-    /// The device's memory was copied out while queued work was still to write it.
+    /// Device memory was copied out while queued work still had to write it.
     ReadTooEarly,
-    /// Work uses an address of the device's that is not allocated.
+    /// A device address is not allocated.
     NotAllocated,
-    /// A handle was used that does not exist.
+    /// A handle does not exist.
     NoSuchHandle,
-    /// A launch whose numbers make no sense.
+    /// Invalid launch parameters.
     BadLaunch(String),
 }
 
@@ -67,17 +67,17 @@ struct Shared {
     longest: Duration,
 }
 
-/// What a driver may have against files.
+/// How a driver fails with files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapFailure {
-    /// Their maps cannot be registered, nor can they be read into device memory.
+    /// Their maps cannot be registered, and they cannot be read into device memory.
     Refused,
-    /// What comes from them arrives with other bytes.
+    /// Data from them arrives corrupted.
     Garbled,
 }
 
 impl SimDriver {
-    /// A device with so much memory, whose work takes up to `longest` for each step, by draws from `seed`.
+    /// A device with this much memory. Each step takes up to `longest`, randomized by `seed`.
     #[must_use]
     pub fn new(seed: u64, longest: Duration, bytes: u64) -> Self {
         let state = State {
@@ -100,21 +100,21 @@ impl SimDriver {
         }
     }
 
-    /// The same device next to a NUMA node.
+    /// The same device, close to a NUMA node.
     #[must_use]
     pub fn on_node(mut self, node: u32) -> Self {
         self.node = Some(node);
         self
     }
 
-    /// The same device, with something against maps of files.
+    /// The same device, failing with maps of files.
     #[must_use]
     pub fn with_map_failure(self, failure: MapFailure) -> Self {
         self.shared.lock().map_failure = Some(failure);
         self
     }
 
-    /// Bytes of maps of files that are registered now.
+    /// Bytes of file maps that are registered now.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         let state = self.shared.lock();
@@ -136,41 +136,40 @@ impl SimDriver {
         self.shared.lock().read_directly
     }
 
-    /// Lets every call fail after the next `calls`.
+    /// Makes every call fail after the next `calls`.
     pub fn fail_after(&self, calls: u64) {
         let mut state = self.shared.lock();
         state.fails_after = Some(state.calls + calls);
     }
 
-    /// Lets decoders of JPEG files refuse those that have this somewhere.
+    /// Makes JPEG decoders refuse files that contain this text.
     pub fn refuse_jpeg_with(&self, text: &[u8]) {
         self.shared.lock().refused_jpeg = Some(text.to_vec());
     }
 
-    /// Lets decoders of JPEG files write pixels when they are called, also those of a batch that they refuse, and once more when
-    /// their stream gets there.
+    /// Makes JPEG decoders write pixels at the call, even for batches that they refuse, and again when their stream gets there.
     pub fn decode_early(&self) {
         self.shared.lock().decodes_early = true;
     }
 
-    /// Lets decoders of JPEG files fail when they have queued half of a batch. All else goes on.
+    /// Makes JPEG decoders fail after queuing half of a batch. Everything else continues.
     pub fn fail_decoding(&self) {
         self.shared.lock().fails_decoding = true;
     }
 
-    /// How many batches of files were refused so far.
+    /// Number of refused batches with files.
     #[must_use]
     pub fn refused_jpeg(&self) -> u64 {
         self.shared.lock().refusals
     }
 
-    /// The rules that were broken so far.
+    /// The broken rules so far.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
         self.shared.lock().faults.clone()
     }
 
-    /// Pieces of device memory, streams, events, files, decoders and registrations that nobody has given back.
+    /// Number of allocations, streams, events, files, decoders and registrations that are not released.
     #[must_use]
     pub fn in_use(&self) -> usize {
         let state = self.shared.lock();
@@ -182,7 +181,7 @@ impl SimDriver {
         kept + state.files + state.decoders + named.count()
     }
 
-    /// What lies in device memory now; none where it is not allocated.
+    /// The current contents of device memory. `None` if it is not allocated.
     #[must_use]
     pub fn read(&self, from: DevicePtr, bytes: usize) -> Option<Vec<u8>> {
         let state = self.shared.lock();
@@ -193,7 +192,7 @@ impl SimDriver {
             .map(<[u8]>::to_vec)
     }
 
-    /// Waits until all that is queued is done.
+    /// Waits until all queued work is complete.
     pub fn finish_all(&self) {
         let mut state = self.shared.lock();
         while state.streams.values().any(|queue| !queue.is_empty()) {
@@ -209,7 +208,7 @@ impl SimDriver {
     }
 }
 
-/// Numbers below are streams of the user's, which exist when they are first used.
+/// Lower numbers are streams of the user, which exist from their first use.
 const FIRST_STREAM: u64 = 1 << 32;
 
 impl Shared {
@@ -222,12 +221,12 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call of the driver's, which may be the one that fails.
+    /// Counts a driver call, which may be the one that fails.
     fn call(&self, name: &'static str) -> Result<MutexGuard<'_, State>, CudaError> {
         let mut state = self.lock();
         state.calls += 1;
         if state.fails_after.is_some_and(|after| state.calls > after) {
-            // As after an error of a GPU's: nothing of what was queued is done any more.
+            // As after an error of a GPU: queued work is dropped.
             state.streams.values_mut().for_each(VecDeque::clear);
             state
                 .events
@@ -243,7 +242,7 @@ impl Shared {
         Ok(state)
     }
 
-    /// How long a step takes.
+    /// The duration of a step.
     fn delay(&self, state: &mut State) -> Duration {
         let most = nanos(self.longest) / 1000;
         Duration::from_micros(state.draw(most.saturating_add(1)))
@@ -264,7 +263,7 @@ impl Shared {
             thread::sleep(delay);
             state = self.lock();
             let first = state.streams.get(&stream).and_then(|queue| queue.front());
-            // It stays in its queue until it is done, as what has not ended.
+            // It stays in its queue until it is complete, so that it counts as unfinished.
             if let Some(op) = first.copied() {
                 state.run(&op);
                 if let Some(queue) = state.streams.get_mut(&stream) {
@@ -496,7 +495,7 @@ impl Drop for SimDriver {
         self.shared.lock().ends = true;
         self.shared.changed.notify_all();
         if let Some(worker) = self.worker.take() {
-            // A panic of it was seen as work that never ends.
+            // A panic of the worker shows up as work that never ends.
             let _ = worker.join();
         }
     }

@@ -1,6 +1,6 @@
-//! A pack's file of which chunks are read from the disk into the GPU's memory, past the page cache and the processor.
+//! Reads chunks of a pack's file from the disk into GPU memory, bypassing the page cache and the CPU.
 //!
-//! Nobody checks what arrives but a comparison when the loader is made, so it is only for loaders that check nothing.
+//! The data is only compared once, when the loader is made. So this is only for loaders without checksums.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -13,20 +13,20 @@ use super::file::middle;
 use crate::driver::{DevicePtr, DirectFile, Driver};
 use crate::error::CudaError;
 
-/// A file that is read so.
+/// A file for direct reads.
 #[derive(Debug)]
 pub(crate) struct DirectReads {
     file: Box<dyn DirectFile>,
-    /// Behind the file, which it must outlive.
+    /// Declared after the file, which it must outlive.
     driver: Arc<dyn Driver>,
 }
 
 impl DirectReads {
-    /// Opens the file of a pack, and compares what arrives of a piece of it; else says why not.
+    /// Opens the file of a pack and compares a piece that was read. The error says why it is not possible.
     pub(super) fn new(driver: &Arc<dyn Driver>, pack: &Pack) -> Result<Self, String> {
         let file = match pack.open_past_cache() {
             Some(file) => file,
-            // The library knows whether it can do with that.
+            // The library knows whether it can handle such a file.
             None => {
                 let file = pack.file().and_then(File::try_clone);
                 file.map_err(|error| error.to_string())?
@@ -55,7 +55,7 @@ impl DirectReads {
         unsafe { self.file.read(offset, to, part.len()) }
     }
 
-    /// A part of the file after it was read into the device's memory and copied back.
+    /// A part of the file, read into device memory and copied back.
     fn arrived(&self, part: &Range<usize>) -> Result<Vec<u8>, CudaError> {
         let len = to_u64(part.len());
         let memory = self.driver.allocate(len, "a comparison")?;

@@ -1,9 +1,9 @@
-//! A pack's mapped file that is registered with the driver: chunks and batches are copied to the GPU from the page cache, without a copy
-//! by the processor.
+//! A pack's mapped file, registered with the driver. Chunks and batches are copied to the GPU directly from the page cache,
+//! without a copy by the CPU.
 //!
-//! It is tried before it is relied on, since drivers and systems differ: whether the driver takes memory that may only be
-//! read, whether letting go of it makes the system write the file again, and whether what arrives is what is in the file. Where
-//! anything is wrong they are copied through staging memory, as without it.
+//! Drivers and systems differ, so this is tested first: whether the driver accepts read-only memory, whether unregistering it makes
+//! the system write the file back, and whether the copied data matches the file. If any test fails, data is copied through staging
+//! memory.
 
 use packds_system::to_u64;
 use std::fs::{self, File};
@@ -16,36 +16,36 @@ use super::direct::DirectReads;
 use crate::driver::{DevicePtr, Driver, Event, Stream};
 use crate::error::CudaError;
 
-/// Bytes that are registered to see whether that makes pages dirty. Smaller files are written again in no time.
+/// Bytes registered to test whether that makes pages dirty. Smaller files can be written back quickly.
 const TRIAL_BYTES: usize = 16 << 20;
-/// How often that is tried: other processes write files meanwhile.
+/// Number of attempts at this test: other processes write files meanwhile.
 const TRIALS: usize = 4;
-/// Bytes of the smallest page that the system counts.
+/// Size of the pages that the system counts.
 const PAGE_BYTES: u64 = 4096;
-/// Bytes of the copy that is compared.
+/// Size of the copy that is compared.
 const COMPARED_BYTES: usize = 1 << 20;
 
-/// How chunks or batches come to the GPU.
+/// How chunks or batches get to the GPU.
 #[derive(Debug)]
 pub(crate) enum Copies {
     /// Through staging memory.
     Staged,
-    /// The same, though the file was to be registered; why.
+    /// The same, although the file was to be registered, with the reason.
     Refused(String),
     /// From the registered file.
     File(RegisteredFile),
-    /// By reads from the disk into the GPU's memory.
+    /// Direct reads from the disk into GPU memory.
     Disk(DirectReads),
 }
 
 impl Copies {
-    /// From the pack's file, where that can be.
+    /// From the pack's file if possible.
     pub(crate) fn from_file(driver: &Arc<dyn Driver>, pack: &Arc<Pack>) -> Self {
         let counted = &mut dirtied_pages;
         RegisteredFile::new(driver, pack, counted).map_or_else(Self::Refused, Self::File)
     }
 
-    /// By reads from the disk, where that can be.
+    /// By direct reads from the disk if possible.
     pub(crate) fn from_disk(driver: &Arc<dyn Driver>, pack: &Pack) -> Self {
         DirectReads::new(driver, pack).map_or_else(Self::Refused, Self::Disk)
     }
@@ -57,7 +57,7 @@ impl Copies {
         }
     }
 
-    /// What the user should know of `what` comes so, where the file was to be registered.
+    /// What the user should know about how `what` is copied, if the file was to be registered.
     pub(crate) fn told(&self, what: &str) -> Option<String> {
         match self {
             Self::Staged => None,
@@ -73,7 +73,7 @@ impl Copies {
     }
 }
 
-/// A registered file, with the map that it lies in.
+/// A registered file with its map.
 #[derive(Debug)]
 pub(crate) struct RegisteredFile {
     driver: Arc<dyn Driver>,
@@ -81,7 +81,8 @@ pub(crate) struct RegisteredFile {
 }
 
 impl RegisteredFile {
-    /// Registers the map of a pack after trying; `dirtied` counts pages that the system was told to write. Else says why not.
+    /// Tests the map of a pack and registers it. `dirtied` counts the pages that the system was told to write. The error
+    /// says why it is not possible.
     fn new(
         driver: &Arc<dyn Driver>,
         pack: &Arc<Pack>,
@@ -89,7 +90,7 @@ impl RegisteredFile {
     ) -> Result<Self, String> {
         let told = |error: CudaError| error.to_string();
         if let Some(trial) = pack.bytes_unchecked().get(..TRIAL_BYTES) {
-            // Pages that wait to be written are not counted again.
+            // Write back dirty pages now, since they are not counted again.
             let synced = pack.file().and_then(File::sync_data);
             synced.map_err(|error| format!("the file cannot be synced: {error}"))?;
             keeps_clean(driver.as_ref(), trial, dirtied)?;
@@ -138,7 +139,7 @@ pub(super) fn middle(pack: &Pack) -> Range<usize> {
     start..len.min(start.saturating_add(COMPARED_BYTES))
 }
 
-/// Whether registering and letting go again leaves pages clean: else the whole set would be written back.
+/// Whether pages stay clean after registering and unregistering. Otherwise the whole dataset would be written back.
 fn keeps_clean(
     driver: &dyn Driver,
     map: &[u8],
@@ -162,7 +163,7 @@ fn keeps_clean(
     Err(text.to_owned())
 }
 
-/// Pages that the system was told to write since it started.
+/// Number of pages dirtied since the system started.
 fn dirtied_pages() -> Option<u64> {
     dirtied_in(&fs::read_to_string("/proc/vmstat").ok()?)
 }
@@ -223,7 +224,7 @@ mod tests {
 
     const PAGES: u64 = 1000;
 
-    /// Tries a map while the count of dirty pages grows by these, one after each trial.
+    /// Tests a map while the count of dirty pages grows by these amounts, one per attempt.
     fn tried(driver: &SimDriver, growth: &[u64]) -> Result<(), String> {
         let map = vec![0; usize::try_from(PAGES * PAGE_BYTES).unwrap()];
         let counts = growth.iter().scan(0, |count, growth| {

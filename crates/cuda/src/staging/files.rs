@@ -1,20 +1,20 @@
-//! JPEG files in the slots of a loader, which the GPU decodes behind its copy of the slot.
+//! JPEG files in the slots of a loader, which the GPU decodes after its copy of the slot.
 //!
-//! Each slot's part of the mirror has room behind it for the pixels of all its files. They are decoded on the stream of the copies, so
-//! they are there at `uploaded`. But the stream does not order their beginning: a decoder that is hardware of its own may write pixels
-//! as soon as it is called, before the stream has got there. So nothing that is queued may use the room of a slot when the decoder is
-//! called. These are all that use it:
+//! Each slot's part of the mirror is followed by room for the pixels of all its files. They are decoded on the copy stream,
+//! so they are complete at `uploaded`. But the stream does not order the start of decoding: a hardware decoder may write
+//! pixels as soon as it is called, before the stream gets there. So when the decoder is called, queued work must not use
+//! the slot's room. The room has these users:
 //!
-//! - The kernel reads the pixels of the slot's batch before. The loader's thread waits for `emitted`.
-//! - The decoder writes them. That was done before the slot was free: the reaper keeps it until `uploaded` has happened.
-//! - A decoder that has refused files of the same batch may have written pixels, and has done with that.
-//! - Another loader had the memory. It gave it back when all of that was done.
+//! - The kernel reads the pixels of the slot's previous batch. The loader's thread waits for `emitted`.
+//! - The decoder wrote these pixels. That was complete before the slot was free: the reaper keeps it until `uploaded` has happened.
+//! - A decoder that refused files of the same batch may have written pixels. It has finished doing so.
+//! - Another loader may have owned the memory. It released the memory after all of that was complete.
 //!
-//! The wait takes no memory, and the GPU idles no longer for it: the stream would wait as long, and the batches in the other slots come
-//! first. Room of its own for each batch in flight would be as large as the ring again, and its reuse the same question.
+//! The wait does not take memory, and it does not make the GPU idle longer: the stream would wait as long, and the batches
+//! in the other slots come first. Separate room for each batch in flight would be as large as the ring again, with the same
+//! question of reuse.
 //!
-//! Files do not change from the call until `uploaded`, since the reaper keeps their slot. A decoder may wait for batches that it was
-//! given before.
+//! Files do not change from the call until `uploaded`, since the reaper keeps their slot. A decoder may wait for earlier batches.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
@@ -31,30 +31,30 @@ use crate::resident::Tables;
 #[derive(Debug)]
 pub(crate) struct FilePlan {
     pub(crate) limits: FileLimits,
-    /// Bytes of the GPU's memory that rings whose slots nobody counts may take.
+    /// Maximum GPU memory for rings of default length.
     pub(crate) room: u64,
-    /// Images of a batch.
+    /// Images per batch.
     pub(crate) rows: u64,
-    /// Given back before the tables, which keep the driver.
+    /// Declared before the tables, which keep the driver, so that it is dropped first.
     pub(crate) decoder: Box<dyn JpegDecoder>,
-    /// What areas of their pictures are resized by.
+    /// The taps for resizing areas of the pictures.
     pub(crate) tables: Tables,
 }
 
 impl FilePlan {
-    /// Slots of so many bytes, with the pixels of their files, that there is room for.
+    /// Maximum number of slots of this size, including the pixels of their files.
     pub(crate) fn most_slots(&self, slot_bytes: u64) -> u64 {
         self.room / slot_bytes.saturating_add(self.pixel_bytes()).max(1)
     }
 
-    /// Bytes of the pixels of a batch.
+    /// Size of a batch's pixels.
     pub(super) fn pixel_bytes(&self) -> u64 {
         self.rows.saturating_mul(self.limits.pixel_bytes.into())
     }
 }
 
 impl Ring {
-    /// Submits a slot whose files are decoded behind its part of the mirror.
+    /// Submits a slot with files, which are decoded after its part of the mirror.
     pub(super) fn queue_files(
         &self,
         slot: SlotMut,
@@ -139,7 +139,7 @@ fn outside() -> CudaError {
     CudaError::Use("a part of a batch lies outside its slot".to_owned())
 }
 
-/// The file in the place of an image, if there is one, and where its pixels go.
+/// The file in an image's place, if there is one, and the destination of its pixels.
 fn file_of(
     place: &[u8],
     limits: FileLimits,

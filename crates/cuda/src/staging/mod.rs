@@ -1,25 +1,24 @@
-//! From the slots of a loader's ring into the GPU's memory, and from there into the user's.
+//! Copies slots of a loader's ring to GPU memory, and from there into the user's memory.
 //!
-//! The GPU has a mirror of the ring: as many bytes, slot for slot. A filled slot is copied into its part of the mirror by
-//! the copy stream; who takes the batch writes its fields from there, on a stream of their own, into their own memory.
+//! The GPU has a mirror of the ring, slot for slot. The copy stream copies a filled slot to its part of the mirror. The consumer of
+//! the batch then writes its fields from the mirror into its own memory, on its own stream.
 //!
-//! # Why nothing changes under whoever reads it
+//! # Why data never changes while it is read
 //!
-//! For each slot there are two events. `uploaded` marks the end of its copy, `emitted` the end of what reads its mirror.
+//! Each slot has two events. `uploaded` marks the end of its copy. `emitted` marks the end of the work that reads its mirror.
 //!
-//! - The slot is not written while the copy reads it: the reaper, a thread, holds a [`SlotRef`] until `uploaded` has
-//!   happened.
-//! - The mirror is not read before the copy is done: the user's stream waits for `uploaded`.
-//! - The mirror is not written while it is still read: the copy stream waits for `emitted` before the slot's next copy; where
-//!   `files` are decoded a thread of the loader does, since a decoder may write before its stream gets there.
-//!   The slot is not filled again before the batch is dropped, since the batch holds a [`SlotRef`] too, so nobody records
-//!   `emitted` after that.
-//! - The user's memory is written on the user's own stream, so whatever the user queues there next comes after it.
+//! - The slot is not written while the copy reads it: a thread, the reaper, holds a [`SlotRef`] until `uploaded` has happened.
+//! - The mirror is not read before the copy is complete: the user's stream waits for `uploaded`.
+//! - The mirror is not written while it is read: the copy stream waits for `emitted` before the slot's next copy. If `files` are
+//!   decoded, a thread of the loader waits instead, since a decoder may write before its stream gets there. The batch holds a
+//!   [`SlotRef`] too, so the slot is not refilled before the batch is dropped, and `emitted` is not recorded after that.
+//! - The user's memory is written on the user's own stream, so later work on that stream is ordered after it.
 //!
-//! No thread of the loader and no thread of the user waits for the GPU in any of this; windows of chunks and files say where that differs.
+//! Neither the loader's nor the user's threads wait for the GPU in any of this, except for windows of chunks and for files, as
+//! described there.
 //!
-//! After a failure of the driver's nothing more is copied or written: every batch is the error, and slots are let go of, so that nobody
-//! waits for one.
+//! After a driver failure, copying and writing stop. Every batch returns the error, and slots are released, so that threads do not
+//! wait for them.
 
 mod direct;
 mod file;
@@ -53,7 +52,7 @@ pub(crate) use self::files::FilePlan;
 pub(crate) use self::window::WindowPlan;
 use self::window::{ChunkSource, Window};
 
-/// The most that one copy takes: copies of the user's model come in between.
+/// Maximum size of a copy, so that copies of the user's model can run in between.
 const PIECE: usize = 16 << 20;
 
 /// A ring with its mirror on the GPU.
@@ -66,31 +65,31 @@ struct Staging {
     /// Registered with the driver.
     arena: Arc<Arena>,
     mirror: DevicePtr,
-    /// Bytes of the mirror from one slot's part to the next.
+    /// Bytes from one slot's part of the mirror to the next.
     mirror_step: u64,
     copies: Stream,
     slots: Vec<Mutex<SlotEvents>>,
     reaper: Mutex<Option<Sender<Sent>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// What images are made of, where that is on the GPU.
+    /// The source of images, if it is on the GPU.
     images: Images,
-    /// Why no copy is queued any more, once one has failed. Slots are let go of then, and nothing is made of them.
+    /// The first failure. After it, copies are not queued, and slots are released unused.
     failure: Arc<Mutex<Option<CudaError>>>,
 }
 
-/// Where the images of a device's loaders come from.
+/// The source of images for a device's loaders.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum ImageSource {
-    /// They come in the slots.
+    /// The slots.
     #[default]
     Slots,
-    /// The same, or from the file where batches lie there as they are.
+    /// The slots, or the file for batches that are stored contiguously.
     Batches(Arc<Copies>),
-    /// A set that is on the GPU whole.
+    /// A dataset that is completely on the GPU.
     Resident(Arc<Resident>),
     /// Chunks.
     Window(Arc<WindowPlan>),
-    /// They come in the slots as JPEG files.
+    /// JPEG files in the slots.
     Files(Arc<FilePlan>),
 }
 
@@ -105,7 +104,7 @@ enum Images {
 }
 
 impl Images {
-    /// Where they start, and what areas of them are resized by.
+    /// Where they start, and the taps for resizing areas of them.
     fn on_gpu(&self) -> Option<(DevicePtr, Option<&Tables>)> {
         match self {
             Self::Slots | Self::Batches(_) | Self::Files(_) => None,
@@ -115,7 +114,7 @@ impl Images {
     }
 }
 
-/// The marks of one slot and of its part of the mirror.
+/// The events of one slot and its part of the mirror.
 #[derive(Debug, Clone, Copy)]
 struct SlotEvents {
     uploaded: Event,
@@ -124,7 +123,7 @@ struct SlotEvents {
     is_emitted: bool,
 }
 
-/// A copy that was queued.
+/// A queued copy.
 #[derive(Debug)]
 struct Sent {
     slot: SlotRef,
@@ -132,7 +131,7 @@ struct Sent {
     arrival: Arc<Arrival>,
 }
 
-/// Whether a copy is over.
+/// Whether a copy is complete.
 #[derive(Debug, Default)]
 struct Arrival {
     is_over: Mutex<bool>,
@@ -153,7 +152,8 @@ impl Ring {
         };
         let mirror_step = slot_bytes.saturating_add(behind);
         if let Some(node) = driver.numa_node() {
-            // Before registering takes the memory. Where the system refuses it lies anywhere, which the statistics tell.
+            // Do this before registering allocates the memory. If the system refuses, the memory may be on any node, which
+            // the statistics report.
             let _ = arena.prefer_node(node);
         }
         let copies = driver.stream()?;
@@ -169,7 +169,7 @@ impl Ring {
             images: Images::Slots,
             failure: Arc::default(),
         };
-        // From here on `drop` gives back what there is.
+        // From here on, `drop` releases what exists so far.
         for _ in 0..staging.arena.n_slots() {
             let uploaded = staging.driver.event()?;
             let emitted = staging.driver.event().inspect_err(|_| {
@@ -221,7 +221,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Queues what brings a slot to its part of the mirror, behind what was emitted from there, and the mark that it is there.
+    /// Queues the work that brings a slot to its part of the mirror, after earlier reads of that part, and records the event.
     fn upload<T>(
         &self,
         events: &mut SlotEvents,
@@ -238,18 +238,18 @@ impl Staging {
             events.is_emitted = false;
         }
         let brought = bring();
-        // Also after an error: something may be queued.
+        // Needed even after an error: work may be queued.
         // SAFETY: both are the staging's own.
         let recorded = unsafe { self.driver.record(events.uploaded, self.copies) };
         if brought.is_err() {
-            // Before the slot is let go of. An error means that the driver has nothing queued any more.
+            // Wait before releasing the slot. After an error the driver has no queued work.
             // SAFETY: as above.
             let _ = unsafe { self.driver.synchronize(events.uploaded) };
         }
         brought.and_then(|brought| recorded.map(|()| brought))
     }
 
-    /// Queues the copy of the first `len` bytes of a slot, and of bytes that lie elsewhere in the place of those from an offset on.
+    /// Queues the copy of the first `len` bytes of a slot. Bytes from other memory replace those from an offset on.
     fn copy_slot(
         &self,
         slot: &SlotRef,
@@ -277,7 +277,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Puts a chunk into the window, unless it is there; where it starts. None where `write` could not.
+    /// Brings a chunk into the window unless it is there already. Returns its start. `None` if `write` failed.
     fn take_chunk(
         &self,
         window: &Window,
@@ -285,7 +285,7 @@ impl Staging {
         images: &mut dyn ChunkImages,
     ) -> Result<Option<u64>, CudaError> {
         self.check()?;
-        // Until the copy is queued: who finds the chunk there queues its own slot behind it.
+        // Hold the lock until the copy is queued: another thread that finds the chunk queues its own slot after the copy.
         let mut state = window.lock();
         if let Some(place) = state.find(chunk, slot) {
             return Ok(Some(window.start_of(place)));
@@ -370,20 +370,20 @@ impl Staging {
         Ok(())
     }
 
-    /// Lets the reaper wait for a copy.
+    /// Makes the reaper wait for a copy.
     fn send(&self, sent: Sent) -> Result<(), CudaError> {
         let reaper = lock(&self.reaper);
         let sent = reaper.as_ref().and_then(|reaper| reaper.send(sent).ok());
         sent.ok_or_else(|| CudaError::Use("the thread packds-cuda has ended".to_owned()))
     }
 
-    /// Notes the first failure, after which nothing is copied.
+    /// Records the first failure. Copying stops after it.
     fn failed(&self, error: CudaError) -> DeviceError {
         lock(&self.failure).get_or_insert(error.clone());
         error.into()
     }
 
-    /// Says why nothing is copied any more, if so.
+    /// Returns the failure that stopped copying, if any.
     fn check(&self) -> Result<(), CudaError> {
         lock(&self.failure).clone().map_or(Ok(()), Err)
     }
@@ -399,7 +399,7 @@ impl Staging {
     }
 }
 
-/// Lets go of slots whose copies are done, in the order of their copies.
+/// Releases slots when their copies are complete, in the order of the copies.
 fn reap(driver: &dyn Driver, sent: &Receiver<Sent>, failure: &Mutex<Option<CudaError>>) {
     for Sent {
         slot,
@@ -409,7 +409,7 @@ fn reap(driver: &dyn Driver, sent: &Receiver<Sent>, failure: &Mutex<Option<CudaE
     {
         // SAFETY: events live until this thread has ended.
         if let Err(error) = unsafe { driver.synchronize(uploaded) } {
-            // Before the slot may be written again.
+            // Record the failure before the slot may be written again.
             lock(failure).get_or_insert(error);
         }
         drop(slot);
@@ -419,7 +419,7 @@ fn reap(driver: &dyn Driver, sent: &Receiver<Sent>, failure: &Mutex<Option<CudaE
 }
 
 impl Ring {
-    /// Submits a slot with bytes that lie elsewhere in the place of those from an offset on.
+    /// Submits a slot. Bytes from other memory replace those from an offset on.
     fn queue(
         &self,
         slot: SlotRef,
@@ -432,7 +432,7 @@ impl Ring {
         self.watch(slot)
     }
 
-    /// Lets slot number `number` be brought to the mirror by what `bring` queues.
+    /// Brings slot number `number` to the mirror by the work that `bring` queues.
     fn queue_with<T>(
         &self,
         number: usize,
@@ -445,7 +445,7 @@ impl Ring {
         queued.map_err(|error| staging.failed(error))
     }
 
-    /// Keeps a slot until what brings it to the mirror is done.
+    /// Keeps a slot until the work that brings it to the mirror is complete.
     fn watch(&self, slot: SlotRef) -> Result<Box<dyn Transfer>, DeviceError> {
         let staging = &self.0;
         let number = slot.number();
@@ -538,7 +538,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         *lock(&self.reaper) = None;
         if let Some(thread) = lock(&self.thread).take() {
-            // It has seen the end of every copy. A panic of it was told to nobody, and there is nobody left.
+            // The thread has seen the end of every copy. If it panicked, there is no one left to report that to.
             let _ = thread.join();
         }
         let driver = &self.driver;
@@ -568,7 +568,7 @@ impl Drop for Staging {
     }
 }
 
-/// A batch on its way to the GPU, or there.
+/// A batch that is being copied to the GPU, or is there.
 #[derive(Debug)]
 pub struct Upload {
     staging: Arc<Staging>,
@@ -639,7 +639,7 @@ pub unsafe fn finish(
             // caller's.
             unsafe { upload.write(batch, field, *to, stream) }
         });
-    // Also after an error: something may be queued.
+    // Needed even after an error: work may be queued.
     // SAFETY: both exist.
     let recorded = unsafe { staging.driver.record(events.emitted, stream) };
     events.is_emitted = true;
@@ -664,7 +664,7 @@ pub unsafe fn finish_and_wait(
         return queued;
     };
     let emitted = upload.staging.events_of(upload.number)?.emitted;
-    // Also after an error: something may be queued.
+    // Needed even after an error: work may be queued.
     // SAFETY: the event is the staging's own.
     let waited = unsafe { upload.staging.driver.synchronize(emitted) };
     queued.and(waited)
@@ -762,7 +762,7 @@ fn emission(
     })
 }
 
-/// A poisoned lock is one whose holder panicked between whole updates: what it guards is whole.
+/// A lock is only poisoned between complete updates, so its data is consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,18 +1,20 @@
-//! Chunks of a pack on the GPU, for as long as batches are made of them.
+//! Chunks of a pack on the GPU, for as long as batches need them.
 //!
-//! The GPU's memory has places of a chunk each. A batch that has samples of a chunk holds its place until the batch's slot of the
-//! ring is recycled. A place that nobody holds keeps its chunk until another one needs it: the one that was last taken longest
-//! ago. There are as many places as all slots of the ring together can hold, so there always is one.
+//! GPU memory has places for one chunk each. A batch with samples of a chunk holds the chunk's place until the batch's slot
+//! of the ring is recycled. An unused place keeps its chunk until another chunk needs the place; the least recently used
+//! place is reused first. There are as many places as all slots of the ring can hold together, so there is always a free
+//! one.
 //!
-//! # Why no chunk changes under whoever reads it
+//! # Why chunks never change while they are read
 //!
-//! Chunks are copied by the stream that copies the ring's slots, each before the first slot that needs it: so a stream that waits
-//! for a slot's copy finds its chunks. Before a place is written again that stream waits for the reading (`emitted`) of every slot that
-//! has held it. What chunks are copied from is a ring of its own, whose slots the reaper lets go of, or the registered file, which
-//! nobody writes and which stays mapped until all copies are done.
+//! Chunks are copied on the stream that copies the ring's slots, each before the first slot that needs it. So a stream that
+//! waits for a slot's copy finds its chunks. Before a place is overwritten, the copy stream waits for the reads (`emitted`)
+//! of every slot that held the place. Chunks are copied from a separate ring, whose slots the reaper releases, or from the
+//! registered file, which is not written to and stays mapped until all copies are complete.
 //!
-//! A read from the disk into a place is in no stream. It begins when every such reading has happened, which the loader's thread waits
-//! for, and has ended before the slots that need it are submitted. A window of such reads has no copies of chunks.
+//! A read from the disk into a place is not on a stream. The loader's thread first waits until all such reads of the place
+//! have happened. The disk read is complete before the slots that need it are submitted. A window with disk reads does not
+//! copy chunks.
 
 use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,20 +33,20 @@ use crate::driver::{DevicePtr, Driver, Event};
 use crate::error::CudaError;
 use crate::resident::Tables;
 
-/// Places start at multiples of this, which reads from the disk are quickest to.
+/// Alignment of places, for fast reads from the disk.
 const ALIGN: u64 = 4096;
-/// Chunks on their way.
+/// Chunks in transit.
 const STAGED: usize = 4;
 
-/// What a window is made for.
+/// The parameters of a window.
 #[derive(Debug)]
 pub(crate) struct WindowPlan {
     pub(crate) pack: Uuid,
     pub(crate) chunk_bytes: u64,
     pub(crate) n_chunks: u64,
-    /// Chunks that one batch may need.
+    /// Maximum number of chunks that a batch needs.
     pub(crate) chunks_of_batch: u64,
-    /// What areas of the images are resized by.
+    /// The taps for resizing areas of the images.
     pub(crate) tables: Option<Tables>,
     pub(crate) copies: Copies,
 }
@@ -57,9 +59,9 @@ impl WindowPlan {
     }
 }
 
-/// Where a chunk comes from.
+/// The source of a chunk.
 pub(super) enum ChunkSource<'a> {
-    /// A slot, with the mark of its copy.
+    /// A slot, and the event of its copy.
     Slot(SlotMut, Event),
     /// The registered file.
     File(&'a [u8]),
@@ -73,9 +75,9 @@ pub(crate) struct Window {
     driver: Arc<dyn Driver>,
     pub(crate) plan: Arc<WindowPlan>,
     pub(crate) memory: DevicePtr,
-    /// Where chunks are copied from, unless that is the file.
+    /// The staging ring of chunks, unless they come from the file.
     staged: Arc<Arena>,
-    /// The mark of each slot's copy, and behind them that of the last copy from the file.
+    /// The event of each slot's copy, followed by that of the last copy from the file.
     copied: Vec<Event>,
     is_registered: bool,
     state: Mutex<State>,
@@ -85,9 +87,9 @@ pub(crate) struct Window {
 pub(super) struct State {
     places: Vec<Place>,
     of_chunk: BTreeMap<u64, usize>,
-    /// For each slot of the ring the places that it holds.
+    /// The places that each slot of the ring holds.
     held: Vec<BTreeSet<usize>>,
-    /// How often a chunk was taken.
+    /// Number of times that chunks were taken.
     taken: u64,
 }
 
@@ -95,18 +97,18 @@ pub(super) struct State {
 #[derive(Debug, Clone, Default)]
 struct Place {
     chunk: Option<u64>,
-    /// Slots of the ring that hold it.
+    /// Number of slots of the ring that hold it.
     holders: usize,
-    /// When it was taken last.
+    /// When it was last taken.
     last: u64,
-    /// Slots of the ring that have held it since it was written: what reads them may not be done.
+    /// Slots of the ring that held it since it was written. Work that reads them may be in progress.
     readers: BTreeSet<usize>,
 }
 
-/// A place that is to be written.
+/// A place that will be overwritten.
 pub(super) struct Vacant {
     pub(super) place: usize,
-    /// Slots of the ring whose reading is waited for first.
+    /// Slots of the ring whose readers must finish first.
     pub(super) readers: BTreeSet<usize>,
 }
 
@@ -143,13 +145,13 @@ impl Window {
                 taken: 0,
             }),
         };
-        // From here on `drop` gives back what there is.
+        // From here on, `drop` releases what exists so far.
         for _ in 0..=STAGED {
             window.copied.push(window.driver.event()?);
         }
         let (host, len) = window.staged.address();
         if let Some(node) = window.driver.numa_node() {
-            // As of the ring.
+            // As for the ring.
             let _ = window.staged.prefer_node(node);
         }
         // SAFETY: the arena lives as long as the window, whose `drop` unregisters it.
@@ -158,7 +160,7 @@ impl Window {
         Ok(window)
     }
 
-    /// Where a chunk comes from; none where it could not be read.
+    /// The source of a chunk. `None` if it could not be read.
     pub(super) fn source(
         &self,
         images: &mut dyn ChunkImages,
@@ -176,13 +178,13 @@ impl Window {
         Ok(is_there.then_some(ChunkSource::Slot(slot, copied)))
     }
 
-    /// The mark of the last copy from the file.
+    /// The event of the last copy from the file.
     pub(super) fn copied_from_file(&self) -> Result<Event, CudaError> {
         let lost = || CudaError::Use("a window without a mark".to_owned());
         self.copied.get(STAGED).copied().ok_or_else(lost)
     }
 
-    /// Waits for all copies from the file. Those of slots the reaper waits for.
+    /// Waits for all copies from the file. The reaper waits for copies of slots.
     pub(super) fn settle(&self) {
         if let Ok(copied) = self.copied_from_file() {
             // SAFETY: it exists until `drop`. An error means that the driver has nothing queued any more.
@@ -190,16 +192,16 @@ impl Window {
         }
     }
 
-    /// A slot to copy a chunk from, and the mark of its copy; waits for one.
+    /// Waits for a slot to copy a chunk from. Also returns the event of its copy.
     fn stage(&self) -> Result<(SlotMut, Event), CudaError> {
         let lost = || CudaError::Use("a window without a slot".to_owned());
-        // The reaper lets go of every slot, also after an error.
+        // The reaper releases every slot, even after an error.
         let slot = self.staged.take(&AtomicBool::new(false)).ok_or_else(lost)?;
         let copied = self.copied.get(slot.number()).copied();
         Ok((slot, copied.ok_or_else(lost)?))
     }
 
-    /// First byte of a place in the window.
+    /// Offset of a place in the window.
     pub(super) fn start_of(&self, place: usize) -> u64 {
         let place = to_u64(place);
         place.saturating_mul(self.plan.place_bytes())
@@ -209,7 +211,7 @@ impl Window {
         lock(&self.state)
     }
 
-    /// Lets a slot of the ring hold nothing any more.
+    /// Makes a slot of the ring release its places.
     pub(super) fn recycle(&self, slot: usize) {
         let mut state = self.lock();
         let held = state.held.get_mut(slot).map(std::mem::take);
@@ -223,14 +225,14 @@ impl Window {
 }
 
 impl State {
-    /// The place of a chunk that is there, held by a slot of the ring from now on.
+    /// The place of a chunk that is already there. The slot of the ring holds it from now on.
     pub(super) fn find(&mut self, chunk: u64, slot: usize) -> Option<usize> {
         let place = *self.of_chunk.get(&chunk)?;
         self.hold(place, slot);
         Some(place)
     }
 
-    /// The place that is written next: one that nobody holds. Its chunk is there no more.
+    /// The next place to overwrite: an unused one. Its chunk is removed.
     pub(super) fn vacate(&mut self) -> Option<Vacant> {
         let free = self
             .places
@@ -248,7 +250,7 @@ impl State {
         })
     }
 
-    /// A chunk is in a place, held by a slot of the ring.
+    /// Records that a chunk is in a place and held by a slot of the ring.
     pub(super) fn fill(&mut self, place: usize, chunk: u64, slot: usize) {
         if let Some(filled) = self.places.get_mut(place) {
             filled.chunk = Some(chunk);

@@ -58,8 +58,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     }
 
     /// The limits of JPEG files that it decodes, if it does. A loader then writes these files into the slot instead of
-    /// their pixels,
-    /// and a [`Frame`] per image. Frames count from the slot's first byte: see [`FileLimits`].
+    /// their pixels, and a [`Frame`] per image. Frames count from the slot's first byte: see [`FileLimits`].
     fn decodes(&self) -> Option<FileLimits> {
         None
     }
@@ -70,11 +69,10 @@ pub trait Device: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Makes the images of a chunk available. Only for devices that hold [`Holding::Chunks`] or [`Holding::ChunksOfFile`]. It is
-    /// called before slot number `slot` is submitted, for each chunk that the slot has images of. The images then stay in place
-    /// until the slot is recycled. Returns their start, for use in frames. If they are not on the device yet, they come
-    /// from `images`.
-    /// `None` if `images` could not read them.
+    /// Makes the images of a chunk available. Only for devices that hold [`Holding::Chunks`] or [`Holding::ChunksOfFile`].
+    /// It is called before slot number `slot` is submitted, for each chunk that the slot has images of. The images then
+    /// stay in place until the slot is recycled. Returns their start, for use in frames. If they are not on the device yet,
+    /// they come from `images`. `None` if `images` could not read them.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
@@ -159,10 +157,9 @@ pub struct StoredPart<'a> {
 
 /// The images of a chunk, for a device that takes it.
 pub trait ChunkImages {
-    /// Their contiguous range in the pack's file, after verification. `None` if the loader does not read them in place,
-    /// or could not
-    /// read them. Then [`write`](Self::write) them instead. For a device that reads the file itself, the images are not read or
-    /// verified.
+    /// Their contiguous range in the pack's file, after verification. `None` if the loader does not read them in place, or
+    /// could not read them. Then [`write`](Self::write) them instead. For a device that reads the file itself, the images
+    /// are not read or verified.
     fn in_file(&mut self) -> Option<Range<usize>>;
 
     /// Copies them to `to`, one after the other. Returns whether it succeeded.
@@ -180,8 +177,7 @@ pub enum Holding {
     /// The images of the chunks in current batches. The device takes them by [`Device::take_chunk`].
     Chunks,
     /// The same, but the device reads them from the pack's file, at [`ChunkImages::in_file`]. The loader does not read
-    /// them, and they
-    /// are not verified.
+    /// them, and they are not verified.
     ChunksOfFile,
 }
 

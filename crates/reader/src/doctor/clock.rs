@@ -96,8 +96,7 @@ impl Clock {
     }
 
     /// The time per batch in the middle of an epoch. The first batches, which arrive together, only start the clock. If
-    /// epochs are too
-    /// short for that, all batches count except the very first, which includes the start of the threads.
+    /// epochs are too short for that, all batches count except the very first, which includes the start of the threads.
     #[must_use]
     pub fn steady_time(&self) -> Option<Time> {
         let behind = |epoch: &Laps| epoch.spans.get(self.lead..).unwrap_or(&[]).to_vec();

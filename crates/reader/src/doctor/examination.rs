@@ -223,11 +223,9 @@ impl Bench<'_> {
         })
     }
 
-    /// Measures loading alone if the device makes the images, from pictures that it holds or from files. The host then
-    /// does not decode
-    /// or transform. With a resident dataset it does not read either, and only computes the windows. Otherwise chunks or
-    /// files go to
-    /// the device.
+    /// Measures loading alone if the device makes the images, from pictures that it holds or from files. The host then does
+    /// not decode or transform. With a resident dataset it does not read either, and only computes the windows. Otherwise
+    /// chunks or files go to the device.
     fn held(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Loaded, LoadError> {
         let is_cached = is_in_page_cache(loader);
         (self.told)("loading from the source");

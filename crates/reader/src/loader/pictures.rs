@@ -292,8 +292,7 @@ impl Pictures {
     }
 
     /// Writes the windows of `rows` for the device. Their files or pixels start at `offset` in the slot. Returns how many
-    /// of them the
-    /// host decoded.
+    /// of them the host decoded.
     pub(crate) fn write_file_windows(
         &self,
         finish: &Finish,

@@ -415,9 +415,8 @@ impl Schedule {
                 let full = geometry.n_samples() / per_chunk;
                 let delivered = geometry.n_samples() - dropped;
                 let (short_start, short_end) = plan.short_chunk();
-                // The short chunk has the same place in all epochs. Other chunks can be at any place. So every epoch
-                // leaves out the end
-                // of the short chunk, and of the other chunks only if not even the first one is complete.
+                // The short chunk has the same place in all epochs. Other chunks can be at any place. So every epoch leaves
+                // out the end of the short chunk, and of the other chunks only if not even the first one is complete.
                 let of_short = short_end.saturating_sub(delivered.max(short_start));
                 let first = if short_start == 0 { short_end } else { 0 };
                 let most = delivered.saturating_sub(first).min(per_chunk);

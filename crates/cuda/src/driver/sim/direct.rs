@@ -1,4 +1,4 @@
-//! A file that the simulated driver reads into its device memory, late, while it watches over that memory.
+//! A file for reads into the simulated device's memory. Reads are late, and the memory is monitored meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,7 @@ impl SimFile {
             let text = "the simulated device cannot read files";
             return Err(CudaError::Use(text.to_owned()));
         }
-        // Not past the page cache, which would need memory and places of certain multiples.
+        // Through the page cache, because direct reads would require aligned memory and offsets.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let file = File::open(path).map_err(|error| failed("open_direct", &error))?;
         state.files += 1;

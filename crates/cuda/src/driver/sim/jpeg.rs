@@ -1,4 +1,4 @@
-//! A decoder of JPEG files on the simulated driver: the host's, late as all that is queued, or early as well.
+//! A JPEG decoder on the simulated driver. It uses the host's decoder, and is late like all queued work, or also early.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) struct SimJpeg {
     shared: Arc<Shared>,
 }
 
-/// A file whose decoding is queued.
+/// A file queued for decoding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QueuedFile {
     pub(super) from: u64,
@@ -103,7 +103,7 @@ impl Drop for SimJpeg {
     }
 }
 
-/// The pixels of a file, as they are stored.
+/// The pixels of a file, as stored.
 fn decoded(bytes: &[u8], channels: u32) -> Result<Image, PixelError> {
     let color = match channels {
         1 => Color::Gray,
@@ -142,7 +142,7 @@ impl QueuedFile {
         before + self.pixel_row()
     }
 
-    /// Decodes it, after a look at all rules but those of what is written.
+    /// Decodes it. Checks all rules except those for writes.
     pub(super) fn run(&self, state: &mut State) {
         if !state.is_allocated(&(self.to..self.to + self.pixel_bytes())) {
             state.faults.push(Fault::NotAllocated);

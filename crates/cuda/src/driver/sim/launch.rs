@@ -1,4 +1,4 @@
-//! A launch of the kernel as the simulated driver does it: by its twin, on memory of the process.
+//! Kernel launches on the simulated driver: runs the twin on memory of the process.
 
 use packds_pixels::ops::Adjustment;
 use packds_reader::device::{ColorOp, Frame, Patch, Share};
@@ -9,7 +9,7 @@ use crate::emission::Emission;
 use crate::error::CudaError;
 use crate::twin;
 
-/// Bytes of the table of a launch.
+/// Size of a launch's table.
 pub(super) fn table_bytes(e: &Emission) -> u64 {
     4 * u64::from(e.channels) * (256 + u64::from(e.n_patches))
 }
@@ -69,7 +69,7 @@ fn items<const N: usize, T>(at: DevicePtr, n: u64, item: impl Fn(&[u8]) -> T) ->
     bytes.chunks_exact(N).map(item).collect()
 }
 
-/// Does a launch; of pictures that frames name and of taps there are that many bytes at most.
+/// Performs a launch. `pictures` and `taps` are the sizes of the memory at these addresses.
 pub(super) fn emit(e: &Emission, pictures: u64, taps: u64) -> Result<(), CudaError> {
     let n = u64::from(e.n);
     let table = items::<4, _>(e.table, table_bytes(e) / 4, word);

@@ -1,4 +1,4 @@
-//! The process's memory as the simulated driver sees it: ranges of addresses, and the bytes at them.
+//! Process memory as the simulated driver sees it: address ranges and their bytes.
 
 use packds_system::{to_u64, to_usize};
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) fn place(n: u64) -> usize {
     to_usize(n)
 }
 
-/// The bytes at an address that a caller of the driver promised to be there.
+/// The bytes at an address that a driver call promised to keep.
 pub(super) fn bytes_at<'a>(address: u64, len: u64) -> &'a [u8] {
     let from: *const u8 = ptr::with_exposed_provenance(place(address));
     // SAFETY: the driver's callers keep what they queue until it is done, and this is read before that; who breaks that
@@ -30,7 +30,7 @@ pub(super) fn bytes_at<'a>(address: u64, len: u64) -> &'a [u8] {
     unsafe { slice::from_raw_parts(from, place(len)) }
 }
 
-/// Whether the process has something at all addresses of a range; yes where the system does not say.
+/// Whether the process has mapped a whole range. `true` if unknown.
 pub(super) fn is_mapped(range: &Range<u64>) -> bool {
     let Ok(maps) = fs::read_to_string("/proc/self/maps") else {
         return true;

@@ -1,4 +1,4 @@
-//! What is queued at the simulated driver, and the memory that each step reads and writes.
+//! Work queued on the simulated driver, and the memory that each step reads and writes.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The device's memory that it reads.
+    /// The device memory that it reads.
     pub(super) fn reads(&self) -> Vec<Range<u64>> {
         match self {
             Self::CopyWithin { from, bytes, .. } => vec![range(*from, *bytes)],
@@ -58,7 +58,7 @@ impl Kind {
                         n * u64::from(e.n_colors) * address(ColorOp::BYTES),
                     ),
                 ];
-                // What is sure to be there.
+                // The minimum size.
                 if e.taps.0 != 0 {
                     ranges.push(range(e.taps.0, 4));
                 }
@@ -66,7 +66,7 @@ impl Kind {
                     ranges.push(range(e.shares.0, n * address(Share::BYTES)));
                 }
                 ranges.retain(|range| !range.is_empty());
-                // With frames, pictures may lie anywhere: they are looked at one by one when it runs.
+                // With frames, pictures can be anywhere. They are checked one by one when it runs.
                 if e.frames.0 == 0 {
                     ranges.push(e.source.0..e.source.0 + all);
                 } else {
@@ -90,7 +90,7 @@ impl Kind {
         }
     }
 
-    /// The host's memory that it reads.
+    /// The host memory that it reads.
     pub(super) fn reads_host(&self) -> Option<Range<u64>> {
         match self {
             Self::CopyIn { from, bytes, .. } => Some(*from..from + bytes),

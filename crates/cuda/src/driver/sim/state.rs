@@ -1,4 +1,4 @@
-//! What the simulated driver knows: its queues, events and memory; and how one queued step is done, after a look at all rules.
+//! The state of the simulated driver: its queues, events and memory. It executes queued steps and checks all rules.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,28 +19,28 @@ pub(super) struct State {
     pub(super) events: BTreeMap<u64, Mark>,
     pub(super) allocated: BTreeMap<u64, Vec<u8>>,
     pub(super) registered: BTreeMap<u64, u64>,
-    /// Which of them are only read: maps of files.
+    /// Registered memory that is read-only: maps of files.
     pub(super) maps: BTreeSet<u64>,
-    /// What is wrong with maps.
+    /// How maps fail.
     pub(super) map_failure: Option<MapFailure>,
     pub(super) copied_from_maps: u64,
-    /// Files that are open for reads into device memory.
+    /// Number of open files for reads into device memory.
     pub(super) files: usize,
-    /// Decoders of JPEG files refuse those with this in them.
+    /// Decoders refuse JPEG files that contain this.
     pub(super) refused_jpeg: Option<Vec<u8>>,
-    /// How many batches they have refused.
+    /// Number of refused batches.
     pub(super) refusals: u64,
-    /// Decoders write pixels when they are called, before their stream gets there.
+    /// Decoders write pixels at the call, before their stream gets there.
     pub(super) decodes_early: bool,
-    /// They fail in the middle of a batch.
+    /// Decoders fail in the middle of a batch.
     pub(super) fails_decoding: bool,
-    /// Decoders that are open.
+    /// Number of open decoders.
     pub(super) decoders: usize,
-    /// Where bytes of files are arriving in device memory.
+    /// Device memory that reads from files are writing.
     pub(super) arriving: Vec<Range<u64>>,
     pub(super) read_directly: u64,
     pub(super) faults: Vec<Fault>,
-    /// After this many calls every further one fails.
+    /// All calls after this many fail.
     pub(super) fails_after: Option<u64>,
     pub(super) calls: u64,
     pub(super) ends: bool,
@@ -77,7 +77,7 @@ impl State {
         (z ^ (z >> 31)) % below.max(1)
     }
 
-    /// A stream whose first step can be done now.
+    /// A stream with a first step that can run now.
     pub(super) fn ready(&mut self) -> Option<u64> {
         let can = |op: &Op| match op.kind {
             Kind::Wait { event, record } => {
@@ -94,7 +94,7 @@ impl State {
         ready.get(at).copied()
     }
 
-    /// As the driver, refuses what is registered already.
+    /// Like the driver, refuses memory that is already registered.
     pub(super) fn register(&mut self, host: u64, bytes: u64) -> Result<(), CudaError> {
         let range = host..host + bytes;
         let mut all = self.registered.iter();
@@ -109,13 +109,13 @@ impl State {
         Ok(())
     }
 
-    /// All steps that are queued, this one left out.
+    /// All queued steps except this one.
     pub(super) fn others(&self, number: u64) -> impl Iterator<Item = &Op> {
         let all = self.streams.values().flatten();
         all.filter(move |op| op.number != number)
     }
 
-    /// Whether something that is queued, or that is arriving, uses device memory.
+    /// Whether queued work or a read from a file uses device memory.
     pub(super) fn is_in_use(&self, range: &Range<u64>) -> bool {
         let queued = self.others(0).any(|op| {
             let mut used = op.kind.reads();
@@ -139,7 +139,7 @@ impl State {
         })
     }
 
-    /// Whether an address is of a registered map of a file.
+    /// Whether an address is in a registered map of a file.
     pub(super) fn is_of_map(&self, at: u64) -> bool {
         let before = self.registered.range(..=at).next_back();
         before.is_some_and(|(base, bytes)| self.maps.contains(base) && at < base + bytes)
@@ -163,7 +163,7 @@ impl State {
         }
     }
 
-    /// Does one step, after a look at all the rules.
+    /// Executes one step after checking all rules.
     pub(super) fn run(&mut self, op: &Op) {
         if let Some(written) = op.kind.writes() {
             let earlier = self

@@ -458,9 +458,8 @@ pub(super) struct DirectEpoch {
 
 impl EpochFetch for DirectEpoch {
     /// Do not hold an earlier step while waiting for a later one. Other errors are [`ReadError::Read`] and
-    /// [`ReadError::Changed`] if
-    /// a buffer could not be read, [`ReadError::Memory`] if the step does not fit, and [`ReadError::Format`] if the step is not
-    /// available.
+    /// [`ReadError::Changed`] if a buffer could not be read, [`ReadError::Memory`] if the step does not fit, and
+    /// [`ReadError::Format`] if the step is not available.
     fn step(&self, step: u64) -> Result<StepItems, ReadError> {
         let shared = &self.shared;
         let parts = self.wait(step)?;
