@@ -17,7 +17,7 @@ pub(super) fn open(names: &[&str]) -> Result<Library, String> {
     Err(why.unwrap_or_default())
 }
 
-/// A function of a library, which is `whose`.
+/// Looks up a function of a library. `whose` is the name of the library, for messages.
 ///
 /// # Safety
 /// It is of the type `F`.

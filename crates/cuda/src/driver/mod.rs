@@ -68,13 +68,13 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// [`CudaError::Memory`] if there is not enough.
     fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError>;
 
-    /// Gives device memory back.
+    /// Frees device memory.
     ///
     /// # Safety
     /// It is of [`allocate`](Self::allocate), was not given back, and no queued work uses it.
     unsafe fn free(&self, memory: DevicePtr);
 
-    /// Pins the host's memory, so that copies from it are asynchronous and go at the speed of the bus.
+    /// Pins host memory, so that copies from it are asynchronous and run at the speed of the bus.
     ///
     /// # Safety
     /// The memory stays mapped until [`unregister`](Self::unregister).
@@ -83,13 +83,13 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// [`CudaError::Call`].
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
 
-    /// As [`register`](Self::register), of memory that this process may only read, such as a mapped file.
+    /// Like [`register`](Self::register), for memory that this process may only read, such as a mapped file.
     ///
     /// # Safety
     /// As of [`register`](Self::register).
     ///
     /// # Errors
-    /// [`CudaError::Call`], [`CudaError::Use`] where the driver cannot.
+    /// [`CudaError::Call`], [`CudaError::Use`] if the driver does not support it.
     unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
 
     /// Ends [`register`](Self::register) or [`register_read_only`](Self::register_read_only).
@@ -98,31 +98,31 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// The memory is registered, and no queued work reads it.
     unsafe fn unregister(&self, host: *const u8);
 
-    /// A stream of the lowest priority that does not wait for the default stream.
+    /// Makes a stream with the lowest priority that does not wait for the default stream.
     ///
     /// # Errors
     /// [`CudaError::Call`].
     fn stream(&self) -> Result<Stream, CudaError>;
 
-    /// Gives a stream up.
+    /// Destroys a stream.
     ///
     /// # Safety
     /// It is of [`stream`](Self::stream) and not used again.
     unsafe fn drop_stream(&self, stream: Stream);
 
-    /// An event that nothing waits for yet.
+    /// Makes an event.
     ///
     /// # Errors
     /// [`CudaError::Call`].
     fn event(&self) -> Result<Event, CudaError>;
 
-    /// Gives an event up.
+    /// Destroys an event.
     ///
     /// # Safety
     /// It is of [`event`](Self::event) and not used again.
     unsafe fn drop_event(&self, event: Event);
 
-    /// Lets `event` happen when all that is queued on `stream` now is done; what it marked before is forgotten.
+    /// Makes `event` happen when all work queued on `stream` so far is complete. This replaces its previous record.
     ///
     /// # Safety
     /// Both exist.
@@ -131,7 +131,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// [`CudaError::Call`].
     unsafe fn record(&self, event: Event, stream: Stream) -> Result<(), CudaError>;
 
-    /// Lets what is queued on `stream` from now on wait for what `event` marks now.
+    /// Makes work queued on `stream` from now on wait for the current record of `event`.
     ///
     /// # Safety
     /// Both exist.
@@ -140,25 +140,25 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// [`CudaError::Call`].
     unsafe fn wait_for(&self, stream: Stream, event: Event) -> Result<(), CudaError>;
 
-    /// Whether what `event` marks has happened.
+    /// Whether `event` has happened.
     ///
     /// # Safety
     /// It exists.
     ///
     /// # Errors
-    /// [`CudaError::Call`], also of work that was queued before.
+    /// [`CudaError::Call`], which may come from earlier queued work.
     unsafe fn has_happened(&self, event: Event) -> Result<bool, CudaError>;
 
-    /// Returns when what `event` marks has happened.
+    /// Waits until `event` has happened.
     ///
     /// # Safety
     /// It exists.
     ///
     /// # Errors
-    /// [`CudaError::Call`], also of work that was queued before.
+    /// [`CudaError::Call`], which may come from earlier queued work.
     unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError>;
 
-    /// Queues a copy from the host's memory.
+    /// Queues a copy from host memory.
     ///
     /// # Safety
     /// Until it is done the host's bytes are registered and do not change, and nobody else uses those of the device.
@@ -173,7 +173,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
         stream: Stream,
     ) -> Result<(), CudaError>;
 
-    /// Copies to the host, and returns when that is done.
+    /// Copies to the host and waits for the copy.
     ///
     /// # Safety
     /// The device's bytes are allocated, and no queued work writes them.
@@ -221,13 +221,13 @@ pub trait Driver: fmt::Debug + Send + Sync {
 
 /// A file for reads into device memory. It must not outlive the driver that opened it.
 pub trait DirectFile: fmt::Debug + Send + Sync {
-    /// Reads bytes from an offset of the file, and returns when they are there for whatever is queued from then on.
+    /// Reads bytes from an offset of the file. Blocks until work queued from then on can use them.
     ///
     /// # Safety
     /// The device's bytes are allocated, and nobody uses them meanwhile.
     ///
     /// # Errors
-    /// [`CudaError::Call`], also where the file ends before.
+    /// [`CudaError::Call`], also if the file is too short.
     unsafe fn read(&self, offset: u64, to: DevicePtr, bytes: usize) -> Result<(), CudaError>;
 }
 

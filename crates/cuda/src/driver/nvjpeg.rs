@@ -228,7 +228,8 @@ impl NvJpeg {
         Ok(is_so(widths[0], file.width) && is_so(heights[0], file.height))
     }
 
-    /// Queues the decoding of one batch by a turn whose last one is done, or says which files are refused: then what it had queued is done.
+    /// Queues the decoding of one batch. The last batch of `turn` must be complete. If files are refused, this returns them, and
+    /// its queued work is complete.
     ///
     /// # Safety
     /// As of [`JpegDecoder::decode`].
@@ -276,7 +277,7 @@ impl NvJpeg {
         Ok(refused)
     }
 
-    /// Which files of a batch that has failed are to blame: decodes them one by one, and waits for each.
+    /// Finds the files that made a batch fail: decodes them one by one and waits for each.
     ///
     /// # Safety
     /// As of [`JpegDecoder::decode`].

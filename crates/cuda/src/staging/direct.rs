@@ -45,7 +45,7 @@ impl DirectReads {
         }
     }
 
-    /// Reads a part of the file, and returns when it is there.
+    /// Reads a part of the file. Blocks until it is there.
     ///
     /// # Safety
     /// The memory has as many bytes, and nobody uses it meanwhile.

@@ -79,7 +79,8 @@ impl Ring {
 }
 
 impl Staging {
-    /// Queues the decoding of what is a file, and the copies of what is none. Nothing is queued where files are refused: their rows.
+    /// Queues the decoding of files and the copies of everything else. If files are refused, this returns their rows and does not
+    /// queue anything.
     ///
     /// # Safety
     /// The slot does not change until all that is done, and nobody else uses its part of the mirror and the pixels behind it but what

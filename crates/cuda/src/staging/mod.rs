@@ -306,7 +306,7 @@ impl Staging {
         Ok(Some(start))
     }
 
-    /// Brings a chunk to its place when these events have happened: queues its copy behind them, or waits for them and reads it.
+    /// Brings a chunk to its place after these events: either queues its copy after them, or waits for them and reads it.
     ///
     /// # Safety
     /// Nobody uses the place but what the events mark, and what is queued behind this.
@@ -354,7 +354,7 @@ impl Staging {
         })
     }
 
-    /// Queues the copy of bytes to the device, in pieces.
+    /// Queues a copy to the device, in pieces.
     ///
     /// # Safety
     /// As of [`Driver::copy_in`].
@@ -590,19 +590,19 @@ impl Transfer for Upload {
     }
 }
 
-/// Writes fields of a batch into the user's memory, by work queued on `stream`: each field of fixed size has an address in
-/// `outputs`, in the order of [`Batch::fields`], or none where it is not wanted. Returns when all is queued. The batch may
-/// be dropped then, and its slot is filled again when the GPU no longer needs it.
+/// Queues work on `stream` that writes fields of a batch into the user's memory. `outputs` has the address of each fixed-size
+/// field, in the order of [`Batch::fields`], or `None` to skip the field. This returns when the work is queued. The batch may
+/// then be dropped. Its slot is refilled when the GPU no longer needs it.
 ///
-/// Images that the device finishes come out as their [`Finish`] says, all other fields as they are.
+/// Images that the device finishes are written as described in their [`Finish`]. Other fields are copied unchanged.
 ///
 /// # Safety
 /// Each address has the bytes of its field for all samples of the batch, in memory of this GPU that `stream` may use: what is
 /// queued on it from now on comes after the writing, and so must all other use. The stream exists.
 ///
 /// # Errors
-/// [`CudaError::Use`] where the batch is of another device or `outputs` of another length, [`CudaError::Call`] where the
-/// driver says so.
+/// [`CudaError::Use`] if the batch belongs to another device or `outputs` has a wrong length, [`CudaError::Call`] if a driver
+/// call fails.
 pub unsafe fn finish(
     batch: &Batch,
     stream: Stream,
@@ -625,7 +625,7 @@ pub unsafe fn finish(
     // SAFETY: the caller's stream exists, the event is the staging's own.
     unsafe { staging.driver.wait_for(stream, events.uploaded)? };
     if events.is_emitted {
-        // Once more, perhaps on another stream: the mark covers both.
+        // A second call, perhaps on another stream: `emitted` must cover both.
         // SAFETY: as above.
         unsafe { staging.driver.wait_for(stream, events.emitted)? };
     }
@@ -646,13 +646,13 @@ pub unsafe fn finish(
     queued.and(recorded)
 }
 
-/// As [`finish`], on the default stream, and returns when all is written: for memory whose use no stream orders.
+/// Like [`finish`], on the default stream, but waits until everything is written. For memory that is used outside of streams.
 ///
 /// # Safety
 /// As of [`finish`]; nobody uses the memory before this returns.
 ///
 /// # Errors
-/// As [`finish`].
+/// As for [`finish`].
 pub unsafe fn finish_and_wait(
     batch: &Batch,
     outputs: &[Option<DevicePtr>],
@@ -671,7 +671,7 @@ pub unsafe fn finish_and_wait(
 }
 
 impl Upload {
-    /// Queues the writing of one field.
+    /// Queues the work that writes one field.
     ///
     /// # Safety
     /// As of [`finish`], and the slot's copy comes before.
