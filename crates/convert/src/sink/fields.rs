@@ -100,7 +100,7 @@ impl Exported {
     /// Decides for `format`.
     ///
     /// # Errors
-    /// The format cannot store the images.
+    /// If the format cannot store the images.
     pub(crate) fn of<D: AsRef<[u8]>>(
         pack: &Pack<D>,
         format: DataFormat,

@@ -98,13 +98,13 @@ pub(crate) trait Sink {
     /// Writes the next batch in order.
     ///
     /// # Errors
-    /// Writing failed.
+    /// If writing fails.
     fn write(&mut self, ready: <Self::Encoder as Encode>::Ready) -> Result<(), ConvertError>;
 
     /// Finishes after the last batch. Returns what the format could not store, in sentences.
     ///
     /// # Errors
-    /// Writing the end failed.
+    /// If writing the end fails.
     fn finish(self) -> Result<Vec<String>, ConvertError>;
 }
 
@@ -116,7 +116,7 @@ pub(crate) trait Encode: Sync {
     /// Encodes a batch.
     ///
     /// # Errors
-    /// The batch cannot be encoded.
+    /// If the batch cannot be encoded.
     fn encode(&self, batch: Batch) -> Result<Self::Ready, ConvertError>;
 }
 

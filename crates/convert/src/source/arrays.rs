@@ -335,7 +335,7 @@ impl ArraySet {
     /// Takes the array of labels from the file next to that of the images, unless there are labels already.
     ///
     /// # Errors
-    /// The file has no labels, or the images file has its own: if both files were named, one set of labels would be lost.
+    /// If the file has no labels, or the images file has its own: if both files were named, one set of labels would be lost.
     pub(super) fn take_labels(
         &mut self,
         mut beside: Self,

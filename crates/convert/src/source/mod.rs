@@ -186,8 +186,8 @@ impl ListOptions {
 ///
 /// # Errors
 ///
-/// The source is missing, empty, unreadable or damaged; it lacks images; or it has only splits and `options` chooses none. For a
-/// manifest: a row is malformed or names a missing file.
+/// If the source is missing, empty, unreadable or damaged, lacks images, or has only splits and `options` chooses none. For a
+/// manifest, also if a row is malformed or names a missing file.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     list_one(source, options).map_err(|error| told_by_format(error, source, options))
 }
@@ -272,7 +272,7 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
 /// The format of `source`, from `options` or detected.
 ///
 /// # Errors
-/// The source is missing, its format is unrecognized, or the options do not suit it.
+/// If the source is missing, its format is unrecognized, or the options do not suit it.
 pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat, ConvertError> {
     let format = match options.from {
         Some(format) => format,

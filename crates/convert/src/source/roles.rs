@@ -261,7 +261,7 @@ impl<'a> Roles<'a> {
     /// fit. For a label, that is a warning.
     ///
     /// # Errors
-    /// The items do not fit, and the field is the image or was named by the caller.
+    /// If the items do not fit, and the field is the image or was named by the caller.
     pub(super) fn fitting(
         &self,
         source: &Path,

@@ -23,7 +23,7 @@ const FOLDERS: [(&str, DataFormat); 10] = [
 /// The format of the dataset below `root`, if there is one.
 ///
 /// # Errors
-/// There are several datasets.
+/// If there are several datasets.
 pub(super) fn format(root: &Path) -> Result<Option<DataFormat>, ConvertError> {
     Ok(only(root, |_| true)?.map(|(_, format)| format))
 }
@@ -31,7 +31,7 @@ pub(super) fn format(root: &Path) -> Result<Option<DataFormat>, ConvertError> {
 /// The folder with the files: `source` itself, or a subfolder.
 ///
 /// # Errors
-/// Several subfolders contain such files.
+/// If several subfolders contain such files.
 pub(crate) fn folder(source: &Path, format: DataFormat) -> Result<PathBuf, ConvertError> {
     if !source.is_dir() || holds(source, format) {
         return Ok(source.to_owned());

@@ -155,7 +155,7 @@ impl<'a> Files<'a> {
     /// Takes the labels from a file next to the image file, unless the image file has labels.
     ///
     /// # Errors
-    /// The file has no labels, or they differ from those of earlier files.
+    /// If the file has no labels, or they differ from those of earlier files.
     fn take_labels(&mut self, mut beside: H5File, part: &Shards) -> Result<(), ConvertError> {
         let key = self.options.label_key.as_deref();
         let is_label = |path: &str| match key {
