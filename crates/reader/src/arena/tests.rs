@@ -1,4 +1,5 @@
-//! The arena with threads of the system. Not declared by `arena.rs`, which `tests/ring_model.rs` takes as it is.
+//! The arena with system threads. `arena.rs` does not declare this module, because `tests/ring_model.rs` includes that file
+//! unchanged.
 
 use std::{io, thread};
 
@@ -182,7 +183,7 @@ fn memory_lies_where_it_is_asked_for_or_nothing_is_changed() {
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     assert!(arena.prefer_node(1000).is_err());
     assert_eq!(arena.node(), None);
-    // Some sandboxes forbid the call.
+    // Some sandboxes do not permit the call.
     if !cfg!(miri) && arena.prefer_node(0).is_ok() {
         assert_eq!(arena.node(), Some(0));
     }

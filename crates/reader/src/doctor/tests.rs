@@ -1,4 +1,4 @@
-//! Tests of the doctor: what numbers mean, and that each bottleneck that is planted in a loader is named.
+//! Tests of the doctor: its interpretation of numbers, and whether it finds a bottleneck that is added to a loader.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn the_slowest_track_binds_and_in_it_the_slowest_stage() {
         ([10.0, 1.0, 30.0, 20.0, 5.0], Stage::Transform),
         ([10.0, 1.0, 10.0, 60.0, 5.0], Stage::Decode),
         ([10.0, 1.0, 10.0, 20.0, 90.0], Stage::Read),
-        // Neither alone is as long as reading, but they share the threads.
+        // Each alone is shorter than reading, but they share the threads.
         ([10.0, 1.0, 20.0, 25.0, 40.0], Stage::Decode),
     ] {
         let report = diagnose(case(times));
@@ -121,7 +121,7 @@ fn less_goes_on_side_by_side_in_other_loaders() {
 fn the_ladder_goes_down_from_the_step_to_the_source() {
     let mut case = case([10.0, 20.0, 30.0, 40.0, 100.0]);
     case.loading.page_cache = Time::exactly(80.0);
-    // Chance: slower than with less cached.
+    // Noise: slower than with less cached.
     case.loading.processed = Time::exactly(35.0);
     let ladder = diagnose(case).ladder;
     let rates: Vec<f64> = ladder.iter().map(|rung| rung.images_per_s).collect();
@@ -164,7 +164,7 @@ fn a_training_that_the_step_binds_gets_no_advice() {
 
 #[test]
 fn what_no_stage_explains_is_told_and_no_advice_counts_on_it() {
-    // Of 100 ms the stages explain 30: half of the 8 of reading are 4.
+    // The stages explain 30 of 100 ms. Half of the 8 for reading is 4.
     let mut case = case([10.0, 0.0, 5.0, 7.0, 8.0]);
     case.overlap = Overlap::Nothing;
     case.trained = Some(Time::exactly(100.0));
@@ -172,7 +172,7 @@ fn what_no_stage_explains_is_told_and_no_advice_counts_on_it() {
     let report = diagnose(case.clone());
     near(report.unexplained_ms, 70.0);
     assert_eq!(report.advice, [], "4 % are not worth telling");
-    // Reading 60 of 100 is.
+    // Reading is 60 of 100.
     case.read = Time::exactly(60.0);
     case.loading.source = Time::exactly(72.0);
     let report = diagnose(case.clone());
@@ -180,7 +180,7 @@ fn what_no_stage_explains_is_told_and_no_advice_counts_on_it() {
     let found: Vec<&str> = report.advice.iter().map(|advice| advice.change).collect();
     assert_eq!(found, ["memory", "disk"]);
     near(report.advice[1].images_per_s, 1e5 / 70.0);
-    // Within the spread of the runs it may be chance.
+    // This is within the spread of the runs, so it may be noise.
     case.trained = Some(Time {
         low: 50.0,
         ..Time::exactly(100.0)
@@ -212,7 +212,7 @@ fn slow_copies_want_fewer_bytes() {
     let advice = diagnose(case).advice;
     let found: Vec<&str> = advice.iter().map(|advice| advice.change).collect();
     assert_eq!(found, ["normalization", "dtype"]);
-    // The step is next.
+    // The step is the next limit.
     near(advice[0].images_per_s, 1e4);
     near(advice[1].images_per_s, 1e5 / 20.0);
 }
@@ -241,7 +241,7 @@ fn no_disk_and_no_memory_promise_more_than_the_page_cache_gave() {
     for advice in advice {
         near(advice.images_per_s, cached);
     }
-    // Workers that wait as long the second time gain nothing by either.
+    // Workers that wait as long the second time gain nothing from either.
     case.overlap = Overlap::Workers;
     case.loading.page_cache = case.loading.source;
     assert_eq!(diagnose(case).advice, []);
@@ -251,7 +251,7 @@ fn no_disk_and_no_memory_promise_more_than_the_page_cache_gave() {
 fn a_change_that_gives_less_than_the_spread_is_marked() {
     let mut case = case([10.0, 1.0, 10.0, 30.0, 5.0]);
     case.facts.needed = Some(0.5);
-    // 40 ms to 25 are 60 % more, to 10 are 300 %.
+    // From 40 ms to 25 is a gain of 60%, to 10 a gain of 300%.
     case.loading.raw = Time {
         low: 20.0,
         high: 90.0,
@@ -282,9 +282,9 @@ fn what_reads_compressed_chunks_from_memory_wants_no_compression() {
     assert_eq!(report.binds, Stage::Read);
     let found: Vec<&str> = report.advice.iter().map(|advice| advice.change).collect();
     assert_eq!(found, ["codec"]);
-    // No more than samples that are in memory as they are stored.
+    // The limit is the rate of stored samples in memory.
     near(report.advice[0].images_per_s, report.ladder[4].images_per_s);
-    // From a disk it may be the disk.
+    // With a disk, the disk may be the limit.
     case.loading.page_cache = Time::exactly(20.0);
     let advice = diagnose(case).advice;
     assert!(advice.iter().all(|advice| advice.change != "codec"));
@@ -328,7 +328,7 @@ fn times_that_differ_by_more_than_themselves_cannot_tell() {
 #[test]
 fn times_of_too_few_batches_cannot_tell_and_no_advice_is_sure() {
     let mut case = case([10.0, 1.0, 10.0, 30.0, 5.0]);
-    // What is a twentieth of a batch's time or less does not count.
+    // Times of at most a twentieth of a batch's time are ignored.
     case.copy.is_short = true;
     assert!(diagnose(case.clone()).is_certain);
     case.loading.raw.is_short = true;
@@ -353,7 +353,7 @@ fn a_process_that_does_all_in_turn_wants_workers() {
     case.facts.converted = Some(5.0);
     let advice = diagnose(case).advice;
     let found: Vec<&str> = advice.iter().map(|advice| advice.change).collect();
-    // Both come to the step.
+    // Both are limited by the step.
     assert_eq!(found, ["threads", "convert"]);
     near(advice[0].images_per_s, 1e5 / 30.0);
 }
@@ -458,7 +458,7 @@ const SHORT: Options = Options {
     check: false,
 };
 
-/// What was planted is named. Other tests have the same cores meanwhile, so that one of three measurements is enough.
+/// Asserts that the doctor finds the added bottleneck. Other tests share the cores, so one of three measurements is enough.
 fn assert_binds(builder: &LoaderBuilder, step_ms: f64, planted: Stage) {
     let measured = (0..3).map(|_| {
         let report = examine(builder, Step::Modelled(step_ms), &SHORT, &mut |_| {}).unwrap();
@@ -519,7 +519,7 @@ fn what_lies_in_the_page_cache_wants_neither_disk_nor_memory() {
             .all(|change| !matches!(change, "disk" | "memory" | "window" | "chunk size")),
         "{report:?}"
     );
-    // Read past it all the same, it is the disk.
+    // With the page cache bypassed, the disk is the bottleneck.
     let cold = Options {
         cold: true,
         ..SHORT

@@ -1,4 +1,4 @@
-//! Tests of what is common to all ways of fetching.
+//! Tests of behaviour that all kinds of fetching share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) fn options(pack: &Pack, checksums: Checksums) -> FetchOptions {
     }
 }
 
-/// The plan of an epoch of all samples in this order, in batches of `batch`, the last one filled up.
+/// The plan of an epoch of all samples in this order, in batches of `batch`, with the last one padded.
 pub(super) fn plan(pack: &Pack, order: Order, batch: u32) -> Arc<EpochPlan> {
     let dataset = Dataset::new(*pack.geometry(), 1 << 20, &pack.header().pack_uuid.0);
     let sampler = Sampler::new(order).seed(7);
@@ -110,7 +110,7 @@ fn nothing_of_the_body_is_loaded_where_no_field_of_it_is_read() {
     }
 }
 
-/// A copy of a golden pack that may be damaged.
+/// A copy of a golden pack for a test to damage.
 fn copy(name: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::TempDir::new().unwrap();
     let golden = golden().into_iter().find(|path| path.ends_with(name));
@@ -125,7 +125,7 @@ fn flip(path: &Path, offset: u64) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// The error of each sample's first item, if there is one.
+/// The error of each sample's first item, if any.
 fn errors(pack: &Arc<Pack>, checksums: Checksums) -> Vec<Option<ReadError>> {
     let fetch = Fetch::new(Arc::clone(pack), options(pack, checksums)).unwrap();
     let plan = plan(pack, Order::Sequential, 1);
@@ -155,7 +155,7 @@ fn a_flipped_bit_is_found_under_each_policy_that_checks() {
             .body()
             .any(|(_, field)| !field.codec.is_none());
         drop(pack);
-        // Any field's byte is in the sample's checksum, not only those of the field that is read.
+        // The sample's checksum covers the bytes of all fields, not only of those that are read.
         flip(&path, places.last().unwrap().end - 1);
         let pack = Arc::new(open(&path).unwrap());
         for checksums in [Checksums::FirstTouch, Checksums::Always] {
@@ -259,13 +259,13 @@ fn runs_are_the_files_bytes_and_check_whole_chunks() {
         (stats.chunks_checked, stats.samples_checked),
         (pack.n_chunks(), 0)
     );
-    // Checked by their chunks, samples are not checked again.
+    // Samples verified by their chunk are not verified again.
     items.item(0, 1, &mut Vec::new()).unwrap();
     assert_eq!(epoch.stats(), stats);
     assert!(items.run(0, 1, n).unwrap().is_none());
     assert!(items.run(0, 0, 0).unwrap().is_none());
     drop((items, epoch, fetch));
-    // It keeps alive what it shows.
+    // The run keeps its memory alive.
     drop(pack);
     assert_eq!(run.clone().as_ref(), expected);
 }
@@ -293,7 +293,7 @@ fn what_was_bad_stays_bad_for_the_loader() {
         let again = items.item(0, 1, &mut Vec::new()).unwrap_err();
         assert!(matches!(again, ReadError::Sample { expected, found, .. } if expected != found));
     }
-    // And what was written to is no longer the file that was opened.
+    // A file that was written to is no longer the opened one.
     let fetch = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::Off)).unwrap();
     let error = fetch
         .start(plan(&pack, Order::Sequential, 1), 0)
@@ -502,7 +502,7 @@ fn single_samples_of_compressed_chunks_come_through_the_map_where_it_may_be_used
     }
 }
 
-/// The least memory with which the pack can be read directly.
+/// The minimum memory for reading the pack directly.
 fn direct_chunk_bytes(pack: &Arc<Pack>, options: &FetchOptions) -> u64 {
     let mut options = options.clone();
     options.memory_bytes = 1;

@@ -1,4 +1,4 @@
-//! Tests that raise SIGBUS. Those that end a process run in one of their own: this test binary again, with one test.
+//! Tests that raise SIGBUS. Tests that end the process run in a child: this test binary again, with a single test.
 
 use std::env;
 use std::fs::File;
@@ -21,12 +21,12 @@ use crate::mmap::Mapping;
 use crate::plan::Order;
 use crate::{Access, ReadError, open};
 
-/// Whether the system refuses the handler: in processes of one test alone.
+/// Whether the system refuses the handler. Only set in processes with a single test.
 pub(super) static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 const PAGES: usize = 16;
 
-/// A file of pages of 7s that has vanished from its folder, so that nobody else can have it.
+/// A file with pages of 7s. It is already deleted, so other code cannot open it.
 fn file() -> (File, usize) {
     let page = rustix::param::page_size();
     let mut file = tempfile::tempfile().unwrap();
@@ -38,7 +38,7 @@ fn len(n: usize) -> u64 {
     u64::try_from(n).unwrap()
 }
 
-/// Runs one of these tests again in a process of its own, which knows that it is the child.
+/// Runs one of these tests again in a child process, which knows that it is the child.
 fn child(test: &str) -> ExitStatus {
     Command::new(env::current_exe().unwrap())
         .args(["--exact", &format!("sigbus::tests::{test}")])
@@ -52,7 +52,7 @@ fn is_child() -> bool {
     env::var_os("PACKDS_TEST_CHILD").is_some()
 }
 
-/// Reads a page of a map without a guard that its file no longer has.
+/// Reads a page of an unguarded map that the file no longer has.
 fn fault_elsewhere() {
     let (file, page) = file();
     // SAFETY: not safe, which is the point: the file is shortened while it is mapped, and the process ends.
@@ -61,7 +61,7 @@ fn fault_elsewhere() {
     std::hint::black_box(map[3 * page]);
 }
 
-/// Survives a loss in a guarded map, so that the handler is in its place.
+/// Survives a loss in a guarded map, which proves that the handler is installed.
 fn survive() {
     let (file, page) = file();
     let map = Mapping::new(&file, len(PAGES * page)).unwrap();
@@ -122,7 +122,7 @@ fn threads_that_read_while_a_file_is_cut_short_go_on() {
             scope.spawn(|| {
                 loop {
                     let zeros = map.as_ref().iter().filter(|byte| **byte == 0).count();
-                    // Whoever saw a zero is told of the loss, whichever thread had it.
+                    // Every thread that read a zero sees the loss, whichever thread faulted.
                     assert!(zeros == 0 || map.first_lost().is_some());
                     if zeros > 0 {
                         break;
@@ -132,7 +132,7 @@ fn threads_that_read_while_a_file_is_cut_short_go_on() {
             });
         }
         scope.spawn(|| {
-            // Other guards come and go meanwhile.
+            // Other guards are created and dropped meanwhile.
             for _ in 0..500 {
                 let (file, page) = self::file();
                 drop(Mapping::new(&file, len(PAGES * page)).unwrap());
@@ -226,7 +226,7 @@ fn an_ignored_signal_stays_ignored_and_a_fault_does_not() {
 
 type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Puts a handler in front, as other code may do at any time.
+/// Installs a handler, as other code may do at any time.
 fn put_in_front(handler: Handler) {
     let mut action = default_action();
     action.sa_sigaction = handler as usize;
@@ -234,19 +234,19 @@ fn put_in_front(handler: Handler) {
     exchange(Some(&action)).unwrap();
 }
 
-/// One that knows of no other.
+/// A handler that ignores previous ones.
 extern "C" fn leave(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: has no conditions, and may be called in a signal.
     unsafe { libc::_exit(44) }
 }
 
-/// Another one.
+/// Another handler.
 extern "C" fn leave_too(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: has no conditions, and may be called in a signal.
     unsafe { libc::_exit(47) }
 }
 
-/// One that gives way to the handler before it and raises the signal again, as Python's `faulthandler` does.
+/// A handler that restores the previous one and raises the signal again, like Python's `faulthandler`.
 extern "C" fn give_way(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let mut ours = default_action();
     ours.sa_sigaction = super::address();
@@ -256,7 +256,7 @@ extern "C" fn give_way(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut lib
     unsafe { libc::raise(signal) };
 }
 
-/// One that calls the handler before it.
+/// A handler that calls the previous one.
 extern "C" fn call_before(
     signal: libc::c_int,
     info: *mut libc::siginfo_t,
@@ -270,7 +270,7 @@ fn a_handler_that_comes_later_is_found_behind_again() {
     if is_child() {
         survive();
         put_in_front(leave);
-        // A new map looks, and so does who asks for it.
+        // A new map checks the handler, and so does an explicit call.
         survive();
         put_in_front(leave);
         let (file, page) = file();
@@ -279,7 +279,7 @@ fn a_handler_that_comes_later_is_found_behind_again() {
         protect().unwrap();
         file.set_len(0).unwrap();
         assert_eq!((map.as_ref()[page], map.first_lost()), (0, Some(len(page))));
-        // What is not ours is the latest one's.
+        // Signals for other memory go to the latest handler.
         put_in_front(leave_too);
         protect().unwrap();
         fault_elsewhere();
@@ -368,7 +368,7 @@ fn without_a_handler_the_length_of_the_file_is_compared_before_each_batch() {
     }
 }
 
-/// The host, where other code puts its handler in front each time that a batch is begun.
+/// The host, if other code installs its handler each time that a batch is begun.
 #[derive(Debug)]
 struct Disturbed;
 
@@ -405,7 +405,7 @@ fn protection_is_looked_at_again_before_the_pieces_of_a_batch_are_filled() {
     }
 }
 
-/// A loader that makes no batch while one is held, and the file it reads.
+/// A loader that makes no further batch while one is held, and the file it reads.
 fn loader_of_one_slot() -> (File, Loader) {
     let (file, builder) = builder_of_one_slot();
     (file, builder.build().unwrap())

@@ -1,4 +1,4 @@
-//! Tests of verify and open that need a file.
+//! Tests of verify and open with a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -158,7 +158,7 @@ fn errors_say_whose_fault_they_are() {
     assert!(open(&path).unwrap_err().is_data());
 }
 
-/// What verify is compared with: each of `jobs` threads reads its share of the file in pieces and sums it.
+/// The reference for verify: each of `jobs` threads reads and hashes its share of the file in pieces.
 fn read_and_sum(path: &Path, jobs: u64, piece: usize) {
     let file = File::open(path).unwrap();
     let len = file.metadata().unwrap().len();
@@ -180,7 +180,7 @@ fn read_and_sum(path: &Path, jobs: u64, piece: usize) {
     });
 }
 
-/// A pack of 2.1 GB of samples as large as 224 x 224 pixels.
+/// A pack of 2.1 GB with samples of the size of 224 x 224 pixels.
 fn large_pack(path: &Path) {
     let crc = Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c);
     let fields = vec![Field::tensor("x", DType::U8, &[150_528]), crc];
@@ -234,8 +234,8 @@ fn verify_keeps_up_with_reading_and_summing() {
     }
 }
 
-/// A pack of 12 raw images of 4 x 3 pixels in chunks of 4, or of files where `coding` says so; the columns say `wrong` of samples 5,
-/// 6 and 9.
+/// A pack of 12 raw images of 4 x 3 pixels in chunks of 4, or of files if `coding` says so. The columns contain `wrong` for
+/// samples 5, 6 and 9.
 fn sized(wrong: (u32, u32, u8), coding: Coding, codec: Codec) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.pack");

@@ -1,11 +1,11 @@
-//! Batches that are copied to the GPU from the registered file, in the tier `host`.
+//! Batches copied to the GPU from the registered file, in the tier `host`.
 
 use super::window::window;
 use super::*;
 
 const FROM_FILE: &str = "batches are copied from the registered file";
 
-/// Images and labels alone, so that batches may lie in the file as they are.
+/// Only images and labels, so that batches may be contiguous in the file.
 fn plain_pack(n: u64) -> (TempDir, Arc<Pack>) {
     pack_of(n, 8, Codec::None, false)
 }
@@ -15,7 +15,7 @@ fn mapped(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
     builder.slots(NonZero::new(2).unwrap())
 }
 
-/// A loader in the tier host that is to register the file, and what is told of that.
+/// A loader in the tier `host` that should register the file, and the resulting message.
 fn registering(
     builder: &LoaderBuilder,
     driver: &Arc<SimDriver>,
@@ -28,7 +28,7 @@ fn registering(
     Ok((builder.device(Arc::new(device)).build()?, told))
 }
 
-/// Such a loader gives the host's batches; what is told of it, and how many bytes of batches came from the file.
+/// Asserts that such a loader delivers the host's batches. Returns the message and the bytes of batches copied from the file.
 fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (String, u64) {
     let wanted = on_host(builder.clone());
     let host = builder.clone().build().unwrap();
@@ -53,7 +53,7 @@ fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (Stri
 
 #[test]
 fn batches_that_lie_in_the_file_as_they_are_come_from_there() {
-    // Not a whole number of chunks, nor of batches.
+    // Not a whole number of chunks or batches.
     let (_folder, pack) = plain_pack(173);
     for (seed, words) in (0..).zip([
         "",
@@ -66,7 +66,7 @@ fn batches_that_lie_in_the_file_as_they_are_come_from_there() {
         let driver = sim(seed);
         let (told, bytes) = assert_equals_host(&mapped(&pack, words, Order::Sequential), &driver);
         assert_eq!((told.as_str(), bytes), (FROM_FILE, ITEM * 160), "{words}");
-        // A chunk is a batch, but for the last, which ends before the batch does and is left out, wherever it comes.
+        // Each chunk is a batch, except the last, which is too short and left out wherever it comes.
         let chunks = mapped(&pack, words, Order::Chunks).batch(8);
         let (told, bytes) = assert_equals_host(&chunks, &sim(seed));
         assert_eq!(told, FROM_FILE);
@@ -123,7 +123,7 @@ fn batches_are_staged_where_they_do_not_lie_in_the_file_or_it_cannot_be_register
         );
         assert_eq!(bytes, 0);
     }
-    // Two packs: one map alone would be registered.
+    // With two packs, only one map would be registered.
     let (_other_folder, other) = plain_pack(160);
     let (told, bytes) = assert_equals_host(&sequential("").mix(other, 1.0), &sim(1));
     assert!(
@@ -154,7 +154,7 @@ fn damaged_samples_of_the_file_follow_the_policy() {
     for policy in [BadSamples::Skip, BadSamples::Substitute] {
         let builder = sequential.clone().bad_samples(policy);
         let (told, bytes) = assert_equals_host(&builder, &sim(2));
-        // All batches but the one with the damaged sample.
+        // All batches except the one with the damaged sample.
         assert_eq!((told.as_str(), bytes), (FROM_FILE, ITEM * 144));
     }
 }

@@ -1,4 +1,4 @@
-//! Chunks that are read from the disk into the GPU's memory, in the tier `gpu-window`.
+//! Chunks read from the disk into GPU memory, in the tier `gpu-window`.
 
 use packds_reader::Checksums;
 
@@ -12,7 +12,7 @@ fn unchecked(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
     builder.slots(NonZero::new(2).unwrap())
 }
 
-/// A loader that is to read chunks from the disk, and what is told of that.
+/// A loader that should read chunks from the disk, and the resulting message.
 fn reading(
     builder: &LoaderBuilder,
     driver: &Arc<SimDriver>,
@@ -24,7 +24,7 @@ fn reading(
     Ok((builder.device(Arc::new(device)).build()?, told))
 }
 
-/// Such a loader gives the host's batches; what is told of it, and how many bytes of chunks were read so.
+/// Asserts that such a loader delivers the host's batches. Returns the message and the bytes of chunks read directly.
 fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (String, u64) {
     let wanted = on_host(builder.clone());
     let (loader, told) = reading(builder, driver).unwrap();
@@ -41,9 +41,9 @@ fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (Stri
 
 #[test]
 fn chunks_from_the_disk_give_the_hosts_batches() {
-    // Not a whole number of chunks, nor of batches.
+    // Not a whole number of chunks or batches.
     let (_folder, large) = pack(333);
-    // Each batch needs all places of its slot anew.
+    // Each batch needs new chunks in all places of its slot.
     let (_other_folder, small) = pack_in_chunks(61, 1);
     let (_third_folder, plain) = pack_of(100, 8, Codec::None, false);
     let all = [
@@ -64,7 +64,7 @@ fn chunks_from_the_disk_give_the_hosts_batches() {
             let builder = unchecked(pack, words, order).batch(batch).access(access);
             let (told, bytes) = assert_equals_host(&builder, &sim(seed));
             assert_eq!(told, FROM_DISK);
-            // Each chunk at least once, but those of a batch that is left out.
+            // Each chunk at least once, except those of a batch that is left out.
             let chunks = ITEM * (pack.n_samples() - u64::from(batch));
             assert!(bytes >= chunks, "{words} {bytes}");
         }
@@ -73,7 +73,7 @@ fn chunks_from_the_disk_give_the_hosts_batches() {
 
 #[test]
 fn no_chunk_is_read_over_one_that_the_gpu_still_needs() {
-    // Few places, and a GPU that is much later than the loader.
+    // Few places, and a GPU that is much slower than the loader.
     let (_folder, pack) = pack_in_chunks(90, 1);
     for seed in 0..6 {
         let builder = unchecked(&pack, "rrc8,flip", window(9)).batch(3);
@@ -128,7 +128,7 @@ fn what_reads_from_the_disk_are_not_for_is_refused() {
     let checked = builder.clone().checksums(Checksums::FirstTouch);
     let error = reading(&checked, &sim(1)).unwrap_err().to_string();
     assert!(error.contains("turn checksums off"), "{error}");
-    // The loader itself does not believe it.
+    // The loader checks it too.
     let device = CudaDevice::with(sim(1)).reading_from_disk();
     let builder = builder.device(Arc::new(device.clone()));
     let (window, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();

@@ -1,4 +1,4 @@
-//! JPEG files that the GPU decodes: by the simulated driver they become the host's pixels, so that batches are equal.
+//! JPEG files decoded by the GPU. The simulated driver produces the host's pixels, so batches are equal.
 
 use packds_format::Coding;
 use packds_pixels::{encode_jpeg, encode_png};
@@ -18,7 +18,7 @@ fn pixels(sample: u64, n: u32) -> Vec<u8> {
     (0..n.into()).map(byte).collect()
 }
 
-/// A sample's file, and whether it is the device's to decode.
+/// A sample's file, and whether the device should decode it.
 fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
     let vary = u32::try_from(sample % 7).unwrap();
     let jpeg = |width: u32, height: u32, channels: u8| {
@@ -50,17 +50,17 @@ fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
     (file, coding, size, is_devices)
 }
 
-/// What files have in them that a decoder may refuse for it.
+/// Marks a file so that a decoder may refuse it.
 const MARK: &[u8] = b"not for the GPU";
 
-/// The same file with a comment that has the mark.
+/// The same file with a comment that contains the mark.
 fn marked(mut file: Vec<u8>) -> Vec<u8> {
     let comment = [0xFF, 0xFE, 0, u8::try_from(MARK.len() + 2).unwrap()];
     file.splice(2..2, comment.into_iter().chain(MARK.iter().copied()));
     file
 }
 
-/// A pack of such files in chunks of 8, some of them with a mark; sample `bad` is cut short.
+/// A pack of such files in chunks of 8, some of them marked. Sample `bad` is truncated.
 fn file_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
     marked_pack(n, bad, |_| false)
 }
@@ -123,7 +123,8 @@ fn decoding(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, 
     builder.clone().device(Arc::new(device)).build()
 }
 
-/// Batches whose files the device decodes are the host's; how many images the host has decoded, and the bad samples.
+/// Asserts that batches with files decoded by the device equal the host's. Returns the number of images decoded by the host, and
+/// the bad samples.
 fn assert_equals_host(builder: &LoaderBuilder, seed: u64) -> (u64, u64) {
     assert_equals_host_by(&sim(seed), builder, seed)
 }
@@ -150,7 +151,7 @@ fn assert_equals_host_by(
     (stats.host_decoded, stats.bad_samples)
 }
 
-/// A pack of some pictures of which the first is 9,000 pixels wide.
+/// A pack of pictures, the first of which is 9,000 pixels wide.
 fn wide_pack() -> (TempDir, Arc<Pack>) {
     let width = |sample| if sample == 0 { 9000 } else { 30 };
     pack_of(4, |sample| {
@@ -222,7 +223,7 @@ fn files_that_the_decoder_refuses_the_host_decodes() {
 
 #[test]
 fn refused_files_beside_damaged_ones_leave_every_label_with_its_image() {
-    // In several places of their batches.
+    // At several positions in their batches.
     for bad in [1, 10, 21, 41] {
         let (_folder, pack) =
             marked_pack(48, Some(bad), |sample| sample % 4 == 0 && file(sample).3);
@@ -344,7 +345,7 @@ fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
     assert_eq!(limits.file_bytes, longest.next_multiple_of(4096));
     assert_eq!(limits.pixel_bytes, (41 * 40 * 3_u32).next_multiple_of(256));
     assert_eq!(limits.side, 61);
-    // All but the gray and the PNG files.
+    // All except the gray and the PNG files.
     assert_eq!(
         (survey.n_looked_at, survey.n_admitted, survey.lacks_room),
         (192, 154, false)
@@ -365,7 +366,7 @@ fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
     let loader = builder.device(Arc::new(device)).build().unwrap();
     let batches = loader.epoch(0).unwrap().map(Result::unwrap);
     assert_eq!(batches.map(|batch| batch.len()).sum::<usize>(), 192);
-    // Gray files and PNG files alone.
+    // Only gray files and PNG files.
     let of_host = (0..192).filter(|sample| matches!(sample % 10, 3 | 4));
     assert_eq!(loader.stats().host_decoded, of_host.count() as u64);
 }
@@ -403,7 +404,7 @@ fn a_device_made_for_smaller_batches_is_refused() {
 fn a_gpu_without_room_for_pixels_is_told_when_the_loader_is_made() {
     let (_folder, pack) = file_pack(16, None);
     let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 1_500_000));
-    // A ring whose slots nobody counts has fewer.
+    // A ring of default length has fewer.
     let loader = decoding(&builder(&pack, "rrc8"), &driver).unwrap();
     assert!((2..16).contains(&loader.stats().slots));
     drop(loader);

@@ -1,4 +1,4 @@
-//! Staging against a simulated driver, which is late, poisons what it gives and notes every rule that is broken.
+//! Staging with a simulated driver. The driver is late, poisons memory and records every broken rule.
 
 mod batches;
 mod disk;
@@ -103,7 +103,8 @@ fn sim(seed: u64) -> Arc<SimDriver> {
     Arc::new(SimDriver::new(seed, Duration::from_micros(300), GIB))
 }
 
-/// Takes the batches of a loader on drivers that fail after 0 to `n` calls: how often that was an error. Nothing may be lost.
+/// Takes a loader's batches on drivers that fail after 0 to `n` calls. Returns how often that was an error. Resources must not
+/// leak.
 fn errors_of_failing(n: u64, load: impl Fn(&Arc<SimDriver>) -> Result<Loader, LoadError>) -> usize {
     let fails = |calls: &u64| {
         let driver = sim(*calls);
@@ -127,10 +128,10 @@ fn onto(builder: LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadE
     builder.device(Arc::new(CudaDevice::with(driver))).build()
 }
 
-/// A field in the user's memory: where, and how many bytes.
+/// A field in the user's memory: address and size.
 type Kept = (DevicePtr, usize);
 
-/// Queues the fields of a batch into memory of their own.
+/// Queues the fields of a batch into separate memory.
 fn finished(driver: &SimDriver, batch: &Batch, stream: Stream) -> Vec<Option<Kept>> {
     let bytes = |field: &BatchField| match &field.finish {
         Some(finish) => {
@@ -157,7 +158,7 @@ fn finished(driver: &SimDriver, batch: &Batch, stream: Stream) -> Vec<Option<Kep
     kept
 }
 
-/// An epoch's batches as the host makes them: of each field all bytes.
+/// An epoch's batches as made on the host: all bytes of each field.
 fn on_host(builder: LoaderBuilder) -> Vec<Vec<Option<Vec<u8>>>> {
     let loader = builder.device(Arc::new(OwnSlots)).build().unwrap();
     let bytes = |batch: &Batch, field: &BatchField| {
@@ -177,7 +178,7 @@ fn on_host(builder: LoaderBuilder) -> Vec<Vec<Option<Vec<u8>>>> {
         .collect()
 }
 
-/// What the user's memory has when all is done is what the host made.
+/// When everything is complete, the user's memory equals the host's batches.
 fn assert_found(
     driver: &SimDriver,
     found: &[Vec<Option<Kept>>],
@@ -194,7 +195,7 @@ fn assert_found(
     }
 }
 
-/// The same pack with a byte of a sample changed.
+/// The same pack with one changed byte in a sample.
 fn damaged(folder: &TempDir, pack: Arc<Pack>, sample: u64) -> Arc<Pack> {
     let at = pack.sample_places(sample).unwrap()[0].start;
     drop(pack);
@@ -205,7 +206,7 @@ fn damaged(folder: &TempDir, pack: Arc<Pack>, sample: u64) -> Arc<Pack> {
     Arc::new(packds_reader::open(path).unwrap())
 }
 
-/// An epoch through a simulated GPU, on streams that the user changes, compared with the host's.
+/// Compares an epoch through a simulated GPU, on changing user streams, with the host's.
 fn assert_equals_host(pack: &Arc<Pack>, words: &str, seed: u64, slots: usize) {
     assert_like_host(&builder(pack, words), words, seed, slots);
 }
@@ -260,7 +261,7 @@ fn what_is_erased_and_mixed_is_that_of_the_samples_that_are_left() {
     let (folder, _) = pack(96);
     let path = folder.path().join("a.pack");
     let mut bytes = std::fs::read(&path).unwrap();
-    // In the images of some chunk.
+    // In the images of a chunk.
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&path, bytes).unwrap();
@@ -315,7 +316,7 @@ fn everything_is_given_back_also_in_the_middle_of_an_epoch() {
     let outputs = finished(&driver, &kept[0], Stream(0));
     drop(epoch);
     drop(loader);
-    // The batches are whole as long as they are held.
+    // The batches stay intact as long as they are held.
     let later = finished(&driver, &kept[1], Stream(1));
     drop(kept);
     driver.finish_all();
@@ -400,9 +401,9 @@ fn the_rings_memory_is_asked_for_from_the_node_of_the_gpu() {
     };
     let driver = || SimDriver::new(1, Duration::ZERO, GIB);
     assert_eq!(node_of(driver()), None);
-    // A node that no machine has: everything works, and it is told that nothing was done.
+    // A node that does not exist: everything works, and the statistics show that nothing was done.
     assert_eq!(node_of(driver().on_node(1000)), None);
-    // Some sandboxes forbid the call.
+    // Some sandboxes do not permit the call.
     let may = Arena::new(1, 1).unwrap().prefer_node(0);
     assert_eq!(node_of(driver().on_node(0)), may.ok().map(|()| 0));
 }
@@ -429,7 +430,7 @@ fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
     );
 }
 
-/// As `assert_equals_host`, with the whole set on the GPU.
+/// Like `assert_equals_host`, with the whole dataset on the GPU.
 fn assert_resident_equals_host(pack: &Arc<Pack>, words: &str, seed: u64) {
     let wanted = on_host(builder(pack, words));
     let driver = sim(seed);
@@ -467,7 +468,7 @@ fn assert_resident_equals_host(pack: &Arc<Pack>, words: &str, seed: u64) {
 
 #[test]
 fn a_resident_set_gives_the_hosts_batches() {
-    // Not a whole number of chunks, nor of batches.
+    // Not a whole number of chunks or batches.
     let (_folder, pack) = pack(173);
     let all = [
         "",
@@ -517,7 +518,7 @@ fn what_cannot_be_resident_is_on_the_host_or_refused() {
         let error = device.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
         assert!(error.to_string().contains("take the tier host"), "{error}");
     }
-    // As large as the GPU's memory, or more.
+    // At least as large as the GPU's memory.
     let bytes = ITEM * 32;
     let small = CudaDevice::with(Arc::new(SimDriver::new(1, Duration::ZERO, bytes)));
     let flips = builder(&pack, "flip");

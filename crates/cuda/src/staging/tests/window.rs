@@ -22,9 +22,9 @@ pub(super) fn windowed(
 
 #[test]
 fn a_window_of_chunks_gives_the_hosts_batches() {
-    // Not a whole number of chunks, nor of batches.
+    // Not a whole number of chunks or batches.
     let (_folder, large) = pack(333);
-    // Each batch needs all places of its slot anew.
+    // Each batch needs new chunks in all places of its slot.
     let (_other_folder, small) = pack_in_chunks(61, 1);
     let all = [
         ("", window(4)),
@@ -82,13 +82,13 @@ fn a_window_of_a_registered_file_gives_the_hosts_batches() {
         let driver = sim(seed);
         let told = assert_registering_equals_host(&builder.access(Access::Mapped), &driver);
         assert_eq!(told, "chunks are copied from the registered file");
-        // The comparison, of the whole file since it is small, and each chunk at least once.
+        // The comparison, which covers the whole small file, and each chunk at least once.
         let chunks = ITEM * (pack.n_samples() - 16);
         assert!(driver.copied_from_maps() >= pack.file_len() + chunks);
     }
 }
 
-/// A loader in the tier gpu-window that is to register the file gives the host's batches; what it tells of that.
+/// Asserts that a loader in the tier `gpu-window` that should register the file delivers the host's batches. Returns the message.
 fn assert_registering_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> String {
     let wanted = on_host(builder.clone());
     let (loader, told) = registering(builder, driver).unwrap();
@@ -102,7 +102,7 @@ fn assert_registering_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDrive
     told
 }
 
-/// As `windowed`, with the file registered.
+/// Like `windowed`, with the file registered.
 fn registering(
     builder: &LoaderBuilder,
     driver: &Arc<SimDriver>,
@@ -140,7 +140,7 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
         );
         assert_eq!(driver.mapped_bytes(), 0);
     }
-    // A second loader of the same map.
+    // A second loader with the same map.
     let driver = sim(3);
     let (first, _) = registering(&mapped, &driver).unwrap();
     assert_eq!(driver.mapped_bytes(), pack.file_len());
@@ -148,7 +148,7 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
     assert!(told.contains("already registered"), "{told}");
     drop(first);
     assert_eq!(driver.mapped_bytes(), 0);
-    // Not asked for: nothing is told.
+    // It was not requested, so there is no message.
     let device = CudaDevice::with(driver);
     let builder = mapped.device(Arc::new(device.clone()));
     let (staging, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
@@ -176,7 +176,7 @@ fn a_registered_file_with_a_driver_that_fails_at_any_call_is_an_error_and_nothin
 #[test]
 fn a_damaged_sample_of_a_registered_file_is_an_error() {
     let (folder, pack) = pack(160);
-    // In the second chunk of the last batch, behind one that was copied.
+    // In the second chunk of the last batch, after one that was copied.
     let pack = damaged(&folder, pack, 156);
     let builder = builder(&pack, "flip").order(Order::Sequential);
     let builder = builder.access(Access::Mapped);
@@ -258,7 +258,7 @@ impl ChunkImages for InFile {
     }
 }
 
-/// As of a batch that ended with an error behind its first chunk: its slot is never copied, so nothing of it marks the end.
+/// Simulates a batch that failed after its first chunk: its slot is never copied, so there is no event for its end.
 #[test]
 fn a_ring_that_ends_waits_for_chunks_that_no_batch_came_to_use() {
     let (_folder, pack) = pack(64);

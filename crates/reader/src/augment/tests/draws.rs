@@ -1,4 +1,4 @@
-//! The vectors of docs/reference/augmentation.md, and the distributions that the draws have.
+//! The test vectors of docs/reference/augmentation.md, and the distributions of the draws.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ fn close(found: f64, expected: &Value) {
     );
 }
 
-/// The area of a random resized crop whose op has number `op`; ops before it draw nothing.
+/// The area of a random resized crop with op number `op`. Earlier ops do not use its draws.
 fn area(key: SampleKey, view: u32, size: (u32, u32), op: &Op, number: u32) -> Area {
     let mut ops = vec![Op::CenterCrop(Size::from(1)); usize::try_from(number).unwrap()];
     ops.push(op.clone());
@@ -123,7 +123,7 @@ fn padded_crops_are_the_documented_vectors() {
     }
 }
 
-/// Says whether a policy draws what a vector has.
+/// Asserts that a policy draws the same as a vector.
 fn assert_policy_ops(text: &str, draws: Draws, (width, height): (u32, u32), wanted: &Value) {
     let Augment { ops, .. } = Augment::parse(text).unwrap();
     let drawn: Vec<_> = policy::drawn(&ops[0], draws, Size { width, height }).collect();
@@ -159,7 +159,7 @@ fn policies_draw_the_documented_vectors() {
     }
 }
 
-/// How often each of `n` things comes, of 40,000 samples.
+/// How often each of `n` results occurs in 40,000 samples.
 fn shares(n: usize, which: impl Fn(Draws) -> usize) -> Vec<f64> {
     let mut counts = vec![0.0; n];
     for sample in 0..40_000 {

@@ -1,4 +1,4 @@
-//! Pictures in files: stored way up, seen through the decoder, in every type and order.
+//! Pictures in files: orientation as stored, views through the decoder, all types and orders.
 
 use packds_pixels::ops::{Affine, Sampling};
 use packds_pixels::{
@@ -23,7 +23,7 @@ fn geometry(resize: &str, crop: &str) -> Geometry {
     }
 }
 
-/// What `packds convert` makes of a file with these options.
+/// The output of `packds convert` for a file with these options.
 fn converted(file: &[u8], resize: &str, crop: &str, jpeg_scaling: bool) -> Vec<u8> {
     let options = DecodeOptions {
         jpeg_scaling,
@@ -106,7 +106,7 @@ fn dct_scaling_is_that_of_the_conversion() {
         assert!(found == converted(&file, resize, crop, true), "{text}");
         assert!(found != converted(&file, resize, crop, false), "{text}");
     }
-    // A random window of the picture resized so.
+    // A random window of the resized picture.
     let whole = converted(&file, "short:60", "none", true);
     let found = apply(
         &mut augmenter("resize60,crop48,flip,dct", None),

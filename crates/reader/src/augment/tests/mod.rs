@@ -1,4 +1,4 @@
-//! Facts about augmentation.
+//! Tests of augmentation.
 
 #![cfg(test)]
 
@@ -18,7 +18,7 @@ use super::{
     Augment, AugmentError, AugmentPlan, Augmenter, Encoded, ImageSource, Picture, SampleKey, Size,
 };
 
-/// A picture whose pixels all differ from their neighbours, `seed` apart from those of other seeds.
+/// A picture of random bytes.
 pub(super) fn picture(width: u32, height: u32, channels: u8, seed: u64) -> Vec<u8> {
     let n = u64::from(width) * u64::from(height) * u64::from(channels);
     (0..n)

@@ -1,4 +1,4 @@
-//! Whole pipelines, against the functions that they are made of.
+//! Whole pipelines, compared with the functions that they consist of.
 
 use std::sync::Arc;
 
@@ -342,7 +342,7 @@ fn soft_labels_give_each_class_its_share() {
         [1.0, 0.0, 0.0, 0.0],
     ];
     assert_eq!(soft, wanted.concat());
-    // Both of one class.
+    // Both have one class.
     assert_eq!(
         mix.soft_labels(&[1, 1, 1], 2).unwrap(),
         [0.0, 1.0].repeat(3)

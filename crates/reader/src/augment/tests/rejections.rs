@@ -1,4 +1,4 @@
-//! One test for each way to be refused.
+//! One test per reason for rejection.
 
 use packds_format::{DType, Field, FieldKind};
 use packds_pixels::PixelError;

@@ -1,4 +1,4 @@
-//! Policies against torchvision's results in `fixtures/torchvision/policies.json`, which
+//! Compares policies with torchvision's results in `fixtures/torchvision/policies.json`, which
 //! `fixtures/make/make_policies.py` wrote.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What a device is told to show of pictures of sizes of their own, done in plain arithmetic.
+//! The windows of variable-size pictures for a device, rendered with plain arithmetic.
 
 use packds_pixels::{AxisTaps, Filter};
 
@@ -6,12 +6,12 @@ use super::{apply, augmenter, key, picture, raw};
 use crate::augment::{Located, Size};
 use crate::device::{Frame, Resampling};
 
-/// Behind each row there are bytes of nobody.
+/// Unused bytes after each row.
 const MORE: u32 = 7;
-/// Before the first picture too.
+/// Also before the first picture.
 const BEFORE: usize = 11;
 
-/// What each position of an axis is made of: first position, weights.
+/// The sources of each position of an axis: first position, weights.
 fn axis(taps: &[u32], at: u32, out: u32) -> Vec<(u32, &[u32])> {
     let index = |n: u32| usize::try_from(n).unwrap();
     let part = &taps[index(at)..];
@@ -117,7 +117,7 @@ fn what_only_the_host_draws_is_not_left_to_a_device() {
         let plan = augmenter.plan();
         let reason = plan.finish_windows(picture).unwrap_err();
         assert!(reason.contains(words), "{reason}");
-        // Types and orders of the pixels that the host has made are the device's.
+        // The device handles types and orders of pixels made by the host.
         assert!(plan.finish().is_some(), "{words}");
     }
     let augmenter = augmenter("rrc8,erase:0.5/random,f16", None);

@@ -1,4 +1,4 @@
-//! The text form reads back what it writes.
+//! The text form can be parsed again.
 
 use packds_format::DType;
 use packds_pixels::{Filter, Layout, Resize};

@@ -1,5 +1,5 @@
-//! Tests of direct reading: the same items as the pack's in every order, with any engine and little memory, and what
-//! happens when the disk does not play along.
+//! Tests of direct reads: the items equal those of the pack in every order, with every engine and little memory. Also tests what
+//! happens when the disk fails.
 
 #![cfg(test)]
 
@@ -68,7 +68,7 @@ fn fetch_with(
     DirectFetch::with_engine(Arc::clone(pack), checks, &options, past_cache, engine).map(Arc::new)
 }
 
-/// The least memory with which an epoch can be read.
+/// The minimum memory for an epoch.
 fn least_memory(pack: &Arc<Pack>, plan: &Arc<EpochPlan>, engine: &EngineKind) -> u64 {
     let mut memory = 4096;
     loop {
@@ -131,7 +131,7 @@ fn items_are_those_of_the_pack_in_every_order_with_the_least_memory_and_with_mor
                 let least = least_memory(&pack, &plan, &engines()[1]);
                 for (n, engine) in engines().into_iter().enumerate() {
                     let policies = [Checksums::FirstTouch, Checksums::Always, Checksums::Off];
-                    // Batches of one differ from others in what is planned, not in what reads.
+                    // Batches of one only differ in the planning, not in the reads.
                     let memories = [least, least + least / 2, 64 << 20];
                     let kinds = if batch == 1 && n > 0 { 1 } else { 3 };
                     for memory in memories.into_iter().take(kinds) {
@@ -140,7 +140,7 @@ fn items_are_those_of_the_pack_in_every_order_with_the_least_memory_and_with_mor
                         let fetch = fetch_with(&pack, memory, policy, engine.clone()).unwrap();
                         compare(&fetch, &plan, 1 + u64::from(batch), &what);
                         if memory == least {
-                            // The next epoch has the same memory.
+                            // The next epoch reuses the memory.
                             compare(&fetch, &plan, 1, &what);
                         }
                     }
@@ -150,7 +150,7 @@ fn items_are_those_of_the_pack_in_every_order_with_the_least_memory_and_with_mor
     }
 }
 
-/// A pack of `n` samples of 3 KB in chunks of 16, with checksums of samples where `crcs` says so.
+/// A pack of `n` samples of 3 KB in chunks of 16, with checksums per sample if `crcs` is set.
 fn strided(folder: &Path, n: u32, crcs: bool) -> PathBuf {
     let mut fields = vec![Field::tensor("image", DType::U8, &[3000])];
     if crcs {
@@ -198,7 +198,7 @@ fn faulty(pack: &Arc<Pack>, faults: Faults) -> (Arc<DirectFetch>, Arc<Faults>) {
 fn budget_is_never_exceeded_and_windows_that_do_not_fit_are_read_again() {
     let (_folder, pack) = strided_pack(640);
     let plan = plan(&pack, Order::Window { chunks: Some(12) }, 2);
-    // A chunk has 48,000 bytes: 13 pages where it starts at the worst place.
+    // A chunk has 48,000 bytes: 13 pages at the worst offset.
     let slot = 13 * 4096;
     let fetch = fetch_with(&pack, 9 * slot, Checksums::FirstTouch, EngineKind::Pread).unwrap();
     let epoch = fetch.start(plan.clone(), 0).unwrap();
@@ -402,9 +402,9 @@ fn flipped_bit_is_found_in_the_chunk_or_in_the_sample() {
                 }
                 bad.sort_unstable();
                 let expected: Vec<u64> = match crcs {
-                    // By checksums of their own the chunk's other samples are known to be whole.
+                    // With checksums per sample, the other samples of the chunk are known to be valid.
                     true => vec![87],
-                    // Also where samples are read one by one.
+                    // Also if samples are read one by one.
                     false => (80..96).collect(),
                 };
                 assert_eq!(bad, expected, "{crcs} {order:?} {memory}");

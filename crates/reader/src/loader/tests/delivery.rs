@@ -1,4 +1,4 @@
-//! What batches hold.
+//! The contents of batches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What happens when bytes, threads or processes fail.
+//! Failures of storage, threads or processes.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -137,7 +137,7 @@ fn a_file_cut_short_while_it_is_mapped_is_an_error_and_not_a_signal() {
     }
 }
 
-/// A device that panics where the loader's thread calls it.
+/// A device that panics when the loader's thread calls it.
 #[derive(Debug)]
 struct Panicking;
 
@@ -178,7 +178,7 @@ fn a_panic_in_a_thread_reaches_the_consumer() {
     }
 }
 
-/// A device that takes nothing.
+/// A device that rejects everything.
 #[derive(Debug)]
 struct Refusing;
 
@@ -265,7 +265,7 @@ fn a_file_cut_short_is_an_error_where_batches_are_lent() {
                 match batch {
                     Err(found) => error = Some(found.to_string()),
                     Ok(batch) => {
-                        // Made before the file was cut: right, or not delivered.
+                        // Made before the file was truncated: either correct or not delivered.
                         for (row, id) in batch.ids().iter().enumerate() {
                             assert_eq!(
                                 batch.elements::<i32>("label").unwrap()[row],
@@ -284,7 +284,7 @@ fn a_file_cut_short_is_an_error_where_batches_are_lent() {
     }
 }
 
-/// Puts the time of modification far back: two writes within a tick of the file system's clock have the same.
+/// Sets the modification time far back: two writes within one clock tick of the file system have the same time.
 fn written_long_ago(path: &Path) {
     let file = OpenOptions::new().write(true).open(path).unwrap();
     file.set_modified(SystemTime::UNIX_EPOCH).unwrap();

@@ -1,4 +1,4 @@
-//! Images that go through an augmentation on their way.
+//! Images that are augmented by the loader.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn raw_pack(n: u64) -> (TempDir, Arc<Pack>) {
     })
 }
 
-/// A field of images of sizes of their own, and the columns that describe them.
+/// A variable-size image field, and the columns that describe it.
 fn sized(name: &str, role: Role) -> Vec<Field> {
     let column = |what: &str, dtype, role| {
         let mut field = Field::column(&format!("{name}_{what}"), dtype, &[]).with_role(role);
@@ -62,7 +62,7 @@ fn sized(name: &str, role: Role) -> Vec<Field> {
     ]
 }
 
-/// Puts an item and what its columns say of it into the field whose number is `first`.
+/// Writes an item and its columns into the field with number `first`.
 fn put(
     block: &mut BlockBuilder,
     first: usize,
@@ -77,7 +77,7 @@ fn put(
     block.set_column(first + 4, &[channels]).unwrap();
 }
 
-/// A pack of `n` JPEG files of sizes of their own; sample `bad` is cut short.
+/// A pack of `n` variable-size JPEG files. Sample `bad` is truncated.
 fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
     write(n, sized("image", Role::Image), |block, sample| {
         let (width, height) = (40 + sample as u32 % 30, 30 + sample as u32 % 50);
@@ -92,7 +92,7 @@ fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
     })
 }
 
-/// Sizes that 20 x 20 pixels of so many channels do not have.
+/// Wrong sizes for 20 x 20 pixels with this many channels.
 fn wrong_sizes(channels: u8) -> Vec<(u32, u32, u8)> {
     let most = u32::MAX;
     let mut sizes = vec![(20, 20, 0), (20, 20, channels + 1), (20, 20, u8::MAX)];
@@ -113,7 +113,7 @@ fn wrong_sizes(channels: u8) -> Vec<(u32, u32, u8)> {
     sizes
 }
 
-/// A pack of 4 raw images with masks, all of 20 x 20 pixels, whose columns say so but of sample 2.
+/// A pack of 4 raw images with masks, all of 20 x 20 pixels. The columns of sample 2 are wrong.
 fn missized(image_size: (u32, u32, u8), mask_size: (u32, u32, u8)) -> (TempDir, Arc<Pack>) {
     let fields = [sized("image", Role::Image), sized("mask", Role::Mask)].concat();
     write(4, fields, |block, sample| {
@@ -168,7 +168,7 @@ fn a_stored_size_that_the_pixels_do_not_have_is_an_error_that_names_the_sample()
             );
         }
     }
-    // Nothing is wrong with the others.
+    // The other samples are correct.
     let (_folder, pack) = missized((0, SIDE, 3), right.1);
     let skips = augmented(&pack, "rrc12")
         .batch(4)
@@ -187,7 +187,7 @@ pub(super) fn write(
     write_with(n, fields, FooterParts::default(), sample_into)
 }
 
-/// As `write`, with this in its footer.
+/// Like `write`, with this in the footer.
 pub(super) fn write_with(
     n: u64,
     fields: Vec<Field>,
@@ -217,7 +217,7 @@ fn augmented(pack: &Arc<Pack>, ops: &str) -> super::LoaderBuilder {
         .augment(Augment::parse(ops).unwrap())
 }
 
-/// What the augmentation makes of one sample, without a loader.
+/// The augmentation of one sample, without a loader.
 fn directly(ops: &str, epoch: u32, sample: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let source = ImageSource::raw(Some(Size::from(SIDE)), 3);
     let plan = AugmentPlan::new(&Augment::parse(ops).unwrap(), &source).unwrap();
@@ -371,7 +371,7 @@ fn images_of_many_sizes_need_an_augmentation_that_gives_one() {
             .contains("a.pack: the images vary in size"),
         "{error}"
     );
-    // Without one they come as files.
+    // Without augmentation they are delivered as files.
     let loader = builder(&pack).batch(4).build().unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
     assert_eq!(batch.item("image", 0).unwrap()[..2], [0xFF, 0xD8]);

@@ -1,4 +1,4 @@
-//! Who holds which memory and which thread, and for how long.
+//! Ownership of memory and threads, and their lifetimes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -118,7 +118,7 @@ fn leaving_an_epoch_early_ends_its_threads() {
         for batch in loader.epoch(0).unwrap().take(2) {
             batch.unwrap();
         }
-        // The ring is free for the next one.
+        // The ring is free for the next epoch.
         assert_eq!(loader.epoch(1).unwrap().count(), 40);
         let started = Instant::now();
         drop(loader.epoch(2).unwrap());
@@ -151,7 +151,7 @@ fn a_thousand_loaders_leave_nothing_behind() {
         let mut epoch = loader.epoch(0).unwrap();
         assert_eq!(epoch.next().unwrap().unwrap().len(), 16);
     }
-    // Other tests have loaders of their own, but not many.
+    // Other tests have their own loaders, but not many.
     assert!(loader_threads() < 100, "{}", loader_threads());
 }
 
@@ -200,7 +200,7 @@ fn a_device_that_reads_slots_gets_chunks_copied_into_them() {
         batch.transfer().wait();
         last = pixels(batch.ids()[0]);
     }
-    // What arrived last is the last batch, whole.
+    // The last transfer is the complete last batch.
     assert_eq!(device.memory()[..last.len()], last);
     assert_eq!(device.violations(), []);
 }

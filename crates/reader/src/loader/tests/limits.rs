@@ -1,4 +1,4 @@
-//! Numbers that no machine can serve: an error when the loader is made, with the number and what to change.
+//! Numbers that exceed any machine: constructing the loader fails with the number and a remedy.
 
 use packds_format::{Field, FieldKind};
 
@@ -28,7 +28,7 @@ fn more_threads_than_a_machine_has_are_refused() {
 #[test]
 fn slots_count_with_the_pages_that_they_take() {
     let (_folder, pack) = opened(40);
-    // A label has 4 bytes, the least that a slot can have are 4096.
+    // A label has 4 bytes. The minimum slot size is 4096.
     let many = |n| builder(&pack).batch(1).fields(&["label"]).slots(some(n));
     let memory = 1 << 20;
     many(256).memory_bytes(memory).build().unwrap();

@@ -16,7 +16,7 @@ use crate::{Access, Pack, ReadError};
 
 const SIDE: u64 = 20;
 
-/// No two packs, no two samples and no two bytes nearby are alike.
+/// All packs, samples and adjacent bytes differ.
 fn pixels(pack: usize, sample: u64) -> Vec<u8> {
     let first = (pack as u64 * 1_000_000 + sample) * 5000;
     let byte = |i: u64| (packds_format::mix64(first + i) & 0xFF) as u8;
@@ -36,7 +36,7 @@ fn fields() -> Vec<Field> {
     ]
 }
 
-/// The `number`th pack of a mixture.
+/// Pack number `number` of a mixture.
 fn pack(number: usize, n: u64) -> (TempDir, Arc<Pack>) {
     write(n, fields(), |block, sample| {
         let image = pixels(number, sample);
@@ -46,7 +46,7 @@ fn pack(number: usize, n: u64) -> (TempDir, Arc<Pack>) {
     })
 }
 
-/// A pack of 40 samples in which every value is 0.
+/// A pack of 40 samples with all values 0.
 fn zeros(fields: Vec<Field>) -> (TempDir, Arc<Pack>) {
     let written = fields.clone();
     write(40, fields, |block, _| {
@@ -70,7 +70,7 @@ fn packs() -> Vec<(TempDir, Arc<Pack>)> {
         .collect()
 }
 
-/// 11, 4 and 1 of 16 samples are of each pack: the last has 9 steps an epoch.
+/// Each batch of 16 has 11, 4 and 1 samples of the packs. The last pack has 9 steps per epoch.
 fn mixed(packs: &[(TempDir, Arc<Pack>)]) -> LoaderBuilder {
     builder(&packs[0].1)
         .proportion(11.0)
@@ -146,7 +146,7 @@ fn ranks_share_the_rows_that_one_alone_would_have() {
             all_rows(loader.epoch(1).unwrap())
         };
         let whole = on(0, 1, Access::Mapped);
-        // With 16 ranks most have no sample of the small packs, which they then do not read.
+        // With 16 ranks, most have no samples of the small packs, so they do not read these packs.
         for world in [2, 4, 16] {
             let mut together = vec![Vec::new(); whole.len()];
             for rank in 0..world {
@@ -285,7 +285,7 @@ fn states_of_other_runs_are_refused() {
     assert_eq!(epoch.mixture_state(), None);
     let error = loader.epoch_at(&epoch.state()).unwrap_err();
     assert!(error.to_string().contains("epoch_at_mixture"), "{error}");
-    // Of a mixture it tells where the first pack is: 18 steps an epoch of 11 samples.
+    // For a mixture it is the state of the first pack: 18 steps per epoch of 11 samples.
     drop(epoch);
     let mut epoch = loader.epoch(1).unwrap();
     epoch.by_ref().take(5).for_each(drop);

@@ -1,4 +1,4 @@
-//! Tests of the loader: what is delivered, who holds what, and what happens when something breaks.
+//! Tests of the loader: delivered data, ownership, and failures.
 
 #![cfg(test)]
 #![expect(
@@ -40,7 +40,7 @@ const ORDERS: [Order; 4] = [
     Order::Window { chunks: Some(3) },
 ];
 
-/// The pixels of a sample: no two samples and no two bytes nearby are alike.
+/// The pixels of a sample. All samples and adjacent bytes differ.
 fn pixels(sample: u64) -> Vec<u8> {
     let byte = |i: u64| (packds_format::mix64(sample * SAMPLE_BYTES + i) & 0xFF) as u8;
     (0..SAMPLE_BYTES).map(byte).collect()
@@ -110,7 +110,7 @@ fn ids(epoch: Epoch) -> Vec<Vec<u64>> {
     epoch.map(|batch| batch.unwrap().ids().to_vec()).collect()
 }
 
-/// A pack of `n` samples with a flipped bit in the images of these.
+/// A pack of `n` samples with a flipped bit in the images of `samples`.
 fn damaged(n: u64, samples: impl IntoIterator<Item = u64>) -> (TempDir, Arc<Pack>) {
     let (folder, path) = write_pack(n, false);
     let data_off = open(&path).unwrap().header().data_off;

@@ -1,4 +1,4 @@
-//! Going on from a state in another world and with other batches: what was left of the epoch comes, each sample once.
+//! Resuming with other numbers of ranks and other batches: the rest of the epoch arrives, each sample once.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::loader::{Batch, Epoch, LoadError, Loader};
 use crate::plan::{Choice, Last, PlanError, Ranks, State};
 use crate::{Access, Pack};
 
-/// Samples of a batch on each rank, and ranks.
+/// Samples per batch on each rank, and number of ranks.
 type World = (u32, u32);
 
-/// A pack of `n` samples whose label is their number.
+/// A pack of `n` samples labelled with their numbers.
 fn numbered(n: u64) -> (TempDir, Arc<Pack>) {
     let fields = vec![
         Field::tensor("image", DType::U8, &[8]),
@@ -28,7 +28,7 @@ fn numbered(n: u64) -> (TempDir, Arc<Pack>) {
     })
 }
 
-/// The samples of a batch but for its padding, whose fields are theirs.
+/// The samples of a batch without padding. Checks their fields.
 fn own(batch: &Batch) -> Vec<u64> {
     let labels = batch.elements::<i32>("label").unwrap();
     for ((row, id), label) in batch.ids().iter().enumerate().zip(labels) {
@@ -42,7 +42,7 @@ fn ranks((_, world): World) -> impl Iterator<Item = Ranks> {
     (0..world).map(move |rank| Ranks::new(rank, world).unwrap())
 }
 
-/// Goes on with `state`, or begins epoch 1; none where what is left of that is less than a batch.
+/// Resumes `state`, or begins epoch 1. `None` if the rest is less than a batch.
 fn epoch_of(loader: &Loader, state: Option<&State>) -> Option<Epoch> {
     let epoch = match state {
         None => loader.epoch(1),
@@ -55,8 +55,8 @@ fn epoch_of(loader: &Loader, state: Option<&State>) -> Option<Epoch> {
     }
 }
 
-/// An epoch that is gone on with in each of `worlds`, after so many tenths of what was left in the one before: the
-/// samples that came, and those that should have.
+/// Resumes an epoch in each of `worlds`, each after some tenths of what the previous one left. Returns the delivered and the
+/// expected samples.
 fn broken_run(
     worlds: &[(World, u64)],
     options: impl Fn(World) -> super::LoaderBuilder,
@@ -89,7 +89,7 @@ fn broken_run(
         }
         let (saved, more) = next.unwrap();
         had += more as usize;
-        // As it lies in a checkpoint.
+        // As stored in a checkpoint.
         state = Some(State::from_json(&saved.to_json()).unwrap());
     }
     planned.truncate(had);
@@ -123,7 +123,7 @@ proptest! {
                 _ => builder.choice(Choice::weighted(n, |sample| (sample % 5) as f64 * 0.5).unwrap()),
             }
         };
-        // An epoch may have no sample at all, or no batch.
+        // An epoch may have no samples or no batches.
         let plan = options(worlds[0].0).build().unwrap().schedule().epoch(1);
         prop_assume!(plan.is_ok());
         let (mut seen, mut planned) = broken_run(&worlds, options);
@@ -151,7 +151,7 @@ fn what_fills_up_a_batch_comes_at_its_end() {
         seen.extend(own(&batch));
         last = Some(batch.padding());
     }
-    // 16 samples were had, 34 are left.
+    // 16 samples were delivered, 34 are left.
     assert_eq!(last, Some(6));
     seen.sort_unstable();
     assert!(seen.into_iter().eq(0..50));

@@ -1,4 +1,4 @@
-//! Loading wherever the bytes of a pack lie, and whatever becomes of them meanwhile.
+//! Loading from any storage, with faults at any time.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -14,7 +14,7 @@ use crate::storage::faulty::{Fault, Faulty};
 use crate::{Access, Pack, ReadError, VerifyOptions, open, open_bytes, verify};
 
 const ACCESS: [Access; 3] = [Access::Auto, Access::Mapped, Access::Direct];
-/// A byte of a chunk in the middle.
+/// A byte in a chunk in the middle.
 const PLACE: u64 = 30 * SAMPLE_BYTES;
 const FAULTS: [Fault; 7] = [
     Fault::BadByte(PLACE),
@@ -117,7 +117,7 @@ fn a_damaged_or_cut_pack_in_memory_is_refused_by_its_name() {
     assert_eq!((report.bad_chunks.len(), report.bad_samples.len()), (1, 1));
 }
 
-/// What comes of an epoch of a pack that breaks after some calls: all of it, or why not. It ends.
+/// The result of an epoch of a pack that fails after some calls: complete, or an error. It always ends.
 fn broken(
     bytes: &[u8],
     (fault, after): (Fault, u64),
@@ -135,7 +135,7 @@ fn broken(
     result
 }
 
-/// Whether it is the error of this fault, with the pack's name and what is known of the place.
+/// Whether it is the error of this fault, with the pack's name and the known position.
 fn is_of(error: &LoadError, fault: Fault, len: u64) -> bool {
     let text = error.to_string();
     let contains = |part: &str| text.contains(part);
@@ -173,7 +173,7 @@ fn whatever_breaks_while_a_pack_is_loaded_is_told_or_harmless() {
                     }
                 }
             }
-            // What is handed out of memory is not read.
+            // Data delivered from memory is not read with `read_at`.
             let is_harmless = matches!(fault, Fault::Short(_) | Fault::Cold)
                 || matches!(fault, Fault::BadByte(_)) && access != Access::Direct;
             assert_eq!(told == 0, is_harmless, "{order:?} {access:?} {fault:?}");

@@ -1,4 +1,4 @@
-//! How many threads load, and how far ahead, may change at any time; what is loaded does not.
+//! The number of threads and of prefetched batches may change at any time. The loaded data does not.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::loader::tuner::{Spent, Tunable, Tuner};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Notes which threads finish batches.
+/// Records which threads finish batches.
 #[derive(Debug, Default)]
 struct Finishers(Mutex<BTreeSet<String>>);
 
@@ -30,7 +30,7 @@ impl Device for Finishers {
     }
 }
 
-/// A loader that tunes up to `threads` threads, whatever the machine has.
+/// A loader that tunes up to `threads` threads, independent of the machine.
 fn tuned(builder: LoaderBuilder, threads: usize) -> Loader {
     let mut loader = builder.build().unwrap();
     loader.threads = threads;
@@ -41,7 +41,7 @@ fn tuned(builder: LoaderBuilder, threads: usize) -> Loader {
     loader
 }
 
-/// Teaches a loader that training takes its time, until nothing more follows from it.
+/// Makes a loader see a slow training until its tuner settles.
 fn teach_slow_steps(loader: &Loader) {
     let mut tuner = loader.tuner();
     for _ in 0..10_000 {

@@ -1,4 +1,4 @@
-//! A disk that does what it is told: reads short, out of order, fails, or takes until the test says so.
+//! A disk controlled by the test: it reads short or out of order, fails, or blocks until released.
 
 #![cfg(test)]
 
@@ -8,26 +8,26 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crate::fetch::direct::engine::{Done, Engine, Request, Source};
 
-/// What is wrong with the disk.
+/// The fault of the disk.
 #[derive(Debug, Default)]
 pub(in crate::fetch::direct) struct Faults {
-    /// Reads give at most this many bytes; 0 for all.
+    /// Reads return at most this many bytes; 0 for no limit.
     pub(in crate::fetch::direct) short: usize,
     /// Reads that cover this byte fail.
     pub(in crate::fetch::direct) bad_byte: Option<u64>,
-    /// Every other read is interrupted or would have to wait.
+    /// Every other read is interrupted or would block.
     pub(in crate::fetch::direct) interrupted: bool,
-    /// Reads past the page cache are refused.
+    /// Reads that bypass the page cache are refused.
     pub(in crate::fetch::direct) refuses_direct: bool,
     /// The engine itself fails after this many reads.
     pub(in crate::fetch::direct) dies_after: Option<u64>,
     /// The thread panics after this many reads.
     pub(in crate::fetch::direct) panics_after: Option<u64>,
-    /// Reads wait until it is opened.
+    /// Reads wait until the gate is opened.
     pub(in crate::fetch::direct) closed: Mutex<bool>,
     pub(in crate::fetch::direct) opened: Condvar,
     pub(in crate::fetch::direct) reads: AtomicU64,
-    /// Whether some read waits.
+    /// Whether a read is waiting.
     pub(in crate::fetch::direct) waiting: AtomicBool,
 }
 
@@ -72,7 +72,7 @@ impl Faulty {
         let read = self.source.read(request)?;
         if faults.short > 0 && read > faults.short {
             let filled = request.filled;
-            // What a short read did not give must not be there.
+            // Clear the bytes that a short read did not return.
             request.piece[filled + faults.short..].fill(0xee);
             return Ok(faults.short);
         }
@@ -101,7 +101,7 @@ impl Engine for Faulty {
         if self.faults.dies_after.is_some_and(|after| reads >= after) {
             return Err(io::Error::other("the ring is gone"));
         }
-        // The last one first: nothing may depend on the order.
+        // The last one first: the order must not matter.
         let mut request = self.under_way.pop().expect("something is under way");
         let result = self.read(&mut request);
         done.push((request, result));
