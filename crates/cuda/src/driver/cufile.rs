@@ -128,7 +128,7 @@ impl CuFile {
         // SAFETY: it writes the struct.
         let told = unsafe { (functions.properties)(&raw mut properties) };
         checked("cuFileDriverGetProperties", told)?;
-        // Otherwise cuFile would read through host memory, like the fallback. Each kind of file system has a bit.
+        // Otherwise cuFile would read through host memory, like the fallback. Each kind of disk has a bit.
         if properties.status == 0 {
             let text = "cuFile names no kind of disk that it supports here (is the kernel's module nvidia-fs loaded?)";
             return Err(CudaError::Use(text.to_owned()));
