@@ -114,7 +114,7 @@ pub struct TuneBench {
     pub runs: Vec<TuneRun>,
     /// Cost of an epoch besides its batches in the recommended configuration, at its start and end.
     pub fixed_cost_ms: Option<f64>,
-    /// The recommendation. `None` if the pack is too small for every batch size.
+    /// Recommended settings; `None` if the pack is too small for every batch size.
     pub recommended: Option<Recommended>,
     /// The recommendation for each batch size.
     pub recommended_by_batch: Vec<Recommended>,

@@ -139,7 +139,7 @@ impl Amount {
         parts
     }
 
-    /// How much is done, of which total.
+    /// Work done and total work.
     fn share(self) -> Option<(u64, u64)> {
         match self {
             Self::Unknown | Self::Bytes(_) => None,

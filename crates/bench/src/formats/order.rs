@@ -1,4 +1,4 @@
-//! Assigns samples to batches: three orders, the same for every format.
+//! Assigns samples to batches in three orders. Every format uses the same ones.
 
 use packds_system::{to_u64, to_usize};
 use std::fmt;

@@ -193,7 +193,7 @@ impl DoctorArgs {
     ) -> Result<LoaderBuilder, Failure> {
         let is_encoded = has_encoded_images(pack);
         let usual = if is_encoded { 64 } else { 256 };
-        // Without a whole batch there is nothing to measure.
+        // At least one whole batch is needed to measure.
         let most = u32::try_from(pack.n_samples()).unwrap_or(u32::MAX).max(1);
         let learned = training.map(|training| &training.options);
         let batch = training.map(|training| training.batch).or(self.batch);

@@ -307,7 +307,7 @@ fn parts(lines: &[Line]) -> Vec<&Line> {
     parts
 }
 
-/// Milliseconds per batch between lines. Warm-up is ignored, unless there is nothing else.
+/// Milliseconds per batch between lines. Ignores warm-up if anything follows it.
 fn between(lines: &[Line], nanos: fn(&Line) -> u64) -> Time {
     let warm = parts(lines);
     #[expect(clippy::cast_precision_loss, reason = "a time has few digits")]
@@ -412,7 +412,7 @@ impl Running {
     }
 
     fn send(&self, signal: Signal) {
-        // If the group has already exited, there is nothing to do.
+        // The group may have exited already.
         let _ = kill_process_group(Pid::from_child(&self.child), signal);
     }
 }
