@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Takes a pack out to every format and in again: seconds, and how much memory of its own packds needs.
+"""Exports a pack to every format and converts it back: time, and packds's private memory.
 
 Usage: bench/conversions.py PACK [--work DIR] [--limit MIB] [--formats NAMES] [--json]
 
-Needs nothing but Python. A pack that is much larger than what it shows was never in memory as a whole: pages of mapped
-files, which the system takes back when it likes, are not counted. With --limit the system refuses more memory than that
-(RLIMIT_DATA: heap, stacks of threads, private maps). The pack that comes back must have as many samples; that they are
-the same is for the tests.
+Needs only Python. A pack much larger than the reported memory was never in memory as a whole: pages of mapped files, which the
+system can reclaim, do not count. With --limit, the system refuses more memory than that (RLIMIT_DATA: heap, thread stacks,
+private maps). The converted pack must have the same number of samples; the tests check that they are the same.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from common.machine import describe
 from common.process import memory_bytes
 
 MIB = 1 << 20
-# The names of targets: files for the formats that can be one, which is the harder case.
+# The names of targets. Formats that can be a single file are one, because that is harder.
 TARGETS = {
     "image-folder": "images",
     "npy": "a.npy",
@@ -51,7 +50,7 @@ def size(path: Path) -> int:
 
 
 def run(command: list[str], limit: int | None) -> dict[str, float]:
-    """Seconds, and the most memory seen in samples 5 ms apart."""
+    """Seconds, and the peak memory, sampled every 5 ms."""
 
     def confine() -> None:
         if limit is not None:
@@ -77,9 +76,9 @@ def n_samples(packds: str, pack: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pack", type=Path)
-    parser.add_argument("--work", type=Path, help="where the files are made, and removed again")
-    parser.add_argument("--limit", type=int, metavar="MIB", help="memory that packds may have")
-    parser.add_argument("--formats", default=",".join(TARGETS), help="with commas between them")
+    parser.add_argument("--work", type=Path, help="folder for temporary files")
+    parser.add_argument("--limit", type=int, metavar="MIB", help="memory limit for packds")
+    parser.add_argument("--formats", default=",".join(TARGETS), help="comma-separated")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     packds = os.environ.get("PACKDS", str(Path(__file__).resolve().parent.parent / "target/release/packds"))

@@ -4,7 +4,7 @@
     bench/setup-peers
     bench/peers.py IMAGES
 
-Runs in bench/.venv where there is one, else in the environment it is started in.
+Runs in bench/.venv if it exists, else in the current environment.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Compare packds with other loaders on the same images.")
     add = parser.add_argument
     add("images", type=Path, metavar="IMAGES", help="a folder of JPEG files, best with one subfolder for each class")
-    add("--out", type=Path, default=BENCH / "out", help="where inputs are made and kept, and the report [bench/out]")
-    add("--seconds", type=float, default=5.0, help="how long each figure of a round is measured [5]")
+    add("--out", type=Path, default=BENCH / "out", help="folder for inputs, which are kept, and the report [bench/out]")
+    add("--seconds", type=float, default=5.0, help="duration of each measurement of a round [5]")
     add("--rounds", type=int, default=5, help="rounds; figures are their medians [5]")
-    add("--threads", type=counts, default=(1, 2), help="numbers of threads, by commas [1,2]")
+    add("--threads", type=counts, default=(1, 2), help="numbers of threads, comma-separated [1,2]")
     add("--raw-images", type=int, default=10_000, help="images of the raw comparison [10000]")
     add("--encoded-images", type=int, default=2000, help="images of the other comparisons [2000]")
-    add("--only", help="names of comparisons, by commas [all]")
+    add("--only", help="names of comparisons, comma-separated [all]")
     add("--seed", type=int, default=0, help="seed of the peers' orders and crops [0]")
     add("--packds", type=Path, help="the packds command [target/release/packds, else the one on the path]")
-    add("--quick", action="store_true", help="2560 and 640 images, 2 rounds of 1 s: whether all runs, not how fast")
-    add("--inputs-only", action="store_true", help="make the inputs and check what each peer delivers of them")
+    add("--quick", action="store_true", help="2560 and 640 images, 2 rounds of 1 s: checks that everything runs, not how fast")
+    add("--inputs-only", action="store_true", help="only make the inputs and check what each peer delivers")
     add("--json", action="store_true", help="print the report as one JSON document")
     options = parser.parse_args()
     if options.quick:

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""A small ResNet-9 on CIFAR-10, fed three ways: by packds, by PyTorch's DataLoader, and from tensors kept in memory.
+"""Trains a small ResNet-9 on CIFAR-10 with one of three loaders: packds, PyTorch's DataLoader, or tensors in memory.
 
     python examples/cifar10_resnet9.py DATA                              # packds, 24 epochs: to about 93.5 %
     python examples/cifar10_resnet9.py DATA --loaders packds,dataloader,memory --workers 4
     python examples/cifar10_resnet9.py DATA --until 93.5                 # stops after the epoch that reaches it
     python examples/cifar10_resnet9.py DATA --steps 20 --batch-size 64   # a look, on a CPU
 
-DATA has the folders train/CLASS/ and test/CLASS/ with 32x32 images. The packs are made at the first run, beside it or in
---packs. All loaders train the same net, from the same weights and seed, with the same settings: shifts of up to 2 pixels,
-flips, and a square of 4x4 set to the mean. The order of samples and the draws are each loader's own.
+DATA has the folders train/CLASS/ and test/CLASS/ with 32x32 images. The packs are made in the first run, next to it or in
+--packs. All loaders train the same net from the same weights and seed with the same settings: shifts of up to 2 pixels, flips,
+and a square of 4x4 set to the mean. Each loader has its own sample order and random numbers.
 
-Net and schedule are those that FFCV's users know from its CIFAR example; GPUs compute in bfloat16. Needs PyTorch, and
-torchvision for `dataloader`. Prints a line for each epoch; --json FILE writes what came of it.
+Net and schedule are those of FFCV's CIFAR example; GPUs compute in bfloat16. Needs PyTorch, and torchvision for `dataloader`.
+Prints a line per epoch; --json FILE writes the results.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ResNet9(nn.Module):
 
 
 def packs(options: argparse.Namespace) -> tuple[packds.Dataset, packds.Dataset]:
-    """Training and test set as packs, made at the first run, with the same class ids."""
+    """Training and test set as packs, made in the first run, with the same class ids."""
     folder = options.packs or options.data.parent
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{options.data.resolve().name}-{SIDE}"
@@ -109,7 +109,7 @@ def packs(options: argparse.Namespace) -> tuple[packds.Dataset, packds.Dataset]:
 
 
 def normalization(train: packds.Dataset) -> tuple[list[float], list[float]]:
-    """Mean and std of each channel, of 0..1; all loaders use these."""
+    """Mean and std of each channel, scaled to 0..1. All loaders use these."""
     stats = train.stats["fields"]["image"]
     return stats["mean"], stats["std"]
 
@@ -134,7 +134,7 @@ def of_packds(options: argparse.Namespace, device: torch.device) -> Data:
 
 @dataclass
 class Moved:
-    """Batches of a DataLoader on the device."""
+    """Batches of a DataLoader, moved to the device."""
 
     loader: torch.utils.data.DataLoader[tuple[Tensor, Tensor]]
     device: torch.device
@@ -171,7 +171,7 @@ def of_dataloader(options: argparse.Namespace, device: torch.device) -> Data:
 
 
 class Resident:
-    """Batches of tensors that lie on the device, augmented there, a batch at a time."""
+    """Batches of tensors on the device, augmented there one batch at a time."""
 
     def __init__(self, images: Tensor, labels: Tensor, batch_size: int, seed: int) -> None:
         self.padded, self.labels, self.batch_size = pad(images, (SHIFT,) * 4, mode="reflect"), labels, batch_size
@@ -181,7 +181,7 @@ class Resident:
         return len(self.labels) // self.batch_size
 
     def below(self, most: int) -> Tensor:
-        """A number for each image, `[n, 1]`."""
+        """A random number per image, `[n, 1]`."""
         return torch.randint(most, (self.batch_size, 1), device=self.labels.device, generator=self.draws)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -190,7 +190,7 @@ class Resident:
         for chosen in order[: len(self) * self.batch_size].split(self.batch_size):
             rows = side + self.below(2 * SHIFT + 1)
             columns = torch.where(self.below(2) == 1, side.flip(0), side) + self.below(2 * SHIFT + 1)
-            # [n, height, width, channels], which is how channels_last lies in memory.
+            # [n, height, width, channels], the memory layout of channels_last.
             images = self.padded[chosen[:, None, None], :, rows[:, :, None], columns[:, None, :]]
             top, left = (self.below(SIDE) - CUT // 2 for _ in "yx")
             in_rows, in_columns = (side >= top) & (side < top + CUT), (side >= left) & (side < left + CUT)
@@ -232,7 +232,7 @@ class Trainer:
         peak = max(1.0, steps * PEAK_EPOCH / EPOCHS)
 
         def rate(step: int) -> float:
-            """Straight up to the peak, then straight down to 0."""
+            """The learning rate: linear to the peak, then linear to 0."""
             return min(step / peak, max(0.0, (steps - step) / max(1.0, steps - peak)))
 
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.weights, rate)
@@ -241,7 +241,7 @@ class Trainer:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
 
     def epoch(self, batches: Batches, limit: int | None) -> dict[str, float]:
-        """One epoch, or `limit` steps of it; how long it took and the mean loss."""
+        """Trains one epoch, or `limit` steps of it. Returns the duration and the mean loss."""
         self.net.train()
         losses: list[Tensor] = []
         n_images, began = 0, time.perf_counter()
@@ -261,7 +261,7 @@ class Trainer:
 
     @torch.no_grad()
     def accuracy(self, batches: Batches) -> float:
-        """The share of images that are right, each shown with its mirror image."""
+        """The accuracy, averaged over each image and its mirror image."""
         self.net.eval()
         right, total = torch.zeros((), device=self.device), 0
         for images, labels in batches:
@@ -281,7 +281,7 @@ def run(name: str, options: argparse.Namespace, device: torch.device) -> dict[st
         raise SystemExit(f"there are fewer images than --batch-size {options.batch_size}")
     torch.manual_seed(options.seed)
     net = ResNet9(data.n_classes).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    # A short run has the whole schedule in its steps.
+    # A short run fits the whole schedule in its steps.
     steps = options.steps or options.epochs * len(data.train)
     trainer = Trainer(net, steps, device)
     epochs = []
@@ -302,16 +302,16 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("data", type=Path, metavar="DATA")
-    add("--loaders", default="packds", help=f"by commas: {', '.join(LOADERS)} [packds]")
-    add("--packs", type=Path, metavar="FOLDER", help="where the packs are [beside DATA]")
+    add("--loaders", default="packds", help=f"comma-separated: {', '.join(LOADERS)} [packds]")
+    add("--packs", type=Path, metavar="FOLDER", help="folder for the packs [next to DATA]")
     add("--epochs", type=int, default=EPOCHS, help=f"[{EPOCHS}]")
     add("--steps", type=int, help="steps in place of epochs")
-    add("--until", type=float, metavar="PERCENT", help="test after each epoch, and stop when so many are right")
+    add("--until", type=float, metavar="PERCENT", help="test after each epoch, and stop at this accuracy")
     add("--batch-size", type=int, default=512, help="[512]")
     add("--workers", type=int, default=0, help="processes of the DataLoader [0]")
     add("--seed", type=int, default=0, help="[0]")
-    add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="[cuda where there is one, else cpu]")
-    add("--json", type=Path, metavar="FILE", help="write the figures")
+    add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="[cuda if available, else cpu]")
+    add("--json", type=Path, metavar="FILE", help="write the results")
     options = parser.parse_args()
     options.loaders = options.loaders.split(",")
     if unknown := set(options.loaders) - set(LOADERS):

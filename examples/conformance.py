@@ -1,11 +1,13 @@
-"""Checks that a loader gives a training what it relies on: every sample once, equally many steps, going on where it stopped.
+"""Checks what training relies on: a loader delivers every sample once, gives all ranks the same number of steps, and resumes
+where it stopped.
 
     python conformance.py                             # packds's three data loaders, and PyTorch's over an ImageFolder
     python conformance.py loader map-dataset          # some of them
     python conformance.py my_adapters:MyLoader        # another loader: its adapter in my_adapters.py of this folder, a class as `Run` below
 
-A loader that does not end fails: each check has a limit of time, and each epoch of batches. It needs Pillow; packds only for its own
-loaders and for adapters that read the pack. docs/how-to/conformance.md says what is checked and how to write an adapter.
+An endless loader fails: each check has a time limit, and each epoch a limit of batches. Needs Pillow, and packds for packds's
+own loaders and for adapters that read the pack. docs/how-to/conformance.md lists the checks, and explains how to write an
+adapter.
 """
 
 from __future__ import annotations
@@ -24,24 +26,24 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-#: No multiple of the batch: something is left over at the end of an epoch.
+#: Not a multiple of the batch, so samples remain at the end of an epoch.
 SAMPLES, BATCH, SEED = 101, 8, 7
-#: What ends a loader that does not: batches of an epoch, many more than any has, and seconds of a check.
+#: Limits for endless loaders: batches per epoch, far more than needed, and seconds per check.
 MOST_BATCHES, SECONDS = 10 * SAMPLES, 300.0
 Batch = list[int]
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """A data set for the checks: sample `i` is the only one of its class, so that its label is its number `i`."""
+    """A dataset for the checks: sample `i` is the only one in its class, so its label is `i`."""
 
     folder: pathlib.Path
-    #: Is not there where packds is not installed.
+    #: Missing if packds is not installed.
     pack: pathlib.Path
 
     @classmethod
     def make(cls, folder: pathlib.Path) -> Data:
-        """Makes an image folder, and a pack of it."""
+        """Creates an image folder, and a pack of it."""
         from PIL import Image
 
         images = folder / "images"
@@ -56,24 +58,25 @@ class Data:
 
 
 class Run(Protocol):
-    """An adapter: one rank of one training, which has the global batch `batch` divided by `world`."""
+    """An adapter: one rank of a training. Its batch is the global batch `batch` divided by `world`."""
 
-    #: How many global batches the loader makes at a time, as workers do: so many may be left out at the end of an epoch.
+    #: How many global batches the loader makes at a time, for example in workers: up to this many may be dropped at the
+    #: end of an epoch.
     at_once: int
 
     def __init__(self, data: Data, rank: int, world: int, batch: int) -> None: ...
 
     def epoch(self) -> Iterator[Batch]:
-        """The labels of each batch of the next epoch; after `go_on` of what is left of the epoch that was saved."""
+        """The labels of each batch of the next epoch; after `go_on`, of the remaining saved epoch."""
 
     def state(self) -> Any:
-        """Where the run is, behind the batch that `epoch` gave last. It is pickled."""
+        """The state of the run after the last batch from `epoch`. It is pickled."""
 
     def go_on(self, state: Any) -> None:
-        """Goes on from a state, which may be of another rank, and of a run with more or fewer ranks."""
+        """Resumes a state, which may be from another rank, and from a run with more or fewer ranks."""
 
 
-# The adapters of this script.
+# The built-in adapters.
 
 
 class Loader:
@@ -98,7 +101,7 @@ class Loader:
 
 
 class IterableDataset:
-    """`packds.torch.IterableDataset` in PyTorch's DataLoader, which has no state: that of the data set is saved."""
+    """`packds.torch.IterableDataset` in PyTorch's DataLoader, which has no state, so the dataset's state is saved."""
 
     at_once = 1
     needs = ("packds", "torch")
@@ -146,7 +149,7 @@ class StatefulWorkers:
 
 
 class Sampled:
-    """A map-style data set in PyTorch's DataLoader. It goes on behind the steps that it had of its epoch, by their number."""
+    """A map-style dataset in PyTorch's DataLoader. It resumes by skipping the number of steps already done."""
 
     at_once = 1
     needs: tuple[str, ...] = ("torch",)
@@ -215,21 +218,21 @@ ADAPTERS: dict[str, type[Run]] = {
 }
 
 
-# The checks. Each raises a `Failed` that says what was expected and found.
+# The checks. Each raises a `Failed` with what was expected and found.
 
 
 class Failed(Exception):
-    """What a loader did not hold."""
+    """A check failed."""
 
 
 def expect(holds: bool, found: str) -> None:
-    # No `assert`: python -O leaves these out.
+    # Not `assert`, which python -O removes.
     if not holds:
         raise Failed(found)
 
 
 def exact_cover(adapter: type[Run], data: Data) -> None:
-    """Every epoch has each sample once, but for what does not fill the last global batches. Epochs differ, runs do not."""
+    """Every epoch has each sample once, except samples that do not fill the last global batches. Epochs differ, runs do not."""
     for world in (1, 2, 4):
         runs = ranks(adapter, data, world)
         epochs = [[list(epoch(run)) for run in runs] for _ in range(2)]
@@ -241,7 +244,7 @@ def exact_cover(adapter: type[Run], data: Data) -> None:
 
 
 def equal_steps(adapter: type[Run], data: Data) -> None:
-    """All ranks have equally many batches in every epoch, and each batch has its share of the global one."""
+    """All ranks have the same number of batches in every epoch, and each batch is its share of the global one."""
     for world in (1, 2, 4):
         runs = ranks(adapter, data, world)
         for number in range(2):
@@ -253,7 +256,8 @@ def equal_steps(adapter: type[Run], data: Data) -> None:
 
 
 def resume_twice(adapter: type[Run], data: Data) -> None:
-    """A run that stops in the middle of an epoch, goes on, stops and goes on again has the batches of one that never stopped."""
+    """A run that stops in the middle of an epoch, resumes, stops and resumes again has the same batches as an uninterrupted
+    one."""
     (whole,) = ranks(adapter, data, 1)
     expected = [batch for _ in range(3) for batch in epoch(whole)]
     steps = len(expected) // 3
@@ -270,7 +274,7 @@ def resume_twice(adapter: type[Run], data: Data) -> None:
 
 
 def elastic_ranks(adapter: type[Run], data: Data) -> None:
-    """An epoch that begins on four ranks, goes on with two and ends on one has each sample once, with the same global batch."""
+    """An epoch that begins on four ranks, continues on two and ends on one has each sample once, with the same global batch."""
     for steps in ((3, 2), (4, 4), (1, 0)):
         taken: list[Batch] = []
         state = None
@@ -283,7 +287,7 @@ def elastic_ranks(adapter: type[Run], data: Data) -> None:
                 else:
                     run.go_on(state)
                 taken += itertools.islice(epoch(run), more) if more != 0 else ()
-            # Any rank saves it.
+            # Any rank can save the state.
             state = state if more == 0 else pickle.loads(pickle.dumps(runs[-1].state()))
         covered(adapter, taken, f"{steps[0]} steps on 4 ranks, {steps[1]} on 2, the rest on 1")
 
@@ -292,36 +296,36 @@ CHECKS: list[Callable[[type[Run], Data], None]] = [exact_cover, equal_steps, res
 
 
 def ranks(adapter: type[Run], data: Data, world: int) -> list[Run]:
-    """All ranks of a run that begins."""
+    """All ranks of a new run."""
     return [adapter(data, rank, world, BATCH) for rank in range(world)]
 
 
 def epoch(run: Run) -> Iterator[Batch]:
-    """A run's batches of one epoch, which has to end."""
+    """A run's batches of one epoch, which must end."""
     for number, batch in enumerate(run.epoch()):
         expect(number < MOST_BATCHES, f"an epoch of {SAMPLES} samples has more than {MOST_BATCHES} batches")
         yield batch
 
 
 def stream(run: Run) -> Iterator[Batch]:
-    """A run's batches, epoch after epoch. An epoch of which nothing was left may be empty."""
+    """A run's batches, epoch by epoch. A resumed epoch may be empty."""
     for _ in range(4):
         yield from epoch(run)
 
 
 def covered(adapter: type[Run], batches: list[Batch], where: str) -> None:
-    """Each sample once, and fewer left out than the batches at the end of an epoch have."""
+    """Checks that each sample occurs once, and that fewer are missing than the last batches of an epoch have."""
     seen = [sample for batch in batches for sample in batch]
     twice = sorted({sample for sample in seen if seen.count(sample) > 1})
     unknown = sorted(set(seen) - set(range(SAMPLES)))
-    expect(not unknown, f"{where}: samples {unknown} are none of the data set's")
+    expect(not unknown, f"{where}: samples {unknown} are none of the dataset's")
     expect(not twice, f"{where}: samples {twice} came more than once")
     left_out, allowed = SAMPLES - len(seen), BATCH * adapter.at_once
     expect(left_out < allowed, f"{where}: {left_out} of {SAMPLES} samples never came, fewer than {allowed} may be left out")
 
 
 def differs(found: list[Batch], expected: list[Batch]) -> str:
-    """Where two runs part."""
+    """The first difference between two runs."""
     for number, (one, other) in enumerate(zip(found, expected)):
         if one != other:
             return f"batch {number} is {one}, and was {other} without a stop"
@@ -329,10 +333,10 @@ def differs(found: list[Batch], expected: list[Batch]) -> str:
 
 
 def failures(adapter: type[Run], data: Data, seconds: float = SECONDS) -> dict[str, str]:
-    """The checks that a loader fails, with what was found. One that waits for ever is left alone after so many seconds."""
+    """The checks that a loader fails, with the findings. A check that hangs is abandoned after this many seconds."""
     failed: dict[str, str] = {}
     for number, check in enumerate(CHECKS):
-        # Nothing else ends a loader that waits in native code.
+        # Nothing else stops a loader that hangs in native code.
         running = threading.Thread(target=run_check, args=(check, adapter, data, failed), daemon=True)
         running.start()
         running.join(seconds)
@@ -343,7 +347,7 @@ def failures(adapter: type[Run], data: Data, seconds: float = SECONDS) -> dict[s
 
 
 def run_check(check: Callable[[type[Run], Data], None], adapter: type[Run], data: Data, failed: dict[str, str]) -> None:
-    """Runs a check, and notes in `failed` what it found."""
+    """Runs a check, and adds a failure to `failed`."""
     try:
         check(adapter, data)
     except Failed as error:
@@ -354,12 +358,12 @@ def run_check(check: Callable[[type[Run], Data], None], adapter: type[Run], data
 
 def is_installed(module: str) -> bool:
     spec = importlib.util.find_spec(module)
-    # A folder of that name is a package without an origin.
+    # A folder with that name is a package without an origin.
     return spec is not None and spec.origin is not None
 
 
 def named(name: str) -> type[Run]:
-    """The adapter of a name: one of this script's, or `module:class`."""
+    """The adapter with a name: a built-in one, or `module:class`."""
     if name in ADAPTERS:
         return ADAPTERS[name]
     module, found, attribute = name.partition(":")
@@ -368,16 +372,16 @@ def named(name: str) -> type[Run]:
     try:
         adapter: type[Run] = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise SystemExit(f"conformance: {name}: {error}; modules are looked for in {os.getcwd()} first") from error
+        raise SystemExit(f"conformance: {name}: {error}; modules are searched in {os.getcwd()} first") from error
     return adapter
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("adapters", nargs="*", help=f"{', '.join(ADAPTERS)}, or module:class; all of these by default")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="the most that a check may take; %(default)g by default")
+    parser.add_argument("adapters", nargs="*", help=f"{', '.join(ADAPTERS)}, or module:class; default: all of these")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="time limit per check; default: %(default)g")
     asked = parser.parse_args()
-    # A script has its own folder there.
+    # For a script, this is its own folder.
     sys.path.insert(0, os.getcwd())
     adapters = {name: named(name) for name in asked.adapters or ADAPTERS}
     is_checked, has_failed = False, False
@@ -387,7 +391,7 @@ def main() -> int:
             missing = [module for module in getattr(adapter, "needs", ()) if not is_installed(module)]
             if missing:
                 print(f"{name:<20} not checked: {missing[0]} is not installed", flush=True)
-                # Who names a loader wants it checked.
+                # A loader named by the user must be checked.
                 has_failed |= name in asked.adapters
                 continue
             failed = failures(adapter, data, asked.seconds)
@@ -399,5 +403,5 @@ def main() -> int:
 
 if __name__ == "__main__":
     status = main()
-    # Without a wait for checks that do not end.
+    # Does not wait for checks that hang.
     os._exit(status)

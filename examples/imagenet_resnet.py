@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""torchvision's reference training of a ResNet on ImageNet, with packds in the place of its data loading.
+"""torchvision's reference training of a ResNet on ImageNet, with packds for data loading.
 
     python examples/imagenet_resnet.py imagenet --packs packs                         # one GPU, or a CPU
     torchrun --nproc_per_node 8 examples/imagenet_resnet.py imagenet --packs packs    # DistributedDataParallel
     python examples/imagenet_resnet.py photos --packs packs --model resnet18 --steps 5 --batch-size 16   # a look
 
-DATA is a folder with train/CLASS/ and val/CLASS/, or one of class folders alone, on which it is then also tested. The packs
-are made at the first run: the files' own bytes, with an index by which random crops decode faster.
+DATA is a folder with train/CLASS/ and val/CLASS/, or with class folders only, which are then also used for testing. The packs
+are made in the first run: the unchanged files, with an index for faster decoding of random crops.
 
-What torchvision's references/classification/train.py has is here by the same names: SGD with momentum, label smoothing, a linear warmup and
-then a cosine, no weight decay of norms, mixup and cutmix (--mix), policies (--policy), random erasing (--erase), an average of the
-weights (--ema). What it does for data (ImageFolder, transforms, samplers, collate functions, set_epoch) is the two loaders of `loaders`.
+Features of torchvision's references/classification/train.py have the same names here: SGD with momentum, label smoothing, a
+linear warmup and then a cosine, no weight decay of norms, mixup and cutmix (--mix), policies (--policy), random erasing
+(--erase), an average of the weights (--ema). The two loaders in `loaders` replace its data code (ImageFolder, transforms,
+samplers, collate functions, set_epoch).
 
 GPUs compute in bfloat16. Needs PyTorch, and torchvision for the nets.
 """
@@ -40,7 +41,7 @@ SHOWN_EVERY = 50  # steps
 
 
 class Group:
-    """The processes that train together: one, or those of torchrun."""
+    """The training processes: one, or those of torchrun."""
 
     def __init__(self, device: str | None) -> None:
         self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -70,11 +71,11 @@ class Group:
             dist.destroy_process_group()
 
 
-# Data: all that differs from the reference.
+# Data: everything that differs from the reference.
 
 
 def make_packs(options: argparse.Namespace, group: Group) -> tuple[Path, Path]:
-    """The packs for training and testing; the first process makes those that are missing."""
+    """The packs for training and testing. The first process makes missing ones."""
     folder = options.packs
     has_splits = (options.data / "train").is_dir()
     paths = [folder / f"{split}.pack" for split in ("train", "val")] if has_splits else [folder / "all.pack"] * 2
@@ -88,7 +89,7 @@ def make_packs(options: argparse.Namespace, group: Group) -> tuple[Path, Path]:
 
 
 def loaders(options: argparse.Namespace, group: Group) -> tuple[packds.Loader, packds.Loader]:
-    """Training and test batches of this process, on its device. Ranks are asked of torch.distributed."""
+    """Training and test batches of this process, on its device. The rank comes from torch.distributed."""
     train, val = make_packs(options, group)
     common: dict[str, Any] = {"normalize": "imagenet", "layout": "channels_last", "output": "torch", "device": group.device}
     common |= {"dtype": "bf16" if group.on_gpu else "f32", "threads": options.threads}
@@ -115,7 +116,7 @@ def decayed(net: nn.Module, decay: float) -> list[dict[str, Any]]:
 
 
 def schedule(optimizer: torch.optim.Optimizer, steps: int, warmup: int) -> torch.optim.lr_scheduler.LRScheduler:
-    """Straight up from a hundredth over `warmup` steps, then half a cosine down to 0."""
+    """The learning rate: linear from a hundredth over `warmup` steps, then half a cosine to 0."""
 
     def rate(step: int) -> float:
         if step < warmup:
@@ -141,7 +142,7 @@ class Trainer:
         self.done = 0
 
     def averaged(self) -> AveragedModel:
-        # As the reference has it: a decay for this batch size, and statistics of norms averaged too.
+        # As in the reference: a decay for this batch size, and averaged norm statistics.
         alpha = min(1.0, 1e-5 * self.group.world * self.options.batch_size * self.options.epochs)
 
         def average(mean: Tensor, weight: Tensor, _: Tensor | int) -> Tensor:
@@ -166,7 +167,7 @@ class Trainer:
         return loss.detach()
 
     def epoch(self) -> None:
-        """What is left of the loader's epoch, or of the steps."""
+        """The rest of the loader's epoch, or of the steps."""
         number, began, n_images = self.train_loader.epoch, time.perf_counter(), 0
         self.net.train()
         for images, labels in itertools.islice(self.train_loader, self.steps - self.done):
@@ -178,7 +179,7 @@ class Trainer:
 
     @torch.no_grad()
     def accuracy(self) -> tuple[float, float]:
-        """Shares of test images whose class is the best guess, and among the best five."""
+        """Top-1 and top-5 accuracy on the test images."""
         net = (self.plain if self.average is None else self.average).eval()
         counts = torch.zeros(3, device=self.group.device, dtype=torch.float64)
         for images, labels in self.test_batches():
@@ -190,14 +191,14 @@ class Trainer:
         return first / total, five / total
 
     def test_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """This process's share, without the samples that only fill up the last batch: each image counts once."""
+        """This process's share, without the padding of the last batch, so that each image counts once."""
         self.val_loader.set_epoch(0)
         for batch in self.val_loader.batches():
             n = len(batch) - batch.padding
             if n:
                 yield batch["image"][:n], batch["label"][:n]
 
-    # Stopping and going on, in the middle of an epoch too.
+    # Saving and resuming, even in the middle of an epoch.
 
     def state(self) -> dict[str, Any]:
         parts = {"net": self.plain, "optimizer": self.optimizer, "schedule": self.schedule}
@@ -220,7 +221,7 @@ class Trainer:
         checkpoint: Path | None = self.options.checkpoint
         if checkpoint is not None and checkpoint.exists():
             self.load(checkpoint)
-            self.group.say(f"going on after step {self.done}")
+            self.group.say(f"resuming after step {self.done}")
         while self.done < self.steps:
             self.epoch()
             first, five = self.accuracy()
@@ -233,26 +234,26 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("data", type=Path, metavar="DATA")
-    add("--packs", type=Path, default=Path("packs"), metavar="FOLDER", help="where the packs are [packs]")
-    add("--model", default="resnet50", help="a net of torchvision [resnet50]")
+    add("--packs", type=Path, default=Path("packs"), metavar="FOLDER", help="folder for the packs [packs]")
+    add("--model", default="resnet50", help="a torchvision model [resnet50]")
     add("--epochs", type=int, default=90, help="[90]")
-    add("--steps", type=int, help="steps in place of epochs: a short run has the whole schedule in them")
-    add("--batch-size", type=int, default=128, help="of each process [128]")
-    add("--lr", type=float, default=0.5, help="peak of the learning rate, for 1024 images a step [0.5]")
+    add("--steps", type=int, help="steps instead of epochs; the schedule is scaled to them")
+    add("--batch-size", type=int, default=128, help="batch size per process [128]")
+    add("--lr", type=float, default=0.5, help="peak learning rate, for 1024 images per step [0.5]")
     add("--warmup-epochs", type=int, default=5, help="[5]")
     add("--weight-decay", type=float, default=5e-5, help="[5e-5]")
     add("--label-smoothing", type=float, default=0.1, help="[0.1]")
     add("--mix", action="store_true", help="mixup and cutmix")
     add("--policy", metavar="WORD", help="trivialaugment, randaugment, autoaugment: the reference's --auto-augment")
     add("--erase", type=float, default=0.0, metavar="P", help="probability of random erasing [0]")
-    add("--ema", action="store_true", help="test an average of the weights")
+    add("--ema", action="store_true", help="test with averaged weights")
     add("--train-size", type=int, default=176, help="side of training images [176]")
     add("--resize-size", type=int, default=232, help="short side of test images [232]")
     add("--val-size", type=int, default=224, help="side of test images [224]")
     add("--threads", type=int, default=max(1, (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", 1))))
     add("--seed", type=int, default=0, help="[0]")
-    add("--checkpoint", type=Path, metavar="FILE", help="written after each epoch; gone on from where it is there")
-    add("--device", choices=("cuda", "cpu"), help="[cuda where there is one, else cpu]")
+    add("--checkpoint", type=Path, metavar="FILE", help="checkpoint, written after each epoch and resumed if it exists")
+    add("--device", choices=("cuda", "cpu"), help="[cuda if available, else cpu]")
     options = parser.parse_args()
     if not options.data.is_dir():
         parser.error(f"{options.data} is not a folder")

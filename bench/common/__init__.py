@@ -1,1 +1,1 @@
-"""What the comparisons share: the machine, processes, and loops of NumPy over a peer's memory."""
+"""Shared by the comparisons: the machine, processes, and NumPy loops over a peer's memory."""

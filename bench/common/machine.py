@@ -1,4 +1,4 @@
-"""What the figures were measured on: the machine, how busy it was, and whether files were in the page cache."""
+"""The conditions of a measurement: the machine, its load, and whether files were in the page cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def describe() -> dict[str, object]:
 
 
 def busy_cores(seconds: float = 1.0) -> float:
-    """How many cores all processes keep busy while this one waits."""
+    """The number of cores that all processes keep busy while this one waits."""
 
     def busy() -> int:
         fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
@@ -50,7 +50,7 @@ def files_of(path: Path) -> Iterator[Path]:
 
 
 def warm(path: Path) -> int:
-    """Reads a file, or all files of a folder, once; returns how many bytes they are."""
+    """Reads a file, or all files of a folder, once. Returns their size in bytes."""
     buffer, total = bytearray(1 << 20), 0
     for file in files_of(path):
         with file.open("rb", buffering=0) as opened:
@@ -60,7 +60,7 @@ def warm(path: Path) -> int:
 
 
 def resident(path: Path) -> float:
-    """The share of the pages of a file, or of all files of a folder, that are in the page cache."""
+    """The share of a file, or of all files of a folder, in the page cache."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
@@ -85,14 +85,14 @@ def resident(path: Path) -> float:
 
 
 def evict(path: Path) -> None:
-    """Takes a file, or all files of a folder, out of the page cache, as far as no process maps them."""
+    """Drops a file, or all files of a folder, from the page cache, unless a process maps them."""
     for file in files_of(path):
         with file.open("rb") as opened:
             os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def to_disk(path: Path) -> int:
-    """Brings a file, or all files of a folder, to the disk; returns their bytes."""
+    """Syncs a file, or all files of a folder, to disk. Returns their size in bytes."""
     total = 0
     for file in files_of(path):
         with file.open("rb") as opened:

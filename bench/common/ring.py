@@ -1,4 +1,4 @@
-"""Batches filled into buffers that are used again, by one thread in turn or by several ahead of the caller."""
+"""Batches in reused buffers, filled by the calling thread or by several threads in advance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Batch = TypeVar("Batch")
 
 
 class Ring:
-    """Buffers of one shape, and the threads that fill them."""
+    """Buffers of the same shape, and the threads that fill them."""
 
     def __init__(self, shape: Sequence[int], threads: int, ahead: bool) -> None:
         slots = threads + 2 if ahead else 2
@@ -22,14 +22,14 @@ class Ring:
         self.pool = ThreadPoolExecutor(threads) if ahead else None
 
     def run(self, steps: Sequence[Step], fill: Callable[[Step, np.ndarray], Batch]) -> Iterator[Batch]:
-        """What `fill(step, buffer)` makes of each step, in order."""
+        """The results of `fill(step, buffer)` for each step, in order."""
         if self.pool is None:
             for number, step in enumerate(steps):
                 yield fill(step, self.buffers[number % 2])
             return
         under_way: deque[Future[Batch]] = deque()
         for number, step in enumerate(steps):
-            # The caller still holds one batch, so all slots but one may be under way.
+            # The caller still holds one batch, so all other slots may be in progress.
             if len(under_way) == len(self.buffers) - 1:
                 yield under_way.popleft().result()
             under_way.append(self.pool.submit(fill, step, self.buffers[number % len(self.buffers)]))

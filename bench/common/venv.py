@@ -1,4 +1,4 @@
-"""The environment that the comparisons run in."""
+"""The Python environment of the comparisons."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ VENV = Path(__file__).resolve().parent.parent / ".venv"
 
 
 def enter_venv() -> None:
-    """Starts the script again in bench/.venv, where there is one and no other was chosen."""
+    """Restarts the script in bench/.venv, if it exists and no other environment was chosen."""
     python = VENV / "bin" / "python"
     if sys.prefix == sys.base_prefix and python.exists():
         os.execv(python, [str(python), *sys.argv])
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Numbers from 1, by commas: an option's type."""
+    """Option type: comma-separated numbers from 1."""
     numbers = tuple(int(count) for count in text.split(","))
     if min(numbers) < 1:
         raise ValueError(text)

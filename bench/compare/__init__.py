@@ -1,1 +1,1 @@
-"""The comparison of packds with other loaders on the same images: what bench/peers.py is made of."""
+"""Compares packds with other loaders on the same images, for bench/peers.py."""

@@ -1,4 +1,4 @@
-"""Writing FFCV's files, and taking the JPEG files out of them again."""
+"""Writes FFCV's files, and extracts JPEG files from them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-# First: it says what FFCV is imported with.
+# First, because it determines FFCV's imports.
 from python.peers.ffcv import write_beton  # isort: skip
 
 from ffcv.reader import Reader
 
 
 class Files:
-    """The indexed data set that FFCV writes from."""
+    """The indexed dataset for FFCV's writer."""
 
     def __init__(self, files: list[tuple[Path, int]]) -> None:
         self.files = files
@@ -35,7 +35,7 @@ def write(path: Path, files: list[tuple[Path, int]], image: dict[str, Any]) -> N
 
 
 def jpegs(path: Path) -> Iterator[bytes]:
-    """The encoded images, in the order they were written from."""
+    """The encoded images, in the order of their source."""
     reader = Reader(str(path))
     sizes = {int(entry["ptr"]): int(entry["size"]) for entry in reader.alloc_table}
     with path.open("rb") as file:

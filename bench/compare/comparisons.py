@@ -1,4 +1,4 @@
-"""What is compared with what: for each comparison the packs, and the peers that read the same images."""
+"""The comparisons: packs, and the peers that read the same images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Entry:
     module: str
     variant: str
     input: str  # a property of Inputs
-    packages: tuple[str, ...]  # what must be installed, by import name, and whose versions are told
+    packages: tuple[str, ...]  # required packages by import name; their versions are reported
     order: str = "per-sample"
 
 

@@ -1,6 +1,6 @@
-"""The inputs that peers and packds read, made once from one folder of JPEG files and kept.
+"""The inputs of peers and packds, made once from a folder of JPEG files and kept.
 
-All of one comparison hold the same images: the pixels of the same PNG files, or the bytes of the same JPEG files.
+All inputs of a comparison have the same images: pixels of the same PNG files, or bytes of the same JPEG files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def say(text: str) -> None:
 
 
 def labelled_files(folder: Path) -> Iterator[tuple[Path, int]]:
-    """The files of a folder of class folders with their class numbers, as torchvision's ImageFolder numbers them."""
+    """The files in class folders with their class numbers, as in torchvision's ImageFolder."""
     for label, name in enumerate(sorted(entry.name for entry in folder.iterdir() if entry.is_dir())):
         for path in sorted((folder / name).iterdir()):
             yield path, label
@@ -49,7 +49,7 @@ def center_crop(image: Image.Image, side: int) -> Image.Image:
 
 @dataclass(frozen=True)
 class Source:
-    """The images that everything is made from."""
+    """The original images."""
 
     files: list[Path]
     classes: list[str]  # of each file
@@ -70,19 +70,19 @@ class Source:
         return digest.hexdigest()[:8]
 
     def chosen(self, n: int) -> list[int]:
-        """Which file each of n samples is: evenly spaced ones, or all of them again and again."""
+        """The file of each of n samples: evenly spaced ones, or all of them repeatedly."""
         count = len(self.files)
         return [i * count // n for i in range(n)] if n < count else [i % count for i in range(n)]
 
     def labels(self, n: int) -> list[int]:
-        """The class numbers of n samples, as ImageFolder numbers the classes that they have."""
+        """The class numbers of n samples, as in ImageFolder."""
         classes = [self.classes[number] for number in self.chosen(n)]
         numbers = {name: label for label, name in enumerate(sorted(set(classes)))}
         return [numbers[name] for name in classes]
 
 
 class Inputs:
-    """Paths of the inputs below `out`; each is made when it is first asked for."""
+    """Paths of the inputs below `out`. Each is made at its first use."""
 
     def __init__(self, source: Source, out: Path, n_raw: int, n_encoded: int) -> None:
         self.source, self.n_raw, self.n_encoded = source, n_raw, n_encoded
@@ -90,7 +90,7 @@ class Inputs:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def make(self, name: str, maker: Callable[[Path], None]) -> Path:
-        """The input of that name. What is there is whole: it got its name when it was finished."""
+        """The input of that name. If it exists it is complete, because it is named when finished."""
         path = self.folder / name
         if not path.exists():
             say(f"making {name}")
@@ -103,7 +103,7 @@ class Inputs:
         return path
 
     def png(self, name: str, change: Callable[[Image.Image], Image.Image]) -> Path:
-        """One PNG for each file of the source, flat, named by its number."""
+        """One PNG per file of the source, in one folder, named by number."""
 
         def maker(path: Path) -> None:
             path.mkdir()
@@ -114,7 +114,7 @@ class Inputs:
         return self.make(name, maker)
 
     def linked(self, name: str, n: int, targets: Callable[[int], Path]) -> Path:
-        """A folder of class folders with n links to the files of the source, or to what was made of them."""
+        """Class folders with n links to the files of the source, or to files made from them."""
 
         def maker(path: Path) -> None:
             for sample, number in enumerate(self.source.chosen(n)):
@@ -141,7 +141,7 @@ class Inputs:
 
     @property
     def raw224(self) -> Path:
-        """A folder with images.npy, labels.npy."""
+        """A folder with images.npy and labels.npy."""
         files = list(labelled_files(self.raw224_files))
 
         def maker(path: Path) -> None:
@@ -169,7 +169,7 @@ class Inputs:
         return self.written("ffcv")
 
     def written(self, peer: str) -> Path:
-        """A folder with the raw images as a module of python.peers writes them."""
+        """A folder with the raw images, written by a module of python.peers."""
 
         def maker(path: Path) -> None:
             path.mkdir()
@@ -211,7 +211,7 @@ class Inputs:
         return self.beton_files(f"jpg500-{self.n_encoded}-files", self.jpg500_beton, self.originals)
 
     def beton_files(self, name: str, written: Path, folder: Path) -> Path:
-        """The very JPEG files that FFCV wrote, taken out of its file again."""
+        """The JPEG files that FFCV wrote, extracted from its file."""
         from compare import beton
 
         def maker(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Packs made of the same files, and packds's own figures of loading them."""
+"""Packs of the same files, and packds's own loading figures."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from compare.inputs import Inputs
 
 
 class PackdsError(Exception):
-    """A packds command failed; says which, and its last lines."""
+    """A packds command failed. Has the command and its last lines."""
 
 
 @dataclass(frozen=True)
 class Pack:
-    """A pack of a comparison: made from `files` with `options`."""
+    """A pack of a comparison, made from `files` with `options`."""
 
     name: str
     files: str  # a property of Inputs
@@ -61,7 +61,7 @@ class Packds:
         return self.understands("convert", option="--seekable")
 
     def make(self, pack: Pack, inputs: Inputs, n_images: int) -> Path:
-        """The pack; made anew where the command is newer than it."""
+        """The pack. Made again if the command is newer."""
         files = getattr(inputs, pack.files)
         path = inputs.folder / f"{pack.name}-{n_images}.pack"
         if path.exists() and path.stat().st_mtime < self.binary.stat().st_mtime:
@@ -77,7 +77,7 @@ class Packds:
         return about
 
     def checksum(self, path: Path) -> int:
-        """The sum of the images' CRC-32 of a pack of raw images of one size."""
+        """The sum of the CRC-32 of all images in a pack of raw images of one size."""
         about = self.about(path)
         shape = (about["n_samples"], about["sample_stride"])
         images = np.memmap(path, np.uint8, "r", about["data_offset"], shape)

@@ -1,4 +1,4 @@
-"""Runs one comparison: every peer in a process of its own, in turn with packds, round after round."""
+"""Runs a comparison: each peer in its own process, alternating with packds, in rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BENCH = Path(__file__).resolve().parent.parent
 
 
 class PeerError(Exception):
-    """A peer's process ended before it answered; says where its own words are."""
+    """A peer's process ended before it answered. Has the path of its output."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Worker:
 
     def run(self, seconds: float) -> dict[str, Any]:
         assert self.process.stdin is not None
-        # Where the process has ended, its missing answer says so.
+        # If the process has ended, its missing answer shows it.
         with suppress(BrokenPipeError):
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
@@ -80,7 +80,7 @@ class Worker:
 
 @dataclass
 class Series:
-    """The figures of one peer and of packds in turn with it."""
+    """The figures of a peer, and of packds alternating with it."""
 
     entry: Entry
     start: dict[str, Any]
@@ -96,7 +96,7 @@ class Series:
 
 
 class Runner:
-    """One comparison over all its numbers of threads."""
+    """A comparison with all its numbers of threads."""
 
     def __init__(self, comparison: Comparison, inputs: Inputs, packds: Packds | None, settings: Settings) -> None:
         self.comparison, self.inputs, self.packds, self.settings = comparison, inputs, packds, settings
@@ -143,7 +143,7 @@ class Runner:
         )
 
     def check(self) -> None:
-        """Has every peer deliver one whole epoch, and compares it with what it should be."""
+        """Checks one whole epoch of every peer against the expected samples."""
         expected = self.inputs.checksum224() if self.comparison.lossless else None
         labels_sum = sum(self.inputs.source.labels(self.n_images))
         for entry, path in list(self.entries):
@@ -185,7 +185,7 @@ class Runner:
         self.entries = [(other, path) for other, path in self.entries if other != entry]
 
     def warm_inputs(self) -> dict[str, Any]:
-        """Brings every input into the page cache; says how large each is and how much of it stayed there."""
+        """Reads every input into the page cache. Returns its size, and the share that stayed there."""
         paths = {path.name: path for path in [*(path for _, path in self.entries), *self.packs.values()]}
         sizes = {name: warm(path) for name, path in paths.items()}
         return {name: {"bytes": sizes[name], "resident": resident(path)} for name, path in paths.items()}
@@ -212,7 +212,7 @@ class Runner:
         return self.result(threads, busy, files, [series for _, series in workers])
 
     def round(self, worker: Worker, series: Series, threads: int) -> bool:
-        """One peer, then packds from each pack. False where the peer has failed."""
+        """One peer, then packds from each pack. False if the peer failed."""
         try:
             series.rounds.append(worker.run(self.settings.seconds))
         except PeerError as error:
@@ -260,7 +260,7 @@ class Runner:
 
     @staticmethod
     def ours(name: str, all_series: list[Series]) -> dict[str, Any]:
-        """The medians of all that packds reported of a pack; words are the last run's."""
+        """The medians of packds's reports for a pack. Text values are from the last run."""
         runs = [run for series in all_series for run in series.packds.get(name, [])]
         numbers = {
             key: median(run[key] for run in runs)

@@ -1,6 +1,6 @@
-"""One peer in a process of its own: takes a job, then commands on stdin, and answers each with a line of JSON.
+"""Runs one peer in its own process: reads a job, then commands from stdin, and answers each with a line of JSON.
 
-Whatever the peer's libraries print goes to stderr.
+The output of the peer's libraries goes to stderr.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from common.process import cpu_seconds, memory_bytes
 from compare.peers import Job
 from python.peers import Loading
 
-# Left out at the start of each epoch. FFCV allocates its five buffers anew for each, and touches them first there.
+# Excluded at the start of each epoch. FFCV allocates its five buffers again in each epoch, and first touches them
+# there.
 START_BATCHES = 6
 
 
 def first_batch_s(loading: Loading, number: int) -> float:
-    """How long an epoch takes to its first batch; then runs it to its end."""
+    """Times the first batch of an epoch, then runs the epoch to its end."""
     start, first = time.perf_counter(), None
     for _ in loading.epoch(number):
         first = first or time.perf_counter() - start
@@ -37,8 +38,8 @@ def first_batch_s(loading: Loading, number: int) -> float:
 def timed(loading: Loading, seconds: float, first_epoch: int, job: Job) -> dict[str, Any]:
     """Runs whole epochs until `seconds` have passed.
 
-    The rate leaves out the first batches of each epoch, so that starting an epoch, which is nothing in a large data
-    set, costs a peer nothing in this small one. `images_per_s_with_starts` counts all of it.
+    The rate excludes the first batches of each epoch: the cost of starting an epoch, negligible in a large dataset, should not
+    count in this small one. `images_per_s_with_starts` includes it.
     """
     skipped = max(1, min(START_BATCHES, job.n_images // job.batch // 2))
     waits: list[float] = []
@@ -66,7 +67,7 @@ def timed(loading: Loading, seconds: float, first_epoch: int, job: Job) -> dict[
 
 
 def delivered(loading: Loading) -> dict[str, Any]:
-    """What one epoch delivers, whatever its order: `checksum` is the sum of the images' CRC-32."""
+    """The contents of one epoch, independent of order: `checksum` is the sum of the images' CRC-32."""
     n_images, checksum, labels_sum, total, shapes = 0, 0, 0, 0.0, set()
     for images, labels in loading.epoch(0):
         images = np.asarray(images)
@@ -98,7 +99,8 @@ def serve(job: Job, commands: TextIO, answers: TextIO) -> None:
         answer(delivered(loading))
         return
     cold, warm = first_batch_s(loading, 0), first_batch_s(loading, 1)
-    # What only the first epoch of a process pays: FFCV compiles, TensorFlow traces, the DataLoader forks.
+    # One-time costs in the first epoch of a process: FFCV compiles, TensorFlow traces, the DataLoader
+    # forks.
     compile_s = made - imported + max(cold - warm, 0.0)
     answer({"import_s": imported - start, "compile_s": compile_s, "first_batch_ms": warm * 1e3})
     epoch = 2
@@ -113,7 +115,7 @@ def main() -> None:
     os.dup2(2, 1)
     serve(Job(**json.loads(sys.argv[1])), sys.stdin, answers)
     answers.flush()
-    # Threads of the peer that never end must not keep the process.
+    # Endless threads of the peer must not keep the process alive.
     os._exit(0)
 
 

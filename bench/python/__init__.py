@@ -1,1 +1,1 @@
-"""The Python peers of `packds bench formats`: the same images from every format, one process for each run."""
+"""The Python peers of `packds bench formats`: the same images from every format, one process per run."""

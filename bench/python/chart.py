@@ -1,4 +1,4 @@
-"""Bars as SVG, without a library."""
+"""Bar charts as SVG, without a library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ROW, LEFT, WIDTH, RIGHT = 24, 330, 420, 130
 
 
 def bars(title: str, rows: list[tuple[str, float, float, float, bool]]) -> str:
-    """Rows of (name, median, smallest, largest, whether it is packds), in their order."""
+    """Draws rows of (name, median, smallest, largest, whether it is packds), in order."""
     most = max((high for _, _, _, high, _ in rows), default=1.0) or 1.0
     height = ROW * (len(rows) + 2)
     lines = [

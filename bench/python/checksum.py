@@ -1,4 +1,4 @@
-"""The checksum of delivered samples, the same in whatever order: as `packds bench formats` computes it."""
+"""The order-independent checksum of delivered samples, as in `packds bench formats`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIX = np.uint64(0xFF51AFD7ED558CCD)
 def sample_hashes(images: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The hash of each image of u8 [n, ...] with its label."""
     pixels = images.reshape(len(images), -1)
-    # Words are of 8 bytes; what the last one lacks is zero.
+    # Words have 8 bytes; the last one is padded with zeros.
     pixels = np.pad(pixels, ((0, 0), (0, -pixels.shape[1] % 8))) if pixels.shape[1] % 8 else pixels
     words = np.ascontiguousarray(pixels).view("<u8")
     sums = words @ np.arange(1, 2 * words.shape[1], 2, dtype=np.uint64)
@@ -23,7 +23,7 @@ def sample_hashes(images: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 class Checksum:
-    """The sum of the hashes of all samples added."""
+    """The sum of the hashes of all samples."""
 
     def __init__(self) -> None:
         self.n_samples, self.sum = 0, 0
@@ -39,7 +39,7 @@ class Checksum:
 
 
 def plain(pixels: bytes, label: int) -> int:
-    """The hash of one sample, word by word: what the vectors above must agree with."""
+    """The hash of one sample, word by word. The vectors above must agree."""
     pixels += bytes(-len(pixels) % 8)
     words = (int.from_bytes(pixels[at : at + 8], "little") for at in range(0, len(pixels), 8))
     total = sum(word * (2 * number + 1) for number, word in enumerate(words)) % (1 << 64)
@@ -47,12 +47,12 @@ def plain(pixels: bytes, label: int) -> int:
     return mixed ^ mixed >> 32
 
 
-# Bytes 0, 1, 2, ... of a sample, its label, and its hash. packds's own tests hold the same.
+# Bytes 0, 1, 2, ... of a sample, its label, and its hash. packds's own tests have the same values.
 VECTORS = ((16, 3, "1584a16a1ee369b6"), (16, 0, "faac668db4ab60e4"), (13, 3, "60daa66a6bbd6eb6"))
 
 
 def self_test() -> None:
-    """Compares with the vectors, and with word by word."""
+    """Compares with the vectors, and with the hash word by word."""
     for size, label, expected in VECTORS:
         checksum = Checksum()
         checksum.add(np.arange(size, dtype=np.uint8).reshape(1, size), np.array([label]))

@@ -1,4 +1,4 @@
-"""The images that all peers are given: a pair of .npy files, or a pack of raw images of one size."""
+"""The images for all peers: a pair of .npy files, or a pack of raw images of one size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from python.checksum import Checksum
 
-# The reader of packs that needs no packds stands beside the description of the format.
+# A reader of packs that does not need packds is next to the description of the format.
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 
 
@@ -31,8 +31,8 @@ class Data:
 
     @staticmethod
     def read(path: Path, work: Path, most: int | None, batch: int) -> Data:
-        """The pair itself, or the pair made of a pack, in `work`; of it as many samples as make whole batches, and at
-        least four batches, as `packds bench formats` takes them.
+        """The pair itself, or a pair made from a pack, in `work`. Uses whole batches, at least four, like `packds bench
+        formats`.
         """
         folder = path if path.is_dir() else from_pack(path, work / "data")
         images, labels = pair(folder)
@@ -55,7 +55,7 @@ class Data:
 
 
 def from_pack(path: Path, folder: Path) -> Path:
-    """Takes images and labels out of a pack whose images lie in the body with nothing beside them."""
+    """Extracts images and labels from a pack. Its images must be the only field in the body."""
     sys.path.append(str(DOCS))
     from read_pack import Pack
 

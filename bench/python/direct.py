@@ -1,4 +1,4 @@
-"""Rows without a framework: batches in the consumer's own thread, or by several threads ahead of it."""
+"""Rows without a framework: batches from the consumer's own thread, or from several threads in advance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from common.ring import Ring
 from python.peers import Request, Rows, random
 
-# Indices of single samples, or the first and the end of a block.
+# Indices of single samples, or the start and end of a block.
 Step = np.ndarray | tuple[int, int]
 
 

@@ -1,11 +1,11 @@
-"""Seconds that a ResNet-9 takes to 93.5 % of CIFAR-10 on a GPU, fed by packds, from tensors that lie there, and by DataLoader.
+"""Time for a ResNet-9 to reach 93.5 % on CIFAR-10 on a GPU, fed by packds, from tensors on the GPU, and by DataLoader.
 
     python bench/python/gpu_cifar.py DATA [--target 93.5] [--seeds 0,1] [--workers 0,4,16] [--epochs 24] [--steps N]
                                      [--batch-size 512] [--device cuda]
 
-DATA is the folder that examples/cifar10_resnet9.py takes; it trains, in a process of its own for each run. Of DataLoaders the one is
-taken that had most images a second in a second epoch. Seconds are those of making the loader and of training: packs are made
-before, and tests are left out. A line for each run, then each way's mean and its ratio to that of the tensors.
+DATA is the folder for examples/cifar10_resnet9.py, which trains, in a separate process per run. The DataLoader with the most
+images per second in a second epoch is used. The time includes creating the loader and training, but not making packs or
+testing. Prints a line per run, then the mean of each loader and its ratio to that of the tensors.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=24)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--batch-size", type=int, default=512)
-    parser.add_argument("--device", default="cuda", help="also `cpu`, which tests the program")
+    parser.add_argument("--device", default="cuda", help="also `cpu`, to test this program")
     options = parser.parse_args()
     if options.device.startswith("cuda"):
         import torch
@@ -43,7 +43,7 @@ def parsed() -> argparse.Namespace:
 
 
 def trained(options: argparse.Namespace, folder: pathlib.Path, loader: str, *more: object) -> dict:
-    """What the example says of a run."""
+    """The example's output for a run."""
     report = folder / "report.json"
     command = [sys.executable, EXAMPLE, options.data, "--packs", folder, "--loaders", loader, "--json", report]
     command += ["--device", options.device, "--batch-size", options.batch_size, *more]
@@ -56,7 +56,7 @@ def trained(options: argparse.Namespace, folder: pathlib.Path, loader: str, *mor
 
 
 def best_workers(options: argparse.Namespace, folder: pathlib.Path) -> int:
-    """The number of DataLoader's workers that gives most images a second; each is printed."""
+    """The number of DataLoader workers with the most images per second. Prints each rate."""
     rates = {}
     for workers in options.workers:
         run = trained(options, folder, "dataloader", "--workers", workers, "--epochs", 2)

@@ -1,14 +1,14 @@
-"""What loading costs a training step on a GPU: a ResNet fed from one batch that stays there, by loaders, and by DataLoader.
+"""The cost of loading for a training step on a GPU: a ResNet fed from one cached batch, by packds loaders, and by DataLoader.
 
     python bench/python/gpu_step.py [--model resnet18] [--images 4096] [--batch 256] [--steps 60] [--side 224]
                                     [--workers 16] [--device cuda:0]
 
-The images are parts of photographs of examples/photos, in a pack, in an array and as JPEG files in a temporary folder, all in
-the page cache. Prints one line for each way of feeding: milliseconds a step (median), images a second, how much longer a step
-is than with the cached batch, the share of the time in which the program waited for batches, microseconds of processor
-time for each image, worker processes included, and the images' bytes in a second. Below it is told how chunks came to the GPU where the
-file was to be registered, and why JPEG files were not decoded there, if so. Of packs of JPEG files
-random areas are shown. `--model none` takes batches and does nothing with them.
+The images are parts of photographs in examples/photos: in a pack, in an array, and as JPEG files in a temporary folder, all in
+the page cache. Prints one line per loader: milliseconds per step (median), images per second, the extra time per step compared
+to the cached batch, the share of time that the program waited for batches, CPU microseconds per image including worker
+processes, and image bytes per second. The lines below show how chunks were copied to the GPU if the file was to be registered,
+and why JPEG files were not decoded on the GPU. Packs of JPEG files are loaded as random crops. `--model none` takes batches and
+does nothing with them.
 """
 
 import argparse
@@ -25,9 +25,9 @@ import torch
 import packds
 
 PHOTOS = pathlib.Path(__file__).resolve().parents[2] / "examples" / "photos"
-# Of ImageNet, as normalize="imagenet" has them.
+# ImageNet's, as for normalize="imagenet".
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-# Steps that are waited for together, as training does now and then.
+# Steps between synchronizations with the GPU, which training does occasionally.
 GROUP = 5
 
 
@@ -39,7 +39,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--side", type=int, default=224)
     parser.add_argument("--workers", type=int, default=16)
-    parser.add_argument("--device", default="cuda:0", help="also `simulated`, which tests the program and measures nothing")
+    parser.add_argument("--device", default="cuda:0", help="also `simulated`, to test this program without measuring")
     options = parser.parse_args()
     if options.steps < GROUP:
         parser.error(f"--steps: expected {GROUP} or more, found {options.steps}")
@@ -49,7 +49,7 @@ def parsed() -> argparse.Namespace:
 
 
 class Files(torch.utils.data.Dataset):
-    """JPEG files, as training with torchvision reads them."""
+    """JPEG files, read as in training with torchvision."""
 
     def __init__(self, folder: pathlib.Path, n: int) -> None:
         self.paths = [folder / f"{number}.jpg" for number in range(n)]
@@ -65,7 +65,7 @@ class Files(torch.utils.data.Dataset):
 
 
 class Rows(torch.utils.data.Dataset):
-    """Rows of an array in a file that is mapped."""
+    """Rows of an array in a mapped file."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.array = np.load(path, mmap_mode="r")
@@ -78,7 +78,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 def as_input(pixels: np.ndarray, number: int) -> torch.Tensor:
-    """Flipped every second time and normalized, f32 `[channels, height, width]`."""
+    """Every second sample flipped, normalized, as f32 `[channels, height, width]`."""
     image = torch.from_numpy(np.array(pixels)).permute(2, 0, 1).float().div_(255)
     mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
     image = (image - mean) / std
@@ -98,7 +98,7 @@ def photographs(side: int) -> np.ndarray:
 
 
 def written(folder: pathlib.Path, n: int, side: int) -> None:
-    """The same images as a pack, an array, JPEG files and a pack of these."""
+    """The same images as a pack, an array, JPEG files, and a pack of these files."""
     import PIL.Image
 
     strip = photographs(side)
@@ -119,7 +119,7 @@ def written(folder: pathlib.Path, n: int, side: int) -> None:
 
 def model_of(name: str, device: torch.device):
     if name == "small":
-        # So that the program can be tested without torchvision and a GPU.
+        # For tests without torchvision or a GPU.
         layers = [torch.nn.Conv2d(3, 8, 3, 4), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 1000)]
         model = torch.nn.Sequential(*layers)
     else:
@@ -130,7 +130,7 @@ def model_of(name: str, device: torch.device):
 
 
 def repeated(loader):
-    """The batches of epoch after epoch."""
+    """The batches of consecutive epochs."""
     while True:
         yield from loader
 
@@ -143,7 +143,7 @@ def moved(batches, device: torch.device):
 
 
 def processor_seconds() -> float:
-    """Of this process and its workers so far."""
+    """CPU time of this process and its workers so far."""
     ticks = 0
     for process in multiprocessing.active_children():
         fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -152,8 +152,8 @@ def processor_seconds() -> float:
 
 
 def measured(step, batches, n_steps: int, settle) -> tuple[float, float, float]:
-    """Of a step: milliseconds (median), the share of it that was waited for batches, seconds of processors. The first fifth of
-    the groups is left out."""
+    """Per step: milliseconds (median), the share of waiting for batches, CPU seconds. Excludes the first fifth of the
+    groups."""
     times, waited, elapsed, used = [], 0.0, 0.0, 0.0
     left_out, n_groups = n_steps // GROUP // 5, n_steps // GROUP
     for group in range(n_groups):
@@ -229,9 +229,9 @@ def main() -> None:
         n, areas = options.workers, f"rrc{options.side},flip"
         colors = f"{areas},jitter:0.4/0.4/0.4/0.1,gray:0.2"
         registered = {"order": "window", "register": "file", "access": "mapped"}
-        # Each is made when its turn comes, and is gone after it: none has the memory or the processors of another.
+        # Each is created for its turn and destroyed after it, so that none uses another's memory or CPU time.
         ways = {
-            **({"one batch that stays on the GPU": lambda: repeated([cached])} if trains else {}),
+            **({"one batch cached on the GPU": lambda: repeated([cached])} if trains else {}),
             "packds, tier resident": lambda: of_tier("resident"),
             "packds, tier gpu-window": lambda: of_tier("gpu-window", order="window"),
             "packds, tier gpu-window, registered file": lambda: of_tier("gpu-window", **registered),
@@ -255,7 +255,7 @@ def main() -> None:
                 continue
             took, waited, seconds = measured(step, batches, options.steps, settle)
             first = first or took
-            # Than nothing, where nothing is done.
+            # The slowdown is shown only if there is a training step to compare with.
             longer = f"{100 * (took / first - 1):+.1f}%" if trains else "-"
             print(
                 f"{name:<40}{took:9.2f}{1000 * options.batch / took:11.0f}{longer:>10}"

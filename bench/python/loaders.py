@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures packds's Python package beside PyTorch's DataLoader and other loaders, on the same images in the same run.
+"""Measures packds's Python package, PyTorch's DataLoader and other loaders on the same images in the same run.
 
     bench/setup-peers
     bench/.venv/bin/pip install --no-deps target/wheels/packds-*.whl
     bench/python/loaders.py IMAGES --out DIR
 
 IMAGES is a folder of class folders of JPEG files. Two comparisons: `pixels`, raw images of 224x224x3 in random order, and
-`files`, the JPEG files with RandomResizedCrop(224) and flip. And what Python adds to each batch, in microseconds.
-bench/python/README.md has the rest.
+`files`, the JPEG files with RandomResizedCrop(224) and flip. Also the microseconds that Python adds per batch. Details are in
+bench/python/README.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from common.venv import enter_venv  # noqa: E402
 
 @dataclass(frozen=True)
 class Case:
-    """A loader of a comparison, with one number of threads or worker processes."""
+    """A loader of a comparison, with a number of threads or worker processes."""
 
     comparison: str
     title: str
@@ -69,7 +69,7 @@ CASES = (
     Case("files", "packds.torch.MapDataset", variant="map-crops", least=0, **OURS),
     Case("files", "ImageFolder", "compare.peers.image_folder", package="torchvision", least=0),
 )
-# What each comparison delivers, whichever way its dimensions are ordered.
+# The shapes that each comparison delivers, in any order of dimensions.
 SHAPES = ([["uint8", 224, 224, 3]], [["uint8", 3, 224, 224]])
 
 
@@ -81,15 +81,15 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("images", type=Path, metavar="IMAGES")
-    add("--out", type=Path, required=True, metavar="DIR", help="inputs, loaders.json and a chart of each comparison")
-    add("--only", default="pixels,files,overhead", help="comparisons, by commas [pixels,files,overhead]")
-    add("--n", type=int, default=4096, help="images of each comparison [4096]")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder for inputs, loaders.json and a chart per comparison")
+    add("--only", default="pixels,files,overhead", help="comparisons, comma-separated [pixels,files,overhead]")
+    add("--n", type=int, default=4096, help="images per comparison [4096]")
     add("--batch", type=int, default=64, help="[64]")
-    add("--workers", default="0,1,2", help="numbers of threads or worker processes, by commas [0,1,2]")
-    add("--seconds", type=float, default=3.0, help="how long each loader is measured in a round, at least [3]")
-    add("--rounds", type=int, default=5, help="figures are medians over these [5]")
+    add("--workers", default="0,1,2", help="numbers of threads or worker processes, comma-separated [0,1,2]")
+    add("--seconds", type=float, default=3.0, help="minimum duration per loader and round [3]")
+    add("--rounds", type=int, default=5, help="rounds; figures are their medians [5]")
     add("--seed", type=int, default=0, help="[0]")
-    add("--quick", action="store_true", help="256 images, 2 rounds of 0.3 s: whether all runs, not how fast")
+    add("--quick", action="store_true", help="256 images, 2 rounds of 0.3 s: checks that everything runs, not how fast")
     options = parser.parse_args()
     if options.quick:
         options.n, options.batch, options.seconds, options.rounds = 256, 32, 0.3, 2
@@ -101,7 +101,7 @@ def arguments() -> argparse.Namespace:
 
 
 def make_inputs(options: argparse.Namespace) -> None:
-    """The pixels as a pair of .npy, the files as links in class folders and as a pack of their bytes."""
+    """The pixels as a pair of .npy files, and the files as links in class folders and as a pack."""
     import numpy as np
     from PIL import Image
 
@@ -128,7 +128,7 @@ def make_inputs(options: argparse.Namespace) -> None:
 
 
 class Comparison:
-    """The loaders of one comparison that are installed, each a process that imports its libraries once."""
+    """The installed loaders of a comparison, each in a process that imports its libraries once."""
 
     def __init__(self, name: str, options: argparse.Namespace) -> None:
         from python.runner import Worker
@@ -159,7 +159,7 @@ class Comparison:
         return Path(self.options.out / (case.input or case.module))
 
     def write(self, case: Case) -> str | None:
-        """Has the loader's files written; why that failed."""
+        """Writes the loader's files. Returns why that failed, if so."""
         from python.runner import Worker
 
         folder = self.folder(case)
@@ -178,7 +178,7 @@ class Comparison:
         return request | {"threads": case.n_workers, "order": case.order, "seed": self.options.seed, "drop_last": False}
 
     def check(self, expected: str, labels_sum: int) -> None:
-        """One epoch of each must have every image once: its pixels where none is cropped, else its shape and label."""
+        """One epoch of each must contain every image once. Checks pixels if nothing is cropped, else shapes and labels."""
         for case, worker in list(self.running):
             answer = worker.ask(kind="check", request=self.request(case))
             wrong = answer.get("error")
@@ -194,7 +194,7 @@ class Comparison:
                 self.running.remove((case, worker))
 
     def run(self) -> None:
-        """Rounds: every loader in turn, every second round backwards."""
+        """Runs rounds: all loaders in turn, in reverse in every second round."""
         options = {"cold": False, "step_s": 0.0, "seconds": self.options.seconds, "rounds": 1}
         for number in range(self.options.rounds):
             say(f"{self.name}: round {number + 1} of {self.options.rounds}")
@@ -228,7 +228,7 @@ def installed(package: str) -> str | None:
 
 
 def row_text(row: dict[str, Any] | None) -> str:
-    """A row of a table, or its head."""
+    """A row of a table, or its header."""
     if row is None:
         cells = ["images/s", "range", "first ms", "CPU s/1000", "cached"]
     else:
@@ -256,7 +256,7 @@ def lines(report: dict[str, Any]) -> list[str]:
         text += ["", comparison["name"], *map(row_text, [None, *comparison["rows"]])]
         text += [f"left out: {name}: {reason}" for name, reason in comparison["left_out"].items()]
     if overhead := report.get("overhead"):
-        text += ["", f"microseconds for a batch of {overhead['batch']} images of 32x32, and what Python adds to Rust's"]
+        text += ["", f"microseconds per batch of {overhead['batch']} images of 32x32, and what Python adds to Rust's"]
         for name, us in overhead["us_per_batch"].items():
             adds = overhead["python_adds_us"].get(name)
             text.append(f"{name:10}{us:8.1f}" + ("" if adds is None else f"{adds:+8.1f}"))
@@ -286,7 +286,7 @@ def main() -> None:
         data = Data.read(options.out / "pixels", options.out, None, options.batch)
         expected, labels_sum = data.checksum(), int(pair(data.folder)[1].sum())
         for case in CASES:
-            # Left by an earlier run, of other images perhaps.
+            # From an earlier run, possibly with other images.
             if case.comparison == "pixels":
                 shutil.rmtree(options.out / (case.input or case.module), ignore_errors=True)
     for name in ("pixels", "files"):

@@ -1,4 +1,4 @@
-"""What is measured of one peer in one process. Not for the checksum's arithmetic: that is checksum.py."""
+"""Measures one peer in one process. checksum.py computes the checksum."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from python.checksum import Checksum
 from python.data import pair
 from python.peers import Request
 
-# Left out at the start of each epoch, as bench/peers.py does: what a loader has ready before it is asked for is not
-# how fast it loads, and starting an epoch is nothing in a large data set.
+# Excluded at the start of each epoch, as in bench/peers.py: batches prepared in advance do not show a loader's
+# speed, and starting an epoch is negligible in a large dataset.
 START_BATCHES = 6
 
 
 def write(module: ModuleType, data: Path, n_samples: int, folder: Path, chunk: int) -> dict[str, Any]:
-    """Has the peer write its files, to the disk."""
+    """Lets the peer write its files, and syncs them to disk."""
     images, labels = pair(data)
     start = time.perf_counter()
     module.write(images[:n_samples], labels[:n_samples], folder, chunk)
@@ -32,7 +32,7 @@ def write(module: ModuleType, data: Path, n_samples: int, folder: Path, chunk: i
 
 
 def check(module: ModuleType, request: Request) -> dict[str, Any]:
-    """What one epoch delivers."""
+    """The contents of one epoch."""
     checksum, shapes, labels_sum = Checksum(), set(), 0
     for images, labels in module.open(request).epoch(0):
         images = np.asarray(images)
@@ -49,7 +49,7 @@ def check(module: ModuleType, request: Request) -> dict[str, Any]:
 
 @dataclass
 class Waits:
-    """How long the consumer waited for each batch, and how many images it got."""
+    """The time that the consumer waited for each batch, and the number of images."""
 
     seconds: list[float] = field(default_factory=list)
     images: list[int] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Waits:
     cpu_images: int = 0  # that the CPU time was used for
 
     def add_epoch(self, seconds: list[float], images: list[int], left_out: int) -> None:
-        """Adds an epoch without its first batches: as many as `left_out` says, but no more than half of them."""
+        """Adds an epoch without its first batches: `left_out` of them, but at most half."""
         skipped = min(left_out, max(1, len(seconds) // 2), len(seconds) - 1)
         self.seconds += seconds[skipped:]
         self.images += images[skipped:]
@@ -84,7 +84,7 @@ def cpu() -> float:
 
 @dataclass
 class Clock:
-    """Takes batches of a loader, working `step_s` on each."""
+    """Consumes a loader's batches, working `step_s` on each."""
 
     loading: Any
     step_s: float
@@ -95,14 +95,14 @@ class Clock:
     cpu_at_first: float = 0.0
 
     def epoch(self, waits: Waits) -> None:
-        """Runs the next epoch: all of it."""
+        """Runs the whole next epoch."""
         begin = cpu()
         images = self.take(waits, time.perf_counter())[1]
         waits.cpu_s += cpu() - begin
         waits.cpu_images += sum(images)
 
     def first_epoch(self, waits: Waits, start: float) -> float:
-        """Returns the time from `start` to its first batch. CPU time counts from there: FFCV compiles before."""
+        """Returns the time from `start` to the first batch. CPU time counts from then on, because FFCV compiles before."""
         first_s, images = self.take(waits, start)
         waits.cpu_s = cpu() - self.cpu_at_first
         waits.cpu_images = sum(images[1:])
@@ -131,15 +131,16 @@ class Clock:
 
 
 def run(module: ModuleType, request: Request, cold: bool, step_s: float, seconds: float, rounds: int) -> dict[str, Any]:
-    """Cold, or with a training step: the first epoch. Else rounds of epochs after it; or it alone, cut off,
-    where it takes longer than all rounds shall.
+    """Cold, or with a training step: the first epoch. Otherwise rounds of epochs after it; or only the first, shortened, if it
+    takes longer than all rounds should.
     """
     (evict if cold else warm)(request.folder)
     share = resident(request.folder)
     only_first = cold or step_s > 0
     first = Waits()
     start = time.perf_counter()
-    # A cold epoch is told whole: its first batches may read most of the files ahead, and the rest be warm.
+    # A cold epoch is reported as a whole: its first batches may read most of the files ahead, so that the
+    # rest is warm.
     left_out = int(getattr(module, "COMPILES", False)) if cold else START_BATCHES
     limit_s = max(20 * seconds, 10.0) if only_first else seconds * rounds
     clock = Clock(module.open(request), step_s, limit_s, left_out)
@@ -162,7 +163,7 @@ def warm_rounds(clock: Clock, seconds: float, rounds: int) -> list[Waits]:
 
 
 def median_of(every: list[dict[str, Any]]) -> dict[str, Any]:
-    """Figure by figure, also within figures."""
+    """Medians of each figure, including nested ones."""
     return {key: middle([figures[key] for figures in every]) for key in every[0]}
 
 

@@ -1,6 +1,6 @@
-"""What Python adds to a batch, beside `packds bench load` of the same build.
+"""The time that Python adds per batch, compared with `packds bench load` of the same build.
 
-The images are so small that a batch costs little else.
+The images are so small that other costs are minor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def make(folder: Path, seed: int) -> Path:
 
 
 def rust_us(path: Path, seconds: float, seed: int) -> float:
-    """Microseconds a batch, in Rust alone."""
+    """Microseconds per batch in Rust alone."""
     command = [sys.executable, "-m", "packds", "bench", "load", str(path), "--json", f"--batch={BATCH}"]
     command += [f"--seed={seed}", "--threads=1", "--order=sequential", f"--seconds={max(1.0, seconds):g}"]
     report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -40,7 +40,7 @@ def rust_us(path: Path, seconds: float, seed: int) -> float:
 
 
 def ways(path: Path, seed: int) -> dict[str, Callable[[], int]]:
-    """Epochs, each taken another way; each says how many samples it had."""
+    """Epochs, each consumed in a different way. Each returns its number of samples."""
 
     def loader(output: str) -> packds.Loader:
         return packds.Loader(path, BATCH, order="sequential", seed=seed, threads=1, output=output)
@@ -54,7 +54,7 @@ def ways(path: Path, seed: int) -> dict[str, Callable[[], int]]:
 
 
 def epochs_us(epoch: Callable[[], int], seconds: float) -> float:
-    """The median epoch's microseconds a batch."""
+    """Microseconds per batch of the median epoch."""
     every, end = [], time.perf_counter() + seconds
     while not every or time.perf_counter() < end:
         start = time.perf_counter()
@@ -66,7 +66,7 @@ def epochs_us(epoch: Callable[[], int], seconds: float) -> float:
 
 
 def measure(folder: Path, seconds: float, rounds: int, seed: int) -> dict[str, Any]:
-    """Medians over rounds; in each, Rust and every way of Python's in turn, every second one backwards."""
+    """Medians over rounds. Each round runs Rust and all Python variants in turn, in reverse in every second round."""
     path = make(folder, seed)
     every: dict[str, Callable[[], float]] = {"rust": partial(rust_us, path, seconds, seed)}
     for name, epoch in ways(path, seed).items():

@@ -1,4 +1,4 @@
-"""The peers: what each is called, which module runs it, and what it cannot do."""
+"""The peers: names, modules, and limitations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Peer:
     format: str
     title: str
     module: str  # in python.peers
-    packages: tuple[str, ...]  # what must be installed, `A|B` where either will do, and whose versions are told
+    packages: tuple[str, ...]  # required packages, `A|B` for alternatives; their versions are reported
     variant: str = ""
     input: str = ""  # the module that writes its files, where that is another
     chunk: str = ""  # "batch": as many samples as a batch; "shard": shards of SHARD_BYTES
@@ -31,7 +31,7 @@ class Peer:
         return {"batch": batch, "shard": max(SHARD_BYTES // image_bytes, 1)}.get(self.chunk)
 
     def missing(self) -> str | None:
-        """The first package that is not installed."""
+        """The first missing package."""
         return next((name.replace("|", " or ") for name in self.packages if not installed(name)), None)
 
     def versions(self) -> dict[str, str]:
@@ -39,7 +39,7 @@ class Peer:
 
 
 def installed(names: str) -> tuple[str, str] | None:
-    """The first of the packages that is there, and its version."""
+    """The first installed package, and its version."""
     for name in names.split("|"):
         try:
             return name, version(name)
@@ -48,8 +48,8 @@ def installed(names: str) -> tuple[str, str] | None:
     return None
 
 
-NO_RANDOM = "reads its files from end to end: no sample by itself"
-NO_CHUNKS = "every image is a file: there are no chunks"
+NO_RANDOM = "reads files sequentially: no access to single samples"
+NO_CHUNKS = "every image is a file, so there are no chunks"
 WORKERS = "threads are worker processes"
 RING = "copied into buffers that are used again"
 DALI = "nvidia-dali-cuda120|nvidia-dali-cuda130"
@@ -80,7 +80,7 @@ PEERS = (
         "hdf5",
         ("h5py",),
         chunk="batch",
-        notes=(RING, "h5py lets one thread in at a time"),
+        notes=(RING, "h5py runs one thread at a time"),
     ),
     Peer("python-zarr", "Zarr 3 (zarr-python)", "zarr", ("zarr",), chunk="batch", notes=("no compression",)),
     Peer(

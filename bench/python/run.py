@@ -4,8 +4,8 @@
     bench/setup-peers
     bench/python/run.py DATA --out peers.json
 
-DATA is a pack of raw images of one size, or a folder with images.npy and labels.npy.
-Runs in bench/.venv where there is one, else in the environment it is started in.
+DATA is a pack of raw images of one size, or a folder with images.npy and labels.npy. Runs in bench/.venv if it exists, else in
+the current environment.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("data", type=Path, nargs="?", metavar="DATA", help="a pack of raw images, or a folder with a pair of .npy")
     add("--out", type=Path, default=Path("peers.json"), help="the report [peers.json]")
-    add("--work", type=Path, help="where the peers' files are made [a folder beside the report]")
+    add("--work", type=Path, help="folder for the peers' files [next to the report]")
     add("--keep", action="store_true", help="keep the peers' files")
-    add("--peers", help="names of formats, by commas; --list tells them [all]")
-    add("--orders", default="sequential,per-sample,chunk", help="orders, by commas [sequential,per-sample,chunk]")
-    add("--threads", type=counts, default=(1, 2), help="numbers of threads or worker processes, by commas [1,2]")
-    add("--images", type=int, help="take no more than the first so many [all; four batches with --quick]")
-    add("--batch", type=int, help="samples of a batch, and of a chunk [64; 32 with --quick]")
-    add("--step-ms", type=float, default=50.0, help="length of a training step, in further runs; 0: none [50]")
-    add("--cache", default="warm,cold", help="states of the page cache, by commas [warm,cold]")
-    add("--seconds", type=float, default=1.0, help="how long a round of a warm run is measured, at least [1]")
+    add("--peers", help="names of formats, comma-separated; see --list [all]")
+    add("--orders", default="sequential,per-sample,chunk", help="orders, comma-separated [sequential,per-sample,chunk]")
+    add("--threads", type=counts, default=(1, 2), help="numbers of threads or worker processes, comma-separated [1,2]")
+    add("--images", type=int, help="use at most this many images, from the start [all; four batches with --quick]")
+    add("--batch", type=int, help="samples per batch, and per chunk [64; 32 with --quick]")
+    add("--step-ms", type=float, default=50.0, help="duration of a training step, in additional runs; 0: none [50]")
+    add("--cache", default="warm,cold", help="states of the page cache, comma-separated [warm,cold]")
+    add("--seconds", type=float, default=1.0, help="minimum duration of a round of a warm run [1]")
     add("--rounds", type=int, default=3, help="rounds; figures are their medians [3]")
     add("--seed", type=int, default=0, help="seed of the orders [0]")
-    add("--quick", action="store_true", help="four batches of 32, one round of 0.2 s: whether all runs, not how fast")
-    add("--list", action="store_true", help="list the peers, and what is not installed")
-    add("--self-test", action="store_true", help="test the checksum, and nothing else")
+    add("--quick", action="store_true", help="four batches of 32, one round of 0.2 s: checks that everything runs, not how fast")
+    add("--list", action="store_true", help="list the peers, and missing packages")
+    add("--self-test", action="store_true", help="only test the checksum")
     options = parser.parse_args()
     if options.quick:
         options.batch = options.batch or 32
@@ -83,7 +83,7 @@ def main() -> None:
         raise SystemExit(f"run: no peer {', '.join(sorted(unknown))}; --list tells them")
     chosen = [peer for peer in PEERS if peer.format in names]
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    # As Ctrl-C does, so that what was written is removed.
+    # Like Ctrl-C, so that written files are removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     runner = Runner(options, (options.work or options.out.with_suffix(".work")).resolve())
     versions = {"python": platform.python_version()}

@@ -1,4 +1,4 @@
-"""Runs the peers, one after the other, and makes the rows of their report."""
+"""Runs the peers one after another, and makes the rows of their report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 
 class Worker:
-    """A peer's process, and what it answered to its start."""
+    """A peer's process, and its answer to the start."""
 
     def __init__(self, module: str, log: Path) -> None:
         environment = os.environ | {"PYTHONPATH": str(BENCH), "CUDA_VISIBLE_DEVICES": ""}
@@ -67,7 +67,7 @@ class Worker:
 
 
 class Runner:
-    """The runs, peer by peer."""
+    """All runs, peer by peer."""
 
     def __init__(self, options: argparse.Namespace, work: Path) -> None:
         self.options, self.work = options, work
@@ -82,14 +82,14 @@ class Runner:
         self.wrong: list[str] = []
 
     def settings(self, order: str) -> Iterator[tuple[str, int, float]]:
-        """Cache, threads and step of each run of an order. Only warm runs have steps: the cold ones show the disk."""
+        """Cache, threads and step of each run of an order. Only warm runs have steps, because cold ones show the disk."""
         for cache, threads in product(self.caches, self.options.threads):
             yield cache, threads, 0.0
             if cache == "warm" and self.options.step_ms:
                 yield cache, threads, self.options.step_ms
 
     def peer(self, peer: Peer) -> None:
-        """One peer: its files, what it delivers, its runs."""
+        """One peer: writes its files, checks its samples, and times its runs."""
         say(f"{peer.format}: starting")
         missing = peer.missing()
         files: dict[str, Any] = {"bytes_on_disk": None, "write_s": None}
@@ -124,7 +124,7 @@ class Runner:
         return self.work / peer.writer
 
     def write(self, peer: Peer) -> dict[str, Any]:
-        """Has the files written, where no other peer of the same files did."""
+        """Writes the files, unless another peer with the same files has."""
         if peer.writer not in self.written:
             folder = self.folder(peer)
             shutil.rmtree(folder, ignore_errors=True)
@@ -141,7 +141,7 @@ class Runner:
         shutil.rmtree(self.folder(peer), ignore_errors=True)
 
     def forget_all(self, peers: list[Peer]) -> None:
-        """Removes all that was written, and the folder if nothing else is in it. Logs stay where a peer was wrong."""
+        """Removes all written files, and the folder if it is empty. Logs stay if a peer was wrong."""
         for peer in peers:
             self.forget(peer)
         shutil.rmtree(self.work / "data", ignore_errors=True)
@@ -181,7 +181,7 @@ class Runner:
         return request | {"threads": threads, "order": order, "seed": options.seed, "ahead": ahead}
 
     def run(self, worker: Worker, request: dict[str, Any], cold: bool, step_ms: float) -> dict[str, Any]:
-        """A warm run has its rounds in one process; a cold one is made anew for each round."""
+        """A warm run has all rounds in one process. A cold run has a new process per round."""
         options = {"cold": cold, "step_s": step_ms / 1e3}
         options |= {"seconds": self.options.seconds, "rounds": self.options.rounds}
         every = [

@@ -1,6 +1,6 @@
-"""A peer's process: imports its module, then forks for each job, so that every run has memory and threads of its own.
+"""A peer's process: imports its module, then forks for each job, so that every run has its own memory and threads.
 
-A job is a line of JSON on stdin, its answer a line of JSON on stdout. Whatever libraries print goes to stderr.
+A job is a line of JSON on stdin, its answer a line of JSON on stdout. The output of libraries goes to stderr.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def child(module: ModuleType, job: dict[str, Any], answers: int) -> None:
         words = (str(error).strip().splitlines() or [""])[0]
         answer = {"error": f"{type(error).__name__}: {words[:WORDS]}"}
     os.write(answers, json.dumps(answer).encode())
-    # Threads of the peer that never end must not keep the process.
+    # Endless threads of the peer must not keep the process alive.
     os._exit(0)
 
 
 def forked(module: ModuleType, job: dict[str, Any]) -> dict[str, Any]:
-    """What a process of its own answers."""
+    """Runs a job in a separate process. Returns its answer."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -58,7 +58,7 @@ def forked(module: ModuleType, job: dict[str, Any]) -> dict[str, Any]:
     answered = select.select([reading], [], [], JOB_LIMIT_S)[0]
     text = os.read(reading, 1 << 16) if answered else b""
     os.close(reading)
-    # Worker processes of the peer are of its group, and would outlive it.
+    # The peer's worker processes are in its group, and would outlive it.
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:

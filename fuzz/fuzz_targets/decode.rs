@@ -1,4 +1,4 @@
-//! Reading everything in any bytes.
+//! Opens arbitrary bytes and reads everything in them.
 #![no_main]
 #![expect(dead_code, reason = "each target uses one of the bodies")]
 

@@ -1,4 +1,4 @@
-//! Opening any bytes.
+//! Opens arbitrary bytes.
 #![no_main]
 #![expect(dead_code, reason = "each target uses one of the bodies")]
 

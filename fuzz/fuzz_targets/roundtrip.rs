@@ -1,4 +1,4 @@
-//! Writing and reading a pack whose schema and content the bytes choose.
+//! Writes and reads a pack with a schema and content derived from the bytes.
 #![no_main]
 #![expect(dead_code, reason = "each target uses one of the bodies")]
 

@@ -1,12 +1,10 @@
-//! Crops of any bytes as a JPEG, with any bytes as its seek index.
+//! Crops arbitrary bytes as a JPEG, with arbitrary bytes as its seek index.
 //!
-//! A JPEG up to its end-of-image marker, so that images are seeds; then four numbers of two bytes, column, row, width and
-//! height of the crop, then the index.
+//! The input is a JPEG up to its end-of-image marker, so that images are seeds; then four two-byte numbers (column,
+//! row, width and height of the crop); then the index.
 #![no_main]
 
-use packds_pixels::{
-    Area, CropResize, DecodeOptions, Decoder, Encoded, Filter, build_seek_index,
-};
+use packds_pixels::{Area, CropResize, DecodeOptions, Decoder, Encoded, Filter, build_seek_index};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let end = bytes.windows(2).position(|pair| pair == [0xFF, 0xD9]);
@@ -15,30 +13,20 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let number = |at: usize| numbers.get(at).copied().map_or(0, u32::from);
     let side = |at: usize| number(at) | (number(at + 1) << 8);
     let view = CropResize {
-        area: Area {
-            x: side(0),
-            y: side(2),
-            width: side(4).max(1),
-            height: side(6).max(1),
-        },
+        area: Area { x: side(0), y: side(2), width: side(4).max(1), height: side(6).max(1) },
         width: 8,
         height: 8,
         filter: Filter::Bilinear,
         flip_horizontal: false,
         flip_vertical: false,
     };
-    let mut decoder = Decoder::new(DecodeOptions {
-        max_pixels: 1 << 20,
-        ..DecodeOptions::default()
-    });
+    let mut decoder =
+        Decoder::new(DecodeOptions { max_pixels: 1 << 20, ..DecodeOptions::default() });
     let mut out = [0; 8 * 8 * 3];
-    // Its own index, where it has one, then the one that is given.
+    // Its own index, if it has one, then the given one.
     let own = build_seek_index(jpeg);
     for seek_index in [own.as_deref(), Some(index)] {
-        let image = Encoded {
-            bytes: jpeg,
-            seek_index,
-        };
+        let image = Encoded { bytes: jpeg, seek_index };
         let shown = decoder.crop_resize_into(image, &[view], &mut [&mut out]);
         if own.is_some() && seek_index == own.as_deref() {
             assert!(

@@ -1,6 +1,7 @@
-//! Any bytes as a file of another format: the first byte chooses which, the rest is the file.
+//! Reads arbitrary bytes as a file of another format: the first byte selects the format, the rest
+//! is the file.
 //!
-//! Only formats whose parsers are ours: what others' libraries do with hostile bytes is theirs to fuzz.
+//! Only formats with our own parsers: other libraries have to be fuzzed by their authors.
 #![no_main]
 
 use std::io::Write;
@@ -25,7 +26,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let format = FORMATS[usize::from(choice) % FORMATS.len()];
-    // CIFAR's files are known by their names.
+    // CIFAR's files are recognized by their names.
     let suffix = match format {
         DataFormat::Cifar => "data_batch_1.bin",
         _ => "",

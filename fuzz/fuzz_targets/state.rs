@@ -1,4 +1,4 @@
-//! Going on from any saved state.
+//! Resumes from an arbitrary state.
 #![no_main]
 
 #[path = "../../crates/reader/tests/state_bodies/mod.rs"]

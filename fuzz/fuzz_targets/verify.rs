@@ -1,4 +1,4 @@
-//! Opening and verifying any bytes.
+//! Opens and verifies arbitrary bytes.
 #![no_main]
 #![expect(dead_code, reason = "each target uses one of the bodies")]
 

@@ -1,4 +1,4 @@
-"""The peers that augment, one module for each, with an `open` as in python.peers, where the others are."""
+"""Peers that augment, one module each, with an `open` as in python.peers, which has the other peers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from python.peers import Request
 
 @dataclass(frozen=True)
 class Job:
-    """What a peer loads, and how."""
+    """The input of a peer, and how to load it."""
 
     module: str
     variant: str  # what tells it from others of the same module

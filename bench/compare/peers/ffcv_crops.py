@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# First: it says what FFCV is imported with.
+# First, because it determines FFCV's imports.
 from python.peers.ffcv import Batches, ToTensor  # isort: skip
 
 from ffcv.fields.decoders import RandomResizedCropRGBImageDecoder

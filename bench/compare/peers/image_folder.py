@@ -1,6 +1,6 @@
 """PyTorch's DataLoader over torchvision's ImageFolder with RandomResizedCrop.
 
-`threads` are worker processes, which live from epoch to epoch.
+`threads` is the number of persistent worker processes.
 """
 
 from __future__ import annotations

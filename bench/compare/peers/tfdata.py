@@ -1,4 +1,4 @@
-"""tf.data over image files: decode only the crop (`decode_and_crop_jpeg`), resize, flip."""
+"""tf.data over image files: decodes only the crop (`decode_and_crop_jpeg`), resizes and flips."""
 
 from __future__ import annotations
 

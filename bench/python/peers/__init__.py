@@ -1,11 +1,11 @@
-"""One module for each peer. Each has two functions:
+"""One module per peer. Each has two functions:
 
     write(images, labels, folder, chunk)   its files, in an empty folder, by its own writer
     open(request) -> Loading               a loader of them
 
-`images` are u8 [n, h, w, 3] in a mapped file, `labels` are i64 [n]; `chunk` is how many samples lie together.
-A module whose first batch compiles says `COMPILES = True`: cold runs leave that batch out.
-Modules whose files can be read at any place have `rows(folder, threads) -> Rows` too: torch_loader reads those.
+`images` are u8 [n, h, w, 3] in a mapped file, `labels` are i64 [n]; `chunk` is the number of samples stored together. `COMPILES
+= True` means that the first batch compiles. Cold runs exclude that batch. Modules with random access also have `rows(folder,
+threads) -> Rows`, for torch_loader.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ORDERS = ("sequential", "per-sample", "chunk")
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be loaded, and how."""
+    """What to load, and how."""
 
     folder: Path
     variant: str  # what tells a peer from others of the same module
@@ -35,21 +35,21 @@ class Request:
 
 
 class Loading(Protocol):
-    """A peer at work."""
+    """A running peer."""
 
     def epoch(self, number: int) -> Iterator[tuple[Any, Any]]:
-        """Batches of (images, labels), in memory that later batches may use again."""
+        """Batches of (images, labels), in memory that later batches may reuse."""
         ...
 
 
 class Rows(Protocol):
-    """Files that can be read at any place, by several threads. Images are returned in `out`, or elsewhere."""
+    """Files with random access from several threads. Images are returned in `out`, or elsewhere."""
 
     labels: np.ndarray
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one image."""
+        """The shape of one image."""
         ...
 
     def take(self, indices: np.ndarray, out: np.ndarray) -> np.ndarray: ...

@@ -1,4 +1,4 @@
-"""A memory-mapped Arrow file: `take` of a column of fixed-size binary, seen as a NumPy array without a copy."""
+"""A memory-mapped Arrow file: `take` on a column of fixed-size binary, viewed as a NumPy array without a copy."""
 
 from __future__ import annotations
 

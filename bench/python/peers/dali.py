@@ -1,4 +1,4 @@
-"""DALI without a GPU: its reader of .npy files, one for each image, or (`images`) its decoder over an image folder."""
+"""DALI without a GPU: its reader of .npy files, one per image, or (`images`) its decoder over an image folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def from_images(folder: Path, reading: dict[str, Any]) -> tuple[Any, Any]:
 @pipeline_def
 def from_numpy(folder: Path, reading: dict[str, Any]) -> tuple[Any, Any]:
     images = fn.readers.numpy(file_root=str(folder), file_filter="*.npy", **reading)
-    # The reader gives no labels: they stand in the names of the files.
+    # The reader returns no labels, so they are in the file names.
     return images, fn.get_property(images, key="source_info")
 
 

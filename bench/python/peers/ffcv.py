@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# FFCV resizes with OpenCV in its own threads; without this, OpenCV could add threads of its own to them.
+# FFCV resizes with OpenCV in FFCV's own threads. Without this, OpenCV could start more threads.
 os.environ.setdefault("OPENCV_FOR_THREADS_NUM", "1")
-# FFCV draws a progress bar, which says little here.
+# FFCV shows a progress bar, which is not useful here.
 os.environ.setdefault("TQDM_DISABLE", "1")
 
 import numpy as np
@@ -31,7 +31,7 @@ ORDERS = {
 
 
 class Pairs:
-    """The indexed data set that FFCV writes from."""
+    """The indexed dataset for FFCV's writer."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
         self.images, self.labels = images, labels
@@ -44,7 +44,7 @@ class Pairs:
 
 
 def write_beton(path: Path, pairs: Any, image: dict[str, Any]) -> None:
-    # One worker: with more, the order of the images in the file changes from run to run.
+    # One worker: with more, the order of images in the file differs between runs.
     fields = {"image": RGBImageField(**image), "label": IntField()}
     DatasetWriter(str(path), fields, num_workers=1).from_indexed_dataset(pairs)
 
@@ -54,7 +54,7 @@ def write(images: np.ndarray, labels: np.ndarray, folder: Path, chunk: int) -> N
 
 
 class Batches:
-    """A loader with a pipeline for the images; the labels' is the same everywhere."""
+    """A loader with this pipeline for images. The pipeline for labels is always the same."""
 
     def __init__(self, path: Path, request: Request, image: list[Any]) -> None:
         self.loader = Loader(

@@ -1,4 +1,4 @@
-"""HDF5 by h5py: one data set in chunks, without filters, read into buffers that are used again (`read_direct`)."""
+"""HDF5 by h5py: one chunked dataset without filters, read into reused buffers (`read_direct`)."""
 
 from __future__ import annotations
 

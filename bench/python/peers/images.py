@@ -1,4 +1,4 @@
-"""An image folder: a PNG file for each image, in a folder for each class. Read by torch_loader and dali."""
+"""An image folder: one PNG file per image, one folder per class. Read by torch_loader and dali."""
 
 from __future__ import annotations
 

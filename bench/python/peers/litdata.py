@@ -1,4 +1,4 @@
-"""LitData: chunks of 64 MB. Its shuffle is of chunks, and of the samples within each."""
+"""LitData: chunks of 64 MB. It shuffles chunks, and samples within each."""
 
 from __future__ import annotations
 

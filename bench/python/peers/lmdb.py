@@ -1,4 +1,4 @@
-"""LMDB, read-only and without locks, one value for each image, copied into buffers that are used again."""
+"""LMDB, read-only and without locks, one value per image, copied into reused buffers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LmdbRows:
         self.local = threading.local()
 
     def take(self, indices: np.ndarray, out: np.ndarray) -> np.ndarray:
-        # One long read transaction for each thread.
+        # One long read transaction per thread.
         if not hasattr(self.local, "reading"):
             self.local.reading = self.database.begin(buffers=True)
         get = self.local.reading.get

@@ -1,4 +1,4 @@
-"""MosaicML Streaming: shards of 64 MiB, on the local disk alone. `py1e` shuffles by shards, `naive` all samples."""
+"""MosaicML Streaming: shards of 64 MiB, on the local disk only. `py1e` shuffles by shards, `naive` all samples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write(images: np.ndarray, labels: np.ndarray, folder: Path, chunk: int) -> N
 
 class Loader:
     def __init__(self, request: Request) -> None:
-        # What an earlier process left behind keeps this one from starting.
+        # Leftovers of an earlier process would keep this one from starting.
         clean_stale_shared_memory()
         data = StreamingDataset(
             local=str(request.folder / "shards"),

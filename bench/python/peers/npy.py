@@ -1,4 +1,4 @@
-"""A memory-mapped .npy file: `take` into buffers that are used again. Variant `new`: a new array for each batch."""
+"""A memory-mapped .npy file: `take` into reused buffers. Variant `new`: a new array per batch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ class NpyRows:
         self.images = np.load(folder / "images.npy", mmap_mode="r")
         self.labels = np.load(folder / "labels.npy")
         self.shape = self.images.shape[1:]
-        # As a plain array: a memmap makes a memmap of every slice, which takes longer than small copies.
+        # A plain array, because every slice of a memmap is a new memmap, which takes longer than small
+        # copies.
         self.flat = np.asarray(self.images).reshape(len(self.images), -1)
 
     def take(self, indices: np.ndarray, out: np.ndarray) -> np.ndarray:
-        # mode="clip": with "raise", NumPy takes into memory of its own first and copies.
+        # mode="clip", because with "raise" NumPy first takes into its own memory, and then copies.
         return np.take(self.flat, indices, axis=0, out=out.reshape(len(indices), -1), mode="clip")
 
     def block(self, start: int, stop: int, out: np.ndarray) -> np.ndarray:

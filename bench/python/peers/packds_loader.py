@@ -1,8 +1,8 @@
-"""packds in Python: its Loader, and its data sets in PyTorch's DataLoader.
+"""packds in Python: its Loader, and its datasets in PyTorch's DataLoader.
 
-The variant says which: `numpy` and `torch` are `packds.Loader`, whose `threads` are threads; `map` and `iterable` are
-`packds.torch`'s in a DataLoader, whose `threads` are worker processes. With `-crops` images are files of any size, and what
-comes is a random part of each, resized and flipped.
+Variants: `numpy` and `torch` are `packds.Loader` with `threads` threads; `map` and `iterable` are those of `packds.torch` in a
+DataLoader with `threads` worker processes. With `-crops`, images are files of any size, and each is randomly cropped, resized
+and flipped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Threads:
 
 
 class Processes:
-    """packds.torch in a DataLoader. Workers live from epoch to epoch where the data set allows it."""
+    """packds.torch in a DataLoader. Workers are persistent if the dataset allows it."""
 
     def __init__(self, request: Request, kind: str, crops: bool) -> None:
         torch.manual_seed(request.seed)
@@ -61,7 +61,7 @@ class Processes:
             options |= {"batch_size": request.batch, "shuffle": request.order != "sequential"}
             options |= {"drop_last": request.drop_last, "persistent_workers": request.threads > 0}
         else:
-            # Without workers too it shall be one thread that loads.
+            # Even without workers, only one thread should load.
             whole: dict[str, Any] = {"order": ORDERS[request.order], "seed": request.seed, "threads": 1}
             whole |= {"drop_last": request.drop_last, "augment": CROPS if crops else None}
             self.data = IterableDataset(pack, request.batch, **whole)

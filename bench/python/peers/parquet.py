@@ -1,4 +1,4 @@
-"""Parquet by pyarrow: row groups of a chunk, fixed-size binary, not compressed. A row group is read whole."""
+"""Parquet by pyarrow: one row group per chunk, fixed-size binary, not compressed. Row groups are always read whole."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ParquetRows:
         return self.local.file
 
     def group(self, number: int) -> np.ndarray:
-        # Threads are the caller's: pyarrow's own would come on top of them.
+        # The caller has its own threads, so pyarrow's are off.
         column = self.file.read_row_group(number, ["image"], use_threads=False).column("image")
         return pixels(column.combine_chunks())
 

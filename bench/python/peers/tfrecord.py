@@ -1,4 +1,4 @@
-"""TFRecord by tf.data: files of a chunk each, raw pixels, whole batches parsed at once."""
+"""TFRecord by tf.data: one file per chunk, raw pixels, whole batches parsed at once."""
 
 from __future__ import annotations
 

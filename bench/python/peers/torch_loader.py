@@ -1,7 +1,7 @@
-"""PyTorch's DataLoader over the rows of another peer (its module is the variant), or over an image folder.
+"""PyTorch's DataLoader over the rows of another peer (the variant names its module), or over an image folder.
 
-`threads` are worker processes, which live from epoch to epoch. Samples are fetched one by one where their order is
-`per-sample`, and whole blocks of a batch in the other orders. Image files are fetched one by one in any order.
+`threads` is the number of persistent worker processes. In the order `per-sample`, samples are fetched one by one; in other
+orders, in blocks of a batch. Image files are always fetched one by one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from python.peers import Request, Rows
 
 
 class OpenedRows(Dataset):  # type: ignore[type-arg]
-    """Rows, opened anew in each process: neither HDF5 nor LMDB may be taken across a fork."""
+    """Rows, opened again in each process, because neither HDF5 nor LMDB may cross a fork."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -50,7 +50,7 @@ class Samples(OpenedRows):
 
 
 class Blocks(OpenedRows):
-    """Items are batches."""
+    """A dataset with batches as items."""
 
     def __getitem__(self, step: Step) -> tuple[torch.Tensor, torch.Tensor]:
         start, stop = step
@@ -75,7 +75,7 @@ def image_folder(request: Request) -> Any:
     from torchvision.datasets import ImageFolder
 
     folder = ImageFolder(str(request.folder), lambda image: torch.from_numpy(np.array(image)))
-    # ImageFolder numbers the classes that it finds; their names are their numbers here.
+    # ImageFolder numbers the classes that it finds. Here their names are their numbers.
     folder.target_transform = lambda target: int(folder.classes[target])
     return folder
 

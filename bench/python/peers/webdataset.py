@@ -1,4 +1,4 @@
-"""WebDataset: tar files of a chunk each, the images as .npy members, batched in the worker processes."""
+"""WebDataset: one tar file per chunk, images as .npy members, batched in the worker processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Loader:
             .to_tuple("npy", "cls")
             .batched(request.batch)
         )
-        # A worker takes whole shards: more workers than shards would stand idle.
+        # A worker reads whole shards, so more workers than shards would idle.
         workers = min(request.threads, len(shards))
         self.loader = wds.WebLoader(data, batch_size=None, num_workers=workers, persistent_workers=True)
 

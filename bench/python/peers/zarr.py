@@ -1,4 +1,4 @@
-"""Zarr 3 by zarr-python: one array in chunks without compression. A chunk is read whole, whatever is asked of it."""
+"""Zarr 3 by zarr-python: one chunked array without compression. Chunks are always read whole."""
 
 from __future__ import annotations
 
