@@ -1,8 +1,8 @@
-//! The rules of ARCHITECTURE.md that a compiler does not check: who may depend on whom, and what
-//! may be written where.
+//! The rules of ARCHITECTURE.md that a compiler does not check: dependencies between crates, and
+//! what code may contain where.
 //!
-//! Every violation is reported as `file:line: what is wrong; what to do`. Not for behaviour, and not
-//! for reading the sources: that is `scanner`.
+//! Every violation is reported as `file:line: what is wrong; what to do`. `scanner` reads the
+//! sources.
 
 #![cfg(test)]
 
@@ -21,41 +21,23 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("packds-system", &[]),
     ("packds-format", &["packds-system"]),
     ("packds-pixels", &["packds-system"]),
+    ("packds-convert", &["packds-system", "packds-format", "packds-pixels"]),
+    ("packds-reader", &["packds-system", "packds-format", "packds-pixels"]),
+    ("packds-report", &["packds-system", "packds-pixels"]),
+    ("packds-doctor", &["packds-system", "packds-format", "packds-pixels", "packds-reader", "packds-report"]),
+    ("packds-bench", &["packds-system", "packds-format", "packds-pixels", "packds-convert", "packds-reader"]),
+    ("packds-cuda", &["packds-system", "packds-format", "packds-pixels", "packds-reader"]),
+    ("packds", &["packds-format", "packds-pixels", "packds-convert", "packds-reader", "packds-doctor", "packds-cuda"]),
     (
-        "packds-convert",
-        &["packds-system", "packds-format", "packds-pixels"],
-    ),
-    (
-        "packds-reader",
-        &["packds-system", "packds-format", "packds-pixels"],
-    ),
-    (
-        "packds-bench",
+        "packds-cli",
         &[
             "packds-system",
             "packds-format",
             "packds-pixels",
             "packds-convert",
             "packds-reader",
-        ],
-    ),
-    (
-        "packds-cuda",
-        &[
-            "packds-system",
-            "packds-format",
-            "packds-pixels",
-            "packds-reader",
-        ],
-    ),
-    (
-        "packds",
-        &[
-            "packds-system",
-            "packds-format",
-            "packds-pixels",
-            "packds-convert",
-            "packds-reader",
+            "packds-doctor",
+            "packds-report",
             "packds-bench",
         ],
     ),
@@ -67,9 +49,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "packds-pixels",
             "packds-convert",
             "packds-reader",
+            "packds-doctor",
             "packds-cuda",
-            // For the wheel's command, and what it tells about a pack.
-            "packds",
+            // For the wheel's command, and its reports about packs.
+            "packds-cli",
         ],
     ),
 ];
@@ -79,11 +62,15 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("image", &["packds-pixels"]),
     ("mozjpeg-sys", &["packds-pixels"]),
     ("arrow-array", FORMATS),
+    ("bzip2", FORMATS),
     ("cudarc", &["packds-cuda"]),
     ("libloading", &["packds-cuda"]),
-    ("clap", &["packds"]),
-    ("clap_complete", &["packds"]),
-    ("clap_mangen", &["packds"]),
+    ("clap", &["packds-cli"]),
+    ("clap_complete", &["packds-cli"]),
+    ("clap_mangen", &["packds-cli"]),
+    ("font8x8", &["packds-report"]),
+    ("notosans", &["packds-report"]),
+    ("resvg", &["packds-report"]),
     ("hdf5", FORMATS),
     ("parquet", FORMATS),
     ("pyo3", &["packds-python"]),
@@ -92,8 +79,11 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("zip", FORMATS),
 ];
 
-/// Who knows other formats of data sets: what converts them, and what measures them.
+/// The crates that know other dataset formats: the converter and the benchmark.
 const FORMATS: &[&str] = &["packds-convert", "packds-bench"];
+
+/// The only places where literals may name flags of the command: who prints to its users alone.
+const MAY_NAME_FLAGS: &[&str] = &["crates/bench/", "crates/cli/", "crates/python/", "/examples/"];
 
 /// The only places where the word `unsafe` may stand. A path that ends in `/` is a whole folder.
 const UNSAFE_FILES: &[&str] = &[
@@ -123,60 +113,51 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/reader/tests/fork.rs",
 ];
 
-/// Crates that open no file, start no thread and read no clock, and what they may therefore not name.
-const PURE: &[(&str, &[&str])] = &[
-    (
-        "crates/format/src",
-        &["std::fs", "std::thread", "std::time"],
-    ),
-    ("crates/pixels/src", &["std::fs"]),
-];
+/// Crates that open no files, start no threads and read no clock, and the names that they therefore
+/// must not use.
+const PURE: &[(&str, &[&str])] =
+    &[("crates/format/src", &["std::fs", "std::thread", "std::time"]), ("crates/pixels/src", &["std::fs"])];
 
-/// Crates whose users name the files: a pipe among them must not make them wait for ever.
-const OPEN_REGULAR: &[&str] = &[
-    "crates/cli/src",
-    "crates/convert/src",
-    "crates/python/src",
-    "crates/reader/src",
-];
+/// Crates that open files named by users. A pipe must not make them wait forever.
+const OPEN_REGULAR: &[&str] = &["crates/cli/src", "crates/convert/src", "crates/python/src", "crates/reader/src"];
 
-/// The only files there that open files in another way than `packds_system`.
+/// The only files in them that do not open files through `packds_system`.
 const MAY_OPEN: &[&str] = &[
-    // What this program itself has made.
+    // Opens its own files.
     "crates/cli/src/doctor/training.rs",
-    // A folder, to bring it to disk.
+    // Opens a folder to sync it.
     "crates/convert/src/output.rs",
-    // The library's own, behind a look at what is there.
+    // The library opens it, after a check of the file type.
     "crates/convert/src/source/hdf5/file.rs",
-    // What the kernel says.
+    // Reads files of the kernel.
     "crates/reader/src/arena.rs",
     "crates/reader/src/available.rs",
 ];
 
-/// Accessors of a pack that compare nothing with a checksum.
+/// Accessors of a pack that verify no checksum.
 const UNCHECKED: &[&str] = &["bytes_unchecked", "chunk_bytes_unchecked", "item_unchecked"];
 
-/// The only places that may call them: each compares the bytes itself, or needs no values. A path that ends in `/` is a
+/// The only places that may call them: each verifies checksums itself, or needs no values. A path that ends in `/` is a
 /// whole folder.
 const MAY_SKIP_CHECKS: &[&str] = &[
     "crates/bench/src/load/limit/memcpy.rs",
-    // Whole files go to a driver; what is shown of them was compared by the loader.
+    // Whole files go to a driver. The loader verified what is used of them.
     "crates/cuda/src/staging/",
-    // They compare, and look for damage.
+    // They verify checksums, and search for damage.
     "crates/format/src/checked.rs",
     "crates/format/src/pack.rs",
     "crates/format/src/verify.rs",
-    // `checksums="off"`; columns and batches, compared before.
+    // `checksums="off"`; columns and batches were verified before.
     "crates/python/src/memory.rs",
     "crates/python/src/pack.rs",
     // The loader's policy.
     "crates/reader/src/fetch/",
-    // How long items are, and pictures that a device reads from the disk itself.
-    "crates/reader/src/loader/options/decodable.rs",
-    "crates/reader/src/loader/stored_images.rs",
-    // `check` compares whatever was found before.
+    // Lengths of items, and pictures that a device reads from disk itself.
+    "crates/reader/src/loader/options/probe/files.rs",
+    "crates/reader/src/loader/pictures/held.rs",
+    // `check` verifies everything that was found before.
     "crates/reader/src/sample.rs",
-    // It was summed just before.
+    // The checksum was just computed.
     "crates/reader/src/verify/sizes.rs",
 ];
 
@@ -184,6 +165,9 @@ const FORBID_UNSAFE: &[&str] = &[
     "crates/system/src/lib.rs",
     "crates/format/src/lib.rs",
     "crates/convert/src/lib.rs",
+    "crates/packds/src/lib.rs",
+    "crates/report/src/lib.rs",
+    "crates/doctor/src/lib.rs",
 ];
 const PRINTING: &[&str] = &["println", "eprintln", "print", "eprint", "dbg"];
 const MAY_PRINT: &[&str] = &["crates/cli/", "crates/bench/"];
@@ -202,7 +186,7 @@ fn dependencies_follow_the_arrows() {
         };
         for dependency in &package.dependencies {
             let ours = ARROWS.iter().any(|(name, _)| name == dependency);
-            if ours && !allowed.contains(&dependency.as_str()) {
+            if ours && *dependency != package.name && !allowed.contains(&dependency.as_str()) {
                 violations.push(format!(
                     "{}:{}: {} may not depend on {dependency}; move what is needed to a crate both may use",
                     package.manifest,
@@ -255,16 +239,9 @@ fn pure_crates_name_no_files_threads_or_clock() {
 #[test]
 fn only_the_command_and_the_benchmarks_print() {
     let mut violations = Vec::new();
-    for source in sources("crates")
-        .into_iter()
-        .filter(|source| !source.is_test)
-    {
-        // Examples are programs of their own: they may print.
-        if source.path.contains("/examples/")
-            || MAY_PRINT
-                .iter()
-                .any(|folder| source.path.starts_with(folder))
-        {
+    for source in sources("crates").into_iter().filter(|source| !source.is_test) {
+        // Examples are separate programs, so they may print.
+        if source.path.contains("/examples/") || MAY_PRINT.iter().any(|folder| source.path.starts_with(folder)) {
             continue;
         }
         for (at, word) in words(&source.code) {
@@ -281,13 +258,41 @@ fn only_the_command_and_the_benchmarks_print() {
 }
 
 #[test]
+fn libraries_name_no_flags_of_the_command() {
+    let completions = Command::new(env!("CARGO_BIN_EXE_packds")).args(["completions", "bash"]).output();
+    let completions = String::from_utf8(completions.unwrap().stdout).unwrap();
+    let is_flag = |flag: &str| completions.split_whitespace().any(|word| word == flag);
+    assert!(is_flag("--chunk") && !is_flag("--sort"), "{completions}");
+    let mut violations = Vec::new();
+    for source in sources("crates").into_iter().filter(|source| !source.is_test) {
+        if MAY_NAME_FLAGS.iter().any(|part| source.path.contains(part)) {
+            continue;
+        }
+        let text = &source.literals;
+        for (at, _) in text.match_indices("--") {
+            let rest = &text[at + 2..];
+            let len = rest.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(rest.len());
+            let flag = &text[at..at + 2 + len];
+            if len > 0 && is_flag(flag) {
+                violations.push(format!(
+                    "{}:{}: the flag {flag} in a library; use packds_system::Opt, which Python prints as its keyword",
+                    source.path,
+                    line_at(text, at)
+                ));
+            }
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
 fn unsafe_stays_in_the_named_files() {
     let mut violations = Vec::new();
     for source in ["crates", "tests", "fuzz"].into_iter().flat_map(sources) {
-        let named = UNSAFE_FILES.iter().any(|file| {
-            source.path == *file || (file.ends_with('/') && source.path.starts_with(file))
-        });
-        // Tests are not spared: a test that needs `unsafe` tests the wrong side of a safe interface.
+        let named = UNSAFE_FILES
+            .iter()
+            .any(|file| source.path == *file || (file.ends_with('/') && source.path.starts_with(file)));
+        // Tests are included: a test that needs `unsafe` tests the wrong side of a safe interface.
         for (at, _) in words(&source.all_code).filter(|(_, word)| *word == "unsafe" && !named) {
             violations.push(format!(
                 "{}:{}: unsafe outside the files of UNSAFE_FILES; use a safe interface, or argue for the file there",
@@ -328,15 +333,11 @@ fn files_of_users_are_opened_by_one_function() {
 #[test]
 fn packs_are_read_unchecked_in_the_named_files_only() {
     let mut violations = Vec::new();
-    for source in sources("crates")
-        .into_iter()
-        .filter(|source| !source.is_test)
-    {
-        let named = MAY_SKIP_CHECKS.iter().any(|file| {
-            source.path == *file || (file.ends_with('/') && source.path.starts_with(file))
-        });
-        for (at, word) in words(&source.code).filter(|(_, word)| UNCHECKED.contains(word) && !named)
-        {
+    for source in sources("crates").into_iter().filter(|source| !source.is_test) {
+        let named = MAY_SKIP_CHECKS
+            .iter()
+            .any(|file| source.path == *file || (file.ends_with('/') && source.path.starts_with(file)));
+        for (at, word) in words(&source.code).filter(|(_, word)| UNCHECKED.contains(word) && !named) {
             let (path, line) = (&source.path, line_at(&source.code, at));
             violations.push(format!(
                 "{path}:{line}: {word} hands out bytes that were not compared with a checksum; call the accessor without `_unchecked`, or argue for the file in MAY_SKIP_CHECKS"
@@ -352,9 +353,7 @@ fn crates_without_unsafe_forbid_it() {
     for path in FORBID_UNSAFE {
         let text = read(&root().join(path));
         if !blank_comments_and_literals(&text).contains("#![forbid(unsafe_code)]") {
-            violations.push(format!(
-                "{path}:1: #![forbid(unsafe_code)] is missing; add it below the crate's docs"
-            ));
+            violations.push(format!("{path}:1: #![forbid(unsafe_code)] is missing; add it below the crate's docs"));
         }
     }
     assert_none(&violations);
@@ -399,18 +398,17 @@ fn no_file_is_longer_than_800_lines() {
 
 struct Package {
     name: String,
-    /// Of its Cargo.toml, from the workspace root.
+    /// The path of its Cargo.toml, from the workspace root.
     manifest: String,
     text: String,
     dependencies: Vec<String>,
 }
 
 impl Package {
-    /// The line of the manifest that names `dependency`, 1 if it is written in a way not foreseen.
+    /// The line of the manifest with `dependency`. 1 if its form is unknown.
     fn line_of(&self, dependency: &str) -> usize {
         let names = |line: &str| {
-            line.split(['=', '.', ' ', ']']).next() == Some(dependency)
-                || line.contains(&format!("\"{dependency}\""))
+            line.split(['=', '.', ' ', ']']).next() == Some(dependency) || line.contains(&format!("\"{dependency}\""))
         };
         self.text.lines().position(names).map_or(1, |idx| idx + 1)
     }
@@ -426,30 +424,16 @@ fn read(path: &Path) -> String {
 
 /// `path` from the workspace root, with `/` between its parts.
 fn relative(path: &Path) -> String {
-    path.strip_prefix(root())
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .replace('\\', "/")
+    path.strip_prefix(root()).unwrap().to_str().unwrap().replace('\\', "/")
 }
 
 fn packages() -> Vec<Package> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--no-deps",
-            "--format-version",
-            "1",
-            "--offline",
-        ])
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let package = |value: &serde_json::Value| {
@@ -466,17 +450,8 @@ fn packages() -> Vec<Package> {
                 .collect(),
         }
     };
-    let packages: Vec<Package> = metadata["packages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(package)
-        .collect();
-    assert!(
-        packages.len() >= ARROWS.len(),
-        "cargo metadata lists only {} crates",
-        packages.len()
-    );
+    let packages: Vec<Package> = metadata["packages"].as_array().unwrap().iter().map(package).collect();
+    assert!(packages.len() >= ARROWS.len(), "cargo metadata lists only {} crates", packages.len());
     packages
 }
 

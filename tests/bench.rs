@@ -1,4 +1,4 @@
-//! `packds bench`: that it runs, checks itself, and says what machines read.
+//! `packds bench` runs, checks itself, and writes JSON.
 
 #![cfg(test)]
 
@@ -12,27 +12,10 @@ fn bench_convert_tells_each_figure_beside_its_limit() {
     let scratch = dir.path().to_str().unwrap();
     let images = fixture("images/same_size");
     let images = images.to_str().unwrap();
-    let result = packds(&[
-        "bench",
-        "convert",
-        images,
-        "--runs",
-        "1",
-        "--jobs",
-        "2",
-        "--scratch",
-        scratch,
-        "--json",
-    ]);
+    let result = packds(&["bench", "convert", images, "--runs", "1", "--jobs", "2", "--scratch", scratch, "--json"]);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let bench: Value = serde_json::from_str(&stdout(&result)).unwrap();
-    for key in [
-        "images_per_s",
-        "mb_per_s",
-        "limit_images_per_s",
-        "ratio",
-        "peak_rss_bytes",
-    ] {
+    for key in ["images_per_s", "mb_per_s", "limit_images_per_s", "ratio", "peak_rss_bytes"] {
         for figure in [&bench, &bench["raw"], &bench["encoded"], &bench["verify"]] {
             assert!(figure[key].as_f64().unwrap() > 0.0, "{key}");
         }
@@ -42,16 +25,9 @@ fn bench_convert_tells_each_figure_beside_its_limit() {
     assert_eq!(bench["verify"]["limit"], "read_and_crc32c");
     assert!(bench["stages"]["decode"].as_f64().unwrap() > 0.0);
     assert!(bench["open_ms"].as_f64().unwrap() > 0.0);
-    assert_eq!(
-        (bench["jobs"].as_u64(), bench["n_files"].as_u64()),
-        (Some(2), Some(20))
-    );
+    assert_eq!((bench["jobs"].as_u64(), bench["n_files"].as_u64()), (Some(2), Some(20)));
     assert!(bench["machine"]["cores"].as_u64().unwrap() >= 1);
-    assert_eq!(
-        std::fs::read_dir(dir.path()).unwrap().count(),
-        0,
-        "the packs are removed"
-    );
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the packs are removed");
 }
 
 fn bench_load(pack: &str, options: &[&str]) -> Value {
@@ -74,16 +50,7 @@ fn bench_load_tells_loading_beside_memcpy() {
         // 20 samples: the last batch is not full, and every sample counts.
         ("window", "6"),
     ] {
-        let options = [
-            "--order",
-            order,
-            "--batch",
-            batch,
-            "--threads",
-            "2",
-            "--memory",
-            "1GiB",
-        ];
+        let options = ["--order", order, "--batch", batch, "--threads", "2", "--memory", "1GiB"];
         let bench = bench_load(&pack, &options);
         for key in [
             "images_per_s",
@@ -105,7 +72,7 @@ fn bench_load_tells_loading_beside_memcpy() {
         assert_eq!(bench["options"]["order"], order);
         assert!(bench["slices"].as_u64().unwrap() >= 5);
         assert!(bench["machine"]["cores"].as_u64().unwrap() >= 1);
-        // Lent batches are read once more, to be fair.
+        // Borrowed batches are read once more, to be fair.
         let lent = ["sequential", "chunks"].contains(&order);
         assert_eq!(bench["read_once_images_per_s"].is_number(), lent, "{order}");
         checksums.push(bench["checksum"].as_str().unwrap().to_owned());
@@ -125,10 +92,7 @@ fn bench_load_tells_augmented_images_beside_their_decoding_and_resizing() {
     let (_dir, raw) = pack(&[]);
     let bench = bench_load(&raw, &["--batch", "4", "--augment", "rrc16,flip"]);
     assert_eq!(bench["limit"], "resize");
-    assert_eq!(
-        bench["pack"]["sample_bytes"].as_u64().unwrap(),
-        16 * 16 * 3 + 4
-    );
+    assert_eq!(bench["pack"]["sample_bytes"].as_u64().unwrap(), 16 * 16 * 3 + 4);
 }
 
 #[test]
@@ -181,9 +145,7 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
         for key in ["first_batch_ms", "images_per_s", "memory_bytes"] {
             assert!(run[key].as_f64().unwrap() > 0.0, "{key}");
         }
-        assert!(
-            run["wait_ms"]["median"].as_f64().unwrap() <= run["wait_ms"]["p95"].as_f64().unwrap()
-        );
+        assert!(run["wait_ms"]["median"].as_f64().unwrap() <= run["wait_ms"]["p95"].as_f64().unwrap());
         // A batch takes at least a step.
         let batch = run["batch"].as_f64().unwrap();
         assert!(run["images_per_s"].as_f64().unwrap() <= batch / 0.002);
@@ -193,7 +155,7 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
     assert!(bench["recommended"]["why"].as_str().unwrap().contains("ms"));
     let svg = std::fs::read_to_string(&plot).unwrap();
     assert!(svg.contains("Batches of 4") && svg.contains("Batches of 8") && svg.contains("a.pack"));
-    // A picture that is there stays.
+    // An existing picture is kept.
     let again = packds(&[&["bench", "tune", &pack], &options[..]].concat());
     assert_eq!(again.status.code(), Some(2), "{}", stderr(&again));
 }
@@ -218,25 +180,14 @@ fn bench_tune_shows_a_table_with_what_to_set() {
     ]);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let shown = stdout(&result);
-    assert!(
-        shown.contains("\nset      threads 1, prefetch 2, batch 4: training waits"),
-        "{shown}"
-    );
+    assert!(shown.contains("\nset      threads 1, prefetch 2, batch 4: training waits"), "{shown}");
     assert!(shown.contains("cache    warm: 100.0 %"), "{shown}");
 }
 
 #[test]
 fn bench_tune_never_recommends_a_batch_that_it_cannot_wait_for() {
     let (_dir, pack) = pack(&[]);
-    let options = [
-        "--step-ms",
-        "1",
-        "--threads",
-        "1",
-        "--prefetch",
-        "1",
-        "--quick",
-    ];
+    let options = ["--step-ms", "1", "--threads", "1", "--prefetch", "1", "--quick"];
     let run = |more: &[&str]| {
         let result = packds(&[&["bench", "tune", &pack], &options[..], more].concat());
         assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
@@ -244,25 +195,15 @@ fn bench_tune_never_recommends_a_batch_that_it_cannot_wait_for() {
     };
     let shown = run(&["--batch", "20"]);
     assert!(!shown.contains("-0.00") && !shown.contains("**"), "{shown}");
-    assert!(
-        shown.contains("batch    20 is too large for 20 samples"),
-        "{shown}"
-    );
+    assert!(shown.contains("batch    20 is too large for 20 samples"), "{shown}");
     assert!(shown.contains("set      no recommendation"), "{shown}");
     let bench: Value = serde_json::from_str(&run(&["--batch", "20", "--json"])).unwrap();
-    for null in [
-        &bench["runs"][0]["wait_ms"],
-        &bench["recommended"],
-        &bench["fixed_cost_ms"],
-    ] {
+    for null in [&bench["runs"][0]["wait_ms"], &bench["recommended"], &bench["fixed_cost_ms"]] {
         assert!(null.is_null(), "{bench}");
     }
-    // The default sizes are cut to what can be measured, and tried once.
+    // Default sizes are limited to measurable ones, without duplicates.
     let shown = run(&[]);
-    assert!(
-        shown.contains("batch    default sizes above 10 were skipped"),
-        "{shown}"
-    );
+    assert!(shown.contains("batch    default sizes above 10 were skipped"), "{shown}");
     let bench: Value = serde_json::from_str(&run(&["--json"])).unwrap();
     assert_eq!(bench["runs"].as_array().unwrap().len(), 1);
     assert_eq!(bench["recommended"]["batch"], 10);

@@ -1,4 +1,4 @@
-//! `packds bench formats`: every format delivers the same samples, and what it says can be read by machines.
+//! `packds bench formats`: every format delivers the same samples, and the report is machine-readable.
 
 #![cfg(test)]
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{fixture, packds, stderr, stdout, temp_dir};
 
-/// The formats that this build leaves out, and the reason that stands in their rows.
+/// The formats that this build leaves out, and the reason in their rows.
 const LEFT_OUT: &str = "not part of this build";
 
 fn is_left_out(name: &str) -> bool {
@@ -37,18 +37,14 @@ fn rows<'a>(report: &'a Value, key: &str) -> &'a Vec<Value> {
 fn every_format_delivers_the_same_samples_in_every_order() {
     let dir = temp_dir();
     let images = fixture("images/same_size");
-    let report = run(
-        &images,
-        dir.path(),
-        &["--seconds", "0.02", "--step-ms", "1"],
-    );
+    let report = run(&images, dir.path(), &["--seconds", "0.02", "--step-ms", "1"]);
     let formats = rows(&report, "formats");
     let mut sums = BTreeSet::new();
     for format in formats {
         let name = format["format"].as_str().unwrap();
         let mine = rows(&report, "runs").iter();
         let mine: Vec<&Value> = mine.filter(|run| run["format"] == name).collect();
-        // Three orders, warm and cold, one and two threads, alone and beside a step.
+        // Three orders, warm and cold, one and two threads, with and without a step.
         assert_eq!(mine.len(), 24, "{name}");
         for run in mine {
             let streamed = name.starts_with("webdataset") || name == "tfrecord";
@@ -74,17 +70,13 @@ fn every_format_delivers_the_same_samples_in_every_order() {
         }
     }
     assert_eq!(sums.len(), 1, "{sums:?}");
-    let written: Value =
-        serde_json::from_slice(&fs::read(dir.path().join("report.json")).unwrap()).unwrap();
+    let written: Value = serde_json::from_slice(&fs::read(dir.path().join("report.json")).unwrap()).unwrap();
     assert_eq!(written, report);
     let table = fs::read_to_string(dir.path().join("report.csv")).unwrap();
     assert_eq!(table.lines().count(), 1 + rows(&report, "runs").len());
     let page = fs::read_to_string(dir.path().join("report.html")).unwrap();
     assert!(page.contains("packds-raw"), "the page shows the formats");
-    assert_eq!(
-        (&report["data"]["n_images"], &report["options"]["batch"]),
-        (&json!(20), &json!(5))
-    );
+    assert_eq!((&report["data"]["n_images"], &report["options"]["batch"]), (&json!(20), &json!(5)));
     let names = fs::read_dir(dir.path()).unwrap();
     let left = names.filter(|e| {
         let name = e.as_ref().unwrap().file_name();
@@ -97,18 +89,11 @@ fn every_format_delivers_the_same_samples_in_every_order() {
 fn images_of_several_sizes_are_the_middles_of_resized_ones() {
     let dir = temp_dir();
     let images = fixture("images/folder");
-    let options = [
-        "--formats",
-        "image-folder,packds-raw,packds-encoded",
-        "--orders",
-        "chunk",
-        "--cache",
-        "warm",
-    ];
+    let options = ["--formats", "image-folder,packds-raw,packds-encoded", "--orders", "chunk", "--cache", "warm"];
     let report = run(&images, dir.path(), &options);
     assert_eq!(report["data"]["height"], 224);
     let runs = rows(&report, "runs");
-    // The encoded pack has the files as they came: decoding, resizing and cropping them gives the same pixels.
+    // The encoded pack has the original files. Decoding, resizing and cropping them gives the same pixels.
     let sums: BTreeSet<&str> = runs.iter().filter_map(|r| r["checksum"].as_str()).collect();
     assert_eq!((runs.len(), sums.len()), (6, 1));
 }
@@ -157,12 +142,7 @@ fn a_pack_with_channels_first_is_compared_as_one_with_channels_last() {
         let folder = dir.path().join(layout);
         fs::create_dir(&folder).unwrap();
         let pack = packed(&folder, &["--layout", layout]);
-        let options = [
-            "--formats",
-            "npy,image-folder,packds-raw",
-            "--orders",
-            "sequential",
-        ];
+        let options = ["--formats", "npy,image-folder,packds-raw", "--orders", "sequential"];
         let report = run(&pack, &folder.join("out"), &options);
         for run in rows(&report, "runs") {
             sums.insert(run["checksum"].as_str().unwrap().to_owned());
@@ -175,16 +155,7 @@ fn a_pack_with_channels_first_is_compared_as_one_with_channels_last() {
 fn what_is_named_twice_is_measured_once() {
     let dir = temp_dir();
     let images = fixture("images/same_size");
-    let options = [
-        "--formats",
-        "npy,npy",
-        "--orders",
-        "chunk,chunk",
-        "--threads",
-        "1,1",
-        "--cache",
-        "warm,warm",
-    ];
+    let options = ["--formats", "npy,npy", "--orders", "chunk,chunk", "--threads", "1,1", "--cache", "warm,warm"];
     let report = run(&images, dir.path(), &options);
     assert_eq!(rows(&report, "runs").len(), 1);
     assert_eq!(report["options"]["threads"], json!([1]));
@@ -202,7 +173,7 @@ fn class_ids_are_those_of_the_pack() {
         }
     }
     files.sort();
-    // As names of folders they would be in another order, and some are missing.
+    // Sorted as folder names they would have another order, and some are missing.
     let lines = files.iter().enumerate().map(|(nth, file)| {
         let label = [9, 10, 2, 115][nth % 4];
         let name = format!("{nth}.png");
@@ -213,21 +184,11 @@ fn class_ids_are_those_of_the_pack() {
     let manifest = dir.path().join("a.jsonl");
     fs::write(&manifest, lines.collect::<String>()).unwrap();
     let pack = dir.path().join("a.pack");
-    let args = [
-        "convert",
-        manifest.to_str().unwrap(),
-        pack.to_str().unwrap(),
-    ];
+    let args = ["convert", manifest.to_str().unwrap(), pack.to_str().unwrap()];
     let result = packds(&args);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
-    let some = [
-        "--formats",
-        "image-folder,webdataset,packds-raw,packds-encoded",
-        "--orders",
-        "sequential",
-        "--cache",
-        "warm",
-    ];
+    let some =
+        ["--formats", "image-folder,webdataset,packds-raw,packds-encoded", "--orders", "sequential", "--cache", "warm"];
     let report = run(&pack, dir.path(), &some);
     let runs = rows(&report, "runs");
     let sums: BTreeSet<&str> = runs.iter().filter_map(|r| r["checksum"].as_str()).collect();
@@ -240,20 +201,8 @@ fn rows_of_other_programs_must_agree() {
     let pack = dir.path().join("a.pack");
     let images = fixture("images/same_size");
     let (images, pack_name) = (images.to_str().unwrap(), pack.to_str().unwrap());
-    assert_eq!(
-        packds(&["convert", images, pack_name]).status.code(),
-        Some(0)
-    );
-    let some = [
-        "--formats",
-        "packds-raw",
-        "--cache",
-        "warm",
-        "--threads",
-        "1",
-        "--batch",
-        "5",
-    ];
+    assert_eq!(packds(&["convert", images, pack_name]).status.code(), Some(0));
+    let some = ["--formats", "packds-raw", "--cache", "warm", "--threads", "1", "--batch", "5"];
     let report = run(&pack, dir.path(), &some);
     let sum = rows(&report, "runs")[0]["checksum"].clone();
     let peers = |sum: &Value| {
@@ -272,11 +221,7 @@ fn rows_of_other_programs_must_agree() {
     assert_eq!(rows(&report, "formats").last().unwrap()["format"], "peer");
     fs::write(&path, peers(&json!("0000000000000000")).to_string()).unwrap();
     let (pack, out) = (pack.to_str().unwrap(), dir.path().to_str().unwrap());
-    let args = [
-        &["bench", "formats", pack, "--quick", "--out", out],
-        &with[..],
-    ]
-    .concat();
+    let args = [&["bench", "formats", pack, "--quick", "--out", out], &with[..]].concat();
     let result = packds(&args);
     assert_eq!(result.status.code(), Some(1));
     let said = stderr(&result);
@@ -293,43 +238,25 @@ fn other_formats_are_to_be_made_packs_first() {
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let images = fixture("images/same_size");
     let (pack, arrays) = (path("a.pack"), path("a.npz"));
-    for args in [
-        ["convert", images.to_str().unwrap(), &pack],
-        ["export", &pack, &arrays],
-    ] {
+    for args in [["convert", images.to_str().unwrap(), &pack], ["export", &pack, &arrays]] {
         let result = packds(&args);
         assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     }
     let result = packds(&["bench", "formats", &arrays, "--quick"]);
     assert_ne!(result.status.code(), Some(0));
     let said = stderr(&result);
-    assert!(
-        said.contains("expected an image folder or a pack, found"),
-        "{said}"
-    );
+    assert!(said.contains("expected an image folder or a pack, found"), "{said}");
 }
 
 #[test]
 fn the_table_tells_the_mean_of_batches_on_any_number_of_threads() {
     let images = fixture("images/same_size");
-    let some = [
-        "--formats",
-        "npy,packds-raw",
-        "--orders",
-        "chunk",
-        "--cache",
-        "warm",
-    ];
+    let some = ["--formats", "npy,packds-raw", "--orders", "chunk", "--cache", "warm"];
     let data = ["bench", "formats", images.to_str().unwrap(), "--quick"];
     let result = packds(&[&data[..], &some[..]].concat());
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let shown = stdout(&result);
-    for text in [
-        "chunk order, warm, 1 thread\n",
-        "chunk order, warm, 2 threads\n",
-        "limit    1 thread:",
-        " 1 round,",
-    ] {
+    for text in ["chunk order, warm, 1 thread\n", "chunk order, warm, 2 threads\n", "limit    1 thread:", " 1 round,"] {
         assert!(shown.contains(text), "{text}: {shown}");
     }
     assert!(shown.contains(" mean ms      p95 ms"), "{shown}");
@@ -349,11 +276,7 @@ fn data_that_is_missing_is_named_for_machines() {
 fn what_cannot_be_measured_is_refused_before_anything_is_written() {
     let images = fixture("images/same_size");
     let images = images.to_str().unwrap();
-    for (option, value) in [
-        ("--formats", "npy,nothing"),
-        ("--seconds", "0"),
-        ("--step-ms", "-1"),
-    ] {
+    for (option, value) in [("--formats", "npy,nothing"), ("--seconds", "0"), ("--step-ms", "-1")] {
         let result = packds(&["bench", "formats", images, &format!("{option}={value}")]);
         assert_eq!(result.status.code(), Some(2), "{option}");
         assert!(stderr(&result).contains(option), "{}", stderr(&result));

@@ -1,4 +1,4 @@
-//! `packds convert`, end to end: what it makes.
+//! `packds convert`, end to end: its results.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use packds_pixels::{Color, Crop, Filter, Resize};
 use serde_json::Value;
 
 use crate::converting::{
-    CROP_224, column, convert, copy_tree, folder, folder_bytes, manifest_in, names_in, open,
-    path_of, pixels, refused, run, same_size,
+    CROP_224, column, convert, copy_tree, folder, folder_bytes, manifest_in, names_in, open, path_of, pixels, refused,
+    run, same_size,
 };
-use crate::support::{fixture, stderr, stdout, temp_dir};
+use crate::support::{fixture, provenance, stderr, stdout, temp_dir};
 
 #[test]
 fn images_of_several_sizes_get_short_side_256_and_crop_224() {
@@ -20,35 +20,16 @@ fn images_of_several_sizes_get_short_side_256_and_crop_224() {
     let result = run(&[], &folder(), &out);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let text = stdout(&result);
-    assert!(
-        text.contains("short side 256, centre crop 224 (the evaluation standard)"),
-        "{text}"
-    );
-    assert!(
-        text.contains("--resize short:256 without --crop keeps room for random crops"),
-        "{text}"
-    );
-    assert!(
-        text.contains("--mode encoded keeps the files' bytes"),
-        "{text}"
-    );
+    assert!(text.contains("short side 256, centre crop 224 (the evaluation standard)"), "{text}");
+    assert!(text.contains("--resize short:256 without --crop keeps room for random crops"), "{text}");
+    assert!(text.contains("--mode encoded keeps the files' bytes"), "{text}");
     let pack = open(&out);
     assert_eq!(pack.schema().fields()[0].shape, [224, 224, 3]);
     assert_eq!(pack.n_samples(), 12);
     for sample in 0..12 {
-        let expected = pixels(
-            &folder().join(path_of(&pack, sample)),
-            Resize::Short(256),
-            CROP_224,
-            Filter::Bilinear,
-            Color::Rgb,
-        );
-        assert_eq!(
-            pack.item(0, sample).unwrap().as_ref(),
-            expected,
-            "{}",
-            path_of(&pack, sample)
-        );
+        let expected =
+            pixels(&folder().join(path_of(&pack, sample)), Resize::Short(256), CROP_224, Filter::Bilinear, Color::Rgb);
+        assert_eq!(pack.item(0, sample).unwrap().as_ref(), expected, "{}", path_of(&pack, sample));
         pack.check_sample(sample).unwrap();
     }
 }
@@ -62,13 +43,7 @@ fn images_of_one_size_are_kept_as_they_are() {
     assert_eq!(pack.schema().fields()[0].shape, [32, 32, 3]);
     for sample in 0..pack.n_samples() {
         let file = same_size().join(path_of(&pack, sample));
-        let expected = pixels(
-            &file,
-            Resize::None,
-            Crop::None,
-            Filter::Bilinear,
-            Color::Rgb,
-        );
+        let expected = pixels(&file, Resize::None, Crop::None, Filter::Bilinear, Color::Rgb);
         assert_eq!(pack.item(0, sample).unwrap().as_ref(), expected);
     }
 }
@@ -80,9 +55,7 @@ fn order_is_the_documented_permutation_of_the_listing() {
     convert(&["--seed", "7"], &folder(), &shuffled);
     convert(&["--keep-order"], &folder(), &kept);
     let permutation = Permutation::new(12, 7);
-    let expected: Vec<i64> = (0..12)
-        .map(|i| i64::try_from(permutation.at(i)).unwrap())
-        .collect();
+    let expected: Vec<i64> = (0..12).map(|i| i64::try_from(permutation.at(i)).unwrap()).collect();
     assert_eq!(column(&open(&shuffled), "source_id"), expected);
     let kept = open(&kept);
     assert_eq!(column(&kept, "source_id"), (0..12).collect::<Vec<_>>());
@@ -105,21 +78,8 @@ fn the_same_bytes_come_out_at_any_number_of_jobs_and_under_any_name() {
         (&["--mode", "encoded"], &folder()),
         (&["--mode", "mixed", "--raw-fraction", "0.5"], &folder()),
         (&["--resize", "short:100"], &folder()),
-        (
-            &[
-                "--dtype",
-                "f16",
-                "--normalize",
-                "dataset",
-                "--layout",
-                "chw",
-            ],
-            &folder(),
-        ),
-        (
-            &["--mode", "encoded", "--quality", "80", "--resize", "max:64"],
-            &folder(),
-        ),
+        (&["--dtype", "f16", "--normalize", "dataset", "--layout", "chw"], &folder()),
+        (&["--mode", "encoded", "--quality", "80", "--resize", "max:64"], &folder()),
         (&["--resize", "48x40"], &masks),
     ];
     for (i, (args, source)) in cases.into_iter().enumerate() {
@@ -131,10 +91,7 @@ fn the_same_bytes_come_out_at_any_number_of_jobs_and_under_any_name() {
         }
         assert!(packs.iter().all(|p| *p == packs[0]), "{args:?}");
         let here = dir.path().to_str().unwrap().as_bytes();
-        assert!(
-            !packs[0].windows(here.len()).any(|w| w == here),
-            "{args:?}: the folder's name is in the pack"
-        );
+        assert!(!packs[0].windows(here.len()).any(|w| w == here), "{args:?}: the folder's name is in the pack");
     }
 }
 
@@ -146,26 +103,12 @@ fn encoded_mode_keeps_the_files_bytes() {
     let pack = open(&out);
     for sample in 0..pack.n_samples() {
         let path = path_of(&pack, sample);
-        assert_eq!(
-            pack.item(0, sample).unwrap().as_ref(),
-            fs::read(folder().join(&path)).unwrap()
-        );
-        let coding = if path.ends_with(".png") {
-            Coding::Png
-        } else {
-            Coding::Jpeg
-        };
-        assert_eq!(
-            pack.coding("image", sample).unwrap(),
-            Some(coding),
-            "{path}"
-        );
+        assert_eq!(pack.item(0, sample).unwrap().as_ref(), fs::read(folder().join(&path)).unwrap());
+        let coding = if path.ends_with(".png") { Coding::Png } else { Coding::Jpeg };
+        assert_eq!(pack.coding("image", sample).unwrap(), Some(coding), "{path}");
     }
     assert_eq!(pack.stats().unwrap().sizes["image"].total, folder_bytes());
-    assert!(
-        pack.stats().unwrap().fields.is_empty(),
-        "pixels that were not looked at have no statistics"
-    );
+    assert!(pack.stats().unwrap().fields.is_empty(), "pixels that were not looked at have no statistics");
 }
 
 #[test]
@@ -181,38 +124,20 @@ fn mixed_mode_stores_the_chosen_share_raw() {
     let dir = temp_dir();
     for (fraction, expected) in [("0", 0), ("1", 20)] {
         let out = dir.path().join(format!("{fraction}.pack"));
-        convert(
-            &["--mode", "mixed", "--raw-fraction", fraction],
-            &same_size(),
-            &out,
-        );
+        convert(&["--mode", "mixed", "--raw-fraction", fraction], &same_size(), &out);
         let pack = open(&out);
-        let raw = (0..20)
-            .filter(|i| pack.coding("image", *i).unwrap() == Some(Coding::Raw))
-            .count();
+        let raw = (0..20).filter(|i| pack.coding("image", *i).unwrap() == Some(Coding::Raw)).count();
         assert_eq!(raw, expected);
     }
     let out = dir.path().join("half.pack");
-    convert(
-        &["--mode", "mixed", "--raw-fraction", "0.5"],
-        &same_size(),
-        &out,
-    );
+    convert(&["--mode", "mixed", "--raw-fraction", "0.5"], &same_size(), &out);
     let pack = open(&out);
-    let raw: Vec<u64> = (0..20)
-        .filter(|i| pack.coding("image", *i).unwrap() == Some(Coding::Raw))
-        .collect();
+    let raw: Vec<u64> = (0..20).filter(|i| pack.coding("image", *i).unwrap() == Some(Coding::Raw)).collect();
     assert!((4..=16).contains(&raw.len()), "{raw:?}");
     for sample in 0..20 {
         let file = same_size().join(path_of(&pack, sample));
         let expected = match raw.contains(&sample) {
-            true => pixels(
-                &file,
-                Resize::None,
-                Crop::None,
-                Filter::Bilinear,
-                Color::Rgb,
-            ),
+            true => pixels(&file, Resize::None, Crop::None, Filter::Bilinear, Color::Rgb),
             false => fs::read(&file).unwrap(),
         };
         assert_eq!(pack.item(0, sample).unwrap().as_ref(), expected);
@@ -228,13 +153,7 @@ fn raw_images_may_keep_their_own_sizes() {
         let pack = open(&out);
         for sample in 0..pack.n_samples() {
             let file = folder().join(path_of(&pack, sample));
-            let expected = pixels(
-                &file,
-                Resize::None,
-                Crop::None,
-                Filter::Bilinear,
-                Color::Rgb,
-            );
+            let expected = pixels(&file, Resize::None, Crop::None, Filter::Bilinear, Color::Rgb);
             assert_eq!(pack.item(0, sample).unwrap().as_ref(), expected, "{codec}");
             let (h, w, c) = pack.item_shape("image", sample).unwrap().unwrap();
             assert_eq!(usize::try_from(h * w * c).unwrap(), expected.len());
@@ -251,10 +170,7 @@ fn zstd_gives_the_same_items_in_fewer_bytes() {
     convert(&["--codec", "zstd:3"], &folder(), &packed);
     let (plain, packed) = (open(&plain), open(&packed));
     for sample in 0..12 {
-        assert_eq!(
-            plain.item(0, sample).unwrap(),
-            packed.item(0, sample).unwrap()
-        );
+        assert_eq!(plain.item(0, sample).unwrap(), packed.item(0, sample).unwrap());
         packed.check_sample(sample).unwrap();
     }
     assert!(packed.bytes_unchecked().len() * 10 < plain.bytes_unchecked().len() * 9);
@@ -267,37 +183,19 @@ fn float_pixels_are_scaled_and_normalized() {
     convert(&[], &same_size(), &plain);
     let plain = open(&plain);
     let out = dir.path().join("f32.pack");
-    convert(
-        &[
-            "--dtype",
-            "f32",
-            "--normalize",
-            "imagenet",
-            "--layout",
-            "chw",
-        ],
-        &same_size(),
-        &out,
-    );
+    convert(&["--dtype", "f32", "--normalize", "imagenet", "--layout", "chw"], &same_size(), &out);
     let pack = open(&out);
     assert_eq!(pack.schema().fields()[0].shape, [3, 32, 32]);
     let normalize = pack.schema().fields()[0].normalize.clone().unwrap();
     assert!(normalize.applied);
     let (mean, std) = ([0.485_f32, 0.456, 0.406], [0.229_f32, 0.224, 0.225]);
     for sample in 0..20 {
-        let (bytes, floats) = (
-            plain.item(0, sample).unwrap(),
-            pack.item(0, sample).unwrap(),
-        );
+        let (bytes, floats) = (plain.item(0, sample).unwrap(), pack.item(0, sample).unwrap());
         for (i, value) in floats.chunks_exact(4).enumerate() {
             let (channel, pixel) = (i / 1024, i % 1024);
-            let expected =
-                (f32::from(bytes[pixel * 3 + channel]) / 255.0 - mean[channel]) / std[channel];
+            let expected = (f32::from(bytes[pixel * 3 + channel]) / 255.0 - mean[channel]) / std[channel];
             let found = f32::from_le_bytes(value.try_into().unwrap());
-            assert!(
-                (expected - found).abs() <= expected.abs() * 1e-5 + 1e-6,
-                "{expected} {found}"
-            );
+            assert!((expected - found).abs() <= expected.abs() * 1e-5 + 1e-6, "{expected} {found}");
         }
     }
 }
@@ -306,11 +204,7 @@ fn float_pixels_are_scaled_and_normalized() {
 fn normalize_dataset_gives_mean_0_and_std_1() {
     let dir = temp_dir();
     let out = dir.path().join("out.pack");
-    convert(
-        &["--dtype", "f32", "--normalize", "dataset"],
-        &same_size(),
-        &out,
-    );
+    convert(&["--dtype", "f32", "--normalize", "dataset"], &same_size(), &out);
     let pack = open(&out);
     let values: Vec<f64> = (0..20)
         .flat_map(|i| pack.item(0, i).unwrap().into_owned())
@@ -321,36 +215,20 @@ fn normalize_dataset_gives_mean_0_and_std_1() {
     let n = f64::from(u32::try_from(values.len()).unwrap());
     let mean = values.iter().sum::<f64>() / n;
     let std = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
-    assert!(
-        mean.abs() < 1e-4 && (std - 1.0).abs() < 1e-4,
-        "mean {mean}, std {std}"
-    );
+    assert!(mean.abs() < 1e-4 && (std - 1.0).abs() < 1e-4, "mean {mean}, std {std}");
 }
 
 #[test]
 fn gray_filter_and_geometry_options_do_what_they_say() {
     let dir = temp_dir();
     let out = dir.path().join("out.pack");
-    convert(
-        &["--gray", "--resize", "40x30", "--filter", "lanczos"],
-        &folder(),
-        &out,
-    );
+    convert(&["--gray", "--resize", "40x30", "--filter", "lanczos"], &folder(), &out);
     let pack = open(&out);
     assert_eq!(pack.schema().fields()[0].shape, [30, 40, 1]);
     assert_eq!(pack.schema().fields()[0].color.as_deref(), Some("gray"));
     for sample in 0..12 {
         let file = folder().join(path_of(&pack, sample));
-        let expected = pixels(
-            &file,
-            Resize::Exact {
-                width: 40,
-                height: 30,
-            },
-            Crop::None,
-            Filter::Lanczos,
-            Color::Gray,
-        );
+        let expected = pixels(&file, Resize::Exact { width: 40, height: 30 }, Crop::None, Filter::Lanczos, Color::Gray);
         assert_eq!(pack.item(0, sample).unwrap().as_ref(), expected);
     }
 }
@@ -360,11 +238,7 @@ fn orientation_is_counted_and_applied_only_on_request() {
     let dir = temp_dir();
     let source = dir.path().join("source");
     fs::create_dir(&source).unwrap();
-    fs::copy(
-        fixture("images/formats/exif_orientation_6.jpg"),
-        source.join("a.jpg"),
-    )
-    .unwrap();
+    fs::copy(fixture("images/formats/exif_orientation_6.jpg"), source.join("a.jpg")).unwrap();
     let shape = |args: &[&str], name: &str| {
         let out = dir.path().join(name);
         let result = run(&[args, &["--json"]].concat(), &source, &out);
@@ -372,10 +246,7 @@ fn orientation_is_counted_and_applied_only_on_request() {
         assert_eq!(report["oriented"], 1);
         open(&out).schema().fields()[0].shape.clone()
     };
-    let (ignored, applied) = (
-        shape(&[], "a.pack"),
-        shape(&["--orientation", "apply"], "b.pack"),
-    );
+    let (ignored, applied) = (shape(&[], "a.pack"), shape(&["--orientation", "apply"], "b.pack"));
     assert_eq!((ignored[0], ignored[1]), (applied[1], applied[0]));
     assert_ne!(ignored[0], ignored[1], "the fixture is not square");
 }
@@ -387,62 +258,53 @@ fn manifest_columns_become_fields() {
     let out = dir.path().join("out.pack");
     convert(&["--keep-order", "--resize", "none"], &source, &out);
     let pack = open(&out);
-    let names: Vec<(&str, Store)> = pack
-        .schema()
-        .fields()
-        .iter()
-        .map(|f| (f.name.as_str(), f.store))
-        .collect();
-    for wanted in [
-        ("image", Store::Body),
-        ("mask", Store::Body),
-        ("caption", Store::Body),
-        ("boxes", Store::Body),
-    ] {
+    let names: Vec<(&str, Store)> = pack.schema().fields().iter().map(|f| (f.name.as_str(), f.store)).collect();
+    for wanted in [("image", Store::Body), ("mask", Store::Body), ("caption", Store::Body), ("boxes", Store::Body)] {
         assert!(names.contains(&wanted), "{wanted:?} in {names:?}");
     }
     for wanted in ["label", "scene_id", "score", "verified"] {
-        assert!(
-            names.contains(&(wanted, Store::Column)),
-            "{wanted} in {names:?}"
-        );
+        assert!(names.contains(&(wanted, Store::Column)), "{wanted} in {names:?}");
     }
-    let item = |name: &str, i| {
-        pack.item(pack.schema().index_of(name).unwrap(), i)
-            .unwrap()
-            .into_owned()
-    };
+    let item = |name: &str, i| pack.item(pack.schema().index_of(name).unwrap(), i).unwrap().into_owned();
     assert_eq!(item("caption", 0), b"a red disc");
     assert_eq!(item("boxes", 0), b"[[26,23,39,36]]");
     assert_eq!(item("scene_id", 1), 9_000_000_001_i64.to_le_bytes());
     assert_eq!(item("verified", 1), [0]);
-    let mask = pixels(
-        &fixture("images/masks/masks/00.png"),
-        Resize::None,
-        Crop::None,
-        Filter::Nearest,
-        Color::Index,
-    );
+    let mask = pixels(&fixture("images/masks/masks/00.png"), Resize::None, Crop::None, Filter::Nearest, Color::Index);
     assert_eq!(item("mask", 0), mask);
+}
+
+#[test]
+fn a_folder_of_images_and_masks_has_the_pairs_of_its_manifest() {
+    let dir = temp_dir();
+    let (by_folder, by_manifest) = (dir.path().join("folder.pack"), dir.path().join("manifest.pack"));
+    let options = ["--keep-order", "--resize", "none"];
+    let result = run(&options, &fixture("images/masks"), &by_folder);
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    assert!(stderr(&result).contains("'manifest.csv' was not read"), "{}", stderr(&result));
+    convert(&options, &fixture("images/masks/manifest.jsonl"), &by_manifest);
+    let (folder, manifest) = (open(&by_folder), open(&by_manifest));
+    for name in ["image", "mask"] {
+        let [of_folder, of_manifest] = [&folder, &manifest].map(|pack| pack.schema().index_of(name).unwrap());
+        assert_eq!(folder.schema().fields()[of_folder].role, manifest.schema().fields()[of_manifest].role);
+        for sample in 0..6 {
+            assert_eq!(folder.item(of_folder, sample).unwrap(), manifest.item(of_manifest, sample).unwrap());
+        }
+    }
+    let text = stdout(&run(&["--dry-run"], &fixture("images/masks"), &dir.path().join("none.pack")));
+    assert!(text.contains("masks    one per image; the first is masks/00.png"), "{text}");
 }
 
 #[test]
 fn masks_are_resized_to_the_nearest_class_number() {
     let dir = temp_dir();
     let out = dir.path().join("out.pack");
-    convert(
-        &["--keep-order", "--resize", "30x20"],
-        &fixture("images/masks/manifest.csv"),
-        &out,
-    );
+    convert(&["--keep-order", "--resize", "30x20"], &fixture("images/masks/manifest.csv"), &out);
     let pack = open(&out);
     let mask = pack.schema().index_of("mask").unwrap();
     assert_eq!(pack.schema().fields()[mask].shape, [20, 30]);
     assert_eq!(pack.schema().fields()[mask].role, Some(Role::Mask));
-    let size = Resize::Exact {
-        width: 30,
-        height: 20,
-    };
+    let size = Resize::Exact { width: 30, height: 20 };
     for i in 0..6 {
         let file = fixture(&format!("images/masks/masks/{i:02}.png"));
         let expected = pixels(&file, size, Crop::None, Filter::Nearest, Color::Index);
@@ -454,11 +316,7 @@ fn masks_are_resized_to_the_nearest_class_number() {
 fn a_small_pack_of_images_and_masks_is_not_mostly_padding() {
     let dir = temp_dir();
     let out = dir.path().join("out.pack");
-    convert(
-        &["--resize", "30x20"],
-        &fixture("images/masks/manifest.csv"),
-        &out,
-    );
+    convert(&["--resize", "30x20"], &fixture("images/masks/manifest.csv"), &out);
     assert_eq!(open(&out).header().chunk_samples, 6);
     // Six images and masks have 14 KB; each section and column starts at a page.
     let bytes = fs::metadata(&out).unwrap().len();
@@ -482,7 +340,7 @@ fn chunks_follow_the_rule_the_batch_and_the_wish() {
         assert_eq!(pack.header().chunk_samples, expected, "{args:?}");
         if args.contains(&"--batch") {
             let batch: u64 = args.last().unwrap().parse().unwrap();
-            assert_eq!(pack.provenance().unwrap()["options"]["batch"], batch);
+            assert_eq!(provenance(&pack)["options"]["batch"], batch);
         }
     }
 }
@@ -491,45 +349,27 @@ fn chunks_follow_the_rule_the_batch_and_the_wish() {
 fn splits_are_told_apart_and_share_their_class_ids() {
     let dir = temp_dir();
     let source = dir.path().join("set");
-    for (split, class) in [
-        ("train", "dog"),
-        ("train", "fish"),
-        ("val", "cat"),
-        ("val", "fish"),
-    ] {
+    for (split, class) in [("train", "dog"), ("train", "fish"), ("val", "cat"), ("val", "fish")] {
         copy_tree(&folder().join(class), &source.join(split).join(class));
     }
     let out = dir.path().join("out.pack");
     let result = run(&[], &source, &out);
-    let message = format!(
-        "{}: expected class folders, found only the splits 'train', 'val'",
-        source.display()
-    );
+    let message = format!("{}: expected class folders, found only the splits 'train', 'val'", source.display());
     refused(&result, 2, &message);
-    assert!(
-        stderr(&result).contains("hint: '--split all' writes one pack for each split"),
-        "{}",
-        stderr(&result)
-    );
+    assert!(stderr(&result).contains("hint: --split all writes one pack for each split"), "{}", stderr(&result));
     let result = run(&["--split", "all", "--json"], &source, &out);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let report: Value = serde_json::from_str(&stdout(&result)).unwrap();
     assert_eq!(report["n_samples"], 15);
     assert_eq!(report["splits"]["val"]["n_samples"], 8);
-    assert_eq!(
-        names_in(dir.path()),
-        ["out.train.pack", "out.val.pack", "set"]
-    );
+    assert_eq!(names_in(dir.path()), ["out.train.pack", "out.val.pack", "set"]);
     for split in ["train", "val"] {
         let pack = open(&dir.path().join(format!("out.{split}.pack")));
         assert_eq!(pack.classes().unwrap()[0].names, ["cat", "dog", "fish"]);
     }
     let one = dir.path().join("one.pack");
     convert(&["--split", "val"], &source, &one);
-    assert_eq!(
-        fs::read(&one).unwrap(),
-        fs::read(dir.path().join("out.val.pack")).unwrap()
-    );
+    assert_eq!(fs::read(&one).unwrap(), fs::read(dir.path().join("out.val.pack")).unwrap());
 }
 
 #[test]
@@ -540,20 +380,17 @@ fn dry_run_tells_the_plan_and_writes_nothing() {
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let plan: Value = serde_json::from_str(&stdout(&result)).unwrap();
     assert_eq!(plan["n_samples"], 12);
+    assert_eq!(plan["source"]["kind"], "image_folder");
+    assert_eq!(plan["source"]["labels"], "one");
     assert_eq!(plan["chosen"]["mode"], "raw");
     assert_eq!(plan["chosen"]["bytes"], 12 * 224 * 224 * 3);
     assert_eq!(plan["chosen"]["chunk_samples"], 64);
     assert_eq!(plan["forms"][1]["mode"], "encoded");
-    assert!(
-        plan["forms"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|f| f["images_per_s"].as_f64().unwrap() > 0.0)
-    );
+    assert!(plan["forms"].as_array().unwrap().iter().all(|f| f["images_per_s"].as_f64().unwrap() > 0.0));
     assert!(names_in(dir.path()).is_empty());
     let text = stdout(&run(&["--dry-run"], &folder(), &out));
     assert!(text.contains("raw") && text.contains("<- chosen"), "{text}");
+    assert!(text.contains("read as  image folder; the first image is cat/a.jpg"), "{text}");
 }
 
 #[test]
@@ -568,12 +405,9 @@ fn a_chunk_counts_texts_beside_the_image() {
     };
     let long = write("long.jsonl", &"a".repeat(512 << 10));
     let short = write("short.jsonl", "a cat");
-    for (source, mode, expected) in [
-        (&long, "raw", 16),
-        (&long, "encoded", 16),
-        (&short, "encoded", 1024),
-        (&short, "raw", 1024),
-    ] {
+    for (source, mode, expected) in
+        [(&long, "raw", 16), (&long, "encoded", 16), (&short, "encoded", 1024), (&short, "raw", 1024)]
+    {
         let size = ["--resize", "32x32", "--json"];
         let options = match mode {
             "raw" => &size[..],
@@ -598,10 +432,7 @@ fn report_has_what_machines_read() {
     assert_eq!(report["n_samples"], 12);
     assert_eq!(report["skipped"], Value::Array(Vec::new()));
     assert_eq!(report["bytes_in"], folder_bytes());
-    assert_eq!(
-        report["bytes_out"],
-        fs::metadata(dir.path().join("out.pack")).unwrap().len()
-    );
+    assert_eq!(report["bytes_out"], fs::metadata(dir.path().join("out.pack")).unwrap().len());
     for stage in ["list", "read", "decode", "write", "sync", "total"] {
         assert!(report["seconds"][stage].as_f64().is_some(), "{stage}");
     }
@@ -614,23 +445,13 @@ fn names_that_are_not_utf_8_spaces_and_links_are_taken() {
     let source = dir.path().join("my images");
     let class = source.join(std::ffi::OsStr::from_bytes(b"caf\xe9 noir"));
     fs::create_dir_all(&class).unwrap();
-    fs::copy(
-        folder().join("cat/a.jpg"),
-        class.join(std::ffi::OsStr::from_bytes(b"\xff\xfe.jpg")),
-    )
-    .unwrap();
+    fs::copy(folder().join("cat/a.jpg"), class.join(std::ffi::OsStr::from_bytes(b"\xff\xfe.jpg"))).unwrap();
     std::os::unix::fs::symlink(folder().join("cat/b.jpg"), class.join("a link.jpg")).unwrap();
     let out = dir.path().join("out.pack");
     convert(&["--keep-order"], &source, &out);
     let pack = open(&out);
     let paths: Vec<Vec<u8>> = (0..2).map(|i| pack.path(i).unwrap().unwrap()).collect();
-    assert_eq!(
-        paths,
-        [
-            b"caf\xe9 noir/a link.jpg".to_vec(),
-            b"caf\xe9 noir/\xff\xfe.jpg".to_vec()
-        ]
-    );
+    assert_eq!(paths, [b"caf\xe9 noir/a link.jpg".to_vec(), b"caf\xe9 noir/\xff\xfe.jpg".to_vec()]);
 }
 
 #[test]
@@ -642,9 +463,8 @@ fn labels_that_are_no_integers_become_a_column_of_floats() {
     let pack = open(&out);
     let label = pack.schema().index_of("label").unwrap();
     assert_eq!(pack.schema().fields()[label].dtype.name(), "f64");
-    let values: Vec<f64> = (0..2)
-        .map(|i| f64::from_le_bytes(pack.item(label, i).unwrap().as_ref().try_into().unwrap()))
-        .collect();
+    let values: Vec<f64> =
+        (0..2).map(|i| f64::from_le_bytes(pack.item(label, i).unwrap().as_ref().try_into().unwrap())).collect();
     assert_eq!(values, [0.5, 2.0]);
 }
 
@@ -680,8 +500,6 @@ fn dry_run_counts_compressed_bytes() {
     let plan: Value = serde_json::from_str(&stdout(&result)).unwrap();
     convert(&["--codec", "zstd"], &folder(), &out);
     let (expected, found) = (open(&out), plan["chosen"]["bytes"].as_u64().unwrap());
-    let stored: u64 = (0..expected.n_chunks())
-        .map(|k| expected.chunk_entry(k).unwrap().stored_len)
-        .sum();
+    let stored: u64 = (0..expected.n_chunks()).map(|k| expected.chunk_entry(k).unwrap().stored_len).sum();
     assert!(found.abs_diff(stored) * 20 < stored, "{found} {stored}");
 }

@@ -1,4 +1,4 @@
-//! What the tests of conversion share: running it, its sources, what should come out.
+//! Shared by the tests of conversion: running it, sources, and expected results.
 
 #![cfg(test)]
 
@@ -17,11 +17,7 @@ pub(crate) fn convert(args: &[&str], source: &Path, output: &Path) {
 }
 
 pub(crate) fn run(args: &[&str], source: &Path, output: &Path) -> std::process::Output {
-    let mut all = vec![
-        "convert",
-        source.to_str().unwrap(),
-        output.to_str().unwrap(),
-    ];
+    let mut all = vec!["convert", source.to_str().unwrap(), output.to_str().unwrap()];
     all.extend(args);
     packds(&all)
 }
@@ -38,7 +34,7 @@ pub(crate) fn same_size() -> PathBuf {
     fixture("images/same_size")
 }
 
-/// A copy of the image folder, with `file` of the bad images in it under `name`.
+/// A copy of the image folder, plus the bad image `file` under `name`.
 pub(crate) fn folder_with_bad(dir: &Path, bad: &[(&str, &str)]) -> PathBuf {
     let source = dir.join("source");
     copy_tree(&folder(), &source);
@@ -61,12 +57,10 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// Everything in a folder, hidden files too.
+/// Everything in a folder, including hidden files.
 pub(crate) fn names_in(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(dir)
-        .unwrap()
-        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -77,61 +71,33 @@ pub(crate) fn path_of(pack: &Pack<Vec<u8>>, sample: u64) -> String {
 
 pub(crate) fn column(pack: &Pack<Vec<u8>>, name: &str) -> Vec<i64> {
     let view = pack.column(pack.schema().index_of(name).unwrap()).unwrap();
-    (0..pack.n_samples())
-        .map(|i| view.integer(i).unwrap())
-        .collect()
+    (0..pack.n_samples()).map(|i| view.integer(i).unwrap()).collect()
 }
 
-/// The pixels that the documented chain gives for a file.
-pub(crate) fn pixels(
-    file: &Path,
-    resize: Resize,
-    crop: Crop,
-    filter: Filter,
-    color: Color,
-) -> Vec<u8> {
-    let mut decoder = Decoder::new(DecodeOptions {
-        color,
-        ..DecodeOptions::default()
-    });
-    let geometry = Geometry {
-        resize,
-        crop,
-        filter,
-        ..Geometry::default()
-    };
-    decoder
-        .render(&fs::read(file).unwrap(), &geometry)
-        .unwrap()
-        .data
+/// The pixels of a file after the documented steps.
+pub(crate) fn pixels(file: &Path, resize: Resize, crop: Crop, filter: Filter, color: Color) -> Vec<u8> {
+    let mut decoder = Decoder::new(DecodeOptions { color, ..DecodeOptions::default() });
+    let geometry = Geometry { resize, crop, filter, ..Geometry::default() };
+    decoder.render(&fs::read(file).unwrap(), &geometry).unwrap().data
 }
 
-pub(crate) const CROP_224: Crop = Crop::Center {
-    width: 224,
-    height: 224,
-};
+pub(crate) const CROP_224: Crop = Crop::Center { width: 224, height: 224 };
 
 pub(crate) fn folder_bytes() -> u64 {
     let classes = fs::read_dir(folder()).unwrap().map(|c| c.unwrap().path());
-    classes
-        .flat_map(|c| fs::read_dir(c).unwrap())
-        .map(|f| f.unwrap().metadata().unwrap().len())
-        .sum()
+    classes.flat_map(|c| fs::read_dir(c).unwrap()).map(|f| f.unwrap().metadata().unwrap().len()).sum()
 }
 
-/// Checks the exit code, the one line of the error, and that a hint or nothing follows.
+/// Checks the exit code, the single line of the error, and that only a hint may follow.
 pub(crate) fn refused(result: &std::process::Output, code: i32, message: &str) {
     let text = stderr(result);
     assert_eq!(result.status.code(), Some(code), "{text}");
-    let first = text
-        .lines()
-        .find(|l| !l.starts_with("packds: warning"))
-        .unwrap_or_default();
+    let first = text.lines().find(|l| !l.starts_with("packds: warning")).unwrap_or_default();
     assert_eq!(first, format!("packds: {message}"), "{text}");
     assert_eq!(stdout(result), "");
 }
 
-/// A manifest `m.csv` with this text, beside copies of one image called `a.jpg` and `b.jpg`.
+/// A manifest `m.csv` with this text, and two copies of an image, `a.jpg` and `b.jpg`.
 pub(crate) fn manifest_in(dir: &Path, text: &str) -> PathBuf {
     for name in ["a.jpg", "b.jpg"] {
         fs::copy(folder().join("cat/a.jpg"), dir.join(name)).unwrap();

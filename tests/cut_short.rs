@@ -1,4 +1,4 @@
-//! Packs that are cut short while a command reads them.
+//! Packs that are truncated while a command reads them.
 
 #![cfg(test)]
 
@@ -13,10 +13,7 @@ use crate::support::{Folder, SamplePack};
 #[test]
 fn a_pack_cut_short_while_it_is_extracted_ends_in_an_error() {
     let folder = Folder::new();
-    let pack = SamplePack {
-        n_samples: 20_000,
-        ..SamplePack::default()
-    };
+    let pack = SamplePack { n_samples: 20_000, ..SamplePack::default() };
     pack.write(&folder, "out.pack");
     let command = folder
         .command(&["extract", "out.pack", "files"])
@@ -27,15 +24,12 @@ fn a_pack_cut_short_while_it_is_extracted_ends_in_an_error() {
     while !folder.path("files/cat").exists() {
         thread::yield_now();
     }
-    // Stopped, so that most files are still to be written.
+    // Stopped, so that most files are not written yet.
     let process = Pid::from_child(&command);
     kill_process(process, Signal::STOP).unwrap();
     let mut file = OpenOptions::new();
     file.write(true);
-    file.open(folder.path("out.pack"))
-        .unwrap()
-        .set_len(4096)
-        .unwrap();
+    file.open(folder.path("out.pack")).unwrap().set_len(4096).unwrap();
     kill_process(process, Signal::CONT).unwrap();
     let output = command.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();

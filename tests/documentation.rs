@@ -1,6 +1,7 @@
-//! What the pages point at is there: files, headings, commands, messages, and the pages that sources name.
+//! Everything that pages refer to exists: files, headings, commands, messages, and the pages that sources
+//! refer to.
 //!
-//! Not for what the pages explain: tests of each crate compare tables and run examples.
+//! The tests of each crate compare tables and run examples.
 
 #![cfg(test)]
 
@@ -11,9 +12,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Folders of builds and environments, and of what benchmarks write.
+/// Folders of builds, environments, and output of benchmarks.
 const NOT_OURS: &[&str] = &["target", "out", "demo"];
-/// Folders that pages name and that are there only after a program made them.
+/// Folders in pages that exist only after a program created them.
 const MADE: &[&str] = &["bench/gpu/", "bench/out", "bench/.venv", "fuzz/corpus"];
 
 #[test]
@@ -27,22 +28,14 @@ fn every_relative_link_leads_to_a_file_and_every_anchor_to_a_heading() {
                 continue;
             }
             let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
-            let file = if path.is_empty() {
-                page.clone()
-            } else {
-                normal(&page.with_file_name("").join(path))
-            };
+            let file = if path.is_empty() { page.clone() } else { normal(&page.with_file_name("").join(path)) };
             if !root().join(&file).exists() {
                 violations.push(format!("{}:{line}: no file {path}", page.display()));
             } else if !anchor.is_empty()
                 && let Some(text) = pages.get(&file)
                 && !anchors(text).iter().any(|heading| heading == anchor)
             {
-                violations.push(format!(
-                    "{}:{line}: no heading #{anchor} in {}",
-                    page.display(),
-                    file.display()
-                ));
+                violations.push(format!("{}:{line}: no heading #{anchor} in {}", page.display(), file.display()));
             }
         }
     }
@@ -66,10 +59,7 @@ fn every_page_and_heading_that_a_source_names_is_there() {
             };
             let is_there = |heading| headings(&page).any(|title| title == heading);
             if heading.is_some_and(|heading| !is_there(heading)) {
-                violations.push(format!(
-                    "{}:{line}: no heading {heading:?} in {named}",
-                    path.display()
-                ));
+                violations.push(format!("{}:{line}: no heading {heading:?} in {named}", path.display()));
             }
         }
     }
@@ -78,9 +68,7 @@ fn every_page_and_heading_that_a_source_names_is_there() {
 
 #[test]
 fn every_path_that_a_page_names_is_there() {
-    let folders = [
-        "bench", "crates", "docs", "examples", "fixtures", "fuzz", "scripts", "tests",
-    ];
+    let folders = ["bench", "crates", "docs", "examples", "fixtures", "fuzz", "scripts", "tests"];
     let mut violations = Vec::new();
     for (page, text) in &pages() {
         // What was true of an earlier version stays as it was written.
@@ -108,38 +96,23 @@ fn every_path_that_a_page_names_is_there() {
 #[test]
 fn every_module_of_the_map_is_there() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let rows = map
-        .lines()
-        .skip_while(|line| *line != "| crate | modules |");
+    let rows = map.lines().skip_while(|line| *line != "| crate | modules |");
     let mut missing = Vec::new();
     let mut n_modules = 0;
     for row in rows.skip(2).take_while(|line| line.starts_with('|')) {
         let mut names = row.split('`').skip(1).step_by(2);
         let folder = Path::new("crates").join(names.next().unwrap());
-        // A module is in lower case, and may be named by its path in the crate.
-        for name in names.filter(|name| {
-            name.chars()
-                .all(|c| c.is_ascii_lowercase() || "/_.".contains(c))
-        }) {
-            let places = [
-                format!("src/{name}.rs"),
-                format!("src/{name}"),
-                name.to_owned(),
-            ];
-            if !places
-                .iter()
-                .any(|place| root().join(&folder).join(place).exists())
-            {
+        // Modules are in lower case, and may be paths in the crate.
+        for name in names.filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || "/_.".contains(c))) {
+            let places = [format!("src/{name}.rs"), format!("src/{name}"), name.to_owned()];
+            if !places.iter().any(|place| root().join(&folder).join(place).exists()) {
                 missing.push(format!("{}: {name}", folder.display()));
             }
             n_modules += 1;
         }
     }
     assert!(n_modules > 30, "only {n_modules} modules found");
-    assert!(
-        missing.is_empty(),
-        "ARCHITECTURE.md names what is gone: {missing:?}"
-    );
+    assert!(missing.is_empty(), "ARCHITECTURE.md names what is gone: {missing:?}");
 }
 
 #[test]
@@ -150,7 +123,7 @@ fn every_command_of_the_pages_is_understood() {
     let mut n_commands = 0;
     for (page, text) in &pages() {
         for (line, words) in commands(text) {
-            // No file that a command names is there, so that it ends when it has understood its options.
+            // The files of a command do not exist, so that it ends after parsing its options.
             let output = Command::new(env!("CARGO_BIN_EXE_packds"))
                 .args(&words)
                 .current_dir(&folder)
@@ -172,9 +145,7 @@ fn every_command_of_the_pages_is_understood() {
 #[test]
 fn the_pages_have_every_subcommand_and_option() {
     let page = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
-    let docs = pages()
-        .into_iter()
-        .filter(|(path, _)| path.starts_with("docs"));
+    let docs = pages().into_iter().filter(|(path, _)| path.starts_with("docs"));
     let docs: String = docs.map(|(_, text)| text).collect();
     let mut missing = Vec::new();
     for parent in ["", "bench"] {
@@ -194,12 +165,9 @@ fn the_pages_have_every_subcommand_and_option() {
                 missing.push(format!("{command} in command.md"));
             }
             let help = help(command);
-            // A line of text may begin with an option too, and go on with a comma.
+            // A line of text may also start with an option, followed by a comma.
             let options = help.lines().filter_map(|line| {
-                let words = line
-                    .trim_start()
-                    .starts_with('-')
-                    .then(|| line.split_whitespace())?;
+                let words = line.trim_start().starts_with('-').then(|| line.split_whitespace())?;
                 let option = words.into_iter().find(|word| word.starts_with("--"))?;
                 Some(option.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
             });
@@ -232,13 +200,10 @@ fn every_message_that_a_page_explains_is_one_of_the_sources() {
     for (page, text) in &pages() {
         for (line, message) in messages(text) {
             n_messages += 1;
-            // What is shortened stands for anything.
+            // An ellipsis matches anything.
             for part in message.split("..").map(str::trim) {
                 if part.len() > 5 && !sources.contains(part) {
-                    violations.push(format!(
-                        "{}:{line}: no source says {part:?}",
-                        page.display()
-                    ));
+                    violations.push(format!("{}:{line}: no source says {part:?}", page.display()));
                 }
             }
         }
@@ -247,25 +212,17 @@ fn every_message_that_a_page_explains_is_one_of_the_sources() {
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
-/// What is quoted first in the rows of tables of messages or errors, with its line.
+/// The first quoted text of each row in tables of messages or errors, with its line.
 fn messages(page: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut is_table = false;
     for (line, row) in prose(page) {
-        is_table = row.starts_with("| message |")
-            || row.starts_with("| error |")
-            || is_table && row.starts_with('|');
+        is_table = row.starts_with("| message |") || row.starts_with("| error |") || is_table && row.starts_with('|');
         if !is_table || !row.starts_with("| `") {
             continue;
         }
         let first = row.split(" | ").next().unwrap_or_default();
-        found.extend(
-            first
-                .split('`')
-                .skip(1)
-                .step_by(2)
-                .map(|message| (line, message)),
-        );
+        found.extend(first.split('`').skip(1).step_by(2).map(|message| (line, message)));
     }
     found
 }
@@ -275,12 +232,9 @@ fn commands(page: &str) -> Vec<(usize, Vec<String>)> {
     let mut found = Vec::new();
     let in_prose: Vec<usize> = prose(page).map(|(line, _)| line).collect();
     for (line, text) in (1..).zip(page.lines()) {
-        let text = text
-            .trim()
-            .trim_start_matches("$ ")
-            .trim_start_matches("env/bin/");
-        // Brackets stand for a choice: such a line is a summary.
-        let is_command = text.starts_with("packds ") && !text.contains('[');
+        let text = text.trim().trim_start_matches("$ ").trim_start_matches("env/bin/");
+        // Brackets mean a choice: such a line is a summary. An equals sign is a dependency in Cargo.toml.
+        let is_command = text.starts_with("packds ") && !text.starts_with("packds =") && !text.contains('[');
         if is_command && in_prose.binary_search(&line).is_err() {
             found.push((line, shell_words(text).split_off(1)));
         }
@@ -317,7 +271,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
     paths.map(|path| (path.clone(), text(&path))).collect()
 }
 
-/// Files with these extensions, `""` for none, by their paths from the root.
+/// Files with these extensions (`""` for none), by their paths from the root.
 fn files(extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -342,7 +296,7 @@ fn files(extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The targets of a page's links and pictures with their lines. Code is no link.
+/// The targets of a page's links and pictures with their lines. Links in code are ignored.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (line, prose) in prose(text) {
@@ -360,14 +314,14 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// The anchors of a page's headings, made as GitHub makes them.
+/// The anchors of a page's headings, as on GitHub.
 fn anchors(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for title in headings(text) {
         let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
         let anchor: String = title.to_lowercase().chars().filter(kept).collect();
         let anchor = anchor.replace(' ', "-");
-        // The second heading of the same words is `words-1`.
+        // The second heading with the same words is `words-1`.
         let n_before = found.iter().filter(|other| **other == anchor).count();
         if n_before > 0 {
             found.push(format!("{anchor}-{n_before}"));
@@ -394,20 +348,17 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Pages and programs below docs/ that a text names by their path from the root, with the heading where one is named:
-/// `PAGE, "HEADING"`.
+/// References in a text to pages and programs below docs/, with the heading if there is one: `PAGE, "HEADING"`.
 fn named_pages(text: &str) -> Vec<(usize, &str, Option<&str>)> {
     let mut found = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         for (at, _) in text.match_indices("docs/") {
             let is_path = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
-            // Part of a longer path, which is not the root's folder.
+            // Part of a longer path, so not in the root's folder.
             if text[..at].ends_with(is_path) {
                 continue;
             }
-            let end = text[at..]
-                .find(|c| !is_path(c))
-                .map_or(text.len(), |n| at + n);
+            let end = text[at..].find(|c| !is_path(c)).map_or(text.len(), |n| at + n);
             let named = text[at..end].trim_end_matches('.');
             let quoted = text[end..].strip_prefix(", \"");
             let heading = quoted.and_then(|quoted| Some(quoted.split_once('"')?.0));

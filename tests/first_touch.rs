@@ -1,4 +1,4 @@
-//! Nothing leaves a damaged pack as if it were whole: each command says what it said before the damage, or names it.
+//! Damage never goes unnoticed: every command prints the same as before the damage, or an error that names it.
 
 #![cfg(test)]
 
@@ -10,7 +10,7 @@ use packds_format::Pack;
 
 use crate::support::{Folder, fixture};
 
-/// What a command said and wrote.
+/// The output and files of a command.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     code: i32,
@@ -19,7 +19,7 @@ struct Outcome {
     files: BTreeMap<String, Vec<u8>>,
 }
 
-/// A byte with a checksum, by what errors call what it lies in.
+/// A byte with a checksum, and the name of its part in errors.
 struct Place {
     name: String,
     at: u64,
@@ -62,7 +62,7 @@ fn run(folder: &Folder, bytes: &[u8], command: &[&str]) -> Outcome {
     let files = files.map(|name| (name.clone(), fs::read(out.join(name)).unwrap()));
     let outcome = Outcome {
         code: ran.code,
-        // A report says how long it took.
+        // A report has its duration.
         stdout: match (command[0], ran.code) {
             ("export", 0) => String::new(),
             _ => ran.stdout,
@@ -74,20 +74,17 @@ fn run(folder: &Folder, bytes: &[u8], command: &[&str]) -> Outcome {
     outcome
 }
 
-/// How far it is, a command says only where it takes long.
+/// Only slow commands show progress.
 fn without_progress(stderr: &str) -> String {
     let lines = stderr.lines().filter(|line| !line.contains("samples/s"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Verifying is never as before.
+/// `verify` must always find the damage.
 fn is_right(command: &[&str], expected: &Outcome, found: &Outcome, place: &Place) -> bool {
     let said = format!("{}{}", found.stdout, found.stderr);
     // The data is not right, in this file.
-    let is_named = found.code == 1
-        && ["a.pack", &place.name]
-            .iter()
-            .all(|word| said.contains(word));
+    let is_named = found.code == 1 && ["a.pack", &place.name].iter().all(|word| said.contains(word));
     is_named || (command[0] != "verify" && found == expected)
 }
 
@@ -117,9 +114,7 @@ fn compare(packs: &[std::path::PathBuf]) {
 fn each_command_says_what_it_said_or_names_the_damage() {
     let files = fs::read_dir(fixture("golden/v1")).unwrap();
     let files = files.map(|file| file.unwrap().path());
-    let mut packs: Vec<_> = files
-        .filter(|file| file.extension().is_some_and(|e| e == "pack"))
-        .collect();
+    let mut packs: Vec<_> = files.filter(|file| file.extension().is_some_and(|e| e == "pack")).collect();
     packs.sort();
     let n = packs.len().div_ceil(4);
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Damaged files of every format: an error or the right samples, never a panic, a hang or memory without bound.
+//! Damaged files of every format give an error or the right samples, never a panic, a hang or unbounded memory.
 
 #![cfg(test)]
 
@@ -12,31 +12,16 @@ use packds_format::hash_bytes;
 
 use crate::support::{Folder, fixture};
 
-/// The single file of each format that is damaged, and how it is made.
+/// The damaged file of each format, and how it is made.
 const FILES: [(&str, &str, &str, &[&str]); 13] = [
     ("npy", "out.npy", "out.npy", &[]),
     ("npz", "out.npz", "out.npz", &[]),
     ("npz", "out.npz", "out.npz", &["--codec", "gzip"]),
     ("pt", "out.pt", "out.pt", &[]),
     ("safetensors", "out.safetensors", "out.safetensors", &[]),
-    (
-        "hdf5",
-        "out.h5",
-        "out.h5",
-        &["--codec", "gzip", "--chunk", "2"],
-    ),
-    (
-        "zarr",
-        "out.zarr",
-        "out.zarr/image/zarr.json",
-        &["--codec", "zstd", "--chunk", "2"],
-    ),
-    (
-        "zarr",
-        "out.zarr",
-        "out.zarr/image/c.0.0.0.0",
-        &["--codec", "zstd", "--chunk", "2"],
-    ),
+    ("hdf5", "out.h5", "out.h5", &["--codec", "gzip", "--chunk", "2"]),
+    ("zarr", "out.zarr", "out.zarr/image/zarr.json", &["--codec", "zstd", "--chunk", "2"]),
+    ("zarr", "out.zarr", "out.zarr/image/c.0.0.0.0", &["--codec", "zstd", "--chunk", "2"]),
     ("parquet", "out.parquet", "out.parquet", &[]),
     ("arrow", "out.arrow", "out.arrow", &[]),
     ("webdataset", "out.tar", "out.tar", &[]),
@@ -46,19 +31,19 @@ const FILES: [(&str, &str, &str, &[&str]); 13] = [
 
 /// Damaged versions of each file.
 const ROUNDS: u64 = 150;
-/// How long one of them may take.
+/// Time limit for each.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How far this process may grow over all of them.
+/// Limit of this process's memory growth over all of them.
 const MEMORY_BYTES: u64 = 2 << 30;
 
-/// Bytes that were changed, cut off, repeated or replaced with extreme numbers, as `seed` says.
+/// Changes, truncates, repeats or replaces bytes with extreme numbers, depending on `seed`.
 fn damaged(bytes: &[u8], seed: u64) -> Vec<u8> {
     let draw = |k: u64, n: usize| {
         let hash = hash_bytes(seed, &k.to_le_bytes());
         usize::try_from(hash % u64::try_from(n.max(1)).unwrap()).unwrap()
     };
     let mut bytes = bytes.to_vec();
-    // Heads and tails are where formats keep their numbers.
+    // Formats keep their numbers at the start and end.
     let place = |k: u64, len: usize| match draw(k, 3) {
         0 => draw(k + 1, len.min(512)),
         1 => len - 1 - draw(k + 1, len.min(2048)),
@@ -90,21 +75,14 @@ fn damaged(bytes: &[u8], seed: u64) -> Vec<u8> {
 
 fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM"))
-        .unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
     let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kib << 10
 }
 
 fn try_convert(source: &Path, format: DataFormat, out: PathBuf) -> Result<u64, String> {
     let options = ConvertOptions {
-        list: ListOptions {
-            from: Some(format),
-            jobs: 2,
-            ..ListOptions::default()
-        },
+        list: ListOptions { from: Some(format), jobs: 2, ..ListOptions::default() },
         on_error: OnError::Skip,
         force: true,
         jobs: 2,
@@ -112,9 +90,7 @@ fn try_convert(source: &Path, format: DataFormat, out: PathBuf) -> Result<u64, S
         ..ConvertOptions::default()
     };
     let result = convert(source, &out, &options, &());
-    result
-        .map(|report| report.n_samples)
-        .map_err(|error| error.to_string())
+    result.map(|report| report.n_samples).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -125,11 +101,7 @@ fn damaged_files_of_every_format_are_errors_and_nothing_worse() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let before = resident_bytes();
     for (name, target, file, args) in FILES {
-        let all: Vec<&str> = ["export", "in.pack", target]
-            .iter()
-            .chain(args)
-            .copied()
-            .collect();
+        let all: Vec<&str> = ["export", "in.pack", target].iter().chain(args).copied().collect();
         let ran = folder.packds(&all);
         assert_eq!(ran.code, 0, "{name}: {ran:?}");
         let (target, file) = (folder.path(target), folder.path(file));
@@ -145,16 +117,9 @@ fn damaged_files_of_every_format_are_errors_and_nothing_worse() {
                     refused += 1;
                 }
             }
-            assert!(
-                started.elapsed() < PATIENCE,
-                "{name} {round}: {:?}",
-                started.elapsed()
-            );
+            assert!(started.elapsed() < PATIENCE, "{name} {round}: {:?}", started.elapsed());
         }
-        assert!(
-            refused > 0 && refused + taken == ROUNDS,
-            "{name}: {refused} refused, {taken} taken"
-        );
+        assert!(refused > 0 && refused + taken == ROUNDS, "{name}: {refused} refused, {taken} taken");
         let grown = resident_bytes().saturating_sub(before);
         assert!(grown < MEMORY_BYTES, "{name}: {grown} bytes");
         let _ = fs::remove_dir_all(&target);

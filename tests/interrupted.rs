@@ -1,4 +1,4 @@
-//! What a conversion leaves behind when it is cut short: nothing under the final name, and nothing in the way.
+//! An interrupted conversion leaves nothing under the final name, and nothing that blocks the next one.
 
 #![cfg(test)]
 
@@ -24,31 +24,16 @@ fn large_source(dir: &Path) -> PathBuf {
 
 fn start(source: &Path, out: &Path) -> Child {
     let mut command = Command::new(binary());
-    command.arg("convert").arg(source).arg(out).args([
-        "--resize",
-        "short:256",
-        "--crop",
-        "center:224",
-        "--jobs",
-        "1",
-    ]);
-    // A group of its own, so that signals reach it and not the test.
-    command
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    command.arg("convert").arg(source).arg(out).args(["--resize", "short:256", "--crop", "center:224", "--jobs", "1"]);
+    // A separate process group, so that signals reach it but not the test.
+    command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Waits until the working file has bytes in it.
 fn wait_for_bytes(working: &Path) {
     let started = Instant::now();
     while fs::metadata(working).map_or(0, |m| m.len()) < 1 << 20 {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "the conversion writes nothing"
-        );
+        assert!(started.elapsed() < Duration::from_secs(60), "the conversion writes nothing");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -64,15 +49,8 @@ fn ctrl_c_ends_with_one_line_and_leaves_nothing() {
         signal(&child, name);
         let result = child.wait_with_output().unwrap();
         assert_eq!(result.status.code(), Some(code), "{}", stderr(&result));
-        assert_eq!(
-            stderr(&result),
-            "packds: interrupted; nothing was written\n"
-        );
-        assert_eq!(
-            fs::read_dir(dir.path()).unwrap().count(),
-            1,
-            "only the source is left"
-        );
+        assert_eq!(stderr(&result), "packds: interrupted; nothing was written\n");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the source is left");
     }
 }
 
@@ -113,31 +91,19 @@ fn a_benchmark_that_is_interrupted_removes_its_files() {
 fn a_killed_conversion_leaves_no_pack_and_the_next_one_succeeds() {
     let dir = temp_dir();
     let source = large_source(dir.path());
-    let (out, working) = (
-        dir.path().join("out.pack"),
-        dir.path().join(".out.pack.packing"),
-    );
+    let (out, working) = (dir.path().join("out.pack"), dir.path().join(".out.pack.packing"));
     let mut child = start(&source, &out);
     wait_for_bytes(&working);
-    // While it lives, no other conversion may write the same file.
+    // While it runs, no other conversion may write the same file.
     let second = packds(&["convert", source.to_str().unwrap(), out.to_str().unwrap()]);
     assert_eq!(second.status.code(), Some(2));
-    let message = format!(
-        "packds: {}: another conversion is writing this file\n",
-        out.display()
-    );
+    let message = format!("packds: {}: another conversion is writing this file\n", out.display());
     assert!(stderr(&second).starts_with(&message), "{}", stderr(&second));
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!out.exists());
     let left = fs::read(&working).unwrap();
-    assert!(
-        matches!(
-            Pack::open(left),
-            Err(packds_format::FormatError::NoTrailer { .. })
-        ),
-        "what is left is no pack"
-    );
+    assert!(matches!(Pack::open(left), Err(packds_format::FormatError::NoTrailer { .. })), "what is left is no pack");
     let images = fixture("images/same_size");
     let next = packds(&["convert", images.to_str().unwrap(), out.to_str().unwrap()]);
     assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
@@ -151,7 +117,7 @@ fn a_full_disk_ends_with_one_line_and_leaves_nothing() {
     let source = large_source(dir.path());
     let small = dir.path().join("small");
     fs::create_dir(&small).unwrap();
-    // A file system of 8 MiB in a mount namespace of its own.
+    // A file system of 8 MiB in a separate mount namespace.
     let script = "mount -t tmpfs -o size=8m none \"$1\" || exit 77; \"$2\" convert \"$3\" \"$1/out.pack\" \
                   --resize 224x224; code=$?; ls -A \"$1\"; exit $code";
     let result = Command::new("unshare")
@@ -160,19 +126,12 @@ fn a_full_disk_ends_with_one_line_and_leaves_nothing() {
         .output();
     match result {
         Ok(result) if result.status.code() == Some(2) => {
-            assert!(
-                result.stdout.is_empty(),
-                "left behind: {}",
-                String::from_utf8_lossy(&result.stdout)
-            );
+            assert!(result.stdout.is_empty(), "left behind: {}", String::from_utf8_lossy(&result.stdout));
             let text = stderr(&result);
-            let expected = format!(
-                "packds: {}: No space left on device",
-                small.join("out.pack").display()
-            );
+            let expected = format!("packds: {}: No space left on device", small.join("out.pack").display());
             assert!(text.starts_with(&expected), "{text}");
         }
-        // Only where the system does not let a file system be mounted; anything else is a failure.
+        // Skipped only if the system does not allow mounting. Anything else is a failure.
         Ok(result) if result.status.code() == Some(77) || stderr(&result).contains("unshare") => {
             println!("SKIPPED: no mount namespaces here: {}", stderr(&result));
         }
@@ -180,7 +139,7 @@ fn a_full_disk_ends_with_one_line_and_leaves_nothing() {
     }
 }
 
-/// Stops a conversion or an export once it is this far, which is after the last of its tasks was handed out.
+/// Stops a conversion or an export at this point, after its last task was started.
 struct StopAt {
     is_there: fn(&Progress) -> bool,
     reached: AtomicBool,
@@ -193,10 +152,7 @@ impl StopAt {
     ];
 
     fn new(is_there: fn(&Progress) -> bool) -> Self {
-        Self {
-            is_there,
-            reached: AtomicBool::new(false),
-        }
+        Self { is_there, reached: AtomicBool::new(false) }
     }
 }
 
@@ -218,28 +174,16 @@ fn what_is_stopped_after_the_last_task_replaces_nothing() {
     let source = fixture("images/same_size");
     let opened = Pack::open(fs::read(&pack).unwrap()).unwrap();
     for is_there in StopAt::LATE {
-        let options = ConvertOptions {
-            force: true,
-            ..ConvertOptions::default()
-        };
+        let options = ConvertOptions { force: true, ..ConvertOptions::default() };
         let before = fs::read(&pack).unwrap();
         let stopped = convert(&source, pack.as_ref(), &options, &StopAt::new(is_there));
-        assert_eq!(
-            stopped.unwrap_err().to_string(),
-            "interrupted; nothing was written"
-        );
+        assert_eq!(stopped.unwrap_err().to_string(), "interrupted; nothing was written");
         assert_eq!(fs::read(&pack).unwrap(), before);
-        let options = ExportOptions {
-            force: true,
-            ..ExportOptions::default()
-        };
+        let options = ExportOptions { force: true, ..ExportOptions::default() };
         let target = dir.path().join("a.npy");
         fs::write(&target, "old").unwrap();
         let stopped = export(&opened, &target, &options, &StopAt::new(is_there));
-        assert_eq!(
-            stopped.unwrap_err().to_string(),
-            "interrupted; nothing was written"
-        );
+        assert_eq!(stopped.unwrap_err().to_string(), "interrupted; nothing was written");
         assert_eq!(fs::read(&target).unwrap(), b"old");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
@@ -249,11 +193,8 @@ fn what_is_stopped_after_the_last_task_replaces_nothing() {
 fn a_signal_that_was_ignored_before_stays_ignored() {
     let dir = temp_dir();
     many_links(&dir.path().join("source"), 1000);
-    // As `nohup` does it: the parent ignores the signals before it becomes the command.
-    let line = format!(
-        "trap '' HUP INT; exec '{}' convert source out.pack --resize 224x224",
-        binary().display()
-    );
+    // Like `nohup`: the parent ignores the signals before it executes the command.
+    let line = format!("trap '' HUP INT; exec '{}' convert source out.pack --resize 224x224", binary().display());
     let mut command = Command::new("sh");
     command.args(["-c", &line]).current_dir(dir.path());
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
@@ -287,12 +228,7 @@ fn a_limit_on_the_size_of_files_is_an_error_that_says_so() {
     ] {
         let result = run("8", args);
         let said = stderr(&result);
-        assert_eq!(
-            result.status.code(),
-            Some(2),
-            "{args}: {:?} {said}",
-            result.status
-        );
+        assert_eq!(result.status.code(), Some(2), "{args}: {:?} {said}", result.status);
         assert!(said.contains("File too large"), "{args}: {said}");
         assert!(said.contains("'ulimit -f'"), "{args}: {said}");
     }

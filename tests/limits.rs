@@ -1,4 +1,4 @@
-//! What the system may refuse, and what may make whoever reads it wait for ever: threads, pipes, damaged heaps.
+//! Things that the system may refuse, or that may block a reader forever: threads, pipes, damaged heaps.
 
 #![cfg(test)]
 
@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FileType, mknodat};
 
 use crate::support::{Folder, Ran, SamplePack, binary, fixture};
 
-/// Runs the command as [`Folder::packds`] does, and ends it where it hangs.
+/// Runs the command like [`Folder::packds`], and kills it if it hangs.
 fn within_a_minute(folder: &Folder, args: &[&str]) -> Ran {
     let mut command = Command::new("timeout");
     command.arg("60").arg(binary()).args(args);
@@ -40,20 +40,18 @@ fn commands_work_where_no_thread_can_start() {
         vec!["verify", "a.pack"],
         vec!["extract", "a.pack", "files"],
     ];
-    let outputs: Vec<(String, String)> = formats
-        .iter()
-        .map(|format| (format!("a.{format}"), format!("{format}.pack")))
-        .collect();
+    let outputs: Vec<(String, String)> =
+        formats.iter().map(|format| (format!("a.{format}"), format!("{format}.pack"))).collect();
     for (exported, pack) in &outputs {
         runs.push(vec!["export", "a.pack", exported]);
         runs.push(vec!["convert", exported, pack]);
     }
+    runs.push(vec!["export", "a.pack", "b.zarr", "--codec", "blosc", "--chunk", "2", "--shard", "4"]);
+    runs.push(vec!["convert", "b.zarr", "b.pack"]);
     for args in runs {
         let mut command = folder.command(&args);
-        // No address space has room for such a stack.
-        let output = command
-            .env("RUST_MIN_STACK", (1_u64 << 50).to_string())
-            .output();
+        // Such a stack fits in no address space.
+        let output = command.env("RUST_MIN_STACK", (1_u64 << 50).to_string()).output();
         let output = output.unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
@@ -92,11 +90,7 @@ fn a_pipe_among_the_files_of_any_format_is_refused_and_nothing_waits() {
 fn a_pipe_beside_the_images_is_refused_or_left_out() {
     let folder = Folder::new();
     fs::create_dir_all(folder.path("in/cat")).unwrap();
-    fs::copy(
-        fixture("images/folder/cat/a.jpg"),
-        folder.path("in/cat/a.jpg"),
-    )
-    .unwrap();
+    fs::copy(fixture("images/folder/cat/a.jpg"), folder.path("in/cat/a.jpg")).unwrap();
     pipe(&folder, "in/notes.txt");
     let ran = within_a_minute(&folder, &["convert", "in", "a.pack"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -106,26 +100,20 @@ fn a_pipe_beside_the_images_is_refused_or_left_out() {
     assert_eq!(ran.code, 1, "{ran:?}");
     let expected = "in/pipe.jpg: not a regular file, named in line 3 of in/m.csv";
     assert!(ran.stderr.contains(expected), "{ran:?}");
-    // In the place of a pack, and where extracted files go.
+    // In place of a pack, and of extracted files.
     pipe(&folder, "pipe.pack");
     let ran = within_a_minute(&folder, &["verify", "pipe.pack"]);
-    assert!(
-        ran.code == 2 && ran.stderr.contains("not a regular file"),
-        "{ran:?}"
-    );
+    assert!(ran.code == 2 && ran.stderr.contains("not a regular file"), "{ran:?}");
     let ran = within_a_minute(&folder, &["extract", "a.pack", "out"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let file = format!("out/{}", folder.files("out")[0]);
     fs::remove_file(folder.path(&file)).unwrap();
     pipe(&folder, &file);
     let ran = within_a_minute(&folder, &["extract", "a.pack", "out", "--force"]);
-    assert!(
-        ran.code == 2 && ran.stderr.contains("not a regular file"),
-        "{ran:?}"
-    );
+    assert!(ran.code == 2 && ran.stderr.contains("not a regular file"), "{ran:?}");
 }
 
-/// Puts a pipe, and then a link that leads nowhere, in the place of `name`: `source` is refused for it.
+/// Replaces `name` by a pipe, and then by a broken link. Both make `source` fail.
 fn is_refused_without(folder: &Folder, source: &str, name: &str) {
     for put in ["pipe", "link"] {
         let path = folder.path(name);
@@ -139,10 +127,7 @@ fn is_refused_without(folder: &Folder, source: &str, name: &str) {
         let ran = within_a_minute(folder, &["convert", source, "b.pack"]);
         fs::remove_file(&path).unwrap();
         let last = name.rsplit('/').next().unwrap();
-        assert!(
-            matches!(ran.code, 1 | 2) && ran.stderr.contains(last),
-            "{source} with a {put} as {name}: {ran:?}"
-        );
+        assert!(matches!(ran.code, 1 | 2) && ran.stderr.contains(last), "{source} with a {put} as {name}: {ran:?}");
         assert!(!folder.path("b.pack").exists(), "{source}: {name}");
     }
 }
@@ -168,7 +153,7 @@ fn no_file_that_an_export_wrote_is_missing_without_a_word() {
         export("out");
         let names = folder.files("out");
         for name in &names {
-            // Images are told as left out, and nothing is read from the list of them.
+            // Images are reported as skipped, and nothing is read from their list.
             if format == "image-folder" && name != "packds.json" {
                 continue;
             }
@@ -187,18 +172,11 @@ fn no_file_that_an_export_wrote_is_missing_without_a_word() {
 fn labels_and_class_names_beside_images_are_not_missing_without_a_word() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "a.pack");
-    for name in [
-        "x_train.h5",
-        "x_train.npz",
-        "x_train.pt",
-        "x_train.safetensors",
-    ] {
+    for name in ["x_train.h5", "x_train.npz", "x_train.pt", "x_train.safetensors"] {
         folder.packds(&["export", "a.pack", name]).ok();
         is_refused_without(&folder, name, &name.replacen("x", "y", 1));
     }
-    folder
-        .packds(&["export", "a.pack", "out", "--to", "npy"])
-        .ok();
+    folder.packds(&["export", "a.pack", "out", "--to", "npy"]).ok();
     fs::rename(folder.path("out/image.npy"), folder.path("x_train.npy")).unwrap();
     for name in ["y_train.npy", "labels.npy", "x_train.json"] {
         is_refused_without(&folder, "x_train.npy", name);
@@ -212,12 +190,7 @@ fn labels_and_class_names_beside_images_are_not_missing_without_a_word() {
     }
     fs::create_dir(folder.path("cifar")).unwrap();
     fs::write(folder.path("cifar/data_batch_1.bin"), [0; 3073]).unwrap();
-    for name in [
-        "data_batch_2.bin",
-        "test_batch.bin",
-        "batches.meta.txt",
-        "batches.meta",
-    ] {
+    for name in ["data_batch_2.bin", "test_batch.bin", "batches.meta.txt", "batches.meta"] {
         is_refused_without(&folder, "cifar", &format!("cifar/{name}"));
     }
 }
@@ -230,28 +203,19 @@ fn what_stands_in_the_way_of_an_output_is_named() {
     symlink("circle", folder.path("circle")).unwrap();
     for (args, expected) in [
         (&["extract", "a.pack", "file"][..], "this is a file"),
-        (
-            &["export", "a.pack", "circle", "--to", "hdf5", "--force"],
-            "a link that leads back to itself",
-        ),
+        (&["export", "a.pack", "circle", "--to", "hdf5", "--force"], "a link that leads back to itself"),
     ] {
         let ran = folder.packds(args);
-        assert!(
-            ran.code == 2 && ran.stderr.contains(expected),
-            "{args:?}: {ran:?}"
-        );
+        assert!(ran.code == 2 && ran.stderr.contains(expected), "{args:?}: {ran:?}");
     }
     assert_eq!(fs::read(folder.path("file")).unwrap(), b"precious");
-    // The library of HDF5 tells this in its own words.
+    // The HDF5 library reports this in its own words.
     let command = "ulimit -f 0; exec \"$0\" export a.pack a.h5 2>&1";
     let mut run = Command::new("bash");
     run.args(["-c", command, binary().to_str().unwrap()]);
     let output = run.current_dir(folder.path("")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        said.contains("File too large") && said.contains("ulimit -f") && !said.contains("H5F"),
-        "{said}"
-    );
+    assert!(said.contains("File too large") && said.contains("ulimit -f") && !said.contains("H5F"), "{said}");
 }
 
 #[test]
@@ -260,19 +224,14 @@ fn damaged_texts_of_hdf5_attributes_are_an_error() {
     SamplePack::default().write(&folder, "a.pack");
     folder.packds(&["export", "a.pack", "a.h5"]).ok();
     let whole = fs::read(folder.path("a.h5")).unwrap();
-    let heaps: Vec<usize> = (0..whole.len() - 4)
-        .filter(|at| whole[*at..].starts_with(b"GCOL"))
-        .collect();
+    let heaps: Vec<usize> = (0..whole.len() - 4).filter(|at| whole[*at..].starts_with(b"GCOL")).collect();
     assert!(!heaps.is_empty());
     for heap in heaps {
-        // A length that leads the library back to the same object, for ever.
+        // A length that leads the library back to the same object, forever.
         let mut damaged = whole.clone();
         damaged[heap + 24..heap + 32].copy_from_slice(&(u64::MAX - 15).to_le_bytes());
         fs::write(folder.path("b.h5"), &damaged).unwrap();
         let ran = within_a_minute(&folder, &["convert", "b.h5", "b.pack"]);
-        assert!(
-            ran.code == 1 && ran.stderr.contains("more than the heap"),
-            "{ran:?}"
-        );
+        assert!(ran.code == 1 && ran.stderr.contains("more than the heap"), "{ran:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Looking into packs: info, verify, show, extract, labels, completions, man.
+//! Inspecting packs: info, verify, show, extract, labels, completions, man.
 
 #![cfg(test)]
 
@@ -22,10 +22,7 @@ fn pixels(sample: u32) -> Vec<u8> {
 #[test]
 fn info_says_what_a_pack_holds() {
     let folder = Folder::new();
-    let bytes = SamplePack::default()
-        .write(&folder, "out.pack")
-        .bytes_unchecked()
-        .len();
+    let bytes = SamplePack::default().write(&folder, "out.pack").bytes_unchecked().len();
     let expected = format!(
         "\
 pack      out.pack
@@ -42,7 +39,7 @@ order     as in the source
 source    kind=image_folder n_files=11 ignored=1
 options   filter=bilinear
 tool      packds 0.1.0
-skipped   1 files
+skipped   1 file
           cat/bad.png: empty file
 format    1.0, data at byte 8192
 uuid      pack abababababababababababababababab, dataset cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd
@@ -80,23 +77,9 @@ fn info_as_json_has_the_numbers_a_reader_needs() {
         "numpy",
     ];
     assert_eq!(keys, expected);
-    assert_eq!(
-        [
-            &info["n_samples"],
-            &info["n_chunks"],
-            &info["chunk_samples"],
-            &info["data_offset"]
-        ],
-        [10, 3, 4, 8192]
-    );
-    assert_eq!(
-        info["classes"][0]["names"],
-        json!(["cat", "dog", "sea lion"])
-    );
-    assert_eq!(
-        info["stats"]["fields"]["image"]["mean"],
-        json!([0.5, 0.25, 0.125])
-    );
+    assert_eq!([&info["n_samples"], &info["n_chunks"], &info["chunk_samples"], &info["data_offset"]], [10, 3, 4, 8192]);
+    assert_eq!(info["classes"][0]["names"], json!(["cat", "dog", "sea lion"]));
+    assert_eq!(info["stats"]["fields"]["image"]["mean"], json!([0.5, 0.25, 0.125]));
     assert_eq!(info["chunk_stride"], 4 * 72);
     assert_eq!(info["order"], json!({ "kind": "kept" }));
 }
@@ -116,12 +99,7 @@ fn info_gives_a_strided_view_for_each_of_several_fields() {
         )
     };
     let expected = [
-        view(
-            "(3, 4, 4, 6, 3)",
-            "uint8",
-            8192 + 4096,
-            "(8192, 72, 18, 3, 1)",
-        ),
+        view("(3, 4, 4, 6, 3)", "uint8", 8192 + 4096, "(8192, 72, 18, 3, 1)"),
         view("(3, 4, 4, 6)", "uint16", 8192, "(8192, 48, 12, 2)"),
     ];
     assert_eq!(info["numpy"], json!(expected));
@@ -131,14 +109,11 @@ fn info_gives_a_strided_view_for_each_of_several_fields() {
 fn info_says_why_variable_samples_have_no_numpy_view() {
     let folder = Folder::new();
     let mut pack = SamplePack::default();
-    pack.body
-        .push(Field::variable("caption", FieldKind::String));
+    pack.body.push(Field::variable("caption", FieldKind::String));
     pack.write(&folder, "out.pack");
     let info = folder.packds(&["info", "out.pack"]).ok();
     assert!(
-        info.ends_with(
-            "numpy     none: a field has variable-size items, so samples have no fixed stride\n"
-        ),
+        info.ends_with("numpy     none: a field has variable-size items, so samples have no fixed stride\n"),
         "{info}"
     );
 }
@@ -146,10 +121,7 @@ fn info_says_why_variable_samples_have_no_numpy_view() {
 #[test]
 fn labels_are_listed_in_file_order() {
     let folder = Folder::new();
-    let pack = SamplePack {
-        n_samples: 4,
-        ..SamplePack::default()
-    };
+    let pack = SamplePack { n_samples: 4, ..SamplePack::default() };
     pack.write(&folder, "out.pack");
     let expected = "\
 0\t0\tcat\tcat/img-0.png
@@ -158,12 +130,7 @@ fn labels_are_listed_in_file_order() {
 3\t0\tcat\tcat/img-3.png
 ";
     assert_eq!(folder.packds(&["labels", "out.pack"]).ok(), expected);
-    let paths = [
-        "cat/img-0.png",
-        "dog/img-1.png",
-        "sea lion/img-2.png",
-        "cat/img-3.png",
-    ];
+    let paths = ["cat/img-0.png", "dog/img-1.png", "sea lion/img-2.png", "cat/img-3.png"];
     assert_eq!(
         folder.packds(&["labels", "out.pack", "--json"]).json(),
         json!({ "labels": [0, 1, 2, 0], "classes": ["cat", "dog", "sea lion"], "paths": paths })
@@ -190,18 +157,12 @@ fn names_cannot_command_the_terminal() {
 #[test]
 fn a_whole_pack_is_ok() {
     let folder = Folder::new();
-    let bytes = SamplePack::default()
-        .write(&folder, "out.pack")
-        .bytes_unchecked()
-        .len();
+    let bytes = SamplePack::default().write(&folder, "out.pack").bytes_unchecked().len();
     let expected = format!("out.pack: ok: 10 samples in 3 chunks, {bytes} bytes\n");
     assert_eq!(folder.packds(&["verify", "out.pack"]).ok(), expected);
     let report = folder.packds(&["verify", "out.pack", "--json"]);
     assert_eq!(report.code, 0);
-    assert_eq!(
-        [&report.json()["ok"], &report.json()["errors"]],
-        [&json!(true), &json!([])]
-    );
+    assert_eq!([&report.json()["ok"], &report.json()["errors"]], [&json!(true), &json!([])]);
 }
 
 #[test]
@@ -215,33 +176,24 @@ out.pack: chunk 1 (samples 4..8): checksum mismatch at byte 8480: expected 0x###
 out.pack:   sample 5, class sea lion, sea lion/img-5.png
 out.pack: damaged: 1 of 3 chunks, 1 sample named, 0 other errors
 ";
-    assert_eq!(
-        (report.code, blank_checksums(&report.stdout).as_str()),
-        (1, expected)
-    );
+    assert_eq!((report.code, blank_checksums(&report.stdout).as_str()), (1, expected));
     assert_eq!(report.stderr, "");
     for jobs in ["1", "2", "7"] {
-        assert_eq!(
-            folder.packds(&["verify", "out.pack", "--jobs", jobs]),
-            report
-        );
+        assert_eq!(folder.packds(&["verify", "out.pack", "--jobs", jobs]), report);
     }
     let report = folder.packds(&["verify", "out.pack", "--json"]);
     assert_eq!((report.code, &report.json()["ok"]), (1, &json!(false)));
     let chunk = &report.json()["bad_chunks"][0];
-    assert_eq!(
-        [&chunk["chunk"], &chunk["first_sample"], &chunk["offset"]],
-        [1, 4, 8480]
-    );
+    assert_eq!([&chunk["chunk"], &chunk["first_sample"], &chunk["offset"]], [1, 4, 8480]);
     let sample = json!({
         "sample": 5, "chunk": 1, "label": 2, "class": "sea lion", "path": "sea lion/img-5.png"
     });
     assert_eq!(report.json()["bad_samples"], json!([sample]));
-    // Other samples are still there for those who look at them.
+    // Other samples can still be read.
     assert_eq!(folder.packds(&["info", "out.pack"]).code, 0);
 }
 
-/// Checksums are the format's business.
+/// The format's tests cover checksums.
 fn blank_checksums(text: &str) -> String {
     let mut parts = text.split("0x");
     let mut out = parts.next().unwrap().to_owned();
@@ -256,38 +208,14 @@ fn blank_checksums(text: &str) -> String {
 fn a_flipped_bit_outside_the_chunks_is_found() {
     let folder = Folder::new();
     let pack = SamplePack::default().write(&folder, "whole.pack");
-    let section = |tag| {
-        pack.sections()
-            .iter()
-            .find(|s| s.tag == tag)
-            .unwrap()
-            .offset
-    };
+    let section = |tag| pack.sections().iter().find(|s| s.tag == tag).unwrap().offset;
     let places = [
-        (
-            8191,
-            "padding before the body: byte 8191 must be zero, found 0x10",
-        ),
-        (
-            pack.columns()[0].offset,
-            "column `label`: checksum mismatch at byte 12288",
-        ),
-        (
-            pack.columns()[0].offset - 1,
-            "padding before a column: byte 12287 must be zero",
-        ),
-        (
-            4100,
-            "schema behind the header: checksum mismatch at byte 4096",
-        ),
-        (
-            section(SectionTag::PROVENANCE),
-            "section `PROV`: checksum mismatch",
-        ),
-        (
-            section(SectionTag::PATHS),
-            "section `PATH`: checksum mismatch",
-        ),
+        (8191, "padding before the body: byte 8191 must be zero, found 0x10"),
+        (pack.columns()[0].offset, "column `label`: checksum mismatch at byte 12288"),
+        (pack.columns()[0].offset - 1, "padding before a column: byte 12287 must be zero"),
+        (4100, "schema after the header: checksum mismatch at byte 4096"),
+        (section(SectionTag::PROVENANCE), "section `PROV`: checksum mismatch"),
+        (section(SectionTag::PATHS), "section `PATH`: checksum mismatch"),
     ];
     for (offset, expected) in places {
         fs::copy(folder.path("whole.pack"), folder.path("out.pack")).unwrap();
@@ -300,7 +228,7 @@ fn a_flipped_bit_outside_the_chunks_is_found() {
     }
 }
 
-/// Every command that reads a pack, with what else it needs.
+/// Every command that reads a pack, with its other arguments.
 const READING: [&[&str]; 5] = [
     &["info", "out.pack"],
     &["verify", "out.pack"],
@@ -317,52 +245,25 @@ fn truncated_extended_and_damaged_packs_are_refused_by_every_command() {
     damaged[40] ^= 1;
     let longer = [whole.as_slice(), b"\0"].concat();
     let cases = [
-        (
-            whole[..whole.len() - 1].to_vec(),
-            "pack is unfinished or truncated: no trailer at byte",
-        ),
-        (
-            whole[..9000].to_vec(),
-            "pack is unfinished or truncated: no trailer at byte 8936",
-        ),
-        (
-            longer,
-            "pack is unfinished or truncated: no trailer at byte",
-        ),
+        (whole[..whole.len() - 1].to_vec(), "pack is unfinished or truncated: no trailer at byte"),
+        (whole[..9000].to_vec(), "pack is unfinished or truncated: no trailer at byte 8936"),
+        (longer, "pack is unfinished or truncated: no trailer at byte"),
         (damaged, "header: checksum mismatch at byte 0"),
-        (
-            b"hello".to_vec(),
-            "file is too short to be a pack: expected at least 4160 bytes, found 5",
-        ),
-        (
-            Vec::new(),
-            "file is too short to be a pack: expected at least 4160 bytes, found 0",
-        ),
-        (
-            vec![b'x'; 9000],
-            "not a pack: expected the file to start with",
-        ),
+        (b"hello".to_vec(), "file is too short to be a pack: expected at least 4160 bytes, found 5"),
+        (Vec::new(), "file is too short to be a pack: expected at least 4160 bytes, found 0"),
+        (vec![b'x'; 9000], "not a pack: expected the file to start with"),
     ];
     for (bytes, expected) in cases {
         fs::write(folder.path("out.pack"), bytes).unwrap();
         for args in READING {
             let ran = folder.packds(args);
             assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{args:?} {ran:?}");
-            assert!(
-                ran.stderr
-                    .starts_with(&format!("packds: out.pack: {expected}")),
-                "{ran:?}"
-            );
+            assert!(ran.stderr.starts_with(&format!("packds: out.pack: {expected}")), "{ran:?}");
         }
         let report = folder.packds(&["verify", "out.pack", "--json"]);
         assert_eq!((report.code, &report.json()["ok"]), (1, &json!(false)));
         let info = folder.packds(&["info", "out.pack", "--json"]);
-        assert!(
-            info.json()["error"]["message"]
-                .as_str()
-                .unwrap()
-                .starts_with(expected)
-        );
+        assert!(info.json()["error"]["message"].as_str().unwrap().starts_with(expected));
     }
     assert!(!folder.path("sheet.png").exists() && !folder.path("files").exists());
 }
@@ -377,47 +278,25 @@ fn what_cannot_be_opened_is_not_the_datas_fault() {
     }
     let ran = folder.packds(&["info", "."]);
     assert_eq!(ran.code, 2);
-    assert!(
-        ran.stderr
-            .starts_with("packds: .: cannot open: is a directory\n\nhint: "),
-        "{ran:?}"
-    );
+    assert!(ran.stderr.starts_with("packds: .: cannot open: is a directory\n\nhint: "), "{ran:?}");
     let ran = folder.packds(&["info"]);
     assert_eq!(ran.code, 2);
-    assert!(
-        ran.stderr
-            .starts_with("packds: the following required arguments"),
-        "{ran:?}"
-    );
+    assert!(ran.stderr.starts_with("packds: the following required arguments"), "{ran:?}");
 }
 
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let folder = Folder::new();
-    // More than a pipe holds.
-    let pack = SamplePack {
-        n_samples: 20_000,
-        chunk_samples: 1024,
-        ..SamplePack::default()
-    };
+    // More than the capacity of a pipe.
+    let pack = SamplePack { n_samples: 20_000, chunk_samples: 1024, ..SamplePack::default() };
     pack.write(&folder, "out.pack");
-    for args in [
-        &["labels", "out.pack"][..],
-        &["labels", "out.pack", "--json"],
-        &["info", "out.pack"],
-    ] {
+    for args in [&["labels", "out.pack"][..], &["labels", "out.pack", "--json"], &["info", "out.pack"]] {
         let mut command = folder.command(args);
-        command
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped());
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
-        assert_eq!(
-            (output.status.code(), output.stderr),
-            (Some(0), Vec::new()),
-            "{args:?}"
-        );
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{args:?}");
     }
 }
 
@@ -425,23 +304,14 @@ fn a_reader_that_leaves_early_is_no_error() {
 fn a_contact_sheet_shows_the_samples_asked_for() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "out.pack");
-    let args = [
-        "show",
-        "out.pack",
-        "--samples",
-        "3,5-8",
-        "--columns",
-        "3",
-        "--size",
-        "48",
-    ];
+    let args = ["show", "out.pack", "--samples", "3,5-8", "--columns", "3", "--size", "48"];
     let ran = folder.packds(&[&args[..], &["-o", "sheet.png"]].concat());
     assert_eq!(ran.ok(), "");
     let png = fs::read(folder.path("sheet.png")).unwrap();
     let sheet = decode(&png);
-    // 3 cells of 48 with gaps of 12 between margins of 16; a head of 34, 2 rows of 48 + 26.
+    // 3 cells of 48 with gaps of 12 and margins of 16; a header of 34, 2 rows of 48 + 26.
     assert_eq!((sheet.width, sheet.height), (200, 34 + 2 * 74 + 12 + 16));
-    // 6 x 4 pixels are enlarged 8 times and stand in the middle of their square.
+    // 6 x 4 pixels are enlarged 8 times and centred in their square.
     let at = |x: u32, y: u32| {
         let start = usize::try_from((y * sheet.width + x) * 3).unwrap();
         sheet.data[start..start + 3].to_vec()
@@ -449,29 +319,20 @@ fn a_contact_sheet_shows_the_samples_asked_for() {
     assert_eq!(at(16, 34 + 8), pixels(3)[..3]);
     assert_eq!(at(16 + 60 + 47, 34 + 39), pixels(5)[69..]);
     assert_eq!(at(16, 34 + 86 + 8), pixels(7)[..3]);
-    let piped = folder
-        .command(&[&args[..], &["-o", "-"]].concat())
-        .output()
-        .unwrap();
+    let piped = folder.command(&[&args[..], &["-o", "-"]].concat()).output().unwrap();
     assert_eq!(piped.stdout, png);
 }
 
 #[test]
 fn a_contact_sheet_is_the_same_each_time() {
     let folder = Folder::new();
-    let pack = SamplePack {
-        n_samples: 300,
-        ..SamplePack::default()
-    };
+    let pack = SamplePack { n_samples: 300, ..SamplePack::default() };
     pack.write(&folder, "out.pack");
     let sheet = |args: &[&str]| {
         let base = ["show", "out.pack", "-o", "sheet.png", "--force", "--json"];
         let ran = folder.packds(&[&base[..], args].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
-        (
-            ran.json()["samples"].clone(),
-            fs::read(folder.path("sheet.png")).unwrap(),
-        )
+        (ran.json()["samples"].clone(), fs::read(folder.path("sheet.png")).unwrap())
     };
     let first = sheet(&[]);
     assert_eq!(first.0.as_array().unwrap().len(), 36);
@@ -487,11 +348,7 @@ fn a_damaged_sample_is_a_crossed_box() {
     folder.flip("out.pack", 8192 + 2 * 72);
     let ran = folder.packds(&["show", "out.pack", "-o", "sheet.png"]);
     assert_eq!(ran.code, 1);
-    assert!(
-        ran.stderr
-            .starts_with("packds: out.pack: sample 2 (chunk 0): checksum mismatch"),
-        "{ran:?}"
-    );
+    assert!(ran.stderr.starts_with("packds: out.pack: sample 2 (chunk 0): checksum mismatch"), "{ran:?}");
     assert!(folder.path("sheet.png").exists());
 }
 
@@ -502,10 +359,7 @@ fn show_needs_a_place_for_the_sheet() {
     let hint = "\n\nhint: name an output file: packds show PACK -o sheet.png\n";
     let ran = folder.packds(&["show", "out.pack"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    assert_eq!(
-        ran.stderr,
-        format!("packds: stdout is not a terminal{hint}")
-    );
+    assert_eq!(ran.stderr, format!("packds: stdout is not a terminal{hint}"));
     fs::write(folder.path("there.png"), "mine").unwrap();
     let ran = folder.packds(&["show", "out.pack", "-o", "there.png"]);
     assert_eq!(ran.code, 2);
@@ -515,10 +369,7 @@ fn show_needs_a_place_for_the_sheet() {
 #[test]
 fn extracted_pictures_are_the_stored_pixels() {
     let folder = Folder::new();
-    let pack = SamplePack {
-        n_samples: 11,
-        ..SamplePack::default()
-    };
+    let pack = SamplePack { n_samples: 11, ..SamplePack::default() };
     pack.write(&folder, "out.pack");
     let ran = folder.packds(&["extract", "out.pack", "files"]);
     assert_eq!(ran.ok(), "11 samples in 11 files in files\n");
@@ -528,39 +379,22 @@ fn extracted_pictures_are_the_stored_pixels() {
         assert_eq!((image.width, image.height), SIZE);
         assert_eq!(image.data, pixels(sample), "{name}");
     }
-    let ran = folder.packds(&[
-        "extract",
-        "out.pack",
-        "some",
-        "--samples",
-        "3,9-10,9",
-        "--json",
-    ]);
+    let ran = folder.packds(&["extract", "out.pack", "some", "--samples", "3,9-10,9", "--json"]);
     let expected = json!({ "dir": "some", "n_samples": 3, "n_files": 3, "bad_samples": [] });
     assert_eq!(ran.json(), expected);
-    assert_eq!(
-        folder.files("some"),
-        ["cat/03-img-3.png", "cat/09-img-9.png", "dog/10-img-10.png"]
-    );
+    assert_eq!(folder.files("some"), ["cat/03-img-3.png", "cat/09-img-9.png", "dog/10-img-10.png"]);
 }
 
 #[test]
 fn every_field_of_a_sample_is_extracted() {
     let folder = Folder::new();
-    let mut pack = SamplePack {
-        n_samples: 2,
-        ..SamplePack::default()
-    };
-    pack.body
-        .insert(0, Field::variable("caption", FieldKind::String));
-    pack.body
-        .push(Field::tensor("mask", DType::U8, &[4, 6]).with_role(Role::Mask));
+    let mut pack = SamplePack { n_samples: 2, ..SamplePack::default() };
+    pack.body.insert(0, Field::variable("caption", FieldKind::String));
+    pack.body.push(Field::tensor("mask", DType::U8, &[4, 6]).with_role(Role::Mask));
     pack.body.push(Field::tensor("embedding", DType::F32, &[3]));
     pack.body.push(Field::variable("meta", FieldKind::Json));
     pack.write(&folder, "out.pack");
-    folder
-        .packds(&["extract", "out.pack", "files", "--samples", "1"])
-        .ok();
+    folder.packds(&["extract", "out.pack", "files", "--samples", "1"]).ok();
     let expected = [
         "dog/1-img-1.caption.txt",
         "dog/1-img-1.embedding.npy",
@@ -578,16 +412,7 @@ fn every_field_of_a_sample_is_extracted() {
 fn hostile_names_never_leave_the_folder() {
     let folder = Folder::new();
     let classes = ["../../x", "..", "", "/abs", "nul\0", ".git", "a/b", "a\\b"];
-    let paths = [
-        "/etc/passwd",
-        "../../../up.png",
-        "a\0b.png",
-        "..",
-        "",
-        "x/",
-        "-rf.png",
-        "a/\x1b[31m.png",
-    ];
+    let paths = ["/etc/passwd", "../../../up.png", "a\0b.png", "..", "", "x/", "-rf.png", "a/\x1b[31m.png"];
     let pack = SamplePack {
         n_samples: 8,
         classes: classes.map(str::to_owned).to_vec(),
@@ -596,9 +421,7 @@ fn hostile_names_never_leave_the_folder() {
     };
     fs::create_dir_all(folder.path("deep/er")).unwrap();
     pack.write(&folder, "out.pack");
-    folder
-        .packds(&["extract", "out.pack", "deep/er/files"])
-        .ok();
+    folder.packds(&["extract", "out.pack", "deep/er/files"]).ok();
     let expected = [
         "_._.._x/0-passwd.png",
         "_./1-up.png",
@@ -622,26 +445,12 @@ fn a_folder_with_files_is_left_alone() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "out.pack");
     fs::create_dir(folder.path("files")).unwrap();
-    folder
-        .packds(&["extract", "out.pack", "files", "--samples", "0"])
-        .ok();
+    folder.packds(&["extract", "out.pack", "files", "--samples", "0"]).ok();
     let ran = folder.packds(&["extract", "out.pack", "files", "--samples", "1"]);
     let expected = "packds: files: is not empty\n\nhint: choose a new folder, or pass --force to write to this one\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
-    folder
-        .packds(&[
-            "extract",
-            "out.pack",
-            "files",
-            "--samples",
-            "0-1",
-            "--force",
-        ])
-        .ok();
-    assert_eq!(
-        folder.files("files"),
-        ["cat/0-img-0.png", "dog/1-img-1.png"]
-    );
+    folder.packds(&["extract", "out.pack", "files", "--samples", "0-1", "--force"]).ok();
+    assert_eq!(folder.files("files"), ["cat/0-img-0.png", "dog/1-img-1.png"]);
 }
 
 #[test]
@@ -651,11 +460,7 @@ fn damaged_samples_are_named_and_the_others_extracted() {
     folder.flip("out.pack", 8192 + 5 * 72);
     let ran = folder.packds(&["extract", "out.pack", "files", "--json"]);
     assert_eq!(ran.code, 1);
-    assert!(
-        ran.stderr
-            .starts_with("packds: out.pack: sample 5 (chunk 1): checksum mismatch"),
-        "{ran:?}"
-    );
+    assert!(ran.stderr.starts_with("packds: out.pack: sample 5 (chunk 1): checksum mismatch"), "{ran:?}");
     assert_eq!(ran.json()["bad_samples"][0]["sample"], 5);
     assert_eq!(ran.json()["n_samples"], 9);
     assert_eq!(folder.files("files").len(), 9);
@@ -678,14 +483,7 @@ fn samples_that_are_not_there_are_refused() {
 fn the_command_explains_itself() {
     let folder = Folder::new();
     let version = folder.packds(&["--version"]).ok();
-    assert!(
-        version.starts_with(concat!(
-            "packds ",
-            env!("CARGO_PKG_VERSION"),
-            "\nJPEG decoder with"
-        )),
-        "{version}"
-    );
+    assert!(version.starts_with(concat!("packds ", env!("CARGO_PKG_VERSION"), "\nJPEG decoder with")), "{version}");
     assert!(version.ends_with("\nformat version 1.0\n"));
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = folder.packds(&["completions", shell]).ok();
@@ -695,15 +493,7 @@ fn the_command_explains_itself() {
     folder.packds(&["man", "--out", "man1"]).ok();
     let pages = folder.files("man1");
     assert!(pages.contains(&"packds.1".to_owned()) && pages.contains(&"packds-info.1".to_owned()));
-    for command in [
-        "info",
-        "verify",
-        "show",
-        "extract",
-        "labels",
-        "completions",
-        "man",
-    ] {
+    for command in ["info", "verify", "show", "extract", "labels", "completions", "man"] {
         let help = folder.packds(&[command, "--help"]).ok();
         assert!(help.contains("Examples:\n  packds "), "{command}");
     }
@@ -723,32 +513,20 @@ fn every_kind_of_pack_can_be_looked_into() {
         fs::copy(&path, folder.path("out.pack")).unwrap();
         for command in ["info", "verify", "labels"] {
             folder.packds(&[command, "out.pack"]).ok();
-            assert!(
-                folder
-                    .packds(&[command, "out.pack", "--json"])
-                    .json()
-                    .is_object()
-            );
+            assert!(folder.packds(&[command, "out.pack", "--json"]).json().is_object());
         }
         let extract = ["extract", "out.pack", "files", "--force", "--json"];
-        assert_eq!(
-            folder.packds(&extract).json()["bad_samples"],
-            json!([]),
-            "{path:?}"
-        );
-        // Not all of them hold pictures.
+        assert_eq!(folder.packds(&extract).json()["bad_samples"], json!([]), "{path:?}");
+        // Not all of them contain pictures.
         let ran = folder.packds(&["show", "out.pack", "-o", "sheet.png", "--force"]);
         let refused = ["no field of this pack contains images", "the pack is empty"];
         let said = |text: &&str| ran.stderr.contains(*text);
-        assert!(
-            ran.code == 0 || refused.iter().any(said),
-            "{path:?} {ran:?}"
-        );
+        assert!(ran.code == 0 || refused.iter().any(said), "{path:?} {ran:?}");
     }
     assert!(n_packs > 20);
 }
 
-/// `cargo test --release -p packds --test packds -- --ignored --nocapture large`
+/// `cargo test --release -p packds-cli --test packds -- --ignored --nocapture large`
 #[test]
 #[ignore = "a measurement: makes a pack of 1.28 million samples"]
 fn a_large_pack_is_opened_in_milliseconds() {
@@ -760,12 +538,7 @@ fn a_large_pack_is_opened_in_milliseconds() {
         ..SamplePack::default()
     };
     pack.write(&folder, "large.pack");
-    for args in [
-        &["--version"][..],
-        &["info", "large.pack"],
-        &["verify", "large.pack"],
-        &["labels", "large.pack"],
-    ] {
+    for args in [&["--version"][..], &["info", "large.pack"], &["verify", "large.pack"], &["labels", "large.pack"]] {
         let mut times: Vec<_> = (0..11)
             .map(|_| {
                 let start = std::time::Instant::now();

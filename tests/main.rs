@@ -16,6 +16,8 @@ mod hostile_sources;
 mod interrupted;
 mod limits;
 mod look;
+mod packages;
+mod public_types;
 mod seekable;
 mod shuffle;
 mod support;

@@ -1,4 +1,4 @@
-//! `packds info --shuffle`, end to end: how random a pack is read.
+//! `packds info --shuffle`, end to end: the randomness of batches.
 
 #![cfg(test)]
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Folder, Ran, SamplePack, fixture};
 
-/// 20 images of 3 classes, one class after the other, in 5 chunks of 4.
+/// 20 images of 3 classes, sorted by class, in 5 chunks of 4.
 fn sorted(folder: &Folder) {
     convert(folder, &["--keep-order"]);
 }
@@ -131,14 +131,7 @@ fn the_document_gains_one_key() {
     assert_eq!(shuffle["window_bytes"], 20 * 32 * 32 * 3);
     let labels = shuffle["labels"].as_array().unwrap();
     let keys: Vec<&String> = labels[0].as_object().unwrap().keys().collect();
-    let expected = [
-        "name",
-        "icc",
-        "deff",
-        "verdict",
-        "window_ok",
-        "window_uniform",
-    ];
+    let expected = ["name", "icc", "deff", "verdict", "window_ok", "window_uniform"];
     assert_eq!(keys, expected);
     assert_eq!(labels.len(), 1);
 }
@@ -149,20 +142,14 @@ fn the_memory_decides_what_is_left_open() {
     sorted(&folder);
     // Two chunks of 12 KiB fit twice in 50,000 bytes, all five do not.
     let found = report(&folder, &["--batch", "4", "--memory", "50000"]);
-    assert_eq!(
-        (&found["order"], &found["window"]),
-        (&"window".into(), &2.into())
-    );
+    assert_eq!((&found["order"], &found["window"]), (&"window".into(), &2.into()));
     assert_eq!(found["verdict"], "ok");
 }
 
 #[test]
 fn labels_without_a_correlation_give_no_verdict() {
     let folder = Folder::new();
-    let pack = SamplePack {
-        n_samples: 1,
-        ..SamplePack::default()
-    };
+    let pack = SamplePack { n_samples: 1, ..SamplePack::default() };
     pack.write(&folder, "out.pack");
     let options = ["--batch", "1", "--window", "1"];
     let found = report(&folder, &options);
@@ -175,12 +162,7 @@ fn labels_without_a_correlation_give_no_verdict() {
 fn options_of_an_order_need_shuffle() {
     let folder = Folder::new();
     sorted(&folder);
-    for option in [
-        ["--batch", "4"],
-        ["--window", "4"],
-        ["--order", "auto"],
-        ["--memory", "1000"],
-    ] {
+    for option in [["--batch", "4"], ["--window", "4"], ["--order", "auto"], ["--memory", "1000"]] {
         let ran = folder.packds(&["info", "out.pack", option[0], option[1]]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{option:?}");
         assert!(ran.stderr.contains("--shuffle"), "{}", ran.stderr);
@@ -195,10 +177,7 @@ fn orders_that_cannot_be_are_refused() {
         (&["--batch", "0"][..], "0 is not in 1.."),
         (&["--window", "0"], "0 is not in 1.."),
         (&["--batch", "21"], "out.pack: no whole batch: 20 samples"),
-        (
-            &["--batch", "4", "--window", "2", "--order", "chunks"],
-            "--window requires --order window",
-        ),
+        (&["--batch", "4", "--window", "2", "--order", "chunks"], "--window requires --order window"),
     ] {
         let ran = info(&folder, options);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{options:?}");
@@ -214,9 +193,7 @@ fn the_picture_shows_order_batches_classes_and_windows() {
     let plot = |name: &str| {
         let text = info(&folder, &[&options[..], &[name]].concat()).ok();
         assert!(
-            text.ends_with(&format!(
-                "plot      {name}: measured design effect 3.00, uniform batches 0.43\n"
-            )),
+            text.ends_with(&format!("plot      {name}: measured design effect 3.00, uniform batches 0.43\n")),
             "{text}"
         );
         fs::read(folder.path(name)).unwrap()
@@ -250,18 +227,11 @@ fn the_picture_shows_order_batches_classes_and_windows() {
 #[test]
 fn a_picture_needs_no_label() {
     let folder = Folder::new();
-    let pack = SamplePack {
-        n_samples: 1,
-        ..SamplePack::default()
-    };
+    let pack = SamplePack { n_samples: 1, ..SamplePack::default() };
     pack.write(&folder, "out.pack");
     for order in ["sequential", "random", "chunks", "window"] {
         let name = format!("{order}.svg");
-        let text = info(
-            &folder,
-            &["--batch", "1", "--order", order, "--plot", &name],
-        )
-        .ok();
+        let text = info(&folder, &["--batch", "1", "--order", order, "--plot", &name]).ok();
         assert!(text.ends_with(&format!("plot      {name}\n")), "{text}");
         let svg = fs::read_to_string(folder.path(&name)).unwrap();
         assert!(svg.contains("No label to judge by"));
@@ -277,18 +247,10 @@ fn pictures_replace_nothing_unless_told_and_are_svg_or_png() {
     let options = ["--batch", "4", "--plot", "there.svg"];
     let ran = info(&folder, &options);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    assert!(
-        ran.stderr.contains("there.svg: already exists") && ran.stderr.contains("--force"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("there.svg: already exists") && ran.stderr.contains("--force"), "{}", ran.stderr);
     assert_eq!(fs::read(folder.path("there.svg")).unwrap(), b"mine");
     info(&folder, &[&options[..], &["--force"]].concat()).ok();
-    assert!(
-        fs::read(folder.path("there.svg"))
-            .unwrap()
-            .starts_with(b"<svg")
-    );
+    assert!(fs::read(folder.path("there.svg")).unwrap().starts_with(b"<svg"));
     for (name, told) in [
         ("a.jpg", "ends in .svg or .png"),
         ("svg", "ends in .svg or .png"),
@@ -317,10 +279,7 @@ fn the_pictures_of_the_guide_are_what_the_command_draws() {
     for name in ["shuffle-sorted.svg", "shuffle-shuffled.svg"] {
         let drawn = fs::read(folder.path(name)).unwrap();
         let shown = fs::read(root.join("docs/pictures").join(name)).unwrap();
-        assert!(
-            shown == drawn,
-            "docs/pictures/{name} is not what scripts/shuffle-pictures draws"
-        );
+        assert!(shown == drawn, "docs/pictures/{name} is not what scripts/shuffle-pictures draws");
         assert!(shown.len() < 150_000);
     }
 }

@@ -1,4 +1,4 @@
-//! What end-to-end tests share: running the command, folders that vanish, packs made without `convert`.
+//! Shared by end-to-end tests: running the command, temporary folders, packs made without `convert`.
 
 #![cfg(test)]
 
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use packds_format::{
-    BlockBuilder, Classes, DType, Field, FieldStats, FooterParts, LabelStats, Pack, PackOptions,
-    PackWriter, Paths, Role, Schema, Stats, Uuid, label_icc,
+    BlockBuilder, Classes, DType, Field, FieldStats, FooterParts, LabelStats, Pack, PackOptions, PackWriter, Paths,
+    Role, Schema, Stats, Uuid, label_icc,
 };
 use tempfile::TempDir;
 
-/// What the command said and how it ended.
+/// The output and exit status of the command.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -22,42 +22,37 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Stdout of a command that must have ended well and said nothing else.
+    /// Stdout of a command that must succeed with empty stderr.
     pub(crate) fn ok(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{self:?}");
         self.stdout
     }
 
-    /// Stdout as the one JSON document it must be.
+    /// Stdout as a single JSON document.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
-/// A folder in which the command runs; gone at the end.
+/// A temporary folder in which the command runs.
 pub(crate) struct Folder {
     dir: TempDir,
 }
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        Self {
-            dir: TempDir::new().unwrap(),
-        }
+        Self { dir: TempDir::new().unwrap() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The command, to run in this folder: names in arguments are relative to it.
+    /// The command, to run in this folder. Names in arguments are relative to it.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_packds"));
         command.args(args).current_dir(self.dir.path());
-        command
-            .env_remove("TERM_PROGRAM")
-            .env_remove("KITTY_WINDOW_ID")
-            .stdin(Stdio::null());
+        command.env_remove("TERM_PROGRAM").env_remove("KITTY_WINDOW_ID").stdin(Stdio::null());
         command
     }
 
@@ -71,7 +66,7 @@ impl Folder {
         }
     }
 
-    /// Every file below a folder, from there, in order.
+    /// Every file below a folder, with relative paths, in order.
     pub(crate) fn files(&self, name: &str) -> Vec<String> {
         fn collect(dir: &Path, base: &Path, out: &mut Vec<String>) {
             for entry in fs::read_dir(dir).unwrap() {
@@ -79,13 +74,7 @@ impl Folder {
                 if path.is_dir() {
                     collect(&path, base, out);
                 } else {
-                    out.push(
-                        path.strip_prefix(base)
-                            .unwrap()
-                            .to_str()
-                            .unwrap()
-                            .to_owned(),
-                    );
+                    out.push(path.strip_prefix(base).unwrap().to_str().unwrap().to_owned());
                 }
             }
         }
@@ -103,14 +92,14 @@ impl Folder {
     }
 }
 
-/// A pack to be written: classes in turn, one path a sample, images of 6 x 4 pixels.
+/// A pack to write: classes in turn, one path per sample, images of 6 x 4 pixels.
 pub(crate) struct SamplePack {
     pub(crate) n_samples: u32,
     pub(crate) chunk_samples: u32,
     pub(crate) classes: Vec<String>,
-    /// Each sample's path; `CLASS/img-NUMBER.png` where there are none.
+    /// Each sample's path. `CLASS/img-NUMBER.png` if empty.
     pub(crate) paths: Option<Vec<Vec<u8>>>,
-    /// Fields of the body; the first is the image.
+    /// Fields of the body. The first one is the image.
     pub(crate) body: Vec<Field>,
 }
 
@@ -179,12 +168,8 @@ impl SamplePack {
         (0..self.n_samples).for_each(|sample| paths.push(&self.path(sample)).unwrap());
         FooterParts {
             stats,
-            classes: vec![Classes {
-                field: "label".to_owned(),
-                names: self.classes.clone(),
-                counts: counts.collect(),
-            }],
-            provenance: provenance.as_object().unwrap().clone(),
+            classes: vec![Classes { field: "label".to_owned(), names: self.classes.clone(), counts: counts.collect() }],
+            provenance: provenance.to_string(),
             paths,
         }
     }
@@ -205,14 +190,9 @@ impl SamplePack {
                 match self.body[field].item_bytes() {
                     Some(_) => {
                         let item = block.tensor_mut(field).unwrap();
-                        item.iter_mut()
-                            .enumerate()
-                            .for_each(|(i, byte)| *byte = Self::byte(sample, i));
+                        item.iter_mut().enumerate().for_each(|(i, byte)| *byte = Self::byte(sample, i));
                     }
-                    None => block
-                        .item_mut(field)
-                        .unwrap()
-                        .extend(format!("[{sample}]").bytes()),
+                    None => block.item_mut(field).unwrap().extend(format!("[{sample}]").bytes()),
                 }
             }
             let id = i32::try_from(sample % n_classes).unwrap();
@@ -227,7 +207,7 @@ impl SamplePack {
         writer.finish(self.footer()).unwrap().0
     }
 
-    /// Writes it and opens it again, to find places in it.
+    /// Writes it and opens it, to find positions in it.
     pub(crate) fn write(&self, folder: &Folder, name: &str) -> Pack<Vec<u8>> {
         let bytes = self.bytes();
         fs::write(folder.path(name), &bytes).unwrap();
@@ -235,18 +215,19 @@ impl SamplePack {
     }
 }
 
-/// The command's file.
+/// The path of the command.
 pub(crate) fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_packds"))
 }
 
-/// Runs `packds` with these arguments, wherever the tests run.
+/// Runs `packds` with these arguments in the current folder.
 pub(crate) fn packds(args: &[&str]) -> Output {
-    Command::new(binary())
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+    Command::new(binary()).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// What a pack says about its origin.
+pub(crate) fn provenance<D: AsRef<[u8]>>(pack: &Pack<D>) -> serde_json::Value {
+    serde_json::from_str(&pack.provenance().unwrap()).unwrap()
 }
 
 pub(crate) fn stdout(output: &Output) -> String {
@@ -257,7 +238,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A file or folder of `fixtures/`.
+/// A file or folder in `fixtures/`.
 pub(crate) fn fixture(name: &str) -> PathBuf {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     fs::canonicalize(fixtures).unwrap().join(name)
@@ -288,9 +269,6 @@ pub(crate) fn many_links(folder: &Path, n: usize) {
 
 /// Sends a signal, such as `-INT`.
 pub(crate) fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill")
-        .args([name, &child.id().to_string()])
-        .status()
-        .unwrap();
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
     assert!(status.success());
 }

@@ -1,6 +1,6 @@
-//! Commands on a terminal: each ends, no line of progress is wider than the terminal, none is left behind, and Ctrl-C works.
+//! Commands on a terminal: each ends, no progress line is wider than the terminal or left behind, and Ctrl-C works.
 //!
-//! A terminal is made by `script`, which reads keys and hands on what is drawn; `vt100` is the screen.
+//! `script` provides a terminal, reads keys and forwards output; `vt100` is the screen.
 
 #![cfg(test)]
 
@@ -17,29 +17,29 @@ use tempfile::TempDir;
 
 use crate::support::{binary, fixture, many_links, packds, stderr, temp_dir};
 
-/// No command of these tests takes nearly as long.
+/// A time limit, far above what these tests need.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// Of the screen: what a command says never scrolls.
+/// Rows of the screen: enough that output never scrolls.
 const ROWS: NonZero<u16> = NonZero::new(200).unwrap();
-/// What ends a line of progress.
+/// The end of a progress line.
 const END_OF_LINE: &str = "\x1b[K";
 
-/// A command that runs on a terminal of its own.
+/// A command that runs on its own terminal.
 struct Terminal {
     script: Child,
     keys: Option<ChildStdin>,
     drawn: Receiver<Vec<u8>>,
-    /// All that was drawn so far.
+    /// All output so far.
     text: String,
     columns: NonZero<u16>,
     started: Instant,
-    /// What is run, for messages.
+    /// The command, for messages.
     what: String,
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // With its terminal gone, the command ends too.
+        // The command ends when its terminal is gone.
         let _ = self.script.kill();
         let _ = self.script.wait();
     }
@@ -51,11 +51,7 @@ impl Terminal {
         let quoted = |arg: &&str| format!("'{arg}'");
         let args: Vec<String> = args.iter().map(quoted).collect();
         let what = format!("packds {}", args.join(" "));
-        let line = format!(
-            "stty cols {columns} rows 24; exec '{}' {}",
-            binary().display(),
-            args.join(" ")
-        );
+        let line = format!("stty cols {columns} rows 24; exec '{}' {}", binary().display(), args.join(" "));
         let mut script = Command::new("script")
             .args(["-q", "-e", "-c", &line, "/dev/null"])
             .current_dir(dir)
@@ -87,7 +83,7 @@ impl Terminal {
         }
     }
 
-    /// Takes what is drawn next; false at the end.
+    /// Reads the next output. False at the end.
     fn more(&mut self) -> bool {
         let left = DEADLINE.saturating_sub(self.started.elapsed());
         match self.drawn.recv_timeout(left) {
@@ -102,7 +98,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until this is drawn.
+    /// Waits until this appears.
     fn wait_for(&mut self, text: &str) {
         while !self.text.contains(text) {
             assert!(self.more(), "{}: no {text:?} in {:?}", self.what, self.text);
@@ -129,27 +125,27 @@ impl Terminal {
     }
 }
 
-/// What a user saw.
+/// What a user would have seen.
 struct Seen {
     code: Option<i32>,
-    /// What is on the screen in the end.
+    /// The final screen.
     screen: String,
-    /// All that was drawn, with what moves the cursor.
+    /// All output, including cursor movements.
     drawn: String,
     columns: usize,
     what: String,
 }
 
 impl Seen {
-    /// Every line of progress, which is what is drawn over.
+    /// All progress lines: those that were overwritten.
     fn progress(&self) -> Vec<&str> {
         let lines = self.drawn.split(END_OF_LINE);
         let lines: Vec<&str> = lines.filter_map(|l| l.rsplit('\r').next()).collect();
-        // Behind the last end of a line is what stays.
+        // Output after the last line end stays.
         lines[..lines.len() - 1].to_vec()
     }
 
-    /// The command ended so; it has shown this while it ran, no line of it too wide; and nothing of it is left.
+    /// Checks the exit status, that this progress was shown with no line too wide, and that none of it is left.
     fn check(&self, code: i32, shown: &[&str]) {
         let all = format!("{}\n{}\n{:?}", self.what, self.screen, self.drawn);
         assert_eq!(self.code, Some(code), "{all}");
@@ -158,7 +154,7 @@ impl Seen {
             assert!(progress.iter().any(|l| l.contains(what)), "{what}: {all}");
         }
         for line in &progress {
-            // There is room for the `^C` that the terminal shows, and for the cursor.
+            // There is space for the terminal's `^C`, and for the cursor.
             assert!(line.chars().count() + 2 < self.columns, "{line:?}: {all}");
             let left = line.trim();
             assert!(left.is_empty() || !self.screen.contains(left), "{all}");
@@ -168,12 +164,12 @@ impl Seen {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 fn run(dir: &Path, columns: u16, args: &[&str]) -> Seen {
     Terminal::start(dir, columns, args).end()
 }
 
-/// A folder with `images` and `a.pack`, made of them with a side of so many pixels.
+/// A folder with `images`, and `a.pack` made from them with this side in pixels.
 fn folder_with_pack(n_images: usize, side: u32) -> TempDir {
     let dir = temp_dir();
     let (source, out) = (dir.path().join("images"), dir.path().join("a.pack"));
@@ -187,7 +183,7 @@ fn folder_with_pack(n_images: usize, side: u32) -> TempDir {
 
 #[test]
 fn verifying_a_pack_on_several_threads_ends_on_a_terminal() {
-    // Four pieces of work of 16 MiB: all threads have some.
+    // Four work items of 16 MiB, so that all threads have some.
     let dir = folder_with_pack(80, 512);
     for columns in [80, 50, 200] {
         for jobs in ["0", "1", "2", "4"] {
@@ -236,15 +232,7 @@ fn benchmarks_end_on_a_terminal() {
         let mut formats = vec!["bench", "formats", "a.pack"];
         formats.extend(quick);
         run(dir.path(), columns, &formats).check(0, &["writing npy"]);
-        let load = [
-            "bench",
-            "load",
-            "a.pack",
-            "--batch",
-            "16",
-            "--seconds",
-            "0.2",
-        ];
+        let load = ["bench", "load", "a.pack", "--batch", "16", "--seconds", "0.2"];
         run(dir.path(), columns, &load).check(0, &[]);
     }
 }
@@ -263,7 +251,7 @@ fn every_split_has_a_bar_and_its_report_appears_when_it_is_done() {
         let report = seen.drawn.find("out.train.pack: ").unwrap();
         assert!(report < seen.drawn.find("val: planning").unwrap());
         let last = seen.progress().into_iter().rfind(|l| l.contains("val: c"));
-        // A rate since the beginning of the first split would be another.
+        // A rate measured from the start of the first split would differ.
         assert!(last.unwrap().contains(" of 40 images"), "{last:?}");
     }
 }
@@ -271,24 +259,14 @@ fn every_split_has_a_bar_and_its_report_appears_when_it_is_done() {
 #[test]
 fn what_cannot_draw_a_line_again_gets_none() {
     let dir = folder_with_pack(600, 64);
-    let line = format!(
-        "TERM=dumb exec '{}' verify '{}'",
-        binary().display(),
-        dir.path().join("a.pack").display()
-    );
-    let output = Command::new("script")
-        .args(["-q", "-e", "-c", &line, "/dev/null"])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let line = format!("TERM=dumb exec '{}' verify '{}'", binary().display(), dir.path().join("a.pack").display());
+    let output =
+        Command::new("script").args(["-q", "-e", "-c", &line, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.contains("a.pack: ok") && !text.contains('\x1b'),
-        "{text:?}"
-    );
+    assert!(text.contains("a.pack: ok") && !text.contains('\x1b'), "{text:?}");
 }
 
-/// A folder whose conversion takes some seconds.
+/// A folder that takes a few seconds to convert.
 fn slow_source(dir: &Path) {
     many_links(&dir.join("images"), 20_000);
 }
@@ -297,15 +275,7 @@ fn slow_source(dir: &Path) {
 fn ctrl_c_leaves_a_clean_line_and_exits_with_130() {
     let dir = temp_dir();
     slow_source(dir.path());
-    let args = [
-        "convert",
-        "images",
-        "out.pack",
-        "--mode",
-        "encoded",
-        "--quality",
-        "80",
-    ];
+    let args = ["convert", "images", "out.pack", "--mode", "encoded", "--quality", "80"];
     for columns in [80, 50] {
         let mut terminal = Terminal::start(dir.path(), columns, &args);
         terminal.wait_for("converting [");
@@ -321,7 +291,7 @@ fn ctrl_c_leaves_a_clean_line_and_exits_with_130() {
 #[test]
 fn a_listing_that_is_interrupted_leaves_a_clean_line() {
     let dir = temp_dir();
-    // Long enough for a key to be pressed: each line's file is looked for.
+    // Long enough to press a key: each line's file is looked up.
     fs::copy(fixture("images/folder/cat/a.jpg"), dir.path().join("a.jpg")).unwrap();
     let manifest = "path,label\n".to_owned() + &"a.jpg,0\n".repeat(1_000_000);
     fs::write(dir.path().join("m.csv"), manifest).unwrap();
@@ -340,7 +310,7 @@ fn what_is_interrupted_while_it_extracts_leaves_whole_files() {
     terminal.wait_for("extracting");
     terminal.press(b"\x03");
     let seen = terminal.end();
-    // A fast machine may be done by then.
+    // A fast machine may have finished by then.
     if seen.code == Some(130) {
         seen.check(130, &["extracting"]);
         let said = seen.screen.lines().last().unwrap();

@@ -1,4 +1,4 @@
-"""Draws of docs/reference/augmentation.md, written from that page alone; checks the vectors of the file given."""
+"""The random numbers of docs/reference/augmentation.md, written only from that page. Checks the vectors in the given file."""
 import json, math, struct, sys
 
 M, C = 2**64 - 1, 0x9E3779B97F4A7C15
@@ -158,4 +158,4 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         print("[\n" + ",\n".join(json.dumps(v) for v in vectors()) + "\n]")
     else:
-        assert json.load(open(sys.argv[1])) == vectors(), "the vectors are others"
+        assert json.load(open(sys.argv[1])) == vectors(), "the vectors differ"

@@ -1,4 +1,4 @@
-"""A reader of pack files in plain Python and NumPy, written from format.md to prove that page. Slow, checks checksums.
+"""A reader of pack files in plain Python and NumPy, written from format.md to prove that page. Slow, but verifies checksums.
 
     pack = Pack("train.pack"); pack.item("image", 17); pack.columns["label"][17]; pack.paths()[17]
     python docs/reference/read_pack.py FILE      # a summary in JSON, with a CRC32C of all items of each field
@@ -32,7 +32,7 @@ def unzstd(frame, size):
 
 
 def cut(data, n, size=None, width=8, skip=0):
-    """The n parts of data: of size bytes each, or behind n + 1 offsets of width bytes and skip other bytes."""
+    """The n parts of data: of size bytes each, or after n + 1 offsets of width bytes and skip other bytes."""
     if size:
         return [data[i * size : (i + 1) * size] for i in range(n)]
     ends, data = np.frombuffer(data, f"<u{width}", n + 1).tolist(), data[width * (n + 1) + skip :]

@@ -1,11 +1,12 @@
-//! A small scanner of Rust sources, for rules about words: what is code and where it stands.
+//! A small scanner of Rust sources, for rules about words: finds code and its position.
 //!
-//! Not a parser. Comments and literals are blanked, so that a word in a comment is no violation,
-//! and so are items under `#[cfg(test)]` where a rule spares tests.
+//! Not a parser. Comments and literals are blanked, so that a word in a comment is not a violation.
+//! If a rule exempts tests, items under `#[cfg(test)]` are blanked too.
 
 use std::{
     collections::BTreeSet,
     fs,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -14,15 +15,18 @@ use super::{read, relative, root};
 pub(super) struct Source {
     /// From the workspace root.
     pub(super) path: String,
-    /// Without comments, literals and items under `#[cfg(test)]`; lines as in the file.
+    /// The code without comments, literals and items under `#[cfg(test)]`. Lines are as in the
+    /// file.
     pub(super) code: String,
-    /// The same with the tests.
+    /// The same, including tests.
     pub(super) all_code: String,
+    /// The literals of `code`, at their places in the file; all else is blank.
+    pub(super) literals: String,
     /// Is the whole file test code?
     pub(super) is_test: bool,
 }
 
-/// Every `.rs` file under `folder`, in order; none if there is no such folder.
+/// Every `.rs` file under `folder`, in order. Empty if the folder does not exist.
 pub(super) fn sources(folder: &str) -> Vec<Source> {
     let mut paths = Vec::new();
     collect_rs(&root().join(folder), &mut paths);
@@ -30,8 +34,13 @@ pub(super) fn sources(folder: &str) -> Vec<Source> {
     let mut test_modules = BTreeSet::new();
     let mut sources: Vec<Source> = Vec::new();
     for path in &paths {
-        let all_code = blank_comments_and_literals(&read(path));
-        let (code, modules) = blank_test_items(&all_code);
+        let text = read(path);
+        let all_code = blank_comments_and_literals(&text);
+        let (code, modules, tests) = blank_test_items(&all_code);
+        let mut literals = literals_alone(&text);
+        for test in tests {
+            literals.replace_range(test.clone(), &blank(&literals[test]));
+        }
         // `mod x;` in a/mod.rs, a/lib.rs or a/main.rs is a/x.rs, in a/b.rs it is a/b/x.rs.
         let base = match path.file_stem().and_then(|stem| stem.to_str()) {
             Some("mod" | "lib" | "main") => path.with_file_name(""),
@@ -41,19 +50,14 @@ pub(super) fn sources(folder: &str) -> Vec<Source> {
             test_modules.insert(relative(&base.join(format!("{module}.rs"))));
             test_modules.insert(format!("{}/", relative(&base.join(module))));
         }
-        sources.push(Source {
-            path: relative(path),
-            code,
-            all_code,
-            is_test: false,
-        });
+        sources.push(Source { path: relative(path), code, all_code, literals, is_test: false });
     }
     for source in &mut sources {
         let in_tests_folder = source.path.starts_with("tests/") || source.path.contains("/tests/");
         source.is_test = in_tests_folder
-            || test_modules.iter().any(|module| {
-                source.path == *module || (module.ends_with('/') && source.path.starts_with(module))
-            });
+            || test_modules
+                .iter()
+                .any(|module| source.path == *module || (module.ends_with('/') && source.path.starts_with(module)));
     }
     sources
 }
@@ -75,7 +79,7 @@ pub(super) fn line_at(code: &str, at: usize) -> usize {
     code[..at].matches('\n').count() + 1
 }
 
-/// The words of `code` and where they start.
+/// The words of `code` and their positions.
 pub(super) fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     code.split(move |c| !is_word(c))
@@ -94,11 +98,7 @@ pub(super) fn standard_paths(code: &str) -> Vec<(usize, String)> {
         let start = code.len() - rest.len();
         let group = rest.trim_start();
         if !group.starts_with('{') {
-            found.extend(
-                words(rest)
-                    .next()
-                    .map(|(_, word)| (line_at(code, start), format!("std::{word}"))),
-            );
+            found.extend(words(rest).next().map(|(_, word)| (line_at(code, start), format!("std::{word}"))));
             continue;
         }
         let start = code.len() - group.len();
@@ -142,21 +142,21 @@ fn matching_brace(code: &str) -> usize {
     code.len()
 }
 
-/// Blanks items under `#[cfg(test)]` or `#[cfg(all(test, ..))]`, and names those that are modules
-/// in files of their own.
-fn blank_test_items(code: &str) -> (String, Vec<String>) {
+/// Blanks items under `#[cfg(test)]` or `#[cfg(all(test, ..))]`, names those that are modules in files
+/// of their own, and says where they stand.
+fn blank_test_items(code: &str) -> (String, Vec<String>, Vec<Range<usize>>) {
     let mut blanked = code.to_owned();
-    let mut modules = Vec::new();
+    let (mut modules, mut tests) = (Vec::new(), Vec::new());
     for marker in ["cfg(test)]", "cfg(all(test"] {
         for (at, _) in code.match_indices(marker) {
             let start = code[..at].rfind('#').unwrap_or(at);
             if code[start..at].starts_with("#!") {
                 blanked = blank(code);
+                tests.push(0..code.len());
                 continue;
             }
             let item = &code[start..];
-            let ends_in_semicolon =
-                item.find(';').unwrap_or(item.len()) < item.find('{').unwrap_or(item.len());
+            let ends_in_semicolon = item.find(';').unwrap_or(item.len()) < item.find('{').unwrap_or(item.len());
             let len = if ends_in_semicolon {
                 let len = item.find(';').map_or(item.len(), |idx| idx + 1);
                 let mut after_mod = words(&item[..len]).skip_while(|(_, word)| *word != "mod");
@@ -166,20 +166,30 @@ fn blank_test_items(code: &str) -> (String, Vec<String>) {
                 matching_brace(item)
             };
             blanked.replace_range(start..start + len, &blank(&code[start..start + len]));
+            tests.push(start..start + len);
         }
     }
-    (blanked, modules)
+    (blanked, modules, tests)
 }
 
 /// As many bytes of spaces, with the line breaks kept.
 fn blank(text: &str) -> String {
-    text.bytes()
-        .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
-        .collect()
+    text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect()
 }
 
-/// Blanks comments, strings and character literals; every other byte stays where it is.
+/// Blanks comments, strings and character literals. All other bytes keep their positions.
 pub(super) fn blank_comments_and_literals(text: &str) -> String {
+    split(text).0
+}
+
+/// The opposite: strings and character literals stay where they are, every other byte is blank.
+fn literals_alone(text: &str) -> String {
+    split(text).1
+}
+
+/// Code and literals.
+fn split(text: &str) -> (String, String) {
+    let mut literals = blank(text);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut after_word = false;
@@ -205,14 +215,16 @@ pub(super) fn blank_comments_and_literals(text: &str) -> String {
             // The prefix of a raw string is kept, as that of a plain one is.
             let prefix = rest.find(['"', '\'', '/']).unwrap_or(0);
             out.push_str(rest[..prefix].trim_end_matches('#'));
-            out.push_str(&blank(
-                &rest[rest[..prefix].trim_end_matches('#').len()..len],
-            ));
+            out.push_str(&blank(&rest[rest[..prefix].trim_end_matches('#').len()..len]));
+            if c != '/' {
+                let at = text.len() - rest.len();
+                literals.replace_range(at..at + len, &rest[..len]);
+            }
             after_word = false;
             rest = &rest[len..];
         }
     }
-    out
+    (out, literals)
 }
 
 fn block_comment_len(text: &str) -> usize {
@@ -254,35 +266,24 @@ fn char_literal_len(text: &str) -> usize {
     match chars.next() {
         Some((_, '\\')) => {
             // The escaped character itself may be a quote.
-            let after_escape = chars
-                .next()
-                .map_or(text.len(), |(idx, c)| idx + c.len_utf8());
-            text[after_escape..]
-                .find('\'')
-                .map_or(text.len(), |idx| after_escape + idx + 1)
+            let after_escape = chars.next().map_or(text.len(), |(idx, c)| idx + c.len_utf8());
+            text[after_escape..].find('\'').map_or(text.len(), |idx| after_escape + idx + 1)
         }
-        Some(_) => chars
-            .next()
-            .filter(|(_, c)| *c == '\'')
-            .map_or(0, |(idx, _)| idx + 1),
+        Some(_) => chars.next().filter(|(_, c)| *c == '\'').map_or(0, |(idx, _)| idx + 1),
         None => 0,
     }
 }
 
-/// 0 where no raw string starts.
+/// 0 if no raw string starts.
 fn raw_string_len(text: &str) -> usize {
     let after_prefix = text.trim_start_matches('b').trim_start_matches('r');
     let hashes = after_prefix.len() - after_prefix.trim_start_matches('#').len();
-    if !after_prefix[hashes..].starts_with('"')
-        || !text[..text.len() - after_prefix.len()].ends_with('r')
-    {
+    if !after_prefix[hashes..].starts_with('"') || !text[..text.len() - after_prefix.len()].ends_with('r') {
         return 0;
     }
     let body = text.len() - after_prefix.len() + hashes + 1;
     let end = format!("\"{}", "#".repeat(hashes));
-    text[body..]
-        .find(&end)
-        .map_or(text.len(), |idx| body + idx + end.len())
+    text[body..].find(&end).map_or(text.len(), |idx| body + idx + end.len())
 }
 
 #[test]
@@ -303,14 +304,16 @@ fn comments_literals_and_tests_are_not_code() {
     let expected = "const A str const B u8 br const C char char fn f a x a str fn after real";
     assert_eq!(found.join(" "), expected);
     assert_eq!(code.lines().count(), text.lines().count());
+    let literals = literals_alone(text);
+    let found: Vec<&str> = literals.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let first = found.first().copied().unwrap_or_default();
+    assert_eq!(first, r#""unsafe \" std::fs""#);
+    assert_eq!(literals.len(), text.len());
 }
 
 #[test]
 fn grouped_imports_are_seen_in_full() {
     let code = "use std::{\n    io::{self, Read},\n    time::{Duration, Instant},\n};\nlet x = std::fs::read(p);";
-    let found: Vec<_> = standard_paths(code)
-        .into_iter()
-        .map(|(line, path)| format!("{line} {path}"))
-        .collect();
+    let found: Vec<_> = standard_paths(code).into_iter().map(|(line, path)| format!("{line} {path}")).collect();
     assert_eq!(found, ["2 std::io", "3 std::time", "5 std::fs"]);
 }

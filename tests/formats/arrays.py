@@ -1,4 +1,4 @@
-"""Plain arrays as their own clients write and read them: numpy, safetensors, torch, torchvision.
+"""Plain arrays, written and read by their own clients: numpy, safetensors, torch, torchvision.
 
 arrays.py write DIR     files of numpy and safetensors
 arrays.py torch DIR     files of torch, and CIFAR and MNIST as torchvision reads them
@@ -71,7 +71,7 @@ def write_torch(folder):
 
 
 def write_published(folder):
-    """CIFAR-10 in both versions and MNIST, and what torchvision makes of them."""
+    """CIFAR-10 in both versions and MNIST, and their contents as read by torchvision."""
     from torchvision import datasets
 
     rng = np.random.default_rng(6)

@@ -1,5 +1,5 @@
-//! `.npy`, `.npz`, `.safetensors`, `.pt`, CIFAR and MNIST: numpy, safetensors, torch and torchvision write, we convert and
-//! export, and they read the same.
+//! `.npy`, `.npz`, `.safetensors`, `.pt`, CIFAR and MNIST: numpy, safetensors, torch and torchvision write, packds
+//! converts and exports, and they read the same.
 
 use serde_json::{Value, json};
 
@@ -38,12 +38,8 @@ fn numpy_and_safetensors_read_what_came_from_them() {
     let folder = Folder::new();
     let written = parse(&python(&["arrays.py", "write", &text(&folder, "")]));
     let sources = ["npy", "a.npz", "deflated.npz", "a.safetensors"];
-    let targets: [&[&str]; 4] = [
-        &["out.npz"],
-        &["deflated-out.npz", "--codec", "gzip"],
-        &["out.safetensors"],
-        &["out", "--to", "npy"],
-    ];
+    let targets: [&[&str]; 4] =
+        [&["out.npz"], &["deflated-out.npz", "--codec", "gzip"], &["out.safetensors"], &["out", "--to", "npy"]];
     for source in sources {
         for target in targets {
             there_and_back(&folder, &[source], target);
@@ -63,10 +59,7 @@ fn numpy_and_safetensors_read_what_came_from_them() {
 fn what_numpy_saves_but_is_not_for_us_is_refused() {
     let folder = Folder::new();
     python(&["arrays.py", "write", &text(&folder, "")]);
-    for (name, expected) in [
-        ("objects.npy", "Python objects"),
-        ("fortran.npy", "Fortran order"),
-    ] {
+    for (name, expected) in [("objects.npy", "Python objects"), ("fortran.npy", "Fortran order")] {
         let ran = folder.packds(&["convert", name, "o.pack"]);
         assert_eq!(ran.code, 2, "{ran:?}");
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
@@ -76,11 +69,7 @@ fn what_numpy_saves_but_is_not_for_us_is_refused() {
     folder.flip("a.npz", 3000);
     let ran = folder.packds(&["convert", "a.npz", "o.pack"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(
-        ran.stderr.contains("expected the checksum"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("expected the checksum"), "{}", ran.stderr);
     std::fs::write(&file, &bytes[..bytes.len() - 100]).unwrap();
     let ran = folder.packds(&["convert", "a.npz", "o.pack"]);
     assert!(ran.stderr.contains("directory"), "{}", ran.stderr);
@@ -123,10 +112,7 @@ fn torch_reads_what_came_from_it_and_nothing_is_called() {
 #[test]
 fn cifar_and_mnist_are_read_as_torchvision_reads_them() {
     let folder = Folder::new();
-    let written = python_with(
-        "torchvision",
-        &["arrays.py", "published", &text(&folder, "")],
-    );
+    let written = python_with("torchvision", &["arrays.py", "published", &text(&folder, "")]);
     let Some(written) = written.map(|text| parse(&text)) else {
         return;
     };
@@ -140,11 +126,7 @@ fn cifar_and_mnist_are_read_as_torchvision_reads_them() {
     for (name, source) in sources {
         for split in ["train", "test"] {
             let from = ["--from", name, "--split", split];
-            there_and_back(
-                &folder,
-                &[&[source][..], &from].concat(),
-                &["o.npz", "--force"],
-            );
+            there_and_back(&folder, &[&[source][..], &from].concat(), &["o.npz", "--force"]);
             let read = parse(&python(&["arrays.py", "read", &text(&folder, "o.npz")]));
             let expected = &written[format!("{name}-{split}")];
             let mut image = read[0]["image"].clone();

@@ -100,7 +100,7 @@ def write(folder):
         f.create_virtual_dataset("images", layout)
     with make("huge.h5") as f:
         f.create_dataset("images", (1 << 40, 1 << 20, 3), np.uint8, chunks=(1, 64, 3), compression="gzip")
-    # As a later library would number its layout of data.
+    # The layout version of a hypothetical newer library.
     with open(os.path.join(folder, "contiguous.h5"), "rb") as f:
         old = f.read()
     layout = b"\x08\x00\x18\x00\x00\x00\x00\x00"
@@ -149,7 +149,7 @@ def read(path):
 
 
 def dump(_):
-    """What every source holds."""
+    """The contents of every source."""
     print(json.dumps({"pixels": pixels().tobytes().hex(), "labels": labels().tolist()}))
 
 

@@ -1,22 +1,20 @@
-//! HDF5 against h5py, both ways.
+//! HDF5 and h5py, in both directions.
 
 use std::fs;
 
 use packds_format::Pack;
 use serde_json::{Value, json};
 
-use super::items::{
-    assert_same, client, convert, hex, ids, items, refused, sample_pack, written_by,
-};
+use super::items::{assert_same, client, convert, hex, ids, items, refused, sample_pack, written_by};
 use super::python;
 use crate::support::Folder;
 
-/// What h5py finds in an export.
+/// The contents of an export, read by h5py.
 fn read(folder: &Folder, name: &str) -> Value {
     client("hdf5.py", "read", &folder.path(name))
 }
 
-/// The sources that h5py writes, and what is in them.
+/// The sources that h5py writes, and their contents.
 fn sources() -> (Folder, Value) {
     written_by("hdf5.py")
 }
@@ -56,11 +54,7 @@ fn what_h5py_writes_comes_in_and_is_the_same_to_it_when_exported() {
     assert_eq!(items(&pack, "fixed")[10], b"f10");
     assert_eq!(items(&pack, "score")[10], 1_f32.to_le_bytes());
     assert_eq!(items(&pack, "half")[0], [0, 0x3c, 0, 0x3c]);
-    for args in [
-        &["a.h5"][..],
-        &["b.h5", "--chunk", "3"],
-        &["c.h5", "--codec", "gzip:5"],
-    ] {
+    for args in [&["a.h5"][..], &["b.h5", "--chunk", "3"], &["c.h5", "--codec", "gzip:5"]] {
         let mut command = vec!["export", "out.pack"];
         command.extend(args);
         folder.packds(&command).ok();
@@ -80,17 +74,13 @@ fn data_sets_that_cannot_be_read_are_left_out_with_a_warning() {
     let ran = folder.packds(&args);
     let warnings = ran.json()["warnings"].to_string();
     for words in [
-        "field 'boxes' left out: elements of 8 bytes that are neither",
+        "field 'boxes' left out: elements of 8 bytes that are not numbers",
         "field 'opaque' left out: elements of",
-        "field 'elsewhere' left out: its data lie in other files",
+        "field 'elsewhere' left out: its data are in other files",
     ] {
         assert!(warnings.contains(words), "{warnings}");
     }
-    let pack = convert(
-        &folder,
-        "odd.h5",
-        &["--leave-out", "boxes", "--leave-out", "version"],
-    );
+    let pack = convert(&folder, "odd.h5", &["--leave-out", "boxes", "--leave-out", "version"]);
     assert_eq!(json!(ids(&pack)), expected["labels"]);
     let key = ["convert", "odd.h5", "no.pack", "--label-key", "boxes"];
     refused(&folder, &key, "boxes: elements of 8 bytes");
@@ -101,10 +91,7 @@ fn a_data_set_of_class_names_that_is_used_is_not_said_to_be_ignored() {
     let (folder, _) = sources();
     let args = ["convert", "listed.h5", "listed.pack", "--json"];
     let report = folder.packds(&args).json();
-    assert_eq!(
-        (&report["warnings"], &report["ignored"]),
-        (&json!([]), &json!(0))
-    );
+    assert_eq!((&report["warnings"], &report["ignored"]), (&json!([]), &json!(0)));
     let pack = convert(&folder, "listed.h5", &[]);
     let names = &pack.classes().unwrap()[0].names;
     assert_eq!(*names, ["cat", "dog", "owl"]);
@@ -169,7 +156,7 @@ fn files_with_other_class_names_are_refused() {
         refused(
             &folder,
             &["convert", &other, "no.pack"],
-            "expected the class names of the files before it, 'a', 'b', 'c', found 'c', 'b', 'a'",
+            "expected the class names of the previous files, 'a', 'b', 'c', found 'c', 'b', 'a'",
         );
     }
 }
@@ -183,30 +170,20 @@ fn small_sets_of_labels_are_no_class_ids() {
         folder.path("x.npy").to_str().unwrap(),
     ]);
     fs::create_dir(folder.path("images")).unwrap();
-    folder
-        .packds(&["convert", "x.npy", "x.pack", "--keep-order"])
-        .ok();
+    folder.packds(&["convert", "x.npy", "x.pack", "--keep-order"]).ok();
     folder.packds(&["extract", "x.pack", "images"]).ok();
     let mut names: Vec<String> = folder.files("images");
     names.sort();
     let sets = [r#"["a","c"]"#, r#"["b"]"#, "[]"];
-    let rows = names
-        .iter()
-        .zip(sets)
-        .map(|(name, set)| format!("{{\"path\":\"images/{name}\",\"labels\":{set}}}\n"));
+    let rows = names.iter().zip(sets).map(|(name, set)| format!("{{\"path\":\"images/{name}\",\"labels\":{set}}}\n"));
     fs::write(folder.path("m.jsonl"), rows.collect::<String>()).unwrap();
-    folder
-        .packds(&["convert", "m.jsonl", "in.pack", "--keep-order"])
-        .ok();
+    folder.packds(&["convert", "m.jsonl", "in.pack", "--keep-order"]).ok();
     let pack = Pack::open(fs::read(folder.path("in.pack")).unwrap()).unwrap();
     for target in ["sets.h5", "sets.zarr"] {
         folder.packds(&["export", "in.pack", target]).ok();
         let back = convert(&folder, target, &[]);
         assert_eq!(items(&pack, "labels"), items(&back, "labels"), "{target}");
-        assert_eq!(
-            pack.classes().unwrap()[0].names,
-            back.classes().unwrap()[0].names
-        );
+        assert_eq!(pack.classes().unwrap()[0].names, back.classes().unwrap()[0].names);
     }
 }
 
@@ -228,7 +205,7 @@ fn statistics_of_normalized_floats_come_back() {
     let image = |pack: &Pack<Vec<u8>>| pack.stats().unwrap().fields.get("image").cloned();
     assert!(image(&floats).is_some());
     assert_eq!(image(&floats), image(&back));
-    // Of other samples they would not be true.
+    // They would be wrong for other samples.
     let fewer = "import h5py, sys; f = h5py.File(sys.argv[1], 'a')\nfor k in list(f):\n    v = f[k]\n    a = dict(v.attrs); x = v[1:]; del f[k]; f[k] = x; f[k].attrs.update(a)";
     python(&["-c", fewer, folder.path("floats.h5").to_str().unwrap()]);
     assert_eq!(image(&to("floats.h5", "fewer.pack", &[])), None);
@@ -241,12 +218,12 @@ fn damage_and_what_is_not_for_us_is_refused() {
     fs::write(folder.path("cut.h5"), &bytes[..bytes.len() / 2]).unwrap();
     fs::write(folder.path("text.h5"), b"no HDF5 at all").unwrap();
     for (name, words) in [
-        ("external.h5", "its data lie in other files"),
-        ("virtual.h5", "its data lie in other files"),
-        ("huge.h5", "cannot lie in a file"),
+        ("external.h5", "its data are in other files"),
+        ("virtual.h5", "its data are in other files"),
+        ("huge.h5", "do not fit in a file"),
         ("newer.h5", "bad version number for layout message"),
         ("newer.h5", "h5repack --low=0 --high=2"),
-        ("loop.h5", "a link that makes a group a member of itself"),
+        ("loop.h5", "a link may make a group a member of itself"),
         ("nothing.h5", "no field of images"),
         ("short.h5", "5"),
         ("cut.h5", "cut.h5"),

@@ -1,4 +1,4 @@
-"""What torchvision's ImageFolder makes of an exported folder."""
+"""Reads an exported folder with torchvision's ImageFolder."""
 
 import json
 import sys

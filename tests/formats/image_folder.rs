@@ -24,10 +24,7 @@ fn torchvision_sees_the_classes_ids_and_pixels_of_the_pack() {
         return;
     };
     let read: serde_json::Value = serde_json::from_str(&read).unwrap();
-    assert_eq!(
-        read["classes"],
-        serde_json::json!(["ant", "sea lion", "zebra"])
-    );
+    assert_eq!(read["classes"], serde_json::json!(["ant", "sea lion", "zebra"]));
     let rows = read["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 20);
     let (images, ids) = (items(&pack, "image"), labels(&pack));
@@ -35,10 +32,6 @@ fn torchvision_sees_the_classes_ids_and_pixels_of_the_pack() {
         let path = row["path"].as_str().unwrap();
         let i: usize = path[path.len() - 8..path.len() - 4].parse().unwrap();
         let sum: u64 = images[i].iter().map(|b| u64::from(*b)).sum();
-        assert_eq!(
-            (row["label"].as_i64(), row["sum"].as_u64()),
-            (Some(ids[i].into()), Some(sum)),
-            "{path}"
-        );
+        assert_eq!((row["label"].as_i64(), row["sum"].as_u64()), (Some(ids[i].into()), Some(sum)), "{path}");
     }
 }

@@ -1,6 +1,6 @@
-//! What packs hold, for the tests of formats.
+//! The contents of packs, for the tests of formats.
 //!
-//! Not for making packs: that is `support`.
+//! `support` makes packs.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::support::{Folder, SIZE, SamplePack};
 
 pub(super) type Bytes = Pack<Vec<u8>>;
 
-/// What a client's script says of a file.
+/// A client script's description of a file.
 pub(super) fn client(script: &str, verb: &str, file: &Path) -> Value {
     serde_json::from_str(&python(&[script, verb, file.to_str().unwrap()])).unwrap()
 }
 
-/// The sources that a client's script writes, and what is in them.
+/// The sources that a client's script writes, and their contents.
 pub(super) fn written_by(script: &str) -> (Folder, Value) {
     let folder = Folder::new();
     python(&[script, "write", folder.path("").to_str().unwrap()]);
@@ -27,9 +27,7 @@ pub(super) fn written_by(script: &str) -> (Folder, Value) {
 /// The items of a field, in the pack's order.
 pub(super) fn items(pack: &Bytes, name: &str) -> Vec<Vec<u8>> {
     let number = pack.schema().index_of(name).unwrap();
-    (0..pack.n_samples())
-        .map(|sample| pack.item(number, sample).unwrap().into_owned())
-        .collect()
+    (0..pack.n_samples()).map(|sample| pack.item(number, sample).unwrap().into_owned()).collect()
 }
 
 /// The label ids, whatever their type.
@@ -41,7 +39,7 @@ pub(super) fn ids(pack: &Bytes) -> Vec<i64> {
     items(pack, "label").iter().map(id).collect()
 }
 
-/// Converts a source, in its order.
+/// Converts a source, keeping its order.
 pub(super) fn convert(folder: &Folder, source: &str, args: &[&str]) -> Bytes {
     let mut all = vec!["convert", source, "out.pack"];
     all.extend(["--keep-order", "--force"]);
@@ -51,7 +49,7 @@ pub(super) fn convert(folder: &Folder, source: &str, args: &[&str]) -> Bytes {
     Pack::open(std::fs::read(folder.path("out.pack")).unwrap()).unwrap()
 }
 
-/// Converts a source that must be refused, with this in what is said.
+/// Converts a source that must fail with this text.
 pub(super) fn refused(folder: &Folder, args: &[&str], words: &str) {
     let ran = folder.packds(args);
     assert_ne!(ran.code, 0, "{args:?}");
@@ -78,7 +76,7 @@ pub(super) fn sample_pack(folder: &Folder, name: &str) -> Bytes {
     pack.write(folder, name)
 }
 
-/// Asserts that both hold the same: types, items, class names, paths.
+/// Asserts that both have the same types, items, class names and paths.
 pub(super) fn assert_same(pack: &Bytes, back: &Bytes, what: &str) {
     assert_eq!(pack.n_samples(), back.n_samples(), "{what}");
     for field in pack.schema().fields() {
@@ -94,14 +92,9 @@ pub(super) fn assert_same(pack: &Bytes, back: &Bytes, what: &str) {
         );
         assert_eq!(items(pack, name), items(back, name), "{what}: {name}");
     }
-    // What was in the chunks; small arrays come back in columns.
+    // Compares data from chunks; small arrays come back as columns.
     let body: Vec<&str> = pack.schema().body().map(|(_, f)| f.name.as_str()).collect();
-    let mut found: Vec<&str> = back
-        .schema()
-        .fields()
-        .iter()
-        .map(|f| f.name.as_str())
-        .collect();
+    let mut found: Vec<&str> = back.schema().fields().iter().map(|f| f.name.as_str()).collect();
     found.retain(|name| body.contains(name));
     assert_eq!(body, found, "{what}: the order of fields");
     let names = |pack: &Bytes| pack.classes().unwrap()[0].names.clone();

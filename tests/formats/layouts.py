@@ -1,4 +1,4 @@
-"""Sources as people have them that are not as their format's own examples: layouts.py write DIR | torch DIR."""
+"""Unusual sources that people have: layouts.py write DIR | torch DIR."""
 
 import io
 import json
@@ -83,7 +83,7 @@ def arrays(at):
     np.save(at("corrupted/labels.npy"), np.array(LABELS))
 
     def tensors(name, places):
-        # With repeated names, as no dictionary has them.
+        # With repeated names, which a dictionary cannot have.
         tensor = '"{}":{{"dtype":"U8","shape":[6,8,9,3],"data_offsets":[{},{}]}}'
         header = ",".join(tensor.format(*place) for place in places)
         header = ("{" + header + "}").encode()
@@ -174,7 +174,7 @@ def write(folder):
 
 
 def beside(at):
-    """Labels in files of their own, called as their images are."""
+    """Labels in separate files with the same names as the images."""
     import h5py
     from safetensors.numpy import save_file
 
@@ -212,7 +212,7 @@ def beside(at):
 
 
 def odd(at):
-    """What is told, or refused with what to do."""
+    """Sources that cause warnings or errors with advice."""
     import h5py
     import pyarrow as pa
     import pyarrow.parquet as pq

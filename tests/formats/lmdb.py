@@ -1,4 +1,4 @@
-"""LMDB by its own library."""
+"""LMDB, with its own library."""
 
 import io
 import json
@@ -84,7 +84,7 @@ def read(path):
     pages = 2 + stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
     size = os.path.getsize(f"{path}/data.mdb")
     env.close()
-    # A copy through the library, which visits every page, and one that is written to.
+    # A copy made by the library, which visits every page, and a copy that is modified.
     os.mkdir(f"{path}-copy")
     env = lmdb.open(path, readonly=True, lock=False)
     env.copy(f"{path}-copy", compact=True)

@@ -1,4 +1,4 @@
-//! LMDB as its own library writes and reads it.
+//! LMDB, written and read by its own library.
 
 use super::python;
 use super::records::{N, assert_records, classes, converted, items, labels, refused};
@@ -18,7 +18,7 @@ fn what_the_library_writes_is_read() {
     let datum = converted(&folder, "datum", &["--layout", "hwc"]);
     assert_records(&datum, 0..N);
     assert_eq!(labels(&datum), ids);
-    // In the order of the keys, which is that of the classes' names.
+    // In the order of the keys, which equals the order of class names.
     let files = converted(&folder, "file.mdb", &[]);
     let of_class = |class: u64| (0..N).filter(move |i| i % 3 == class);
     assert_records(&files, of_class(1).chain(of_class(2)).chain(of_class(0)));
@@ -28,10 +28,7 @@ fn what_the_library_writes_is_read() {
     assert_records(&keys, 1..N);
     assert_eq!(labels(&keys), ids[1..]);
     let said = refused(&folder, "keys", &["--label-key", "zz"]);
-    assert!(
-        said.contains("no field 'zz', found 'image', 'label'"),
-        "{said}"
-    );
+    assert!(said.contains("no field 'zz', found 'image', 'label'"), "{said}");
     let args = ["convert", "keys", "k.pack", "--json"];
     assert_eq!(folder.packds(&args).json()["ignored"], 0);
     for args in [&[][..], &["--image-key", "images"]] {
@@ -45,10 +42,7 @@ fn what_the_library_writes_is_read() {
 fn an_image_whose_label_key_is_missing_is_a_bad_sample() {
     let folder = sources();
     let said = refused(&folder, "gap", &[]);
-    assert!(
-        said.contains("there are labels, but none for its key"),
-        "{said}"
-    );
+    assert!(said.contains("there are labels, but none for its key"), "{said}");
     let args = ["convert", "gap", "g.pack", "--on-error", "skip", "--json"];
     let report = folder.packds(&args).json();
     assert_eq!(report["n_samples"], N - 2);
@@ -61,11 +55,7 @@ fn a_database_with_free_pages_and_long_values_is_read() {
     let pack = converted(&folder, "many", &["--mode", "encoded"]);
     assert_eq!(pack.n_samples(), 4000 - 4000_u64.div_ceil(3));
     assert_eq!(pack.path(1).unwrap().unwrap(), b"000002");
-    assert!(
-        items(&pack, "image")
-            .iter()
-            .all(|item| item.starts_with(b"\x89PNG"))
-    );
+    assert!(items(&pack, "image").iter().all(|item| item.starts_with(b"\x89PNG")));
 }
 
 #[test]
@@ -76,16 +66,12 @@ fn what_is_exported_is_read_by_the_library_and_comes_back() {
     let pack = converted(&folder, "one.tar", &["--label-key", "species"]);
     folder.packds(&["export", "one.tar.pack", "out.lmdb"]).ok();
     let path = folder.path("out.lmdb");
-    let read: serde_json::Value =
-        serde_json::from_str(&python(&["lmdb.py", "read", path.to_str().unwrap()])).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&python(&["lmdb.py", "read", path.to_str().unwrap()])).unwrap();
     for truth in ["sorted", "pages_fit", "last_page"] {
         assert_eq!(read[truth], true, "{truth}: {read}");
     }
     assert_eq!(read["entries"], read["n_keys"]);
-    assert_eq!(
-        read["classes"],
-        serde_json::json!(["ant", "sea lion", "zebra"])
-    );
+    assert_eq!(read["classes"], serde_json::json!(["ant", "sea lion", "zebra"]));
     for (i, row) in read["rows"].as_array().unwrap().iter().enumerate() {
         assert_eq!((&row["same"], &row["points"]), (&true.into(), &true.into()));
         assert_eq!(row["label"], [2, 0, 1][i % 3]);

@@ -1,4 +1,4 @@
-//! Every format in and out, against its real Python client.
+//! Every format in both directions, with its real Python client.
 
 #![cfg(test)]
 
@@ -17,28 +17,24 @@ mod zarr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder of this test's scripts.
+/// The folder of the scripts.
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/formats")
 }
 
-/// Runs a script of this folder with the test clients' Python; returns what it printed.
+/// Runs a script in this folder with the test clients' Python. Returns its output.
 pub(crate) fn python(args: &[&str]) -> String {
     run(&clients(), args)
 }
 
-/// As [`python`], with the first Python that has `module`: the test clients' or the system's. None where neither has it,
-/// which is said loudly, and is a failure where `PACKDS_REQUIRE_TORCH` is 1.
+/// Like [`python`], with the first Python that has `module`: the test clients' or the system's. `None` with a clear
+/// message if neither has it; a failure if `PACKDS_REQUIRE_TORCH` is 1.
 pub(crate) fn python_with(module: &str, args: &[&str]) -> Option<String> {
     let has = |python: &PathBuf| {
-        let tried = Command::new(python)
-            .args(["-c", &format!("import {module}")])
-            .output();
+        let tried = Command::new(python).args(["-c", &format!("import {module}")]).output();
         tried.is_ok_and(|output| output.status.success())
     };
-    let found = [clients(), PathBuf::from("/usr/bin/python3")]
-        .into_iter()
-        .find(has);
+    let found = [clients(), PathBuf::from("/usr/bin/python3")].into_iter().find(has);
     if found.is_none() {
         let required = std::env::var_os("PACKDS_REQUIRE_TORCH").is_some_and(|value| value == "1");
         assert!(!required, "no Python has {module}");
@@ -53,15 +49,7 @@ fn clients() -> PathBuf {
 }
 
 fn run(python: &Path, args: &[&str]) -> String {
-    let output = Command::new(python)
-        .current_dir(scripts())
-        .args(args)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{args:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = Command::new(python).current_dir(scripts()).args(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

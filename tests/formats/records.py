@@ -1,4 +1,4 @@
-"""Tiny data sets for the scripts of WebDataset, TFRecord and LMDB: the same pixels and labels in each."""
+"""Tiny datasets for the scripts of WebDataset, TFRecord and LMDB: the same pixels and labels in each."""
 
 import io
 

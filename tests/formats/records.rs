@@ -1,10 +1,10 @@
-//! What `records.py` puts into the sources of several formats, and packs that are looked into.
+//! The contents of the sources that `records.py` writes in several formats, and access to packs.
 
 use packds_format::Pack;
 
 use crate::support::Folder;
 
-/// Samples of most sources, and the size of their images.
+/// Number of samples in most sources, and the size of their images.
 pub(crate) const N: u64 = 20;
 const PIXELS: u64 = 5 * 7 * 3;
 
@@ -14,7 +14,7 @@ pub(crate) fn pixels(i: u64) -> Vec<u8> {
     (0..PIXELS).map(pixel).collect()
 }
 
-/// Converts a source, in its own order, with further arguments.
+/// Converts a source with further arguments, keeping its order.
 pub(crate) fn converted(folder: &Folder, source: &str, args: &[&str]) -> Pack<Vec<u8>> {
     let out = format!("{}.pack", source.replace('/', "_"));
     let all = [&["convert", source, &out, "--keep-order", "--force"], args].concat();
@@ -23,7 +23,7 @@ pub(crate) fn converted(folder: &Folder, source: &str, args: &[&str]) -> Pack<Ve
     Pack::open(std::fs::read(folder.path(&out)).unwrap()).unwrap()
 }
 
-/// What the command says against a source.
+/// The error for a source.
 pub(crate) fn refused(folder: &Folder, source: &str, args: &[&str]) -> String {
     let ran = folder.packds(&[&["convert", source, "no.pack"], args].concat());
     assert_ne!(ran.code, 0, "{ran:?}");
@@ -36,9 +36,7 @@ pub(crate) fn items(pack: &Pack<Vec<u8>>, name: &str) -> Vec<Vec<u8>> {
     let mut fields = pack.schema().fields().iter();
     let number = fields.position(|field| field.name == name);
     let number = number.unwrap_or_else(|| panic!("no field {name}"));
-    (0..pack.n_samples())
-        .map(|sample| pack.item(number, sample).unwrap().into_owned())
-        .collect()
+    (0..pack.n_samples()).map(|sample| pack.item(number, sample).unwrap().into_owned()).collect()
 }
 
 /// The labels, as numbers.
@@ -50,14 +48,10 @@ pub(crate) fn labels(pack: &Pack<Vec<u8>>) -> Vec<i32> {
 
 /// The class names.
 pub(crate) fn classes(pack: &Pack<Vec<u8>>) -> Vec<String> {
-    pack.classes()
-        .unwrap()
-        .first()
-        .map(|classes| classes.names.clone())
-        .unwrap_or_default()
+    pack.classes().unwrap().first().map(|classes| classes.names.clone()).unwrap_or_default()
 }
 
-/// The images and labels that the scripts write: all numbers in `samples`, in order.
+/// Asserts that a pack has the scripts' images and labels, numbered by `samples`, in order.
 pub(crate) fn assert_records(pack: &Pack<Vec<u8>>, samples: impl IntoIterator<Item = u64>) {
     let samples: Vec<u64> = samples.into_iter().collect();
     let expected: Vec<Vec<u8>> = samples.iter().map(|i| pixels(*i)).collect();

@@ -1,4 +1,4 @@
-"""Parquet and Arrow with their real clients: pyarrow, pandas and Hugging Face's datasets.
+"""Parquet and Arrow, with their real clients: pyarrow, pandas and Hugging Face's datasets.
 
 `table.py write DIR` makes sources and prints what is in them; `table.py read PATH` checks an exported file and prints it;
 `table.py long_texts PATH` makes small files with 700 MiB of texts.

@@ -1,4 +1,4 @@
-//! Parquet and Arrow against pyarrow and Hugging Face's datasets.
+//! Parquet and Arrow, with pyarrow and Hugging Face's datasets.
 
 use std::fs;
 use std::path::Path;
@@ -21,9 +21,7 @@ fn hex(bytes: &[u8]) -> String {
 /// The items of a field, in the pack's order.
 fn items(pack: &Pack<Vec<u8>>, name: &str) -> Vec<Vec<u8>> {
     let number = pack.schema().index_of(name).unwrap();
-    (0..pack.n_samples())
-        .map(|sample| pack.item(number, sample).unwrap().into_owned())
-        .collect()
+    (0..pack.n_samples()).map(|sample| pack.item(number, sample).unwrap().into_owned()).collect()
 }
 
 fn pixels(pack: &Pack<Vec<u8>>) -> Vec<String> {
@@ -48,8 +46,7 @@ fn what_real_clients_write_comes_in() {
     let folder = Folder::new();
     fs::create_dir(folder.path("in")).unwrap();
     let dir = folder.path("in");
-    let written: Value =
-        serde_json::from_str(&python(&["table.py", "write", dir.to_str().unwrap()])).unwrap();
+    let written: Value = serde_json::from_str(&python(&["table.py", "write", dir.to_str().unwrap()])).unwrap();
     let (expected, ids) = (strings(&written["pixels"]), &written["labels"]);
     let ids: Vec<i64> = serde_json::from_value(ids.clone()).unwrap();
     let hf = ["zebra", "ant", "fox"];
@@ -79,12 +76,10 @@ fn what_real_clients_write_comes_in() {
         let names = found.first().map_or(&[][..], |classes| &classes.names);
         assert_eq!(names, classes, "{name}");
     }
-    // Names without an order of their own: ids by the sorted names.
+    // Names without an order get ids in sorted order.
     for name in ["none", "snappy", "gzip", "zstd", "lz4"] {
         let source = format!("in/files_{name}.parquet");
-        folder
-            .packds(&["convert", &source, "out.pack", "--keep-order", "--force"])
-            .ok();
+        folder.packds(&["convert", &source, "out.pack", "--keep-order", "--force"]).ok();
         let pack = open(&folder.path("out.pack"));
         assert_eq!(pixels(&pack), expected, "{name}");
         assert_eq!(pack.classes().unwrap()[0].names, ["ant", "fox", "zebra"]);
@@ -95,9 +90,7 @@ fn what_real_clients_write_comes_in() {
 
 fn further_columns(folder: &Folder) {
     let convert = |source: &str| {
-        folder
-            .packds(&["convert", source, "out.pack", "--keep-order", "--force"])
-            .ok();
+        folder.packds(&["convert", source, "out.pack", "--keep-order", "--force"]).ok();
         open(&folder.path("out.pack"))
     };
     let pack = convert("in/hf.parquet");
@@ -119,37 +112,24 @@ fn refusals(folder: &Folder) {
     let ran = folder.packds(&nulls);
     assert_ne!(ran.code, 0);
     assert!(ran.stderr.contains("null_image"), "{}", ran.stderr);
-    // Done, but not with all.
+    // Finished, but without some samples.
     let ran = folder.packds(&[&nulls[..], &["--on-error", "skip"]].concat());
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert_eq!(open(&folder.path("no.pack")).n_samples(), 1);
     fs::remove_file(folder.path("no.pack")).unwrap();
-    let nulls = [
-        "convert",
-        "in/null_label.parquet",
-        "no.pack",
-        "--on-error",
-        "skip",
-        "--json",
-    ];
+    let nulls = ["convert", "in/null_label.parquet", "no.pack", "--on-error", "skip", "--json"];
     let ran = folder.packds(&nulls);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     let skipped = &ran.json()["skipped"][0];
-    assert_eq!(
-        skipped["reason"],
-        "sample 1: column `label`: the label is missing (null)"
-    );
+    assert_eq!(skipped["reason"], "sample 1: column `label`: the label is missing (null)");
     assert_eq!(label_ids(&open(&folder.path("no.pack"))), [0]);
     fs::remove_file(folder.path("no.pack")).unwrap();
     for (name, word) in [
-        ("no_bytes.parquet", "only the path"),
+        ("no_bytes.parquet", "the file's path is stored"),
         ("one.feather", "Feather version 1"),
         ("brotli.parquet", "brotli"),
         ("permuted.parquet", "permutation"),
-        (
-            "null_label.parquet",
-            "image/1: sample 1: column `label`: the label is missing (null)",
-        ),
+        ("null_label.parquet", "image/1: sample 1: column `label`: the label is missing (null)"),
         ("no_rows.parquet", "there are no rows in it"),
         ("no_image.parquet", "no field of images"),
         ("hf_saved", "found the splits 'test', 'train'"),
@@ -166,9 +146,7 @@ fn refusals(folder: &Folder) {
 fn real_clients_read_what_goes_out() {
     let folder = Folder::new();
     let pack = SamplePack::default().write(&folder, "in.pack");
-    let pack = open(&folder.path("in.pack"))
-        .n_samples()
-        .max(pack.n_samples());
+    let pack = open(&folder.path("in.pack")).n_samples().max(pack.n_samples());
     assert_eq!(pack, 10);
     let pack = open(&folder.path("in.pack"));
     let ids = label_ids(&pack);
@@ -190,18 +168,10 @@ fn real_clients_read_what_goes_out() {
         let read: Value = serde_json::from_str(&python(&["table.py", "read", path])).unwrap();
         assert_eq!(strings(&read["pixels"]), pixels(&pack), "{args:?}");
         assert_eq!(read["labels"], serde_json::json!(ids), "{args:?}");
-        assert_eq!(
-            strings(&read["names"]),
-            ["cat", "dog", "sea lion"],
-            "{args:?}"
-        );
+        assert_eq!(strings(&read["names"]), ["cat", "dog", "sea lion"], "{args:?}");
         let is_plain = args[0].ends_with(".arrow") && !args.contains(&"--codec");
-        assert_eq!(
-            read["zero_copy"].as_bool().unwrap_or(false),
-            is_plain,
-            "{args:?}"
-        );
-        // As the script of a training loads it, where the images are files.
+        assert_eq!(read["zero_copy"].as_bool().unwrap_or(false), is_plain, "{args:?}");
+        // Loaded like in a training script, with images as files.
         if !args.contains(&"pixels") && !path.ends_with(".arrow") {
             let read: Value = serde_json::from_str(&python(&["table.py", "load", path])).unwrap();
             assert_eq!(strings(&read["pixels"]), pixels(&pack), "{args:?}");
@@ -209,9 +179,7 @@ fn real_clients_read_what_goes_out() {
             assert_eq!(read["image"], "Image", "{args:?}");
             assert_eq!(strings(&read["names"]), ["cat", "dog", "sea lion"]);
         }
-        folder
-            .packds(&["convert", args[0], "back.pack", "--keep-order", "--force"])
-            .ok();
+        folder.packds(&["convert", args[0], "back.pack", "--keep-order", "--force"]).ok();
         let back = open(&folder.path("back.pack"));
         assert_eq!(pixels(&back), pixels(&pack), "{args:?}");
         assert_eq!(back.path(3).unwrap(), pack.path(3).unwrap(), "{args:?}");
@@ -231,7 +199,7 @@ fn a_record_batch_that_memory_has_no_room_for_is_an_error() {
         let output = run.current_dir(folder.path("")).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        let expected = "and there is no memory for twice as many";
+        let expected = "and twice that exceeds the free memory";
         assert!(said.contains(expected), "{said}");
     }
     // Chunks count the texts: they are not 1024 times as large as one.
@@ -246,9 +214,8 @@ fn long_texts_that_few_bytes_stand_for_are_not_kept_in_memory() {
     let path = folder.path("long.parquet");
     python(&["table.py", "long_texts", path.to_str().unwrap()]);
     assert!(fs::metadata(&path).unwrap().len() < 1 << 16);
-    // The texts have 700 MiB, and doubled memory while they grow.
-    let command =
-        "ulimit -v 1000000; exec \"$0\" convert long.parquet a.pack --jobs 1 --codec zstd";
+    // The texts have 700 MiB, and need twice that while they grow.
+    let command = "ulimit -v 1000000; exec \"$0\" convert long.parquet a.pack --jobs 1 --codec zstd";
     let output = Command::new("bash")
         .args(["-c", command, env!("CARGO_BIN_EXE_packds")])
         .current_dir(folder.path(""))
@@ -260,18 +227,9 @@ fn long_texts_that_few_bytes_stand_for_are_not_kept_in_memory() {
     assert_eq!(pack.schema().fields()[number].kind, FieldKind::String);
     let item = pack.item(number, 3).unwrap();
     assert!(item.len() == 1 << 20 && item.iter().all(|byte| *byte == b'a'));
-    // A batch of Arrow is taken apart at once, so that is refused.
+    // An Arrow batch is unpacked at once, so this fails.
     let ran = folder.packds(&["convert", "long.parquet.arrow", "b.pack"]);
-    assert!(
-        ran.code == 1 && ran.stderr.contains("--leave-out long"),
-        "{ran:?}"
-    );
-    let args = [
-        "convert",
-        "long.parquet.arrow",
-        "b.pack",
-        "--leave-out",
-        "long",
-    ];
+    assert!(ran.code == 1 && ran.stderr.contains("--leave-out long"), "{ran:?}");
+    let args = ["convert", "long.parquet.arrow", "b.pack", "--leave-out", "long"];
     folder.packds(&args).ok();
 }

@@ -1,4 +1,4 @@
-"""TFRecord by the library tfrecord, with its own messages of protocol buffers; the checksums by crc32c."""
+"""TFRecord, with the library tfrecord and its protocol buffers, and crc32c for checksums."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ import types
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
-# The library's messages were generated for an older protobuf, and its loader wants torch, which it does not need here.
+# The library's messages were generated for an older protobuf, and its loader imports torch, which is not needed here.
 os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"
 for name in ["torch", "torch.utils", "torch.utils.data"]:
     sys.modules[name] = types.ModuleType(name)
@@ -38,7 +38,7 @@ def write(folder):
     writer.close()
     with open(f"{folder}/one.tfrecord", "rb") as one, gzip.open(f"{folder}/two.tfrecord.gz", "wb") as two:
         two.write(one.read())
-    # As TensorFlow Datasets lay them out.
+    # The layout of TensorFlow Datasets.
     os.mkdir(f"{folder}/tfds")
     for split, numbers in [("train", range(0, 16)), ("test", range(16, N))]:
         for shard in range(2):

@@ -1,4 +1,4 @@
-//! TFRecord as the library `tfrecord` writes and reads it.
+//! TFRecord, written and read by the library `tfrecord`.
 
 use super::python;
 use super::records::{N, assert_records, classes, converted, items, labels, refused};
@@ -17,15 +17,12 @@ fn what_tfrecord_writes_is_read() {
     for name in ["one.tfrecord", "two.tfrecord.gz"] {
         let pack = converted(&folder, name, &[]);
         assert_records(&pack, 0..N);
-        // Labels from 1, as ImageNet's records have them, stay as they are.
+        // Labels that start at 1, as in ImageNet's records, are kept.
         assert_eq!(labels(&pack)[..4], [1, 2, 3, 1]);
         assert_eq!(classes(&pack), ["0", "zebra", "ant", "sea lion"]);
         assert_eq!(pack.path(3).unwrap().unwrap(), b"n3.png");
         assert_eq!(items(&pack, "score")[3], 0.75_f64.to_le_bytes());
-        assert_eq!(
-            items(&pack, "boxes")[..3],
-            [&b"[0]"[..], b"[1,1]", b"[2,1,2]"]
-        );
+        assert_eq!(items(&pack, "boxes")[..3], [&b"[0]"[..], b"[1,1]", b"[2,1,2]"]);
         assert_eq!(items(&pack, "caption")[9], b"caption 9");
     }
 }
@@ -60,17 +57,13 @@ fn what_is_exported_is_read_by_tfrecord_and_comes_back() {
         ("out.tfrecord", &[][..]),
         ("out.tfrecord.gz", &[]),
         ("records", &["--to", "tfrecord", "--shard", "8"]),
-        (
-            "packed",
-            &["--to", "tfrecord", "--shard", "8", "--codec", "gzip"],
-        ),
+        ("packed", &["--to", "tfrecord", "--shard", "8", "--codec", "gzip"]),
     ] {
         let ran = folder.packds(&[&["export", "one.tar.pack", target], args].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
         let path = folder.path(target);
         let read: serde_json::Value =
-            serde_json::from_str(&python(&["tfrecord.py", "read", path.to_str().unwrap()]))
-                .unwrap();
+            serde_json::from_str(&python(&["tfrecord.py", "read", path.to_str().unwrap()])).unwrap();
         let rows = read["rows"].as_array().unwrap();
         assert_eq!(rows.len(), 20, "{target}");
         for (i, row) in rows.iter().enumerate() {
@@ -93,8 +86,5 @@ fn a_flipped_bit_is_refused_with_the_record() {
     let folder = sources();
     folder.flip("one.tfrecord", 900);
     let said = refused(&folder, "one.tfrecord", &[]);
-    assert!(
-        said.contains("the checksum of the record is wrong"),
-        "{said}"
-    );
+    assert!(said.contains("the checksum of the record is wrong"), "{said}");
 }

@@ -1,4 +1,4 @@
-"""WebDataset by the library webdataset, and by Python's own tarfile."""
+"""WebDataset, with the library webdataset and Python's tarfile."""
 
 import io
 import json
@@ -24,7 +24,7 @@ def write(folder):
     with wds.ShardWriter(f"{folder}/set/s-%06d.tar", maxcount=7, verbose=0) as sink:
         for i in range(N):
             sink.write({"__key__": f"{i:04}", "jpg" if i % 2 else "png": jpeg(i) if i % 2 else png(i), "cls": i % 3})
-    # What Python's tarfile makes of long names and pax headers.
+    # Long names and pax headers, written by Python's tarfile.
     for form in ["PAX", "GNU", "USTAR"]:
         with tarfile.open(f"{folder}/{form}.tar", "w", format=getattr(tarfile, f"{form}_FORMAT")) as tar:
             for i in range(N):

@@ -1,4 +1,4 @@
-//! WebDataset as the libraries `webdataset` and `tarfile` write and read it.
+//! WebDataset, written and read by the libraries `webdataset` and `tarfile`.
 
 use std::fs;
 
@@ -29,16 +29,8 @@ fn what_webdataset_writes_is_read() {
         assert_eq!(items(&pack, "txt")[7], b"caption 7");
         assert_eq!(items(&pack, "json")[1], br#"{"species":"ant","n":1}"#);
         assert_eq!(items(&pack, "id")[3], 30_i64.to_le_bytes());
-        let points = pack
-            .schema()
-            .fields()
-            .iter()
-            .find(|f| f.name == "points")
-            .unwrap();
-        assert_eq!(
-            (points.dtype, points.shape.as_slice()),
-            (DType::F32, &[2, 3][..])
-        );
+        let points = pack.schema().fields().iter().find(|f| f.name == "points").unwrap();
+        assert_eq!((points.dtype, points.shape.as_slice()), (DType::F32, &[2, 3][..]));
         assert_eq!(pack.path(5).unwrap().unwrap(), b"a/0005.png");
         let named = converted(&folder, name, &["--label-key", "species"]);
         assert_eq!(classes(&named), ["ant", "sea lion", "zebra"]);
@@ -61,83 +53,50 @@ fn folders_and_patterns_of_shards_are_read_with_images_of_several_formats() {
 fn every_kind_of_header_of_tarfile_is_read_and_no_name_leaves_the_folder() {
     let folder = sources();
     for form in ["GNU", "USTAR"] {
-        let ran = folder.packds(&[
-            "convert",
-            &format!("{form}.tar"),
-            "x.pack",
-            "--keep-order",
-            "--force",
-        ]);
+        let ran = folder.packds(&["convert", &format!("{form}.tar"), "x.pack", "--keep-order", "--force"]);
         assert_eq!(ran.code, 0, "{ran:?}");
-        assert!(
-            ran.stderr
-                .contains("20 pickles ignored, which are never run"),
-            "{ran:?}"
-        );
+        assert!(ran.stderr.contains("20 pickles ignored (they are never run)"), "{ran:?}");
         let pack = converted(&folder, &format!("{form}.tar"), &[]);
         assert_records(&pack, 0..N);
         assert_eq!(labels(&pack), ids());
     }
     // The last sample is an image without a label, with a name that leads out of the folder.
     let said = refused(&folder, "PAX.tar", &[]);
-    assert!(
-        said.contains("escaped.png: sample 20: expected a member of the field 'cls'"),
-        "{said}"
-    );
+    assert!(said.contains("escaped.png: sample 20: expected a member of the field 'cls'"), "{said}");
 }
 
 #[test]
 fn a_sample_without_its_label_is_skipped_and_listed() {
     let folder = sources();
     let said = refused(&folder, "PAX.tar", &["--dry-run"]);
-    assert!(
-        said.contains("hint: '--on-error skip' leaves bad samples out"),
-        "{said}"
-    );
+    assert!(said.contains("hint: --on-error skip leaves bad samples out"), "{said}");
     for (policy, n, key) in [("skip", N, "skipped"), ("substitute", N + 1, "substituted")] {
-        let ran = folder.packds(&[
-            "convert",
-            "PAX.tar",
-            "x.pack",
-            "--keep-order",
-            "--force",
-            "--json",
-            "--on-error",
-            policy,
-        ]);
+        let ran =
+            folder.packds(&["convert", "PAX.tar", "x.pack", "--keep-order", "--force", "--json", "--on-error", policy]);
         assert_eq!(ran.code, 1, "{ran:?}");
         let report = ran.json();
         assert_eq!(report["n_samples"], n);
         let bad = &report[key][0];
         assert_eq!(bad["path"], "../../escaped.png");
-        assert!(
-            bad["reason"].as_str().unwrap().contains("the field 'cls'"),
-            "{bad}"
-        );
+        assert!(bad["reason"].as_str().unwrap().contains("the field 'cls'"), "{bad}");
     }
 }
 
 #[test]
 fn what_is_exported_is_read_by_webdataset_and_comes_back() {
     let folder = sources();
-    // Several chunks: what is compressed apart has to be one stream in each shard.
+    // Several chunks: data that was compressed separately must form one stream per shard.
     let pack = converted(&folder, "one.tar", &["--batch", "4"]);
     for (target, args) in [
         ("out.tar", &[][..]),
         ("out.tar.gz", &[]),
         ("shards", &["--to", "webdataset", "--shard", "6"]),
-        (
-            "packed",
-            &["--to", "webdataset", "--shard", "6", "--codec", "gzip:1"],
-        ),
+        ("packed", &["--to", "webdataset", "--shard", "6", "--codec", "gzip:1"]),
     ] {
-        folder
-            .packds(&[&["export", "one.tar.pack", target], args].concat())
-            .ok();
+        folder.packds(&[&["export", "one.tar.pack", target], args].concat()).ok();
         let path = folder.path(target);
         let read: serde_json::Value =
-            serde_json::from_str(&python(&["webdataset.py", "read", path.to_str().unwrap()]))
-                .unwrap();
+            serde_json::from_str(&python(&["webdataset.py", "read", path.to_str().unwrap()])).unwrap();
         assert_eq!(read["packds"], 1);
         assert_eq!(read["shards"], if path.is_dir() { 4 } else { 1 });
         assert_eq!(read["owners"], serde_json::json!([[0, 0, 0, ""]]));

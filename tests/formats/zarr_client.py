@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 import zarr
-from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, TransposeCodec, ZstdCodec
+from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
+from zarr.codecs.numcodecs import BZ2, Adler32, Shuffle, Zlib
 
 from hdf5 import H, N, W, labels, pixels
 
@@ -32,9 +33,27 @@ def write(folder):
         return os.path.join(folder, name)
 
     split = (4, 4, 2, 3)
-    for name, codec in {"plain": None, "gzip": GzipCodec(), "zstd": ZstdCodec(checksum=True), "blosc": BloscCodec()}.items():
-        common(at(f"{name}3.zarr"), 3, split, compressors=codec)
+    for name, codecs in {
+        "plain": None,
+        "gzip": GzipCodec(),
+        "zstd": ZstdCodec(checksum=True),
+        "blosc": BloscCodec(),
+        "bitshuffle": BloscCodec(cname="zstd", shuffle="bitshuffle", typesize=2),
+        "zlib": Zlib(),
+        "bz2": BZ2(),
+        "shuffled": [Shuffle(elementsize=4), Zlib()],
+        "crc32c": [Crc32cCodec()],
+        "adler32": [Adler32(), GzipCodec()],
+    }.items():
+        common(at(f"{name}3.zarr"), 3, split, compressors=codecs)
     common(at("sharded3.zarr"), 3, (2, 3, 5, 3), shards=(4, 6, 5, 3), compressors=ZstdCodec())
+    start = ShardingCodec(
+        chunk_shape=(2, 3, 5, 3),
+        codecs=[TransposeCodec(order=(0, 3, 1, 2)), BytesCodec(), BZ2(), Crc32cCodec()],
+        index_codecs=[BytesCodec(endian="big")],
+        index_location="start",
+    )
+    common(at("start3.zarr"), 3, (4, 6, 5, 3), serializer=start, compressors=None)
     common(at("big3.zarr"), 3, split, filters=[TransposeCodec(order=(3, 0, 2, 1))], serializer=BytesCodec(endian="big"))
     import numcodecs
 
@@ -43,9 +62,30 @@ def write(folder):
         "gzip": numcodecs.GZip(),
         "zstd": numcodecs.Zstd(),
         "blosc": numcodecs.Blosc(),
+        "zlib": numcodecs.Zlib(),
+        "bz2": numcodecs.BZ2(),
     }.items():
         common(at(f"{name}2.zarr"), 2, split, compressors=codec)
     common(at("fortran2.zarr"), 2, split, order="F")
+    for name, filters in {
+        "shuffled": [numcodecs.Shuffle(elementsize=2)],
+        "crc32c": [numcodecs.CRC32C()],
+        "adler32": [numcodecs.Adler32()],
+    }.items():
+        common(at(f"{name}2.zarr"), 2, split, filters=filters, compressors=numcodecs.Zlib())
+    for name in ["consolidated2.zarr", "consolidated3.zarr"]:
+        common(at(name), int(name[-6]), split)
+        zarr.consolidate_metadata(at(name))
+
+
+def bombs(folder):
+    """Replaces a chunk of each codec by far more zeros than a chunk has."""
+    import numcodecs
+
+    zeros = np.zeros(1 << 23, "u1")
+    for codec in [numcodecs.GZip(), numcodecs.Zstd(), numcodecs.Blosc(), numcodecs.Zlib(), numcodecs.BZ2()]:
+        with open(os.path.join(folder, f"{codec.codec_id}2.zarr/images/1.0.0.0"), "wb") as file:
+            file.write(codec.encode(zeros))
 
 
 def describe(array):
@@ -78,4 +118,4 @@ def read(path):
 
 
 if __name__ == "__main__":
-    {"write": write, "read": read}[sys.argv[1]](sys.argv[2])
+    {"write": write, "read": read, "bombs": bombs}[sys.argv[1]](sys.argv[2])

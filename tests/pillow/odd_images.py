@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 
 
 def picture(width: int, height: int, seed: int = 1) -> np.ndarray:
-    """Smooth colour with edges and some noise: what codecs find neither trivial nor hopeless."""
+    """Smooth colours with edges and some noise: neither trivial nor incompressible for codecs."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width].astype(np.float64)
     red = 127 + 120 * np.sin(x / 9.0) * np.cos(y / 13.0)
@@ -47,7 +47,7 @@ ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (
 
 
 def write_png(samples: np.ndarray, depth: int, color_type: int, interlaced: bool, extra: bytes = b"") -> bytes:
-    """A PNG of any colour type and depth, which Pillow itself cannot write."""
+    """A PNG of any colour type and depth. Pillow cannot write all of them."""
     height, width = samples.shape[:2]
     if interlaced:
         parts = [samples[y::dy, x::dx] for x, y, dx, dy in ADAM7]
@@ -111,7 +111,7 @@ def jpeg_images(folder: Path) -> None:
 
 
 def as_ycck(image: Image.Image) -> bytes:
-    """A CMYK JPEG whose Adobe marker says YCCK: the same data, read as luma and chroma."""
+    """A CMYK JPEG with YCCK in its Adobe marker: the same data, read as luma and chroma."""
     out = io.BytesIO()
     image.convert("CMYK").save(out, "JPEG", quality=90)
     data = bytearray(out.getvalue())
@@ -121,9 +121,8 @@ def as_ycck(image: Image.Image) -> bytes:
 
 
 def with_factors(width: int, height: int, factors: int) -> bytes:
-    """A JPEG whose first component has any sampling factors: the coefficients of one with as many
-    blocks in a unit, under another header. What it shows is nonsense, but the same for every
-    decoder."""
+    """A JPEG with arbitrary sampling factors of the first component: the coefficients of another file with the same number of
+    blocks per unit, under a new header. The picture is nonsense, but the same for every decoder."""
     h, v = factors >> 4, factors & 15
     units_x, units_y = -(-width // (8 * h)), -(-height // (8 * v))
     if h * v == 2:
@@ -242,7 +241,7 @@ def rgb16_tiff(samples: np.ndarray) -> bytes:
 
 
 def large_images(folder: Path) -> None:
-    """Shapes in which the order of the two passes matters."""
+    """Sizes for which the order of the two passes matters."""
     for width, height in ((300, 1100), (1100, 300), (640, 480), (479, 641)):
         Image.fromarray(picture(width, height)).save(folder / f"size-{width}x{height}.jpg", quality=80)
 

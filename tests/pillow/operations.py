@@ -1,10 +1,10 @@
-"""Writes what Pillow makes of pictures at load time, for `crates/pixels/tests/operations.rs`.
+"""Writes Pillow's results for the operations at load time, for `crates/pixels/tests/operations.rs`.
 
     python operations.py OUTPUT
 
-OUTPUT gets `cases.json` and `pixels.raw`, the bytes of all pictures behind one another. torchvision is
-not needed: what it does to Pillow images is a few calls of Pillow, repeated here from its documented
-behaviour. Every factor is an f32, as the operations take it.
+OUTPUT gets `cases.json` and `pixels.raw`, the concatenated bytes of all pictures. torchvision is not needed: its operations on
+Pillow images are a few Pillow calls, repeated here from its documentation. Every factor is an f32, like the operations'
+arguments.
 """
 
 import json
@@ -54,7 +54,7 @@ def pictures() -> list[Image.Image]:
         rows, columns = np.mgrid[0:height, 0:width]
         smooth = np.stack([rows * 5 + columns, rows + columns * 3, 255 - rows * 2], axis=-1) % 256
         images += [Image.fromarray(noise), Image.fromarray(smooth.astype(np.uint8)), Image.fromarray(noise[..., 0])]
-    # Of few values, as a histogram has them that is stretched and evened: some in most pixels, some in none.
+    # Few values, for stretching and equalizing histograms: some in most pixels, some in none.
     for width, height in ((31, 29), (64, 48)):
         narrow = random.normal(90, 12, (height, width, 3)).clip(40, 130)
         narrow[..., 1] = 77

@@ -1,11 +1,10 @@
-"""Writes what Pillow and torchvision make of images, for `crates/pixels/tests/pillow.rs`.
+"""Writes the results of Pillow and torchvision for images, for `crates/pixels/tests/pillow.rs`.
 
     python reference.py OUTPUT [FOLDER]
 
-Without FOLDER the images are those of odd_images.py, and every case is written. With FOLDER they
-are all the files below it, and the cases are fewer. OUTPUT gets `cases.json` and one raw file per
-image (all cases behind one another). torchvision is not needed: its Resize and CenterCrop on Pillow
-images are a few lines, repeated here from their documented behaviour.
+Without FOLDER, the images are those of odd_images.py, with all cases. With FOLDER, they are all files below it, with fewer
+cases. OUTPUT gets `cases.json` and one raw file per image with all its cases. torchvision is not needed: its Resize and
+CenterCrop on Pillow images are a few lines, repeated here from their documentation.
 """
 
 import json
@@ -151,14 +150,14 @@ def views_of(path: Path, number: int) -> list[tuple[dict, np.ndarray]]:
 
 
 def draw_side(random: np.random.RandomState, side: int) -> tuple[int, int]:
-    """A first position and a length: single pixels, the whole side, its ends, and anything."""
+    """A first position and a length: single pixels, the whole side, its ends, and random ones."""
     length = [1, side, int(random.randint(1, side + 1)), int(random.randint(1, side + 1))][random.randint(4)]
     first = [0, side - length, int(random.randint(0, side - length + 1))][random.randint(3)]
     return first, length
 
 
 def paddings() -> list[tuple[dict, np.ndarray, np.ndarray]]:
-    """CIFAR's random crop with every padding: the picture, and its window."""
+    """CIFAR's random crop with each kind of padding: the picture, and its window."""
     random = np.random.RandomState(7)
     found = []
     for index in range(240):

@@ -1,4 +1,4 @@
-"""Writes JPEGs of every kind that gets a seek index, as Pillow makes them, into the folder named."""
+"""Writes JPEGs of every kind that can have a seek index to the given folder, with Pillow."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,7 @@ def write_all(folder: Path) -> None:
                 for subsampling in ("4:4:4", "4:2:2", "4:2:0"):
                     plain = subsampling.replace(":", "")
                     image.save(folder / f"{plain}-{name}", subsampling=subsampling, **options)
-                # RGB without conversion, which only Adobe's marker tells.
+                # RGB without conversion, which only Adobe's marker shows.
                 image.save(folder / f"rgb-{name}", keep_rgb=True, **options)
                 image.convert("L").save(folder / f"gray-{name}", **options)
 

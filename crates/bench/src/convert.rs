@@ -78,21 +78,13 @@ pub fn bench_convert(
     options: &ConvertBenchOptions,
     watcher: &dyn Watcher,
 ) -> Result<ConvertBench, BenchError> {
-    let jobs = ConvertOptions {
-        jobs: options.jobs,
-        ..ConvertOptions::default()
-    }
-    .n_jobs();
+    let jobs = ConvertOptions { jobs: options.jobs, ..ConvertOptions::default() }.n_jobs();
     let runs = options.runs.max(1);
     // Each result has one extra warm-up run.
     let n_cells = to_u64(3 * (runs + 1) + 1);
     let progress = &Progress::new(watcher, n_cells);
     let workload = |enough| Workload::new(data, options.scratch.as_deref(), jobs, enough);
-    let bench = |workload| Bench {
-        workload,
-        jobs,
-        runs,
-    };
+    let bench = |workload| Bench { workload, jobs, runs };
     let decoding = bench(workload(ENOUGH_TO_DECODE)?);
     let raw = decoding.raw(progress)?;
     let verify = decoding.verify(progress)?;
@@ -130,10 +122,7 @@ impl Bench {
     fn raw(&self, progress: &Progress<'_>) -> Result<Figure, BenchError> {
         let options = ConvertOptions {
             resize: Some(Resize::Short(256)),
-            crop: Some(Crop::Center {
-                width: 224,
-                height: 224,
-            }),
+            crop: Some(Crop::Center { width: 224, height: 224 }),
             jobs: self.jobs,
             ..ConvertOptions::default()
         };
@@ -142,11 +131,7 @@ impl Bench {
     }
 
     fn encoded(&self, progress: &Progress<'_>) -> Result<Figure, BenchError> {
-        let options = ConvertOptions {
-            mode: Mode::Encoded,
-            jobs: self.jobs,
-            ..ConvertOptions::default()
-        };
+        let options = ConvertOptions { mode: Mode::Encoded, jobs: self.jobs, ..ConvertOptions::default() };
         let output = self.workload.file("cat");
         let limit = || {
             let time = concatenate(&self.workload.listing, &output)?;
@@ -156,8 +141,8 @@ impl Bench {
         self.conversion("encoded", "cat", &options, limit, progress)
     }
 
-    /// Converts and runs the limit alternately. The time of a conversion excludes the final sync to disk, which the
-    /// limits do not do either.
+    /// Converts and runs the limit alternately. The time of a conversion excludes the final sync to disk, because
+    /// the limits do not sync either.
     fn conversion(
         &self,
         name: &'static str,
@@ -183,18 +168,12 @@ impl Bench {
             let report = convert(&self.workload.source, &output, options, &progress.ending())?;
             self.check(&report)?;
             if run > 0 {
-                pairs.push(
-                    report.stages.total.saturating_sub(report.stages.sync),
-                    limit_time,
-                );
+                pairs.push(report.stages.total.saturating_sub(report.stages.sync), limit_time);
                 reports.push(report);
                 peak = peak.max(rss.bytes());
             }
         }
-        let stages = reports
-            .get(pairs.median_run())
-            .map(stages_of)
-            .unwrap_or_default();
+        let stages = reports.get(pairs.median_run()).map(stages_of).unwrap_or_default();
         Ok(self.figure(name, limit_name, self.workload.bytes, &pairs, peak, stages))
     }
 
@@ -210,11 +189,7 @@ impl Bench {
         let (expected, found) = (self.workload.listing.len(), report.n_samples);
         if u64::try_from(expected) != Ok(found) || report.has_bad_samples() {
             let (expected, found) = (expected.to_string(), found.to_string());
-            return Err(BenchError::WrongResult {
-                what: "samples converted",
-                expected,
-                found,
-            });
+            return Err(BenchError::WrongResult { what: "samples converted", expected, found });
         }
         Ok(())
     }
@@ -222,38 +197,24 @@ impl Bench {
     /// Alternates between verifying the raw pack and only reading it with its checksum.
     fn verify(&self, progress: &Progress<'_>) -> Result<Figure, BenchError> {
         let path = self.workload.file("raw.pack");
-        let bytes = std::fs::metadata(&path)
-            .map_err(BenchError::io(&path))?
-            .len();
+        let bytes = std::fs::metadata(&path).map_err(BenchError::io(&path))?.len();
         let mut pairs = Pairs::default();
         let (mut peak, mut before) = (0, None);
         for run in 0..=self.runs {
             progress.begin(&self.run_name("verify", run))?;
             let (limit_time, crc) = read_and_checksum(&path, self.jobs)?;
             if before.replace(crc).is_some_and(|before| before != crc) {
-                let (expected, found) = (
-                    "the same bytes every time".to_owned(),
-                    "different bytes".to_owned(),
-                );
-                return Err(BenchError::WrongResult {
-                    what: "reading the pack",
-                    expected,
-                    found,
-                });
+                let (expected, found) = ("the same bytes every time".to_owned(), "different bytes".to_owned());
+                return Err(BenchError::WrongResult { what: "reading the pack", expected, found });
             }
             let rss = PeakRss::reset();
             let started = Instant::now();
             let pack = packds_reader::open(&path)?;
-            let report =
-                packds_reader::verify(&pack, VerifyOptions { jobs: self.jobs }, &|_, _| {})?;
+            let report = packds_reader::verify(&pack, VerifyOptions::jobs(self.jobs), &|_, _| {})?;
             let time = started.elapsed();
             if !report.is_ok() {
                 let (expected, found) = ("no damage".to_owned(), "damage".to_owned());
-                return Err(BenchError::WrongResult {
-                    what: "verify",
-                    expected,
-                    found,
-                });
+                return Err(BenchError::WrongResult { what: "verify", expected, found });
             }
             if run > 0 {
                 pairs.push(time, limit_time);
@@ -303,10 +264,5 @@ impl Bench {
 }
 
 fn stages_of(report: &Report) -> Map<String, Value> {
-    report
-        .stages
-        .seconds()
-        .into_iter()
-        .map(|(name, s)| (name.to_owned(), json!(s)))
-        .collect()
+    report.stages.seconds().into_iter().map(|(name, s)| (name.to_owned(), json!(s))).collect()
 }

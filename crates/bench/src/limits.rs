@@ -18,10 +18,7 @@ use crate::BenchError;
 use crate::threads::start;
 
 /// Reads and fully decodes every file on `jobs` threads, discarding the pixels. Returns the number of pixels too.
-pub(crate) fn read_and_decode(
-    listing: &Listing,
-    jobs: usize,
-) -> Result<(Duration, u64), BenchError> {
+pub(crate) fn read_and_decode(listing: &Listing, jobs: usize) -> Result<(Duration, u64), BenchError> {
     let next = AtomicUsize::new(0);
     let pixels = AtomicU64::new(0);
     let failed = Mutex::new(None);
@@ -39,9 +36,7 @@ pub(crate) fn read_and_decode(
                     match decode_one(&listing.file_path(i), &mut bytes, &mut decoder) {
                         Ok(n) => _ = pixels.fetch_add(n, Ordering::Relaxed),
                         Err(error) => {
-                            *failed
-                                .lock()
-                                .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(error);
+                            *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(error);
                             next.store(listing.len(), Ordering::Relaxed);
                         }
                     }
@@ -51,10 +46,7 @@ pub(crate) fn read_and_decode(
         Ok::<(), BenchError>(())
     })?;
     let time = started.elapsed();
-    match failed
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-    {
+    match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok((time, pixels.into_inner())),
     }
@@ -63,10 +55,7 @@ pub(crate) fn read_and_decode(
 fn decode_one(path: &Path, bytes: &mut Vec<u8>, decoder: &mut Decoder) -> Result<u64, BenchError> {
     read_whole(path, bytes)?;
     let decoded = decoder.decode_full(bytes);
-    let (info, pixels) = decoded.map_err(|source| BenchError::Pixels {
-        path: path.to_owned(),
-        source,
-    })?;
+    let (info, pixels) = decoded.map_err(|source| BenchError::Pixels { path: path.to_owned(), source })?;
     std::hint::black_box(pixels);
     Ok(u64::from(info.width) * u64::from(info.height))
 }
@@ -118,9 +107,7 @@ pub(crate) fn read_and_checksum(path: &Path, jobs: usize) -> Result<(Duration, u
                     crc.update(piece);
                     mine ^= crc.value();
                 };
-                let mut all = all
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut all = all.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 all.0 ^= mine;
                 all.1 = outcome.or(all.1.take());
             })?;
@@ -128,14 +115,8 @@ pub(crate) fn read_and_checksum(path: &Path, jobs: usize) -> Result<(Duration, u
         Ok::<(), BenchError>(())
     })?;
     let time = started.elapsed();
-    match all
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-    {
-        (_, Some(source)) => Err(BenchError::Io {
-            path: path.to_owned(),
-            source,
-        }),
+    match all.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        (_, Some(source)) => Err(BenchError::Io { path: path.to_owned(), source }),
         (crc, None) => Ok((time, crc)),
     }
 }

@@ -30,18 +30,12 @@ impl Machine {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let value = |text: &str, key: &str| {
             let line = text.lines().find(|line| line.starts_with(key));
-            line.and_then(|line| line.split_once(':'))
-                .map(|(_, value)| value.trim().to_owned())
+            line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned())
         };
         let memory = value(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
-        let kib: u64 = memory
-            .split_whitespace()
-            .next()
-            .and_then(|n| n.parse().ok())
-            .unwrap_or(0);
+        let kib: u64 = memory.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
         Self {
-            cpu: value(&read("/proc/cpuinfo"), "model name")
-                .unwrap_or_else(|| "unknown".to_owned()),
+            cpu: value(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: kib * 1024,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
@@ -56,8 +50,7 @@ impl Machine {
 fn reports_free_pages() -> bool {
     const BIT: usize = 5;
     const LARGEST_ORDER: i64 = 10;
-    let order =
-        std::fs::read_to_string("/sys/module/page_reporting/parameters/page_reporting_order");
+    let order = std::fs::read_to_string("/sys/module/page_reporting/parameters/page_reporting_order");
     let order = order.ok().and_then(|text| text.trim().parse::<i64>().ok());
     let devices = std::fs::read_dir("/sys/bus/virtio/drivers/virtio_balloon");
     let features = |path: std::path::PathBuf| std::fs::read_to_string(path.join("features"));
@@ -86,9 +79,7 @@ impl PeakRss {
     pub fn bytes(&self) -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
-            .unwrap_or(0)
-            * 1024
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
     }
 }
 

@@ -11,9 +11,9 @@ pub struct Figure {
     pub name: &'static str,
     /// Images per run.
     pub n_images: usize,
-    /// Images per second, or samples per second where packs are read.
+    /// Images per second, or samples per second if packs are read.
     pub images_per_s: f64,
-    /// Megabytes (10^6 bytes) per second: of the files, or of the pack where packs are read.
+    /// Megabytes (10^6 bytes) per second: of the files, or of the pack if packs are read.
     pub mb_per_s: f64,
     /// The limit's name.
     pub limit: &'static str,
@@ -21,7 +21,7 @@ pub struct Figure {
     pub limit_images_per_s: f64,
     /// Median over the pairs of (limit's time / our time).
     pub ratio: f64,
-    /// The smallest and the largest of these.
+    /// The smallest and the largest ratio.
     pub ratio_range: (f64, f64),
     /// Peak resident memory, in bytes.
     pub peak_rss_bytes: u64,
@@ -38,8 +38,7 @@ pub struct Pairs {
 impl Pairs {
     /// Adds one pair: ours and the limit's.
     pub fn push(&mut self, ours: Duration, limit: Duration) {
-        self.times
-            .push((ours.as_secs_f64().max(1e-9), limit.as_secs_f64().max(1e-9)));
+        self.times.push((ours.as_secs_f64().max(1e-9), limit.as_secs_f64().max(1e-9)));
     }
 
     /// Median of our times, in seconds.
@@ -64,31 +63,19 @@ impl Pairs {
     #[must_use]
     pub fn range(&self) -> (f64, f64) {
         let ratios = self.ratios();
-        (
-            ratios.iter().copied().fold(f64::MAX, f64::min),
-            ratios.iter().copied().fold(0.0, f64::max),
-        )
+        (ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max))
     }
 
     /// Index of the pair whose own time is nearest the median.
     #[must_use]
     pub fn median_run(&self) -> usize {
         let median = self.ours();
-        let distance = |i: &usize| {
-            (self
-                .times
-                .get(*i)
-                .map_or(f64::MAX, |(ours, _)| (ours - median).abs()))
-            .to_bits()
-        };
+        let distance = |i: &usize| (self.times.get(*i).map_or(f64::MAX, |(ours, _)| (ours - median).abs())).to_bits();
         (0..self.times.len()).min_by_key(distance).unwrap_or(0)
     }
 
     fn ratios(&self) -> Vec<f64> {
-        self.times
-            .iter()
-            .map(|(ours, limit)| limit / ours)
-            .collect()
+        self.times.iter().map(|(ours, limit)| limit / ours).collect()
     }
 }
 
@@ -133,9 +120,6 @@ mod tests {
         let of = |values: &[f64], percent| percentile(values.to_vec(), percent).to_string();
         let found = [0, 5, 50, 95, 96, 100].map(|percent| of(&values, percent));
         assert_eq!(found, ["1", "1", "10", "19", "20", "20"]);
-        assert_eq!(
-            (of(&[3.0], 95), of(&[], 95)),
-            ("3".to_owned(), "0".to_owned())
-        );
+        assert_eq!((of(&[3.0], 95), of(&[], 95)), ("3".to_owned(), "0".to_owned()));
     }
 }

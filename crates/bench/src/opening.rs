@@ -6,9 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use packds_format::{
-    BlockBuilder, Classes, DType, Field, FooterParts, PackOptions, PackWriter, Paths, Role, Schema,
-};
+use packds_format::{BlockBuilder, Classes, DType, Field, FooterParts, PackOptions, PackWriter, Paths, Role, Schema};
 
 use crate::BenchError;
 
@@ -31,9 +29,7 @@ pub(crate) fn write_large(path: &Path) -> Result<(), BenchError> {
     let mut paths = Paths::default();
     for i in 0..SAMPLES {
         let label = i % CLASSES;
-        block
-            .tensor_mut(0)?
-            .fill(u8::try_from(i % 251).unwrap_or(0));
+        block.tensor_mut(0)?.fill(u8::try_from(i % 251).unwrap_or(0));
         block.set_column(1, &i32::try_from(label).unwrap_or(0).to_le_bytes())?;
         block.set_column(2, &i.to_le_bytes())?;
         block.finish_sample()?;
@@ -49,11 +45,7 @@ pub(crate) fn write_large(path: &Path) -> Result<(), BenchError> {
         names: (0..CLASSES).map(|c| format!("n{c:08}")).collect(),
         counts: vec![SAMPLES / CLASSES; to_usize(CLASSES)],
     };
-    let (mut file, _) = writer.finish(FooterParts {
-        classes: vec![classes],
-        paths,
-        ..FooterParts::default()
-    })?;
+    let (mut file, _) = writer.finish(FooterParts { classes: vec![classes], paths, ..FooterParts::default() })?;
     file.flush().map_err(BenchError::io(path))
 }
 
@@ -65,15 +57,8 @@ pub(crate) fn open_and_inform(path: &Path) -> Result<Duration, BenchError> {
     let time = started.elapsed();
     let found = classes.first().map_or(0, |c| c.counts.iter().sum());
     if (pack.n_samples(), found) != (SAMPLES, SAMPLES) {
-        let (expected, found) = (
-            SAMPLES.to_string(),
-            format!("{} samples, {found} counted", pack.n_samples()),
-        );
-        return Err(BenchError::WrongResult {
-            what: "opening a large pack",
-            expected,
-            found,
-        });
+        let (expected, found) = (SAMPLES.to_string(), format!("{} samples, {found} counted", pack.n_samples()));
+        return Err(BenchError::WrongResult { what: "opening a large pack", expected, found });
     }
     Ok(time)
 }

@@ -217,11 +217,7 @@ pub fn bench_tune(
         "" => None,
         text => Some(Augment::parse(text).map_err(BenchError::augment)?),
     };
-    let bench = Bench {
-        pack: &pack,
-        options,
-        augment,
-    };
+    let bench = Bench { pack: &pack, options, augment };
     let (grid, batch_cut_to) = grid(options, pack.n_samples())?;
     progress("reading the pack into the page cache");
     cache::read_into(&pack)?;
@@ -300,21 +296,14 @@ fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>
     let mut grid = Vec::new();
     for batch in batches {
         for thread in &threads {
-            grid.extend(
-                prefetches
-                    .iter()
-                    .map(|prefetch| (batch, *thread, *prefetch)),
-            );
+            grid.extend(prefetches.iter().map(|prefetch| (batch, *thread, *prefetch)));
         }
     }
     Ok((grid, cut))
 }
 
 /// The distinct batch sizes, and the limit applied to default ones. Requested sizes are not changed.
-fn batches(
-    options: &TuneBenchOptions,
-    n_samples: u64,
-) -> Result<(Vec<u32>, Option<u32>), BenchError> {
+fn batches(options: &TuneBenchOptions, n_samples: u64) -> Result<(Vec<u32>, Option<u32>), BenchError> {
     let most = largest_batch(n_samples);
     let mut batches = options.batches.clone();
     let mut cut = None;
@@ -323,11 +312,7 @@ fn batches(
         cut = default.iter().any(|batch| *batch > most).then_some(most);
         batches = default.map(|batch| most.min(batch)).to_vec();
     } else if let Some(batch) = batches.iter().find(|batch| u64::from(**batch) > n_samples) {
-        return Err(BenchError::BatchTooLarge {
-            batch: *batch,
-            n_samples,
-            largest: most,
-        });
+        return Err(BenchError::BatchTooLarge { batch: *batch, n_samples, largest: most });
     }
     batches.sort_unstable();
     batches.dedup();
@@ -341,21 +326,14 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn loader(
-        &self,
-        batch: u32,
-        threads: NonZero<usize>,
-        prefetch: Ahead,
-    ) -> Result<Loader, BenchError> {
+    fn loader(&self, batch: u32, threads: NonZero<usize>, prefetch: Ahead) -> Result<Loader, BenchError> {
         let mut builder = Loader::builder(Arc::clone(self.pack))
             .batch(batch)
             .order(self.options.order)
             .seed(self.options.seed)
             .threads(threads);
         if let Ahead::Fixed(prefetch) = prefetch {
-            builder = builder
-                .prefetch(prefetch)
-                .slots(prefetch.saturating_add(IN_USE));
+            builder = builder.prefetch(prefetch).slots(prefetch.saturating_add(IN_USE));
         }
         if let Some(augment) = &self.augment {
             builder = builder.augment(augment.clone());
@@ -477,15 +455,9 @@ fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recomm
         waits.min_by(f64::total_cmp).unwrap_or(0.0)
     };
     let cheapest = |batch: &u32| {
-        let of_batch: Vec<&TuneRun> = runs
-            .iter()
-            .copied()
-            .filter(|run| run.batch == *batch)
-            .collect();
+        let of_batch: Vec<&TuneRun> = runs.iter().copied().filter(|run| run.batch == *batch).collect();
         let least = best(&of_batch);
-        let good = of_batch
-            .iter()
-            .filter(|run| wait_in_steps(run) <= least + ALIKE);
+        let good = of_batch.iter().filter(|run| wait_in_steps(run) <= least + ALIKE);
         let run = good.min_by_key(|run| (run.threads, run.memory_bytes))?;
         let recommended = Recommended {
             threads: run.threads,
@@ -527,19 +499,13 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
         "the loader is slower than training, so a smaller batch or less augmentation would help"
     };
     let more = more_of(run, tried);
-    format!(
-        "training waits {wait:.2} ms per batch, {share:.1} % of its time: {cheap}; {help}; {more}"
-    )
+    format!("training waits {wait:.2} ms per batch, {share:.1} % of its time: {cheap}; {help}; {more}")
 }
 
 /// Whether more threads or prefetch would help. If they had waited less, they would be recommended.
 fn more_of(run: &TuneRun, tried: &[&TuneRun]) -> String {
     let effect = |seen: bool| {
-        if seen {
-            "would not help"
-        } else {
-            "were not tried"
-        }
+        if seen { "would not help" } else { "were not tried" }
     };
     let threads = tried.iter().any(|other| other.threads > run.threads);
     let deeper = |other: &&TuneRun| other.threads == run.threads && other.slots > run.slots;
@@ -547,11 +513,7 @@ fn more_of(run: &TuneRun, tried: &[&TuneRun]) -> String {
     if threads == ahead {
         return format!("more threads or batches ahead {}", effect(ahead));
     }
-    format!(
-        "more threads {}, more batches ahead {}",
-        effect(threads),
-        effect(ahead)
-    )
+    format!("more threads {}, more batches ahead {}", effect(threads), effect(ahead))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
@@ -571,11 +533,7 @@ mod tests {
             prefetch: ahead,
             batch,
             batches: 100,
-            wait_ms: Some(Wait {
-                mean: wait,
-                median: wait,
-                p95: wait,
-            }),
+            wait_ms: Some(Wait { mean: wait, median: wait, p95: wait }),
             wait_share: wait / (wait + 50.0),
             first_batch_ms: 1.0,
             end_ms: 0.0,
@@ -612,10 +570,7 @@ mod tests {
     #[test]
     fn what_waits_between_epochs_is_not_recommended_over_what_does_not() {
         // Batches do not wait, but epochs of large batches are short, and each has a start.
-        let waiting = |share, run| TuneRun {
-            wait_share: share,
-            ..run
-        };
+        let waiting = |share, run| TuneRun { wait_share: share, ..run };
         let runs = [
             waiting(0.085, run(64, 2, 4, 0.03)),
             waiting(0.080, run(64, 2, 8, 0.02)),
@@ -624,10 +579,7 @@ mod tests {
         ];
         assert_eq!(chosen(&runs), (64, 2, "4".to_owned()));
         let why = recommend(&runs, 50.0).0.unwrap().why;
-        assert!(
-            why.contains("8.5 % of its time") && why.contains("longer epochs"),
-            "{why}"
-        );
+        assert!(why.contains("8.5 % of its time") && why.contains("longer epochs"), "{why}");
     }
 
     #[test]
@@ -640,30 +592,18 @@ mod tests {
 
     #[test]
     fn the_largest_batch_that_is_not_waited_for_is_recommended() {
-        let runs = [
-            run(32, 1, 1, 0.0),
-            run(64, 1, 1, 0.05),
-            run(128, 1, 1, 30.0),
-        ];
+        let runs = [run(32, 1, 1, 0.0), run(64, 1, 1, 0.05), run(128, 1, 1, 30.0)];
         assert_eq!(chosen(&runs), (64, 1, "1".to_owned()));
         let (_, by_batch) = recommend(&runs, 50.0);
         let batches: Vec<u32> = by_batch.iter().map(|one| one.batch).collect();
         assert_eq!(batches, [32, 64, 128]);
-        assert!(
-            by_batch[2].why.contains("37.5 % of its time"),
-            "{}",
-            by_batch[2].why
-        );
+        assert!(by_batch[2].why.contains("37.5 % of its time"), "{}", by_batch[2].why);
         assert_eq!(recommend(&[], 50.0), (None, Vec::new()));
     }
 
     #[test]
     fn a_batch_that_was_not_waited_for_is_never_recommended() {
-        let unmeasured = TuneRun {
-            wait_ms: None,
-            wait_share: 0.0,
-            ..run(64, 1, 1, 0.0)
-        };
+        let unmeasured = TuneRun { wait_ms: None, wait_share: 0.0, ..run(64, 1, 1, 0.0) };
         let runs = [run(32, 1, 1, 5.0), unmeasured];
         assert_eq!(chosen(&runs), (32, 1, "1".to_owned()));
         assert_eq!(recommend(&runs[1..], 50.0), (None, Vec::new()));
@@ -673,29 +613,13 @@ mod tests {
     fn of_threads_and_depths_that_were_not_tried_nothing_is_concluded() {
         let why = |runs: &[TuneRun]| recommend(runs, 50.0).0.unwrap().why;
         let one = why(&[run(32, 1, 1, 30.0)]);
-        assert!(
-            one.contains("only configuration") && !one.contains("would not"),
-            "{one}"
-        );
-        assert!(
-            one.ends_with("more threads or batches ahead were not tried"),
-            "{one}"
-        );
+        assert!(one.contains("only configuration") && !one.contains("would not"), "{one}");
+        assert!(one.ends_with("more threads or batches ahead were not tried"), "{one}");
         let prefetches = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 30.0)]);
-        assert!(
-            prefetches.ends_with("more threads were not tried, more batches ahead would not help"),
-            "{prefetches}"
-        );
+        assert!(prefetches.ends_with("more threads were not tried, more batches ahead would not help"), "{prefetches}");
         // The deepest prefetch was needed, so a deeper one may be better.
-        let deepest = why(&[
-            run(32, 1, 1, 30.0),
-            run(32, 1, 2, 20.0),
-            run(32, 2, 1, 30.0),
-        ]);
-        assert!(
-            deepest.ends_with("more threads would not help, more batches ahead were not tried"),
-            "{deepest}"
-        );
+        let deepest = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 20.0), run(32, 2, 1, 30.0)]);
+        assert!(deepest.ends_with("more threads would not help, more batches ahead were not tried"), "{deepest}");
     }
 
     #[test]
@@ -741,14 +665,7 @@ mod tests {
     #[test]
     fn a_batch_larger_than_the_pack_is_refused_with_one_that_fits() {
         let error = batches(&options(&[8, 64], &[]), 30).unwrap_err();
-        assert!(matches!(
-            error,
-            BenchError::BatchTooLarge {
-                batch: 64,
-                n_samples: 30,
-                largest: 15
-            }
-        ));
+        assert!(matches!(error, BenchError::BatchTooLarge { batch: 64, n_samples: 30, largest: 15 }));
         // A size with one batch per epoch is measured except for its wait.
         assert_eq!(batches(&options(&[30], &[]), 30).unwrap().0, [30]);
     }

@@ -27,11 +27,7 @@ pub(crate) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     pub(crate) fn new(watcher: &'a dyn Watcher, total: u64) -> Self {
-        Self {
-            watcher,
-            done: AtomicU64::new(0),
-            total,
-        }
+        Self { watcher, done: AtomicU64::new(0), total }
     }
 
     /// Reports the start of a part.

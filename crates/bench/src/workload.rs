@@ -23,20 +23,10 @@ pub(crate) struct Workload {
 impl Workload {
     /// Lists `data`. If it has fewer than `enough` images for a timed run, creates a folder of links to them, class
     /// by class.
-    pub(crate) fn new(
-        data: &Path,
-        scratch: Option<&Path>,
-        jobs: usize,
-        enough: usize,
-    ) -> Result<Self, BenchError> {
-        let options = ListOptions {
-            jobs,
-            ..ListOptions::default()
-        };
+    pub(crate) fn new(data: &Path, scratch: Option<&Path>, jobs: usize, enough: usize) -> Result<Self, BenchError> {
+        let options = ListOptions { jobs, ..ListOptions::default() };
         let scratch = match scratch {
-            Some(folder) => tempfile::Builder::new()
-                .prefix("packds-bench")
-                .tempdir_in(folder),
+            Some(folder) => tempfile::Builder::new().prefix("packds-bench").tempdir_in(folder),
             None => tempfile::Builder::new().prefix("packds-bench").tempdir(),
         };
         let scratch = scratch.map_err(BenchError::io(data))?;
@@ -49,13 +39,7 @@ impl Workload {
             listing = list(&source, &options)?;
         }
         let bytes = (0..listing.len()).map(|i| listing.sample(i).bytes).sum();
-        Ok(Self {
-            source,
-            listing,
-            repeats,
-            bytes,
-            scratch,
-        })
+        Ok(Self { source, listing, repeats, bytes, scratch })
     }
 
     /// A file in the scratch folder.
@@ -69,13 +53,8 @@ fn link_all(listing: &Listing, source: &Path, repeats: usize) -> Result<(), Benc
         let label = listing.label(i).unwrap_or(0);
         let folder = source.join(format!("{label:06}"));
         std::fs::create_dir_all(&folder).map_err(BenchError::io(&folder))?;
-        let target = std::fs::canonicalize(listing.file_path(i))
-            .map_err(BenchError::io(listing.file_path(i)))?;
-        let extension = target
-            .extension()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let target = std::fs::canonicalize(listing.file_path(i)).map_err(BenchError::io(listing.file_path(i)))?;
+        let extension = target.extension().unwrap_or_default().to_string_lossy().into_owned();
         for k in 0..repeats {
             let link = folder.join(format!("{i:06}-{k:04}.{extension}"));
             symlink(&target, &link).map_err(BenchError::io(&link))?;

@@ -1,18 +1,18 @@
 //! The command line. Each subcommand declares its own arguments in its file.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::OnceLock;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use packds_format::constants::{MAJOR, MINOR};
+use packds_reader::plan::Order;
+use packds_system::Named;
 
-use crate::{
-    bench, completions, convert, doctor, export, extract, formats, info, labels, man, show, verify,
-};
+use crate::failure::Failure;
+use crate::{bench, completions, convert, doctor, export, extract, formats, info, labels, man, show, verify};
 
-const ABOUT: &str =
-    "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
+const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 bad data; 2 could not run;
@@ -56,24 +56,28 @@ pub(crate) struct PackPath {
     pub(crate) pack: PathBuf,
 }
 
-/// Parses a value through `FromStr`.
-pub(crate) fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|e: T::Err| e.to_string())
+/// Parses a value by its name. Help and completions list the names.
+pub(crate) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
+    let names = T::NAMES.iter().map(|name: &&'static str| -> &'static str {
+        // clap requires 'static names; leaking a few strings once is fine.
+        if name.contains('_') { name.replace('_', "-").leak() } else { name }
+    });
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<T>())
+}
+
+/// The order with this window.
+pub(crate) fn ordered(order: Order, window: Option<u32>) -> Result<Order, Failure> {
+    let refused = |error| Failure::not_run(error).hint("drop --window, or drop --order");
+    order.with_window(window).map_err(refused)
 }
 
 /// The parser, with the long text of `--version`.
 pub(crate) fn command() -> clap::Command {
     static VERSION: OnceLock<String> = OnceLock::new();
     let version = VERSION.get_or_init(|| {
-        let simd = if packds_pixels::jpeg_simd() {
-            "with SIMD"
-        } else {
-            "without SIMD (slow: install nasm and build again)"
-        };
-        format!(
-            "{}\nJPEG decoder {simd}\nformat version {MAJOR}.{MINOR}",
-            env!("CARGO_PKG_VERSION")
-        )
+        let simd =
+            if packds_pixels::jpeg_simd() { "with SIMD" } else { "without SIMD (slow: install nasm and build again)" };
+        format!("{}\nJPEG decoder {simd}\nformat version {MAJOR}.{MINOR}", env!("CARGO_PKG_VERSION"))
     });
     Cli::command().long_version(version.as_str())
 }

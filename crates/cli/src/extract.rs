@@ -81,10 +81,7 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
     }
     let n_written = samples.len() - done.bad.len();
     if console.json {
-        let bad = done
-            .bad
-            .iter()
-            .map(|(sample, message)| json!({ "sample": sample, "error": message }));
+        let bad = done.bad.iter().map(|(sample, message)| json!({ "sample": sample, "error": message }));
         console.document(&json!({
             "dir": escape_path(&args.dir),
             "n_samples": n_written,
@@ -92,19 +89,10 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
             "bad_samples": bad.collect::<Vec<_>>(),
         }))?;
     } else {
-        let dir = escape_path(&args.dir);
-        writeln!(
-            console.out,
-            "{} in {} in {dir}",
-            counted(to_u64(n_written), "sample"),
-            counted(to_u64(done.n_files), "file")
-        )?;
+        let (samples, files) = (counted(to_u64(n_written), "sample"), counted(to_u64(done.n_files), "file"));
+        writeln!(console.out, "{samples} in {files} in {}", escape_path(&args.dir))?;
     }
-    Ok(if done.bad.is_empty() {
-        Exit::Done
-    } else {
-        Exit::BadData
-    })
+    Ok(if done.bad.is_empty() { Exit::Done } else { Exit::BadData })
 }
 
 /// Reads the metadata for file names and encodings, so damage there is reported once, not once per sample.
@@ -112,10 +100,10 @@ fn check_described(pack: &Pack) -> Result<(), ReadError> {
     if pack.n_samples() == 0 {
         return Ok(());
     }
-    pack.told(pack.path(0))?;
+    pack.located(pack.path(0))?;
     for (_, field) in pack.schema().body() {
-        pack.told(pack.coding(&field.name, 0))?;
-        pack.told(pack.item_shape(&field.name, 0))?;
+        pack.located(pack.coding(&field.name, 0))?;
+        pack.located(pack.item_shape(&field.name, 0))?;
     }
     Ok(())
 }
@@ -166,17 +154,10 @@ impl<'a> Extraction<'a> {
         check_described(pack)?;
         let folders = safe_names(labels.names().iter().map(|name| name.as_bytes()));
         let fields: Vec<&Field> = pack.schema().body().map(|(_, field)| field).collect();
-        let first = fields
-            .iter()
-            .position(|f| f.role == Some(Role::Image))
-            .unwrap_or(0);
+        let first = fields.iter().position(|f| f.role == Some(Role::Image)).unwrap_or(0);
         let names = safe_names(fields.iter().map(|f| f.name.as_bytes()));
         let infix = |(i, name): (usize, String)| {
-            if i == first {
-                String::new()
-            } else {
-                format!(".{name}")
-            }
+            if i == first { String::new() } else { format!(".{name}") }
         };
         Ok(Self {
             pack,
@@ -195,12 +176,7 @@ impl<'a> Extraction<'a> {
     fn run(&self, samples: &[u64], shown: &Shown) -> Result<Done, Failure> {
         let (next, n_done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let report = |done| {
-            shown.report(Amount::Of {
-                done,
-                total: to_u64(samples.len()),
-                things: "samples",
-                bytes: 0,
-            });
+            shown.report(Amount::Of { done, total: to_u64(samples.len()), things: "samples", bytes: 0 });
         };
         report(0);
         let shared = Mutex::new((Done::default(), None));
@@ -209,8 +185,7 @@ impl<'a> Extraction<'a> {
             let mut failed = None;
             while failed.is_none() && !self.stop.load(Ordering::Relaxed) {
                 let start = next.fetch_add(RUN, Ordering::Relaxed);
-                let Some(run) = samples.get(start..samples.len().min(start.saturating_add(RUN)))
-                else {
+                let Some(run) = samples.get(start..samples.len().min(start.saturating_add(RUN))) else {
                     break;
                 };
                 if run.is_empty() {
@@ -288,7 +263,7 @@ impl<'a> Extraction<'a> {
     fn name(&self, sample: u64) -> Result<String, ReadError> {
         let mut name = format!("{sample:0digits$}", digits = self.digits);
         if self.has_paths {
-            let path = self.pack.told(self.pack.path(sample))?;
+            let path = self.pack.located(self.pack.path(sample))?;
             let stem = path.as_deref().map(stem).unwrap_or_default();
             if !stem.is_empty() {
                 name = format!("{name}-{}", safe_name(stem));
@@ -297,9 +272,7 @@ impl<'a> Extraction<'a> {
         if !self.labels.is_one_class() {
             return Ok(name);
         }
-        let Label::Class(id) = self.labels.of(sample) else {
-            return Ok(name);
-        };
+        let Label::Class(id) = self.labels.of(sample) else { return Ok(name) };
         let folder = usize::try_from(id).ok().and_then(|id| self.folders.get(id));
         Ok(match folder {
             Some(folder) => format!("{folder}/{name}"),

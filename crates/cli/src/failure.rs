@@ -7,6 +7,7 @@ use packds_bench::BenchError;
 use packds_convert::{ConvertError, hint_of_writing};
 use packds_reader::ReadError;
 use packds_reader::loader::LoadError;
+use packds_report::DrawError;
 use serde_json::json;
 
 use crate::console::Console;
@@ -43,27 +44,17 @@ impl Failure {
 
     /// The command could not run.
     pub(crate) fn not_run(message: impl ToString) -> Self {
-        Self {
-            exit: Exit::NotRun,
-            ..Self::bad_data(message)
-        }
+        Self { exit: Exit::NotRun, ..Self::bad_data(message) }
     }
 
     /// The user stopped the command.
     pub(crate) fn interrupted(message: impl ToString) -> Self {
-        Self {
-            exit: interrupt::caught().unwrap_or(Exit::Interrupted),
-            ..Self::bad_data(message)
-        }
+        Self { exit: interrupt::caught().unwrap_or(Exit::Interrupted), ..Self::bad_data(message) }
     }
 
     /// A file could not be written.
     pub(crate) fn write(path: &Path, error: &io::Error) -> Self {
-        let failure = Self::not_run(format!("cannot write: {error}")).at(path);
-        match hint_of_writing(error) {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        Self::not_run(format!("cannot write: {error}")).at(path).hint_if(hint_of_writing(error))
     }
 
     /// Sets the file that the error is about.
@@ -88,6 +79,11 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Adds advice, if there is some.
+    fn hint_if(self, hint: Option<impl Into<String>>) -> Self {
+        Self { hint: hint.map(Into::into), ..self }
     }
 
     /// Marks the document of `--json` as written.
@@ -136,6 +132,16 @@ impl Failure {
     }
 }
 
+impl From<DrawError> for Failure {
+    fn from(error: DrawError) -> Self {
+        let failure = Self::not_run(&error);
+        match error {
+            DrawError::SheetTooLarge { .. } => failure.hint("show fewer samples, or pass a smaller --size"),
+            _ => failure,
+        }
+    }
+}
+
 /// An error of the console itself. Errors of other files carry their path; see [`Failure::write`].
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
@@ -148,16 +154,8 @@ impl From<io::Error> for Failure {
 
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
-        let failure = if error.is_data() {
-            Self::bad_data(error.reason())
-        } else {
-            Self::not_run(error.reason())
-        };
-        let failure = failure.at(error.path());
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        let failure = if error.is_data() { Self::bad_data(error.reason()) } else { Self::not_run(error.reason()) };
+        failure.at(error.path()).hint_if(error.hint())
     }
 }
 
@@ -172,10 +170,7 @@ impl From<ConvertError> for Failure {
             Some(path) => failure.named(path),
             None => failure,
         };
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        failure.hint_if(error.hint())
     }
 }
 
@@ -223,9 +218,7 @@ impl From<BenchError> for Failure {
             BenchError::Io { path, source } => Self::not_run(source).at(&path),
             BenchError::Pixels { path, source } => Self::not_run(source).at(&path),
             BenchError::BatchTooLarge { largest, .. } => {
-                let hint = format!(
-                    "pass --batch {largest} or less: measuring the wait needs two batches per epoch"
-                );
+                let hint = format!("pass --batch {largest} or less: measuring the wait needs two batches per epoch");
                 Self::not_run(error).hint(hint)
             }
             error @ BenchError::Disagree { .. } => Self::bad_data(error),

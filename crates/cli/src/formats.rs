@@ -21,28 +21,13 @@ pub(crate) fn run(_args: &FormatsArgs, console: &mut Console) -> Result<Exit, Fa
         return Ok(Exit::Done);
     }
     let out = &mut console.out;
-    writeln!(
-        out,
-        "{:<13} {:<3} {:<4} {:<28} holds",
-        "format", "in", "out", "names"
-    )?;
+    writeln!(out, "{:<13} {:<3} {:<4} {:<28} holds", "format", "in", "out", "names")?;
     for format in DataFormat::ALL {
         let names = format.extensions().iter().map(|e| format!(".{e}"));
         let names = names.collect::<Vec<_>>().join(" ");
-        let yes = |is: bool| if is { "yes" } else { "-" };
-        let missing = if format.is_built() {
-            ""
-        } else {
-            " (not in this build)"
-        };
-        writeln!(
-            out,
-            "{:<13} {:<3} {:<4} {names:<28} {}{missing}",
-            format.name(),
-            "yes",
-            yes(format.is_sink()),
-            format.describe(),
-        )?;
+        let (name, holds, out_too) = (format.name(), format.describe(), if format.is_sink() { "yes" } else { "-" });
+        let missing = if format.is_built() { "" } else { " (not in this build)" };
+        writeln!(out, "{name:<13} yes {out_too:<4} {names:<28} {holds}{missing}")?;
     }
     Ok(Exit::Done)
 }

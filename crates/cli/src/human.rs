@@ -38,9 +38,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
         ("TIB", 1 << 40),
     ];
     let text = text.trim();
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     let unit = unit.trim().to_ascii_uppercase();
     let unit = UNITS.into_iter().find(|(name, _)| *name == unit);
@@ -69,17 +67,11 @@ pub(crate) fn numbers(values: &[f64]) -> String {
 
 /// How many images have a seek index, and how large the indexes are.
 pub(crate) fn seek_line(seek: &SeekStats, n_samples: u64) -> String {
-    let SeekStats {
-        n_indexed,
-        bytes,
-        image_bytes,
-    } = *seek;
+    let SeekStats { n_indexed, bytes, image_bytes } = *seek;
     #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
     let percent = 100.0 * bytes as f64 / image_bytes.max(1) as f64;
     let bytes = human_bytes(bytes);
-    format!(
-        "{n_indexed} of {n_samples} images have an index: {bytes}, {percent:.2} % of the images' bytes"
-    )
+    format!("{n_indexed} of {n_samples} images have an index: {bytes}, {percent:.2} % of the images' bytes")
 }
 
 #[cfg(test)]
@@ -89,39 +81,20 @@ mod tests {
     #[test]
     fn sizes_are_shown_in_the_largest_unit() {
         let shown = [0, 1023, 1024, 1536, 1 << 20, 150_577_216, u64::MAX].map(human_bytes);
-        assert_eq!(
-            shown,
-            [
-                "0 B",
-                "1023 B",
-                "1.0 KiB",
-                "1.5 KiB",
-                "1.0 MiB",
-                "143.6 MiB",
-                "16.0 EiB"
-            ]
-        );
+        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1.0 MiB", "143.6 MiB", "16.0 EiB"]);
     }
 
     #[test]
     fn times_are_shown_in_their_largest_units() {
         let shown = [0, 59, 60, 3599, 3600, 7500].map(|s| human_time(Duration::from_secs(s)));
-        assert_eq!(
-            shown,
-            ["0 s", "59 s", "1 min", "59 min", "1 h 00 min", "2 h 05 min"]
-        );
+        assert_eq!(shown, ["0 s", "59 s", "1 min", "59 min", "1 h 00 min", "2 h 05 min"]);
     }
 
     #[test]
     fn bytes_are_read_with_and_without_a_unit() {
-        for (text, bytes) in [
-            ("0", 0),
-            ("123", 123),
-            ("4GiB", 4 << 30),
-            ("4 gib", 4 << 30),
-            ("2MB", 2_000_000),
-            ("1KiB", 1024),
-        ] {
+        for (text, bytes) in
+            [("0", 0), ("123", 123), ("4GiB", 4 << 30), ("4 gib", 4 << 30), ("2MB", 2_000_000), ("1KiB", 1024)]
+        {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
         for text in ["", "GiB", "-1", "1.5GiB", "4 parsecs", "99999999999999TiB"] {

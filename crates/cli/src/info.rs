@@ -5,7 +5,7 @@ use std::io::Write;
 
 use clap::Args;
 use packds_format::constants::MAJOR;
-use packds_format::{Classes, Codec, Field, FieldKind, LabelStats, Stats, Store};
+use packds_format::{Classes, Field, FieldKind, LabelStats, Stats, Store};
 use packds_reader::{Pack, ReadError};
 use serde_json::{Map, Value, json};
 
@@ -90,7 +90,10 @@ impl<'a> Info<'a> {
             pack,
             stats: pack.stats().map_err(|e| pack.error(e))?,
             classes: pack.classes().map_err(|e| pack.error(e))?,
-            provenance: pack.provenance().map_err(|e| pack.error(e))?,
+            provenance: {
+                let text = pack.provenance().map_err(|e| pack.error(e))?;
+                serde_json::from_str(&text).unwrap_or_default()
+            },
             numpy: Numpy::of(pack)?,
         })
     }
@@ -162,18 +165,8 @@ impl<'a> Info<'a> {
         self.labels(&mut lines)?;
         self.pixels(&mut lines)?;
         self.made_from(&mut lines)?;
-        lines.put(
-            "format",
-            &format!(
-                "{}, data at byte {}",
-                self.format_version(),
-                header.data_off
-            ),
-        )?;
-        lines.put(
-            "uuid",
-            &format!("pack {}, dataset {}", header.pack_uuid, header.dataset_uuid),
-        )?;
+        lines.put("format", &format!("{}, data at byte {}", self.format_version(), header.data_off))?;
+        lines.put("uuid", &format!("pack {}, dataset {}", header.pack_uuid, header.dataset_uuid))?;
         match &self.numpy {
             Numpy::Lines(numpy) => numpy.iter().try_for_each(|line| lines.put("numpy", line)),
             Numpy::None(why) => lines.put("numpy", why),
@@ -182,21 +175,12 @@ impl<'a> Info<'a> {
 
     fn fields(&self, lines: &mut Lines) -> Result<(), Failure> {
         let fields = self.pack.schema().fields();
-        let width = fields
-            .iter()
-            .map(|f| f.name.chars().count())
-            .max()
-            .unwrap_or(0)
-            .min(24);
+        let width = fields.iter().map(|f| f.name.chars().count()).max().unwrap_or(0).min(24);
         for field in fields {
             let name = escape(&field.name);
             let mut text = format!("{name:width$}  {}", describe_field(field));
             if let Some(sizes) = self.stats.sizes.get(&field.name) {
-                text.push_str(&format!(
-                    ", {} to {} each",
-                    human_bytes(sizes.min),
-                    human_bytes(sizes.max)
-                ));
+                text.push_str(&format!(", {} to {} each", human_bytes(sizes.min), human_bytes(sizes.max)));
             }
             lines.put("fields", &text)?;
         }
@@ -208,16 +192,16 @@ impl<'a> Info<'a> {
             let n = classes.names.len();
             let field = escape(&classes.field);
             let each = match (classes.counts.iter().min(), classes.counts.iter().max()) {
-                (Some(min), Some(max)) if min == max => format!(": {min} samples each"),
+                (Some(min), Some(max)) if min == max => {
+                    format!(": {} each", counted(*min, "sample"))
+                }
                 (Some(min), Some(max)) => format!(": {min} to {max} samples each"),
                 _ => String::new(),
             };
             lines.put("classes", &format!("{n} of `{field}`{each}"))?;
             let named = classes.names.iter().zip(&classes.counts);
-            let mut shown: Vec<String> = named
-                .take(SHOWN_CLASSES)
-                .map(|(name, count)| format!("{} {count}", escape(name)))
-                .collect();
+            let mut shown: Vec<String> =
+                named.take(SHOWN_CLASSES).map(|(name, count)| format!("{} {count}", escape(name))).collect();
             if n > SHOWN_CLASSES {
                 shown.push(format!("{} more", n - SHOWN_CLASSES));
             }
@@ -236,12 +220,7 @@ impl<'a> Info<'a> {
         for (name, stats) in &self.stats.fields {
             lines.put(
                 "pixels",
-                &format!(
-                    "{}: mean {}, std {} (of 0..1)",
-                    escape(name),
-                    numbers(&stats.mean),
-                    numbers(&stats.std)
-                ),
+                &format!("{}: mean {}, std {} (of 0..1)", escape(name), numbers(&stats.mean), numbers(&stats.std)),
             )?;
         }
         Ok(())
@@ -256,10 +235,7 @@ impl<'a> Info<'a> {
             // With one chunk the correlation is meaningless.
             if let Some(icc) = stats.icc.filter(|_| self.pack.n_chunks() > 1) {
                 let word = describe_icc(icc);
-                lines.put(
-                    "order",
-                    &format!("`{}`: icc {icc:.3} between chunks, {word}", escape(name)),
-                )?;
+                lines.put("order", &format!("`{}`: icc {icc:.3} between chunks, {word}", escape(name)))?;
             }
         }
         if let Some(source) = made.get("source") {
@@ -277,10 +253,10 @@ impl<'a> Info<'a> {
             let listed = made.get(key).and_then(Value::as_array);
             let listed = listed.map_or(&[][..], Vec::as_slice);
             // The pack lists only some of the files, but counts all.
-            let counted = made.get(&format!("n_{key}")).and_then(Value::as_u64);
-            let n = counted.unwrap_or(to_u64(listed.len()));
+            let total = made.get(&format!("n_{key}")).and_then(Value::as_u64);
+            let n = total.unwrap_or(to_u64(listed.len()));
             if n > 0 {
-                lines.put(shown, &format!("{n} files"))?;
+                lines.put(shown, &counted(n, "file"))?;
             }
             for one in listed.iter().take(SHOWN_SKIPPED) {
                 let part = |key| escape(one.get(key).and_then(Value::as_str).unwrap_or("?"));
@@ -318,12 +294,11 @@ fn describe_field(field: &Field) -> String {
         FieldKind::Tensor if field.shape.is_empty() => field.dtype.to_string(),
         FieldKind::Tensor => format!("{} {:?}", field.dtype, field.shape),
         FieldKind::Image => "variable-size images".to_owned(),
-        FieldKind::Bytes => match &field.seek_index_of {
-            Some(of) => format!("seek indexes of `{}`", escape(of)),
-            None => "bytes".to_owned(),
-        },
         FieldKind::String => "text".to_owned(),
-        FieldKind::Json => "json".to_owned(),
+        kind => match &field.seek_index_of {
+            Some(of) => format!("seek indexes of `{}`", escape(of)),
+            None => kind.name().to_owned(),
+        },
     };
     for word in [&field.layout, &field.color].into_iter().flatten() {
         text.push(' ');
@@ -332,8 +307,8 @@ fn describe_field(field: &Field) -> String {
     if field.normalize.as_ref().is_some_and(|n| n.applied) {
         text.push_str(" normalized");
     }
-    if let Codec::Zstd { level, .. } = field.codec {
-        text.push_str(&format!(", zstd level {level}"));
+    if !field.codec.is_none() {
+        text.push_str(&format!(", {}", field.codec));
         let filter = serde_json::to_value(field.codec.filter()).unwrap_or_default();
         if !field.codec.filter().is_none() {
             text.push_str(&format!(" after {}", scalars(&filter)));
@@ -396,10 +371,7 @@ mod tests {
             "kind=image_folder n=3 y=[1]"
         );
         assert_eq!(scalars(&json!("a\nb")), "a\\nb");
-        assert_eq!(
-            describe_order(&json!({"kind": "shuffled", "seed": 7})),
-            "shuffled with seed 7"
-        );
+        assert_eq!(describe_order(&json!({"kind": "shuffled", "seed": 7})), "shuffled with seed 7");
         assert_eq!(describe_order(&json!({"kind": "other"})), "kind=other");
     }
 }

@@ -13,11 +13,7 @@ use signal_hook::{flag, low_level};
 use crate::exit::Exit;
 
 /// The signals that stop a command, and their exit codes.
-const STOPPING: [(i32, Exit); 3] = [
-    (SIGINT, Exit::Interrupted),
-    (SIGTERM, Exit::Terminated),
-    (SIGHUP, Exit::HungUp),
-];
+const STOPPING: [(i32, Exit); 3] = [(SIGINT, Exit::Interrupted), (SIGTERM, Exit::Terminated), (SIGHUP, Exit::HungUp)];
 
 /// State of the signals in this process.
 #[derive(Default)]
@@ -41,11 +37,7 @@ impl Signals {
             if ignored >> (signal - 1) & 1 == 1 {
                 continue;
             }
-            let Self {
-                is_over,
-                is_second,
-                exit_code,
-            } = &signals;
+            let Self { is_over, is_second, exit_code } = &signals;
             let code = exit.code();
             // A signal that cannot be caught keeps its default: it ends the process.
             let _ = flag::register_conditional_default(signal, Arc::clone(is_over));
@@ -96,6 +88,5 @@ fn ignored_signals() -> u64 {
     let status = read_regular(Path::new("/proc/self/status")).unwrap_or_default();
     let status = String::from_utf8_lossy(&status);
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

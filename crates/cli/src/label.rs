@@ -36,20 +36,12 @@ impl<'a> Labels<'a> {
     /// Finds and checks the label column. This reads the whole column.
     pub(crate) fn open(pack: &'a Pack) -> Result<Self, ReadError> {
         let Some((number, field, kind)) = label_field(pack) else {
-            return Ok(Self {
-                kind: Kind::None,
-                names: Vec::new(),
-            });
+            return Ok(Self { kind: Kind::None, names: Vec::new() });
         };
         let view = pack.column(number).map_err(|e| pack.error(e))?;
         let classes = pack.classes().map_err(|e| pack.error(e))?;
-        let of_field = classes
-            .into_iter()
-            .find(|c: &Classes| c.field == field.name);
-        Ok(Self {
-            kind: kind(view, field.dtype),
-            names: of_field.map(|c| c.names).unwrap_or_default(),
-        })
+        let of_field = classes.into_iter().find(|c: &Classes| c.field == field.name);
+        Ok(Self { kind: kind(view, field.dtype), names: of_field.map(|c| c.names).unwrap_or_default() })
     }
 
     /// Whether every sample has exactly one class.
@@ -75,15 +67,11 @@ impl<'a> Labels<'a> {
             Kind::Set(view) => {
                 let bytes = view.get(sample).unwrap_or(&[]);
                 let bits = (0_u64..).zip(bytes).flat_map(|(i, byte)| {
-                    (0..8_u64)
-                        .filter(move |bit| byte >> bit & 1 == 1)
-                        .map(move |bit| i * 8 + bit)
+                    (0..8_u64).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| i * 8 + bit)
                 });
                 Label::Set(bits.collect())
             }
-            Kind::Numbers(view, dtype) => {
-                Label::Numbers(numbers(view.get(sample).unwrap_or(&[]), *dtype))
-            }
+            Kind::Numbers(view, dtype) => Label::Numbers(numbers(view.get(sample).unwrap_or(&[]), *dtype)),
         }
     }
 
@@ -103,11 +91,7 @@ impl<'a> Labels<'a> {
             Label::None => String::new(),
             Label::Class(id) => named(*id),
             Label::Set(ids) => {
-                let all: Vec<String> = ids
-                    .iter()
-                    .filter_map(|id| i64::try_from(*id).ok())
-                    .map(named)
-                    .collect();
+                let all: Vec<String> = ids.iter().filter_map(|id| i64::try_from(*id).ok()).map(named).collect();
                 all.join(",")
             }
             Label::Numbers(_) => label.text(),
@@ -127,14 +111,8 @@ fn label_field(pack: &Pack) -> Option<(usize, &Field, Make<'_>)> {
     if let Some((number, field)) = schema.by_role(Role::Labels, None) {
         return Some((number, field, |view, _| Kind::Set(view)));
     }
-    let named = |name: &str| {
-        LABEL_NAMES
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(name))
-    };
-    let mut columns = schema
-        .columns()
-        .filter(|(_, f)| f.role.is_none() && named(&f.name));
+    let named = |name: &str| LABEL_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let mut columns = schema.columns().filter(|(_, f)| f.role.is_none() && named(&f.name));
     let (number, field) = columns.next()?;
     Some((number, field, Kind::Numbers))
 }
@@ -185,23 +163,9 @@ mod tests {
 
     #[test]
     fn labels_are_written_as_text_and_json() {
-        let numbers = numbers(
-            &[0.1_f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat(),
-            DType::F32,
-        );
-        let all = [
-            Label::None,
-            Label::Class(-1),
-            Label::Set(vec![0, 9]),
-            Label::Numbers(numbers),
-        ];
-        assert_eq!(
-            all.each_ref().map(Label::text),
-            ["", "-1", "0,9", "0.1,NaN"]
-        );
-        assert_eq!(
-            all.each_ref().map(Label::json),
-            ["null", "-1", "[0,9]", "[0.1,null]"]
-        );
+        let numbers = numbers(&[0.1_f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat(), DType::F32);
+        let all = [Label::None, Label::Class(-1), Label::Set(vec![0, 9]), Label::Numbers(numbers)];
+        assert_eq!(all.each_ref().map(Label::text), ["", "-1", "0,9", "0.1,NaN"]);
+        assert_eq!(all.each_ref().map(Label::json), ["null", "-1", "[0,9]", "[0.1,null]"]);
     }
 }

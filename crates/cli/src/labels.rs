@@ -52,11 +52,7 @@ fn text(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure
     let mut line = String::new();
     let mut write = |sample: u64, path: &str| {
         let label = labels.of(sample);
-        let class = if labels.names().is_empty() {
-            String::new()
-        } else {
-            labels.show(&label)
-        };
+        let class = if labels.names().is_empty() { String::new() } else { labels.show(&label) };
         line.clear();
         line.push_str(&sample.to_string());
         for part in [&label.text(), &class, path] {
@@ -103,10 +99,7 @@ fn json(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure
     Ok(out.write_all(b"}\n")?)
 }
 
-fn for_each_path(
-    pack: &Pack,
-    mut each: impl FnMut(u64, &[u8]) -> io::Result<()>,
-) -> Result<(), Failure> {
+fn for_each_path(pack: &Pack, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> Result<(), Failure> {
     /// Either the pack or the console can stop the iteration.
     enum Stop {
         Read(FormatError),

@@ -9,33 +9,27 @@
 
 mod args;
 mod bench;
-mod canvas;
 mod completions;
 mod console;
 mod convert;
+mod declared;
 mod doctor;
 mod escape;
 mod exit;
 mod export;
 mod extract;
 mod failure;
-mod figure;
 mod formats;
 mod human;
 mod info;
 mod interrupt;
 mod label;
 mod labels;
-mod lettering;
 mod man;
 mod numpy;
 mod opened;
-mod options;
-mod order;
 mod output;
-mod plot_file;
 mod progress;
-mod raster;
 mod samples;
 mod show;
 mod shuffle;
@@ -52,18 +46,13 @@ use clap::FromArgMatches;
 use args::{Cli, Command};
 use console::Console;
 pub use convert::split_output;
-pub use doctor::{doctor_document, doctor_picture, doctor_plot, doctor_text};
+pub use doctor::doctor_plot;
 pub use exit::Exit;
 use failure::Failure;
 pub use info::info_document;
-pub use options::{convert_options, export_options};
+use packds_system::FrontEnd;
 pub use show::sample_picture;
 pub use verify::verify_document;
-
-/// Compiles the examples of the guide.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/how-to/rust.md")]
-struct RustGuide;
 
 /// Runs the command. `args` starts with the program's name. Results go to stdout, everything else to stderr.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
@@ -72,21 +61,14 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
     let out_is_terminal = stdout.is_terminal();
     let mut out = BufWriter::with_capacity(1 << 16, stdout);
     interrupt::refuse_large_files();
-    let parsed = args::command()
-        .try_get_matches_from(args)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let _words = FrontEnd::Command.enter();
+    let parsed = args::command().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return usage(&error, &mut err),
     };
     let err_is_terminal = err.is_terminal() && !is_dumb();
-    let mut console = Console {
-        out: &mut out,
-        err: &mut err,
-        json: cli.json,
-        out_is_terminal,
-        err_is_terminal,
-    };
+    let mut console = Console { out: &mut out, err: &mut err, json: cli.json, out_is_terminal, err_is_terminal };
     let result = dispatch(&cli.command, &mut console).and_then(|exit| {
         console.out.flush()?;
         Ok(exit)

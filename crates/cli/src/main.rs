@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    packds::run(std::env::args_os()).into()
+    packds_cli::run(std::env::args_os()).into()
 }

@@ -33,7 +33,7 @@ impl Numpy {
         if let [(_, field)] = fields.as_slice() {
             return Ok(Self::Lines(vec![memmap(pack, field, &path)]));
         }
-        let parts = pack.told(pack.strided_parts())?.unwrap_or_default();
+        let parts = pack.located(pack.strided_parts())?.unwrap_or_default();
         fields.sort_by_key(|(position, field)| (field.role != Some(Role::Image), *position));
         let lines = fields.into_iter().map(|(position, field)| {
             let part = parts.get(position).map_or(0, |part| part.offset);
@@ -47,12 +47,8 @@ impl Numpy {
 fn memmap(pack: &Pack, field: &Field, path: &str) -> String {
     let mut shape = vec![pack.n_samples()];
     shape.extend(&field.shape);
-    format!(
-        "np.memmap({path}, dtype='{}', mode='r', offset={}, shape={})",
-        field.dtype.numpy(),
-        pack.header().data_off,
-        tuple(&shape)
-    )
+    let (dtype, offset, shape) = (field.dtype.numpy(), pack.header().data_off, tuple(&shape));
+    format!("np.memmap({path}, dtype='{dtype}', mode='r', offset={offset}, shape={shape})")
 }
 
 /// Several fields: each has the same offset in every chunk. The last chunk has full length.

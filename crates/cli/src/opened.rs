@@ -8,10 +8,7 @@ use crate::failure::Failure;
 
 /// Opens a pack and runs `work` on it. If the file was truncated meanwhile, lost pages read as zeros. Then that error is
 /// returned, whatever the result of `work`.
-pub(crate) fn with_pack<T>(
-    path: &Path,
-    work: impl FnOnce(&Pack) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+pub(crate) fn with_pack<T>(path: &Path, work: impl FnOnce(&Pack) -> Result<T, Failure>) -> Result<T, Failure> {
     let pack = packds_reader::open(path)?;
     let done = work(&pack);
     match pack.still_good() {
@@ -43,10 +40,9 @@ mod tests {
 
     #[test]
     fn a_pack_cut_short_meanwhile_is_the_failure() {
-        for failure in [
-            cut_short(|| Ok(())).unwrap_err(),
-            cut_short(|| Err::<(), _>(Failure::bad_data("damaged"))).unwrap_err(),
-        ] {
+        for failure in
+            [cut_short(|| Ok(())).unwrap_err(), cut_short(|| Err::<(), _>(Failure::bad_data("damaged"))).unwrap_err()]
+        {
             let message = format!("{failure:?}");
             assert!(message.contains("now it has 4096"), "{message}");
         }

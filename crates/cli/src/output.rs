@@ -8,6 +8,8 @@ use std::path::Path;
 
 use packds_convert::{check_output, place_output};
 
+use packds_report::{Figure, PlotFile};
+
 use crate::failure::Failure;
 
 /// Fails early if the file already exists.
@@ -21,6 +23,11 @@ pub(crate) fn check_new(path: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
+/// Writes a plot. An existing file is replaced only with `force`.
+pub(crate) fn write_plot(file: &PlotFile, figure: &Figure, force: bool) -> Result<(), Failure> {
+    write_file(file.path(), &file.bytes(figure)?, force)
+}
+
 /// Writes the whole file, or nothing. With `force` it replaces an existing file, which survives a failed write.
 pub(crate) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
     if force {
@@ -32,8 +39,7 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<(), F
     })
 }
 
-/// Replaces a file atomically: readers see the old or the new content. If writing fails, the old file
-/// stays.
+/// Replaces a file atomically: readers see the old or the new content. If writing fails, the old file stays.
 ///
 /// A symbolic link is followed, not replaced.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -62,9 +68,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::not_run("already exists")
-        .at(path)
-        .hint("choose another name, or pass --force to replace it")
+    Failure::not_run("already exists").at(path).hint("choose another name, or pass --force to replace it")
 }
 
 #[cfg(test)]

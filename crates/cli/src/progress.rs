@@ -67,24 +67,17 @@ impl Shown {
     /// Starts to show progress and to catch Ctrl-C. A second Ctrl-C ends the process at once.
     pub(crate) fn new(console: &Console) -> Self {
         let catching = interrupt::catch();
-        let place = match console.err_is_terminal {
-            true => Place::Terminal(TerminalLine::default()),
-            false => Place::Lines(Instant::now()),
+        let place = if console.err_is_terminal {
+            Place::Terminal(TerminalLine::default())
+        } else {
+            Place::Lines(Instant::now())
         };
-        let shared = Arc::new(Shared {
-            place: Mutex::new(place),
-            now: Mutex::default(),
-            over: Condvar::new(),
-        });
+        let shared = Arc::new(Shared { place: Mutex::new(place), now: Mutex::default(), over: Condvar::new() });
         let builder = thread::Builder::new().name("packds-progress".to_owned());
         let of_thread = Arc::clone(&shared);
         // If the thread cannot start, the work still runs, without progress.
         let thread = builder.spawn(move || of_thread.watch()).ok();
-        Self {
-            shared,
-            thread,
-            _catching: catching,
-        }
+        Self { shared, thread, _catching: catching }
     }
 
     /// Runs `work` and shows it. If the user stops the command, the process ends, so `work` must not need any cleanup.
@@ -172,9 +165,7 @@ impl Shared {
 
     fn show(&self) {
         let mut place = locked(&self.place);
-        let Some(task) = locked(&self.now).task.clone() else {
-            return;
-        };
+        let Some(task) = locked(&self.now).task.clone() else { return };
         match &mut *place {
             Place::Terminal(line) if interrupt::caught().is_some() => line.draw("stopping"),
             Place::Terminal(line) => line.draw(&task.bar(columns())),
@@ -206,9 +197,7 @@ impl Shared {
     fn note_standstill(&self) {
         let mut place = locked(&self.place);
         let mut now = locked(&self.now);
-        let Some(text) = now.task.as_mut().and_then(Task::standstill) else {
-            return;
-        };
+        let Some(text) = now.task.as_mut().and_then(Task::standstill) else { return };
         if let Place::Terminal(line) = &mut *place {
             line.clear();
         }
@@ -220,9 +209,7 @@ impl Shared {
 
     /// Ends the process if the user asked to stop and the work does not check for that.
     fn end_if_stopped(&self) {
-        let Some(exit) = interrupt::caught() else {
-            return;
-        };
+        let Some(exit) = interrupt::caught() else { return };
         let mut place = locked(&self.place);
         // Holding the lock keeps work that needs cleanup from starting.
         let now = locked(&self.now);
@@ -247,12 +234,9 @@ impl Observer for Shown {
     fn progress(&self, progress: Progress) {
         let amount = match progress.phase {
             Phase::Sync => Amount::Unknown,
-            _ => Amount::Of {
-                done: progress.samples,
-                total: progress.total,
-                things: "images",
-                bytes: progress.bytes_in,
-            },
+            _ => {
+                Amount::Of { done: progress.samples, total: progress.total, things: "images", bytes: progress.bytes_in }
+            }
         };
         let before = locked(&self.shared.now).phase.replace(progress.phase);
         if before == Some(progress.phase) {
@@ -265,6 +249,7 @@ impl Observer for Shown {
             Phase::Export => "exporting",
             Phase::FindFirst => "found a bad image, searching for the first one",
             Phase::Sync => "writing to disk",
+            _ => "working",
         };
         self.shared.begin(what, amount);
     }

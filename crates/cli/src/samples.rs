@@ -27,9 +27,7 @@ impl FromStr for SampleList {
             match found {
                 Some((first, last)) if first <= last => Ok((first, last)),
                 Some(_) => Err(format!("range `{part}` is backwards")),
-                None => Err(format!(
-                    "expected numbers and ranges such as 3,5-8, found `{part}`"
-                )),
+                None => Err(format!("expected numbers and ranges such as 3,5-8, found `{part}`")),
             }
         };
         let runs = text.split(',').map(run).collect::<Result<_, _>>()?;
@@ -40,11 +38,7 @@ impl FromStr for SampleList {
 impl SampleList {
     /// The samples, in the order typed.
     pub(crate) fn within(&self, n_samples: u64) -> Result<Vec<u64>, Failure> {
-        let beyond = self
-            .runs
-            .iter()
-            .map(|(_, last)| *last)
-            .find(|last| *last >= n_samples);
+        let beyond = self.runs.iter().map(|(_, last)| *last).find(|last| *last >= n_samples);
         if let Some(sample) = beyond {
             let range = match n_samples.checked_sub(1) {
                 None => "the pack is empty".to_owned(),
@@ -52,11 +46,7 @@ impl SampleList {
             };
             return Err(Failure::not_run(format!("no sample {sample}: {range}")));
         }
-        Ok(self
-            .runs
-            .iter()
-            .flat_map(|(first, last)| *first..=*last)
-            .collect())
+        Ok(self.runs.iter().flat_map(|(first, last)| *first..=*last).collect())
     }
 }
 
@@ -80,26 +70,11 @@ mod tests {
         let list: SampleList = "3,5-8, 0".parse().unwrap();
         assert_eq!(list.within(9).unwrap(), [3, 5, 6, 7, 8, 0]);
         assert!(list.within(8).is_err());
-        for wrong in [
-            "",
-            "a",
-            "1,,2",
-            "5-3",
-            "-3",
-            "1-",
-            "1-2-3",
-            "99999999999999999999",
-        ] {
+        for wrong in ["", "a", "1,,2", "5-3", "-3", "1-", "1-2-3", "99999999999999999999"] {
             assert!(wrong.parse::<SampleList>().is_err(), "{wrong}");
         }
         // The range must be checked before it is expanded.
-        assert!(
-            "0-18446744073709551615"
-                .parse::<SampleList>()
-                .unwrap()
-                .within(10)
-                .is_err()
-        );
+        assert!("0-18446744073709551615".parse::<SampleList>().unwrap().within(10).is_err());
     }
 
     #[test]

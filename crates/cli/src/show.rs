@@ -1,7 +1,6 @@
 //! `packds show`: draw a contact sheet.
 
 mod picture;
-mod sheet;
 mod terminal;
 
 use packds_system::to_u64;
@@ -12,6 +11,7 @@ use packds_convert::stem;
 use packds_format::Field;
 use packds_pixels::encode_png;
 use packds_reader::Pack;
+use packds_report::sheet::{Cell, Layout};
 use serde_json::json;
 
 use crate::args::PackPath;
@@ -27,7 +27,6 @@ use crate::progress::Shown;
 use crate::samples::{SampleList, spread};
 use crate::task::Amount;
 use picture::{is_viewable, thumbnail};
-use sheet::{Cell, Layout};
 use terminal::Protocol;
 
 const EXAMPLES: &str = "\
@@ -79,12 +78,7 @@ pub(crate) fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failur
     with_pack(&args.pack.pack, |pack| draw(args, pack, &target, console))
 }
 
-fn draw(
-    args: &ShowArgs,
-    pack: &Pack,
-    target: &Target<'_>,
-    console: &mut Console,
-) -> Result<Exit, Failure> {
+fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console) -> Result<Exit, Failure> {
     let samples = match &args.samples {
         Some(list) => list.within(pack.n_samples())?,
         None => spread(args.random, pack.n_samples(), args.seed),
@@ -103,11 +97,7 @@ fn draw(
     // Check the size before decoding anything.
     let (width, height) = layout.size()?;
     let name = args.pack.pack.file_name().unwrap_or_default();
-    let title = format!(
-        "{}: {}, {n_cells} shown",
-        escape_path(Path::new(name)),
-        counted(pack.n_samples(), "sample")
-    );
+    let title = format!("{}: {}, {n_cells} shown", escape_path(Path::new(name)), counted(pack.n_samples(), "sample"));
     let shown = Shown::new(console);
     let sheet = shown.during("drawing", || {
         let (cells, bad) = cells(pack, &fields, &samples, args.size, &shown)?;
@@ -119,16 +109,10 @@ fn draw(
     // A signal must not end the process here: it would leave a partial file.
     shown.stoppable("writing", "", || target.write(&png, args.force, console))?;
     for (_, reason) in &bad {
-        console.note(&format!(
-            "{}: {}",
-            escape_path(&args.pack.pack),
-            escape(reason)
-        ));
+        console.note(&format!("{}: {}", escape_path(&args.pack.pack), escape(reason)));
     }
     if console.json {
-        let bad = bad
-            .iter()
-            .map(|(sample, reason)| json!({ "sample": sample, "error": reason }));
+        let bad = bad.iter().map(|(sample, reason)| json!({ "sample": sample, "error": reason }));
         console.document(&json!({
             "output": args.output.as_deref().map(escape_path),
             "width": width,
@@ -137,11 +121,7 @@ fn draw(
             "bad_samples": bad.collect::<Vec<_>>(),
         }))?;
     }
-    Ok(if bad.is_empty() {
-        Exit::Done
-    } else {
-        Exit::BadData
-    })
+    Ok(if bad.is_empty() { Exit::Done } else { Exit::BadData })
 }
 
 /// The destination of the sheet.
@@ -155,10 +135,9 @@ impl<'a> Target<'a> {
     fn of(args: &'a ShowArgs, console: &Console) -> Result<Self, Failure> {
         let hint = "name an output file: packds show PACK -o sheet.png";
         match args.output.as_deref() {
-            Some(path) if path.as_os_str() == "-" && console.json => Err(Failure::not_run(
-                "cannot write both the sheet and the JSON document to stdout",
-            )
-            .hint(hint)),
+            Some(path) if path.as_os_str() == "-" && console.json => {
+                Err(Failure::not_run("cannot write both the sheet and the JSON document to stdout").hint(hint))
+            }
             Some(path) if path.as_os_str() == "-" => Ok(Self::Stdout),
             Some(path) => {
                 check_new(path, args.force)?;
@@ -169,9 +148,7 @@ impl<'a> Target<'a> {
             }
             None => Protocol::detect(|name| std::env::var_os(name))
                 .map(Self::Terminal)
-                .ok_or_else(|| {
-                    Failure::not_run("this terminal does not support images").hint(hint)
-                }),
+                .ok_or_else(|| Failure::not_run("this terminal does not support images").hint(hint)),
         }
     }
 
@@ -200,11 +177,7 @@ fn chosen_fields<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<(usize, &'a
         let known: Vec<String> = body.iter().map(|(_, f)| escape(&f.name)).collect();
         let found = body.iter().find(|(_, f)| f.name == *name).copied();
         found.ok_or_else(|| {
-            let message = format!(
-                "no field `{}` in the chunks; the fields are {}",
-                escape(name),
-                known.join(", ")
-            );
+            let message = format!("no field `{}` in the chunks; the fields are {}", escape(name), known.join(", "));
             Failure::not_run(message).at(pack.file_path())
         })
     };
@@ -247,12 +220,7 @@ fn cells(
     let mut bad = Vec::new();
     let mut cells = Vec::new();
     for (done, &sample) in (0..).zip(samples) {
-        shown.report(Amount::Of {
-            done,
-            total: to_u64(samples.len()),
-            things: "samples",
-            bytes: 0,
-        });
+        shown.report(Amount::Of { done, total: to_u64(samples.len()), things: "samples", bytes: 0 });
         let items = pack.body_items(sample).map_err(|error| error.to_string());
         let picture = |(position, field): &(usize, &Field)| {
             let item = items.as_ref().map_err(Clone::clone)?.get(*position);
@@ -268,14 +236,10 @@ fn cells(
         }
         let mut caption = labels.show(&labels.of(sample));
         if caption.is_empty() {
-            let path = pack.told(pack.path(sample))?.unwrap_or_default();
+            let path = pack.located(pack.path(sample))?.unwrap_or_default();
             caption = escape_bytes(stem(&path));
         }
-        cells.push(Cell {
-            pictures,
-            caption,
-            number: format!("#{sample}"),
-        });
+        cells.push(Cell { pictures, caption, number: format!("#{sample}") });
     }
     Ok((cells, bad))
 }

@@ -6,18 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use packds_format::Stats;
 use packds_reader::Pack;
-use packds_reader::plan::{
-    Batching, LabelReport, OrderKind, PlanError, Ranks, Sampler, ShuffleReport,
-};
+use packds_reader::plan::{Batching, LabelReport, Order, OrderKind, PlanError, Ranks, Sampler, ShuffleReport};
+use packds_report::PlotFile;
 use serde_json::{Value, json};
 
+use crate::args::{named, ordered};
 use crate::escape::{escape, escape_path};
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes, parse_bytes};
-use crate::order::OrderName;
-use crate::output::check_new;
-use crate::plot_file::PlotFile;
-use crate::shuffle_plot::{Evidence, NoEvidence};
+use crate::output::{check_new, write_plot};
+use crate::shuffle_plot::Evidence;
 
 /// The order to assess.
 #[derive(Debug, Args)]
@@ -34,8 +32,8 @@ pub(crate) struct ShuffleArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     window: Option<u32>,
     /// Order of samples; auto is random if the pack fits in memory, else window
-    #[arg(long, value_enum, default_value_t, requires = "shuffle")]
-    order: OrderName,
+    #[arg(long, value_parser = named::<Order>(), default_value_t, requires = "shuffle")]
+    order: Order,
     /// Memory for windows, all ranks together [default: 4 GiB]
     #[arg(long, value_name = "BYTES", requires = "shuffle", value_parser = parse_bytes)]
     memory: Option<u64>,
@@ -67,18 +65,14 @@ struct Plot {
 
 impl Shuffle {
     /// The report on this order, if requested.
-    pub(crate) fn read(
-        args: &ShuffleArgs,
-        pack: &Pack,
-        stats: &Stats,
-    ) -> Result<Option<Self>, Failure> {
+    pub(crate) fn read(args: &ShuffleArgs, pack: &Pack, stats: &Stats) -> Result<Option<Self>, Failure> {
         if !args.shuffle {
             return Ok(None);
         }
         if let Some(plot) = &args.plot {
             check_new(plot.path(), args.force)?;
         }
-        let mut sampler = Sampler::new(args.order.with_window(args.window)?).seed(args.seed);
+        let mut sampler = Sampler::new(ordered(args.order, args.window)?).seed(args.seed);
         if let Some(bytes) = args.memory {
             sampler = sampler.memory_bytes(bytes);
         }
@@ -93,31 +87,16 @@ impl Shuffle {
         let schedule = sampler
             .schedule(dataset, Ranks::single(), Batching::global(batch))
             .map_err(|error| refused(&error, pack))?;
-        let report = schedule
-            .shuffle_report(&labels)
-            .map_err(|error| refused(&error, pack))?;
+        let report = schedule.shuffle_report(&labels).map_err(|error| refused(&error, pack))?;
         let plot = match &args.plot {
             None => None,
-            Some(file) => Some(
-                Evidence::read(pack, &schedule, &report, dataset, args.seed)
-                    .map_err(|error| match error {
-                        NoEvidence::Plan(error) => refused(&error, pack),
-                        NoEvidence::Read(error) => error.into(),
-                    })
-                    .and_then(|evidence| {
-                        file.write(&evidence.figure(), args.force)?;
-                        Ok(Plot {
-                            path: file.path().to_owned(),
-                            counted: evidence.counted(),
-                        })
-                    })?,
-            ),
+            Some(file) => {
+                let evidence = Evidence::read(pack, &schedule, &report, dataset, args.seed)?;
+                write_plot(file, &evidence.figure(), args.force)?;
+                Some(Plot { path: file.path().to_owned(), counted: evidence.counted() })
+            }
         };
-        Ok(Some(Self {
-            batch,
-            report,
-            plot,
-        }))
+        Ok(Some(Self { batch, report, plot }))
     }
 
     /// The report as it appears in the document of `--json`.
@@ -137,26 +116,20 @@ impl Shuffle {
     /// The report as lines of key and text.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let report = &self.report;
-        let verdict = report.verdict.map_or(
-            "unknown, because the pack's statistics have no icc for any label",
-            |verdict| verdict.name(),
-        );
+        let verdict = report
+            .verdict
+            .map_or("unknown, because the pack's statistics have no icc for any label", |verdict| verdict.name());
         let order = report.order.name();
+        let repeats = format!(
+            "samples that shared a batch meet again in the next epoch {:.2} times as often as with uniform batches",
+            report.repetition
+        );
         let mut lines = vec![
-            (
-                "shuffle",
-                format!("batches of {}, order {order}: {verdict}", self.batch),
-            ),
+            ("shuffle", format!("batches of {}, order {order}: {verdict}", self.batch)),
             ("window", self.window()),
             ("memory", self.memory()),
             ("reads", self.reads()),
-            (
-                "repeats",
-                format!(
-                    "samples that shared a batch meet again in the next epoch {:.2} times as often as with uniform batches",
-                    report.repetition
-                ),
-            ),
+            ("repeats", repeats),
         ];
         lines.extend(report.labels.iter().flat_map(label_lines));
         let notices = report.notices.iter().map(|n| escape(&n.to_string()));
@@ -167,12 +140,8 @@ impl Shuffle {
 
     fn window(&self) -> String {
         let report = &self.report;
-        format!(
-            "{} at a time, {:.1} % of the dataset, in {}",
-            counted(report.window, "chunk"),
-            report.coverage * 100.0,
-            counted(report.lanes, "lane")
-        )
+        let (chunks, lanes) = (counted(report.window, "chunk"), counted(report.lanes, "lane"));
+        format!("{chunks} at a time, {:.1} % of the dataset, in {lanes}", report.coverage * 100.0)
     }
 
     fn memory(&self) -> String {
@@ -181,11 +150,7 @@ impl Shuffle {
             OrderKind::Random => "all chunks",
             _ => "two windows",
         };
-        format!(
-            "{} for {what}, {} for tables",
-            human_bytes(report.window_bytes),
-            human_bytes(report.table_bytes)
-        )
+        format!("{} for {what}, {} for tables", human_bytes(report.window_bytes), human_bytes(report.table_bytes))
     }
 
     fn reads(&self) -> String {
@@ -208,7 +173,7 @@ impl Plot {
     }
 }
 
-fn refused(error: &PlanError, pack: &Pack) -> Failure {
+pub(crate) fn refused(error: &PlanError, pack: &Pack) -> Failure {
     let failure = Failure::not_run(error).at(pack.file_path());
     match error {
         PlanError::NoBatch { .. } => failure.hint("pass your training batch size: --batch N"),
@@ -217,16 +182,8 @@ fn refused(error: &PlanError, pack: &Pack) -> Failure {
 }
 
 fn label_lines(label: &LabelReport) -> [(&'static str, String); 2] {
-    let effect = format!(
-        "`{}`: design effect {:.2}, {}",
-        escape(&label.name),
-        label.deff,
-        label.verdict.name()
-    );
-    let windows = format!(
-        "smallest window for ok: {}, for uniform-like: {}",
-        counted(label.window_ok, "chunk"),
-        counted(label.window_uniform, "chunk")
-    );
+    let effect = format!("`{}`: design effect {:.2}, {}", escape(&label.name), label.deff, label.verdict.name());
+    let (ok, uniform) = (counted(label.window_ok, "chunk"), counted(label.window_uniform, "chunk"));
+    let windows = format!("smallest window for ok: {ok}, for uniform-like: {uniform}");
     [("label", effect), ("label", windows)]
 }

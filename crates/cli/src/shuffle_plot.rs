@@ -2,15 +2,17 @@
 //!
 //! [`Evidence`] does the reading and counting; drawing is pure arithmetic.
 
+use packds_reader::Pack;
 use packds_reader::plan::{
-    Batching, Dataset, EpochPlan, Integers, Order, OrderKind, PlanError, Ranks, Sampler, Schedule,
-    ShuffleReport, Verdict, WindowQuality,
+    Batching, Dataset, EpochPlan, Integers, Order, OrderKind, Ranks, Sampler, Schedule, ShuffleReport, Verdict,
+    WindowQuality,
 };
-use packds_reader::{Pack, ReadError};
+use packds_report::{Anchor, Figure, Place, Rgb};
 
 use crate::escape::escape;
-use crate::figure::{Anchor, Figure, Place, Rgb};
+use crate::failure::Failure;
 use crate::human::counted;
+use crate::shuffle::refused;
 
 const PAPER: Rgb = [255, 255, 255];
 const PLOT: Rgb = [246, 246, 244];
@@ -77,24 +79,6 @@ pub(crate) struct Evidence {
     chosen: (f64, Option<f64>, f64, String),
 }
 
-/// Why the plot cannot be drawn.
-pub(crate) enum NoEvidence {
-    Plan(PlanError),
-    Read(ReadError),
-}
-
-impl From<PlanError> for NoEvidence {
-    fn from(error: PlanError) -> Self {
-        Self::Plan(error)
-    }
-}
-
-impl From<ReadError> for NoEvidence {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
-    }
-}
-
 impl Evidence {
     /// Reads the labels, if there are any, and some batches of epoch 0.
     pub(crate) fn read(
@@ -103,35 +87,29 @@ impl Evidence {
         report: &ShuffleReport,
         dataset: Dataset,
         seed: u64,
-    ) -> Result<Self, NoEvidence> {
+    ) -> Result<Self, Failure> {
+        let refused = |error| refused(&error, pack);
         let batch = schedule.global_batch();
-        let plan = schedule.epoch(0)?;
-        let uniform = Sampler::new(Order::Random)
-            .seed(seed)
-            .schedule(dataset, Ranks::single(), Batching::global(batch))?
-            .epoch(0)?;
+        let plan = schedule.epoch(0).map_err(refused)?;
+        let sampler = Sampler::new(Order::Random).seed(seed);
+        let uniform = sampler.schedule(dataset, Ranks::single(), Batching::global(batch)).map_err(refused)?;
+        let uniform = uniform.epoch(0).map_err(refused)?;
         // The worst label determines the verdict.
-        let worst = report
-            .labels
-            .iter()
-            .max_by(|a, b| a.deff.total_cmp(&b.deff));
+        let worst = report.labels.iter().max_by(|a, b| a.deff.total_cmp(&b.deff));
         let labels = match worst {
             Some(label) => Some((label, Integers::open(pack, &label.name)?)),
             None => None,
         };
         let bands = labels.as_ref().map(|(_, column)| Bands::new(pack, column));
-        let classes = labels
-            .as_ref()
-            .zip(bands.as_ref())
-            .map(|((label, column), bands)| Classes {
-                name: escape(&label.name),
-                icc: label.icc.unwrap_or(0.0),
-                predicted: label.deff,
-                counted: plan.counted_deff(COUNTED, |sample| column.at(sample)),
-                uniform: uniform.counted_deff(COUNTED, |sample| column.at(sample)),
-                bands: bands.n,
-                each: bands.of.len() == bands.n,
-            });
+        let classes = labels.as_ref().zip(bands.as_ref()).map(|((label, column), bands)| Classes {
+            name: escape(&label.name),
+            icc: label.icc.unwrap_or(0.0),
+            predicted: label.deff,
+            counted: plan.counted_deff(COUNTED, |sample| column.at(sample)),
+            uniform: uniform.counted_deff(COUNTED, |sample| column.at(sample)),
+            bands: bands.n,
+            each: bands.of.len() == bands.n,
+        });
         let band = |sample: u64| match (&labels, &bands) {
             (Some((_, column)), Some(bands)) => bands.of(column.at(sample)),
             _ => None,
@@ -146,20 +124,12 @@ impl Evidence {
         // Do not draw data that the file has lost meanwhile.
         pack.still_good()?;
         Ok(Self {
-            title: format!(
-                "{}: {order}, batches of {batch}, seed {seed}",
-                escape(&name.to_string_lossy())
-            ),
+            title: format!("{}: {order}, batches of {batch}, seed {seed}", escape(&name.to_string_lossy())),
             verdict: report.verdict.map_or("unknown", Verdict::name).to_owned(),
             this,
             uniform,
-            windows: schedule.by_window(icc)?,
-            chosen: (
-                report.window as f64,
-                classes.as_ref().map(|classes| classes.predicted),
-                report.repetition,
-                order,
-            ),
+            windows: schedule.by_window(icc).map_err(refused)?,
+            chosen: (report.window as f64, classes.as_ref().map(|classes| classes.predicted), report.repetition, order),
             classes,
         })
     }
@@ -176,14 +146,9 @@ impl Evidence {
             None => format!("Verdict: {}. No label to judge by.", self.verdict),
         };
         figure.text((24.0, 54.0), Anchor::Start, INK, &subtitle);
-        let names = [
-            format!("Where batches come from: {}", self.chosen.3),
-            "For comparison: uniform batches".to_owned(),
-        ];
-        for ((left, batches), name) in [(LEFT, &self.this), (RIGHT, &self.uniform)]
-            .into_iter()
-            .zip(names)
-        {
+        let names =
+            [format!("Where batches come from: {}", self.chosen.3), "For comparison: uniform batches".to_owned()];
+        for ((left, batches), name) in [(LEFT, &self.this), (RIGHT, &self.uniform)].into_iter().zip(names) {
             figure.text((left, 82.0), Anchor::Start, INK, &name);
             self.scatter(&mut figure, left, batches);
         }
@@ -214,42 +179,21 @@ impl Evidence {
     fn mixes(&self, figure: &mut Figure) {
         let (top, height) = (376.0, 90.0);
         let Some(classes) = &self.classes else {
-            figure.text(
-                (LEFT, top - 10.0),
-                Anchor::Start,
-                DIM,
-                "Classes of each batch: the pack has no label to show.",
-            );
-            return;
+            let text = "Classes of each batch: the pack has no label to show.";
+            return figure.text((LEFT, top - 10.0), Anchor::Start, DIM, text);
         };
-        let what = if classes.each {
-            "one colour per class"
-        } else {
-            "8 groups of classes"
-        };
-        for (left, batches, counted) in [
-            (LEFT, &self.this, classes.counted),
-            (RIGHT, &self.uniform, classes.uniform),
-        ] {
-            figure.text(
-                (left, top - 8.0),
-                Anchor::Start,
-                INK,
-                &format!("Classes of these batches, {what}"),
-            );
+        let what = if classes.each { "one colour per class" } else { "8 groups of classes" };
+        for (left, batches, counted) in [(LEFT, &self.this, classes.counted), (RIGHT, &self.uniform, classes.uniform)] {
+            figure.text((left, top - 8.0), Anchor::Start, INK, &format!("Classes of these batches, {what}"));
             figure.boxes(vec![[left, top, ACROSS, height]], PLOT);
             let width = ACROSS / batches.n.max(1) as f64;
             for (band, color) in BANDS.iter().enumerate().take(classes.bands) {
-                let boxes = batches
-                    .shares
-                    .iter()
-                    .enumerate()
-                    .filter_map(|(nth, shares)| {
-                        let before: f64 = shares.iter().take(band).sum();
-                        let share = shares.get(band).copied().filter(|share| *share > 0.0)?;
-                        let x = left + width * nth as f64;
-                        Some([x + 1.0, top + height * before, width - 2.0, height * share])
-                    });
+                let boxes = batches.shares.iter().enumerate().filter_map(|(nth, shares)| {
+                    let before: f64 = shares.iter().take(band).sum();
+                    let share = shares.get(band).copied().filter(|share| *share > 0.0)?;
+                    let x = left + width * nth as f64;
+                    Some([x + 1.0, top + height * before, width - 2.0, height * share])
+                });
                 let boxes: Vec<[f64; 4]> = boxes.collect();
                 if !boxes.is_empty() {
                     figure.boxes(boxes, *color);
@@ -265,86 +209,37 @@ impl Evidence {
     fn effects(&self, figure: &mut Figure) {
         let heading = "Design effect by window (1 is uniform)";
         let Some(deff) = self.chosen.1 else {
-            figure.text(
-                (LEFT, 516.0),
-                Anchor::Start,
-                DIM,
-                &format!("{heading}: the pack has no label."),
-            );
-            return;
+            return figure.text((LEFT, 516.0), Anchor::Start, DIM, &format!("{heading}: the pack has no label."));
         };
         let points = self.windows.iter().map(|w| (f64::from(w.window), w.deff));
         let limits = [Verdict::Ok, Verdict::Weak].map(|verdict| (verdict.limit(), verdict.name()));
-        self.curve(
-            figure,
-            LEFT,
-            heading,
-            &points.collect::<Vec<_>>(),
-            deff,
-            &limits,
-        );
+        self.curve(figure, LEFT, heading, &points.collect::<Vec<_>>(), deff, &limits);
     }
 
     fn repetitions(&self, figure: &mut Figure) {
         let heading = "Samples meeting again in a batch, by window (1 is uniform)";
-        let points = self
-            .windows
-            .iter()
-            .map(|w| (f64::from(w.window), w.repetition));
-        self.curve(
-            figure,
-            RIGHT,
-            heading,
-            &points.collect::<Vec<_>>(),
-            self.chosen.2,
-            &[],
-        );
+        let points = self.windows.iter().map(|w| (f64::from(w.window), w.repetition));
+        self.curve(figure, RIGHT, heading, &points.collect::<Vec<_>>(), self.chosen.2, &[]);
     }
 
     /// Values by window, both on log2 scales. This order's own value is marked.
-    fn curve(
-        &self,
-        figure: &mut Figure,
-        left: f64,
-        heading: &str,
-        points: &[Place],
-        own: f64,
-        limits: &[(f64, &str)],
-    ) {
+    fn curve(&self, figure: &mut Figure, left: f64, heading: &str, points: &[Place], own: f64, limits: &[(f64, &str)]) {
         let (top, height) = (524.0, 150.0);
         figure.text((left, top - 8.0), Anchor::Start, INK, heading);
         figure.boxes(vec![[left, top, ACROSS, height]], PLOT);
         let most = points.iter().map(|point| point.0).fold(2.0, f64::max);
-        let high = points
-            .iter()
-            .map(|point| point.1)
-            .fold(own.max(4.0), f64::max)
-            * 1.3;
+        let high = points.iter().map(|point| point.1).fold(own.max(4.0), f64::max) * 1.3;
         let low = 0.5;
-        let across =
-            |window: f64| left + 10.0 + (ACROSS - 20.0) * window.max(1.0).log2() / most.log2();
-        let down =
-            |value: f64| top + height * (1.0 - (value.max(low) / low).log2() / (high / low).log2());
+        let across = |window: f64| left + 10.0 + (ACROSS - 20.0) * window.max(1.0).log2() / most.log2();
+        let down = |value: f64| top + height * (1.0 - (value.max(low) / low).log2() / (high / low).log2());
         let right = left + ACROSS;
         for (value, name) in [(1.0, "1")].iter().chain(limits) {
             figure.line(vec![(left, down(*value)), (right, down(*value))], 1.0, GRID);
-            let text = if *value > 1.0 {
-                format!("{name} {value}")
-            } else {
-                (*name).to_owned()
-            };
+            let text = if *value > 1.0 { format!("{name} {value}") } else { (*name).to_owned() };
             figure.text((left - 6.0, down(*value) + 4.0), Anchor::End, DIM, &text);
         }
-        figure.text(
-            (left - 6.0, top + 10.0),
-            Anchor::End,
-            DIM,
-            &tidy(high / 1.3),
-        );
-        let line: Vec<Place> = points
-            .iter()
-            .map(|(window, value)| (across(*window), down(*value)))
-            .collect();
+        figure.text((left - 6.0, top + 10.0), Anchor::End, DIM, &tidy(high / 1.3));
+        let line: Vec<Place> = points.iter().map(|(window, value)| (across(*window), down(*value))).collect();
         figure.line(line.clone(), 1.5, BLUE);
         figure.dots(line, 5.0, BLUE);
         let (x, y) = (across(self.chosen.0), down(own));
@@ -355,18 +250,8 @@ impl Evidence {
         figure.text((right - 8.0, top + 16.0), Anchor::End, RED, &text);
         let below = top + height + 16.0;
         figure.text((across(1.0), below), Anchor::Middle, DIM, "1");
-        figure.text(
-            (across(most), below),
-            Anchor::Middle,
-            DIM,
-            &most.to_string(),
-        );
-        figure.text(
-            (left + ACROSS / 2.0, below),
-            Anchor::Middle,
-            DIM,
-            "window in chunks",
-        );
+        figure.text((across(most), below), Anchor::Middle, DIM, &most.to_string());
+        figure.text((left + ACROSS / 2.0, below), Anchor::Middle, DIM, "window in chunks");
     }
 
     /// The measured design effects, of this order and of uniform batches, if there are any.
@@ -377,13 +262,7 @@ impl Evidence {
 }
 
 impl Batches {
-    fn new(
-        plan: &EpochPlan,
-        batch: u32,
-        n_samples: u64,
-        n_bands: usize,
-        band: &dyn Fn(u64) -> Option<usize>,
-    ) -> Self {
+    fn new(plan: &EpochPlan, batch: u32, n_samples: u64, n_bands: usize, band: &dyn Fn(u64) -> Option<usize>) -> Self {
         let batch = u64::from(batch);
         let n = (DOTS / batch).clamp(8, SHOWN).min(plan.steps());
         let each = (DOTS / n.max(1)).clamp(1, batch);
@@ -391,9 +270,7 @@ impl Batches {
         for step in 0..n {
             for nth in 0..each {
                 let place = nth * batch / each;
-                let Some(sample) = plan.position(step * batch + place) else {
-                    continue;
-                };
+                let Some(sample) = plan.position(step * batch + place) else { continue };
                 let x = step as f64 + (place as f64 + 0.5) / batch as f64;
                 dots.push((x, sample as f64 / n_samples.max(1) as f64));
             }
@@ -426,11 +303,7 @@ impl Bands {
         let mut before = 0;
         for (nth, band) in of.values_mut().enumerate() {
             let count = *band;
-            *band = if few {
-                nth
-            } else {
-                (before + count / 2) * n / total
-            };
+            *band = if few { nth } else { (before + count / 2) * n / total };
             before += count;
         }
         Self { n, of }
@@ -450,9 +323,5 @@ fn order_name(report: &ShuffleReport) -> String {
 
 /// A number without meaningless digits.
 fn tidy(number: f64) -> String {
-    if number < 10.0 {
-        format!("{number:.2}")
-    } else {
-        format!("{number:.0}")
-    }
+    if number < 10.0 { format!("{number:.2}") } else { format!("{number:.0}") }
 }

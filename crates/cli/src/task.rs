@@ -24,12 +24,7 @@ pub(crate) enum Amount {
     /// Bytes of a known total.
     OfBytes { done: u64, total: u64 },
     /// Items of a known total, and the bytes read for them.
-    Of {
-        done: u64,
-        total: u64,
-        things: &'static str,
-        bytes: u64,
-    },
+    Of { done: u64, total: u64, things: &'static str, bytes: u64 },
 }
 
 /// The current task, its start and its progress.
@@ -48,13 +43,7 @@ impl Task {
     /// A task that starts now.
     pub(crate) fn new(what: String, amount: Amount) -> Self {
         let since = Instant::now();
-        Self {
-            what,
-            amount,
-            since,
-            moved: since,
-            stall_reported: false,
-        }
+        Self { what, amount, since, moved: since, stall_reported: false }
     }
 
     /// Records progress.
@@ -73,11 +62,7 @@ impl Task {
             return None;
         }
         self.stall_reported = true;
-        Some(format!(
-            "{}: no progress for {}",
-            self.what,
-            human_time(stood)
-        ))
+        Some(format!("{}: no progress for {}", self.what, human_time(stood)))
     }
 
     /// All parts, for a line of a log.
@@ -105,19 +90,12 @@ impl Amount {
         let part = |matters, text| Part { text, matters };
         let mut parts = match self {
             Self::Unknown => return vec![part(4, human_time(elapsed))],
-            Self::Bytes(done) => {
-                return vec![part(4, human_bytes(done)), part(3, human_time(elapsed))];
-            }
+            Self::Bytes(done) => return vec![part(4, human_bytes(done)), part(3, human_time(elapsed))],
             Self::OfBytes { done, total } => {
                 let of = format!("{} of {}", human_bytes(done), human_bytes(total));
                 vec![part(4, of), part(2, mebibytes_per_s(done, elapsed))]
             }
-            Self::Of {
-                done,
-                total,
-                things,
-                bytes,
-            } => {
+            Self::Of { done, total, things, bytes } => {
                 let of = format!("{done} of {total} {things}");
                 let rate = format!("{:.0} {things}/s", per_second(done, elapsed));
                 let mut parts = vec![part(4, of), part(2, rate)];
@@ -191,22 +169,14 @@ fn per_second(n: u64, elapsed: Duration) -> f64 {
 }
 
 fn mebibytes_per_s(bytes: u64, elapsed: Duration) -> String {
-    format!(
-        "{:.0} MiB/s",
-        per_second(bytes, elapsed) / f64::from(1 << 20)
-    )
+    format!("{:.0} MiB/s", per_second(bytes, elapsed) / f64::from(1 << 20))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const IMAGES: Amount = Amount::Of {
-        done: 640,
-        total: 1000,
-        things: "images",
-        bytes: 64 << 20,
-    };
+    const IMAGES: Amount = Amount::Of { done: 640, total: 1000, things: "images", bytes: 64 << 20 };
 
     fn drawn(columns: usize) -> String {
         bar("converting", IMAGES, Duration::from_secs(4), columns)
@@ -214,9 +184,7 @@ mod tests {
 
     #[test]
     fn a_standstill_is_said_once_until_something_moves() {
-        let Some(long_ago) = Instant::now().checked_sub(2 * STANDSTILL) else {
-            return;
-        };
+        let Some(long_ago) = Instant::now().checked_sub(2 * STANDSTILL) else { return };
         let mut task = Task::new("unpacking the source".to_owned(), Amount::Bytes(7));
         assert_eq!(task.standstill(), None);
         task.moved = long_ago;
@@ -237,14 +205,8 @@ mod tests {
             drawn(120),
             "converting [===================>          ] 640 of 1000 images, 160 images/s, 16 MiB/s, 2 s left"
         );
-        assert_eq!(
-            drawn(75),
-            "converting [=====>   ] 640 of 1000 images, 160 images/s, 16 MiB/s, 2 s left"
-        );
-        assert_eq!(
-            drawn(52),
-            "converting [======>   ] 640 of 1000 images, 2 s left"
-        );
+        assert_eq!(drawn(75), "converting [=====>   ] 640 of 1000 images, 160 images/s, 16 MiB/s, 2 s left");
+        assert_eq!(drawn(52), "converting [======>   ] 640 of 1000 images, 2 s left");
         assert_eq!(drawn(40), "converting [=====>  ] 640 of 1000 images");
         assert_eq!(drawn(20), "converting 640 of 10");
     }
@@ -263,25 +225,12 @@ mod tests {
             IMAGES,
             Amount::Unknown,
             Amount::Bytes(u64::MAX),
-            Amount::OfBytes {
-                done: 3 << 40,
-                total: 7 << 40,
-            },
-            Amount::Of {
-                done: u64::MAX - 1,
-                total: u64::MAX,
-                things: "images",
-                bytes: u64::MAX,
-            },
+            Amount::OfBytes { done: 3 << 40, total: 7 << 40 },
+            Amount::Of { done: u64::MAX - 1, total: u64::MAX, things: "images", bytes: u64::MAX },
         ];
         for amount in amounts {
             for columns in 1..200 {
-                let text = bar(
-                    "converting train",
-                    amount,
-                    Duration::from_millis(1),
-                    columns,
-                );
+                let text = bar("converting train", amount, Duration::from_millis(1), columns);
                 assert!(width(&text) <= columns, "{columns} columns: {text}");
             }
         }

@@ -37,18 +37,12 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Result<Exit, Failure> {
     let path = &args.pack.pack;
     let pack = packds_reader::open(path).or_else(|error| refused(error, console))?;
-    let options = VerifyOptions { jobs: args.jobs };
+    let options = VerifyOptions::jobs(args.jobs);
     let shown = Shown::new(console);
     let progress = |done, total| shown.report(Amount::OfBytes { done, total });
-    let report = shown.during("verifying", || {
-        packds_reader::verify(&pack, options, &progress)
-    });
+    let report = shown.during("verifying", || packds_reader::verify(&pack, options, &progress));
     let report = report.or_else(|error| refused(error, console))?;
-    let exit = if report.is_ok() {
-        Exit::Done
-    } else {
-        Exit::BadData
-    };
+    let exit = if report.is_ok() { Exit::Done } else { Exit::BadData };
     let printed = if console.json {
         console.document(&verify_document(&report))
     } else {
@@ -127,25 +121,16 @@ fn text(report: &VerifyReport, path: &str, out: &mut dyn Write) -> Result<(), Fa
     for error in &report.errors {
         writeln!(out, "{path}: {}", escape(&error.to_string()))?;
     }
-    let VerifyReport {
-        n_samples,
-        n_chunks,
-        bytes,
-        ..
-    } = report;
+    let VerifyReport { n_samples, n_chunks, bytes, .. } = report;
     if report.is_ok() {
         let (samples, chunks) = (counted(*n_samples, "sample"), counted(*n_chunks, "chunk"));
         writeln!(out, "{path}: ok: {samples} in {chunks}, {bytes} bytes")?;
         return Ok(());
     }
-    writeln!(
-        out,
-        "{path}: damaged: {} of {}, {} named, {}",
-        report.bad_chunks.len(),
-        counted(*n_chunks, "chunk"),
-        counted(to_u64(report.bad_samples.len()), "sample"),
-        counted(to_u64(report.errors.len()), "other error")
-    )?;
+    let (bad, chunks) = (report.bad_chunks.len(), counted(*n_chunks, "chunk"));
+    let samples = counted(to_u64(report.bad_samples.len()), "sample");
+    let errors = counted(to_u64(report.errors.len()), "other error");
+    writeln!(out, "{path}: damaged: {bad} of {chunks}, {samples} named, {errors}")?;
     Ok(())
 }
 

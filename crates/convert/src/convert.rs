@@ -7,14 +7,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use packds_format::{
-    Classes, FieldStats, FooterParts, LabelStats, PackWriter, Paths, SizeStats, Stats,
-    WriteSummary, label_icc,
+    Classes, FieldStats, FooterParts, LabelStats, PackWriter, Paths, SizeStats, Stats, WriteSummary, label_icc,
 };
 
 use packds_pixels::Histogram;
 
 use crate::ConvertError;
 use crate::identity;
+use crate::opt::{CHECK_DECODE, KEEP_ORDER};
 use crate::options::{ConvertOptions, NormalizeBy, OnError};
 use crate::output::{Output, check_output};
 use crate::pipeline::{Findings, Observer, Pass, Phase, Progress};
@@ -63,10 +63,7 @@ pub fn convert_listing(
     let restored = Restored::of(listing, options, observer)?;
     let options = &restored.options;
     let output = Output::create(output, options.force)?;
-    let mut stages = Stages {
-        list: list_time,
-        ..Stages::default()
-    };
+    let mut stages = Stages { list: list_time, ..Stages::default() };
     let mut plan = plan(listing, options, observer)?;
     stages.plan = started.elapsed();
     if options.normalize == NormalizeBy::Dataset && options.dtype != packds_format::DType::U8 {
@@ -84,18 +81,9 @@ pub fn convert_listing(
 }
 
 /// Syncs the output to disk and renames it. A cancelled conversion leaves no output.
-pub(crate) fn name(
-    output: Output,
-    n_samples: u64,
-    observer: &dyn Observer,
-) -> Result<(), ConvertError> {
+pub(crate) fn name(output: Output, n_samples: u64, observer: &dyn Observer) -> Result<(), ConvertError> {
     observer.check()?;
-    observer.progress(Progress {
-        samples: n_samples,
-        total: n_samples,
-        bytes_in: 0,
-        phase: Phase::Sync,
-    });
+    observer.progress(Progress { samples: n_samples, total: n_samples, bytes_in: 0, phase: Phase::Sync });
     output.sync()?;
     observer.check()?;
     output.commit()
@@ -117,20 +105,11 @@ pub fn check_apart(source: &Path, target: &Path) -> Result<(), ConvertError> {
 }
 
 /// The error for the first sample that the listing already knows to be bad, if bad samples stop the conversion.
-pub(crate) fn refuse_fault(
-    listing: &Listing,
-    options: &ConvertOptions,
-) -> Result<(), ConvertError> {
-    let first = listing
-        .faulty()
-        .next()
-        .filter(|_| options.on_error == OnError::Stop);
+pub(crate) fn refuse_fault(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
+    let first = listing.faulty().next().filter(|_| options.on_error == OnError::Stop);
     match first.and_then(|id| Some((id, listing.fault(id)?))) {
         None => Ok(()),
-        Some((id, source)) => Err(ConvertError::BadSample {
-            path: listing.file_path(id),
-            source,
-        }),
+        Some((id, source)) => Err(ConvertError::BadSample { path: listing.file_path(id), source }),
     }
 }
 
@@ -141,13 +120,7 @@ fn measure(
     plan: &mut Plan,
     observer: &dyn Observer,
 ) -> Result<(), ConvertError> {
-    let pass = Pass {
-        listing,
-        options,
-        plan,
-        observer,
-        phase: Phase::Measure,
-    };
+    let pass = Pass { listing, options, plan, observer, phase: Phase::Measure };
     // In listing order, so that the first bad file is the one reported. The sums are exact, so the order does not change them.
     let findings = pass.run(Order::Kept(listing.len()), |block, _| Ok(Some(block)))?;
     let (mean, mut std) = mean_and_std(&findings.histogram, options);
@@ -158,9 +131,7 @@ fn measure(
 
 /// Mean and standard deviation of each channel, scaled to 0..1.
 fn mean_and_std(histogram: &Histogram, options: &ConvertOptions) -> (Vec<f64>, Vec<f64>) {
-    (0..options.color().channels())
-        .map(|c| (histogram.mean_scaled(c), histogram.std_scaled(c)))
-        .unzip()
+    (0..options.color().channels()).map(|c| (histogram.mean_scaled(c), histogram.std_scaled(c))).unzip()
 }
 
 /// What was written, and what was found on the way.
@@ -186,24 +157,14 @@ fn write_pack(
     let started = Instant::now();
     let options_json = options_json(listing, options, plan);
     let mut pack = plan.pack.clone();
-    (pack.dataset_uuid, pack.pack_uuid) =
-        identity::uuids(listing, &options_json, provenance::VERSION);
+    (pack.dataset_uuid, pack.pack_uuid) = identity::uuids(listing, &options_json, provenance::VERSION);
     let failed = |e| write_error(output, e);
-    let target = Timed {
-        file: output.file(),
-        time: Duration::ZERO,
-    };
+    let target = Timed { file: output.file(), time: Duration::ZERO };
     let mut writer = PackWriter::new(target, pack).map_err(failed)?;
     let mut written_ids: Vec<usize> = Vec::with_capacity(listing.len());
     let mut paths = Paths::default();
     let mut path = Vec::new();
-    let pass = Pass {
-        listing,
-        options,
-        plan,
-        observer,
-        phase: Phase::Convert,
-    };
+    let pass = Pass { listing, options, plan, observer, phase: Phase::Convert };
     let findings = pass.run(Order::new(listing, options), |block, ids| {
         for &id in ids {
             path.clear();
@@ -215,38 +176,24 @@ fn write_pack(
         Ok(writer.reclaim())
     })?;
     if written_ids.is_empty() {
-        return Err(ConvertError::NothingLeft {
-            path: listing.root().to_owned(),
-            skipped: findings.bad.len(),
-        });
+        return Err(ConvertError::NothingLeft { path: listing.root().to_owned(), skipped: findings.bad.len() });
     }
     let (skipped, substituted) = bad_samples(listing, &findings, options);
-    let facts = provenance::Findings {
-        skipped: &skipped,
-        substituted: &substituted,
-        oriented: findings.oriented,
-    };
+    let facts = provenance::Findings { skipped: &skipped, substituted: &substituted, oriented: findings.oriented };
     let stats = stats(listing, plan, &findings, &written_ids, options);
     let lost = lost_stats(listing, plan, &stats);
     let sorted = kept_sorted(&stats, plan, options, written_ids.len());
     let parts = FooterParts {
         stats,
         classes: classes(listing, &written_ids),
-        provenance: provenance::provenance(listing, options_json, &facts),
+        provenance: provenance::provenance(listing, options_json, &facts).to_string(),
         paths,
     };
     let (target, summary) = writer.finish(parts).map_err(failed)?;
     stages.convert = started.elapsed();
     stages.write = target.time;
     note_times(stages, &findings.times);
-    Ok(Written {
-        findings,
-        summary,
-        skipped,
-        substituted,
-        lost,
-        sorted,
-    })
+    Ok(Written { findings, summary, skipped, substituted, lost, sorted })
 }
 
 /// Adds the threads' times to the stages.
@@ -258,11 +205,7 @@ fn note_times(stages: &mut Stages, times: &Times) {
 }
 
 /// The samples that were skipped, and those that were substituted.
-fn bad_samples(
-    listing: &Listing,
-    findings: &Findings,
-    options: &ConvertOptions,
-) -> (Vec<Skipped>, Vec<Skipped>) {
+fn bad_samples(listing: &Listing, findings: &Findings, options: &ConvertOptions) -> (Vec<Skipped>, Vec<Skipped>) {
     let bad = findings.bad.iter();
     let bad = bad.map(|(id, reason)| skipped(listing, *id, reason));
     match options.on_error {
@@ -274,30 +217,18 @@ fn bad_samples(
 fn skipped(listing: &Listing, id: usize, reason: &str) -> Skipped {
     let mut path = Vec::new();
     listing.path_into(id, &mut path);
-    Skipped {
-        path: String::from_utf8_lossy(&path).into_owned(),
-        reason: reason.to_owned(),
-    }
+    Skipped { path: String::from_utf8_lossy(&path).into_owned(), reason: reason.to_owned() }
 }
 
 /// Errors while writing name the output, wherever they occur.
 fn write_error(output: &Output, error: packds_format::FormatError) -> ConvertError {
     match error {
-        packds_format::FormatError::Io(source) => ConvertError::Io {
-            path: output.target().to_owned(),
-            source,
-        },
+        packds_format::FormatError::Io(source) => ConvertError::Io { path: output.target().to_owned(), source },
         other => ConvertError::Format(other),
     }
 }
 
-fn stats(
-    listing: &Listing,
-    plan: &Plan,
-    findings: &Findings,
-    ids: &[usize],
-    options: &ConvertOptions,
-) -> Stats {
+fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], options: &ConvertOptions) -> Stats {
     let mut stats = Stats::default();
     let substituted = substituted_count(findings, options);
     let samples = to_u64(ids.len() - substituted);
@@ -312,14 +243,8 @@ fn stats(
             n_pixels: h.count(),
             mean,
             std,
-            min: channels
-                .clone()
-                .map(|c| bin_value(h.counts(c).iter().position(|n| *n > 0)))
-                .collect(),
-            max: channels
-                .clone()
-                .map(|c| bin_value(h.counts(c).iter().rposition(|n| *n > 0)))
-                .collect(),
+            min: channels.clone().map(|c| bin_value(h.counts(c).iter().position(|n| *n > 0))).collect(),
+            max: channels.clone().map(|c| bin_value(h.counts(c).iter().rposition(|n| *n > 0))).collect(),
             histogram: channels.map(|c| h.counts(c).to_vec()).collect(),
         };
         stats.fields.insert("image".to_owned(), field);
@@ -328,17 +253,9 @@ fn stats(
     }
     if !plan.form.is_fixed() && valid > 0 {
         let sizes = findings.sizes;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a mean needs no more than 53 bits"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "a mean needs no more than 53 bits")]
         let mean = sizes.total as f64 / valid as f64;
-        let sizes = SizeStats {
-            min: sizes.min,
-            mean,
-            max: sizes.max,
-            total: sizes.total,
-        };
+        let sizes = SizeStats { min: sizes.min, mean, max: sizes.max, total: sizes.total };
         stats.sizes.insert("image".to_owned(), sizes);
     }
     if options.seekable {
@@ -389,31 +306,25 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
         return None;
     }
     let why = match plan.form {
-        ImageForm::Array(_) => {
-            "these are other samples, and of values that are no bytes none are counted"
-        }
+        ImageForm::Array(_) => "these are other samples, and statistics are kept for u8 only".to_owned(),
         _ => {
-            "not all images are decoded, and their files are not those of that pack; --check-decode decodes and counts them"
+            format!(
+                "not all images are decoded, and their files are not those of that pack; {} decodes and counts them",
+                CHECK_DECODE.on()
+            )
         }
     };
-    Some(format!(
-        "the pack that this was exported from had statistics of its pixels, the new one has none: {why}"
-    ))
+    Some(format!("the original pack had pixel statistics, the new one has none: {why}"))
 }
 
 /// A warning if samples keep the order of a source that is sorted by class. Within a single chunk it does no harm.
-fn kept_sorted(
-    stats: &Stats,
-    plan: &Plan,
-    options: &ConvertOptions,
-    n_samples: usize,
-) -> Option<String> {
+fn kept_sorted(stats: &Stats, plan: &Plan, options: &ConvertOptions, n_samples: usize) -> Option<String> {
     let icc = stats.labels.get("label")?.icc?;
     let in_chunks = u64::try_from(n_samples).ok()? > plan.pack.chunk_samples.into();
     let is_sorted = options.keep_order && in_chunks && icc > LabelStats::SHUFFLED_ICC;
     is_sorted.then(|| {
         format!(
-            "the order of the source is kept, which is sorted by class (icc {icc:.2}): training on it needs a large window; without --keep-order the samples are shuffled"
+            "the order of the source is kept, which is sorted by class (icc {icc:.2}): training on it needs a large window; without {KEEP_ORDER} the samples are shuffled"
         )
     })
 }
@@ -424,51 +335,27 @@ fn bin_value(bin: Option<usize>) -> u8 {
 }
 
 fn substituted_count(findings: &Findings, options: &ConvertOptions) -> usize {
-    if options.on_error == OnError::Substitute {
-        findings.bad.len()
-    } else {
-        0
-    }
+    if options.on_error == OnError::Substitute { findings.bad.len() } else { 0 }
 }
 
 /// Names and counts of the classes. Invalid UTF-8 is replaced.
 fn classes(listing: &Listing, ids: &[usize]) -> Vec<Classes> {
-    let names: Vec<String> = listing
-        .classes()
-        .iter()
-        .map(|n| String::from_utf8_lossy(n).into_owned())
-        .collect();
+    let names: Vec<String> = listing.classes().iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
     if names.is_empty() {
         return Vec::new();
     }
     let mut counts = vec![0_u64; names.len()];
     let mut count = |label: i64| {
-        if let Some(n) = usize::try_from(label)
-            .ok()
-            .and_then(|label| counts.get_mut(label))
-        {
+        if let Some(n) = usize::try_from(label).ok().and_then(|label| counts.get_mut(label)) {
             *n += 1;
         }
     };
     for &id in ids {
         listing.label(id).into_iter().for_each(&mut count);
-        listing
-            .label_list(id)
-            .unwrap_or(&[])
-            .iter()
-            .copied()
-            .for_each(&mut count);
+        listing.label_list(id).unwrap_or(&[]).iter().copied().for_each(&mut count);
     }
-    let field = if listing.has_label_lists() {
-        "labels"
-    } else {
-        "label"
-    };
-    vec![Classes {
-        field: field.to_owned(),
-        names,
-        counts,
-    }]
+    let field = if listing.has_label_lists() { "labels" } else { "label" };
+    vec![Classes { field: field.to_owned(), names, counts }]
 }
 
 fn report(
@@ -477,30 +364,16 @@ fn report(
     written: Written,
     output: std::path::PathBuf,
     stages: Stages,
-    Restored {
-        options,
-        mut warnings,
-    }: Restored,
+    Restored { options, mut warnings }: Restored,
 ) -> Report {
     let options = &options;
-    let Written {
-        findings,
-        summary,
-        skipped,
-        substituted,
-        lost,
-        sorted,
-    } = written;
+    let Written { findings, summary, skipped, substituted, lost, sorted } = written;
     warnings.extend(lost);
     let mut notes = plan.notes.clone();
     notes.extend(sorted);
     let invalid = findings.invalid + to_u64(substituted.len());
     let seen = findings.counted > 0 && findings.counted + invalid == summary.n_samples;
-    let (mean, std) = if seen {
-        mean_and_std(&findings.histogram, options)
-    } else {
-        (Vec::new(), Vec::new())
-    };
+    let (mean, std) = if seen { mean_and_std(&findings.histogram, options) } else { (Vec::new(), Vec::new()) };
     Report {
         output,
         n_samples: summary.n_samples,

@@ -1,5 +1,6 @@
 //! The dataset formats for input and output, each with one name.
 
+use packds_system::BadValue;
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -117,10 +118,8 @@ impl DataFormat {
     pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let name = without_shard_number(&name);
-        let ends = |extension: &str| {
-            name.strip_suffix(extension)
-                .is_some_and(|stem| stem.len() > 1 && stem.ends_with('.'))
-        };
+        let ends =
+            |extension: &str| name.strip_suffix(extension).is_some_and(|stem| stem.len() > 1 && stem.ends_with('.'));
         let known = Self::ALL.into_iter().flat_map(|format| {
             let extensions = format.extensions().iter();
             extensions.map(move |extension| (extension, format))
@@ -160,14 +159,11 @@ impl fmt::Display for DataFormat {
 }
 
 impl FromStr for DataFormat {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         let found = Self::ALL.into_iter().find(|format| format.name() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name);
-            format!("expected one of {}, found {text:?}", names.join(", "))
-        })
+        found.ok_or_else(|| BadValue::unknown(&Self::ALL.map(Self::name), text))
     }
 }
 

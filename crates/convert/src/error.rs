@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::data_format::DataFormat;
+use crate::opt::{FORCE, FROM, IMAGE_KEY, LABEL_KEY, LEAVE_OUT, LIST_FORMATS, MASK_KEY, ON_ERROR, ROOT, SPLIT, VERIFY};
 use crate::sample::SampleError;
 
 /// Why a conversion stopped.
@@ -24,7 +25,7 @@ pub enum ConvertError {
         path: PathBuf,
     },
     /// The source exists, but neither its name nor its content matches a known format.
-    #[error("{path}: this is no format that is known: {found}")]
+    #[error("{path}: unrecognized format: {found}")]
     UnknownFormat {
         /// The source as it was given.
         path: PathBuf,
@@ -32,7 +33,7 @@ pub enum ConvertError {
         found: String,
     },
     /// This build does not include the format.
-    #[error("{path}: this build of packds has no {format}")]
+    #[error("{path}: this build of packds does not support {format}")]
     FormatLeftOut {
         /// The source or the target.
         path: PathBuf,
@@ -92,7 +93,7 @@ pub enum ConvertError {
         source: io::Error,
     },
     /// The folder contains no images.
-    #[error("{path}: no images in this folder ({ignored} other files ignored)")]
+    #[error("{path}: no images in this folder (other files ignored: {ignored})")]
     EmptySource {
         /// The folder.
         path: PathBuf,
@@ -101,16 +102,17 @@ pub enum ConvertError {
         /// A file or folder in it that looks like a dataset of another format.
         holds: Option<(PathBuf, DataFormat)>,
     },
-    /// The folder contains only splits with class folders, and no split was chosen.
-    #[error(
-        "{path}: expected class folders, found only the splits {}",
-        quoted(splits)
-    )]
+    /// The folder contains splits instead of class folders, and no split was chosen.
+    #[error("{path}: expected class folders, found {}", found_splits(splits, others))]
     OnlySplits {
         /// The folder.
         path: PathBuf,
         /// The splits in it, sorted.
         splits: Vec<String>,
+        /// The other folders in it, sorted.
+        others: Vec<String>,
+        /// A manifest beside the splits.
+        manifest: Option<String>,
     },
     /// The source has several splits, and none was chosen.
     #[error("{path}: found the splits {}{and}", quoted(splits))]
@@ -141,7 +143,7 @@ pub enum ConvertError {
         source: io::Error,
     },
     /// A folder contains itself through a symbolic link.
-    #[error("{path}: this link leads back to {target}, which contains it")]
+    #[error("{path}: this link points to {target}, which contains it")]
     SymlinkLoop {
         /// The link that closes the loop.
         path: PathBuf,
@@ -169,7 +171,7 @@ pub enum ConvertError {
         found: Vec<String>,
     },
     /// A manifest names a file outside the root folder.
-    #[error("{path}: line {line}: '{file}' lies outside the root {root}")]
+    #[error("{path}: line {line}: '{file}' is outside the root {root}")]
     ManifestPathEscapes {
         /// The manifest.
         path: PathBuf,
@@ -218,7 +220,7 @@ pub enum ConvertError {
         skipped: usize,
     },
     /// A file with the output's name exists.
-    #[error("{path}: this file exists already")]
+    #[error("{path}: this file already exists")]
     OutputExists {
         /// The output.
         path: PathBuf,
@@ -236,7 +238,7 @@ pub enum ConvertError {
         path: PathBuf,
     },
     /// The output must be a folder, but a file has its name.
-    #[error("{path}: this is a file, and what is written here is a folder")]
+    #[error("{path}: this is a file, but the output is a folder")]
     OutputIsFile {
         /// The output.
         path: PathBuf,
@@ -250,7 +252,7 @@ pub enum ConvertError {
         found: &'static str,
     },
     /// The output's working name is taken.
-    #[error("{path}: the output is written under this name first, and {found} is in the way")]
+    #[error("{path}: the output is first written under this name, but {found} is in the way")]
     WorkingOccupied {
         /// The working file or folder.
         path: PathBuf,
@@ -258,7 +260,7 @@ pub enum ConvertError {
         found: &'static str,
     },
     /// The output's folder is missing.
-    #[error("{path}: there is no folder {folder} to write it to")]
+    #[error("{path}: the folder {folder} does not exist")]
     OutputFolderMissing {
         /// The output.
         path: PathBuf,
@@ -295,24 +297,22 @@ pub enum ConvertError {
     },
 }
 
+/// The splits of a folder, and what is beside them.
+fn found_splits(splits: &[String], others: &[String]) -> String {
+    match others {
+        [] => format!("only the splits {}", quoted(splits)),
+        others => format!("the splits {} beside {}", quoted(splits), quoted(others)),
+    }
+}
+
 impl ConvertError {
     /// A [`Self::SourceMalformed`].
     pub(crate) fn malformed(path: &Path, place: &str, reason: impl Into<String>) -> Self {
-        Self::SourceMalformed {
-            path: path.to_owned(),
-            place: place.to_owned(),
-            reason: reason.into(),
-            hint: None,
-        }
+        Self::SourceMalformed { path: path.to_owned(), place: place.to_owned(), reason: reason.into(), hint: None }
     }
 
     /// A [`Self::SourceMalformed`] without damaged bytes: its contents contradict each other.
-    pub(crate) fn contradictory(
-        path: &Path,
-        place: &str,
-        reason: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn contradictory(path: &Path, place: &str, reason: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::SourceMalformed {
             path: path.to_owned(),
             place: place.to_owned(),
@@ -322,12 +322,7 @@ impl ConvertError {
     }
 
     /// A [`Self::SourceUnsupported`].
-    pub(crate) fn unsupported(
-        path: &Path,
-        place: &str,
-        reason: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn unsupported(path: &Path, place: &str, reason: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::SourceUnsupported {
             path: path.to_owned(),
             place: place.to_owned(),
@@ -340,22 +335,13 @@ impl ConvertError {
     pub(crate) fn of_other_format(self, found: DataFormat) -> Self {
         let of_found = |path: &Path, place: &str, reason: String| {
             let name = found.name();
-            let hint = format!("leave --from out, or give --from {name}: this looks like {found}");
+            let hint = format!("leave {FROM} out, or give {}: this looks like {found}", FROM.with(name));
             Self::contradictory(path, place, reason, hint)
         };
         match self {
-            Self::SourceMalformed {
-                path,
-                place,
-                reason,
-                ..
+            Self::SourceMalformed { path, place, reason, .. } | Self::SourceUnsupported { path, place, reason, .. } => {
+                of_found(&path, &place, reason)
             }
-            | Self::SourceUnsupported {
-                path,
-                place,
-                reason,
-                ..
-            } => of_found(&path, &place, reason),
             Self::UnknownFormat { path, found } => of_found(&path, "", found),
             Self::UnreadableDirectory { path, source } => {
                 of_found(&path, "", format!("cannot list this folder: {source}"))
@@ -373,17 +359,14 @@ impl ConvertError {
     }
 
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        move |source| Self::Io {
-            path: path.to_owned(),
-            source,
-        }
+        move |source| Self::Io { path: path.to_owned(), source }
     }
 
     /// What to do about it, for the line that starts with `hint:`.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => Some(
-                "patterns of files are written {000..099} or {a,b}; all files of a folder are taken by naming the folder"
+                "write file patterns as {000..099} or {a,b}; name the folder to take all of its files"
                     .to_owned(),
             ),
             Self::SourceMissing { .. }
@@ -392,32 +375,32 @@ impl ConvertError {
             | Self::BadItem { .. }
             | Self::Interrupted => None,
             Self::Options { hint, .. } | Self::SourceUnsupported { hint, .. } => Some(hint.clone()),
-            Self::BadPack(_) => Some("'packds verify' lists all damage; nothing was written".to_owned()),
-            Self::BadSample { source, .. } => Some(hint_of_sample(source).to_owned()),
-            Self::NothingLeft { .. } => Some("run without '--on-error skip' to see the first reason".to_owned()),
+            Self::BadPack(_) => Some(format!("{VERIFY} lists all damage; nothing was written")),
+            Self::BadSample { source, .. } => Some(hint_of_sample(source)),
+            Self::NothingLeft { .. } => Some(format!("run without {} to see the first reason", ON_ERROR.with("skip"))),
             Self::UnknownFormat { .. } => {
-                Some("'packds formats' lists what is known; '--from FORMAT' says which it is".to_owned())
+                Some(format!("{LIST_FORMATS} lists the known formats; choose one with {}", FROM.with("FORMAT")))
             }
             Self::FormatLeftOut { .. } => {
                 Some("build it with the cargo feature of that format".to_owned())
             }
             Self::SourceMalformed { hint: Some(hint), .. } => Some(hint.clone()),
             Self::SourceMalformed { hint: None, .. } => Some(
-                "the data are damaged or cut short: copy or make them again; nothing was written".to_owned(),
+                "the data are damaged or truncated: copy or create them again; nothing was written".to_owned(),
             ),
-            Self::KeyMissing { found, .. } => Some(hint_of_fields(found).to_owned()),
+            Self::KeyMissing { found, .. } => Some(hint_of_fields(found)),
             Self::LeftOutMissing { .. } => {
-                Some("name a field of the source with --leave-out".to_owned())
+                Some(format!("name a field of the source with {LEAVE_OUT}"))
             }
             Self::Spool { .. } => Some(
-                "sources that cannot be read in any order need as much room there as they have when unpacked".to_owned(),
+                "sources without random access need space for the unpacked data there".to_owned(),
             ),
             Self::EmptySource { holds, .. } => Some(match holds {
                 Some((inside, _)) if inside.to_string_lossy().contains('=') => {
-                    "folders called NAME=VALUE are a column of a partitioned data set: write it as one with that column first (pyarrow.dataset)".to_owned()
+                    "folders named NAME=VALUE are a column of a partitioned dataset: write it as one table with that column first (pyarrow.dataset)".to_owned()
                 }
                 Some((inside, format)) => format!("name {}, which looks like {format}", inside.display()),
-                None => "images are known by their extension or by their first bytes; check the path".to_owned(),
+                None => "images are recognized by their extension or first bytes; check the path".to_owned(),
             }),
             Self::OnlySplits { .. } | Self::SeveralSplits { .. } | Self::SplitMissing { .. } => {
                 self.hint_of_splits()
@@ -427,7 +410,7 @@ impl ConvertError {
             }
             Self::ManifestMalformed { .. }
             | Self::ManifestColumnMissing { .. }
-            | Self::ManifestPathEscapes { .. } => self.hint_of_manifest().map(str::to_owned),
+            | Self::ManifestPathEscapes { .. } => self.hint_of_manifest(),
             Self::OutputExists { .. }
             | Self::OutputFolderFull { .. }
             | Self::OutputIsFolder { .. }
@@ -437,63 +420,74 @@ impl ConvertError {
             | Self::OutputFolderMissing { .. }
             | Self::OutputNotWritable { .. }
             | Self::OutputBusy { .. }
-            | Self::Io { .. } => self.hint_of_output().map(str::to_owned),
+            | Self::Io { .. } => self.hint_of_output(),
         }
     }
 
     /// Which split to choose.
     fn hint_of_splits(&self) -> Option<String> {
-        let hint = match self {
+        let one = SPLIT.with("NAME");
+        Some(match self {
             Self::SeveralSplits { and, .. } if !and.is_empty() => {
-                "'--split NAME' takes one; what is of none is taken where it is named: files by a pattern or a folder of their own, arrays by --image-key and --label-key"
+                format!(
+                    "{one} takes one split; name what belongs to none: files by a pattern or a folder of their own, arrays by {IMAGE_KEY} and {LABEL_KEY}"
+                )
+            }
+            Self::OnlySplits { manifest: Some(manifest), .. } => {
+                format!("name '{manifest}' if it has the labels; else {one} takes one split")
             }
             Self::OnlySplits { .. } | Self::SeveralSplits { .. } => {
-                "'--split all' writes one pack for each split with the same class ids, '--split NAME' only one"
+                format!("{} writes one pack for each split with the same class ids, {one} only one", SPLIT.with("all"))
             }
             Self::SplitMissing { available, .. } if available.is_empty() => {
-                "only folders with train, val or test folders in them, and files whose names or parts are called so, have splits; leave --split out"
+                format!(
+                    "only folders with train, val or test folders in them, and files whose names or parts are called so, have splits; leave {SPLIT} out"
+                )
             }
             Self::SplitMissing { available, .. } => {
-                return Some(format!("choose one of {}, or 'all'", quoted(available)));
+                format!("choose one of {}, or 'all'", quoted(available))
             }
             _ => return None,
-        };
-        Some(hint.to_owned())
+        })
     }
 
     /// What to do about a manifest.
-    fn hint_of_manifest(&self) -> Option<&'static str> {
+    fn hint_of_manifest(&self) -> Option<String> {
         Some(match self {
-            Self::ManifestMalformed { .. } => "correct this line; nothing was written",
+            Self::ManifestMalformed { .. } => "correct this line; nothing was written".to_owned(),
             Self::ManifestColumnMissing { .. } => {
-                "name the columns with --image-key, --label-key and --mask-key"
+                format!("name the columns with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}")
             }
             Self::ManifestPathEscapes { .. } => {
-                "pass --root with a folder that contains every file of the manifest"
+                format!("pass {ROOT} with a folder that contains every file of the manifest")
             }
             _ => return None,
         })
     }
 
     /// What to do about an output file or folder.
-    fn hint_of_output(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::OutputExists { .. } => "'--force' replaces it",
+    fn hint_of_output(&self) -> Option<String> {
+        let hint = match self {
+            Self::OutputExists { .. } => return Some(format!("{} replaces it", FORCE.on())),
             Self::OutputFolderFull { .. } => "name a new folder: folders are never replaced",
             Self::OutputIsFolder { .. } => "name a file, such as out.pack",
             Self::OutputIsFile { .. } => {
-                "name a new folder, or remove the file: a folder never replaces one, also not with '--force'"
+                return Some(format!(
+                    "name a new folder, or remove the file: a folder never replaces one, also not with {}",
+                    FORCE.on()
+                ));
             }
             Self::OutputNotRegular { .. } => "name another file: only regular files are replaced",
             Self::WorkingOccupied { .. } => "remove it, or choose another name for the output",
-            Self::OutputFolderMissing { .. } => "make the folder first",
+            Self::OutputFolderMissing { .. } => "create the folder first",
             Self::OutputNotWritable { source, .. } => {
                 hint_of_writing(source).unwrap_or("choose a folder that you may write to")
             }
             Self::OutputBusy { .. } => "wait for it to end, or choose another name",
-            Self::Io { source, .. } => return hint_of_writing(source),
+            Self::Io { source, .. } => hint_of_writing(source)?,
             _ => return None,
-        })
+        };
+        Some(hint.to_owned())
     }
 
     /// True if the data is to blame (exit code 1). False if the conversion could not run: a missing source, an argument, the system
@@ -542,14 +536,12 @@ impl ConvertError {
 #[must_use]
 pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "make room there, or write to another disk"
-        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there, or write to another disk",
         io::ErrorKind::FileTooLarge => {
-            "files must not become that large here: raise the limit ('ulimit -f'), or write to another file system"
+            "the limit of file sizes was reached: raise it ('ulimit -f'), or write to another file system"
         }
         io::ErrorKind::InvalidFilename => {
-            "choose a shorter name: names have at most 255 bytes, nine of which are needed while the file is written"
+            "choose a shorter name: names have at most 255 bytes, and packds needs nine of them while it writes the file"
         }
         _ => return None,
     })
@@ -569,54 +561,45 @@ pub(crate) fn quoted(names: &[String]) -> String {
     if names.is_empty() {
         return "none".to_owned();
     }
-    let shown: Vec<String> = names
-        .iter()
-        .take(SHOWN)
-        .map(|name| format!("'{name}'"))
-        .collect();
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("'{name}'")).collect();
     let rest = names.len().saturating_sub(SHOWN);
-    if rest == 0 {
-        shown.join(", ")
-    } else {
-        format!("{} and {rest} more", shown.join(", "))
-    }
+    if rest == 0 { shown.join(", ") } else { format!("{} and {rest} more", shown.join(", ")) }
 }
 
 /// What to do if a source has these fields but not the required ones.
-fn hint_of_fields(found: &[String]) -> &'static str {
+fn hint_of_fields(found: &[String]) -> String {
     /// More fields than this are one array per image.
     const MANY: usize = 16;
     let has_more = |name: &String| {
         let rest = |other: &String| other.strip_prefix(name.as_str()).map(str::to_owned);
-        found
-            .iter()
-            .filter_map(rest)
-            .any(|rest| rest.starts_with('.'))
+        found.iter().filter_map(rest).any(|rest| rest.starts_with('.'))
     };
+    let keys = format!("name the fields with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}");
     if found.iter().any(has_more) {
-        "in a tar file the name of a sample ends at its first dot, and what follows is the field: write the samples under names without dots"
+        "in a tar file the name of a sample ends at its first dot, and what follows is the field: write the samples under names without dots".to_owned()
     } else if found.len() > MANY {
-        "name the fields with --image-key, --label-key and --mask-key; where each image is an array of its own, put all into one first (numpy.stack)"
+        format!("{keys}; where each image is an array of its own, put all into one first (numpy.stack)")
     } else {
-        "name the fields with --image-key, --label-key and --mask-key"
+        keys
     }
 }
 
 /// What to do about a bad sample.
-fn hint_of_sample(error: &SampleError) -> &'static str {
+fn hint_of_sample(error: &SampleError) -> String {
+    let skip = ON_ERROR.with("skip");
     match error {
         SampleError::Mask { source, .. } => hint_of_sample(source),
         SampleError::NoFile { file, .. } if is_numbers(file) => {
-            "pixels in texts are not read: make an array of each (numpy.fromstring(text, sep=' ')) and one of all, as .npz"
+            "pixels in texts are not read: make an array of each (numpy.fromstring(text, sep=' ')) and one of all, as .npz".to_owned()
         }
         SampleError::NoFile { is_there: true, .. } => {
-            "folders, pipes, sockets and devices are not read: name a file, or give '--on-error skip', which leaves such samples out and lists them"
+            format!("folders, pipes, sockets and devices are not read: name a file, or give {skip}, which leaves such samples out and lists them")
         }
         SampleError::NoFile { .. } => {
-            "relative paths start in the manifest's folder: '--root FOLDER' names another one, '--on-error skip' leaves such samples out and lists them"
+            format!("relative paths start in the manifest's folder: {} names another one, {skip} leaves such samples out and lists them", ROOT.with("FOLDER"))
         }
         _ => {
-            "'--on-error skip' leaves bad samples out and lists them, '--on-error substitute' puts zeros in their place"
+            format!("{skip} leaves bad samples out and lists them, {} puts zeros in their place", ON_ERROR.with("substitute"))
         }
     }
 }

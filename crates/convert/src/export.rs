@@ -1,21 +1,24 @@
 //! Exports a pack's samples, in file order, to another format.
 
-use packds_system::{to_u64, to_usize};
+use packds_system::{BadValue, to_u64, to_usize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use packds_format::Pack;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::ConvertError;
 use crate::convert::name;
 use crate::data_format::DataFormat;
 use crate::metadata::Metadata;
+use crate::opt::{LIST_FORMATS, TO};
+pub(crate) use crate::options::ExportOptions;
 use crate::ordered::{Next, ordered};
 use crate::output::Output;
 use crate::pipeline::{Observer, Phase, Progress};
-use crate::sink::{self, Batch, BatchReader, Encode, Exported, ImagesAs, Sink, SinkStart};
+use crate::sink::{self, Batch, BatchReader, Encode, Exported, Sink, SinkStart};
 
 /// Compression within formats that support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,62 +52,33 @@ impl ExportCodec {
 }
 
 impl FromStr for ExportCodec {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         let (name, level) = match text.split_once(':') {
             Some((name, level)) => (name, Some(level)),
             None => (text, None),
         };
         let level = |default: u32, most: u32| match level {
             None => Some(default),
-            Some(level) => level
-                .parse()
-                .ok()
-                .filter(|level| (1..=most).contains(level)),
+            Some(level) => level.parse().ok().filter(|level| (1..=most).contains(level)),
         };
         let codec = match name {
             "gzip" => level(4, 9).map(Self::Gzip),
-            "zstd" => level(3, 19)
-                .and_then(|level| i32::try_from(level).ok())
-                .map(Self::Zstd),
+            "zstd" => level(3, 19).and_then(|level| i32::try_from(level).ok()).map(Self::Zstd),
             "none" if text == name => Some(Self::None),
             "blosc" if text == name => Some(Self::Blosc),
             "lz4" if text == name => Some(Self::Lz4),
             "snappy" if text == name => Some(Self::Snappy),
             _ => None,
         };
-        codec.ok_or_else(|| {
-            format!("expected none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy, found {text:?}")
-        })
+        codec.ok_or_else(|| BadValue::new("none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy", text))
     }
-}
-
-/// All options of an export. Options that do not apply to the chosen format are refused.
-#[derive(Debug, Clone, Default)]
-pub struct ExportOptions {
-    /// The format. If none, inferred from the target's name.
-    pub to: Option<DataFormat>,
-    /// How images are written. If none, the format's default.
-    pub images: Option<ImagesAs>,
-    /// Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow).
-    pub chunk_samples: Option<u32>,
-    /// Samples per shard (Zarr) or file (WebDataset, TFRecord, Parquet). If none, all in one.
-    pub shard_samples: Option<u64>,
-    /// Compression. If none, the format's default.
-    pub codec: Option<ExportCodec>,
-    /// One file per sample (npy).
-    pub per_sample: bool,
-    /// Zarr's version, 2 or 3.
-    pub zarr_version: Option<u8>,
-    /// Threads; 0 means all cores.
-    pub jobs: usize,
-    /// Whether an existing file is replaced.
-    pub force: bool,
 }
 
 /// The result of an export.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ExportReport {
     /// The file or folder.
     pub output: PathBuf,
@@ -124,10 +98,8 @@ pub struct ExportReport {
     pub sync: Duration,
 }
 
-impl ExportReport {
-    /// The report as JSON.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
+impl Serialize for ExportReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         json!({
             "output": self.output.to_string_lossy(),
             "format": self.format.name(),
@@ -137,6 +109,7 @@ impl ExportReport {
             "lost": self.lost,
             "seconds": {"export": self.export.as_secs_f64(), "sync": self.sync.as_secs_f64()},
         })
+        .serialize(serializer)
     }
 }
 
@@ -176,11 +149,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         metadata: &metadata,
         options,
     };
-    let reader = BatchReader {
-        pack,
-        exported: &exported,
-        paths: &paths,
-    };
+    let reader = BatchReader { pack, exported: &exported, paths: &paths };
     let run = Run {
         n_samples: pack.n_samples(),
         read: &|first, n| reader.read(first, n),
@@ -198,11 +167,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         output: target.to_owned(),
         format,
         n_samples: pack.n_samples(),
-        fields: exported
-            .fields
-            .iter()
-            .map(|f| f.field.name.clone())
-            .collect(),
+        fields: exported.fields.iter().map(|f| f.field.name.clone()).collect(),
         bytes_out,
         lost,
         export,
@@ -212,10 +177,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
 
 impl ExportOptions {
     fn n_jobs(&self) -> usize {
-        let options = crate::ConvertOptions {
-            jobs: self.jobs,
-            ..crate::ConvertOptions::default()
-        };
+        let options = crate::ConvertOptions { jobs: self.jobs, ..crate::ConvertOptions::default() };
         options.n_jobs()
     }
 }
@@ -229,25 +191,16 @@ pub fn target_format(target: &Path, options: &ExportOptions) -> Result<DataForma
     let named = name.and_then(DataFormat::from_file_name);
     let wrong = |reason: String| ConvertError::Options {
         reason,
-        hint: "'--to FORMAT' says which; 'packds formats' lists them".to_owned(),
+        hint: format!("choose one with {}; {LIST_FORMATS} lists them", TO.with("FORMAT")),
     };
-    let format = options.to.or(named).ok_or_else(|| {
-        wrong(format!(
-            "{}: the name is that of no format",
-            target.display()
-        ))
-    })?;
-    if format.is_sink() {
-        Ok(format)
-    } else {
-        Err(wrong(format!("packs cannot be exported to {format}")))
-    }
+    let format = options
+        .to
+        .or(named)
+        .ok_or_else(|| wrong(format!("{}: cannot infer a format from this name", target.display())))?;
+    if format.is_sink() { Ok(format) } else { Err(wrong(format!("packs cannot be exported to {format}"))) }
 }
 
-fn all_paths<D: AsRef<[u8]>>(
-    pack: &Pack<D>,
-    exported: &Exported,
-) -> Result<Vec<Vec<u8>>, ConvertError> {
+fn all_paths<D: AsRef<[u8]>>(pack: &Pack<D>, exported: &Exported) -> Result<Vec<Vec<u8>>, ConvertError> {
     let mut paths = Vec::new();
     if exported.has_paths {
         pack.for_each_path(|_, path| {
@@ -277,12 +230,7 @@ impl Run<'_> {
         let mut next = 0_u64;
         let mut done = 0_u64;
         let tell = |samples| {
-            self.observer.progress(Progress {
-                samples,
-                total,
-                bytes_in: 0,
-                phase: Phase::Export,
-            });
+            self.observer.progress(Progress { samples, total, bytes_in: 0, phase: Phase::Export });
         };
         tell(done);
         ordered(

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use packds_format::{BlockBuilder, FooterParts, Pack, PackWriter, chunk_samples_for};
 use packds_pixels::Histogram;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::ConvertError;
 use crate::convert::refuse_fault;
@@ -13,7 +14,7 @@ use crate::options::{Compression, ConvertOptions, Mode};
 use crate::plan::{ImageForm, Plan, plan};
 use crate::restored::Restored;
 use crate::sample::SampleReader;
-use crate::source::Listing;
+use crate::source::{Listing, Reading};
 use crate::survey::{mean_item_bytes, mean_other_bytes};
 
 /// Images decoded to measure the speed.
@@ -23,6 +24,7 @@ const COPY_BYTES: usize = 64 << 20;
 
 /// One way to store the images.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FormForecast {
     /// Its name: `raw`, `encoded` or `mixed`.
     pub mode: &'static str,
@@ -38,11 +40,14 @@ pub struct FormForecast {
 
 /// The predicted result of a conversion.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Forecast {
     /// Samples.
     pub n_samples: u64,
     /// Classes.
     pub n_classes: usize,
+    /// How the source is read.
+    pub source: Reading,
     /// Bytes of the source's files.
     pub bytes_in: u64,
     /// How images would be stored, in words.
@@ -57,10 +62,8 @@ pub struct Forecast {
     pub warnings: Vec<String>,
 }
 
-impl Forecast {
-    /// The forecast as JSON.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
+impl Serialize for Forecast {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let form = |f: &FormForecast| {
             json!({
                 "mode": f.mode,
@@ -74,6 +77,7 @@ impl Forecast {
             "dry_run": true,
             "n_samples": self.n_samples,
             "n_classes": self.n_classes,
+            "source": self.source,
             "bytes_in": self.bytes_in,
             "images": self.images,
             "chosen": form(&self.chosen),
@@ -81,6 +85,7 @@ impl Forecast {
             "notes": self.notes,
             "warnings": self.warnings,
         })
+        .serialize(serializer)
     }
 }
 
@@ -94,15 +99,9 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     let Restored { options, warnings } = &Restored::of(listing, options, &())?;
     let chosen = plan(listing, options, &())?;
     let n = to_u64(listing.len());
-    let bytes_in = (0..listing.len())
-        .map(|i| listing.sample(i).bytes)
-        .fold(0, u64::saturating_add);
+    let bytes_in = (0..listing.len()).map(|i| listing.sample(i).bytes).fold(0, u64::saturating_add);
     let raw_options = as_raw(options);
-    let raw_plan = if options.mode == Mode::Raw {
-        chosen.clone()
-    } else {
-        plan(listing, &raw_options, &())?
-    };
+    let raw_plan = if options.mode == Mode::Raw { chosen.clone() } else { plan(listing, &raw_options, &())? };
     let raw_bytes = raw_item_bytes(listing, &raw_options, &raw_plan)?;
     let copied = copy_rate(raw_bytes);
     let decoded = decode_rate(listing, &raw_options, &raw_plan);
@@ -120,13 +119,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
             (_, None) => chunk_samples_for(item.saturating_add(others), options.batch),
         };
         let n_chunks = n.div_ceil(u64::from(chunk_samples));
-        FormForecast {
-            mode,
-            bytes: stored.saturating_mul(n),
-            chunk_samples,
-            n_chunks,
-            images_per_s,
-        }
+        FormForecast { mode, bytes: stored.saturating_mul(n), chunk_samples, n_chunks, images_per_s }
     };
     let measured = || mean_item_bytes(listing, options, &chosen);
     let encoded_item = match chosen.form {
@@ -143,18 +136,14 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         form("encoded", encoded_item, encoded_item + others, decoded),
         form("mixed", mixed_item, mixed_item + others, mixed_rate),
     ];
-    let of_mode = forms
-        .iter()
-        .find(|f| f.mode == options.mode.name())
-        .or(forms.first());
+    let of_mode = forms.iter().find(|f| f.mode == options.mode.name()).or(forms.first());
     Ok(Forecast {
         n_samples: n,
         n_classes: listing.classes().len(),
+        source: Reading::of(listing),
         bytes_in,
         images: chosen.describe_images(options),
-        chosen: of_mode
-            .cloned()
-            .unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
+        chosen: of_mode.cloned().unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
         forms,
         notes: chosen.notes.clone(),
         warnings: warnings.clone(),
@@ -163,26 +152,12 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
 
 /// The same options for a pack of raw images.
 fn as_raw(options: &ConvertOptions) -> ConvertOptions {
-    ConvertOptions {
-        mode: Mode::Raw,
-        quality: None,
-        check_decode: false,
-        ..options.clone()
-    }
+    ConvertOptions { mode: Mode::Raw, quality: None, check_decode: false, ..options.clone() }
 }
 
 /// Mean bytes of a raw sample.
-fn raw_item_bytes(
-    listing: &Listing,
-    options: &ConvertOptions,
-    plan: &Plan,
-) -> Result<u64, ConvertError> {
-    let fixed: u64 = plan
-        .pack
-        .schema
-        .body()
-        .filter_map(|(_, f)| f.item_bytes())
-        .sum();
+fn raw_item_bytes(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<u64, ConvertError> {
+    let fixed: u64 = plan.pack.schema.body().filter_map(|(_, f)| f.item_bytes()).sum();
     match plan.form {
         ImageForm::Fixed { .. } | ImageForm::Array(_) => Ok(fixed),
         _ => Ok(fixed + mean_item_bytes(listing, options, plan)?),
@@ -191,11 +166,7 @@ fn raw_item_bytes(
 
 /// Mean stored bytes of a compressed sample, and samples per second that one thread decompresses. Measured with a small pack in
 /// memory.
-fn compressed(
-    listing: &Listing,
-    options: &ConvertOptions,
-    plan: &Plan,
-) -> Result<(u64, f64), ConvertError> {
+fn compressed(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<(u64, f64), ConvertError> {
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
     let mut writer = PackWriter::new(Vec::new(), plan.pack.clone())?;

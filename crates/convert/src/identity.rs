@@ -67,9 +67,7 @@ fn encode_sample(listing: &Listing, idx: usize, out: &mut Encoder) {
     } else if let Some(labels) = listing.label_list(idx) {
         out.number(2);
         out.len(labels.len());
-        labels
-            .iter()
-            .for_each(|label| out.number(label.cast_unsigned()));
+        labels.iter().for_each(|label| out.number(label.cast_unsigned()));
     } else {
         out.number(0);
     }
@@ -88,9 +86,7 @@ fn encode_column(column: &SourceColumn, out: &mut Encoder, feed: &mut impl FnMut
     match &column.values {
         ColumnValues::I64(values) => {
             out.number(0);
-            values
-                .iter()
-                .for_each(|value| out.number(value.cast_unsigned()));
+            values.iter().for_each(|value| out.number(value.cast_unsigned()));
         }
         ColumnValues::F64(values) => {
             out.number(1);

@@ -4,13 +4,34 @@
 //! The modules follow the data: `source` lists the files, `survey` and `plan` decide what the pack will look like, `sample` makes
 //! one sample, `pipeline` makes blocks of samples on all cores, `output` is the file.
 //!
-//! ```no_run
-//! use packds_convert::{ConvertOptions, convert};
+//! A folder of images in class folders becomes a pack, and the pack an .npz file:
 //!
-//! let report = convert("imagefolder".as_ref(), "out.pack".as_ref(), &ConvertOptions::default(), &())?;
-//! println!("{} images in {} chunks", report.n_samples, report.n_chunks);
-//! # Ok::<(), packds_convert::ConvertError>(())
 //! ```
+//! use std::fs;
+//!
+//! use packds_convert::{ConvertOptions, ExportOptions, convert, export};
+//! use packds_format::Pack;
+//! use packds_pixels::encode_png;
+//!
+//! let folder = tempfile::tempdir()?;
+//! for (class, gray) in [("cats", 50), ("dogs", 200)] {
+//!     let images = folder.path().join("photos").join(class);
+//!     fs::create_dir_all(&images)?;
+//!     fs::write(images.join("1.png"), encode_png(8, 8, 3, &[gray; 8 * 8 * 3])?)?;
+//! }
+//!
+//! let (photos, pack) = (folder.path().join("photos"), folder.path().join("photos.pack"));
+//! let report = convert(&photos, &pack, &ConvertOptions::default(), &())?;
+//! assert_eq!((report.n_samples, report.n_classes), (2, 2));
+//!
+//! let pack = Pack::open(fs::read(pack)?)?;
+//! let report = export(&pack, &folder.path().join("photos.npz"), &ExportOptions::default(), &())?;
+//! assert_eq!(report.n_samples, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The `()` observes nothing; an [`Observer`] shows progress and may cancel. [`forecast()`] says how large a pack will be. A
+//! [`source::Listing`] is what a source was found to hold, and [`convert_listing`] converts it.
 #![forbid(unsafe_code)]
 
 pub mod error;
@@ -18,11 +39,13 @@ pub mod source;
 
 mod convert;
 mod data_format;
+mod dtypes;
 mod export;
 mod forecast;
 mod formats;
 mod identity;
 mod metadata;
+mod opt;
 mod options;
 mod ordered;
 mod output;
@@ -39,9 +62,11 @@ mod survey;
 pub use convert::{check_apart, convert, convert_listing};
 pub use data_format::DataFormat;
 pub use error::{ConvertError, hint_of_writing};
-pub use export::{ExportCodec, ExportOptions, ExportReport, export, target_format};
+pub use export::{ExportCodec, ExportReport, export, target_format};
 pub use forecast::{Forecast, FormForecast, forecast};
-pub use options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
+pub use options::{
+    Compression, ConvertOptions, Declared, ExportOptions, Mode, NormalizeBy, OnError, OptionSpec, Takes, given,
+};
 pub use output::{check_output, place_output};
 pub use pipeline::{Observer, Phase, Progress};
 pub use report::{Report, Skipped, Stages};

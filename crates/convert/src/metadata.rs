@@ -51,16 +51,13 @@ pub(crate) struct Metadata {
 
 impl Metadata {
     /// The description of `pack`, limited to these fields.
-    pub(crate) fn of_pack<D: AsRef<[u8]>>(
-        pack: &Pack<D>,
-        fields: Vec<Field>,
-    ) -> Result<Self, FormatError> {
+    pub(crate) fn of_pack<D: AsRef<[u8]>>(pack: &Pack<D>, fields: Vec<Field>) -> Result<Self, FormatError> {
         Ok(Self {
             packds: VERSION,
             fields,
             classes: pack.classes()?,
             stats: pack.stats()?,
-            provenance: pack.provenance()?,
+            provenance: serde_json::from_str(&pack.provenance()?).unwrap_or_default(),
         })
     }
 
@@ -79,10 +76,7 @@ impl Metadata {
         if metadata.packds == VERSION {
             Ok(metadata)
         } else {
-            Err(format!(
-                "expected version {VERSION}, found {}",
-                metadata.packds
-            ))
+            Err(format!("expected version {VERSION}, found {}", metadata.packds))
         }
     }
 
@@ -115,17 +109,12 @@ impl Metadata {
             let is_bits = matches!(stored, (DType::U16, DType::Bf16) | (DType::U8, DType::Bool));
             is_bits && field.kind == FieldKind::Tensor && field.shape == array.shape
         });
-        ArrayType {
-            dtype: field.map_or(array.dtype, |field| field.dtype),
-            shape: array.shape.clone(),
-        }
+        ArrayType { dtype: field.map_or(array.dtype, |field| field.dtype), shape: array.shape.clone() }
     }
 
     /// The image field.
     pub(crate) fn image(&self) -> Option<&Field> {
-        self.fields
-            .iter()
-            .find(|field| field.role == Some(Role::Image))
+        self.fields.iter().find(|field| field.role == Some(Role::Image))
     }
 
     /// The class names of a label field; may be empty.

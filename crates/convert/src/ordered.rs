@@ -159,9 +159,7 @@ mod tests {
             window,
             || (),
             |(), task: u32| {
-                thread::sleep(std::time::Duration::from_micros(u64::from(
-                    task * 7919 % 50,
-                )));
+                thread::sleep(std::time::Duration::from_micros(u64::from(task * 7919 % 50)));
                 task
             },
             || {
@@ -186,20 +184,14 @@ mod tests {
     #[test]
     fn results_come_in_task_order_at_any_number_of_threads() {
         for (jobs, window) in [(1, 1), (1, 4), (3, 2), (4, 16)] {
-            assert!(
-                run(jobs, window, 200, None).into_iter().eq(1..=200),
-                "{jobs} jobs, window {window}"
-            );
+            assert!(run(jobs, window, 200, None).into_iter().eq(1..=200), "{jobs} jobs, window {window}");
         }
     }
 
     #[test]
     fn restart_throws_away_what_is_under_way_and_asks_again() {
         for at in [1, 17, 200] {
-            assert!(
-                run(3, 8, 200, Some(at)).into_iter().eq(1..=200),
-                "restart at {at}"
-            );
+            assert!(run(3, 8, 200, Some(at)).into_iter().eq(1..=200), "restart at {at}");
         }
     }
 
@@ -224,23 +216,9 @@ mod tests {
 
     #[test]
     fn an_error_ends_everything() {
-        let result = ordered(
-            2,
-            4,
-            || (),
-            |(), n: u32| n,
-            || Ok(Some(1)),
-            |_| Err::<Next, _>("no"),
-        );
+        let result = ordered(2, 4, || (), |(), n: u32| n, || Ok(Some(1)), |_| Err::<Next, _>("no"));
         assert_eq!(result, Err("no"));
-        let result = ordered(
-            2,
-            4,
-            || (),
-            |(), n: u32| n,
-            || Err::<Option<u32>, _>("no task"),
-            |_| Ok(Next::Continue),
-        );
+        let result = ordered(2, 4, || (), |(), n: u32| n, || Err::<Option<u32>, _>("no task"), |_| Ok(Next::Continue));
         assert_eq!(result, Err("no task"));
     }
 

@@ -38,11 +38,7 @@ impl Output {
     }
 
     /// Like [`create`](Self::create), for a file or a folder. A folder can only replace an empty one.
-    pub(crate) fn create_kind(
-        target: &Path,
-        force: bool,
-        is_folder: bool,
-    ) -> Result<Self, ConvertError> {
+    pub(crate) fn create_kind(target: &Path, force: bool, is_folder: bool) -> Result<Self, ConvertError> {
         let place = if is_folder {
             check_folder(target)?;
             resolved(target)?
@@ -61,15 +57,7 @@ impl Output {
             Kind::File => file.set_len(0),
         };
         emptied.map_err(ConvertError::io(&working))?;
-        Ok(Self {
-            file,
-            target: target.to_owned(),
-            place,
-            working,
-            force,
-            is_folder,
-            committed: false,
-        })
+        Ok(Self { file, target: target.to_owned(), place, working, force, is_folder, committed: false })
     }
 
     /// The file to write to.
@@ -105,49 +93,28 @@ impl Output {
 
     /// Renames the file to its final name. Never replaces another file unless that was requested.
     pub(crate) fn commit(mut self) -> Result<(), ConvertError> {
-        let result = if self.force || self.is_folder {
-            std::fs::rename(&self.working, &self.place)
-        } else {
-            self.rename_new()
-        };
+        let result =
+            if self.force || self.is_folder { std::fs::rename(&self.working, &self.place) } else { self.rename_new() };
         match result {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(ConvertError::OutputExists {
-                    path: self.target.clone(),
-                });
+                return Err(ConvertError::OutputExists { path: self.target.clone() });
             }
             Err(source) => {
-                return Err(ConvertError::Io {
-                    path: self.target.clone(),
-                    source,
-                });
+                return Err(ConvertError::Io { path: self.target.clone(), source });
             }
         }
         self.committed = true;
         // The folder holds the name, so it must reach the disk too.
         let folder = parent(&self.place);
-        File::open(&folder)
-            .and_then(|f| f.sync_all())
-            .map_err(|source| ConvertError::Io {
-                path: folder,
-                source,
-            })
+        File::open(&folder).and_then(|f| f.sync_all()).map_err(|source| ConvertError::Io { path: folder, source })
     }
 
     fn rename_new(&self) -> io::Result<()> {
         let here = rustix::fs::CWD;
-        match renameat_with(
-            here,
-            &self.working,
-            here,
-            &self.place,
-            RenameFlags::NOREPLACE,
-        ) {
+        match renameat_with(here, &self.working, here, &self.place, RenameFlags::NOREPLACE) {
             // Some network file systems cannot do this in one step. A hard link never replaces a file either.
-            Err(
-                rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP,
-            ) => {
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
                 std::fs::hard_link(&self.working, &self.place)?;
                 std::fs::remove_file(&self.working)
             }

@@ -59,6 +59,7 @@ struct Made {
 
 /// Progress of a pass.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Progress {
     /// Samples done.
     pub samples: u64,
@@ -72,6 +73,7 @@ pub struct Progress {
 
 /// The phase of a conversion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
     /// Converting.
     #[default]
@@ -163,17 +165,11 @@ impl Pass<'_> {
                     return Ok(Next::Stop);
                 }
                 let skip = self.options.on_error == OnError::Skip && !made.bad.is_empty();
-                all.bad
-                    .extend(made.bad.iter().map(|(id, e)| (*id, e.to_string())));
+                all.bad.extend(made.bad.iter().map(|(id, e)| (*id, e.to_string())));
                 if skip {
                     // Later samples move up, so the rest of this block and all dispatched tasks are made again.
                     let bad: Vec<usize> = made.bad.iter().map(|(id, _)| *id).collect();
-                    dispatch.redo(
-                        made.ids
-                            .into_iter()
-                            .filter(|id| !bad.contains(id))
-                            .collect(),
-                    );
+                    dispatch.redo(made.ids.into_iter().filter(|id| !bad.contains(id)).collect());
                     return Ok(Next::Restart);
                 }
                 let block = made.block?;
@@ -187,10 +183,7 @@ impl Pass<'_> {
         )?;
         if let Some((id, error)) = failed {
             let (id, error) = self.first_bad(id, error)?;
-            return Err(ConvertError::BadSample {
-                path: self.listing.file_path(id),
-                source: error,
-            });
+            return Err(ConvertError::BadSample { path: self.listing.file_path(id), source: error });
         }
         all.bad.sort_unstable_by_key(|(id, _)| *id);
         Ok(all)
@@ -250,30 +243,18 @@ impl Pass<'_> {
         let started = std::time::Instant::now();
         let block = match broken {
             Some(source) => Err(ConvertError::BadSample {
-                path: bad
-                    .last()
-                    .map(|(id, _)| self.listing.file_path(*id))
-                    .unwrap_or_default(),
+                path: bad.last().map(|(id, _)| self.listing.file_path(*id)).unwrap_or_default(),
                 source,
             }),
             None => builder.finish().map_err(ConvertError::Format),
         };
         reader.times.encode += started.elapsed();
         findings.times = std::mem::take(&mut reader.times);
-        Made {
-            ids: task.ids,
-            block,
-            bad,
-            findings,
-        }
+        Made { ids: task.ids, block, bad, findings }
     }
 
     /// Given one bad sample, finds the first in listing order. Tries all samples before it and keeps nothing.
-    fn first_bad(
-        &self,
-        known: usize,
-        error: SampleError,
-    ) -> Result<(usize, SampleError), ConvertError> {
+    fn first_bad(&self, known: usize, error: SampleError) -> Result<(usize, SampleError), ConvertError> {
         const BATCH: usize = 16;
         let jobs = self.options.n_jobs();
         let (mut next, mut done, mut found) = (0, 0_u64, None);
@@ -286,10 +267,7 @@ impl Pass<'_> {
                 let n = ids.len();
                 let first = ids.into_iter().find_map(|id| {
                     let mut builder = BlockBuilder::new(&self.plan.pack.schema);
-                    reader
-                        .add(id, &mut builder, &mut unused)
-                        .err()
-                        .map(|e| (id, e))
+                    reader.add(id, &mut builder, &mut unused).err().map(|e| (id, e))
                 });
                 (n, first)
             },
@@ -302,18 +280,9 @@ impl Pass<'_> {
             |(n, first)| {
                 done += to_u64(n);
                 let total = to_u64(known);
-                self.observer.progress(Progress {
-                    samples: done,
-                    total,
-                    bytes_in: 0,
-                    phase: Phase::FindFirst,
-                });
+                self.observer.progress(Progress { samples: done, total, bytes_in: 0, phase: Phase::FindFirst });
                 found = first;
-                Ok(if found.is_some() {
-                    Next::Stop
-                } else {
-                    Next::Continue
-                })
+                Ok(if found.is_some() { Next::Stop } else { Next::Continue })
             },
         )?;
         Ok(found.unwrap_or((known, error)))
@@ -372,10 +341,7 @@ impl Dispatch {
         }
         self.out.push_back((self.in_chunk, ids.clone()));
         self.in_chunk = (self.in_chunk + n) % self.chunk_samples;
-        Some(Task {
-            ids,
-            old: self.spare.pop(),
-        })
+        Some(Task { ids, old: self.spare.pop() })
     }
 
     /// The oldest task has been taken.
@@ -387,14 +353,8 @@ impl Dispatch {
 
     /// Repeats the task just taken, with only `ids`, and every task dispatched after it.
     fn redo(&mut self, ids: Vec<usize>) {
-        let again: Vec<usize> = ids
-            .into_iter()
-            .chain(self.out.drain(..).flat_map(|(_, ids)| ids))
-            .collect();
-        again
-            .into_iter()
-            .rev()
-            .for_each(|id| self.again.push_front(id));
+        let again: Vec<usize> = ids.into_iter().chain(self.out.drain(..).flat_map(|(_, ids)| ids)).collect();
+        again.into_iter().rev().for_each(|id| self.again.push_front(id));
         self.in_chunk = self.last_start;
     }
 }
@@ -434,22 +394,14 @@ impl Findings {
 
 impl ItemSizes {
     fn add(&mut self, bytes: u64) {
-        self.merge(&Self {
-            min: bytes,
-            max: bytes,
-            total: bytes,
-        });
+        self.merge(&Self { min: bytes, max: bytes, total: bytes });
     }
 
     fn merge(&mut self, other: &Self) {
         if other.total == 0 {
             return;
         }
-        self.min = if self.total == 0 {
-            other.min
-        } else {
-            self.min.min(other.min)
-        };
+        self.min = if self.total == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
         self.total += other.total;
     }

@@ -1,14 +1,16 @@
 //! Decides what the pack will look like before any image is converted: geometry, schema, chunks, order.
 
 use packds_format::{
-    Codec, Coding, DType, Field, FieldKind, Filter, Normalize, PackOptions, Permutation, Role,
-    Schema, chunk_samples_for, chunk_samples_without_padding,
+    Coding, DType, Field, FieldKind, Filter, Normalize, PackOptions, Permutation, Role, Schema, chunk_samples_for,
+    chunk_samples_without_padding,
 };
-use packds_pixels::{Crop, Geometry, Layout, Resize};
+use packds_pixels::ops::Emit;
+use packds_pixels::{Crop, FloatType, Geometry, Layout, PixelError, Resize};
 use packds_system::{to_u64, to_usize};
 
 use crate::ConvertError;
-use crate::options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
+use crate::opt::{CROP, DTYPE, GRAY, LAYOUT, LEAVE_OUT, MODE, NORMALIZE, QUALITY, RESIZE, SIZE};
+use crate::options::{ConvertOptions, Mode, NormalizeBy, OnError};
 use crate::pipeline::Observer;
 use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceField};
@@ -32,10 +34,7 @@ pub(crate) enum ImageForm {
     /// The source file unchanged, or re-encoded.
     Encoded { quality: Option<u8> },
     /// Raw pixels if the hash of the path is below the fraction, otherwise as `Encoded`.
-    Mixed {
-        raw_fraction: f64,
-        quality: Option<u8>,
-    },
+    Mixed { raw_fraction: f64, quality: Option<u8> },
 }
 
 impl ImageForm {
@@ -94,29 +93,19 @@ pub(crate) struct Plan {
 }
 
 /// Decides everything except the dataset's own mean and standard deviation, which need a separate pass.
-pub(crate) fn plan(
-    listing: &Listing,
-    options: &ConvertOptions,
-    observer: &dyn Observer,
-) -> Result<Plan, ConvertError> {
+pub(crate) fn plan(listing: &Listing, options: &ConvertOptions, observer: &dyn Observer) -> Result<Plan, ConvertError> {
     let mut notes = Vec::new();
     let (geometry, form) = decide_image(listing, options, observer, &mut notes)?;
     let affine = match &options.normalize {
         NormalizeBy::None | NormalizeBy::Dataset => None,
-        NormalizeBy::ImageNet => Some((
-            NormalizeBy::IMAGENET_MEAN.to_vec(),
-            NormalizeBy::IMAGENET_STD.to_vec(),
-        )),
+        NormalizeBy::ImageNet => Some((NormalizeBy::IMAGENET_MEAN.to_vec(), NormalizeBy::IMAGENET_STD.to_vec())),
         NormalizeBy::Values { mean, std } => Some((mean.clone(), std.clone())),
     };
     let label_dtype = label_dtype(listing);
     let mut plan = Plan {
         geometry,
         form,
-        pack: PackOptions::new(
-            Schema::new(vec![Field::tensor("image", DType::U8, &[1])])?,
-            1,
-        ),
+        pack: PackOptions::new(Schema::new(vec![Field::tensor("image", DType::U8, &[1])])?, 1),
         fields: FieldNumbers::default(),
         notes,
         label_dtype,
@@ -141,45 +130,29 @@ fn decide_image(
     }
     if options.mode == Mode::Encoded {
         check_has_files(listing, options)?;
-        return Ok((
-            geometry,
-            ImageForm::Encoded {
-                quality: options.quality,
-            },
-        ));
+        return Ok((geometry, ImageForm::Encoded { quality: options.quality }));
     }
     let sizes = survey(listing, options, &geometry, observer)?;
     if options.resize.is_none() && options.crop.is_none() && sizes == Sizes::Several {
         geometry.resize = Resize::Short(DEFAULT_SHORT);
-        geometry.crop = Crop::Center {
-            width: DEFAULT_CROP,
-            height: DEFAULT_CROP,
-        };
+        geometry.crop = Crop::Center { width: DEFAULT_CROP, height: DEFAULT_CROP };
         notes.push(format!(
             "images have several sizes: short side {DEFAULT_SHORT}, centre crop {DEFAULT_CROP} (the evaluation \
-             standard); --resize short:256 without --crop keeps room for random crops, --mode encoded keeps the files' bytes"
+             standard); {} without {CROP} keeps room for random crops, {} keeps the files' bytes",
+            RESIZE.with("short:256"),
+            MODE.with("encoded")
         ));
     }
-    if let Mode::Mixed { raw_fraction } = options.mode {
-        let identity = !options.has_geometry()
-            && geometry.resize == Resize::None
-            && geometry.crop == Crop::None;
-        let quality = if identity {
-            options.quality
-        } else {
-            Some(options.quality.unwrap_or(MIXED_QUALITY))
-        };
-        return Ok((
-            geometry,
-            ImageForm::Mixed {
-                raw_fraction,
-                quality,
-            },
-        ));
+    if options.mode == Mode::Mixed {
+        let raw_fraction = options.raw_fraction.unwrap_or(ConvertOptions::RAW_FRACTION);
+        let identity = !options.has_geometry() && geometry.resize == Resize::None && geometry.crop == Crop::None;
+        let quality = if identity { options.quality } else { Some(options.quality.unwrap_or(MIXED_QUALITY)) };
+        return Ok((geometry, ImageForm::Mixed { raw_fraction, quality }));
     }
     let fixed = match (geometry.crop, geometry.resize, sizes) {
-        (Crop::Center { width, height }, _, _)
-        | (Crop::None, Resize::Exact { width, height }, _) => Some((width, height)),
+        (Crop::Center { width, height }, _, _) | (Crop::None, Resize::Exact { width, height }, _) => {
+            Some((width, height))
+        }
         (Crop::None, _, Sizes::One { width, height }) => Some((width, height)),
         (Crop::None, _, Sizes::Several) => None,
         (Crop::None, _, Sizes::Unknown) => {
@@ -192,11 +165,11 @@ fn decide_image(
         None if options.dtype != DType::U8 || options.layout() == Layout::Chw => {
             return Err(ConvertError::Options {
                 reason: format!(
-                    "--dtype {} and --layout {} need images of one size, and these have several",
-                    options.dtype,
-                    options.layout()
+                    "{} and {} need images of one size, and these have several",
+                    DTYPE.with(options.dtype),
+                    LAYOUT.with(options.layout())
                 ),
-                hint: "add --crop center:224, or --resize WIDTHxHEIGHT".to_owned(),
+                hint: format!("add {}, or {}", CROP.with("center:224"), RESIZE.with(SIZE)),
             });
         }
         None => (geometry, ImageForm::Variable),
@@ -217,8 +190,8 @@ fn check_has_files(listing: &Listing, options: &ConvertOptions) -> Result<(), Co
     let keeps = options.quality.is_none();
     if keeps && listing.image_contents().any(|c| c != Content::File) {
         return Err(ConvertError::Options {
-            reason: "--mode encoded keeps image files, and the source holds pixels".to_owned(),
-            hint: "add --quality 90 to encode them as JPEG, or use --mode raw".to_owned(),
+            reason: format!("{} keeps image files, and the source holds pixels", MODE.with("encoded")),
+            hint: format!("add {} to encode them as JPEG, or use {}", QUALITY.with(90), MODE.with("raw")),
         });
     }
     Ok(())
@@ -262,27 +235,17 @@ fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), Conver
         return Ok(());
     }
     Err(ConvertError::Options {
-        reason: format!(
-            "the images are arrays {} of {:?}, which are kept as they are",
-            array.dtype, array.shape
+        reason: format!("the images are arrays {} of {:?}, which are stored unchanged", array.dtype, array.shape),
+        hint: format!(
+            "leave out {MODE}, {RESIZE}, {CROP}, {GRAY}, {DTYPE}, {LAYOUT} and {NORMALIZE}: they are for u8 images of 1 or 3 channels"
         ),
-        hint: "leave out --mode, --resize, --crop, --gray, --dtype, --layout and --normalize: they are for u8 images of 1 or 3 channels"
-            .to_owned(),
     })
 }
 
 /// `i32`, or wider if a label needs it.
 fn label_dtype(listing: &Listing) -> DType {
-    let fits = |i| {
-        listing
-            .label(i)
-            .is_none_or(|label| i32::try_from(label).is_ok())
-    };
-    if (0..listing.len()).all(fits) {
-        DType::I32
-    } else {
-        DType::I64
-    }
+    let fits = |i| listing.label(i).is_none_or(|label| i32::try_from(label).is_ok());
+    if (0..listing.len()).all(fits) { DType::I32 } else { DType::I64 }
 }
 
 /// The most labels of a label set: a column item has at most 1024 bytes.
@@ -297,11 +260,7 @@ fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
     match u64::try_from(n) {
         Ok(bits) if n <= MAX_LABELS => Ok(bits.div_ceil(8).max(1)),
         _ => Err(ConvertError::Options {
-            reason: format!(
-                "a set of labels holds ids from 0 to {}, found {}",
-                MAX_LABELS - 1,
-                n - 1
-            ),
+            reason: format!("a label set has ids from 0 to {}, found {}", MAX_LABELS - 1, n - 1),
             hint: "number the labels from 0, or give their names".to_owned(),
         }),
     }
@@ -316,30 +275,21 @@ impl Plan {
             ImageForm::Mixed { raw_fraction, .. } => {
                 // The upper 53 bits as a fraction of 1, which is exact in an f64.
                 #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64")]
-                let share =
-                    (packds_format::hash_bytes(seed, path) >> 11) as f64 / 9_007_199_254_740_992.0;
+                let share = (packds_format::hash_bytes(seed, path) >> 11) as f64 / 9_007_199_254_740_992.0;
                 share < raw_fraction
             }
         }
     }
 
     /// Builds the fields. Runs again when the pixel description changes.
-    fn build_schema(
-        &mut self,
-        listing: &Listing,
-        options: &ConvertOptions,
-    ) -> Result<(), ConvertError> {
+    fn build_schema(&mut self, listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
         let mut fields = Fields::default();
         let image = self.image_field(listing, options);
-        let mask_size = image
-            .image_shape()
-            .map(|(height, width, _)| (narrow(width), narrow(height)));
+        let mask_size = image.image_shape().map(|(height, width, _)| (narrow(width), narrow(height)));
         fields.add(image);
         let mut numbers = FieldNumbers {
             seek: options.seekable.then(|| fields.add(seek_field("image"))),
-            mask: listing
-                .has_masks()
-                .then(|| fields.add(mask_field(mask_size, options))),
+            mask: listing.has_masks().then(|| fields.add(mask_field(mask_size, options))),
             mask_size,
             ..FieldNumbers::default()
         };
@@ -381,10 +331,7 @@ impl Plan {
 
     /// Whether a field is stored as a column.
     pub(crate) fn is_column(&self, field: usize) -> bool {
-        self.pack
-            .schema
-            .columns()
-            .any(|(number, _)| number == field)
+        self.pack.schema.columns().any(|(number, _)| number == field)
     }
 
     /// Height and width of image arrays with a known layout; otherwise 0.
@@ -398,24 +345,13 @@ impl Plan {
         if let ImageForm::Array(array) = &self.form {
             return array_field(array, listing, options);
         }
-        let channels = if options.color().channels() == 1 {
-            1
-        } else {
-            3
-        };
+        let channels = if options.color().channels() == 1 { 1 } else { 3 };
         let interleaved = options.layout() == Layout::Hwc;
         let mut field = match self.form {
             ImageForm::Fixed { width, height } => {
                 let (w, h) = (u64::from(width), u64::from(height));
-                let shape = if interleaved {
-                    [h, w, channels]
-                } else {
-                    [channels, h, w]
-                };
-                Field {
-                    layout: Some(options.layout().to_string()),
-                    ..Field::tensor("image", options.dtype, &shape)
-                }
+                let shape = if interleaved { [h, w, channels] } else { [channels, h, w] };
+                Field { layout: Some(options.layout().to_string()), ..Field::tensor("image", options.dtype, &shape) }
             }
             _ => Field::variable("image", FieldKind::Image),
         };
@@ -424,7 +360,7 @@ impl Plan {
             (DType::U8, ImageForm::Variable) => Filter::for_pixels(channels, true),
             _ => Filter::NONE,
         };
-        field.codec = codec(options, pixels);
+        field.codec = options.compression.codec(pixels);
         field.color = Some(if channels == 1 { "gray" } else { "rgb" }.to_owned());
         field.normalize = self.normalize(options);
         field.with_role(Role::Image)
@@ -439,12 +375,18 @@ impl Plan {
             None if applied => (vec![0.0; channels], vec![1.0; channels]),
             None => return None,
         };
-        Some(Normalize {
-            scale: 1.0 / 255.0,
-            mean,
-            std,
-            applied,
-        })
+        Some(Normalize { scale: 1.0 / 255.0, mean, std, applied })
+    }
+
+    /// The last pass over the pixels of an image: to floats where they are wanted, and to the layout.
+    pub(crate) fn emit(&self, options: &ConvertOptions) -> Result<Emit, PixelError> {
+        #[expect(clippy::cast_possible_truncation, reason = "the affine is applied in f32, as torchvision does")]
+        let narrow = |values: &[f64]| values.iter().map(|v| *v as f32).collect::<Vec<f32>>();
+        let float = FloatType::named(options.dtype.name());
+        let affine = self.affine.as_ref().filter(|_| float.is_some());
+        let affine = affine.map(|(mean, std)| (narrow(mean), narrow(std)));
+        let affine = affine.as_ref().map(|(mean, std)| (mean.as_slice(), std.as_slice()));
+        Emit::new(options.color().channels(), affine, float, options.layout())
     }
 
     /// Sets the dataset's own mean and standard deviation once they are measured.
@@ -459,20 +401,11 @@ impl Plan {
         self.build_schema(listing, options)
     }
 
-    fn chunk_samples(
-        &self,
-        listing: &Listing,
-        options: &ConvertOptions,
-    ) -> Result<u32, ConvertError> {
+    fn chunk_samples(&self, listing: &Listing, options: &ConvertOptions) -> Result<u32, ConvertError> {
         if let Some(n) = options.chunk_samples {
             return Ok(n);
         }
-        let fixed: u64 = self
-            .pack
-            .schema
-            .body()
-            .filter_map(|(_, f)| f.item_bytes())
-            .fold(0, u64::saturating_add);
+        let fixed: u64 = self.pack.schema.body().filter_map(|(_, f)| f.item_bytes()).fold(0, u64::saturating_add);
         let pictures = match self.form {
             ImageForm::Fixed { .. } | ImageForm::Array(_) => 0,
             ImageForm::Encoded { quality: None } => mean_file_bytes(listing),
@@ -500,24 +433,17 @@ fn narrow(n: u64) -> u32 {
 /// Masks of one size (width, height), or of varying size.
 fn mask_field(size: Option<(u32, u32)>, options: &ConvertOptions) -> Field {
     let mut field = match size {
-        Some((width, height)) => {
-            Field::tensor("mask", DType::U8, &[u64::from(height), u64::from(width)])
-        }
+        Some((width, height)) => Field::tensor("mask", DType::U8, &[u64::from(height), u64::from(width)]),
         None => Field::variable("mask", FieldKind::Image),
     };
     // Differences between class numbers mean nothing, and zstd finds runs by itself.
-    field.codec = codec(options, Filter::NONE);
+    field.codec = options.compression.codec(Filter::NONE);
     field.color = Some("index".to_owned());
     field.with_role(Role::Mask)
 }
 
 /// Adds the source's additional fields. Fields of an exported pack keep its order. Other fields follow, texts and numbers first.
-fn add_others(
-    listing: &Listing,
-    options: &ConvertOptions,
-    fields: &mut Fields,
-    numbers: &mut FieldNumbers,
-) {
+fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields, numbers: &mut FieldNumbers) {
     let known = |name: &str| listing.metadata().and_then(|m| m.field(name));
     let place = |name: &str| {
         let mut fields = listing.metadata().into_iter().flat_map(|m| &m.fields);
@@ -534,10 +460,8 @@ fn add_others(
     });
     let mut others: Vec<(usize, (usize, Field))> = columns.chain(sources).enumerate().collect();
     others.sort_by_key(|(_, (place, _))| *place);
-    let mut added: Vec<(usize, usize)> = others
-        .into_iter()
-        .map(|(number, (_, field))| (number, fields.add(field)))
-        .collect();
+    let mut added: Vec<(usize, usize)> =
+        others.into_iter().map(|(number, (_, field))| (number, fields.add(field))).collect();
     added.sort_unstable();
     let in_schema: Vec<usize> = added.into_iter().map(|(_, field)| field).collect();
     let (columns, sources) = in_schema.split_at(n_columns);
@@ -567,10 +491,7 @@ impl Fields {
     fn describe(&mut self, of: &str) -> ItemColumns {
         let mut described = |suffix: &str, dtype, role| {
             let field = Field::column(&format!("{of}.{suffix}"), dtype, &[]).with_role(role);
-            self.add(Field {
-                of: Some(of.to_owned()),
-                ..field
-            })
+            self.add(Field { of: Some(of.to_owned()), ..field })
         };
         ItemColumns {
             width: described("width", DType::U32, Role::Width),
@@ -586,10 +507,8 @@ impl Fields {
             if self.list.iter().filter(|f| f.name == field.name).count() > 1 {
                 let name = &field.name;
                 return Err(ConvertError::Options {
-                    reason: format!(
-                        "the source's field `{name}` has the name of a field that packs have anyway"
-                    ),
-                    hint: "rename it, or leave it out with --leave-out".to_owned(),
+                    reason: format!("field `{name}` of the source has a name that packs reserve"),
+                    hint: format!("rename it, or leave it out with {LEAVE_OUT}"),
                 });
             }
         }
@@ -599,10 +518,7 @@ impl Fields {
 
 /// The seek indexes of an image field. Never compressed: they do not compress.
 fn seek_field(of: &str) -> Field {
-    Field {
-        seek_index_of: Some(of.to_owned()),
-        ..Field::variable(&format!("{of}.seek"), FieldKind::Bytes)
-    }
+    Field { seek_index_of: Some(of.to_owned()), ..Field::variable(&format!("{of}.seek"), FieldKind::Bytes) }
 }
 
 /// The image field for arrays stored unchanged. Described as in the pack they were exported from, otherwise by their shape.
@@ -624,7 +540,7 @@ fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -
         layout: known.map_or(own(layout), |field| field.layout.clone()),
         color: known.map_or(own(color), |field| field.color.clone()),
         normalize: known.and_then(|field| field.normalize.clone()),
-        codec: codec(options, Filter::NONE),
+        codec: options.compression.codec(Filter::NONE),
         ..field
     }
 }
@@ -636,7 +552,7 @@ const MAX_COLUMN_BYTES: u64 = 1024;
 /// the pack that it was exported from.
 fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
     let variable = |kind| Field {
-        codec: codec(options, Filter::NONE),
+        codec: options.compression.codec(Filter::NONE),
         role: source.role,
         ..Field::variable(&source.name, kind)
     };
@@ -652,38 +568,22 @@ fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOp
         Field::column(&source.name, array.dtype, &array.shape)
     } else {
         Field {
-            codec: codec(options, Filter::NONE),
+            codec: options.compression.codec(Filter::NONE),
             ..Field::tensor(&source.name, array.dtype, &array.shape)
         }
     };
-    Field {
-        role: source.role,
-        ..field
-    }
+    Field { role: source.role, ..field }
 }
 
 /// Pixels as an array. Keeps the exported pack's shape if the two differ only in a dimension of one channel.
 fn pixel_array(shape: PixelShape, known: Option<&Field>) -> ArrayType {
-    let known = known.map(|field| ArrayType {
-        dtype: field.dtype,
-        shape: field.shape.clone(),
-    });
+    let known = known.map(|field| ArrayType { dtype: field.dtype, shape: field.shape.clone() });
     let same = |array: &ArrayType| PixelShape::of(array) == Some(shape);
     known.filter(same).unwrap_or_else(|| shape.array())
 }
 
-fn codec(options: &ConvertOptions, filter: Filter) -> Codec {
-    match options.compression {
-        Compression::None => Codec::None,
-        Compression::Zstd(level) => Codec::Zstd { level, filter },
-    }
-}
-
 fn extra_field(name: &str, values: &ColumnValues, options: &ConvertOptions) -> Field {
-    let text = |kind| Field {
-        codec: codec(options, Filter::NONE),
-        ..Field::variable(name, kind)
-    };
+    let text = |kind| Field { codec: options.compression.codec(Filter::NONE), ..Field::variable(name, kind) };
     match values {
         ColumnValues::I64(_) => Field::column(name, DType::I64, &[]),
         ColumnValues::F64(_) => Field::column(name, DType::F64, &[]),
@@ -728,9 +628,7 @@ impl Order {
         match self {
             Self::Kept(n) => (position < *n).then_some(position),
             Self::Shuffled(permutation) => {
-                let position = u64::try_from(position)
-                    .ok()
-                    .filter(|p| *p < permutation.len())?;
+                let position = u64::try_from(position).ok().filter(|p| *p < permutation.len())?;
                 usize::try_from(permutation.at(position)).ok()
             }
         }
@@ -749,20 +647,12 @@ impl Plan {
                 format!("{} {channels}x{height}x{width}", options.dtype)
             }
             ImageForm::Array(array) => format!("{} arrays {:?}", array.dtype, array.shape),
-            ImageForm::Variable => format!("u8 pixels, sizes of their own, {channels} channels"),
+            ImageForm::Variable => format!("u8 pixels, variable size, {channels} channels"),
             ImageForm::Encoded { quality: None } => "the files' own bytes".to_owned(),
             ImageForm::Encoded { quality: Some(q) } => format!("JPEG files of quality {q}"),
-            ImageForm::Mixed {
-                raw_fraction,
-                quality,
-            } => {
-                let files = quality.map_or("the files' own bytes".to_owned(), |q| {
-                    format!("JPEG files of quality {q}")
-                });
-                format!(
-                    "mixed: {:.0} % u8 pixels, the others {files}",
-                    raw_fraction * 100.0
-                )
+            ImageForm::Mixed { raw_fraction, quality } => {
+                let files = quality.map_or("the files' own bytes".to_owned(), |q| format!("JPEG files of quality {q}"));
+                format!("mixed: {:.0} % u8 pixels, the others {files}", raw_fraction * 100.0)
             }
         }
     }

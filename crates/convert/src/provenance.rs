@@ -1,10 +1,9 @@
 //! The footer's description of the pack's origin: everything that decided its bytes, and nothing else.
 
 use packds_pixels::Geometry;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::data_format::DataFormat;
-use crate::options::{ConvertOptions, Mode};
+use crate::options::{ConvertOptions, Declared};
 use crate::plan::{ImageForm, Plan};
 use crate::report::Skipped;
 use crate::source::{Listing, SourceKind};
@@ -12,80 +11,77 @@ use crate::source::{Listing, SourceKind};
 /// The version of the writing program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The decoding libraries, which decide the pixels.
-const DECODERS: &str =
-    "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tiff 0.11, image-webp (image 0.25)";
+const DECODERS: &str = "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tiff 0.11, image-webp (image 0.25)";
 /// The resize algorithm, which decides the pixels.
 const RESIZE: &str = "Pillow 13, 8-bit fixed point, antialiased";
 
-/// The options that decide the bytes, with all defaults resolved.
+/// The order of the first options. Identifiers depend on it. Newer options follow in the order of their declaration.
+const FIRST_OPTIONS: [&str; 27] = [
+    "mode",
+    "raw_fraction",
+    "resize",
+    "crop",
+    "filter",
+    "orientation",
+    "color",
+    "dtype",
+    "layout",
+    "normalize",
+    "quality",
+    "jpeg_scaling",
+    "codec",
+    "chunk",
+    "batch",
+    "order",
+    "seed",
+    "on_error",
+    "max_pixels",
+    "seekable",
+    "check_decode",
+    "from",
+    "split",
+    "image_key",
+    "label_key",
+    "mask_key",
+    "leave_out",
+];
+
+/// The options that decide the bytes, with all defaults resolved. Newer options appear only if set, so that older packs keep
+/// their identifiers.
 pub(crate) fn options_json(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Value {
-    let Geometry {
-        resize,
-        crop,
+    let settled = settled(listing, options, plan);
+    let recorded = ConvertOptions::OPTIONS.iter().filter_map(|spec| spec.recorded);
+    let entry = |(key, value): (&str, fn(&ConvertOptions) -> Option<Value>)| Some((key.to_owned(), value(&settled)?));
+    let mut entries: Vec<(String, Value)> = recorded.filter_map(entry).collect();
+    let place = |name: &str| FIRST_OPTIONS.iter().position(|first| *first == name);
+    entries.sort_by_key(|(name, _)| place(name).unwrap_or(FIRST_OPTIONS.len()));
+    Value::Object(entries.into_iter().collect())
+}
+
+/// The options with what the plan decided.
+fn settled(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> ConvertOptions {
+    let Geometry { resize, crop, filter, orientation } = plan.geometry;
+    let mut settled = ConvertOptions {
+        resize: Some(resize),
+        crop: Some(crop),
         filter,
         orientation,
-    } = plan.geometry;
-    let quality = match plan.form {
-        ImageForm::Encoded { quality } | ImageForm::Mixed { quality, .. } => quality,
-        _ => None,
+        quality: match plan.form {
+            ImageForm::Encoded { quality } | ImageForm::Mixed { quality, .. } => quality,
+            _ => None,
+        },
+        raw_fraction: match plan.form {
+            ImageForm::Mixed { raw_fraction, .. } => Some(raw_fraction),
+            _ => None,
+        },
+        chunk_samples: Some(plan.pack.chunk_samples),
+        ..options.clone()
     };
-    let raw_fraction = match options.mode {
-        Mode::Mixed { raw_fraction } => Some(raw_fraction),
-        _ => None,
-    };
-    let orientation = match orientation {
-        packds_pixels::Orientation::Ignore => "ignore",
-        packds_pixels::Orientation::Apply => "apply",
-    };
-    let mut json = json!({
-        "mode": options.mode.name(),
-        "raw_fraction": raw_fraction,
-        "resize": resize.to_string(),
-        "crop": crop.to_string(),
-        "filter": filter.to_string(),
-        "orientation": orientation,
-        "color": if options.color().channels() == 1 { "gray" } else { "rgb" },
-        "dtype": options.dtype.name(),
-        "layout": options.layout().to_string(),
-        "normalize": options.normalize.to_string(),
-        "quality": quality,
-        "jpeg_scaling": options.jpeg_scaling,
-        "codec": options.compression.to_string(),
-        "chunk": plan.pack.chunk_samples,
-        "batch": options.batch,
-        "order": if options.keep_order { "kept" } else { "shuffled" },
-        "seed": options.seed,
-        "on_error": options.on_error.name(),
-        "max_pixels": options.max_pixels,
-    });
-    // Newer options appear only if set, so that older packs keep their identifiers.
-    let list = &options.list;
-    let from = list.from.map(DataFormat::name);
     // A folder's split is itself a folder. It is the same dataset when named directly.
-    let is_folder = matches!(
-        listing.kind(),
-        SourceKind::ImageFolder | SourceKind::FlatFolder
-    );
-    let split = list.split.clone().filter(|_| !is_folder);
-    let given = [
-        ("seekable", options.seekable.then(|| true.into())),
-        ("check_decode", options.check_decode.then(|| true.into())),
-        ("from", from.map(Value::from)),
-        ("split", split.map(Value::from)),
-        ("image_key", list.image_key.clone().map(Value::from)),
-        ("label_key", list.label_key.clone().map(Value::from)),
-        ("mask_key", list.mask_key.clone().map(Value::from)),
-        (
-            "leave_out",
-            (!list.leave_out.is_empty()).then(|| list.leave_out.clone().into()),
-        ),
-    ];
-    for (key, value) in given {
-        if let Some(value) = value {
-            json[key] = value;
-        }
+    if matches!(listing.kind(), SourceKind::ImageFolder | SourceKind::FlatFolder) {
+        settled.list.split = None;
     }
-    json
+    settled
 }
 
 /// What the conversion found in the source.
@@ -96,23 +92,12 @@ pub(crate) struct Findings<'a> {
 }
 
 /// The JSON of the PROVENANCE section.
-pub(crate) fn provenance(
-    listing: &Listing,
-    options: Value,
-    found: &Findings<'_>,
-) -> Map<String, Value> {
-    let kind = match listing.kind() {
-        SourceKind::ImageFolder => "image_folder",
-        SourceKind::FlatFolder => "flat_folder",
-        SourceKind::Manifest => "manifest",
-        SourceKind::Container(format) => format.name(),
-        SourceKind::Program => "program",
-    };
+pub(crate) fn provenance(listing: &Listing, options: Value, found: &Findings<'_>) -> Value {
     let option = |key| options.get(key).cloned().unwrap_or_default();
     let (order, seed) = (option("order"), option("seed"));
-    let value = json!({
+    let mut value = json!({
         "tool": format!("packds {VERSION}"),
-        "source": {"kind": kind, "n_files": listing.len(), "ignored": listing.ignored()},
+        "source": {"kind": listing.kind().name(), "n_files": listing.len(), "ignored": listing.ignored()},
         "options": options,
         "decoder": DECODERS,
         "resize": RESIZE,
@@ -123,19 +108,11 @@ pub(crate) fn provenance(
         "n_substituted": found.substituted.len(),
         "substituted": listed(found.substituted),
     });
-    match value {
-        Value::Object(mut map) => {
-            // Keeps what an exported pack recorded about itself.
-            if let Some(metadata) = listing.metadata() {
-                map.insert(
-                    "origin".to_owned(),
-                    Value::Object(metadata.provenance.clone()),
-                );
-            }
-            map
-        }
-        _ => Map::new(),
+    // Keeps what an exported pack recorded about itself.
+    if let Some(metadata) = listing.metadata() {
+        value["origin"] = Value::Object(metadata.provenance.clone());
     }
+    value
 }
 
 /// Most bytes of listed bad files. The section is limited, and a conversion must not fail at its end because of it.
@@ -160,11 +137,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_first_option_is_still_recorded() {
+        let recorded = ConvertOptions::OPTIONS.iter().filter_map(|spec| spec.recorded);
+        let recorded: Vec<&str> = recorded.map(|(name, _)| name).collect();
+        assert!(FIRST_OPTIONS.iter().all(|first| recorded.contains(first)), "{recorded:?}");
+    }
+
+    #[test]
     fn a_list_of_bad_files_stays_within_its_room() {
-        let one = Skipped {
-            path: "\u{1}".repeat(1000),
-            reason: "no image".to_owned(),
-        };
+        let one = Skipped { path: "\u{1}".repeat(1000), reason: "no image".to_owned() };
         let few = vec![one.clone(); 10];
         assert_eq!(listed(&few).len(), 10);
         let many = vec![one; 10_000];

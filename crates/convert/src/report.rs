@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use packds_format::SeekStats;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 /// A file that was skipped or substituted, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Skipped {
     /// Its path relative to the source. Invalid UTF-8 is replaced.
     pub path: String,
@@ -67,6 +68,7 @@ impl Stages {
 
 /// The result of a conversion.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Report {
     /// The pack.
     pub output: PathBuf,
@@ -112,16 +114,12 @@ impl Report {
     pub fn has_bad_samples(&self) -> bool {
         !self.skipped.is_empty() || !self.substituted.is_empty()
     }
+}
 
-    /// The report as JSON.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        let seconds: Map<String, Value> = self
-            .stages
-            .seconds()
-            .into_iter()
-            .map(|(name, s)| (name.to_owned(), json!(s)))
-            .collect();
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let seconds: Map<String, Value> =
+            self.stages.seconds().into_iter().map(|(name, s)| (name.to_owned(), json!(s))).collect();
         json!({
             "output": self.output.to_string_lossy(),
             "n_samples": self.n_samples,
@@ -142,5 +140,6 @@ impl Report {
             "notes": self.notes,
             "seconds": seconds,
         })
+        .serialize(serializer)
     }
 }

@@ -20,15 +20,9 @@ pub(crate) struct Restored {
 
 impl Restored {
     /// Fills open options in `asked` from the images of `listing`, or from the pack they were exported from.
-    pub(crate) fn of(
-        listing: &Listing,
-        asked: &ConvertOptions,
-        observer: &dyn Observer,
-    ) -> Result<Self, ConvertError> {
-        let mut restored = Self {
-            options: asked.clone(),
-            warnings: listing.warnings().iter().map(ToString::to_string).collect(),
-        };
+    pub(crate) fn of(listing: &Listing, asked: &ConvertOptions, observer: &dyn Observer) -> Result<Self, ConvertError> {
+        let mut restored =
+            Self { options: asked.clone(), warnings: listing.warnings().iter().map(ToString::to_string).collect() };
         restored.keep_arrays(listing);
         if let Some(known) = listing.metadata().and_then(|metadata| metadata.image()) {
             if listing.image_contents().all(|c| c == Content::File) {
@@ -60,12 +54,7 @@ impl Restored {
     }
 
     /// One channel if the pack had one and every file is still gray.
-    fn take_color(
-        &mut self,
-        listing: &Listing,
-        known: &Field,
-        observer: &dyn Observer,
-    ) -> Result<(), ConvertError> {
+    fn take_color(&mut self, listing: &Listing, known: &Field, observer: &dyn Observer) -> Result<(), ConvertError> {
         // Files stored unchanged cannot become gray.
         let is_decoded = self.options.mode == Mode::Raw || self.options.quality.is_some();
         let is_gray = match known.color.as_deref() {
@@ -81,7 +70,7 @@ impl Restored {
                 let mut path = Vec::new();
                 listing.path_into(idx, &mut path);
                 self.warnings.push(format!(
-                    "the images were gray in the pack they were exported from and '{}' is not: they become rgb",
+                    "the images were gray in the original pack, but '{}' is not: they become rgb",
                     String::from_utf8_lossy(&path)
                 ));
             }
@@ -112,10 +101,7 @@ impl Restored {
             && noted.std.len() == noted.mean.len()
             && noted.std.iter().all(|std| *std > 0.0)
         {
-            options.normalize = NormalizeBy::Values {
-                mean: noted.mean.clone(),
-                std: noted.std.clone(),
-            };
+            options.normalize = NormalizeBy::Values { mean: noted.mean.clone(), std: noted.std.clone() };
         }
     }
 }

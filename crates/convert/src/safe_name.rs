@@ -9,8 +9,7 @@ const MAX_BYTES: usize = 120;
 pub fn safe_name(name: &[u8]) -> String {
     let mut out = String::new();
     for c in String::from_utf8_lossy(name).chars() {
-        let unsafe_here = c.is_control()
-            || matches!(c, '/' | '\\' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let unsafe_here = c.is_control() || matches!(c, '/' | '\\' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         let hides = c == '.' && out.is_empty();
         let c = if unsafe_here || hides { '_' } else { c };
         if out.len() + c.len_utf8() > MAX_BYTES {

@@ -58,20 +58,14 @@ pub(crate) fn survey(
     }
     let size_of = |idx: usize, head: &mut Vec<u8>| match listing.image_content(idx) {
         Content::Pixels(shape) => size(shape.width, shape.height, 1),
-        _ => header(listing, idx, head)
-            .map_or(Sizes::Unknown, |i| size(i.width, i.height, i.orientation)),
+        _ => header(listing, idx, head).map_or(Sizes::Unknown, |i| size(i.width, i.height, i.orientation)),
     };
     let fold = |all: Sizes, one: Sizes| match (all, one) {
         (Sizes::Unknown, other) | (other, Sizes::Unknown) => other,
         (all, one) if all == one => all,
         _ => Sizes::Several,
     };
-    let look = Look {
-        unit: Sizes::Unknown,
-        one: size_of,
-        fold,
-        is_enough: |sizes: &Sizes| *sizes == Sizes::Several,
-    };
+    let look = Look { unit: Sizes::Unknown, one: size_of, fold, is_enough: |sizes: &Sizes| *sizes == Sizes::Several };
     look.run(listing, options.n_jobs(), observer)
 }
 
@@ -112,12 +106,7 @@ where
     Enough: Fn(&T) -> bool + Sync,
 {
     /// The result for all images, or for the first ones if they suffice.
-    fn run(
-        &self,
-        listing: &Listing,
-        jobs: usize,
-        observer: &dyn Observer,
-    ) -> Result<T, ConvertError> {
+    fn run(&self, listing: &Listing, jobs: usize, observer: &dyn Observer) -> Result<T, ConvertError> {
         let mut next = 0;
         let mut found = self.unit;
         let tell = |done: usize| {
@@ -180,11 +169,7 @@ fn header(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<ImageInfo
 }
 
 /// The mean size of variable-size image and mask items, measured by encoding evenly spaced samples.
-pub(crate) fn mean_item_bytes(
-    listing: &Listing,
-    options: &ConvertOptions,
-    plan: &Plan,
-) -> Result<u64, ConvertError> {
+pub(crate) fn mean_item_bytes(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<u64, ConvertError> {
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
     let (mut total, mut n) = (0_u64, 0_u64);
@@ -217,12 +202,7 @@ pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
 
 /// Mean size of the source's files per sample: the image and its mask.
 pub(crate) fn mean_file_bytes(listing: &Listing) -> u64 {
-    let of = |idx| {
-        listing
-            .sample(idx)
-            .bytes
-            .saturating_add(listing.mask_bytes(idx))
-    };
+    let of = |idx| listing.sample(idx).bytes.saturating_add(listing.mask_bytes(idx));
     mean((0..listing.len()).map(of), listing)
 }
 

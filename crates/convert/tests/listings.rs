@@ -1,7 +1,7 @@
-//! What each format makes of each golden pack, on the way out and back in: fields, types, roles, classes and values.
+//! Exports each golden pack to each format and converts it back: fields, types, roles, classes and values.
 //!
-//! `fixtures/listings/NAME.txt` holds what was found for the golden pack NAME. A change there is a change of what users'
-//! files are read as, and belongs in the changelog.
+//! `fixtures/listings/NAME.txt` has the results for the golden pack NAME. A change there changes how users' files are
+//! read, and belongs in the changelog.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
@@ -14,7 +14,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// The pack that `format` makes of another, by way of a file or folder of it, and how many warnings there were.
+/// Exports a pack to `format`, and converts that back to a pack. Also returns the number of warnings.
 fn there_and_back(
     pack: &Pack<Vec<u8>>,
     format: DataFormat,
@@ -24,23 +24,16 @@ fn there_and_back(
     if let Some(extension) = format.extensions().first() {
         target.set_extension(extension);
     }
-    let options = ExportOptions {
-        to: Some(format),
-        ..ExportOptions::default()
-    };
+    let options = ExportOptions { to: Some(format), ..ExportOptions::default() };
     export(pack, &target, &options, &())?;
     let output = folder.join(format!("{}.pack", format.name()));
-    let options = ConvertOptions {
-        keep_order: true,
-        jobs: 2,
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions { keep_order: true, jobs: 2, ..ConvertOptions::default() };
     let report = convert(&target, &output, &options, &())?;
     let back = Pack::open(std::fs::read(output).unwrap()).unwrap();
     Ok((back, report.warnings.len()))
 }
 
-/// A line for each field, and one for paths and classes.
+/// One line per field, and one for paths and classes.
 fn describe(pack: &Pack<Vec<u8>>, out: &mut String) {
     for (number, field) in pack.schema().fields().iter().enumerate() {
         let mut items = Vec::new();
@@ -60,22 +53,14 @@ fn describe(pack: &Pack<Vec<u8>>, out: &mut String) {
         .map(|path| String::from_utf8_lossy(&path).into_owned())
         .collect();
     let (first, last) = (paths.first(), paths.last());
-    writeln!(
-        out,
-        "  {} samples, paths {first:?} to {last:?}",
-        paths.len()
-    )
-    .unwrap();
+    writeln!(out, "  {} samples, paths {first:?} to {last:?}", paths.len()).unwrap();
 }
 
 fn found(name: &str) -> String {
     let bytes = std::fs::read(fixtures().join("golden/v1").join(format!("{name}.pack"))).unwrap();
     let pack = Pack::open(bytes).unwrap();
     let mut out = String::new();
-    for format in DataFormat::ALL
-        .into_iter()
-        .filter(|format| format.is_sink())
-    {
+    for format in DataFormat::ALL.into_iter().filter(|format| format.is_sink()) {
         let folder = tempfile::tempdir().unwrap();
         match there_and_back(&pack, format, folder.path()) {
             Ok((back, warnings)) => {
@@ -103,8 +88,5 @@ fn golden_packs_come_back_from_each_format_as_they_always_did() {
             changed.push(at);
         }
     }
-    assert!(
-        changed.is_empty(),
-        "other than fixtures/listings: {changed:?}"
-    );
+    assert!(changed.is_empty(), "other than fixtures/listings: {changed:?}");
 }

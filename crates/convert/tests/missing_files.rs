@@ -1,4 +1,4 @@
-//! Files that a manifest names and that do not exist, by policy.
+//! Missing files in a manifest, under each policy.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -8,17 +8,12 @@ use packds_format::{Pack, Role};
 
 /// Converts a manifest of one image that exists and one that does not, in this order.
 fn converted(on_error: OnError) -> (Report, Pack<Vec<u8>>) {
-    let fixture =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/images/folder/cat/d.png");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/images/folder/cat/d.png");
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(fixture, folder.path().join("a.png")).unwrap();
     let manifest = folder.path().join("m.csv");
     std::fs::write(&manifest, "path,label\na.png,cat\nnone.png,dog\n").unwrap();
-    let options = ConvertOptions {
-        on_error,
-        keep_order: true,
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions { on_error, keep_order: true, ..ConvertOptions::default() };
     let output = folder.path().join("out.pack");
     let report = convert(&manifest, &output, &options, &()).unwrap();
     let pack = Pack::open(std::fs::read(output).unwrap()).unwrap();
@@ -30,11 +25,7 @@ fn skip_leaves_out_the_row_and_reports_it() {
     let (report, pack) = converted(OnError::Skip);
     assert_eq!((pack.n_samples(), report.skipped.len()), (1, 1));
     assert_eq!(report.skipped[0].path, "none.png");
-    assert!(
-        report.skipped[0].reason.contains("line 3"),
-        "{:?}",
-        report.skipped
-    );
+    assert!(report.skipped[0].reason.contains("line 3"), "{:?}", report.skipped);
 }
 
 #[test]

@@ -3,25 +3,23 @@
 use std::sync::Arc;
 
 use packds_reader::Pack;
-use packds_reader::arena::{Arena, SlotMut, SlotRef};
-use packds_reader::device::{Device, DeviceError, FileLimits, Holding, Transfer};
-use packds_reader::loader::{BadSamples, FileSurvey, Holdable, LoadError, LoaderBuilder, Remedy};
+use packds_reader::device::{Attach, ChunkReceiver, Device, DeviceError, FileLimits, Placement, Receiver};
+use packds_reader::loader::{BadSamples, FileSurvey, Holdable, LoadError, LoaderBuilder, Probe, Remedy};
 use packds_reader::plan::OrderKind;
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
 use crate::resident::{Resident, Tables, Tier};
-use crate::staging::{Copies, FilePlan, ImageSource, Ring, WindowPlan};
+use crate::staging::{Copies, FilePlan, Images, Ring, RingWith, Window, WindowPlan};
 
 /// Why chunks cannot be read from the disk.
-const NOT_READABLE: &str =
-    "chunks are read from the disk into the GPU's memory for the tier gpu-window alone";
+const NOT_READABLE: &str = "only the tier gpu-window reads chunks from the disk into the GPU's memory";
 
 /// Why the mapped file cannot be registered.
-const NOT_REGISTRABLE: &str = "the mapped file is registered for the tiers gpu-window and host";
+const NOT_REGISTRABLE: &str = "the mapped file is registered only for the tiers gpu-window and host";
 
 /// Why there is no window on the host.
-const NO_WINDOW: &str = "the tier host-window is for the order window, which mixes the samples of some chunks at a time";
+const NO_WINDOW: &str = "the tier host-window needs the order window, which mixes the samples of some chunks at a time";
 
 /// A GPU. It may serve several loaders, each with its own ring.
 #[derive(Debug, Clone)]
@@ -30,14 +28,29 @@ pub struct CudaDevice {
     /// The source of images.
     images: ImageSource,
     /// The requested source, if it is not staging memory.
-    asked: Asked,
+    requested: Requested,
     /// Why it is in its tier, if the tier was not requested.
     why: Option<String>,
 }
 
+/// The source of images for a device's loaders.
+#[derive(Debug, Clone)]
+enum ImageSource {
+    /// The slots.
+    Slots,
+    /// The slots, or the file for batches that are stored contiguously.
+    Batches(Arc<Copies>),
+    /// A dataset that is completely on the GPU.
+    Resident(Arc<Resident>),
+    /// Chunks.
+    Window(Arc<WindowPlan>),
+    /// JPEG files in the slots.
+    Files(Arc<FilePlan>),
+}
+
 /// The requested source of chunks and batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Requested {
     /// Staging memory.
     Staging,
     /// The registered file.
@@ -58,12 +71,7 @@ impl CudaDevice {
     /// A device with a given driver, such as a simulated one for tests.
     #[must_use]
     pub fn with(driver: Arc<dyn Driver>) -> Self {
-        Self {
-            driver,
-            images: ImageSource::Slots,
-            asked: Asked::Staging,
-            why: None,
-        }
+        Self { driver, images: ImageSource::Slots, requested: Requested::Staging, why: None }
     }
 
     /// Registers the mapped file of a pack with the driver, read-only. This is for the tiers [`GpuWindow`](Tier::GpuWindow)
@@ -72,7 +80,7 @@ impl CudaDevice {
     /// not possible, data goes through staging memory, and [`copies`](Self::copies) says why.
     #[must_use]
     pub const fn registering_file(mut self) -> Self {
-        self.asked = Asked::File;
+        self.requested = Requested::File;
         self
     }
 
@@ -81,7 +89,7 @@ impl CudaDevice {
     /// not possible, data goes through staging memory, and [`copies`](Self::copies) says why.
     #[must_use]
     pub const fn reading_from_disk(mut self) -> Self {
-        self.asked = Asked::Disk;
+        self.requested = Requested::Disk;
         self
     }
 
@@ -108,74 +116,60 @@ impl CudaDevice {
     /// [`LoadError`] if images are requested on the GPU but cannot be there, or a resident dataset cannot be loaded completely.
     /// Also if the file is to be registered without `GpuWindow` or `Host`, or if chunks are to be read from the disk without
     /// `GpuWindow` or with checksums.
-    pub fn in_tier(
-        &self,
-        builder: &LoaderBuilder,
-        wanted: Option<Tier>,
-    ) -> Result<(Self, Tier), LoadError> {
+    pub fn in_tier(&self, builder: &LoaderBuilder, wanted: Option<Tier>) -> Result<(Self, Tier), LoadError> {
+        let probe = Probe::new(builder);
         let because = |images, tier: Tier, why: Option<String>| {
-            let device = Self {
-                images,
-                why: why.map(|why| format!("tier {}, because {why}", tier.name())),
-                ..self.clone()
-            };
+            let device =
+                Self { images, why: why.map(|why| format!("tier {}, because {why}", tier.name())), ..self.clone() };
             Ok((device, tier))
         };
         let with = |images, tier| because(images, tier, None);
-        match (self.asked, wanted) {
-            (Asked::Staging, _)
-            | (Asked::File, Some(Tier::GpuWindow | Tier::Host))
-            | (Asked::Disk, Some(Tier::GpuWindow)) => {}
-            (Asked::File, _) => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
-            (Asked::Disk, _) => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
+        match (self.requested, wanted) {
+            (Requested::Staging, _)
+            | (Requested::File, Some(Tier::GpuWindow | Tier::Host))
+            | (Requested::Disk, Some(Tier::GpuWindow)) => {}
+            (Requested::File, _) => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
+            (Requested::Disk, _) => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
         }
         let host_tier = Self::host_tier(builder)?;
         if wanted == Some(Tier::HostWindow) && host_tier != Tier::HostWindow {
             return Err(refused(NO_WINDOW, Remedy::OrderWindow));
         }
         let host = |why| because(ImageSource::Slots, wanted.unwrap_or(host_tier), why);
-        if wanted == Some(Tier::Host) && self.asked == Asked::File {
-            let copies = self.copies_of(builder, builder.batches_in_file()?);
+        if wanted == Some(Tier::Host) && self.requested == Requested::File {
+            let copies = self.copies_of(probe, probe.against_batches_in_file()?);
             return with(ImageSource::Batches(Arc::new(copies)), Tier::Host);
         }
         if matches!(wanted, Some(Tier::Host | Tier::HostWindow)) {
             return host(None);
         }
-        let Some(holdable) = builder.holdable()? else {
+        let Some(holdable) = probe.holdable()? else {
             let too_many = || "they are too many".to_owned();
-            let why = builder.against_holding()?.unwrap_or_else(too_many);
+            let why = probe.against_holding()?.unwrap_or_else(too_many);
             let why = format!("the images cannot be on the GPU: {why}");
             return match wanted {
                 Some(_) => Err(refused(&why, Remedy::TierHost)),
                 None => host(Some(why)),
             };
         };
-        if wanted.is_none() && builder.bad_sample_policy() != BadSamples::Error {
-            let why = "a resident set is read whole, and a bad sample of it would be an error";
+        if wanted.is_none() && probe.bad_samples() != BadSamples::Error {
+            let why = "a resident dataset is read whole, so a bad sample would be an error";
             return host(Some(why.to_owned()));
         }
         if wanted == Some(Tier::GpuWindow) {
-            let plan = self.window_plan(builder, holdable)?;
+            let plan = self.window_plan(probe, holdable)?;
             return with(ImageSource::Window(Arc::new(plan)), Tier::GpuWindow);
         }
         let memory = self.driver.memory();
         let free = memory.map_err(DeviceError::from)?.free;
         let bytes = holdable.bytes;
-        let takes = |how| {
-            format!(
-                "the images take {bytes} bytes, {how} than 3/5 of the {free} that the GPU has free"
-            )
-        };
+        let takes = |how| format!("the images take {bytes} bytes, {how} than 3/5 of the {free} that the GPU has free");
         if wanted.is_none() && Tier::of(bytes, free) == Tier::Host {
             return host(Some(takes("more")));
         }
-        let resident = Resident::load(self, builder, holdable)?;
+        let resident = Resident::load(self, probe, holdable)?;
         let why = wanted.is_none().then(|| takes("no more"));
-        because(
-            ImageSource::Resident(Arc::new(resident)),
-            Tier::Resident,
-            why,
-        )
+        because(ImageSource::Resident(Arc::new(resident)), Tier::Resident, why)
     }
 
     /// The tier of images on the host, for a loader with these options.
@@ -183,7 +177,7 @@ impl CudaDevice {
     /// # Errors
     /// [`LoadError`] if the order does not match the pack.
     pub fn host_tier(builder: &LoaderBuilder) -> Result<Tier, LoadError> {
-        Ok(match builder.order_kind()? {
+        Ok(match Probe::new(builder).order()? {
             OrderKind::Window => Tier::HostWindow,
             _ => Tier::Host,
         })
@@ -196,57 +190,40 @@ impl CudaDevice {
     /// # Errors
     /// [`LoadError`] if the pack or the augmentation does not support this, if the file is to be registered or chunks are
     /// to be read from the disk, or if nvJPEG is missing or failed.
-    pub fn decoding_jpeg(
-        &self,
-        builder: &LoaderBuilder,
-        limits: Option<FileLimits>,
-    ) -> Result<Self, LoadError> {
-        match self.asked {
-            Asked::Staging => {}
-            Asked::File => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
-            Asked::Disk => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
+    pub fn decoding_jpeg(&self, builder: &LoaderBuilder, limits: Option<FileLimits>) -> Result<Self, LoadError> {
+        match self.requested {
+            Requested::Staging => {}
+            Requested::File => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
+            Requested::Disk => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
         }
+        let probe = Probe::new(builder);
         let memory = self.driver.memory().map_err(DeviceError::from)?;
         let room = memory.free / 4;
         let (limits, why) = match limits {
             Some(limits) => (limits, None),
             None => {
-                let survey = builder.survey_files(room)?;
+                let survey = probe.survey_files(room)?;
                 (survey.limits, Some(told(&survey)))
             }
         };
-        let decodable = builder.decodable(limits)?;
+        let decodable = probe.decodable(limits)?;
         let decoder = self.driver.open_jpeg().map_err(DeviceError::from)?;
         let tables = Tables::of(&self.driver, Some(decodable.resampling))?;
         let lost = || LoadError::Option("files without tables for resizing".to_owned());
-        let plan = FilePlan {
-            limits,
-            room,
-            rows: decodable.rows.into(),
-            decoder,
-            tables: tables.ok_or_else(lost)?,
-        };
-        Ok(Self {
-            images: ImageSource::Files(Arc::new(plan)),
-            why,
-            ..self.clone()
-        })
+        let plan = FilePlan { limits, room, rows: decodable.rows.into(), decoder, tables: tables.ok_or_else(lost)? };
+        Ok(Self { images: ImageSource::Files(Arc::new(plan)), why, ..self.clone() })
     }
 
-    fn window_plan(
-        &self,
-        builder: &LoaderBuilder,
-        holdable: Holdable,
-    ) -> Result<WindowPlan, LoadError> {
-        let copies = match self.asked {
-            Asked::Staging => Copies::Staged,
-            Asked::File => self.copies_of(builder, builder.chunks_in_file()?),
-            Asked::Disk => self.copies_of(builder, builder.chunks_on_disk()?),
+    fn window_plan(&self, probe: Probe<'_>, holdable: Holdable) -> Result<WindowPlan, LoadError> {
+        let copies = match self.requested {
+            Requested::Staging => Copies::Staged,
+            Requested::File => self.copies_of(probe, probe.against_chunks_in_file()?),
+            Requested::Disk => self.copies_of(probe, probe.against_chunks_on_disk()?),
         };
         Ok(WindowPlan {
-            pack: builder.pack().header().pack_uuid,
+            pack: probe.pack().header().pack_uuid,
             chunk_bytes: holdable.chunk_bytes,
-            n_chunks: builder.pack().n_chunks(),
+            n_chunks: probe.pack().n_chunks(),
             chunks_of_batch: holdable.chunks_of_batch,
             tables: Tables::of(&self.driver, holdable.resampling)?,
             copies,
@@ -254,11 +231,11 @@ impl CudaDevice {
     }
 
     /// The requested copies from the pack's file, unless the loader rules them out.
-    fn copies_of(&self, builder: &LoaderBuilder, in_file: Result<(), String>) -> Copies {
-        match in_file {
-            Err(why) => Copies::Refused(why),
-            Ok(()) if self.asked == Asked::Disk => Copies::from_disk(&self.driver, builder.pack()),
-            Ok(()) => Copies::from_file(&self.driver, builder.pack()),
+    fn copies_of(&self, probe: Probe<'_>, against: Option<String>) -> Copies {
+        match against {
+            Some(why) => Copies::Refused(why),
+            None if self.requested == Requested::Disk => Copies::from_disk(&self.driver, probe.pack()),
+            None => Copies::from_file(&self.driver, probe.pack()),
         }
     }
 
@@ -274,74 +251,54 @@ impl CudaDevice {
 }
 
 fn refused(why: &str, remedy: Remedy) -> LoadError {
-    LoadError::OnDevice {
-        why: why.to_owned(),
-        remedy,
-    }
+    LoadError::OnDevice { why: why.to_owned(), remedy }
 }
 
 /// Describes which files the GPU decodes.
 fn told(survey: &FileSurvey) -> String {
-    let FileLimits {
-        file_bytes,
-        pixel_bytes,
-        side,
-    } = survey.limits;
-    let (n, of) = (survey.n_admitted, survey.n_looked_at);
-    let more = match survey.lacks_room {
-        true => "; with smaller batches or fewer slots there is room for larger ones",
-        false => "",
-    };
+    let FileLimits { file_bytes, pixel_bytes, side } = survey.limits;
+    let (n, of) = (survey.n_admitted, survey.n_inspected);
+    let more = if survey.lacks_memory { "; with smaller batches or fewer slots larger ones would fit" } else { "" };
     format!(
         "the GPU decodes JPEG files of up to {file_bytes} bytes, {pixel_bytes} bytes of pixels and {side} pixels on the longer side, {n} of the {of} \
-         images that were looked at; the host decodes the others{more}"
+         inspected images; the host decodes the others{more}"
     )
 }
 
 impl Device for CudaDevice {
-    fn name(&self) -> &'static str {
-        "cuda"
-    }
-
-    fn finishes(&self) -> bool {
-        true
-    }
-
-    fn most_slots(&self, slot_bytes: u64) -> Option<u64> {
-        match &self.images {
-            ImageSource::Files(plan) => Some(plan.most_slots(slot_bytes)),
-            _ => None,
-        }
-    }
-
-    fn decodes(&self) -> Option<FileLimits> {
-        match &self.images {
-            ImageSource::Files(plan) => Some(plan.limits),
-            _ => None,
-        }
-    }
-
-    fn holds(&self, pack: &Pack) -> Holding {
-        let found = pack.header().pack_uuid;
-        match &self.images {
-            ImageSource::Resident(set) if set.pack == found => Holding::All,
-            ImageSource::Window(plan) if plan.pack == found => match plan.copies {
-                Copies::Disk(_) => Holding::ChunksOfFile,
-                _ => Holding::Chunks,
+    fn placement(self: Arc<Self>, packs: &[Arc<Pack>]) -> Placement {
+        let driver = Arc::clone(&self.driver);
+        let is_of = |uuid| matches!(packs, [pack] if pack.header().pack_uuid == uuid);
+        match self.images.clone() {
+            ImageSource::Files(plan) => Placement::Files {
+                limits: plan.limits,
+                room: plan.room,
+                attach: Box::new(move |ring| {
+                    Ok(Arc::new(RingWith::new(driver, Arc::clone(ring), plan, Images::Files)?))
+                }),
             },
-            _ => Holding::Nothing,
+            ImageSource::Resident(set) if is_of(set.pack) => Placement::Held(ring_with(driver, Images::Resident(set))),
+            ImageSource::Window(plan) if is_of(plan.pack) => {
+                let is_unread = matches!(plan.copies, Copies::Disk(_));
+                let attach: Attach<dyn ChunkReceiver> = Box::new(move |ring| {
+                    let window = Window::new(Arc::clone(&driver), plan, ring.n_slots())?;
+                    let window = Arc::new(window);
+                    Ok(Arc::new(RingWith::new(driver, Arc::clone(ring), window, Images::Window)?))
+                });
+                if is_unread { Placement::ChunksOfFile(attach) } else { Placement::Chunks(attach) }
+            }
+            ImageSource::Batches(copies) => match copies.file().map(Arc::clone) {
+                Some(file) => Placement::Stored(Box::new(move |ring| {
+                    Ok(Arc::new(RingWith::new(driver, Arc::clone(ring), file, Images::Stored)?))
+                })),
+                None => Placement::Pixels(ring_with(driver, Images::Slots)),
+            },
+            _ => Placement::Pixels(ring_with(driver, Images::Slots)),
         }
     }
+}
 
-    fn attach(&self, ring: &Arc<Arena>) -> Result<Option<Arc<dyn Device>>, DeviceError> {
-        let ring = Ring::new(Arc::clone(&self.driver), Arc::clone(ring), &self.images)?;
-        Ok(Some(Arc::new(ring)))
-    }
-
-    fn recycle(&self, _: &mut SlotMut) {}
-
-    fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
-        let text = "a slot of a ring that the device was not attached to";
-        Err(CudaError::Use(text.to_owned()).into())
-    }
+/// Makes a ring that gets nothing but slots.
+fn ring_with(driver: Arc<dyn Driver>, images: Images) -> Attach<dyn Receiver> {
+    Box::new(move |ring| Ok(Arc::new(Ring::new(driver, Arc::clone(ring), images)?)))
 }

@@ -6,8 +6,6 @@ use crate::driver::DevicePtr;
 
 /// Block size: threads per row, and rows.
 pub(crate) const BLOCK: (u32, u32) = (32, 8);
-/// Maximum number of channels.
-pub(crate) const MOST_CHANNELS: usize = 3;
 /// Image rows that each row of threads writes. This makes the cost of loading the table small.
 const LINES_EACH: u32 = 4;
 /// Maximum number of images in a grid. More images are processed in turns.
@@ -127,9 +125,7 @@ pub const fn planar(layout: Layout) -> u32 {
 pub const fn type_word(float: Option<FloatType>) -> u32 {
     match float {
         None => 0,
-        Some(FloatType::F16) => 1,
-        Some(FloatType::Bf16) => 2,
-        Some(FloatType::F32) => 3,
+        Some(float) => 1 + float as u32,
     }
 }
 

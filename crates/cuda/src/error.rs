@@ -6,23 +6,19 @@ use packds_reader::device::DeviceError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CudaError {
     /// The driver is not installed.
-    #[error(
-        "no CUDA driver: {why}; install NVIDIA's driver (in a container: let it see the GPU), or load on the host"
-    )]
+    #[error("no CUDA driver: {why}; install NVIDIA's driver (in a container: let it see the GPU), or load on the host")]
     NoDriver {
         /// The message of the dynamic linker, or what the library lacks.
         why: String,
     },
     /// The driver does not find a GPU.
-    #[error(
-        "no CUDA device: the driver sees none; look at `nvidia-smi` and CUDA_VISIBLE_DEVICES, or load on the host"
-    )]
+    #[error("no CUDA device: the driver sees none; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or load on the host")]
     NoDevice,
     /// There are GPUs, but not this one.
-    #[error("no CUDA device {asked}: the driver sees {found}, counted from 0")]
+    #[error("no CUDA device {requested}: the driver sees {found}, counted from 0")]
     NoSuchDevice {
         /// The requested number.
-        asked: u32,
+        requested: u32,
         /// The number of GPUs.
         found: u32,
     },
@@ -37,9 +33,7 @@ pub enum CudaError {
         minor: u32,
     },
     /// The GPU cannot run our kernel.
-    #[error(
-        "{name} cannot be used: expected compute capability 8.0 or later (Ampere), found {major}.{minor}"
-    )]
+    #[error("{name} cannot be used: expected compute capability 8.0 or later (Ampere), found {major}.{minor}")]
     OldDevice {
         /// The GPU.
         name: String,
@@ -49,9 +43,7 @@ pub enum CudaError {
         minor: u32,
     },
     /// The GPU does not have enough memory.
-    #[error(
-        "the GPU has no {bytes} bytes of memory left for {what}: make batch_size or slots smaller, or free memory"
-    )]
+    #[error("the GPU has no {bytes} bytes of memory left for {what}: make batch_size or slots smaller, or free memory")]
     Memory {
         /// Requested bytes.
         bytes: u64,
@@ -75,9 +67,6 @@ pub enum CudaError {
 
 impl From<CudaError> for DeviceError {
     fn from(error: CudaError) -> Self {
-        Self {
-            device: "cuda",
-            reason: error.to_string(),
-        }
+        Self { device: "cuda", reason: error.to_string() }
     }
 }

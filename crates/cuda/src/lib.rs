@@ -4,13 +4,40 @@
 //! filled slot to the GPU on its own stream. [`finish`] then writes the batch's fields on the user's stream, into the
 //! user's memory. docs/reference/cuda.md is the guide.
 //!
-//! ```no_run
+//! A GPU is opened by its number. Without a driver the error says so, and the program goes on:
+//!
+//! ```
 //! use packds_cuda::CudaDevice;
 //!
 //! match CudaDevice::open(0) {
 //!     Ok(device) => println!("{}", device.name()),
 //!     Err(error) => println!("{error}"),
 //! }
+//! ```
+//!
+//! A loader takes it as its device. [`CudaDevice::in_tier`] decides where the images are kept, from the options of the loader:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use packds_cuda::{CudaDevice, DevicePtr, Stream, finish};
+//! use packds_reader::loader::Loader;
+//!
+//! # fn tensor_for(bytes: usize) -> DevicePtr { DevicePtr(bytes as u64) }
+//! let gpu = CudaDevice::open(0)?;
+//! let pack = packds_reader::open("train.pack")?;
+//! let builder = Loader::builder(pack).batch(256).device(Arc::new(gpu.clone()));
+//! let (device, tier) = gpu.in_tier(&builder, None)?;
+//! println!("images are in the tier {}", tier.name());
+//! let loader = builder.device(Arc::new(device)).build()?;
+//! for batch in loader.epoch(0)? {
+//!     let batch = batch?;
+//!     let fields = batch.fields().iter();
+//!     let outputs: Vec<_> = fields.map(|f| Some(tensor_for(f.n_bytes() * batch.len()))).collect();
+//!     // SAFETY: each address has the bytes of its field, and only the default stream uses them.
+//!     unsafe { finish(&batch, Stream(0), &outputs)? };
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod device;
@@ -19,14 +46,14 @@ mod emission;
 mod error;
 mod resident;
 mod staging;
+#[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod twin;
 
 pub use device::CudaDevice;
-pub use driver::{
-    DevicePtr, DirectFile, Driver, Event, Fault, JpegDecoder, JpegFile, MapFailure, Memory, Nvidia,
-    SimDriver, Stream,
-};
+pub use driver::{DevicePtr, DirectFile, Driver, Event, JpegDecoder, JpegFile, Memory, Nvidia, Stream};
+#[cfg(any(test, feature = "testing"))]
+pub use driver::{Fault, MapFailure, SimDriver};
 pub use emission::{Emission, padding_word, planar, type_word};
 pub use error::CudaError;
 pub use resident::Tier;

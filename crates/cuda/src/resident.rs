@@ -8,7 +8,7 @@ use std::sync::Arc;
 use packds_format::Uuid;
 use packds_reader::arena::Arena;
 use packds_reader::device::Resampling;
-use packds_reader::loader::{Holdable, LoadError, Loader, LoaderBuilder};
+use packds_reader::loader::{Holdable, LoadError, Loader, Probe};
 use packds_reader::plan::{Last, Order};
 
 use crate::device::CudaDevice;
@@ -34,27 +34,19 @@ pub enum Tier {
     Host,
 }
 
-impl Tier {
-    /// Its name in options and statistics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Resident => "resident",
-            Self::GpuWindow => "gpu-window",
-            Self::HostWindow => "host-window",
-            Self::Host => "host",
-        }
-    }
+packds_system::named!(Tier {
+    Resident = "resident",
+    GpuWindow = "gpu-window",
+    HostWindow = "host-window",
+    Host = "host",
+});
 
+impl Tier {
     /// The tier for a dataset of this size: resident if it takes at most 3/5 of the free memory, because a model needs memory
     /// too.
     #[must_use]
     pub const fn of(bytes: u64, free: u64) -> Self {
-        if bytes <= free / 5 * 3 {
-            Self::Resident
-        } else {
-            Self::Host
-        }
+        if bytes <= free / 5 * 3 { Self::Resident } else { Self::Host }
     }
 }
 
@@ -79,10 +71,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// The taps for resizing areas on a device, if areas are resized.
-    pub(crate) fn of(
-        driver: &Arc<dyn Driver>,
-        resampling: Option<Arc<Resampling>>,
-    ) -> Result<Option<Self>, LoadError> {
+    pub(crate) fn of(driver: &Arc<dyn Driver>, resampling: Option<Arc<Resampling>>) -> Result<Option<Self>, LoadError> {
         let load = |resampling| Self::load(&End::new(Arc::clone(driver))?, resampling);
         resampling.map(load).transpose()
     }
@@ -91,28 +80,19 @@ impl Tables {
         let driver = Arc::clone(&end.driver);
         let len = size_of_val(resampling.taps());
         let arena = Arena::new(1, len).map_err(of_host)?;
-        let mut slot = arena
-            .try_take()
-            .ok_or_else(|| of_host(ErrorKind::OutOfMemory.into()))?;
+        let mut slot = arena.try_take().ok_or_else(|| of_host(ErrorKind::OutOfMemory.into()))?;
         let (places, _) = slot.as_chunks_mut::<4>();
         for (to, word) in places.iter_mut().zip(resampling.taps()) {
             *to = word.to_le_bytes();
         }
         let bytes = to_u64(len);
         let taps = driver.allocate(bytes, "tables for resizing");
-        let tables = Self {
-            taps: taps.map_err(failed)?,
-            driver,
-            resampling,
-        };
+        let tables = Self { taps: taps.map_err(failed)?, driver, resampling };
         // SAFETY: the arena outlives the registration, which ends below.
         let registered = unsafe { end.driver.register(slot.as_ptr(), slot.len()) };
         registered.map_err(failed)?;
         // SAFETY: both have that much, and the end is waited for.
-        let copied = unsafe {
-            end.driver
-                .copy_in(slot.as_ptr(), tables.taps, len, end.stream)
-        };
+        let copied = unsafe { end.driver.copy_in(slot.as_ptr(), tables.taps, len, end.stream) };
         let waited = end.wait();
         // SAFETY: the copy is done, or the driver has failed and does nothing any more.
         unsafe { end.driver.unregister(slot.as_ptr()) };
@@ -130,40 +110,24 @@ impl Drop for Tables {
 
 impl Resident {
     /// Copies the images of a loader's pack to the device, with the loader's checks, and the taps for resizing them.
-    pub(crate) fn load(
-        device: &CudaDevice,
-        builder: &LoaderBuilder,
-        holdable: Holdable,
-    ) -> Result<Self, LoadError> {
-        let pack = builder.pack();
-        let Holdable {
-            field,
-            bytes,
-            resampling,
-            ..
-        } = holdable;
+    pub(crate) fn load(device: &CudaDevice, probe: Probe<'_>, holdable: Holdable) -> Result<Self, LoadError> {
+        let pack = probe.pack();
+        let Holdable { field, bytes, resampling, .. } = holdable;
         let item = (bytes / pack.n_samples().max(1)).max(1);
         let rows = (BATCH_BYTES / item).clamp(1, pack.n_samples().max(1));
         let driver = Arc::clone(device.driver());
         let room = bytes.saturating_add(rows.saturating_mul(item));
         let loader = Loader::builder(Arc::clone(pack))
             .fields(&[&field])
-            .checksums(builder.checksum_policy())
+            .checksums(probe.checksums())
             .order(Order::Sequential)
             .batch(u32::try_from(rows).unwrap_or(u32::MAX))
             .last(Last::Pad)
             .slots(NonZero::new(SLOTS).unwrap_or(NonZero::<usize>::MIN))
             .device(Arc::new(CudaDevice::with(Arc::clone(&driver))))
             .build()?;
-        let images = driver
-            .allocate(room, "the images of the pack")
-            .map_err(failed)?;
-        let mut resident = Self {
-            driver,
-            pack: pack.header().pack_uuid,
-            images,
-            tables: None,
-        };
+        let images = driver.allocate(room, "the images of the pack").map_err(failed)?;
+        let mut resident = Self { driver, pack: pack.header().pack_uuid, images, tables: None };
         // Dropped before the images are freed, in every case.
         let end = End::new(Arc::clone(&resident.driver))?;
         for batch in loader.epoch(0)? {
@@ -183,7 +147,7 @@ impl Resident {
 
 impl Drop for Resident {
     fn drop(&mut self) {
-        // SAFETY: what reads it belongs to a staging, which keeps it and waits for the end of that.
+        // SAFETY: only stagings read it, and each keeps it until its reads are done.
         unsafe { self.driver.free(self.images) };
     }
 }
@@ -199,15 +163,11 @@ impl End {
     fn new(driver: Arc<dyn Driver>) -> Result<Self, LoadError> {
         let stream = driver.stream().map_err(failed)?;
         let event = driver.event().inspect_err(|_| {
-            // SAFETY: it was just made, and nobody has it.
+            // SAFETY: it was just made, and nothing uses it.
             unsafe { driver.drop_stream(stream) };
         });
         let event = event.map_err(failed)?;
-        Ok(Self {
-            driver,
-            stream,
-            event,
-        })
+        Ok(Self { driver, stream, event })
     }
 
     /// Waits until all work on the stream is complete.

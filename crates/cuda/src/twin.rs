@@ -7,8 +7,11 @@ use packds_pixels::{AxisTaps, FloatType, Padding, Pixels, padded_crop_into};
 use packds_reader::augment::blend;
 use packds_reader::device::{ColorOp, Frame, Patch, Share};
 
-use crate::emission::{Emission, MOST_CHANNELS};
+use crate::emission::{Emission, type_word};
 use crate::error::CudaError;
+
+/// Maximum number of channels.
+const MOST_CHANNELS: usize = 3;
 
 /// The data at the addresses of an emission.
 #[derive(Debug, Clone, Copy)]
@@ -56,19 +59,12 @@ pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(
 }
 
 /// Mixes each image with the one before it, as that was before mixing.
-fn mix(
-    emission: &Emission,
-    shares: &[Share],
-    item: usize,
-    out: &mut [u8],
-) -> Result<(), CudaError> {
+fn mix(emission: &Emission, shares: &[Share], item: usize, out: &mut [u8]) -> Result<(), CudaError> {
     let before = out.to_vec();
+    let named = |float: &FloatType| type_word(Some(*float)) == emission.ty;
     let float = match emission.ty {
         0 => None,
-        1 => Some(FloatType::F16),
-        2 => Some(FloatType::Bf16),
-        3 => Some(FloatType::F32),
-        _ => return Err(wrong("type")),
+        _ => Some(FloatType::ALL.into_iter().find(named).ok_or_else(|| wrong("type"))?),
     };
     let n = index(emission.n);
     for (image, values) in out.chunks_exact_mut(item.max(1)).enumerate() {
@@ -76,9 +72,7 @@ fn mix(
         let other = (image + n - 1) % n * item;
         each(emission, &share.patch, |place, _| {
             let from = before.get(other + place.start..other + place.end);
-            let (Some(to), Some(from)) = (values.get_mut(place), from) else {
-                return;
-            };
+            let (Some(to), Some(from)) = (values.get_mut(place), from) else { return };
             match share.own {
                 Some(own) => blend(float, own, to, from),
                 None => to.copy_from_slice(from),
@@ -114,11 +108,7 @@ fn index(n: u32) -> usize {
 fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
     let (channels, value_bytes) = (index(emission.channels), index(emission.value_bytes()));
     let pixels = index(emission.width) * index(emission.height);
-    if channels == 0
-        || channels > MOST_CHANNELS
-        || inputs.table.len() < 256 * channels
-        || pixels == 0
-    {
+    if channels == 0 || channels > MOST_CHANNELS || inputs.table.len() < 256 * channels || pixels == 0 {
         return Err(wrong("channels or table"));
     }
     let mut window = vec![0; pixels * channels];
@@ -131,11 +121,8 @@ fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), C
             adjustment.apply(&mut window, u8::try_from(channels).unwrap_or(0));
         }
         for (at, value) in image.chunks_exact_mut(value_bytes).enumerate() {
-            let (pixel, channel) = if emission.planar == 0 {
-                (at / channels, at % channels)
-            } else {
-                (at % pixels, at / pixels)
-            };
+            let (pixel, channel) =
+                if emission.planar == 0 { (at / channels, at % channels) } else { (at % pixels, at / pixels) };
             let byte = usize::from(window[pixel * channels + channel]);
             let bits = inputs.table[channel * 256 + byte];
             value.copy_from_slice(&bits.to_le_bytes()[..value_bytes]);
@@ -145,12 +132,7 @@ fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), C
 }
 
 /// Writes the pixels that an image shows.
-fn show_window(
-    emission: &Emission,
-    inputs: Inputs<'_>,
-    number: usize,
-    window: &mut [u8],
-) -> Result<(), CudaError> {
+fn show_window(emission: &Emission, inputs: Inputs<'_>, number: usize, window: &mut [u8]) -> Result<(), CudaError> {
     let frame = match inputs.frames {
         Some(frames) => *frames.get(number).ok_or_else(|| wrong("frames"))?,
         None => whole(emission, number),
@@ -184,12 +166,7 @@ fn show_window(
 }
 
 /// The first columns and rows of a picture, without gaps between rows. `None` if the data ends before.
-fn rows_of(
-    emission: &Emission,
-    frame: &Frame,
-    from: &[u8],
-    (width, height): (usize, usize),
-) -> Option<Vec<u8>> {
+fn rows_of(emission: &Emission, frame: &Frame, from: &[u8], (width, height): (usize, usize)) -> Option<Vec<u8>> {
     let row_bytes = width * index(emission.channels);
     let mut rows = Vec::with_capacity(row_bytes * height);
     for row in 0..height {

@@ -1,7 +1,7 @@
 //! Writes the golden packs that do not exist yet into a folder, and their lines into its `list.txt`.
 //!
-//! `cargo run -p packds-format --example make_golden -- fixtures/golden/v1`. A golden file is written once: one that
-//! exists stops the program, unless `--missing` says to leave those that exist alone and write only the others.
+//! `cargo run -p packds-format --example make_golden -- fixtures/golden/v1`. A golden file is written only once: an
+//! existing file stops the program. With `--missing`, existing files are skipped.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,25 +12,18 @@ mod cases;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments
-        .next()
-        .ok_or("usage: make_golden FOLDER [--missing]")?;
+    let folder = arguments.next().ok_or("usage: make_golden FOLDER [--missing]")?;
     let only_missing = arguments.next().as_deref() == Some("--missing");
     let folder = Path::new(&folder);
-    let mut list = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(folder.join("list.txt"))?;
+    let mut list = OpenOptions::new().create(true).append(true).open(folder.join("list.txt"))?;
     for case in cases::cases()? {
         let path = folder.join(format!("{}.pack", case.name));
         if only_missing && path.exists() {
             continue;
         }
         let bytes = case.to_bytes()?;
-        // Fails where the file exists: golden files are never rewritten.
-        File::create_new(&path)
-            .map_err(|e| format!("{}: {e}", path.display()))?
-            .write_all(&bytes)?;
+        // Fails if the file exists: golden files are never rewritten.
+        File::create_new(&path).map_err(|e| format!("{}: {e}", path.display()))?.write_all(&bytes)?;
         let (name, len, crc) = (case.name, bytes.len(), packds_format::crc32c(&bytes));
         let zstd = zstd::zstd_safe::version_string();
         writeln!(list, "{name} {len} {crc:08x} {zstd}")?;

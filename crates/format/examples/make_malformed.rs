@@ -1,12 +1,8 @@
-//! Writes the malformed packs that do not exist yet into a folder, and what is wrong with each into its `errors.txt`.
+//! Writes the malformed packs that do not exist yet to a folder, and the error of each to its `errors.txt`.
 //!
-//! `cargo run -p packds-format --example make_malformed -- fixtures/malformed`. Files that exist are left alone. Read the
-//! new lines of `errors.txt`: the tests hold the crate to them.
-#![expect(
-    clippy::unwrap_used,
-    dead_code,
-    reason = "shared with the tests, which may unwrap and use more"
-)]
+//! `cargo run -p packds-format --example make_malformed -- fixtures/malformed`. Existing files stay. Check the new
+//! lines of `errors.txt`, because the tests require them.
+#![expect(clippy::unwrap_used, dead_code, reason = "shared with the tests, which may unwrap and use more")]
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -20,21 +16,15 @@ mod malformed_cases;
 mod support;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args()
-        .nth(1)
-        .ok_or("usage: make_malformed FOLDER")?;
+    let folder = std::env::args().nth(1).ok_or("usage: make_malformed FOLDER")?;
     let folder = Path::new(&folder);
-    let mut list = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(folder.join("errors.txt"))?;
+    let mut list = OpenOptions::new().create(true).append(true).open(folder.join("errors.txt"))?;
     for (name, bytes) in malformed_cases::malformed() {
         let path = folder.join(format!("{name}.pack"));
         if path.exists() {
             continue;
         }
-        let error = malformed_cases::first_error(&bytes)
-            .ok_or_else(|| format!("{name}: nothing is wrong with it"))?;
+        let error = malformed_cases::first_error(&bytes).ok_or_else(|| format!("{name}: nothing is wrong with it"))?;
         File::create_new(&path)?.write_all(&bytes)?;
         writeln!(list, "{name}: {error:?}")?;
     }

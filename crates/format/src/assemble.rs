@@ -49,10 +49,7 @@ fn write_explicit(
     let mut directory = Vec::new();
     let mut tables = Vec::new();
     for (position, field) in fields.iter().enumerate() {
-        let parts = blocks
-            .iter()
-            .map(|b| b.part(position))
-            .collect::<Result<Vec<_>, _>>()?;
+        let parts = blocks.iter().map(|b| b.part(position)).collect::<Result<Vec<_>, _>>()?;
         let table = part_table(field, &parts);
         let payload: u64 = parts.iter().map(|p| p.payload_len()).sum();
         let offset = le::align_up(end, EXPLICIT_PART_ALIGN).unwrap_or(u64::MAX);
@@ -60,25 +57,12 @@ fn write_explicit(
         end = offset.saturating_add(len);
         check_chunk_bytes(end)?;
         let coded = !field.codec.is_none();
-        let n_blocks = if coded {
-            u32::try_from(blocks.len()).unwrap_or(u32::MAX)
-        } else {
-            0
-        };
+        let n_blocks = if coded { u32::try_from(blocks.len()).unwrap_or(u32::MAX) } else { 0 };
         directory.extend_from_slice(&offset.to_le_bytes());
         directory.extend_from_slice(&len.to_le_bytes());
         directory.extend_from_slice(&n_blocks.to_le_bytes());
         directory.extend_from_slice(&(if coded { block_samples } else { 0 }).to_le_bytes());
-        directory.extend_from_slice(&[
-            field.codec.number(),
-            field.codec.filter().number(),
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-        ]);
+        directory.extend_from_slice(&[field.codec.number(), field.codec.filter().number(), 0, 0, 0, 0, 0, 0]);
         tables.push((offset, table));
     }
     write(&directory, crc32c(&directory))?;
@@ -121,10 +105,7 @@ fn part_table(field: &Field, parts: &[&BlockPart]) -> Vec<u8> {
     table
 }
 
-fn write_zeros(
-    n: u64,
-    write: &mut impl FnMut(&[u8], u32) -> Result<(), FormatError>,
-) -> Result<(), FormatError> {
+fn write_zeros(n: u64, write: &mut impl FnMut(&[u8], u32) -> Result<(), FormatError>) -> Result<(), FormatError> {
     const ZEROS: [u8; 4096] = [0; 4096];
     let mut left = n;
     while left > 0 {

@@ -3,7 +3,7 @@
 use crate::checksum::{self, Crc32c, crc32c};
 use crate::filter::ItemShape;
 use crate::le::{self, len_u64};
-use crate::{Codec, Coding, Field, FieldKind, FormatError, Role, Schema, Store};
+use crate::{Coding, Field, FieldKind, FormatError, Role, Schema, Store};
 use packds_system::{to_u64, to_usize};
 
 /// One body field of an encoded block.
@@ -69,8 +69,7 @@ impl Block {
         let n = u64::from(self.n_samples);
         let part_fits = |(part, (_, field)): (&BlockPart, (usize, &Field))| match part {
             BlockPart::Tensor { used, .. } => {
-                field.codec.is_none()
-                    && field.item_bytes().and_then(|b| b.checked_mul(n)) == Some(to_u64(*used))
+                field.codec.is_none() && field.item_bytes().and_then(|b| b.checked_mul(n)) == Some(to_u64(*used))
             }
             BlockPart::Items { lens, .. } => {
                 field.codec.is_none() && field.item_bytes().is_none() && len_u64(lens) == n
@@ -127,8 +126,7 @@ impl BlockBuilder {
     /// An empty block of samples of this schema.
     #[must_use]
     pub fn new(schema: &Schema) -> Self {
-        let (mut parts, mut columns, mut places, mut column_bytes) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut parts, mut columns, mut places, mut column_bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut crc_column = None;
         for field in schema.fields() {
             if field.store == Store::Column {
@@ -138,31 +136,15 @@ impl BlockBuilder {
                 }
                 columns.push(Vec::new());
                 // An item of a column has at most 1024 bytes.
-                column_bytes.push(
-                    field
-                        .item_bytes()
-                        .and_then(|n| usize::try_from(n).ok())
-                        .unwrap_or(0),
-                );
+                column_bytes.push(field.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(0));
             } else {
                 places.push(Place::Part(parts.len()));
                 parts.push(empty_part(field));
             }
         }
-        let block = Block {
-            n_samples: 0,
-            parts,
-            payload_crcs: Vec::new(),
-            columns,
-        };
-        let mut builder = Self {
-            schema: schema.clone(),
-            places,
-            crc_column,
-            items_crc: crc32c(&[]),
-            block,
-            column_bytes,
-        };
+        let block = Block { n_samples: 0, parts, payload_crcs: Vec::new(), columns };
+        let mut builder =
+            Self { schema: schema.clone(), places, crc_column, items_crc: crc32c(&[]), block, column_bytes };
         builder.open_columns();
         builder
     }
@@ -176,16 +158,8 @@ impl BlockBuilder {
         }
         for (part, reuse) in fresh.block.parts.iter_mut().zip(old.parts.drain(..)) {
             match (part, reuse) {
-                (BlockPart::Tensor { bytes, .. }, BlockPart::Tensor { bytes: old, .. }) => {
-                    *bytes = old
-                }
-                (
-                    BlockPart::Items { lens, payload },
-                    BlockPart::Items {
-                        lens: old_lens,
-                        payload: old,
-                    },
-                ) => {
+                (BlockPart::Tensor { bytes, .. }, BlockPart::Tensor { bytes: old, .. }) => *bytes = old,
+                (BlockPart::Items { lens, payload }, BlockPart::Items { lens: old_lens, payload: old }) => {
                     (*lens, *payload) = (old_lens, old);
                     lens.clear();
                     payload.clear();
@@ -215,17 +189,9 @@ impl BlockBuilder {
     /// [`FormatError::WrongUse`] if the field is not a tensor in the body, or too large for memory.
     pub fn tensor_mut(&mut self, field: usize) -> Result<&mut [u8], FormatError> {
         let wrong = || FormatError::WrongUse(format!("field {field} is not a tensor in the body"));
-        let n = self
-            .schema
-            .fields()
-            .get(field)
-            .and_then(Field::item_bytes)
-            .ok_or_else(wrong)?;
+        let n = self.schema.fields().get(field).and_then(Field::item_bytes).ok_or_else(wrong)?;
         let n = usize::try_from(n).map_err(|_| wrong())?;
-        let start = usize::try_from(self.block.n_samples)
-            .map_err(|_| wrong())?
-            .checked_mul(n)
-            .ok_or_else(wrong)?;
+        let start = usize::try_from(self.block.n_samples).map_err(|_| wrong())?.checked_mul(n).ok_or_else(wrong)?;
         let Some(Place::Part(position)) = self.places.get(field) else {
             return Err(wrong());
         };
@@ -253,9 +219,7 @@ impl BlockBuilder {
         };
         match part {
             Some(BlockPart::Items { payload, .. }) => Ok(payload),
-            _ => Err(FormatError::WrongUse(format!(
-                "field {field} is not variable-size"
-            ))),
+            _ => Err(FormatError::WrongUse(format!("field {field} is not variable-size"))),
         }
     }
 
@@ -269,22 +233,14 @@ impl BlockBuilder {
             let expected = self.column_bytes.get(column).copied().unwrap_or(0);
             if expected != value.len() {
                 let found = value.len();
-                return Err(FormatError::WrongUse(format!(
-                    "column {field}: expected {expected} bytes, found {found}"
-                )));
+                return Err(FormatError::WrongUse(format!("column {field}: expected {expected} bytes, found {found}")));
             }
-            let bytes = self
-                .block
-                .columns
-                .get_mut(column)
-                .map_or(&mut [][..], Vec::as_mut_slice);
+            let bytes = self.block.columns.get_mut(column).map_or(&mut [][..], Vec::as_mut_slice);
             let start = bytes.len().saturating_sub(expected);
             le::put(bytes, start, value);
             return Ok(());
         }
-        Err(FormatError::WrongUse(format!(
-            "field {field} is not a column"
-        )))
+        Err(FormatError::WrongUse(format!("field {field} is not a column")))
     }
 
     /// Discards the values of an unfinished sample.
@@ -326,10 +282,7 @@ impl BlockBuilder {
                 BlockPart::Tensor { bytes, used } => {
                     let item = field.item_bytes().unwrap_or(0);
                     if to_u64(*used) != item.saturating_mul(count) {
-                        return Err(FormatError::WrongUse(format!(
-                            "field `{}` has no value",
-                            field.name
-                        )));
+                        return Err(FormatError::WrongUse(format!("field `{}` has no value", field.name)));
                     }
                     let start = used.saturating_sub(to_usize(item));
                     crc.update(bytes.get(start..*used).unwrap_or(&[]));
@@ -363,15 +316,11 @@ impl BlockBuilder {
         self.close_sample();
         let fields: Vec<Field> = self.schema.body().map(|(_, f)| f.clone()).collect();
         for (position, field) in fields.iter().enumerate() {
-            if let Codec::Zstd { level, .. } = field.codec {
+            if !field.codec.is_none() {
                 let raw = self.filtered(position, field);
-                let packed = crate::codec::compress(&raw, level)?;
+                let packed = field.codec.compress(&raw)?;
                 let decoded_len = len_u64(&raw);
-                let bytes = if packed.len() < raw.len() {
-                    packed
-                } else {
-                    raw
-                };
+                let bytes = if packed.len() < raw.len() { packed } else { raw };
                 if let Some(part) = self.block.parts.get_mut(position) {
                     *part = BlockPart::Frame { decoded_len, bytes };
                 }
@@ -395,11 +344,7 @@ impl BlockBuilder {
                 bytes.truncate(*used);
                 let mut raw = std::mem::take(bytes);
                 *used = 0;
-                let item = field
-                    .item_bytes()
-                    .and_then(|n| usize::try_from(n).ok())
-                    .unwrap_or(1)
-                    .max(1);
+                let item = field.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(1).max(1);
                 for (pixels, shape) in raw.chunks_exact_mut(item).zip(shapes) {
                     if let Some(shape) = shape {
                         filter.apply(pixels, shape, &mut scratch);
@@ -437,33 +382,18 @@ impl BlockBuilder {
             return vec![None; n];
         }
         if field.kind == FieldKind::Tensor {
-            let len = field
-                .item_bytes()
-                .and_then(|n| usize::try_from(n).ok())
-                .unwrap_or(0);
-            return vec![
-                field
-                    .image_shape()
-                    .and_then(|(h, w, c)| ItemShape::new(h, w, c, len));
-                n
-            ];
+            let len = field.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+            return vec![field.image_shape().and_then(|(h, w, c)| ItemShape::new(h, w, c, len)); n];
         }
         let position = self.schema.body().position(|(_, f)| f.name == field.name);
-        let lens = position
-            .and_then(|p| self.block.parts.get(p))
-            .map_or(&[][..], BlockPart::item_lens);
+        let lens = position.and_then(|p| self.block.parts.get(p)).map_or(&[][..], BlockPart::item_lens);
         let value = |role, i: usize| self.column_value(role, &field.name, i);
         let shape = |(i, len): (usize, &u64)| {
             if value(Role::Coding, i)? != u64::from(Coding::Raw.number()) {
                 return None;
             }
             let len = usize::try_from(*len).ok()?;
-            ItemShape::new(
-                value(Role::Height, i)?,
-                value(Role::Width, i)?,
-                value(Role::Channels, i)?,
-                len,
-            )
+            ItemShape::new(value(Role::Height, i)?, value(Role::Width, i)?, value(Role::Channels, i)?, len)
         };
         lens.iter().enumerate().map(shape).collect()
     }
@@ -484,13 +414,7 @@ impl BlockBuilder {
 
 fn empty_part(field: &Field) -> BlockPart {
     match field.kind {
-        FieldKind::Tensor => BlockPart::Tensor {
-            bytes: Vec::new(),
-            used: 0,
-        },
-        _ => BlockPart::Items {
-            lens: Vec::new(),
-            payload: Vec::new(),
-        },
+        FieldKind::Tensor => BlockPart::Tensor { bytes: Vec::new(), used: 0 },
+        _ => BlockPart::Items { lens: Vec::new(), payload: Vec::new() },
     }
 }

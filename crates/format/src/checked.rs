@@ -43,15 +43,13 @@ impl Bitmap {
     #[inline]
     #[must_use]
     pub fn get(&self, bit: u64) -> bool {
-        self.word(bit)
-            .is_some_and(|word| word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 1)
+        self.word(bit).is_some_and(|word| word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 1)
     }
 
     /// Sets a bit. Returns whether it was clear before.
     pub fn set(&self, bit: u64) -> bool {
         let mask = 1 << (bit % 64);
-        self.word(bit)
-            .is_some_and(|word| word.fetch_or(mask, Ordering::Relaxed) & mask == 0)
+        self.word(bit).is_some_and(|word| word.fetch_or(mask, Ordering::Relaxed) & mask == 0)
     }
 
     /// Clears all bits.
@@ -69,10 +67,7 @@ impl Bitmap {
 
 impl<D: AsRef<[u8]>> Pack<D> {
     /// A column by field number, with its verified bytes. `None` if the field is not a column.
-    pub(crate) fn whole_column(
-        &self,
-        field: usize,
-    ) -> Result<Option<(&ColumnEntry, &[u8])>, FormatError> {
+    pub(crate) fn whole_column(&self, field: usize) -> Result<Option<(&ColumnEntry, &[u8])>, FormatError> {
         let found = self.columns().iter().position(|c| c.field == field);
         let Some((place, entry)) = found.and_then(|at| Some((at, self.columns().get(at)?))) else {
             return Ok(None);
@@ -91,9 +86,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
 
     /// The verified bytes of the paths section. `None` if the pack has no paths.
     pub(crate) fn whole_paths(&self) -> Result<Option<&[u8]>, FormatError> {
-        let Ok(entry) = find(self.sections(), SectionTag::PATHS) else {
-            return Ok(None);
-        };
+        let Ok(entry) = find(self.sections(), SectionTag::PATHS) else { return Ok(None) };
         let file = self.bytes_unchecked();
         if self.checked.paths.load(Ordering::Relaxed) {
             let SectionEntry { offset, len, .. } = *entry;
@@ -142,8 +135,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     pub(crate) fn check_body(&self, sample: u64) -> Result<(), FormatError> {
         let (chunk, _) = self.geometry().locate(sample);
         let has_own = self.schema().by_role(Role::SampleCrc32c, None).is_some();
-        let is_known =
-            self.whole_chunks().get(chunk) || (has_own && self.whole_samples().get(sample));
+        let is_known = self.whole_chunks().get(chunk) || (has_own && self.whole_samples().get(sample));
         if is_known {
             return Ok(());
         }
@@ -178,12 +170,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         }
         let found = crc.value();
         if expected != found && !cfg!(fuzzing) {
-            return Err(FormatError::SampleChecksum {
-                sample,
-                chunk,
-                expected,
-                found,
-            });
+            return Err(FormatError::SampleChecksum { sample, chunk, expected, found });
         }
         self.whole_samples().set(sample);
         Ok(())

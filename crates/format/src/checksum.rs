@@ -66,15 +66,9 @@ const SQUARES: [u32; 67] = {
     let mut table = [1 << 30; 67];
     let mut k = 1;
     while k < table.len() {
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "k stays below the length, at compile time"
-        )]
+        #[expect(clippy::indexing_slicing, reason = "k stays below the length, at compile time")]
         let square = multiply(table[k - 1], table[k - 1]);
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "k stays below the length, at compile time"
-        )]
+        #[expect(clippy::indexing_slicing, reason = "k stays below the length, at compile time")]
         {
             table[k] = square;
         }
@@ -91,11 +85,7 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
         if a & bit != 0 {
             product ^= b;
         }
-        b = if b & 1 == 1 {
-            (b >> 1) ^ POLYNOMIAL
-        } else {
-            b >> 1
-        };
+        b = if b & 1 == 1 { (b >> 1) ^ POLYNOMIAL } else { b >> 1 };
         bit >>= 1;
     }
     product
@@ -124,17 +114,11 @@ mod tests {
 
     #[test]
     fn checksums_of_parts_combine_at_any_length() {
-        let bytes: Vec<u8> = (0..70_000_u64)
-            .map(|i| crate::mix64(i).to_le_bytes()[0])
-            .collect();
+        let bytes: Vec<u8> = (0..70_000_u64).map(|i| crate::mix64(i).to_le_bytes()[0]).collect();
         for cut in [0, 1, 2, 255, 4096, 65_535, 69_999, 70_000] {
             let (front, behind) = bytes.split_at(cut);
             let len = u64::try_from(behind.len()).unwrap();
-            assert_eq!(
-                combine(crc32c(front), crc32c(behind), len),
-                crc32c(&bytes),
-                "{cut}"
-            );
+            assert_eq!(combine(crc32c(front), crc32c(behind), len), crc32c(&bytes), "{cut}");
         }
         // Beyond 2^32 bytes: zeros, compared with the crate's function.
         let (front, behind, len) = (1, 2, (1 << 40) + 12_345);

@@ -40,10 +40,7 @@ pub struct ChunkEntry {
 }
 
 /// The location of each body field's part in a strided chunk, and the length of the chunk.
-pub(crate) fn strided_parts(
-    schema: &Schema,
-    chunk_samples: u32,
-) -> Result<(Vec<u64>, u64), FormatError> {
+pub(crate) fn strided_parts(schema: &Schema, chunk_samples: u32) -> Result<(Vec<u64>, u64), FormatError> {
     let too_large = || FormatError::LimitExceeded {
         what: "bytes of a chunk",
         limit: crate::limits::MAX_CHUNK_BYTES,
@@ -54,12 +51,8 @@ pub(crate) fn strided_parts(
     let mut end = 0_u64;
     for (_, field) in schema.body() {
         offsets.push(end);
-        let bytes = field
-            .item_bytes()
-            .and_then(|n| n.checked_mul(u64::from(chunk_samples)));
-        end = bytes
-            .and_then(|n| end.checked_add(n))
-            .ok_or_else(too_large)?;
+        let bytes = field.item_bytes().and_then(|n| n.checked_mul(u64::from(chunk_samples)));
+        end = bytes.and_then(|n| end.checked_add(n)).ok_or_else(too_large)?;
         if several {
             end = le::align_up(end, PART_ALIGN).ok_or_else(too_large)?;
         }
@@ -101,48 +94,18 @@ impl ChunkTable {
     ) -> Result<Self, FormatError> {
         let n = geometry.n_chunks();
         let explicit = !schema.is_strided();
-        let entry_bytes = if explicit {
-            CHUNK_ENTRY_BYTES
-        } else {
-            STRIDED_ENTRY_BYTES
-        };
-        let kind = if explicit {
-            KIND_EXPLICIT
-        } else {
-            KIND_STRIDED
-        };
+        let entry_bytes = if explicit { CHUNK_ENTRY_BYTES } else { STRIDED_ENTRY_BYTES };
+        let kind = if explicit { KIND_EXPLICIT } else { KIND_STRIDED };
         let check = |what, at: usize, expected: u64, found: Option<u64>| match found {
             Some(found) if found == expected => Ok(()),
-            found => Err(FormatError::bad_value(
-                what,
-                offset + to_u64(at),
-                expected,
-                found.unwrap_or(0),
-            )),
+            found => Err(FormatError::bad_value(what, offset + to_u64(at), expected, found.unwrap_or(0))),
         };
         check("number of chunks", 0, n, le::u64_at(section, 0))?;
-        check(
-            "chunk entry size",
-            8,
-            entry_bytes,
-            le::u32_at(section, 8).map(u64::from),
-        )?;
-        check(
-            "chunk table kind",
-            12,
-            u64::from(kind),
-            le::u32_at(section, 12).map(u64::from),
-        )?;
-        let len = n
-            .checked_mul(entry_bytes)
-            .and_then(|bytes| bytes.checked_add(TABLE_HEAD));
+        check("chunk entry size", 8, entry_bytes, le::u32_at(section, 8).map(u64::from))?;
+        check("chunk table kind", 12, u64::from(kind), le::u32_at(section, 12).map(u64::from))?;
+        let len = n.checked_mul(entry_bytes).and_then(|bytes| bytes.checked_add(TABLE_HEAD));
         if len != Some(len_u64(section)) {
-            return Err(FormatError::bad_value(
-                "chunk table length",
-                offset,
-                len.unwrap_or(u64::MAX),
-                section.len(),
-            ));
+            return Err(FormatError::bad_value("chunk table length", offset, len.unwrap_or(u64::MAX), section.len()));
         }
         let mut table = Self {
             explicit,
@@ -171,15 +134,12 @@ impl ChunkTable {
             return Ok(self.data_off);
         };
         let last_len = strided_len(schema, header, geometry.samples_in(last));
-        let end = last
-            .checked_mul(self.chunk_stride)
-            .and_then(|n| n.checked_add(last_len));
-        end.and_then(|n| n.checked_add(self.data_off))
-            .ok_or(FormatError::LimitExceeded {
-                what: "bytes of the body",
-                limit: u64::MAX,
-                found: u64::MAX,
-            })
+        let end = last.checked_mul(self.chunk_stride).and_then(|n| n.checked_add(last_len));
+        end.and_then(|n| n.checked_add(self.data_off)).ok_or(FormatError::LimitExceeded {
+            what: "bytes of the body",
+            limit: u64::MAX,
+            found: u64::MAX,
+        })
     }
 
     fn check_explicit(
@@ -196,12 +156,7 @@ impl ChunkTable {
             let entry = Self::parse_explicit(bytes);
             let expected = le::align_up(end, align).unwrap_or(u64::MAX);
             if entry.offset != expected {
-                return Err(FormatError::bad_value(
-                    "chunk offset",
-                    at,
-                    expected,
-                    entry.offset,
-                ));
+                return Err(FormatError::bad_value("chunk offset", at, expected, entry.offset));
             }
             check_chunk_bytes(entry.stored_len)?;
             check_limit(entry.stored_len, limits)?;
@@ -213,11 +168,7 @@ impl ChunkTable {
                     entry.n_samples,
                 ));
             }
-            le::check_zero(
-                "chunk entry, reserved",
-                bytes.get(24..32).unwrap_or(&[]),
-                at + 24,
-            )?;
+            le::check_zero("chunk entry, reserved", bytes.get(24..32).unwrap_or(&[]), at + 24)?;
             end = expected.saturating_add(entry.stored_len);
         }
         Ok(end)
@@ -242,11 +193,7 @@ impl ChunkTable {
         k: u64,
     ) -> Result<ChunkEntry, FormatError> {
         if k >= geometry.n_chunks() {
-            return Err(FormatError::OutOfRange {
-                what: "chunk",
-                index: k,
-                len: geometry.n_chunks(),
-            });
+            return Err(FormatError::OutOfRange { what: "chunk", index: k, len: geometry.n_chunks() });
         }
         // Opening the pack validated the length of the table.
         if self.explicit {
@@ -267,22 +214,15 @@ impl ChunkTable {
 
 fn check_limit(bytes: u64, limits: &Limits) -> Result<(), FormatError> {
     if bytes > limits.chunk_bytes {
-        return Err(FormatError::LimitExceeded {
-            what: "bytes of a chunk",
-            limit: limits.chunk_bytes,
-            found: bytes,
-        });
+        return Err(FormatError::LimitExceeded { what: "bytes of a chunk", limit: limits.chunk_bytes, found: bytes });
     }
     Ok(())
 }
 
 /// The bytes of the CHUNKS section.
 pub(crate) fn table_bytes(entries: &[ChunkEntry], strided: bool) -> Vec<u8> {
-    let (entry_bytes, kind) = if strided {
-        (STRIDED_ENTRY_BYTES, KIND_STRIDED)
-    } else {
-        (CHUNK_ENTRY_BYTES, KIND_EXPLICIT)
-    };
+    let (entry_bytes, kind) =
+        if strided { (STRIDED_ENTRY_BYTES, KIND_STRIDED) } else { (CHUNK_ENTRY_BYTES, KIND_EXPLICIT) };
     let mut bytes = Vec::new();
     bytes.extend_from_slice(&len_u64(entries).to_le_bytes());
     bytes.extend_from_slice(&u32::try_from(entry_bytes).unwrap_or(0).to_le_bytes());
@@ -337,44 +277,21 @@ impl<'a> ChunkView<'a> {
     ) -> Result<Self, FormatError> {
         if len_u64(bytes) != entry.stored_len {
             let found = bytes.len();
-            return Err(FormatError::bad_value(
-                "chunk's bytes",
-                entry.offset,
-                entry.stored_len,
-                found,
-            ));
+            return Err(FormatError::bad_value("chunk's bytes", entry.offset, entry.stored_len, found));
         }
         let n_samples = entry.n_samples;
         let parts = if schema.is_strided() {
             let (offsets, _) = strided_parts(schema, chunk_samples)?;
-            let lens = schema
-                .body()
-                .map(|(_, f)| f.item_bytes().unwrap_or(0) * u64::from(n_samples));
-            let part = |(offset, len)| PartEntry {
-                offset,
-                len,
-                n_blocks: 0,
-                block_samples: 0,
-            };
+            let lens = schema.body().map(|(_, f)| f.item_bytes().unwrap_or(0) * u64::from(n_samples));
+            let part = |(offset, len)| PartEntry { offset, len, n_blocks: 0, block_samples: 0 };
             offsets.into_iter().zip(lens).map(part).collect()
         } else {
             Self::parse_directory(schema, entry, bytes)?
         };
-        Ok(Self {
-            schema,
-            chunk,
-            bytes,
-            n_samples,
-            parts,
-            limits,
-        })
+        Ok(Self { schema, chunk, bytes, n_samples, parts, limits })
     }
 
-    fn parse_directory(
-        schema: &Schema,
-        entry: &ChunkEntry,
-        bytes: &[u8],
-    ) -> Result<Vec<PartEntry>, FormatError> {
+    fn parse_directory(schema: &Schema, entry: &ChunkEntry, bytes: &[u8]) -> Result<Vec<PartEntry>, FormatError> {
         let n_parts = to_u64(schema.body().count());
         let directory = le::slice("part directory", bytes, 0, n_parts * PART_ENTRY_BYTES)?;
         let mut end = n_parts * PART_ENTRY_BYTES;
@@ -389,92 +306,44 @@ impl<'a> ChunkView<'a> {
             };
             let expected = le::align_up(end, EXPLICIT_PART_ALIGN).unwrap_or(u64::MAX);
             if part.offset != expected {
-                return Err(FormatError::bad_value(
-                    "part offset",
-                    at,
-                    expected,
-                    part.offset,
-                ));
+                return Err(FormatError::bad_value("part offset", at, expected, part.offset));
             }
             let padding = le::slice("padding of a chunk", bytes, end, expected - end)?;
-            le::check_zero(
-                "padding of a chunk",
-                padding,
-                entry.offset.saturating_add(end),
-            )?;
+            le::check_zero("padding of a chunk", padding, entry.offset.saturating_add(end))?;
             let stored = le::slice("part", bytes, part.offset, part.len)?;
             end = expected.saturating_add(part.len);
             let codec = e.get(24).copied().unwrap_or(0);
             if codec != field.codec.number() {
-                return Err(FormatError::bad_value(
-                    "part's codec",
-                    at + 24,
-                    field.codec.number(),
-                    codec,
-                ));
+                return Err(FormatError::bad_value("part's codec", at + 24, field.codec.number(), codec));
             }
             let filter = e.get(25).copied().unwrap_or(0);
             if filter != field.codec.filter().number() {
-                return Err(FormatError::bad_value(
-                    "part's filter",
-                    at + 25,
-                    field.codec.filter().number(),
-                    filter,
-                ));
+                return Err(FormatError::bad_value("part's filter", at + 25, field.codec.filter().number(), filter));
             }
-            le::check_zero(
-                "part entry, reserved",
-                e.get(26..32).unwrap_or(&[]),
-                at + 26,
-            )?;
+            le::check_zero("part entry, reserved", e.get(26..32).unwrap_or(&[]), at + 26)?;
             Self::check_blocks(field, entry, &part, at)?;
             Self::check_ends(field, entry, &part, stored, at)?;
             parts.push(part);
         }
         if end != len_u64(bytes) {
-            return Err(FormatError::bad_value(
-                "chunk's bytes",
-                entry.offset,
-                end,
-                bytes.len(),
-            ));
+            return Err(FormatError::bad_value("chunk's bytes", entry.offset, end, bytes.len()));
         }
         Ok(parts)
     }
 
-    fn check_blocks(
-        field: &Field,
-        entry: &ChunkEntry,
-        part: &PartEntry,
-        at: u64,
-    ) -> Result<(), FormatError> {
+    fn check_blocks(field: &Field, entry: &ChunkEntry, part: &PartEntry, at: u64) -> Result<(), FormatError> {
         let expected = match (field.codec.is_none(), part.block_samples) {
             (true, 0) => 0,
             (true, n) => {
-                return Err(FormatError::bad_value(
-                    "part's samples per block",
-                    at + 20,
-                    0,
-                    n,
-                ));
+                return Err(FormatError::bad_value("part's samples per block", at + 20, 0, n));
             }
             (false, 0) => {
-                return Err(FormatError::bad_value(
-                    "part's samples per block",
-                    at + 20,
-                    "at least 1",
-                    0,
-                ));
+                return Err(FormatError::bad_value("part's samples per block", at + 20, "at least 1", 0));
             }
             (false, n) => entry.n_samples.div_ceil(n),
         };
         if part.n_blocks != expected {
-            return Err(FormatError::bad_value(
-                "part's blocks",
-                at + 16,
-                expected,
-                part.n_blocks,
-            ));
+            return Err(FormatError::bad_value("part's blocks", at + 16, expected, part.n_blocks));
         }
         Ok(())
     }
@@ -500,11 +369,7 @@ impl<'a> ChunkView<'a> {
             (false, _) => part.n_blocks,
         };
         let n = u64::from(n_entries);
-        let table_len = if field.codec.is_none() {
-            (n + 1) * 8
-        } else {
-            (2 * n + 1) * 8
-        };
+        let table_len = if field.codec.is_none() { (n + 1) * 8 } else { (2 * n + 1) * 8 };
         let table = le::slice("part's table", bytes, 0, table_len)?;
         let payload_len = part.len.saturating_sub(table_len);
         for (i, expected) in [(0, 0), (n, payload_len)] {
@@ -524,11 +389,8 @@ impl<'a> ChunkView<'a> {
 
     /// Checks what a checksum cannot detect: that every byte of the chunk belongs to an item, and that padding is zero.
     pub(crate) fn check_structure(&self, chunk_offset: u64) -> Result<(), FormatError> {
-        let directory = if self.schema.is_strided() {
-            0
-        } else {
-            PART_ENTRY_BYTES.saturating_mul(len_u64(&self.parts))
-        };
+        let directory =
+            if self.schema.is_strided() { 0 } else { PART_ENTRY_BYTES.saturating_mul(len_u64(&self.parts)) };
         let mut end = directory;
         for (part, (_, field)) in self.parts.iter().zip(self.schema.body()) {
             self.check_gap(end, part.offset, chunk_offset)?;
@@ -582,18 +444,10 @@ impl<'a> ChunkView<'a> {
 
     /// The bytes of a body field's part. `position` counts the body fields.
     fn part(&self, position: usize) -> Result<(&'a Field, PartEntry, &'a [u8]), FormatError> {
-        let out = || FormatError::OutOfRange {
-            what: "body field",
-            index: to_u64(position),
-            len: len_u64(&self.parts),
-        };
+        let out = || FormatError::OutOfRange { what: "body field", index: to_u64(position), len: len_u64(&self.parts) };
         let part = *self.parts.get(position).ok_or_else(out)?;
         let (_, field) = self.schema.body().nth(position).ok_or_else(out)?;
-        Ok((
-            field,
-            part,
-            le::slice("part", self.bytes, part.offset, part.len)?,
-        ))
+        Ok((field, part, le::slice("part", self.bytes, part.offset, part.len)?))
     }
 
     /// The stored items `first..end` of an uncompressed body field.
@@ -604,10 +458,7 @@ impl<'a> ChunkView<'a> {
         self.check_index(index)?;
         let (field, _, bytes) = self.part(position)?;
         if !field.codec.is_none() {
-            return Err(FormatError::WrongUse(format!(
-                "field `{}` is compressed: read it by blocks",
-                field.name
-            )));
+            return Err(FormatError::WrongUse(format!("field `{}` is compressed: read it by blocks", field.name)));
         }
         match field.item_bytes() {
             Some(n) => le::slice("item", bytes, n * u64::from(index), n),
@@ -619,55 +470,33 @@ impl<'a> ChunkView<'a> {
     #[must_use]
     pub fn block_of(&self, position: usize, index: u32) -> Option<(u32, u32)> {
         let block_samples = self.parts.get(position)?.block_samples;
-        Some((
-            index.checked_div(block_samples)?,
-            index.checked_rem(block_samples)?,
-        ))
+        Some((index.checked_div(block_samples)?, index.checked_rem(block_samples)?))
     }
 
     /// Decompresses block `block` of a compressed body field into `out`: concatenated items of a tensor,
     /// otherwise an item table and the items. Pixel filters still apply.
-    pub(crate) fn decode_block(
-        &self,
-        position: usize,
-        block: u32,
-        out: &mut Vec<u8>,
-    ) -> Result<u32, FormatError> {
+    pub(crate) fn decode_block(&self, position: usize, block: u32, out: &mut Vec<u8>) -> Result<u32, FormatError> {
         let (field, part, bytes) = self.part(position)?;
-        let bad = |reason| FormatError::BadBlock {
-            chunk: self.chunk,
-            field: field.name.clone(),
-            block,
-            reason,
-        };
+        let bad = |reason| FormatError::BadBlock { chunk: self.chunk, field: field.name.clone(), block, reason };
         let (range, decoded) = self.block_frame(position, block)?;
         let frame = le::slice("block", bytes, range.start, range.end - range.start)?;
-        let samples = part.block_samples.min(
-            self.n_samples
-                .saturating_sub(block.saturating_mul(part.block_samples)),
-        );
+        let samples = part.block_samples.min(self.n_samples.saturating_sub(block.saturating_mul(part.block_samples)));
         if let Some(item) = field.item_bytes() {
             let expected = item.saturating_mul(u64::from(samples));
             if decoded != expected {
-                return Err(bad(format!(
-                    "expected {expected} bytes, the block table says {decoded}"
-                )));
+                return Err(bad(format!("expected {expected} bytes, the block table says {decoded}")));
             }
         }
         if decoded > self.limits.chunk_bytes {
             let limit = self.limits.chunk_bytes;
-            return Err(FormatError::LimitExceeded {
-                what: "bytes of a block",
-                limit,
-                found: decoded,
-            });
+            return Err(FormatError::LimitExceeded { what: "bytes of a block", limit, found: decoded });
         }
         if len_u64(frame) == decoded {
             // A block is stored uncompressed if compression would not shrink it.
             out.clear();
             out.extend_from_slice(frame);
         } else {
-            crate::codec::decompress(frame, decoded, out).map_err(bad)?;
+            field.codec.decompress(frame, decoded, out).map_err(bad)?;
         }
         Ok(samples)
     }
@@ -697,11 +526,7 @@ impl<'a> ChunkView<'a> {
     fn block_frame(&self, position: usize, block: u32) -> Result<(Range<u64>, u64), FormatError> {
         let (field, part, bytes) = self.part(position)?;
         if block >= part.n_blocks {
-            return Err(FormatError::OutOfRange {
-                what: "block",
-                index: block.into(),
-                len: part.n_blocks.into(),
-            });
+            return Err(FormatError::OutOfRange { what: "block", index: block.into(), len: part.n_blocks.into() });
         }
         let n = u64::from(part.n_blocks);
         let table_len = (2 * n + 1) * 8;
@@ -715,12 +540,7 @@ impl<'a> ChunkView<'a> {
         let is_last = u64::from(block) + 1 == n;
         if start > end || (block == 0 && start != 0) || (is_last && end != payload_len) {
             let reason = format!("stored bytes {start}..{end} of {payload_len} are out of order");
-            return Err(FormatError::BadBlock {
-                chunk: self.chunk,
-                field: field.name.clone(),
-                block,
-                reason,
-            });
+            return Err(FormatError::BadBlock { chunk: self.chunk, field: field.name.clone(), block, reason });
         }
         let place = table_len.saturating_add(start)..table_len.saturating_add(end);
         Ok((place, decoded))
@@ -729,11 +549,7 @@ impl<'a> ChunkView<'a> {
     fn check_index(&self, index: u32) -> Result<(), FormatError> {
         if index >= self.n_samples {
             let (index, len) = (u64::from(index), u64::from(self.n_samples));
-            return Err(FormatError::OutOfRange {
-                what: "sample of the chunk",
-                index,
-                len,
-            });
+            return Err(FormatError::OutOfRange { what: "sample of the chunk", index, len });
         }
         Ok(())
     }
@@ -754,11 +570,7 @@ fn item_range(bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatErro
     let at = to_usize(index).saturating_mul(8);
     let start = le::u64_at(table, at).unwrap_or(u64::MAX);
     let end = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
-    if start > end
-        || end > payload_len
-        || (index == 0 && start != 0)
-        || (index + 1 == n && end != payload_len)
-    {
+    if start > end || end > payload_len || (index == 0 && start != 0) || (index + 1 == n && end != payload_len) {
         return Err(FormatError::OutOfBounds {
             what: "item of variable size",
             offset: start,

@@ -1,15 +1,22 @@
 //! Codecs: block compression. docs/reference/format.md, "Codecs and filters".
 
-use packds_system::to_u64;
-use std::cell::RefCell;
+#[cfg_attr(feature = "zstd", path = "codec/zstd.rs")]
+#[cfg_attr(not(feature = "zstd"), path = "codec/left_out.rs")]
+mod zstd;
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use zstd::bulk::Decompressor;
-use zstd::zstd_safe;
 
 use crate::FormatError;
 use crate::filter::Filter;
-use crate::le::len_u64;
+
+pub(crate) use zstd::{compress, decompress};
+
+/// Required feature: some parts are compressed with Zstandard.
+pub const FEATURE_ZSTD: u64 = 2;
+/// The required features of all codecs.
+pub(crate) const FEATURES: u64 = FEATURE_ZSTD;
 
 /// How a field is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -51,130 +58,47 @@ impl Codec {
             Self::Zstd { .. } => 1,
         }
     }
-}
 
-/// Maximum window of a frame: 8 MiB, so that decoding needs little memory.
-const WINDOW_LOG: u32 = 23;
-
-/// Compresses one block to one frame. The result is deterministic.
-pub(crate) fn compress(raw: &[u8], level: i32) -> Result<Vec<u8>, FormatError> {
-    let mut encoder = zstd::bulk::Compressor::new(level)?;
-    encoder.window_log(WINDOW_LOG)?;
-    Ok(encoder.compress(raw)?)
-}
-
-/// The window size that a frame declares, in bytes. `None` if its header is truncated. RFC 8878,
-/// 3.1.1.1: a descriptor, or the content size if bit 5 of the byte after the magic number is set.
-fn window_of(frame: &[u8], content: Option<u64>) -> Option<u64> {
-    if frame.get(4)? & 0x20 != 0 {
-        return content;
-    }
-    let descriptor = frame.get(5)?;
-    let base = 1_u64 << (10 + (descriptor >> 3));
-    Some(base + base / 8 * u64::from(descriptor & 7))
-}
-
-/// Maximum decoded size of a frame of this length: each block has a 3-byte header and at least one byte, and decodes to at
-/// most 128 KiB (RFC 8878, 3.1.1.2).
-fn most_of(frame: &[u8]) -> u64 {
-    len_u64(frame).div_ceil(4).saturating_mul(128 << 10)
-}
-
-thread_local! {
-    /// Reused per thread, because its tables are larger than many blocks.
-    static DECOMPRESSOR: RefCell<Decompressor<'static>> = RefCell::default();
-}
-
-/// Decompresses one frame to exactly `expected` bytes in `out` (cleared first), in one pass without
-/// reallocation.
-///
-/// It never allocates more than a frame of this length can decode to.
-pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Result<(), String> {
-    out.clear();
-    let found = |found: u64| format!("expected {expected} bytes, found {found}");
-    // The declared size is not trusted; the real one is checked below.
-    let said = zstd_safe::get_frame_content_size(frame).ok().flatten();
-    if let Some(window) = window_of(frame, said).filter(|window| *window > 1 << WINDOW_LOG) {
-        return Err(format!("its window of {window} bytes is larger than 8 MiB"));
-    }
-    if let Some(said) = said.filter(|said| *said != expected) {
-        return Err(found(said));
-    }
-    // One frame is one block. Data after it could be hidden.
-    let len = zstd_safe::find_frame_compressed_size(frame).map_err(in_words)?;
-    if len != frame.len() {
-        return Err(format!("{} bytes behind the frame", frame.len() - len));
-    }
-    let most = most_of(frame);
-    if expected > most {
-        return Err(format!(
-            "expected {expected} bytes, it gives {most} at most"
-        ));
-    }
-    let room = usize::try_from(expected).map_err(|e| e.to_string())?;
-    out.try_reserve_exact(room).map_err(|e| e.to_string())?;
-    let n = DECOMPRESSOR.with_borrow_mut(|it| it.decompress_to_buffer(frame, out));
-    let n = to_u64(n.map_err(|e| e.to_string())?);
-    if n == expected { Ok(()) } else { Err(found(n)) }
-}
-
-/// zstd's message for an error code.
-fn in_words(code: usize) -> String {
-    zstd_safe::get_error_name(code).to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_frame_must_give_exactly_what_is_expected() {
-        let raw = vec![7_u8; 100_000];
-        let frame = compress(&raw, 1).unwrap();
-        let mut out = Vec::new();
-        decompress(&frame, 100_000, &mut out).unwrap();
-        assert_eq!(out, raw);
-        assert_eq!(
-            decompress(&frame, 99_999, &mut out).unwrap_err(),
-            "expected 99999 bytes, found 100000"
-        );
-        assert_eq!(
-            decompress(&frame, 100_001, &mut out).unwrap_err(),
-            "expected 100001 bytes, found 100000"
-        );
-        let mut long = frame.clone();
-        long.extend_from_slice(b"junk");
-        assert_eq!(
-            decompress(&long, 100_000, &mut out).unwrap_err(),
-            "4 bytes behind the frame"
-        );
-        assert!(decompress(&frame[..frame.len() - 1], 100_000, &mut out).is_err());
-        let twice = [&frame[..], &frame[..]].concat();
-        let behind = format!("{} bytes behind the frame", frame.len());
-        assert_eq!(decompress(&twice, 100_000, &mut out).unwrap_err(), behind);
-        assert!(decompress(&[], 0, &mut out).is_err());
+    /// The feature that a reader of the field requires.
+    pub(crate) const fn feature(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Zstd { .. } => FEATURE_ZSTD,
+        }
     }
 
-    #[test]
-    fn a_frame_that_does_not_say_its_size_must_give_what_is_expected() {
-        use std::io::Write;
-        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
-        encoder.write_all(&[7; 100_000]).unwrap();
-        let frame = encoder.finish().unwrap();
-        assert!(matches!(
-            zstd_safe::get_frame_content_size(&frame),
-            Ok(None)
-        ));
-        let mut out = Vec::new();
-        decompress(&frame, 100_000, &mut out).unwrap();
-        assert_eq!(out, vec![7; 100_000]);
-        assert!(decompress(&frame, 99_999, &mut out).is_err());
-        assert_eq!(
-            decompress(&frame, 100_001, &mut out).unwrap_err(),
-            "expected 100001 bytes, found 100000"
-        );
-        // Memory for data that so few bytes cannot contain is never reserved.
-        let error = decompress(&frame, 1 << 60, &mut out).unwrap_err();
-        assert!(error.ends_with("at most"), "{error}");
+    /// Checks the parameters. The error says what is wrong.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Zstd { level, .. } if !(1..=19).contains(level) => {
+                Err(format!("a zstd level is 1 to 19, found {level}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Compresses one block. The result is deterministic.
+    pub(crate) fn compress(&self, raw: &[u8]) -> Result<Vec<u8>, FormatError> {
+        match self {
+            Self::None => Ok(raw.to_vec()),
+            Self::Zstd { level, .. } => compress(raw, *level),
+        }
+    }
+
+    /// Decompresses one block to exactly `expected` bytes in `out`. The error says what is wrong.
+    pub(crate) fn decompress(&self, block: &[u8], expected: u64, out: &mut Vec<u8>) -> Result<(), String> {
+        match self {
+            Self::None => Err("the field is not compressed".to_owned()),
+            Self::Zstd { .. } => decompress(block, expected, out),
+        }
+    }
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Zstd { level, .. } => write!(f, "zstd level {level}"),
+        }
     }
 }

@@ -32,12 +32,7 @@ impl ColumnEntry {
     pub(crate) fn check(&self, file: &[u8], name: &str) -> Result<(), FormatError> {
         let bytes = le::slice("column", file, self.offset, self.len)?;
         let block = to_usize(COLUMN_BLOCK_BYTES);
-        let crcs = le::slice(
-            "column checksums",
-            file,
-            self.crcs_off,
-            n_blocks(self.len) * 4,
-        )?;
+        let crcs = le::slice("column checksums", file, self.crcs_off, n_blocks(self.len) * 4)?;
         for (i, (piece, stored)) in (0_u64..).zip(bytes.chunks(block).zip(crcs.chunks_exact(4))) {
             let (expected, found) = (le::u32_at(stored, 0).unwrap_or(0), crc32c(piece));
             if expected != found && !cfg!(fuzzing) {
@@ -72,9 +67,7 @@ pub(crate) fn directory_bytes(columns: &[(usize, u64, Vec<u8>)]) -> Vec<u8> {
     }
     let block = to_usize(COLUMN_BLOCK_BYTES);
     for (_, _, bytes) in columns {
-        bytes
-            .chunks(block)
-            .for_each(|piece| out.extend_from_slice(&crc32c(piece).to_le_bytes()));
+        bytes.chunks(block).for_each(|piece| out.extend_from_slice(&crc32c(piece).to_le_bytes()));
     }
     out
 }
@@ -88,32 +81,14 @@ pub(crate) fn parse_directory(
     n_samples: u64,
     body_end: u64,
 ) -> Result<(Vec<ColumnEntry>, u64), FormatError> {
-    let too_large = || FormatError::LimitExceeded {
-        what: "bytes of a column",
-        limit: u64::MAX,
-        found: u64::MAX,
-    };
+    let too_large = || FormatError::LimitExceeded { what: "bytes of a column", limit: u64::MAX, found: u64::MAX };
     let n_columns = to_u64(schema.columns().count());
     let check = |what, at: u64, expected: u64, found: Option<u64>| match found {
         Some(found) if found == expected => Ok(()),
-        found => Err(FormatError::bad_value(
-            what,
-            offset + at,
-            expected,
-            found.unwrap_or(0),
-        )),
+        found => Err(FormatError::bad_value(what, offset + at, expected, found.unwrap_or(0))),
     };
-    check(
-        "number of columns",
-        0,
-        n_columns,
-        le::u32_at(section, 0).map(u64::from),
-    )?;
-    le::check_zero(
-        "column directory, reserved",
-        section.get(4..8).unwrap_or(&[]),
-        offset + 4,
-    )?;
+    check("number of columns", 0, n_columns, le::u32_at(section, 0).map(u64::from))?;
+    le::check_zero("column directory, reserved", section.get(4..8).unwrap_or(&[]), offset + 4)?;
     let mut entries = Vec::new();
     let mut end = body_end;
     let mut crcs_off = HEAD + n_columns * ENTRY_BYTES;
@@ -121,40 +96,17 @@ pub(crate) fn parse_directory(
         let at = HEAD + i * ENTRY_BYTES;
         let entry = le::slice("column entry", section, at, ENTRY_BYTES)?;
         let start = le::align_up(end, COLUMN_ALIGN).ok_or_else(too_large)?;
-        let len = field
-            .item_bytes()
-            .and_then(|n| n.checked_mul(n_samples))
-            .ok_or_else(too_large)?;
-        check(
-            "column's field",
-            at,
-            to_u64(number),
-            le::u32_at(entry, 0).map(u64::from),
-        )?;
-        check(
-            "column's blocks",
-            at + 4,
-            n_blocks(len),
-            le::u32_at(entry, 4).map(u64::from),
-        )?;
+        let len = field.item_bytes().and_then(|n| n.checked_mul(n_samples)).ok_or_else(too_large)?;
+        check("column's field", at, to_u64(number), le::u32_at(entry, 0).map(u64::from))?;
+        check("column's blocks", at + 4, n_blocks(len), le::u32_at(entry, 4).map(u64::from))?;
         check("column's offset", at + 8, start, le::u64_at(entry, 8))?;
         check("column's bytes", at + 16, len, le::u64_at(entry, 16))?;
         end = start.checked_add(len).ok_or_else(too_large)?;
-        entries.push(ColumnEntry {
-            field: number,
-            offset: start,
-            len,
-            crcs_off: offset + crcs_off,
-        });
+        entries.push(ColumnEntry { field: number, offset: start, len, crcs_off: offset + crcs_off });
         crcs_off += n_blocks(len) * 4;
     }
     if crcs_off != len_u64(section) {
-        return Err(FormatError::bad_value(
-            "column directory length",
-            offset,
-            crcs_off,
-            section.len(),
-        ));
+        return Err(FormatError::bad_value("column directory length", offset, crcs_off, section.len()));
     }
     Ok((entries, end))
 }
@@ -192,8 +144,6 @@ impl<'a> ColumnView<'a> {
     #[must_use]
     pub fn u32(&self, sample: u64) -> Option<u32> {
         let bytes = self.get(sample)?;
-        (self.dtype == DType::U32 && self.item_bytes == 4)
-            .then(|| le::u32_at(bytes, 0))
-            .flatten()
+        (self.dtype == DType::U32 && self.item_bytes == 4).then(|| le::u32_at(bytes, 0)).flatten()
     }
 }

@@ -27,9 +27,7 @@ pub enum FormatError {
         found: [u8; 8],
     },
     /// Written by a later major version.
-    #[error(
-        "pack has format version {found}, this reader knows {expected}: read it with a newer packds"
-    )]
+    #[error("pack has format version {found}, this reader knows {expected}: read it with a newer packds")]
     UnsupportedVersion {
         /// The major version this crate reads.
         expected: u16,
@@ -57,9 +55,7 @@ pub enum FormatError {
         found: [u8; 8],
     },
     /// The trailer's file length differs from the actual one.
-    #[error(
-        "pack is truncated or extended: its trailer says {expected} bytes, the file has {found}"
-    )]
+    #[error("pack is truncated or extended: its trailer says {expected} bytes, the file has {found}")]
     WrongLength {
         /// The length in the trailer.
         expected: u64,
@@ -75,9 +71,7 @@ pub enum FormatError {
         found: String,
     },
     /// A checksum does not match.
-    #[error(
-        "{what}: checksum mismatch at byte {offset}: expected {expected:#010x}, found {found:#010x}"
-    )]
+    #[error("{what}: checksum mismatch at byte {offset}: expected {expected:#010x}, found {found:#010x}")]
     ChecksumMismatch {
         /// The part of the file.
         what: String,
@@ -107,9 +101,7 @@ pub enum FormatError {
         found: u32,
     },
     /// A sample's bytes do not match its own checksum.
-    #[error(
-        "sample {sample} (chunk {chunk}): checksum mismatch: expected {expected:#010x}, found {found:#010x}"
-    )]
+    #[error("sample {sample} (chunk {chunk}): checksum mismatch: expected {expected:#010x}, found {found:#010x}")]
     SampleChecksum {
         /// The sample.
         sample: u64,
@@ -143,7 +135,7 @@ pub enum FormatError {
         found: String,
     },
     /// A part extends beyond the bytes that must contain it.
-    #[error("{what}: bytes {offset}..{end} lie outside the {len} bytes they belong in", end = offset.saturating_add(*size))]
+    #[error("{what}: bytes {offset}..{end} are outside the {len} bytes available", end = offset.saturating_add(*size))]
     OutOfBounds {
         /// The part.
         what: &'static str,
@@ -155,9 +147,7 @@ pub enum FormatError {
         len: u64,
     },
     /// A section that the reader must support and does not.
-    #[error(
-        "footer has a section {tag} that this reader must understand and does not: read it with a newer packds"
-    )]
+    #[error("footer has a required section {tag} that this reader does not know: read it with a newer packds")]
     UnknownSection {
         /// The section's tag.
         tag: SectionTag,
@@ -223,9 +213,7 @@ pub enum FormatError {
         reason: String,
     },
     /// More than the reader's [`Limits`](crate::Limits) allow.
-    #[error(
-        "{what} is {found}, more than the limit of {limit}: raise the limit if the file is trusted"
-    )]
+    #[error("{what} is {found}, more than the limit of {limit}: raise the limit if the file is trusted")]
     LimitExceeded {
         /// What is too large.
         what: &'static str,
@@ -261,24 +249,11 @@ pub enum FormatError {
 }
 
 impl FormatError {
-    pub(crate) fn bad_value(
-        what: &'static str,
-        offset: u64,
-        expected: impl ToString,
-        found: impl ToString,
-    ) -> Self {
-        Self::BadValue {
-            what,
-            offset,
-            expected: expected.to_string(),
-            found: found.to_string(),
-        }
+    pub(crate) fn bad_value(what: &'static str, offset: u64, expected: impl ToString, found: impl ToString) -> Self {
+        Self::BadValue { what, offset, expected: expected.to_string(), found: found.to_string() }
     }
 
     pub(crate) fn schema(field: &str, reason: impl Into<String>) -> Self {
-        Self::BadSchema {
-            field: field.to_owned(),
-            reason: reason.into(),
-        }
+        Self::BadSchema { field: field.to_owned(), reason: reason.into() }
     }
 }

@@ -19,11 +19,7 @@ impl Filter {
     /// Replaces each row of a plane by its difference, modulo 256, from the row above. The first row is unchanged.
     pub const UP: Self = Self(4);
 
-    const NAMES: [(Self, &'static str); 3] = [
-        (Self::PLANAR, "planar"),
-        (Self::GREEN, "green"),
-        (Self::UP, "up"),
-    ];
+    const NAMES: [(Self, &'static str); 3] = [(Self::PLANAR, "planar"), (Self::GREEN, "green"), (Self::UP, "up")];
 
     /// The union of both sets.
     #[must_use]
@@ -52,16 +48,8 @@ impl Filter {
     /// The filter for pixels with these channels in this layout.
     #[must_use]
     pub fn for_pixels(channels: u64, interleaved: bool) -> Self {
-        let planar = if interleaved {
-            Self::PLANAR
-        } else {
-            Self::NONE
-        };
-        let green = if channels == 3 {
-            Self::GREEN
-        } else {
-            Self::NONE
-        };
+        let planar = if interleaved { Self::PLANAR } else { Self::NONE };
+        let green = if channels == 3 { Self::GREEN } else { Self::NONE };
         planar.and(green).and(Self::UP)
     }
 
@@ -72,10 +60,7 @@ impl Filter {
             scratch.extend_from_slice(pixels);
             for (c, plane) in pixels.chunks_exact_mut(shape.plane()).enumerate() {
                 let source = scratch.iter().skip(c).step_by(shape.channels);
-                plane
-                    .iter_mut()
-                    .zip(source)
-                    .for_each(|(to, from)| *to = *from);
+                plane.iter_mut().zip(source).for_each(|(to, from)| *to = *from);
             }
         }
         if self.has(Self::GREEN) {
@@ -86,11 +71,7 @@ impl Filter {
                 for line in (1..shape.height).rev() {
                     let (above, below) = plane.split_at_mut(line * shape.width);
                     let above = above.iter().skip((line - 1) * shape.width);
-                    below
-                        .iter_mut()
-                        .take(shape.width)
-                        .zip(above)
-                        .for_each(|(v, a)| *v = v.wrapping_sub(*a));
+                    below.iter_mut().take(shape.width).zip(above).for_each(|(v, a)| *v = v.wrapping_sub(*a));
                 }
             }
         }
@@ -98,13 +79,7 @@ impl Filter {
 
     /// Undoes the steps on one image of this shape: from `stored` to `pixels`, which have equal length. `lines` is scratch space
     /// for one row of each plane. Every byte is read and written once, in memory order.
-    pub(crate) fn undo(
-        self,
-        stored: &[u8],
-        shape: ItemShape,
-        pixels: &mut [u8],
-        lines: &mut Vec<u8>,
-    ) {
+    pub(crate) fn undo(self, stored: &[u8], shape: ItemShape, pixels: &mut [u8], lines: &mut Vec<u8>) {
         lines.clear();
         lines.resize(shape.width * shape.channels, 0);
         let green = self.has(Self::GREEN) && shape.channels == 3;
@@ -115,9 +90,7 @@ impl Filter {
                 let new = plane.get(y * shape.width..).unwrap_or_default();
                 // From the row above, before the green step was undone there.
                 if self.has(Self::UP) {
-                    line.iter_mut()
-                        .zip(new)
-                        .for_each(|(v, d)| *v = v.wrapping_add(*d));
+                    line.iter_mut().zip(new).for_each(|(v, d)| *v = v.wrapping_add(*d));
                 } else {
                     line.iter_mut().zip(new).for_each(|(v, d)| *v = *d);
                 }
@@ -160,9 +133,7 @@ fn spread(lines: &[u8], shape: ItemShape, green: bool, y: usize, pixels: &mut [u
         if green && c != 1 {
             let greens = lines.get(shape.width..).unwrap_or_default();
             let values = line.iter().zip(greens);
-            to.iter_mut()
-                .zip(values)
-                .for_each(|(to, (v, g))| *to = v.wrapping_add(*g));
+            to.iter_mut().zip(values).for_each(|(to, (v, g))| *to = v.wrapping_add(*g));
         } else {
             to.iter_mut().zip(line).for_each(|(to, v)| *to = *v);
         }
@@ -177,10 +148,7 @@ fn subtract_green(pixels: &mut [u8], shape: ItemShape) {
     let (first, rest) = pixels.split_at_mut(shape.plane());
     let (middle, last) = rest.split_at_mut(shape.plane());
     for plane in [first, last] {
-        plane
-            .iter_mut()
-            .zip(middle.iter())
-            .for_each(|(v, g)| *v = v.wrapping_sub(*g));
+        plane.iter_mut().zip(middle.iter()).for_each(|(v, g)| *v = v.wrapping_sub(*g));
     }
 }
 
@@ -221,11 +189,7 @@ impl std::fmt::Display for Filter {
         if self.is_none() {
             return f.write_str("none");
         }
-        let names: Vec<&str> = Self::NAMES
-            .iter()
-            .filter(|(s, _)| self.has(*s))
-            .map(|(_, n)| *n)
-            .collect();
+        let names: Vec<&str> = Self::NAMES.iter().filter(|(s, _)| self.has(*s)).map(|(_, n)| *n).collect();
         f.write_str(&names.join("+"))
     }
 }
@@ -244,8 +208,7 @@ impl<'de> Deserialize<'de> for Filter {
         }
         text.split('+').try_fold(Self::NONE, |all, name| {
             let step = Self::NAMES.iter().find(|(_, n)| *n == name);
-            step.map(|(s, _)| all.and(*s))
-                .ok_or_else(|| serde::de::Error::custom(format!("unknown filter {name:?}")))
+            step.map(|(s, _)| all.and(*s)).ok_or_else(|| serde::de::Error::custom(format!("unknown filter {name:?}")))
         })
     }
 }

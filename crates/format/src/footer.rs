@@ -34,15 +34,8 @@ impl SectionTag {
     /// Each sample's source path, compressed.
     pub const PATHS: Self = Self(*b"PATH");
 
-    const KNOWN: [Self; 7] = [
-        Self::SCHEMA,
-        Self::CHUNKS,
-        Self::COLUMNS,
-        Self::STATS,
-        Self::CLASSES,
-        Self::PROVENANCE,
-        Self::PATHS,
-    ];
+    const KNOWN: [Self; 7] =
+        [Self::SCHEMA, Self::CHUNKS, Self::COLUMNS, Self::STATS, Self::CLASSES, Self::PROVENANCE, Self::PATHS];
 
     /// Whether readers require it.
     const fn is_required(self) -> bool {
@@ -72,10 +65,7 @@ pub struct SectionEntry {
 }
 
 /// Lays out a footer at `footer_off` (a multiple of 64). Returns its bytes and its table's checksum.
-pub(crate) fn to_bytes(
-    footer_off: u64,
-    sections: &[(SectionTag, Vec<u8>)],
-) -> Result<(Vec<u8>, u32), FormatError> {
+pub(crate) fn to_bytes(footer_off: u64, sections: &[(SectionTag, Vec<u8>)]) -> Result<(Vec<u8>, u32), FormatError> {
     let too_long = || FormatError::WrongUse("footer is longer than 2^64 bytes".to_owned());
     let n = u32::try_from(sections.len()).map_err(|_| too_long())?;
     let table_len = TABLE_HEAD + SECTION_ENTRY_BYTES * u64::from(n);
@@ -86,11 +76,7 @@ pub(crate) fn to_bytes(
     let mut body = Vec::new();
     for (tag, bytes) in sections {
         let offset = le::align_up(end, SECTION_ALIGN).ok_or_else(too_long)?;
-        let flags = if tag.is_required() {
-            SECTION_MUST_UNDERSTAND
-        } else {
-            0
-        };
+        let flags = if tag.is_required() { SECTION_MUST_UNDERSTAND } else { 0 };
         table.extend_from_slice(&tag.0);
         table.extend_from_slice(&flags.to_le_bytes());
         table.extend_from_slice(&offset.to_le_bytes());
@@ -99,9 +85,7 @@ pub(crate) fn to_bytes(
         table.extend_from_slice(&0_u32.to_le_bytes());
         body.extend((end..offset).map(|_| 0_u8));
         body.extend_from_slice(bytes);
-        end = offset
-            .checked_add(le::len_u64(bytes))
-            .ok_or_else(too_long)?;
+        end = offset.checked_add(le::len_u64(bytes)).ok_or_else(too_long)?;
     }
     let crc = crc32c(&table);
     table.append(&mut body);
@@ -113,30 +97,16 @@ pub(crate) fn parse(file: &[u8], trailer: &Trailer) -> Result<Vec<SectionEntry>,
     let footer = le::slice("footer", file, trailer.footer_off, trailer.footer_len)?;
     let n = le::u32_at(footer, 0).ok_or_else(|| outside(trailer, 0, TABLE_HEAD))?;
     if n > MAX_SECTIONS {
-        return Err(FormatError::bad_value(
-            "number of sections",
-            trailer.footer_off,
-            "at most 256",
-            n,
-        ));
+        return Err(FormatError::bad_value("number of sections", trailer.footer_off, "at most 256", n));
     }
     let table_len = TABLE_HEAD + SECTION_ENTRY_BYTES * u64::from(n);
     let table = le::slice("section table", footer, 0, table_len)?;
     let (expected, found) = (trailer.footer_crc32c, crc32c(table));
     if expected != found && !cfg!(fuzzing) {
         let what = "footer".to_owned();
-        return Err(FormatError::ChecksumMismatch {
-            what,
-            offset: trailer.footer_off,
-            expected,
-            found,
-        });
+        return Err(FormatError::ChecksumMismatch { what, offset: trailer.footer_off, expected, found });
     }
-    le::check_zero(
-        "footer, reserved",
-        table.get(4..8).unwrap_or(&[]),
-        trailer.footer_off + 4,
-    )?;
+    le::check_zero("footer, reserved", table.get(4..8).unwrap_or(&[]), trailer.footer_off + 4)?;
     let mut entries: Vec<SectionEntry> = Vec::new();
     let footer_end = trailer.footer_off.saturating_add(trailer.footer_len);
     let mut end = trailer.footer_off.saturating_add(table_len);
@@ -145,12 +115,7 @@ pub(crate) fn parse(file: &[u8], trailer: &Trailer) -> Result<Vec<SectionEntry>,
         let entry = parse_entry(bytes, at)?;
         let expected = le::align_up(end, SECTION_ALIGN).unwrap_or(u64::MAX);
         if entry.offset != expected {
-            return Err(FormatError::bad_value(
-                "section offset",
-                at + 8,
-                expected,
-                entry.offset,
-            ));
+            return Err(FormatError::bad_value("section offset", at + 8, expected, entry.offset));
         }
         end = match entry.offset.checked_add(entry.len) {
             Some(end) if end <= footer_end => end,
@@ -185,40 +150,21 @@ fn parse_entry(bytes: &[u8], at: u64) -> Result<SectionEntry, FormatError> {
         len: le::u64_at(bytes, 16).unwrap_or(0),
         crc32c: le::u32_at(bytes, 24).unwrap_or(0),
     };
-    le::check_zero(
-        "section entry, reserved",
-        bytes.get(28..32).unwrap_or(&[]),
-        at + 28,
-    )?;
+    le::check_zero("section entry, reserved", bytes.get(28..32).unwrap_or(&[]), at + 28)?;
     if entry.flags & !SECTION_MUST_UNDERSTAND != 0 {
-        return Err(FormatError::bad_value(
-            "section flags",
-            at + 4,
-            "0 or 1",
-            entry.flags,
-        ));
+        return Err(FormatError::bad_value("section flags", at + 4, "0 or 1", entry.flags));
     }
     let known = SectionTag::KNOWN.contains(&entry.tag);
     if !known && entry.flags & SECTION_MUST_UNDERSTAND != 0 {
         return Err(FormatError::UnknownSection { tag: entry.tag });
     }
     if entry.tag.is_required() && entry.flags != SECTION_MUST_UNDERSTAND {
-        return Err(FormatError::bad_value(
-            "section flags",
-            at + 4,
-            "1",
-            entry.flags,
-        ));
+        return Err(FormatError::bad_value("section flags", at + 4, "1", entry.flags));
     }
     Ok(entry)
 }
 
 fn outside(trailer: &Trailer, offset: u64, size: u64) -> FormatError {
     let len = trailer.footer_off.saturating_add(trailer.footer_len);
-    FormatError::OutOfBounds {
-        what: "section",
-        offset,
-        size,
-        len,
-    }
+    FormatError::OutOfBounds { what: "section", offset, size, len }
 }

@@ -17,24 +17,12 @@ impl Geometry {
     /// [`FormatError::LimitExceeded`] or [`FormatError::BadValue`] for invalid numbers.
     pub fn new(n_samples: u64, chunk_samples: u32) -> Result<Self, FormatError> {
         if n_samples > MAX_SAMPLES {
-            return Err(FormatError::LimitExceeded {
-                what: "number of samples",
-                limit: MAX_SAMPLES,
-                found: n_samples,
-            });
+            return Err(FormatError::LimitExceeded { what: "number of samples", limit: MAX_SAMPLES, found: n_samples });
         }
         if chunk_samples == 0 || chunk_samples > MAX_CHUNK_SAMPLES {
-            return Err(FormatError::bad_value(
-                "samples per chunk",
-                36,
-                "1 to 2^20",
-                chunk_samples,
-            ));
+            return Err(FormatError::bad_value("samples per chunk", 36, "1 to 2^20", chunk_samples));
         }
-        Ok(Self {
-            n_samples,
-            chunk_samples,
-        })
+        Ok(Self { n_samples, chunk_samples })
     }
 
     /// Number of samples.
@@ -60,18 +48,13 @@ impl Geometry {
     pub fn locate(&self, sample: u64) -> (u64, u32) {
         let per_chunk = u64::from(self.chunk_samples);
         // The remainder of a u32 fits in a u32.
-        (
-            sample / per_chunk,
-            u32::try_from(sample % per_chunk).unwrap_or(0),
-        )
+        (sample / per_chunk, u32::try_from(sample % per_chunk).unwrap_or(0))
     }
 
     /// The first sample of a chunk.
     #[must_use]
     pub fn first_sample(&self, chunk: u64) -> u64 {
-        chunk
-            .saturating_mul(u64::from(self.chunk_samples))
-            .min(self.n_samples)
+        chunk.saturating_mul(u64::from(self.chunk_samples)).min(self.n_samples)
     }
 
     /// Samples of a chunk. 0 beyond the last.
@@ -95,16 +78,12 @@ pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     let fit = u32::try_from(fit).unwrap_or(1);
     match batch {
         None => 1 << fit.ilog2(),
-        Some(batch) => (1..=fit.min(batch))
-            .rev()
-            .find(|n| batch.is_multiple_of(*n))
-            .unwrap_or(1),
+        Some(batch) => (1..=fit.min(batch)).rev().find(|n| batch.is_multiple_of(*n)).unwrap_or(1),
     }
 }
 
-/// Samples per chunk, at most `most`, if all chunks are equally long and the last one is
-/// padded. If padding would exceed an eighth of all samples, chunks get shorter: the same number of chunks, nearly
-/// equal in size.
+/// Samples per chunk, at most `most`, if all chunks are equally long and the last one is padded. If padding would
+/// exceed an eighth of all samples, chunks get shorter: the same number of chunks, nearly equal in size.
 #[must_use]
 pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
     let n_chunks = n_samples.div_ceil(u64::from(most.max(1))).max(1);
@@ -118,11 +97,7 @@ pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
 /// Whether all platforms can read a chunk of `bytes` in one call.
 pub(crate) fn check_chunk_bytes(bytes: u64) -> Result<(), FormatError> {
     if bytes > MAX_CHUNK_BYTES {
-        return Err(FormatError::LimitExceeded {
-            what: "bytes of a chunk",
-            limit: MAX_CHUNK_BYTES,
-            found: bytes,
-        });
+        return Err(FormatError::LimitExceeded { what: "bytes of a chunk", limit: MAX_CHUNK_BYTES, found: bytes });
     }
     Ok(())
 }
@@ -159,7 +134,7 @@ mod tests {
             (64, u64::MAX, 64),
         ] {
             let found = chunk_samples_without_padding(most, n_samples);
-            assert_eq!(found, expected, "{n_samples} samples, {most} at most");
+            assert_eq!(found, expected, "{n_samples} samples, at most {most}");
         }
     }
 
@@ -182,17 +157,8 @@ mod tests {
 
     #[test]
     fn impossible_counts_are_rejected() {
-        assert!(matches!(
-            Geometry::new(1 << 48, 1),
-            Err(FormatError::LimitExceeded { .. })
-        ));
-        assert!(matches!(
-            Geometry::new(1, 0),
-            Err(FormatError::BadValue { .. })
-        ));
-        assert!(matches!(
-            Geometry::new(1, (1 << 20) + 1),
-            Err(FormatError::BadValue { .. })
-        ));
+        assert!(matches!(Geometry::new(1 << 48, 1), Err(FormatError::LimitExceeded { .. })));
+        assert!(matches!(Geometry::new(1, 0), Err(FormatError::BadValue { .. })));
+        assert!(matches!(Geometry::new(1, (1 << 20) + 1), Err(FormatError::BadValue { .. })));
     }
 }

@@ -1,6 +1,7 @@
 //! The first 4096 bytes. docs/reference/format.md, "Header".
 
 use crate::checksum::crc32c;
+use crate::codec;
 use crate::le;
 use crate::limits::MAX_CHUNK_SAMPLES;
 use crate::{FormatError, Schema};
@@ -15,10 +16,8 @@ pub const MINOR: u16 = 0;
 pub const HEADER_BYTES: u64 = 4096;
 /// Required feature: the chunk table has each chunk's location.
 pub const FEATURE_EXPLICIT_CHUNKS: u64 = 1;
-/// Required feature: some parts are compressed with Zstandard.
-pub const FEATURE_ZSTD: u64 = 2;
 /// All required features this crate supports.
-const KNOWN_FEATURES: u64 = FEATURE_EXPLICIT_CHUNKS | FEATURE_ZSTD;
+const KNOWN_FEATURES: u64 = FEATURE_EXPLICIT_CHUNKS | codec::FEATURES;
 
 /// Name, offset and size of each header field, as listed in docs/reference/format.md.
 pub const HEADER_LAYOUT: [(&str, usize, usize); 18] = [
@@ -56,6 +55,7 @@ impl std::fmt::Display for Uuid {
 
 /// The header's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// Minor version of the writer.
     pub minor: u16,
@@ -110,36 +110,22 @@ impl Header {
 
     /// Parses the header of a file of `file_len` bytes. Checks magic and version first, to recognize other kinds of files.
     pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<Self, FormatError> {
-        let short = || FormatError::TooShort {
-            expected: HEADER_BYTES + 64,
-            found: file_len,
-        };
+        let short = || FormatError::TooShort { expected: HEADER_BYTES + 64, found: file_len };
         let found = le::array_at::<8>(bytes, 0).ok_or_else(short)?;
         if found != MAGIC {
-            return Err(FormatError::BadMagic {
-                expected: MAGIC,
-                found,
-            });
+            return Err(FormatError::BadMagic { expected: MAGIC, found });
         }
         let bytes = bytes.get(..4096).ok_or_else(short)?;
         let u64_at = |offset| le::u64_at(bytes, offset).unwrap_or(0);
         let u32_at = |offset| le::u32_at(bytes, offset).unwrap_or(0);
         let u16_at = |offset| le::u16_at(bytes, offset).unwrap_or(0);
         if u16_at(8) != MAJOR {
-            return Err(FormatError::UnsupportedVersion {
-                expected: MAJOR,
-                found: u16_at(8),
-            });
+            return Err(FormatError::UnsupportedVersion { expected: MAJOR, found: u16_at(8) });
         }
         let (expected, found) = (u32_at(CRC_AT), crc32c(bytes.get(..CRC_AT).unwrap_or(&[])));
         // Skipped when fuzzing: random input would never pass.
         if expected != found && !cfg!(fuzzing) {
-            return Err(FormatError::ChecksumMismatch {
-                what: "header".to_owned(),
-                offset: 0,
-                expected,
-                found,
-            });
+            return Err(FormatError::ChecksumMismatch { what: "header".to_owned(), offset: 0, expected, found });
         }
         let header = Self {
             minor: u16_at(10),
@@ -168,134 +154,57 @@ impl Header {
         let u64_at = |offset| le::u64_at(bytes, offset).unwrap_or(0);
         let u32_at = |offset| le::u32_at(bytes, offset).unwrap_or(0);
         let value = |what, at, expected: &str, ok: bool, found: u64| {
-            if ok {
-                Ok(())
-            } else {
-                Err(FormatError::bad_value(what, at, expected, found))
-            }
+            if ok { Ok(()) } else { Err(FormatError::bad_value(what, at, expected, found)) }
         };
-        value(
-            "header length",
-            12,
-            "4096",
-            u32_at(12) == 4096,
-            u64::from(u32_at(12)),
-        )?;
+        value("header length", 12, "4096", u32_at(12) == 4096, u64::from(u32_at(12)))?;
         let kind = bytes.get(33).copied().unwrap_or(0);
-        value(
-            "checksum kind",
-            33,
-            "1 (CRC32C)",
-            kind == 1,
-            u64::from(kind),
-        )?;
-        value(
-            "alignment",
-            32,
-            "2^12 to 2^21",
-            (12..=21).contains(&self.align_log2),
-            u64::from(self.align_log2),
-        )?;
+        value("checksum kind", 33, "1 (CRC32C)", kind == 1, u64::from(kind))?;
+        value("alignment", 32, "2^12 to 2^21", (12..=21).contains(&self.align_log2), u64::from(self.align_log2))?;
         let n = self.chunk_samples;
-        value(
-            "samples per chunk",
-            36,
-            "1 to 2^20",
-            (1..=MAX_CHUNK_SAMPLES).contains(&n),
-            u64::from(n),
-        )?;
-        value(
-            "schema offset",
-            72,
-            "4096",
-            u64_at(72) == HEADER_BYTES,
-            u64_at(72),
-        )?;
+        value("samples per chunk", 36, "1 to 2^20", (1..=MAX_CHUNK_SAMPLES).contains(&n), u64::from(n))?;
+        value("schema offset", 72, "4096", u64_at(72) == HEADER_BYTES, u64_at(72))?;
         le::check_zero("header, reserved", bytes.get(34..36).unwrap_or(&[]), 34)?;
-        le::check_zero(
-            "header, reserved",
-            bytes.get(RESERVED_FROM..CRC_AT).unwrap_or(&[]),
-            116,
-        )
+        le::check_zero("header, reserved", bytes.get(RESERVED_FROM..CRC_AT).unwrap_or(&[]), 116)
     }
 
     /// Checks the fields that follow from the schema.
     pub(crate) fn check_against(&self, schema: &Schema) -> Result<(), FormatError> {
         let expected = Self::features_of(schema);
         if self.required_features != expected {
-            return Err(FormatError::bad_value(
-                "required features",
-                16,
-                expected,
-                self.required_features,
-            ));
+            return Err(FormatError::bad_value("required features", 16, expected, self.required_features));
         }
         let (sample_stride, chunk_stride) = Self::strides_of(schema, self.chunk_samples)?;
         if self.sample_stride != sample_stride {
-            return Err(FormatError::bad_value(
-                "sample stride",
-                96,
-                sample_stride,
-                self.sample_stride,
-            ));
+            return Err(FormatError::bad_value("sample stride", 96, sample_stride, self.sample_stride));
         }
         if self.chunk_stride != chunk_stride {
-            return Err(FormatError::bad_value(
-                "chunk stride",
-                104,
-                chunk_stride,
-                self.chunk_stride,
-            ));
+            return Err(FormatError::bad_value("chunk stride", 104, chunk_stride, self.chunk_stride));
         }
         let data_off = Self::data_off_of(self.schema_len, self.align_log2);
         if Some(self.data_off) != data_off {
-            return Err(FormatError::bad_value(
-                "data offset",
-                88,
-                data_off.unwrap_or(0),
-                self.data_off,
-            ));
+            return Err(FormatError::bad_value("data offset", 88, data_off.unwrap_or(0), self.data_off));
         }
         Ok(())
     }
 
     /// The features a schema requires.
     pub(crate) fn features_of(schema: &Schema) -> u64 {
-        let explicit = if schema.is_strided() {
-            0
-        } else {
-            FEATURE_EXPLICIT_CHUNKS
-        };
-        let zstd = if schema.body().any(|(_, f)| !f.codec.is_none()) {
-            FEATURE_ZSTD
-        } else {
-            0
-        };
-        explicit | zstd
+        let explicit = if schema.is_strided() { 0 } else { FEATURE_EXPLICIT_CHUNKS };
+        schema.body().fold(explicit, |features, (_, field)| features | field.codec.feature())
     }
 
     /// `(sample_stride, chunk_stride)` of a schema. Both are 0 unless the body is strided.
-    pub(crate) fn strides_of(
-        schema: &Schema,
-        chunk_samples: u32,
-    ) -> Result<(u64, u64), FormatError> {
+    pub(crate) fn strides_of(schema: &Schema, chunk_samples: u32) -> Result<(u64, u64), FormatError> {
         if !schema.is_strided() {
             return Ok((0, 0));
         }
-        let first = schema
-            .body()
-            .next()
-            .and_then(|(_, f)| f.item_bytes())
-            .unwrap_or(0);
+        let first = schema.body().next().and_then(|(_, f)| f.item_bytes()).unwrap_or(0);
         let chunk = crate::chunk::strided_parts(schema, chunk_samples)?.1;
         Ok((first, chunk))
     }
 
     /// Where the body starts after a schema of this length.
     pub(crate) fn data_off_of(schema_len: u64, align_log2: u8) -> Option<u64> {
-        le::align_up(
-            HEADER_BYTES.checked_add(schema_len)?,
-            1_u64.checked_shl(u32::from(align_log2))?,
-        )
+        le::align_up(HEADER_BYTES.checked_add(schema_len)?, 1_u64.checked_shl(u32::from(align_log2))?)
     }
 }

@@ -47,11 +47,7 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
 
     /// Item `index` of the chunk. `position` counts the body fields.
     pub(crate) fn item(&mut self, position: usize, index: u32) -> Result<&[u8], FormatError> {
-        let out = || FormatError::OutOfRange {
-            what: "body field",
-            index: to_u64(position),
-            len: to_u64(usize::MAX),
-        };
+        let out = || FormatError::OutOfRange { what: "body field", index: to_u64(position), len: to_u64(usize::MAX) };
         let (_, field) = self.pack.schema().body().nth(position).ok_or_else(out)?;
         let Some((number, within)) = self.view.block_of(position, index) else {
             return self.view.stored_item(position, index);
@@ -81,19 +77,9 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
 }
 
 /// Item `within` of a decompressed block of `n` samples. Pixel filters still apply.
-pub(crate) fn slice_of<'a>(
-    field: &Field,
-    block: &'a [u8],
-    n: u32,
-    within: u32,
-) -> Result<&'a [u8], FormatError> {
+pub(crate) fn slice_of<'a>(field: &Field, block: &'a [u8], n: u32, within: u32) -> Result<&'a [u8], FormatError> {
     match field.item_bytes() {
-        Some(bytes) => le::slice(
-            "item",
-            block,
-            bytes.saturating_mul(u64::from(within)),
-            bytes,
-        ),
+        Some(bytes) => le::slice("item", block, bytes.saturating_mul(u64::from(within)), bytes),
         None => item_of(block, n, within),
     }
 }
@@ -176,8 +162,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// chunks.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] if the field is not in the body, errors in the bytes, or what `each`
-    /// returns.
+    /// [`FormatError::WrongUse`] if the field is not in the body, errors in the bytes, or what `each` returns.
     pub fn for_each_item<E: From<FormatError>>(
         &self,
         field: usize,
@@ -185,7 +170,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         bytes: &[u8],
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let wrong = || FormatError::WrongUse(format!("field {field} does not lie in the body"));
+        let wrong = || FormatError::WrongUse(format!("field {field} is not in the body"));
         let position = self.schema().body().position(|(number, _)| number == field);
         let position = position.ok_or_else(wrong)?;
         let mut items = ChunkItems::new(self, chunk, bytes)?;
@@ -196,9 +181,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Calls `each` with the decoded items of `samples` of any field, and their samples, in
-    /// order. In compressed chunks, only the blocks needed are decompressed. Chunks and columns are
-    /// verified on first use.
+    /// Calls `each` with the decoded items of `samples` of any field, and their samples, in order. In compressed
+    /// chunks, only the blocks needed are decompressed. Chunks and columns are verified on first use.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], errors in the bytes, or what `each` returns.
@@ -217,9 +201,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         }
         let position = self.schema().body().position(|(number, _)| number == field);
         let Some(position) = position else {
-            return samples
-                .into_iter()
-                .try_for_each(|sample| each(sample, &self.item(field, sample)?));
+            return samples.into_iter().try_for_each(|sample| each(sample, &self.item(field, sample)?));
         };
         let mut sample = samples.start;
         while sample < samples.end {
@@ -257,8 +239,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         };
         let (_, field) = self.schema().body().nth(position).ok_or_else(out)?;
         let block_samples = view.parts().get(position).map_or(0, |p| p.block_samples);
-        let first =
-            self.geometry().first_sample(chunk) + u64::from(block.saturating_mul(block_samples));
+        let first = self.geometry().first_sample(chunk) + u64::from(block.saturating_mul(block_samples));
         UNDOING.with_borrow_mut(|(decoded, lines)| {
             let n = view.decode_block(position, block, decoded)?;
             let decoded = &*decoded;
@@ -301,11 +282,6 @@ impl<D: AsRef<[u8]>> Pack<D> {
 
 impl ChunkView<'_> {
     fn bad_block(&self, field: &Field, block: u32, reason: &str) -> FormatError {
-        FormatError::BadBlock {
-            chunk: self.chunk(),
-            field: field.name.clone(),
-            block,
-            reason: reason.to_owned(),
-        }
+        FormatError::BadBlock { chunk: self.chunk(), field: field.name.clone(), block, reason: reason.to_owned() }
     }
 }

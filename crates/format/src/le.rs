@@ -38,12 +38,7 @@ pub(crate) fn range(
     size: u64,
     len: u64,
 ) -> Result<std::ops::Range<usize>, FormatError> {
-    let outside = FormatError::OutOfBounds {
-        what,
-        offset,
-        size,
-        len,
-    };
+    let outside = FormatError::OutOfBounds { what, offset, size, len };
     match offset.checked_add(size) {
         Some(end) if end <= len => match (usize::try_from(offset), usize::try_from(end)) {
             (Ok(start), Ok(end)) => Ok(start..end),
@@ -54,21 +49,9 @@ pub(crate) fn range(
 }
 
 /// The bytes `offset..offset + size` of `bytes`.
-pub(crate) fn slice<'a>(
-    what: &'static str,
-    bytes: &'a [u8],
-    offset: u64,
-    size: u64,
-) -> Result<&'a [u8], FormatError> {
+pub(crate) fn slice<'a>(what: &'static str, bytes: &'a [u8], offset: u64, size: u64) -> Result<&'a [u8], FormatError> {
     let len = len_u64(bytes);
-    bytes
-        .get(range(what, offset, size, len)?)
-        .ok_or(FormatError::OutOfBounds {
-            what,
-            offset,
-            size,
-            len,
-        })
+    bytes.get(range(what, offset, size, len)?).ok_or(FormatError::OutOfBounds { what, offset, size, len })
 }
 
 /// The length of a slice, which is always below 2^64.

@@ -6,6 +6,9 @@
 //!
 //! No input makes this crate panic or allocate more than the input justifies (see [`Limits`]).
 //!
+//! A [`Schema`] names the fields. Samples are collected in blocks, which the writer takes. A [`Pack`] returns them, each
+//! compared with its checksum on first touch:
+//!
 //! ```
 //! use packds_format::{BlockBuilder, DType, Field, FooterParts, Pack, PackOptions, PackWriter, Schema};
 //!
@@ -28,13 +31,20 @@
 //! assert_eq!(pack.item(0, 7)?.as_ref(), [7; 12]);
 //! # Ok::<(), packds_format::FormatError>(())
 //! ```
+//!
+//! What is not a pack is an error that says where and why:
+//!
+//! ```
+//! use packds_format::{FormatError, Pack};
+//!
+//! let error = Pack::open(b"GIF89a").err();
+//! assert!(matches!(error, Some(FormatError::TooShort { .. })));
+//! ```
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
 
 #[cfg(target_endian = "big")]
-compile_error!(
-    "packs are little-endian and columns are used in place: big-endian targets are not supported"
-);
+compile_error!("packs are little-endian and columns are used in place: big-endian targets are not supported");
 
 mod assemble;
 mod block;
@@ -63,40 +73,48 @@ mod verify;
 mod writer;
 
 pub use block::{Block, BlockBuilder};
-#[doc(hidden)]
-pub use checked::Bitmap;
-pub use checksum::{Crc32c, crc32c};
-pub use chunk::{ChunkEntry, ChunkView, PartEntry};
 pub use codec::Codec;
-pub use columns::{ColumnEntry, ColumnView};
 pub use dtype::DType;
 pub use error::FormatError;
-pub use filter::{Filter, ItemShape};
-pub use footer::{SectionEntry, SectionTag};
-pub use geometry::{Geometry, chunk_samples_for, chunk_samples_without_padding};
-pub use header::{Header, Uuid};
-pub use items::BlockItems;
+pub use geometry::Geometry;
+pub use header::Header;
 pub use limits::Limits;
 pub use pack::Pack;
-pub use paths::Paths;
-pub use permutation::{Permutation, hash_bytes, mix64};
-pub use scalar::Scalar;
-pub use schema::{Coding, Field, FieldKind, Normalize, Role, Schema, Store};
-pub use stats::{Classes, FieldStats, LabelStats, SeekStats, SizeStats, Stats, label_icc};
-pub use trailer::Trailer;
-pub use verify::{ChunkDamage, check_chunk, check_outside_chunks};
-pub use writer::{FooterParts, PackOptions, PackWriter, WriteSummary};
+pub use schema::{Coding, Field, FieldKind, Role, Schema, Store};
+pub use stats::{Classes, Stats};
+pub use writer::{FooterParts, PackOptions, PackWriter};
 
-/// Sizes, offsets and field tables from `docs/reference/format.md`. A test compares them with its tables.
-pub mod constants {
-    pub use crate::chunk::{
-        CHUNK_ENTRY_BYTES, KIND_EXPLICIT, KIND_STRIDED, PART_ALIGN, PART_ENTRY_BYTES,
-    };
-    pub use crate::columns::{COLUMN_ALIGN, COLUMN_BLOCK_BYTES};
-    pub use crate::footer::{SECTION_ALIGN, SECTION_ENTRY_BYTES, SECTION_MUST_UNDERSTAND};
-    pub use crate::header::{
-        FEATURE_EXPLICIT_CHUNKS, FEATURE_ZSTD, HEADER_BYTES, HEADER_LAYOUT, MAGIC, MAJOR, MINOR,
-    };
-    pub use crate::paths::PATH_GROUP;
-    pub use crate::trailer::{END_MAGIC, TRAILER_BYTES, TRAILER_LAYOUT};
+#[doc(hidden)]
+pub use self::internal::*;
+
+/// What other crates of this workspace use, and tools that look into packs. It may change in any version.
+mod internal {
+    pub use crate::checked::Bitmap;
+    pub use crate::checksum::{Crc32c, crc32c};
+    pub use crate::chunk::{ChunkEntry, ChunkView, PartEntry};
+    pub use crate::columns::{ColumnEntry, ColumnView};
+    pub use crate::filter::{Filter, ItemShape};
+    pub use crate::footer::{SectionEntry, SectionTag};
+    pub use crate::geometry::{chunk_samples_for, chunk_samples_without_padding};
+    pub use crate::header::Uuid;
+    pub use crate::items::BlockItems;
+    pub use crate::paths::Paths;
+    pub use crate::permutation::{Permutation, hash_bytes, mix64};
+    pub use crate::scalar::Scalar;
+    pub use crate::schema::Normalize;
+    pub use crate::stats::{FieldStats, LabelStats, SeekStats, SizeStats, label_icc};
+    pub use crate::trailer::Trailer;
+    pub use crate::verify::{ChunkDamage, check_chunk, check_outside_chunks};
+    pub use crate::writer::WriteSummary;
+
+    /// Sizes, offsets and field tables from `docs/reference/format.md`. A test compares them with its tables.
+    pub mod constants {
+        pub use crate::chunk::{CHUNK_ENTRY_BYTES, KIND_EXPLICIT, KIND_STRIDED, PART_ALIGN, PART_ENTRY_BYTES};
+        pub use crate::codec::FEATURE_ZSTD;
+        pub use crate::columns::{COLUMN_ALIGN, COLUMN_BLOCK_BYTES};
+        pub use crate::footer::{SECTION_ALIGN, SECTION_ENTRY_BYTES, SECTION_MUST_UNDERSTAND};
+        pub use crate::header::{FEATURE_EXPLICIT_CHUNKS, HEADER_BYTES, HEADER_LAYOUT, MAGIC, MAJOR, MINOR};
+        pub use crate::paths::PATH_GROUP;
+        pub use crate::trailer::{END_MAGIC, TRAILER_BYTES, TRAILER_LAYOUT};
+    }
 }

@@ -13,10 +13,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            chunk_bytes: 1 << 30,
-            json_bytes: 16 << 20,
-        }
+        Self { chunk_bytes: 1 << 30, json_bytes: 16 << 20 }
     }
 }
 

@@ -16,8 +16,7 @@ use crate::le::{self, len_u64};
 use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
 use crate::{
-    ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntry, Role, Schema, Stats,
-    Store, items, paths,
+    ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntry, Role, Schema, Stats, Store, items, paths,
 };
 
 /// An open pack. Its header, schema and tables are validated; its chunks are not yet read.
@@ -58,14 +57,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let file = data.as_ref();
         let file_len = len_u64(file);
         let header = Header::parse(file, file_len)?;
-        let short = || FormatError::TooShort {
-            expected: HEADER_BYTES + TRAILER_BYTES,
-            found: file_len,
-        };
-        let tail = file
-            .last_chunk::<64>()
-            .filter(|_| file_len >= HEADER_BYTES + TRAILER_BYTES)
-            .ok_or_else(short)?;
+        let short = || FormatError::TooShort { expected: HEADER_BYTES + TRAILER_BYTES, found: file_len };
+        let tail = file.last_chunk::<64>().filter(|_| file_len >= HEADER_BYTES + TRAILER_BYTES).ok_or_else(short)?;
         let trailer = Trailer::parse(tail, file_len)?;
         if trailer.pack_uuid != header.pack_uuid {
             let (expected, found) = (header.pack_uuid.to_string(), trailer.pack_uuid.to_string());
@@ -75,20 +68,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let sections = footer::parse(file, &trailer)?;
         let schema_entry = find(&sections, SectionTag::SCHEMA)?;
         if (schema_entry.len, schema_entry.crc32c) != (header.schema_len, header.schema_crc32c) {
-            let expected = format!(
-                "{} bytes with CRC32C {:#010x}",
-                header.schema_len, header.schema_crc32c
-            );
-            let found = format!(
-                "{} bytes with CRC32C {:#010x}",
-                schema_entry.len, schema_entry.crc32c
-            );
-            return Err(FormatError::bad_value(
-                "schema in the footer",
-                schema_entry.offset,
-                expected,
-                found,
-            ));
+            let expected = format!("{} bytes with CRC32C {:#010x}", header.schema_len, header.schema_crc32c);
+            let found = format!("{} bytes with CRC32C {:#010x}", schema_entry.len, schema_entry.crc32c);
+            return Err(FormatError::bad_value("schema in the footer", schema_entry.offset, expected, found));
         }
         let schema = Schema::from_json(json_section(file, schema_entry, "schema", &limits)?)?;
         header.check_against(&schema)?;
@@ -96,13 +78,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let table = section(file, entry)?;
         let chunks = ChunkTable::parse(table, entry.offset, &schema, &header, &geometry, &limits)?;
         let entry = find(&sections, SectionTag::COLUMNS)?;
-        let (columns, columns_end) = columns::parse_directory(
-            section(file, entry)?,
-            entry.offset,
-            &schema,
-            trailer.n_samples,
-            chunks.body_end,
-        )?;
+        let (columns, columns_end) =
+            columns::parse_directory(section(file, entry)?, entry.offset, &schema, trailer.n_samples, chunks.body_end)?;
         check_footer_off(&trailer, columns_end, file_len)?;
         Ok(Self {
             header,
@@ -184,13 +161,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// [`FormatError::OutOfRange`] beyond the last chunk.
     pub fn chunk_entry(&self, chunk: u64) -> Result<ChunkEntry, FormatError> {
-        self.chunks.entry(
-            self.bytes_unchecked(),
-            &self.schema,
-            &self.header,
-            &self.geometry,
-            chunk,
-        )
+        self.chunks.entry(self.bytes_unchecked(), &self.schema, &self.header, &self.geometry, chunk)
     }
 
     /// The stored bytes of a chunk, not verified.
@@ -199,32 +170,16 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// [`FormatError::OutOfRange`] beyond the last chunk.
     pub fn chunk_bytes_unchecked(&self, chunk: u64) -> Result<&[u8], FormatError> {
         let entry = self.chunk_entry(chunk)?;
-        le::slice(
-            "chunk",
-            self.bytes_unchecked(),
-            entry.offset,
-            entry.stored_len,
-        )
+        le::slice("chunk", self.bytes_unchecked(), entry.offset, entry.stored_len)
     }
 
     /// Locates the parts in a chunk's stored bytes, from any source.
     ///
     /// # Errors
     /// The [`FormatError`] says what is wrong with the chunk.
-    pub fn view_chunk<'a>(
-        &'a self,
-        chunk: u64,
-        bytes: &'a [u8],
-    ) -> Result<ChunkView<'a>, FormatError> {
+    pub fn view_chunk<'a>(&'a self, chunk: u64, bytes: &'a [u8]) -> Result<ChunkView<'a>, FormatError> {
         let entry = self.chunk_entry(chunk)?;
-        ChunkView::parse(
-            &self.schema,
-            self.header.chunk_samples,
-            chunk,
-            &entry,
-            bytes,
-            self.limits,
-        )
+        ChunkView::parse(&self.schema, self.header.chunk_samples, chunk, &entry, bytes, self.limits)
     }
 
     /// The decoded item of one sample and field. On first use, its checksum is verified: the column's, the sample's own if
@@ -248,21 +203,14 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// [`FormatError::OutOfRange`], or errors in the bytes.
     pub fn item_unchecked(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         self.check_sample_id(sample)?;
-        let out = || FormatError::OutOfRange {
-            what: "field",
-            index: to_u64(field),
-            len: len_u64(self.schema.fields()),
-        };
+        let out =
+            || FormatError::OutOfRange { what: "field", index: to_u64(field), len: len_u64(self.schema.fields()) };
         let described = self.schema.fields().get(field).ok_or_else(out)?;
         if let Some((_, column)) = self.whole_column(field)? {
             let n = described.item_bytes().unwrap_or(0);
             return le::slice("column", column, sample.saturating_mul(n), n).map(Cow::Borrowed);
         }
-        let position = self
-            .schema
-            .body()
-            .position(|(number, _)| number == field)
-            .ok_or_else(out)?;
+        let position = self.schema.body().position(|(number, _)| number == field).ok_or_else(out)?;
         let (chunk, index) = self.geometry.locate(sample);
         let view = self.view_chunk(chunk, self.chunk_bytes_unchecked(chunk)?)?;
         match view.block_of(position, index) {
@@ -270,8 +218,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
             Some((block, within)) => {
                 let mut out = Vec::new();
                 let n = view.decode_block(position, block, &mut out)?;
-                self.item_of_block(described, sample, &out, n, within)
-                    .map(Cow::Owned)
+                self.item_of_block(described, sample, &out, n, within).map(Cow::Owned)
             }
         }
     }
@@ -281,10 +228,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// As [`item`](Self::item).
     pub fn body_items(&self, sample: u64) -> Result<Vec<Cow<'_, [u8]>>, FormatError> {
-        let items = self
-            .schema
-            .body()
-            .map(|(number, _)| self.item(number, sample));
+        let items = self.schema.body().map(|(number, _)| self.item(number, sample));
         items.collect()
     }
 
@@ -358,11 +302,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     ///
     /// # Errors
     /// As [`item`](Self::item), for these columns.
-    pub fn item_shape(
-        &self,
-        field: &str,
-        sample: u64,
-    ) -> Result<Option<(u64, u64, u64)>, FormatError> {
+    pub fn item_shape(&self, field: &str, sample: u64) -> Result<Option<(u64, u64, u64)>, FormatError> {
         let described = self.schema.fields().iter().find(|f| f.name == field);
         match described {
             None => return Ok(None),
@@ -399,8 +339,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(Some(view.parts().to_vec()))
     }
 
-    /// The values of a column field (its number in the schema). The first use verifies the whole
-    /// column.
+    /// The values of a column field (its number in the schema). The first use verifies the whole column.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not a column, [`FormatError::ChecksumMismatch`].
@@ -408,20 +347,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let column = self.whole_column(field)?;
         let found = column.zip(self.schema.fields().get(field));
         let Some(((_, bytes), described)) = found else {
-            return Err(FormatError::WrongUse(format!(
-                "field {field} is not a column"
-            )));
+            return Err(FormatError::WrongUse(format!("field {field} is not a column")));
         };
         // An item of a column has at most 1024 bytes.
-        let item_bytes = described
-            .item_bytes()
-            .and_then(|n| usize::try_from(n).ok())
-            .unwrap_or(0);
-        Ok(ColumnView {
-            bytes,
-            item_bytes,
-            dtype: described.dtype,
-        })
+        let item_bytes = described.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        Ok(ColumnView { bytes, item_bytes, dtype: described.dtype })
     }
 
     /// The statistics.
@@ -429,8 +359,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// [`FormatError::ChecksumMismatch`], [`FormatError::BadJson`], [`FormatError::LimitExceeded`].
     pub fn stats(&self) -> Result<Stats, FormatError> {
-        self.json(SectionTag::STATS, "statistics")
-            .map(Option::unwrap_or_default)
+        self.json(SectionTag::STATS, "statistics").map(Option::unwrap_or_default)
     }
 
     /// Class names and counts of each label field.
@@ -438,17 +367,16 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// As [`stats`](Self::stats).
     pub fn classes(&self) -> Result<Vec<Classes>, FormatError> {
-        self.json(SectionTag::CLASSES, "classes")
-            .map(Option::unwrap_or_default)
+        self.json(SectionTag::CLASSES, "classes").map(Option::unwrap_or_default)
     }
 
-    /// The provenance: what the pack was made from and how.
+    /// The provenance: what the pack was made from and how, as the text of a JSON object.
     ///
     /// # Errors
     /// As [`stats`](Self::stats).
-    pub fn provenance(&self) -> Result<serde_json::Map<String, serde_json::Value>, FormatError> {
-        self.json(SectionTag::PROVENANCE, "provenance")
-            .map(Option::unwrap_or_default)
+    pub fn provenance(&self) -> Result<String, FormatError> {
+        let object = self.json(SectionTag::PROVENANCE, "provenance")?;
+        Ok(serde_json::Value::Object(object.unwrap_or_default()).to_string())
     }
 
     fn json<T: serde::de::DeserializeOwned>(
@@ -456,16 +384,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         tag: SectionTag,
         what: &'static str,
     ) -> Result<Option<T>, FormatError> {
-        let Ok(entry) = find(&self.sections, tag) else {
-            return Ok(None);
-        };
+        let Ok(entry) = find(&self.sections, tag) else { return Ok(None) };
         let bytes = json_section(self.bytes_unchecked(), entry, what, &self.limits)?;
-        serde_json::from_slice(bytes)
-            .map(Some)
-            .map_err(|e| FormatError::BadJson {
-                what,
-                reason: e.to_string(),
-            })
+        serde_json::from_slice(bytes).map(Some).map_err(|e| FormatError::BadJson { what, reason: e.to_string() })
     }
 
     /// One sample's source path. `None` if the pack has no paths. Decompresses a group of 4096; the first use verifies
@@ -475,14 +396,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`].
     pub fn path(&self, sample: u64) -> Result<Option<Vec<u8>>, FormatError> {
         self.check_sample_id(sample)?;
-        let Some(bytes) = self.whole_paths()? else {
-            return Ok(None);
-        };
+        let Some(bytes) = self.whole_paths()? else { return Ok(None) };
         let mut group = Vec::new();
         let within = paths::read_group(bytes, self.n_samples(), sample, &mut group)?;
         let n = paths::PATH_GROUP.min(self.n_samples() - (sample - within));
-        paths::path_in(&group, sample / paths::PATH_GROUP, n, within)
-            .map(|path| Some(path.to_vec()))
+        paths::path_in(&group, sample / paths::PATH_GROUP, n, within).map(|path| Some(path.to_vec()))
     }
 
     /// Calls `each` for every sample's path, in order, until it returns an error. Does nothing if there are no paths.
@@ -493,19 +411,14 @@ impl<D: AsRef<[u8]>> Pack<D> {
         &self,
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(bytes) = self.whole_paths()? else {
-            return Ok(());
-        };
+        let Some(bytes) = self.whole_paths()? else { return Ok(()) };
         let mut group = Vec::new();
         let mut first = 0;
         while first < self.n_samples() {
             paths::read_group(bytes, self.n_samples(), first, &mut group)?;
             let n = paths::PATH_GROUP.min(self.n_samples() - first);
             for i in 0..n {
-                each(
-                    first + i,
-                    paths::path_in(&group, first / paths::PATH_GROUP, n, i)?,
-                )?;
+                each(first + i, paths::path_in(&group, first / paths::PATH_GROUP, n, i)?)?;
             }
             first += n;
         }
@@ -519,11 +432,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
 
     pub(crate) fn check_sample_id(&self, sample: u64) -> Result<(), FormatError> {
         if sample >= self.n_samples() {
-            return Err(FormatError::OutOfRange {
-                what: "sample",
-                index: sample,
-                len: self.n_samples(),
-            });
+            return Err(FormatError::OutOfRange { what: "sample", index: sample, len: self.n_samples() });
         }
         Ok(())
     }
@@ -540,14 +449,8 @@ fn check_footer_off(trailer: &Trailer, columns_end: u64, file_len: u64) -> Resul
     Err(FormatError::bad_value("footer offset", at, expected, found))
 }
 
-pub(crate) fn find(
-    sections: &[SectionEntry],
-    tag: SectionTag,
-) -> Result<&SectionEntry, FormatError> {
-    sections
-        .iter()
-        .find(|s| s.tag == tag)
-        .ok_or(FormatError::MissingSection { tag })
+pub(crate) fn find(sections: &[SectionEntry], tag: SectionTag) -> Result<&SectionEntry, FormatError> {
+    sections.iter().find(|s| s.tag == tag).ok_or(FormatError::MissingSection { tag })
 }
 
 /// A section's verified bytes.
@@ -556,12 +459,7 @@ pub(crate) fn section<'a>(file: &'a [u8], entry: &SectionEntry) -> Result<&'a [u
     let (expected, found) = (entry.crc32c, crc32c(bytes));
     if expected != found && !cfg!(fuzzing) {
         let what = format!("section {}", entry.tag);
-        return Err(FormatError::ChecksumMismatch {
-            what,
-            offset: entry.offset,
-            expected,
-            found,
-        });
+        return Err(FormatError::ChecksumMismatch { what, offset: entry.offset, expected, found });
     }
     Ok(bytes)
 }
@@ -574,11 +472,7 @@ fn json_section<'a>(
     limits: &Limits,
 ) -> Result<&'a [u8], FormatError> {
     if entry.len > limits.json_bytes {
-        return Err(FormatError::LimitExceeded {
-            what,
-            limit: limits.json_bytes,
-            found: entry.len,
-        });
+        return Err(FormatError::LimitExceeded { what, limit: limits.json_bytes, found: entry.len });
     }
     section(file, entry)
 }

@@ -32,21 +32,13 @@ impl Paths {
     /// [`FormatError::LimitExceeded`] if the path is longer, [`FormatError::Io`] if the compressor fails.
     pub fn push(&mut self, path: &[u8]) -> Result<(), FormatError> {
         if path.len() > 1 << 16 {
-            return Err(FormatError::LimitExceeded {
-                what: "bytes of a path",
-                limit: 1 << 16,
-                found: len_u64(path),
-            });
+            return Err(FormatError::LimitExceeded { what: "bytes of a path", limit: 1 << 16, found: len_u64(path) });
         }
         self.group.extend_from_slice(path);
         let end = u32::try_from(self.group.len()).unwrap_or(u32::MAX);
         self.ends.push(end);
         self.n += 1;
-        if len_u64(&self.ends) == PATH_GROUP {
-            self.close_group()
-        } else {
-            Ok(())
-        }
+        if len_u64(&self.ends) == PATH_GROUP { self.close_group() } else { Ok(()) }
     }
 
     /// Number of paths.
@@ -64,22 +56,15 @@ impl Paths {
     fn close_group(&mut self) -> Result<(), FormatError> {
         let mut raw = Vec::new();
         raw.extend_from_slice(&0_u32.to_le_bytes());
-        self.ends
-            .iter()
-            .for_each(|end| raw.extend_from_slice(&end.to_le_bytes()));
+        self.ends.iter().for_each(|end| raw.extend_from_slice(&end.to_le_bytes()));
         raw.append(&mut self.group);
         self.ends.clear();
         if len_u64(&raw) > MAX_GROUP_BYTES {
             let (limit, found) = (MAX_GROUP_BYTES, len_u64(&raw));
-            return Err(FormatError::LimitExceeded {
-                what: "bytes of 4096 paths",
-                limit,
-                found,
-            });
+            return Err(FormatError::LimitExceeded { what: "bytes of 4096 paths", limit, found });
         }
         self.groups.push((len_u64(&self.packed), len_u64(&raw)));
-        self.packed
-            .extend_from_slice(&codec::compress(&raw, LEVEL)?);
+        self.packed.extend_from_slice(&codec::compress(&raw, LEVEL)?);
         Ok(())
     }
 
@@ -101,40 +86,26 @@ impl Paths {
 }
 
 /// Decompresses the group of `sample`'s path into `out`. Returns the path's index in the group.
-pub(crate) fn read_group(
-    section: &[u8],
-    n_samples: u64,
-    sample: u64,
-    out: &mut Vec<u8>,
-) -> Result<u64, FormatError> {
+pub(crate) fn read_group(section: &[u8], n_samples: u64, sample: u64, out: &mut Vec<u8>) -> Result<u64, FormatError> {
     let group = sample / PATH_GROUP;
     let bad = |reason: String| FormatError::BadPaths { group, reason };
     let n_groups = n_samples.div_ceil(PATH_GROUP);
     let counts = le::u64_at(section, 0).zip(le::u64_at(section, 8));
     let (found, found_groups) = counts.unwrap_or((0, 0));
     if counts != Some((n_samples, n_groups)) {
-        return Err(bad(format!(
-            "expected {n_samples} paths in {n_groups} groups, found {found} in {found_groups}"
-        )));
+        return Err(bad(format!("expected {n_samples} paths in {n_groups} groups, found {found} in {found_groups}")));
     }
     let payload_at = n_groups.checked_mul(16).and_then(|n| n.checked_add(HEAD));
     let payload_at = payload_at.ok_or_else(|| bad("too many groups".to_owned()))?;
     let table = le::slice("path groups", section, HEAD, payload_at - HEAD)?;
-    let payload = le::slice(
-        "path groups",
-        section,
-        payload_at,
-        len_u64(section) - payload_at,
-    )?;
+    let payload = le::slice("path groups", section, payload_at, len_u64(section) - payload_at)?;
     let at = to_usize(group * 16);
     let start = le::u64_at(table, at).unwrap_or(u64::MAX);
     let decoded = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
     let end = le::u64_at(table, at.saturating_add(16)).unwrap_or(len_u64(payload));
     // The frames are contiguous: no gap before the first, no overlap.
     if start > end || (group == 0 && start != 0) || decoded > MAX_GROUP_BYTES {
-        return Err(bad(format!(
-            "stored bytes {start}..{end} for {decoded} decoded ones cannot be"
-        )));
+        return Err(bad(format!("stored bytes {start}..{end} cannot give {decoded} decoded ones")));
     }
     let frame = le::slice("path group", payload, start, end - start)?;
     codec::decompress(frame, decoded, out).map_err(bad)?;
@@ -144,16 +115,10 @@ pub(crate) fn read_group(
 /// Path `i` of `n` in the decompressed group number `group`.
 pub(crate) fn path_in(bytes: &[u8], group: u64, n: u64, i: u64) -> Result<&[u8], FormatError> {
     let payload_at = (n + 1) * 4;
-    let bad = || FormatError::BadPaths {
-        group,
-        reason: format!("path {i} of {n} lies outside its group"),
-    };
+    let bad = || FormatError::BadPaths { group, reason: format!("path {i} of {n} is outside its group") };
     let payload_len = len_u64(bytes).checked_sub(payload_at).ok_or_else(bad)?;
     let at = usize::try_from(i * 4).map_err(|_| bad())?;
-    let (start, end) = (
-        le::u32_at(bytes, at).ok_or_else(bad)?,
-        le::u32_at(bytes, at + 4).ok_or_else(bad)?,
-    );
+    let (start, end) = (le::u32_at(bytes, at).ok_or_else(bad)?, le::u32_at(bytes, at + 4).ok_or_else(bad)?);
     let is_last = i + 1 == n;
     if (i == 0 && start != 0) || (is_last && u64::from(end) != payload_len) {
         return Err(bad());

@@ -26,9 +26,7 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     let start = mix64(seed.wrapping_add(GOLDEN)) ^ crate::le::len_u64(bytes);
     bytes.chunks(8).fold(start, |h, piece| {
         let mut word = [0_u8; 8];
-        word.iter_mut()
-            .zip(piece)
-            .for_each(|(to, from)| *to = *from);
+        word.iter_mut().zip(piece).for_each(|(to, from)| *to = *from);
         mix64((h ^ u64::from_le_bytes(word)).wrapping_add(GOLDEN))
     })
 }
@@ -47,11 +45,7 @@ impl Permutation {
     pub fn new(n: u64, key: u64) -> Self {
         let n = n.min(1 << 62);
         let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
-        Self {
-            n,
-            half_bits: bits.div_ceil(2).max(1),
-            key: mix64(key.wrapping_add(GOLDEN)),
-        }
+        Self { n, half_bits: bits.div_ceil(2).max(1), key: mix64(key.wrapping_add(GOLDEN)) }
     }
 
     /// The size `n`.

@@ -47,9 +47,7 @@ impl Scalar {
     /// All numbers in `bytes`. An incomplete one at the end is ignored.
     pub fn each(dtype: DType, bytes: &[u8]) -> impl Iterator<Item = Self> {
         let size = packds_system::to_usize(dtype.size());
-        bytes
-            .chunks(size)
-            .map_while(move |item| Self::of(dtype, item))
+        bytes.chunks(size).map_while(move |item| Self::of(dtype, item))
     }
 
     /// The same number in another type, little-endian. `None` if it would not be exact.
@@ -71,17 +69,10 @@ impl Scalar {
             .to_le_bytes()
             .to_vec(),
             DType::I64 => int()?.to_le_bytes().to_vec(),
-            DType::F16 => same(self, f16::from_f64(self.float()?), f16::to_f64)?
-                .to_le_bytes()
-                .to_vec(),
-            DType::Bf16 => same(self, bf16::from_f64(self.float()?), bf16::to_f64)?
-                .to_le_bytes()
-                .to_vec(),
+            DType::F16 => same(self, f16::from_f64(self.float()?), f16::to_f64)?.to_le_bytes().to_vec(),
+            DType::Bf16 => same(self, bf16::from_f64(self.float()?), bf16::to_f64)?.to_le_bytes().to_vec(),
             DType::F32 => {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "compared with the original"
-                )]
+                #[expect(clippy::cast_possible_truncation, reason = "compared with the original")]
                 let single = self.float()? as f32;
                 same(self, single, f64::from)?.to_le_bytes().to_vec()
             }
@@ -102,16 +93,11 @@ impl Scalar {
 
     /// The value as a class id: an integer, or a float with an integral value within ±2^53.
     #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        reason = "integral and within 2^53"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "integral and within 2^53")]
     pub fn class_id(self) -> Option<i64> {
         match self.float() {
             None => self.integer(),
-            Some(value) => (value.fract() == 0.0 && value.abs() <= Self::EXACT_IN_F64 as f64)
-                .then_some(value as i64),
+            Some(value) => (value.fract() == 0.0 && value.abs() <= Self::EXACT_IN_F64 as f64).then_some(value as i64),
         }
     }
 
@@ -177,20 +163,11 @@ mod tests {
     fn numbers_keep_their_values_at_their_ends() {
         assert_eq!(Scalar::of(DType::I8, &[0x80]), Some(Scalar::Int(-128)));
         let largest = Scalar::of(DType::U64, &[0xff; 8]).unwrap();
-        assert_eq!(
-            (largest, largest.integer()),
-            (Scalar::Unsigned(u64::MAX), None)
-        );
+        assert_eq!((largest, largest.integer()), (Scalar::Unsigned(u64::MAX), None));
         assert_eq!(largest.to_string(), "18446744073709551615");
-        assert_eq!(
-            Scalar::of(DType::F32, &1.5_f32.to_le_bytes()),
-            Some(Scalar::Single(1.5))
-        );
+        assert_eq!(Scalar::of(DType::F32, &1.5_f32.to_le_bytes()), Some(Scalar::Single(1.5)));
         for (dtype, bits) in [(DType::F16, 0x3e00_u16), (DType::Bf16, 0x3fc0)] {
-            assert_eq!(
-                Scalar::of(dtype, &bits.to_le_bytes()),
-                Some(Scalar::Single(1.5))
-            );
+            assert_eq!(Scalar::of(dtype, &bits.to_le_bytes()), Some(Scalar::Single(1.5)));
         }
         assert_eq!(Scalar::of(DType::I64, &[0; 7]), None);
     }
@@ -209,15 +186,9 @@ mod tests {
         assert_eq!(Scalar::Int(256).to_bytes(DType::U8), None);
         assert_eq!(Scalar::Int(-1).to_bytes(DType::U64), None);
         assert_eq!(Scalar::Int(2).to_bytes(DType::Bool), None);
-        assert_eq!(
-            Scalar::Unsigned(u64::MAX).to_bytes(DType::U64),
-            Some(vec![0xff; 8])
-        );
+        assert_eq!(Scalar::Unsigned(u64::MAX).to_bytes(DType::U64), Some(vec![0xff; 8]));
         assert_eq!(Scalar::Double(0.1).to_bytes(DType::F32), None);
-        assert_eq!(
-            Scalar::Double(0.5).to_bytes(DType::F16),
-            Some(vec![0, 0x38])
-        );
+        assert_eq!(Scalar::Double(0.5).to_bytes(DType::F16), Some(vec![0, 0x38]));
         assert_eq!(Scalar::Double(1.0).to_bytes(DType::I64), None);
         assert!(Scalar::Double(f64::NAN).to_bytes(DType::F32).is_some());
     }
@@ -226,10 +197,7 @@ mod tests {
     fn whole_floats_are_class_ids_up_to_where_they_are_exact() {
         assert_eq!(Scalar::Double(7.0).class_id(), Some(7));
         assert_eq!(Scalar::Single(-1.0).class_id(), Some(-1));
-        assert_eq!(
-            Scalar::Double(9_007_199_254_740_992.0).class_id(),
-            Some(1 << 53)
-        );
+        assert_eq!(Scalar::Double(9_007_199_254_740_992.0).class_id(), Some(1 << 53));
         for no_id in [0.5, 9_007_199_254_740_994.0, f64::NAN, f64::INFINITY] {
             assert_eq!(Scalar::Double(no_id).class_id(), None, "{no_id}");
         }
@@ -240,10 +208,7 @@ mod tests {
     #[test]
     fn singles_have_their_own_digits_until_they_are_widened() {
         assert_eq!(Scalar::Single(0.1).to_string(), "0.1");
-        assert_eq!(
-            Scalar::Single(0.1).widened().to_string(),
-            "0.10000000149011612"
-        );
+        assert_eq!(Scalar::Single(0.1).widened().to_string(), "0.10000000149011612");
     }
 
     #[test]

@@ -24,6 +24,26 @@ pub enum FieldKind {
     Json,
 }
 
+impl FieldKind {
+    /// The name used in the schema.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tensor => "tensor",
+            Self::Image => "image",
+            Self::Bytes => "bytes",
+            Self::String => "string",
+            Self::Json => "json",
+        }
+    }
+
+    /// Whether the items are UTF-8.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        matches!(self, Self::String | Self::Json)
+    }
+}
+
 /// Where a field's items are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -110,15 +130,7 @@ pub enum Coding {
 
 impl Coding {
     /// Every coding, in the order of docs/reference/format.md.
-    pub const ALL: [Self; 7] = [
-        Self::Raw,
-        Self::Jpeg,
-        Self::Png,
-        Self::Gif,
-        Self::Bmp,
-        Self::Tiff,
-        Self::WebP,
-    ];
+    pub const ALL: [Self; 7] = [Self::Raw, Self::Jpeg, Self::Png, Self::Gif, Self::Bmp, Self::Tiff, Self::WebP];
 
     /// The number stored in the `coding` column.
     #[must_use]
@@ -228,19 +240,13 @@ impl Field {
     /// A variable-size body field.
     #[must_use]
     pub fn variable(name: &str, kind: FieldKind) -> Self {
-        Self {
-            kind,
-            ..Self::tensor(name, DType::U8, &[])
-        }
+        Self { kind, ..Self::tensor(name, DType::U8, &[]) }
     }
 
     /// A fixed-size column.
     #[must_use]
     pub fn column(name: &str, dtype: DType, shape: &[u64]) -> Self {
-        Self {
-            store: Store::Column,
-            ..Self::tensor(name, dtype, shape)
-        }
+        Self { store: Store::Column, ..Self::tensor(name, dtype, shape) }
     }
 
     /// The same field with a role.
@@ -254,10 +260,7 @@ impl Field {
     #[must_use]
     pub fn item_bytes(&self) -> Option<u64> {
         match self.kind {
-            FieldKind::Tensor => self
-                .shape
-                .iter()
-                .try_fold(self.dtype.size(), |n, &d| n.checked_mul(d)),
+            FieldKind::Tensor => self.shape.iter().try_fold(self.dtype.size(), |n, &d| n.checked_mul(d)),
             _ => None,
         }
     }
@@ -269,9 +272,7 @@ impl Field {
             return false;
         }
         match self.role {
-            None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => {
-                true
-            }
+            None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => true,
             Some(_) => false,
         }
     }
@@ -280,8 +281,9 @@ impl Field {
     #[must_use]
     pub fn image_shape(&self) -> Option<(u64, u64, u64)> {
         match (self.kind, self.layout.as_deref(), self.shape.as_slice()) {
-            (FieldKind::Tensor, Some("hwc"), &[h, w, c])
-            | (FieldKind::Tensor, Some("chw"), &[c, h, w]) => Some((h, w, c)),
+            (FieldKind::Tensor, Some("hwc"), &[h, w, c]) | (FieldKind::Tensor, Some("chw"), &[c, h, w]) => {
+                Some((h, w, c))
+            }
             _ => None,
         }
     }
@@ -291,9 +293,8 @@ impl Field {
     /// # Errors
     /// [`FormatError::BadSchema`] if it is not.
     pub fn check_name(&self) -> Result<(), FormatError> {
-        let is_name = !self.name.is_empty()
-            && self.name.len() <= MAX_NAME_BYTES
-            && !self.name.chars().any(char::is_control);
+        let is_name =
+            !self.name.is_empty() && self.name.len() <= MAX_NAME_BYTES && !self.name.chars().any(char::is_control);
         if is_name {
             return Ok(());
         }
@@ -305,10 +306,7 @@ impl Field {
         let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
         self.check_name()?;
         if self.shape.len() > MAX_DIMS || self.shape.contains(&0) {
-            return bad(format!(
-                "a shape has at most {MAX_DIMS} dimensions, none of them 0: found {:?}",
-                self.shape
-            ));
+            return bad(format!("a shape has at most {MAX_DIMS} dimensions, none of them 0: found {:?}", self.shape));
         }
         match self.item_bytes() {
             Some(n) if n > MAX_ITEM_BYTES => {
@@ -327,9 +325,7 @@ impl Field {
                 return bad("a column holds tensors, uncompressed".to_owned());
             }
             if self.item_bytes().is_none_or(|n| n > MAX_COLUMN_ITEM_BYTES) {
-                return bad(format!(
-                    "a column's item has at most {MAX_COLUMN_ITEM_BYTES} bytes"
-                ));
+                return bad(format!("a column's item has at most {MAX_COLUMN_ITEM_BYTES} bytes"));
             }
         }
         self.validate_image()
@@ -341,17 +337,13 @@ impl Field {
             let found = self.layout.as_deref().unwrap_or_default();
             return bad(format!("layout is hwc or chw, found {found:?}"));
         }
-        if let Codec::Zstd { level, .. } = self.codec
-            && !(1..=19).contains(&level)
-        {
-            return bad(format!("a zstd level is 1 to 19, found {level}"));
+        if let Err(reason) = self.codec.check() {
+            return bad(reason);
         }
         if let Some(normalize) = &self.normalize
             && !normalize.is_usable()
         {
-            return bad(
-                "normalize has finite numbers, and as many means as standard deviations".to_owned(),
-            );
+            return bad("normalize has finite numbers, and as many means as standard deviations".to_owned());
         }
         let filter = self.codec.filter();
         if filter.is_none() {
@@ -406,17 +398,11 @@ impl Schema {
         for field in &fields {
             field.validate()?;
             if !names.insert(field.name.as_str()) {
-                return Err(FormatError::schema(
-                    &field.name,
-                    "two fields have this name",
-                ));
+                return Err(FormatError::schema(&field.name, "two fields have this name"));
             }
         }
         if !fields.iter().any(|f| f.store == Store::Body) {
-            return Err(FormatError::schema(
-                "*",
-                "at least one field lies in the body",
-            ));
+            return Err(FormatError::schema("*", "at least one field is in the body"));
         }
         Self { fields }.with_valid_roles()?.with_valid_indexes()
     }
@@ -433,7 +419,7 @@ impl Schema {
             }
             let target = self.fields.iter().find(|f| f.name == *of);
             if target.is_none_or(|f| f.kind != FieldKind::Image) {
-                return bad("`seek_index_of` names no field of kind image");
+                return bad("`seek_index_of` does not name a field of kind image");
             }
             let same = |f: &&Field| f.seek_index_of.as_ref() == Some(of);
             if self.fields.iter().filter(same).count() > 1 {
@@ -450,13 +436,9 @@ impl Schema {
                 None | Some(Role::Image | Role::Mask) => continue,
                 Some(Role::Label) => &[DType::I32, DType::I64],
                 Some(Role::SourceId) => &[DType::U64],
-                Some(
-                    Role::SampleCrc32c
-                    | Role::SourceWidth
-                    | Role::SourceHeight
-                    | Role::Width
-                    | Role::Height,
-                ) => &[DType::U32],
+                Some(Role::SampleCrc32c | Role::SourceWidth | Role::SourceHeight | Role::Width | Role::Height) => {
+                    &[DType::U32]
+                }
                 Some(Role::Labels | Role::Valid | Role::Channels | Role::Coding) => &[DType::U8],
             };
             let is_set = field.role == Some(Role::Labels);
@@ -471,19 +453,10 @@ impl Schema {
                     format!("a field with role {role} is a column of {types}"),
                 ));
             }
-            let describes = matches!(
-                field.role,
-                Some(Role::Width | Role::Height | Role::Channels | Role::Coding)
-            );
-            let target = self
-                .fields
-                .iter()
-                .find(|f| Some(&f.name) == field.of.as_ref());
+            let describes = matches!(field.role, Some(Role::Width | Role::Height | Role::Channels | Role::Coding));
+            let target = self.fields.iter().find(|f| Some(&f.name) == field.of.as_ref());
             if describes && target.is_none_or(|f| f.kind != FieldKind::Image) {
-                return Err(FormatError::schema(
-                    &field.name,
-                    "`of` names no field of kind image",
-                ));
+                return Err(FormatError::schema(&field.name, "`of` does not name a field of kind image"));
             }
         }
         Ok(self)
@@ -497,36 +470,24 @@ impl Schema {
 
     /// The body fields in order, each with its number in the schema.
     pub fn body(&self) -> impl Iterator<Item = (usize, &Field)> {
-        self.fields
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| f.store == Store::Body)
+        self.fields.iter().enumerate().filter(|(_, f)| f.store == Store::Body)
     }
 
     /// The column fields in order, each with its number in the schema.
     pub fn columns(&self) -> impl Iterator<Item = (usize, &Field)> {
-        self.fields
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| f.store == Store::Column)
+        self.fields.iter().enumerate().filter(|(_, f)| f.store == Store::Column)
     }
 
     /// The field with this role and its number. `of` selects the image field if the role describes one.
     #[must_use]
     pub fn by_role(&self, role: Role, of: Option<&str>) -> Option<(usize, &Field)> {
-        self.fields
-            .iter()
-            .enumerate()
-            .find(|(_, f)| f.role == Some(role) && f.of.as_deref() == of)
+        self.fields.iter().enumerate().find(|(_, f)| f.role == Some(role) && f.of.as_deref() == of)
     }
 
     /// The field with the seek indexes of this image field, and its number.
     #[must_use]
     pub fn seek_index_of(&self, image: &str) -> Option<(usize, &Field)> {
-        self.fields
-            .iter()
-            .enumerate()
-            .find(|(_, f)| f.seek_index_of.as_deref() == Some(image))
+        self.fields.iter().enumerate().find(|(_, f)| f.seek_index_of.as_deref() == Some(image))
     }
 
     /// The number of the field with this name.
@@ -534,50 +495,30 @@ impl Schema {
     /// # Errors
     /// [`FormatError::NoSuchField`], with the existing names.
     pub fn index_of(&self, name: &str) -> Result<usize, FormatError> {
-        self.fields
-            .iter()
-            .position(|f| f.name == name)
-            .ok_or_else(|| FormatError::NoSuchField {
-                name: name.to_owned(),
-                known: self
-                    .fields
-                    .iter()
-                    .map(|f| f.name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            })
+        self.fields.iter().position(|f| f.name == name).ok_or_else(|| FormatError::NoSuchField {
+            name: name.to_owned(),
+            known: self.fields.iter().map(|f| f.name.as_str()).collect::<Vec<_>>().join(", "),
+        })
     }
 
     /// Whether all chunks are at multiples of one stride: fixed sizes, no compression.
     #[must_use]
     pub fn is_strided(&self) -> bool {
-        self.body()
-            .all(|(_, f)| f.kind == FieldKind::Tensor && f.codec.is_none())
+        self.body().all(|(_, f)| f.kind == FieldKind::Tensor && f.codec.is_none())
     }
 
     /// The JSON as stored in the file.
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, FormatError> {
-        serde_json::to_vec(&SchemaJson {
-            fields: self.fields.clone(),
-            must_understand: Vec::new(),
-        })
-        .map_err(|e| FormatError::BadJson {
-            what: "schema",
-            reason: e.to_string(),
-        })
+        serde_json::to_vec(&SchemaJson { fields: self.fields.clone(), must_understand: Vec::new() })
+            .map_err(|e| FormatError::BadJson { what: "schema", reason: e.to_string() })
     }
 
     /// Parses and validates the JSON.
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, FormatError> {
-        let json: SchemaJson = serde_json::from_slice(bytes).map_err(|e| FormatError::BadJson {
-            what: "schema",
-            reason: e.to_string(),
-        })?;
+        let json: SchemaJson = serde_json::from_slice(bytes)
+            .map_err(|e| FormatError::BadJson { what: "schema", reason: e.to_string() })?;
         if let Some(key) = json.must_understand.first() {
-            return Err(FormatError::schema(
-                "*",
-                format!("uses `{key}`, which this reader does not know"),
-            ));
+            return Err(FormatError::schema("*", format!("uses `{key}`, which this reader does not know")));
         }
         Self::new(json.fields)
     }

@@ -85,9 +85,8 @@ pub struct Classes {
     pub counts: Vec<u64>,
 }
 
-/// Intra-chunk correlation of class labels in chunks of `chunk_samples`: how much likelier two different
-/// samples of a chunk share a label than two samples of the whole dataset. 0 is a random order, 1 is a
-/// single class per chunk.
+/// Intra-chunk correlation of class labels in chunks of `chunk_samples`: how much likelier two different samples of a
+/// chunk share a label than two samples of the whole dataset. 0 is a random order, 1 is a single class per chunk.
 ///
 /// `(w - t) / (1 - t)`, where `w` is the share of equal pairs within chunks and `t` the share of equal pairs overall: the
 /// one-way ANOVA intraclass correlation of the class indicators, pooled over classes. Undefined (`None`) for a single
@@ -125,10 +124,7 @@ pub fn label_icc(labels: impl Iterator<Item = i64>, chunk_samples: u32) -> Optio
 }
 
 /// A ratio of counts. Counts above 2^53 are rounded, which does not matter for a statistic.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a ratio does not need more than 53 bits"
-)]
+#[expect(clippy::cast_precision_loss, reason = "a ratio does not need more than 53 bits")]
 fn ratio(part: u128, whole: u128) -> f64 {
     part as f64 / whole as f64
 }

@@ -58,22 +58,13 @@ impl Trailer {
         let offset = file_len.saturating_sub(TRAILER_BYTES);
         let found = le::array_at::<8>(bytes, 56).unwrap_or_default();
         if found != END_MAGIC {
-            return Err(FormatError::NoTrailer {
-                offset,
-                expected: END_MAGIC,
-                found,
-            });
+            return Err(FormatError::NoTrailer { offset, expected: END_MAGIC, found });
         }
         let u64_at = |at| le::u64_at(bytes, at).unwrap_or(0);
         let u32_at = |at| le::u32_at(bytes, at).unwrap_or(0);
         let (expected, found) = (u32_at(52), checksum(bytes));
         if expected != found && !cfg!(fuzzing) {
-            return Err(FormatError::ChecksumMismatch {
-                what: "trailer".to_owned(),
-                offset,
-                expected,
-                found,
-            });
+            return Err(FormatError::ChecksumMismatch { what: "trailer".to_owned(), offset, expected, found });
         }
         let trailer = Self {
             file_len: u64_at(0),
@@ -84,10 +75,7 @@ impl Trailer {
             footer_crc32c: u32_at(48),
         };
         if trailer.file_len != file_len {
-            return Err(FormatError::WrongLength {
-                expected: trailer.file_len,
-                found: file_len,
-            });
+            return Err(FormatError::WrongLength { expected: trailer.file_len, found: file_len });
         }
         let end = trailer.footer_off.checked_add(trailer.footer_len);
         if end != Some(offset) {

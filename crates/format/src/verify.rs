@@ -32,72 +32,35 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
     };
     let header = pack.header();
     note(check_front_schema(pack));
-    note(check_padding(
-        pack,
-        "padding before the body",
-        HEADER_BYTES + header.schema_len,
-        header.data_off,
-    ));
+    note(check_padding(pack, "padding before the body", HEADER_BYTES + header.schema_len, header.data_off));
     if !pack.schema().is_strided() {
         check_between_chunks(pack, &mut note);
     }
     let mut end = pack.body_end();
     for column in pack.columns() {
-        note(check_padding(
-            pack,
-            "padding before a column",
-            end,
-            column.offset,
-        ));
-        let name = pack
-            .schema()
-            .fields()
-            .get(column.field)
-            .map_or("", |f| f.name.as_str());
+        note(check_padding(pack, "padding before a column", end, column.offset));
+        let name = pack.schema().fields().get(column.field).map_or("", |f| f.name.as_str());
         note(column.check(pack.bytes_unchecked(), name));
         end = column.offset.saturating_add(column.len);
     }
-    debug_assert!(
-        pack.columns()
-            .iter()
-            .all(|c| c.offset.is_multiple_of(COLUMN_ALIGN))
-    );
-    note(check_padding(
-        pack,
-        "padding before the footer",
-        pack.columns_end(),
-        pack.trailer().footer_off,
-    ));
+    debug_assert!(pack.columns().iter().all(|c| c.offset.is_multiple_of(COLUMN_ALIGN)));
+    note(check_padding(pack, "padding before the footer", pack.columns_end(), pack.trailer().footer_off));
     let mut end = pack.trailer().footer_off + 8 + 32 * len_u64(pack.sections());
     for entry in pack.sections() {
-        note(check_padding(
-            pack,
-            "padding before a section",
-            end,
-            entry.offset,
-        ));
+        note(check_padding(pack, "padding before a section", end, entry.offset));
         note(pack.check_section(entry));
         end = entry.offset + entry.len;
     }
     debug_assert_eq!(end + TRAILER_BYTES, pack.trailer().file_len);
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Chunks start at multiples of the alignment. The gaps are padding.
-fn check_between_chunks<D: AsRef<[u8]>>(
-    pack: &Pack<D>,
-    note: &mut impl FnMut(Result<(), FormatError>),
-) {
+fn check_between_chunks<D: AsRef<[u8]>>(pack: &Pack<D>, note: &mut impl FnMut(Result<(), FormatError>)) {
     let mut end = pack.header().data_off;
     for chunk in 0..pack.n_chunks() {
         match pack.chunk_entry(chunk) {
-            Ok(ChunkEntry {
-                offset, stored_len, ..
-            }) => {
+            Ok(ChunkEntry { offset, stored_len, .. }) => {
                 note(check_padding(pack, "padding between chunks", end, offset));
                 end = offset.saturating_add(stored_len);
             }
@@ -108,37 +71,17 @@ fn check_between_chunks<D: AsRef<[u8]>>(
 
 fn check_front_schema<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), FormatError> {
     let header = pack.header();
-    let schema = le::slice(
-        "schema",
-        pack.bytes_unchecked(),
-        HEADER_BYTES,
-        header.schema_len,
-    )?;
+    let schema = le::slice("schema", pack.bytes_unchecked(), HEADER_BYTES, header.schema_len)?;
     let (expected, found) = (header.schema_crc32c, crc32c(schema));
     if expected != found {
-        let what = "schema behind the header".to_owned();
-        return Err(FormatError::ChecksumMismatch {
-            what,
-            offset: HEADER_BYTES,
-            expected,
-            found,
-        });
+        let what = "schema after the header".to_owned();
+        return Err(FormatError::ChecksumMismatch { what, offset: HEADER_BYTES, expected, found });
     }
     Ok(())
 }
 
-fn check_padding<D: AsRef<[u8]>>(
-    pack: &Pack<D>,
-    what: &'static str,
-    start: u64,
-    end: u64,
-) -> Result<(), FormatError> {
-    let bytes = le::slice(
-        what,
-        pack.bytes_unchecked(),
-        start,
-        end.saturating_sub(start),
-    )?;
+fn check_padding<D: AsRef<[u8]>>(pack: &Pack<D>, what: &'static str, start: u64, end: u64) -> Result<(), FormatError> {
+    let bytes = le::slice(what, pack.bytes_unchecked(), start, end.saturating_sub(start))?;
     le::check_zero(what, bytes, start)
 }
 
@@ -147,15 +90,8 @@ fn check_padding<D: AsRef<[u8]>>(
 ///
 /// # Errors
 /// The damage. On a mismatch, samples are checked one by one to identify the damaged ones.
-pub fn check_chunk<D: AsRef<[u8]>>(
-    pack: &Pack<D>,
-    chunk: u64,
-    bytes: &[u8],
-) -> Result<(), ChunkDamage> {
-    let plain = |error| ChunkDamage {
-        error,
-        bad_samples: Vec::new(),
-    };
+pub fn check_chunk<D: AsRef<[u8]>>(pack: &Pack<D>, chunk: u64, bytes: &[u8]) -> Result<(), ChunkDamage> {
+    let plain = |error| ChunkDamage { error, bad_samples: Vec::new() };
     let entry = pack.chunk_entry(chunk).map_err(plain)?;
     let found = crc32c(bytes);
     if found == entry.crc32c && len_u64(bytes) == entry.stored_len {
@@ -165,12 +101,7 @@ pub fn check_chunk<D: AsRef<[u8]>>(
     let error = match pack.compare_chunk(chunk, found) {
         Err(error) => error,
         // Wrong length, but the correct checksum.
-        Ok(()) => {
-            FormatError::bad_value("chunk's bytes", entry.offset, entry.stored_len, bytes.len())
-        }
+        Ok(()) => FormatError::bad_value("chunk's bytes", entry.offset, entry.stored_len, bytes.len()),
     };
-    Err(ChunkDamage {
-        error,
-        bad_samples: pack.bad_samples(chunk, bytes),
-    })
+    Err(ChunkDamage { error, bad_samples: pack.bad_samples(chunk, bytes) })
 }

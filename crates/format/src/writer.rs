@@ -18,6 +18,7 @@ use crate::{Classes, FormatError, Paths, Schema, Stats};
 
 /// Properties of the pack to write.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PackOptions {
     /// The fields of a sample.
     pub schema: Schema,
@@ -36,24 +37,15 @@ impl PackOptions {
     #[must_use]
     pub fn new(schema: Schema, chunk_samples: u32) -> Self {
         let none = Uuid::default();
-        Self {
-            schema,
-            chunk_samples,
-            align_log2: 12,
-            pack_uuid: none,
-            dataset_uuid: none,
-        }
+        Self { schema, chunk_samples, align_log2: 12, pack_uuid: none, dataset_uuid: none }
     }
 
     /// Samples per block: 1 MiB of fixed-size items, at least 1 sample, at most a chunk.
     #[must_use]
     pub fn block_samples(&self) -> u32 {
         const BLOCK_BYTES: u64 = 1 << 20;
-        let sample: u64 = self
-            .schema
-            .body()
-            .map(|(_, f)| f.item_bytes().unwrap_or(64 << 10))
-            .fold(0, u64::saturating_add);
+        let sample: u64 =
+            self.schema.body().map(|(_, f)| f.item_bytes().unwrap_or(64 << 10)).fold(0, u64::saturating_add);
         let fit = u32::try_from((BLOCK_BYTES / sample.max(1)).max(1)).unwrap_or(u32::MAX);
         fit.min(self.chunk_samples)
     }
@@ -66,14 +58,15 @@ pub struct FooterParts {
     pub stats: Stats,
     /// Class names and counts, one entry per label field.
     pub classes: Vec<Classes>,
-    /// Provenance, as a JSON object.
-    pub provenance: serde_json::Map<String, serde_json::Value>,
+    /// Provenance, as the text of a JSON object. Empty if there is none.
+    pub provenance: String,
     /// Source paths: none, or one per sample.
     pub paths: Paths,
 }
 
 /// Summary of the pack written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteSummary {
     /// Number of samples.
     pub n_samples: u64,
@@ -113,25 +106,15 @@ impl<W: Write> PackWriter<W> {
     pub fn new(target: W, options: PackOptions) -> Result<Self, FormatError> {
         Geometry::new(0, options.chunk_samples)?;
         if !(12..=21).contains(&options.align_log2) {
-            return Err(FormatError::bad_value(
-                "alignment",
-                32,
-                "2^12 to 2^21",
-                options.align_log2,
-            ));
+            return Err(FormatError::bad_value("alignment", 32, "2^12 to 2^21", options.align_log2));
         }
         let schema_json = options.schema.to_json()?;
         let schema_len = len_u64(&schema_json);
         let limit = Limits::default().json_bytes;
         if schema_len > limit {
-            return Err(FormatError::LimitExceeded {
-                what: "schema",
-                limit,
-                found: schema_len,
-            });
+            return Err(FormatError::LimitExceeded { what: "schema", limit, found: schema_len });
         }
-        let (sample_stride, chunk_stride) =
-            Header::strides_of(&options.schema, options.chunk_samples)?;
+        let (sample_stride, chunk_stride) = Header::strides_of(&options.schema, options.chunk_samples)?;
         let data_off = Header::data_off_of(schema_len, options.align_log2);
         let header = Header {
             minor: MINOR,
@@ -180,8 +163,7 @@ impl<W: Write> PackWriter<W> {
     /// The required size of the next block, unless it is the last: all blocks of a chunk have one size.
     #[must_use]
     pub fn next_block_samples(&self) -> u32 {
-        self.block_samples
-            .min(self.options.chunk_samples - self.open_samples)
+        self.block_samples.min(self.options.chunk_samples - self.open_samples)
     }
 
     /// How many more samples fit in a block of `n_samples`.
@@ -206,15 +188,10 @@ impl<W: Write> PackWriter<W> {
         if n == 0 {
             return Ok(());
         }
-        let short = self
-            .open
-            .last()
-            .is_some_and(|b| b.n_samples < self.block_samples);
+        let short = self.open.last().is_some_and(|b| b.n_samples < self.block_samples);
         if short || n > self.next_block_samples() || !block.is_of(&self.options.schema) {
             let room = if short { 0 } else { self.next_block_samples() };
-            return Err(FormatError::WrongUse(format!(
-                "expected a block of {room} samples of this schema, found {n}"
-            )));
+            return Err(FormatError::WrongUse(format!("expected a block of {room} samples of this schema, found {n}")));
         }
         for (column, bytes) in self.columns.iter_mut().zip(&block.columns) {
             column.extend_from_slice(bytes);
@@ -222,11 +199,7 @@ impl<W: Write> PackWriter<W> {
         self.open_samples += n;
         self.n_samples += u64::from(n);
         self.open.push(block);
-        if self.open_samples == self.options.chunk_samples {
-            self.write_chunk()
-        } else {
-            Ok(())
-        }
+        if self.open_samples == self.options.chunk_samples { self.write_chunk() } else { Ok(()) }
     }
 
     /// A written block to reuse, for [`BlockBuilder::recycle`](crate::BlockBuilder::recycle).
@@ -242,22 +215,12 @@ impl<W: Write> PackWriter<W> {
         let mut crc = crc32c(&[]);
         let target = &mut self.target;
         let schema = &self.options.schema;
-        let stored_len = assemble::write_chunk(
-            schema,
-            self.options.chunk_samples,
-            self.block_samples,
-            &blocks,
-            |bytes, piece| {
+        let stored_len =
+            assemble::write_chunk(schema, self.options.chunk_samples, self.block_samples, &blocks, |bytes, piece| {
                 crc = checksum::combine(crc, piece, len_u64(bytes));
                 target.write_all(bytes).map_err(FormatError::from)
-            },
-        )?;
-        self.chunks.push(ChunkEntry {
-            offset: self.position,
-            stored_len,
-            crc32c: crc,
-            n_samples: self.open_samples,
-        });
+            })?;
+        self.chunks.push(ChunkEntry { offset: self.position, stored_len, crc32c: crc, n_samples: self.open_samples });
         self.position += stored_len;
         self.open_samples = 0;
         self.spent.extend(blocks);
@@ -272,9 +235,7 @@ impl<W: Write> PackWriter<W> {
     pub fn finish(mut self, parts: FooterParts) -> Result<(W, WriteSummary), FormatError> {
         if !parts.paths.is_empty() && parts.paths.len() != self.n_samples {
             let (n, found) = (self.n_samples, parts.paths.len());
-            return Err(FormatError::WrongUse(format!(
-                "expected {n} paths, one per sample, found {found}"
-            )));
+            return Err(FormatError::WrongUse(format!("expected {n} paths, one per sample, found {found}")));
         }
         if self.open_samples > 0 {
             self.write_chunk()?;
@@ -282,18 +243,11 @@ impl<W: Write> PackWriter<W> {
         let n_chunks = len_u64(&self.chunks);
         let mut placed = Vec::new();
         let columns = std::mem::take(&mut self.columns);
-        let numbers: Vec<usize> = self
-            .options
-            .schema
-            .columns()
-            .map(|(number, _)| number)
-            .collect();
+        let numbers: Vec<usize> = self.options.schema.columns().map(|(number, _)| number).collect();
         for (number, bytes) in numbers.into_iter().zip(columns) {
             self.pad_to(COLUMN_ALIGN)?;
             placed.push((number, self.position, bytes));
-            let (_, _, bytes) = placed
-                .last()
-                .map_or((0, 0, &[][..]), |(n, o, b)| (*n, *o, b.as_slice()));
+            let (_, _, bytes) = placed.last().map_or((0, 0, &[][..]), |(n, o, b)| (*n, *o, b.as_slice()));
             self.target.write_all(bytes)?;
             self.position += len_u64(bytes);
         }
@@ -313,14 +267,7 @@ impl<W: Write> PackWriter<W> {
         };
         self.write(&trailer.to_bytes())?;
         self.target.flush()?;
-        Ok((
-            self.target,
-            WriteSummary {
-                n_samples: self.n_samples,
-                n_chunks,
-                file_len,
-            },
-        ))
+        Ok((self.target, WriteSummary { n_samples: self.n_samples, n_chunks, file_len }))
     }
 
     fn sections(
@@ -329,41 +276,28 @@ impl<W: Write> PackWriter<W> {
         columns: &[(usize, u64, Vec<u8>)],
     ) -> Result<Vec<(SectionTag, Vec<u8>)>, FormatError> {
         let json = |what, value: Result<Vec<u8>, serde_json::Error>| {
-            let bytes = value.map_err(|e| FormatError::BadJson {
-                what,
-                reason: e.to_string(),
-            })?;
+            let bytes = value.map_err(|e| FormatError::BadJson { what, reason: e.to_string() })?;
             // Do not write what readers reject by default.
             let (limit, found) = (Limits::default().json_bytes, len_u64(&bytes));
-            if found > limit {
-                Err(FormatError::LimitExceeded { what, limit, found })
-            } else {
-                Ok(bytes)
-            }
+            if found > limit { Err(FormatError::LimitExceeded { what, limit, found }) } else { Ok(bytes) }
         };
         let strided = self.options.schema.is_strided();
         // JSON turns NaN and infinity into null, which readers reject. Report it now.
         let stats = json("statistics", serde_json::to_vec(&parts.stats))?;
-        serde_json::from_slice::<Stats>(&stats).map_err(|e| FormatError::BadJson {
-            what: "statistics",
-            reason: e.to_string(),
-        })?;
+        serde_json::from_slice::<Stats>(&stats)
+            .map_err(|e| FormatError::BadJson { what: "statistics", reason: e.to_string() })?;
+        let provenance = match parts.provenance.as_str() {
+            "" => Ok(b"{}".to_vec()),
+            text => serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text)
+                .and_then(|object| serde_json::to_vec(&object)),
+        };
         let mut sections = vec![
             (SectionTag::SCHEMA, std::mem::take(&mut self.schema_json)),
-            (
-                SectionTag::CHUNKS,
-                chunk::table_bytes(&self.chunks, strided),
-            ),
+            (SectionTag::CHUNKS, chunk::table_bytes(&self.chunks, strided)),
             (SectionTag::COLUMNS, columns::directory_bytes(columns)),
             (SectionTag::STATS, stats),
-            (
-                SectionTag::CLASSES,
-                json("classes", serde_json::to_vec(&parts.classes))?,
-            ),
-            (
-                SectionTag::PROVENANCE,
-                json("provenance", serde_json::to_vec(&parts.provenance))?,
-            ),
+            (SectionTag::CLASSES, json("classes", serde_json::to_vec(&parts.classes))?),
+            (SectionTag::PROVENANCE, json("provenance", provenance)?),
         ];
         if !parts.paths.is_empty() {
             sections.push((SectionTag::PATHS, parts.paths.finish()?));

@@ -1,46 +1,33 @@
-//! The golden packs: what each is for, how the writer makes it, and what every item of it is.
+//! The golden packs: the purpose, the writer's options and the items of each.
 //!
-//! The content is a function of (field, sample), so that the tests know it without the files. Existing cases never
-//! change, since their files never do; a new feature gets a new case.
+//! The content is a function of (field, sample), so the tests know it without the files. Existing cases never
+//! change, because their files never do. A new feature gets a new case.
 
 use packds_format::{
-    BlockBuilder, Classes, Codec, Coding, DType, Field, FieldKind, FieldStats, Filter, FooterParts,
-    FormatError, LabelStats, Normalize, PackOptions, PackWriter, Role, Schema, SizeStats, Store,
-    Uuid, crc32c, hash_bytes, mix64,
+    BlockBuilder, Classes, Codec, Coding, DType, Field, FieldKind, FieldStats, Filter, FooterParts, FormatError,
+    LabelStats, Normalize, PackOptions, PackWriter, Role, Schema, SizeStats, Store, Uuid, crc32c, hash_bytes, mix64,
 };
 
 /// One golden pack.
 pub(crate) struct Case {
-    /// Its file is `NAME.pack`.
+    /// The file is `NAME.pack`.
     pub(crate) name: &'static str,
-    /// Its samples.
+    /// The number of samples.
     pub(crate) n_samples: u64,
-    /// What the writer is told.
+    /// The writer's options.
     pub(crate) options: PackOptions,
-    /// The codings of the items of its image fields, in turn.
+    /// The codings of the items of image fields, in turn.
     codings: &'static [Coding],
     path: Option<fn(u64) -> Vec<u8>>,
     has_footer: bool,
 }
 
 impl Case {
-    fn new(
-        name: &'static str,
-        n_samples: u64,
-        chunk_samples: u32,
-        fields: Vec<Field>,
-    ) -> Result<Self, FormatError> {
+    fn new(name: &'static str, n_samples: u64, chunk_samples: u32, fields: Vec<Field>) -> Result<Self, FormatError> {
         let mut options = PackOptions::new(Schema::new(fields)?, chunk_samples);
         options.pack_uuid = uuid(name.as_bytes());
         options.dataset_uuid = uuid(b"golden");
-        Ok(Self {
-            name,
-            n_samples,
-            options,
-            codings: &[],
-            path: None,
-            has_footer: false,
-        })
+        Ok(Self { name, n_samples, options, codings: &[], path: None, has_footer: false })
     }
 
     /// All fields of a sample.
@@ -48,7 +35,7 @@ impl Case {
         self.options.schema.fields()
     }
 
-    /// The item of a field of a sample, as a reader must give it.
+    /// The item of a field of a sample, as a reader must return it.
     pub(crate) fn item(&self, field: usize, sample: u64) -> Vec<u8> {
         let described = &self.fields()[field];
         let bytes_of = |n: u64| n.to_le_bytes()[..item_len(described)].to_vec();
@@ -63,25 +50,18 @@ impl Case {
             Some(Role::Height) => bytes_of(self.image(sample).1[0]),
             Some(Role::Width) => bytes_of(self.image(sample).1[1]),
             Some(Role::Channels) => bytes_of(self.image(sample).1[2]),
-            Some(Role::Labels | Role::Image | Role::Mask) | None => {
-                self.content(described, field, sample)
-            }
+            Some(Role::Labels | Role::Image | Role::Mask) | None => self.content(described, field, sample),
         }
     }
 
     fn content(&self, field: &Field, number: usize, sample: u64) -> Vec<u8> {
         let seed = hash_bytes(sample, number.to_string().as_bytes());
         match field.kind {
-            FieldKind::Tensor if field.dtype == DType::Bool => noise(seed, item_len(field))
-                .into_iter()
-                .map(|b| b & 1)
-                .collect(),
-            FieldKind::Tensor if self.name.contains("incompressible") => {
-                noise(seed, item_len(field))
+            FieldKind::Tensor if field.dtype == DType::Bool => {
+                noise(seed, item_len(field)).into_iter().map(|b| b & 1).collect()
             }
-            FieldKind::Tensor if !field.codec.is_none() || field.layout.is_some() => {
-                gradient(sample, item_len(field))
-            }
+            FieldKind::Tensor if self.name.contains("incompressible") => noise(seed, item_len(field)),
+            FieldKind::Tensor if !field.codec.is_none() || field.layout.is_some() => gradient(sample, item_len(field)),
             FieldKind::Tensor => noise(seed, item_len(field)),
             FieldKind::Image => self.image(sample).2,
             FieldKind::Bytes if field.seek_index_of.is_some() => match self.image(sample).0 {
@@ -91,13 +71,11 @@ impl Case {
             FieldKind::Bytes => noise(seed, usize::from(seed.to_le_bytes()[7] % 64)),
             FieldKind::String if sample == 0 => Vec::new(),
             FieldKind::String => format!("caption {sample}: caf\u{e9} \u{1f40d}").into_bytes(),
-            FieldKind::Json => {
-                format!("{{\"boxes\":[[{sample},1,2,3]],\"crowd\":false}}").into_bytes()
-            }
+            FieldKind::Json => format!("{{\"boxes\":[[{sample},1,2,3]],\"crowd\":false}}").into_bytes(),
         }
     }
 
-    /// Coding, `[height, width, channels]` and bytes of the image of a sample.
+    /// A sample's image: coding, `[height, width, channels]` and bytes.
     fn image(&self, sample: u64) -> (Coding, [u64; 3], Vec<u8>) {
         let turn = usize::try_from(sample).unwrap_or(0);
         let coding = self.codings[turn % self.codings.len()];
@@ -109,11 +87,7 @@ impl Case {
             Coding::Raw | Coding::Bmp | Coding::Tiff => {
                 let shape = [3 + sample % 4, 5 + sample % 3, [3, 1, 4][turn % 3]];
                 let len = shape.iter().product::<u64>();
-                return (
-                    Coding::Raw,
-                    shape,
-                    gradient(sample, usize::try_from(len).unwrap_or(0)),
-                );
+                return (Coding::Raw, shape, gradient(sample, usize::try_from(len).unwrap_or(0)));
             }
         };
         (coding, [6, 8, 3], file.to_vec())
@@ -124,7 +98,7 @@ impl Case {
         body.flat_map(|number| self.item(number, sample)).collect()
     }
 
-    /// The path of a sample, where the pack has paths.
+    /// The path of a sample, if the pack has paths.
     pub(crate) fn path(&self, sample: u64) -> Option<Vec<u8>> {
         self.path.map(|path| path(sample))
     }
@@ -149,38 +123,18 @@ impl Case {
             max: vec![253, 254, 255],
             histogram: vec![histogram; 3],
         };
-        let sizes = SizeStats {
-            min: 1,
-            mean: 2.5,
-            max: 4,
-            total: 10,
-        };
+        let sizes = SizeStats { min: 1, mean: 2.5, max: 4, total: 10 };
         parts.stats.fields.insert("image".to_owned(), pixels);
-        parts
-            .stats
-            .labels
-            .insert("label".to_owned(), LabelStats { icc: Some(-0.25) });
-        parts
-            .stats
-            .labels
-            .insert("other".to_owned(), LabelStats { icc: None });
+        parts.stats.labels.insert("label".to_owned(), LabelStats { icc: Some(-0.25) });
+        parts.stats.labels.insert("other".to_owned(), LabelStats { icc: None });
         parts.stats.sizes.insert("text".to_owned(), sizes);
-        let names = ["ant", "bee", "cat", "dog", "eel"]
-            .map(str::to_owned)
-            .to_vec();
-        parts.classes = vec![Classes {
-            field: "label".to_owned(),
-            names,
-            counts: vec![2, 1, 1, 1, 1],
-        }];
-        parts
-            .provenance
-            .insert("tool".to_owned(), "make_golden".into());
-        parts.provenance.insert("seed".to_owned(), 42.into());
+        let names = ["ant", "bee", "cat", "dog", "eel"].map(str::to_owned).to_vec();
+        parts.classes = vec![Classes { field: "label".to_owned(), names, counts: vec![2, 1, 1, 1, 1] }];
+        parts.provenance = r#"{"tool":"make_golden","seed":42}"#.to_owned();
         Ok(parts)
     }
 
-    /// The pack, as the writer makes it now.
+    /// The pack, written by the current writer.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         let mut writer = PackWriter::new(Vec::new(), self.options.clone())?;
         let mut block = BlockBuilder::new(writer.schema());
@@ -190,9 +144,7 @@ impl Case {
                 match (field.store, field.kind) {
                     (Store::Column, _) if field.role == Some(Role::SampleCrc32c) => {}
                     (Store::Column, _) => block.set_column(number, &item)?,
-                    (Store::Body, FieldKind::Tensor) => {
-                        block.tensor_mut(number)?.copy_from_slice(&item)
-                    }
+                    (Store::Body, FieldKind::Tensor) => block.tensor_mut(number)?.copy_from_slice(&item),
                     (Store::Body, _) => block.item_mut(number)?.extend_from_slice(&item),
                 }
             }
@@ -208,10 +160,7 @@ impl Case {
 }
 
 fn item_len(field: &Field) -> usize {
-    field
-        .item_bytes()
-        .and_then(|n| usize::try_from(n).ok())
-        .unwrap_or(0)
+    field.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
 }
 
 fn uuid(name: &[u8]) -> Uuid {
@@ -223,18 +172,13 @@ fn uuid(name: &[u8]) -> Uuid {
 
 /// Bytes that do not compress.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
-    (0_u64..)
-        .flat_map(|i| mix64(seed.wrapping_add(i)).to_le_bytes())
-        .take(len)
-        .collect()
+    (0_u64..).flat_map(|i| mix64(seed.wrapping_add(i)).to_le_bytes()).take(len).collect()
 }
 
-/// Bytes that rise slowly in three channels, as a bright sky does.
+/// Bytes that rise slowly in three channels, like a bright sky.
 fn gradient(sample: u64, len: usize) -> Vec<u8> {
-    let value = |i: u64| {
-        (i / 3 * 2 + i % 3 * 40 + sample * 11 + u64::from(mix64(i).is_multiple_of(64)))
-            .to_le_bytes()[0]
-    };
+    let value =
+        |i: u64| (i / 3 * 2 + i % 3 * 40 + sample * 11 + u64::from(mix64(i).is_multiple_of(64))).to_le_bytes()[0];
     (0_u64..).map(value).take(len).collect()
 }
 
@@ -275,7 +219,7 @@ fn images(codec: Option<Filter>) -> Vec<Field> {
     fields
 }
 
-/// Every case, in the order in which they came to be.
+/// All cases, in the order of their creation.
 pub(crate) fn cases() -> Result<Vec<Case>, FormatError> {
     let mut cases = raw_cases()?;
     cases.extend(variable_cases()?);
@@ -290,14 +234,10 @@ fn raw_cases() -> Result<Vec<Case>, FormatError> {
     let mask = || Field::tensor("mask", DType::U8, &[4, 5]).with_role(Role::Mask);
     let depth = || Field::tensor("depth", DType::F32, &[2, 2]);
     let tensor = |d: DType| Field::tensor(d.name(), d, &[3]);
-    let column =
-        |(i, d): (usize, DType)| Field::column(d.name(), d, if i % 2 == 0 { &[] } else { &[3] });
+    let column = |(i, d): (usize, DType)| Field::column(d.name(), d, if i % 2 == 0 { &[] } else { &[3] });
     let mut columns = vec![Field::tensor("x", DType::U8, &[1])];
     columns.extend(DType::ALL.into_iter().enumerate().map(column));
-    let scalars = vec![
-        Field::tensor("i", DType::I64, &[]),
-        Field::tensor("f", DType::F64, &[]),
-    ];
+    let scalars = vec![Field::tensor("i", DType::I64, &[]), Field::tensor("f", DType::F64, &[])];
     let flags = vec![Field::tensor("flags", DType::Bool, &[9])];
     let mut aligned = Case::new("align_16k", 5, 2, vec![small()])?;
     aligned.options.align_log2 = 14;
@@ -311,15 +251,7 @@ fn raw_cases() -> Result<Vec<Case>, FormatError> {
         Case::new("scalars", 4, 3, scalars)?,
         Case::new("bool", 3, 2, flags)?,
         aligned,
-        Case::new(
-            "empty",
-            0,
-            4,
-            vec![
-                small(),
-                Field::column("label", DType::I64, &[]).with_role(Role::Label),
-            ],
-        )?,
+        Case::new("empty", 0, 4, vec![small(), Field::column("label", DType::I64, &[]).with_role(Role::Label)])?,
         Case::new("empty_explicit", 0, 4, images(None))?,
     ])
 }
@@ -332,12 +264,7 @@ fn variable_cases() -> Result<Vec<Case>, FormatError> {
         Field::variable("boxes", FieldKind::Json),
         Field::tensor("pose", DType::F32, &[4]),
     ];
-    let with = |name, n, codings| {
-        Ok::<Case, FormatError>(Case {
-            codings,
-            ..Case::new(name, n, 3, images(None))?
-        })
-    };
+    let with = |name, n, codings| Ok::<Case, FormatError>(Case { codings, ..Case::new(name, n, 3, images(None))? });
     Ok(vec![
         Case::new("bytes_string_json", 5, 2, text)?,
         with("encoded_images", 6, FILES)?,
@@ -346,16 +273,13 @@ fn variable_cases() -> Result<Vec<Case>, FormatError> {
     ])
 }
 
-/// Image files with the seek indexes of those that have one.
+/// Image files, and the seek indexes of those that have one.
 fn seek_case() -> Result<Case, FormatError> {
     let mut fields = images(None);
     let mut index = Field::variable("image.seek", FieldKind::Bytes);
     index.seek_index_of = Some("image".to_owned());
     fields.insert(1, index);
-    Ok(Case {
-        codings: &[Coding::Jpeg, Coding::Png],
-        ..Case::new("seek_index", 5, 3, fields)?
-    })
+    Ok(Case { codings: &[Coding::Jpeg, Coding::Png], ..Case::new("seek_index", 5, 3, fields)? })
 }
 
 fn zstd_cases() -> Result<Vec<Case>, FormatError> {
@@ -370,27 +294,17 @@ fn zstd_cases() -> Result<Vec<Case>, FormatError> {
         zstd(Field::variable("blob", FieldKind::Bytes), 19, Filter::NONE),
         Field::tensor("x", DType::I16, &[2]),
     ];
-    let mixed = Case::new(
-        "zstd_variable_images",
-        7,
-        4,
-        images(Some(Filter::PLANAR.and(Filter::GREEN).and(Filter::UP))),
-    )?;
+    let mixed =
+        Case::new("zstd_variable_images", 7, 4, images(Some(Filter::PLANAR.and(Filter::GREEN).and(Filter::UP))))?;
     Ok(vec![
         one("zstd_no_filter", zstd(plain, 3, Filter::NONE))?,
         one("zstd_hwc_rgb", zstd(pixels(&[16, 12, 3], "hwc"), 1, rgb))?,
         one("zstd_gray", zstd(pixels(&[16, 12, 1], "hwc"), 1, gray))?,
-        one(
-            "zstd_chw",
-            zstd(pixels(&[3, 16, 12], "chw"), 1, Filter::for_pixels(3, false)),
-        )?,
+        one("zstd_chw", zstd(pixels(&[3, 16, 12], "chw"), 1, Filter::for_pixels(3, false)))?,
         one("zstd_incompressible", zstd(noisy, 1, rgb))?,
         Case::new("zstd_several_blocks", 4, 3, vec![zstd(large, 1, rgb)])?,
         Case::new("zstd_text", 9, 4, texts)?,
-        Case {
-            codings: &[Coding::Raw, Coding::Raw, Coding::Png],
-            ..mixed
-        },
+        Case { codings: &[Coding::Raw, Coding::Raw, Coding::Png], ..mixed },
     ])
 }
 
@@ -415,28 +329,12 @@ fn meta_cases() -> Result<Vec<Case>, FormatError> {
         column("crc32c", DType::U32, Role::SampleCrc32c),
     ];
     let full = Case::new("full_footer", 6, 4, full)?;
-    let raw_path = |sample: u64| {
-        [
-            b"train/\xff\xfe/caf\xe9 ".as_slice(),
-            sample.to_string().as_bytes(),
-        ]
-        .concat()
-    };
+    let raw_path = |sample: u64| [b"train/\xff\xfe/caf\xe9 ".as_slice(), sample.to_string().as_bytes()].concat();
     let plain = |sample: u64| format!("class {}/img_{sample}.jpg", sample % 3).into_bytes();
     Ok(vec![
         Case::new("labels_multi_hot", 5, 2, vec![tiny(), hot])?,
-        Case {
-            path: Some(raw_path),
-            ..Case::new("paths_not_utf8", 4, 2, vec![tiny()])?
-        },
-        Case {
-            path: Some(plain),
-            ..Case::new("paths_two_groups", 4099, 1024, vec![tiny()])?
-        },
-        Case {
-            has_footer: true,
-            path: Some(plain),
-            ..full
-        },
+        Case { path: Some(raw_path), ..Case::new("paths_not_utf8", 4, 2, vec![tiny()])? },
+        Case { path: Some(plain), ..Case::new("paths_two_groups", 4099, 1024, vec![tiny()])? },
+        Case { has_footer: true, path: Some(plain), ..full },
     ])
 }

@@ -1,13 +1,13 @@
 //! Every flipped bit, every truncation and every extension of a pack is found. docs/reference/format.md, "Abuse list", 2 to 4.
 
 use packds_format::{
-    BlockBuilder, Codec, DType, Field, FieldKind, FooterParts, FormatError, Pack, PackOptions,
-    PackWriter, Role, Schema, check_chunk, check_outside_chunks,
+    BlockBuilder, Codec, DType, Field, FieldKind, FooterParts, FormatError, Pack, PackOptions, PackWriter, Role,
+    Schema, check_chunk, check_outside_chunks,
 };
 
 use crate::cases::cases;
 
-/// Everything a reader can find wrong with a file, by opening and verifying it.
+/// All errors that opening and verifying a file find.
 fn is_damaged(file: &[u8]) -> bool {
     let Ok(pack) = Pack::open(file) else {
         return true;
@@ -22,19 +22,8 @@ fn is_damaged(file: &[u8]) -> bool {
 #[test]
 fn every_flipped_bit_is_found() {
     // One strided, one with parts, columns and paths, one explicit with frames.
-    let names = [
-        "short_last_chunk",
-        "scalars",
-        "full_footer",
-        "zstd_text",
-        "encoded_images",
-        "empty",
-    ];
-    for case in cases()
-        .unwrap()
-        .iter()
-        .filter(|case| names.contains(&case.name))
-    {
+    let names = ["short_last_chunk", "scalars", "full_footer", "zstd_text", "encoded_images", "empty"];
+    for case in cases().unwrap().iter().filter(|case| names.contains(&case.name)) {
         let mut file = case.to_bytes().unwrap();
         assert!(!is_damaged(&file), "{}", case.name);
         for at in 0..file.len() {
@@ -49,11 +38,7 @@ fn every_flipped_bit_is_found() {
 
 #[test]
 fn every_truncation_is_refused() {
-    for case in cases()
-        .unwrap()
-        .iter()
-        .filter(|case| case.name != "zstd_several_blocks")
-    {
+    for case in cases().unwrap().iter().filter(|case| case.name != "zstd_several_blocks") {
         let file = case.to_bytes().unwrap();
         for len in 0..file.len() {
             let error = Pack::open(&file[..len]).unwrap_err();
@@ -76,21 +61,15 @@ fn every_extension_is_refused() {
         for junk in [0, b'x', 0x0a] {
             let mut long = file.clone();
             long.extend(std::iter::repeat_n(junk, n));
-            assert!(
-                matches!(Pack::open(long), Err(FormatError::NoTrailer { .. })),
-                "{n} bytes"
-            );
+            assert!(matches!(Pack::open(long), Err(FormatError::NoTrailer { .. })), "{n} bytes");
         }
     }
-    // Two packs one behind the other end with a trailer, but not one of the whole.
+    // Two concatenated packs end with a trailer, but not with one for the whole file.
     let twice = [file.as_slice(), &file].concat();
-    assert!(matches!(
-        Pack::open(twice),
-        Err(FormatError::WrongLength { .. })
-    ));
+    assert!(matches!(Pack::open(twice), Err(FormatError::WrongLength { .. })));
 }
 
-/// A pack of `n` samples with checksums of their own, `bytes` bytes each, in one chunk, and in one block if compressed.
+/// A pack of `n` samples of `bytes` bytes with checksums per sample, in one chunk, and in one block if compressed.
 fn with_sample_checksums(n: u64, bytes: u64, codec: Codec) -> Vec<u8> {
     let mut image = Field::tensor("x", DType::U8, &[bytes]);
     image.codec = codec;
@@ -120,23 +99,14 @@ fn bad_samples_of_a_chunk_are_named() {
     let file = with_sample_checksums(10, 100, Codec::None);
     let pack = Pack::open(file.as_slice()).unwrap();
     let mut bytes = pack.chunk_bytes_unchecked(0).unwrap().to_vec();
-    // The first part stands behind the directory of two entries.
+    // The first part follows the directory of two entries.
     bytes[64 + 3 * 100 + 50] ^= 1;
     bytes[64 + 7 * 100] ^= 128;
     let damage = check_chunk(&pack, 0, &bytes).unwrap_err();
     assert_eq!(damage.bad_samples, [3, 7]);
     let found = damage.error;
     assert!(
-        matches!(
-            found,
-            FormatError::ChunkChecksum {
-                chunk: 0,
-                first_sample: 0,
-                end_sample: 10,
-                offset: 8192,
-                ..
-            }
-        ),
+        matches!(found, FormatError::ChunkChecksum { chunk: 0, first_sample: 0, end_sample: 10, offset: 8192, .. }),
         "{found}"
     );
 }
@@ -148,7 +118,8 @@ fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
     let mut file = with_sample_checksums(100_000, 8, Codec::Zstd { level: 1, filter });
     let pack = Pack::open(file.as_slice()).unwrap();
     let bytes = pack.chunk_bytes_unchecked(0).unwrap().to_vec();
-    // Only the checksum of the last sample is wrong, and that of the chunk, or nobody would look.
+    // Only the last sample's checksum is wrong, and the chunk's, so that samples are checked at
+    // all.
     let column = usize::try_from(pack.columns()[0].offset).unwrap();
     crate::support::put(&mut file, column + 4 * 99_999, &[0; 4]);
     crate::support::reseal(&mut file);
@@ -164,10 +135,10 @@ fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
     assert!(start.elapsed() < std::time::Duration::from_secs(5));
 }
 
-/// Verifying decodes nothing, and still sees that a table does not lead through its part from end to end.
+/// Verifying decodes nothing, but still detects a table that does not cover its part.
 #[test]
 fn tables_that_go_backwards_are_found_without_decoding() {
-    // Behind the directory: an item table in the one, a block table of two blocks in the other.
+    // After the directory: an item table in one pack, a block table of two blocks in the other.
     for (name, table) in [("bytes_string_json", 128), ("zstd_several_blocks", 64)] {
         let cases = cases().unwrap();
         let case = cases.iter().find(|case| case.name == name).unwrap();

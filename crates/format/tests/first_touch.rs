@@ -1,4 +1,5 @@
-//! Nothing leaves a damaged pack as if it were whole: each way of reading gives what it gave before the damage, or names it.
+//! Damage never goes unnoticed: every function that reads returns the same as before the damage, or an error that names
+//! it.
 
 use std::fmt::Debug;
 
@@ -6,7 +7,7 @@ use packds_format::{Bitmap, FormatError, Pack};
 
 use crate::support::golden_folder;
 
-/// A run of bytes with a checksum of its own, by what errors call it.
+/// A run of bytes with its own checksum, and its name in errors.
 struct Place {
     name: String,
     first: u64,
@@ -34,7 +35,7 @@ fn places(pack: &Pack<Vec<u8>>) -> Vec<Place> {
     sections.chain(columns).chain(chunks).flatten().collect()
 }
 
-/// What a way of reading gives: its name, and its values as text or the error.
+/// The result of a function that reads: its name, and its values as text or the error.
 type Told = (String, Result<String, String>);
 
 fn told(way: String, result: Result<impl Debug, FormatError>) -> Told {
@@ -42,7 +43,7 @@ fn told(way: String, result: Result<impl Debug, FormatError>) -> Told {
     (way, result.map_err(|error| error.to_string()))
 }
 
-/// All that a pack shows, of a few samples.
+/// All that a pack returns, for a few samples.
 fn read(pack: &Pack<Vec<u8>>) -> Vec<Told> {
     let mut all = vec![
         told("stats".to_owned(), pack.stats()),
@@ -61,19 +62,13 @@ fn read(pack: &Pack<Vec<u8>>) -> Vec<Told> {
         all.push(told(format!("column {}", field.name), column));
     }
     for chunk in 0..pack.n_chunks() {
-        all.push(told(
-            format!("chunk_bytes {chunk}"),
-            pack.chunk_bytes(chunk),
-        ));
+        all.push(told(format!("chunk_bytes {chunk}"), pack.chunk_bytes(chunk)));
     }
     let n = pack.n_samples();
     let some = (0..n.min(40)).chain(n.saturating_sub(2)..n);
     for sample in some {
         all.push(told(format!("path {sample}"), pack.path(sample)));
-        all.push(told(
-            format!("body_items {sample}"),
-            pack.body_items(sample),
-        ));
+        all.push(told(format!("body_items {sample}"), pack.body_items(sample)));
         for (number, field) in fields() {
             let name = &field.name;
             let item = pack.item(number, sample);
@@ -122,9 +117,7 @@ fn each_way_of_reading_gives_what_it_gave_or_names_the_damage() {
                     Err(error) => vec![(String::new(), Err(error.to_string()))],
                 };
                 let is_named = |error: &str| error.contains(&place.name);
-                let is_told = found
-                    .iter()
-                    .any(|(_, r)| r.as_ref().is_err_and(|e| is_named(e)));
+                let is_told = found.iter().any(|(_, r)| r.as_ref().is_err_and(|e| is_named(e)));
                 assert!(is_told, "{name}: {} at {at} is told by nothing", place.name);
                 if opened.is_err() {
                     continue;

@@ -1,5 +1,5 @@
-//! Fuzzing on stable, bounded and the same on every run: seeds and old crashes first, then mutated packs whose
-//! checksums are right again. `fuzz/README.md` says how to fuzz without end.
+//! Bounded, deterministic fuzzing on stable Rust: seeds and old crashes first, then mutated packs with
+//! corrected checksums. `fuzz/README.md` explains continuous fuzzing.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use crate::support::{golden_folder, malformed_folder};
 
 const ITERATIONS: u32 = 60_000;
 
-/// No small file may take longer: that much work is out of proportion.
+/// No small file may take longer.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
-/// Writes a file that should be kept in `fuzz/crashes`.
+/// Writes a file to keep in `fuzz/crashes`.
 fn keep(i: u32, file: &[u8]) -> PathBuf {
     let path = std::env::temp_dir().join(format!("packds-crash-{i}.pack"));
     std::fs::write(&path, file).unwrap();
@@ -55,9 +55,7 @@ fn seeds_and_old_crashes_do_not_panic() {
 fn mutated_packs_do_not_panic() {
     let seeds = files(&golden_folder());
     let seeds = seeds.iter().map(|path| std::fs::read(path).unwrap());
-    let seeds: Vec<Vec<u8>> = seeds
-        .filter(|bytes| (4160..40_000).contains(&bytes.len()))
-        .collect();
+    let seeds: Vec<Vec<u8>> = seeds.filter(|bytes| (4160..40_000).contains(&bytes.len())).collect();
     let (start, mut random, mut opened) = (Instant::now(), Random(1), 0);
     for i in 0..ITERATIONS {
         let mut file = seeds[random.below(seeds.len())].clone();
@@ -72,11 +70,7 @@ fn mutated_packs_do_not_panic() {
             Ok(is_open) if began.elapsed() < MOST_TIME => opened += u32::from(is_open),
             Ok(_) => {
                 let path = keep(i, &file);
-                panic!(
-                    "iteration {i} took {:?}: {}",
-                    began.elapsed(),
-                    path.display()
-                );
+                panic!("iteration {i} took {:?}: {}", began.elapsed(), path.display());
             }
             Err(panic) => {
                 println!("iteration {i} panicked: {}", keep(i, &file).display());
@@ -84,14 +78,8 @@ fn mutated_packs_do_not_panic() {
             }
         }
     }
-    println!(
-        "{ITERATIONS} mutated packs, {opened} of them opened, {:?}",
-        start.elapsed()
-    );
-    assert!(
-        opened > ITERATIONS / 10,
-        "only {opened} opened: the mutations do not get past opening"
-    );
+    println!("{ITERATIONS} mutated packs, {opened} of them opened, {:?}", start.elapsed());
+    assert!(opened > ITERATIONS / 10, "only {opened} opened: the mutations do not get past opening");
 }
 
 #[test]

@@ -1,17 +1,14 @@
-//! What the fuzzers do with bytes, shared by cargo-fuzz (`fuzz/`) and by the tests on stable. None of it may panic on any
-//! bytes, allocate much or take long.
+//! The bodies of the fuzz targets, shared by cargo-fuzz (`fuzz/`) and the tests on stable Rust. No bytes may make them
+//! panic, allocate much or take long.
 
 use packds_format::{
-    BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, FormatError, Limits, Pack,
-    PackOptions, PackWriter, Schema, Store, check_chunk, check_outside_chunks,
+    BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, FormatError, Limits, Pack, PackOptions,
+    PackWriter, Schema, Store, check_chunk, check_outside_chunks,
 };
 
-/// Small, so that a frame that decompresses to much does not make the fuzzer slow.
-pub(crate) const LIMITS: Limits = Limits {
-    chunk_bytes: 4 << 20,
-    json_bytes: 1 << 20,
-};
-/// The most chunks, samples and paths looked at: a small file may have very many.
+/// Small, so that a frame with a large output does not slow down the fuzzer.
+pub(crate) const LIMITS: Limits = Limits { chunk_bytes: 4 << 20, json_bytes: 1 << 20 };
+/// Maximum number of chunks, samples and paths to read: a small file may have very many.
 const MOST: u64 = 64;
 
 /// Opens a pack.
@@ -31,13 +28,13 @@ pub(crate) fn verify(bytes: &[u8]) {
     let found = check_outside_chunks(&pack).err().unwrap_or_default();
     assert!(found.len() <= 100, "an error list without end");
     for chunk in ends(pack.n_chunks()) {
-        // What opening checked makes sure that every chunk lies in the file.
+        // The checks of opening ensure that every chunk is inside the file.
         let bytes = pack.chunk_bytes_unchecked(chunk).unwrap_or(&[]);
         if let Err(damage) = check_chunk(&pack, chunk, bytes) {
             assert!(damage.bad_samples.len() <= 1 << 20);
             assert!(!damage.error.to_string().is_empty());
         }
-        // A caller's buffer may be of another length than the chunk.
+        // A caller's buffer may have another length than the chunk.
         let _ = check_chunk(&pack, chunk, bytes.get(1..).unwrap_or(&[]));
     }
 }
@@ -49,11 +46,7 @@ pub(crate) fn decode(bytes: &[u8]) {
     let mut n = 0;
     let _ = pack.for_each_path(|_, _| {
         n += 1;
-        if n < MOST {
-            Ok(())
-        } else {
-            Err(FormatError::WrongUse("enough".to_owned()))
-        }
+        if n < MOST { Ok(()) } else { Err(FormatError::WrongUse("enough".to_owned())) }
     });
     for (number, field) in pack.schema().fields().iter().enumerate() {
         if field.store == Store::Column
@@ -68,18 +61,12 @@ pub(crate) fn decode(bytes: &[u8]) {
     for sample in ends(pack.n_samples()) {
         for number in 0..pack.schema().fields().len().min(8) {
             let field = &pack.schema().fields()[number];
-            for item in [
-                pack.item(number, sample),
-                pack.item_unchecked(number, sample),
-            ] {
+            for item in [pack.item(number, sample), pack.item_unchecked(number, sample)] {
                 if let (Ok(item), Some(n)) = (item, field.item_bytes()) {
                     assert_eq!(u64::try_from(item.len()).ok(), Some(n));
                 }
             }
-            let _ = (
-                pack.coding(&field.name, sample),
-                pack.item_shape(&field.name, sample),
-            );
+            let _ = (pack.coding(&field.name, sample), pack.item_shape(&field.name, sample));
         }
         let _ = (pack.path(sample), pack.check_sample(sample));
     }
@@ -88,56 +75,36 @@ pub(crate) fn decode(bytes: &[u8]) {
         let mut n = 0;
         let each = |_, _: &[u8]| {
             n += 1;
-            if n < MOST {
-                Ok(())
-            } else {
-                Err(FormatError::WrongUse("enough".to_owned()))
-            }
+            if n < MOST { Ok(()) } else { Err(FormatError::WrongUse("enough".to_owned())) }
         };
         let first_body = pack.schema().body().next().map_or(0, |(number, _)| number);
         let _ = pack.for_each_item(first_body, chunk, bytes, each);
     }
 }
 
-/// Makes a pack whose schema, sizes and content the bytes choose, and reads it back.
+/// Writes a pack with a schema, sizes and content derived from the bytes, and reads it back.
 pub(crate) fn round_trip(bytes: &[u8]) {
     let mut bytes = bytes.iter().copied();
     let mut next = || bytes.next().unwrap_or(0);
-    let (n_fields, chunk_samples, n_samples) =
-        (1 + next() % 3, 1 + u32::from(next() % 9), next() % 40);
-    let mut fields: Vec<Field> = (0..n_fields)
-        .map(|i| field(&i.to_string(), [next(), next(), next()]))
-        .collect();
-    fields.push(Field::column(
-        "column",
-        DType::U16,
-        &[u64::from(1 + next() % 4)],
-    ));
+    let (n_fields, chunk_samples, n_samples) = (1 + next() % 3, 1 + u32::from(next() % 9), next() % 40);
+    let mut fields: Vec<Field> = (0..n_fields).map(|i| field(&i.to_string(), [next(), next(), next()])).collect();
+    fields.push(Field::column("column", DType::U16, &[u64::from(1 + next() % 4)]));
     let Ok(schema) = Schema::new(fields) else {
         return;
     };
     let content: Vec<u8> = bytes.collect();
     let item = |field: &Field, number: usize, sample: u8| -> Vec<u8> {
         let at = number * 31 + usize::from(sample) * 7;
-        let len = field
-            .item_bytes()
-            .and_then(|n| usize::try_from(n).ok())
-            .unwrap_or(at % 50);
+        let len = field.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(at % 50);
         let source = content.iter().copied().chain(std::iter::repeat(sample));
         source.skip(at % (content.len() + 1)).take(len).collect()
     };
-    let file =
-        write(&schema, chunk_samples, n_samples, item).expect("what the writer accepts it writes");
+    let file = write(&schema, chunk_samples, n_samples, item).expect("what the writer accepts it writes");
     let pack = Pack::open(file.as_slice()).expect("what was written opens");
     for sample in 0..n_samples {
         for (number, field) in schema.fields().iter().enumerate() {
-            let found = pack
-                .item(number, sample.into())
-                .expect("what was written reads");
-            assert!(
-                found == item(field, number, sample),
-                "field {number}, sample {sample}"
-            );
+            let found = pack.item(number, sample.into()).expect("what was written reads");
+            assert!(found == item(field, number, sample), "field {number}, sample {sample}");
         }
     }
     assert!(check_outside_chunks(&pack).is_ok());
@@ -145,11 +112,7 @@ pub(crate) fn round_trip(bytes: &[u8]) {
 
 fn field(name: &str, choice: [u8; 3]) -> Field {
     let [kind, a, b] = choice;
-    let shape = [
-        u64::from(1 + a % 9),
-        u64::from(1 + b % 9),
-        u64::from(1 + kind / 8 % 4),
-    ];
+    let shape = [u64::from(1 + a % 9), u64::from(1 + b % 9), u64::from(1 + kind / 8 % 4)];
     let dtype = DType::ALL[usize::from(a) % DType::ALL.len()];
     let zstd = |filter| Codec::Zstd { level: 1, filter };
     let mut field = match kind % 4 {
@@ -181,9 +144,7 @@ fn write(
             let item = item(field, number, sample);
             match (field.store, field.kind) {
                 (Store::Column, _) => block.set_column(number, &item)?,
-                (Store::Body, FieldKind::Tensor) => {
-                    block.tensor_mut(number)?.copy_from_slice(&item)
-                }
+                (Store::Body, FieldKind::Tensor) => block.tensor_mut(number)?.copy_from_slice(&item),
                 (Store::Body, _) => block.item_mut(number)?.extend_from_slice(&item),
             }
         }

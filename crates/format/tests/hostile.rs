@@ -1,5 +1,6 @@
-//! No file makes a reader allocate much more than the file's own length and the limits justify. docs/reference/format.md, "Abuse
-//! list", 7 to 12 and 15. In a binary of its own, since memory is counted for the whole process.
+//! No file makes a reader allocate much more than the file's own length and the limits justify.
+//! docs/reference/format.md, "Abuse list", 7 to 12 and 15. It is a separate binary, because memory is counted for the
+//! whole process.
 
 #[cfg(test)]
 mod cases;
@@ -20,8 +21,8 @@ mod memory {
     use std::time::{Duration, Instant};
 
     use packds_format::{
-        BlockBuilder, Codec, Field, FieldKind, Filter, FooterParts, FormatError, Limits, Pack,
-        PackOptions, PackWriter, Schema, check_outside_chunks,
+        BlockBuilder, Codec, Field, FieldKind, Filter, FooterParts, FormatError, Limits, Pack, PackOptions, PackWriter,
+        Schema, check_outside_chunks,
     };
     use peak_alloc::PeakAlloc;
 
@@ -33,7 +34,7 @@ mod memory {
 
     const MIB: usize = 1 << 20;
 
-    /// The most memory that `work` has on top of what there was, and its result.
+    /// The peak memory that `work` adds, and its result.
     fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
         let before = ALLOCATOR.current_usage();
         ALLOCATOR.reset_peak_usage();
@@ -41,20 +42,17 @@ mod memory {
         (ALLOCATOR.peak_usage().saturating_sub(before), result)
     }
 
-    /// Opens, verifies and decodes a file; checks the memory that takes.
+    /// Opens, verifies and decodes a file, and checks the memory used.
     fn check(name: &str, file: &[u8], limit: usize) {
         let (used, ()) = peak(|| {
             fuzz_bodies::verify(file);
             fuzz_bodies::decode(file);
         });
-        assert!(
-            used <= limit,
-            "{name}: {used} bytes for a file of {}",
-            file.len()
-        );
+        assert!(used <= limit, "{name}: {used} bytes for a file of {}", file.len());
     }
 
-    /// Twice the limit of a block, since the output of a frame grows by doubling, and some for the tables.
+    /// Twice the limit of a block, because the output of a frame grows by doubling, plus some for the
+    /// tables.
     fn bound(file: &[u8]) -> usize {
         16 * file.len() + 2 * usize::try_from(fuzz_bodies::LIMITS.chunk_bytes).unwrap() + MIB
     }
@@ -80,15 +78,10 @@ mod memory {
 
     fn golden(name: &str) -> Vec<u8> {
         let cases = cases::cases().unwrap();
-        cases
-            .iter()
-            .find(|case| case.name == name)
-            .unwrap()
-            .to_bytes()
-            .unwrap()
+        cases.iter().find(|case| case.name == name).unwrap().to_bytes().unwrap()
     }
 
-    /// A pack of one sample of variable size whose only block is `frame`, which the table says has `decoded` bytes.
+    /// A pack of one variable-size sample. Its only block is `frame`, and the table declares `decoded` bytes.
     fn with_frame(frame: &[u8], decoded: u64) -> Vec<u8> {
         let mut field = Field::variable("x", FieldKind::Bytes);
         let filter = Filter::NONE;
@@ -96,7 +89,8 @@ mod memory {
         let schema = Schema::new(vec![field]).unwrap();
         let mut writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 1)).unwrap();
         let mut block = BlockBuilder::new(writer.schema());
-        // Noise is stored as it is, with its table of 16 bytes: as many bytes as the frame will have.
+        // Noise is stored uncompressed, with its table of 16 bytes: as many bytes as the frame will
+        // have.
         let mut random = Random(4);
         let noise = std::iter::repeat_with(|| random.next().to_le_bytes()[0]);
         let item: Vec<u8> = noise.take(frame.len() - 16).collect();
@@ -124,10 +118,7 @@ mod memory {
     }
 
     fn frames_that_decompress_to_too_much() {
-        assert_eq!(
-            zstd::stream::decode_all(bomb(3).as_slice()).unwrap().len(),
-            3 * MIB
-        );
+        assert_eq!(zstd::stream::decode_all(bomb(3).as_slice()).unwrap().len(), 3 * MIB);
         let frame = &bomb(2)[..];
         for decoded in [1, 100, 2 << 20, (2 << 20) + 1, 1 << 30, 1 << 62] {
             let file = with_frame(frame, decoded);
@@ -135,12 +126,10 @@ mod memory {
             let (used, result) = peak(|| Pack::open(file.as_slice()).unwrap().item(0, 0).map(drop));
             let reason = format!("{:?}", result.unwrap_err());
             assert!(
-                reason.contains("BadBlock")
-                    || reason.contains("LimitExceeded")
-                    || reason.contains("OutOfBounds"),
+                reason.contains("BadBlock") || reason.contains("LimitExceeded") || reason.contains("OutOfBounds"),
                 "{reason}"
             );
-            // With the default limit of 1 GiB too, memory is what the frame gives, not what the table says.
+            // Even with the default limit of 1 GiB, memory depends on the frame's output, not on the table.
             assert!(used < 12 * MIB, "{used} bytes for {decoded}");
         }
     }
@@ -154,10 +143,7 @@ mod memory {
                 path.extend_from_slice(&bomb(mib));
             });
             let (used, result) = peak(|| Pack::open(file.as_slice()).unwrap().path(0).map(drop));
-            assert!(
-                matches!(result, Err(FormatError::BadPaths { group: 0, .. })),
-                "{result:?}"
-            );
+            assert!(matches!(result, Err(FormatError::BadPaths { group: 0, .. })), "{result:?}");
             assert!(used < 65 * MIB, "{used}");
         }
     }
@@ -178,15 +164,10 @@ mod memory {
             }
             let mut path = (N_CHUNKS << 20).to_le_bytes().to_vec();
             path.extend_from_slice(&(N_CHUNKS << 8).to_le_bytes());
-            parts.push(support::Part {
-                tag: *b"PATH",
-                flags: 0,
-                bytes: path,
-            });
+            parts.push(support::Part { tag: *b"PATH", flags: 0, bytes: path });
         });
-        // The body is empty now, so the footer comes right behind it.
-        let footer =
-            usize::try_from(support::get(&file, support::trailer_at(&file) + 8, 8)).unwrap();
+        // The body is empty now, so the footer follows at once.
+        let footer = usize::try_from(support::get(&file, support::trailer_at(&file) + 8, 8)).unwrap();
         let mut short = file[..8192].to_vec();
         short.extend_from_slice(&file[footer..]);
         let moved = footer - 8192;
@@ -203,16 +184,7 @@ mod memory {
         assert_eq!(pack.n_samples(), 1 << 30);
         let start = Instant::now();
         let paths = pack.for_each_path(|_, _| Ok::<(), FormatError>(()));
-        assert!(
-            matches!(
-                paths,
-                Err(FormatError::OutOfBounds {
-                    what: "path groups",
-                    ..
-                })
-            ),
-            "{paths:?}"
-        );
+        assert!(matches!(paths, Err(FormatError::OutOfBounds { what: "path groups", .. })), "{paths:?}");
         assert!(pack.item(0, 1 << 29).is_err());
         assert!(check_outside_chunks(&pack).is_ok());
         assert!(start.elapsed() < Duration::from_secs(1));
@@ -233,33 +205,17 @@ mod memory {
     }
 
     fn json_that_is_large_in_memory() {
-        let all = |json: String| {
-            support::rebuild(&golden("short_last_chunk"), |parts| {
-                parts[5].bytes = json.into()
-            })
-        };
+        let all = |json: String| support::rebuild(&golden("short_last_chunk"), |parts| parts[5].bytes = json.into());
         let keys: Vec<String> = (0..100_000).map(|i| format!("\"{i:x}\":0")).collect();
-        for json in [
-            format!("{{\"a\":[{}0]}}", "[],".repeat(300_000)),
-            format!("{{{}}}", keys.join(",")),
-        ] {
+        for json in [format!("{{\"a\":[{}0]}}", "[],".repeat(300_000)), format!("{{{}}}", keys.join(","))] {
             let file = all(json);
             let limits = Limits::default();
-            let (used, _) = peak(|| {
-                Pack::open_with(file.as_slice(), limits)
-                    .unwrap()
-                    .provenance()
-                    .map(drop)
-            });
-            assert!(
-                used < 64 * file.len(),
-                "{used} bytes for a file of {}",
-                file.len()
-            );
+            let (used, _) = peak(|| Pack::open_with(file.as_slice(), limits).unwrap().provenance().map(drop));
+            assert!(used < 64 * file.len(), "{used} bytes for a file of {}", file.len());
         }
     }
 
-    /// One test, since two at once would count each other's memory.
+    /// A single test, because parallel tests would count each other's memory.
     #[test]
     fn memory_stays_within_what_the_file_and_the_limits_justify() {
         malformed_packs();

@@ -1,14 +1,13 @@
-//! Packs beyond 4 GiB, 2^32 samples and 16 million chunks. Their bytes are zeros that were never touched, which cost
-//! address space and no memory.
+//! Packs beyond 4 GiB, 2^32 samples and 16 million chunks. Their bytes are untouched zeros, which use address space
+//! but no memory.
 
 use std::io::Write;
 
 use packds_format::{
-    BlockBuilder, DType, Field, FooterParts, FormatError, Pack, PackOptions, PackWriter, Schema,
-    check_chunk, crc32c,
+    BlockBuilder, DType, Field, FooterParts, FormatError, Pack, PackOptions, PackWriter, Schema, check_chunk, crc32c,
 };
 
-/// A file in memory that leaves zeros untouched, as a sparse file leaves holes.
+/// A file in memory that leaves zeros untouched, like holes in a sparse file.
 struct Sparse {
     bytes: Vec<u8>,
     len: usize,
@@ -36,15 +35,9 @@ const GIB: usize = 1 << 30;
 fn offsets_beyond_4_gib_hold() {
     const SAMPLE: u64 = 16 << 20;
     const N: u64 = 330;
-    let fields = vec![
-        Field::tensor("x", DType::U8, &[SAMPLE]),
-        Field::column("label", DType::I64, &[]),
-    ];
+    let fields = vec![Field::tensor("x", DType::U8, &[SAMPLE]), Field::column("label", DType::I64, &[])];
     let schema = Schema::new(fields).unwrap();
-    let target = Sparse {
-        bytes: vec![0; 6 * GIB],
-        len: 0,
-    };
+    let target = Sparse { bytes: vec![0; 6 * GIB], len: 0 };
     let mut writer = PackWriter::new(target, PackOptions::new(schema.clone(), 4)).unwrap();
     let mut block = BlockBuilder::new(&schema);
     for sample in 0..N {
@@ -60,26 +53,20 @@ fn offsets_beyond_4_gib_hold() {
     }
     let (file, summary) = writer.finish(FooterParts::default()).unwrap();
     let pack = Pack::open(&file.bytes[..file.len]).unwrap();
-    assert_eq!(
-        (pack.n_samples(), pack.n_chunks(), summary.n_chunks),
-        (N, 83, 83)
-    );
+    assert_eq!((pack.n_samples(), pack.n_chunks(), summary.n_chunks), (N, 83, 83));
     assert!(summary.file_len > 5 << 30);
     let last = pack.chunk_entry(82).unwrap();
     assert_eq!((last.offset, last.n_samples), (8192 + 82 * 4 * SAMPLE, 2));
     for sample in [0, 1, 255, 256, 257, N - 1] {
         assert_eq!(pack.item(0, sample).unwrap()[..8], sample.to_le_bytes());
-        assert_eq!(
-            pack.column(1).unwrap().get(sample).unwrap(),
-            sample.to_le_bytes()
-        );
+        assert_eq!(pack.column(1).unwrap().get(sample).unwrap(), sample.to_le_bytes());
     }
     for chunk in [0, 63, 64, 82] {
         check_chunk(&pack, chunk, pack.chunk_bytes_unchecked(chunk).unwrap()).unwrap();
     }
 }
 
-/// A pack of `n` zero bytes, one a sample, laid out by hand: the writer would take minutes for so many samples.
+/// A pack of `n` zero bytes, one per sample, laid out by hand, because the writer would take minutes.
 fn zeros(n: u64, chunk_samples: u32) -> (Vec<u8>, usize) {
     let place = |n: u64| usize::try_from(n).unwrap();
     let schema = Schema::new(vec![Field::tensor("x", DType::U8, &[])]).unwrap();
@@ -143,10 +130,8 @@ fn more_than_2_to_the_32_samples_open_and_are_found() {
     assert_eq!(pack.item_unchecked(0, n - 1).unwrap().as_ref(), [1]);
     let damage = check_chunk(&pack, 4096, pack.chunk_bytes_unchecked(4096).unwrap()).unwrap_err();
     let expected = (4096, 1 << 32, (1 << 32) + 5);
-    assert!(
-        matches!(damage.error, FormatError::ChunkChecksum { chunk, first_sample, end_sample, .. }
-        if (chunk, first_sample, end_sample) == expected)
-    );
+    assert!(matches!(damage.error, FormatError::ChunkChecksum { chunk, first_sample, end_sample, .. }
+        if (chunk, first_sample, end_sample) == expected));
 }
 
 #[test]
@@ -157,14 +142,8 @@ fn sixteen_million_chunks_open_and_are_found() {
     assert_eq!(pack.n_chunks(), n);
     for chunk in [0, 1, n / 2, n - 1] {
         let entry = pack.chunk_entry(chunk).unwrap();
-        assert_eq!(
-            (entry.offset, entry.stored_len, entry.n_samples),
-            (8192 + chunk, 1, 1)
-        );
+        assert_eq!((entry.offset, entry.stored_len, entry.n_samples), (8192 + chunk, 1, 1));
         check_chunk(&pack, chunk, pack.chunk_bytes_unchecked(chunk).unwrap()).unwrap();
     }
-    assert!(matches!(
-        pack.chunk_entry(n),
-        Err(FormatError::OutOfRange { .. })
-    ));
+    assert!(matches!(pack.chunk_entry(n), Err(FormatError::OutOfRange { .. })));
 }

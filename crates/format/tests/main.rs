@@ -1,4 +1,4 @@
-//! Tests of the file format, one module a subject. docs/reference/format.md is what they hold the code to.
+//! Tests of the file format, one module per subject. They compare the code with docs/reference/format.md.
 
 #[cfg(test)]
 mod cases;

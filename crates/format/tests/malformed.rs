@@ -1,16 +1,14 @@
-//! Every way in which a pack can be wrong is refused with the error that says so, down to its fields.
+//! Every kind of malformed pack is rejected with the right error, including its fields.
 
 use std::collections::BTreeMap;
 
-use packds_format::{
-    DType, Field, FormatError, Geometry, Limits, Pack, PackOptions, PackWriter, Schema,
-};
+use packds_format::{DType, Field, FormatError, Geometry, Limits, Pack, PackOptions, PackWriter, Schema};
 
 use crate::cases::cases;
 use crate::malformed_cases::{first_error, malformed};
 use crate::support::{Part, malformed_folder, put, rebuild, reseal, section};
 
-/// What `errors.txt` says is wrong with each malformed pack.
+/// The expected error of each malformed pack, from `errors.txt`.
 fn expected() -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(malformed_folder().join("errors.txt")).unwrap();
     let line = |line: &str| {
@@ -43,7 +41,7 @@ fn every_malformed_file_gives_its_error() {
     assert_eq!(n_files, expected.len());
 }
 
-/// The files are what the program makes, so that none of them is of unknown origin.
+/// The program makes the same files, so none has an unknown origin.
 #[test]
 fn malformed_files_are_those_of_the_cases() {
     let made = malformed();
@@ -84,23 +82,13 @@ fn every_variant_about_a_file_has_a_malformed_file() {
         "BadPaths",
         "LimitExceeded",
     ] {
-        assert!(
-            errors
-                .values()
-                .any(|e| e.starts_with(&format!("{variant} "))),
-            "{variant}"
-        );
+        assert!(errors.values().any(|e| e.starts_with(&format!("{variant} "))), "{variant}");
     }
 }
 
 fn golden(name: &str) -> Vec<u8> {
     let cases = cases().unwrap();
-    cases
-        .iter()
-        .find(|case| case.name == name)
-        .unwrap()
-        .to_bytes()
-        .unwrap()
+    cases.iter().find(|case| case.name == name).unwrap().to_bytes().unwrap()
 }
 
 #[test]
@@ -123,23 +111,12 @@ fn wrong_calls_are_told_from_wrong_files() {
         FormatError::OutOfRange { what, index, len } => (what, index, len),
         other => panic!("{other:?}"),
     });
-    let expected = [
-        ("sample", 6, 6),
-        ("field", 7, 7),
-        ("chunk", 2, 2),
-        ("sample", u64::MAX, 6),
-    ];
+    let expected = [("sample", 6, 6), ("field", 7, 7), ("chunk", 2, 2), ("sample", u64::MAX, 6)];
     assert_eq!(found, expected);
     assert!(matches!(pack.column(0), Err(FormatError::WrongUse(_))));
     let nothing = |_, _: &[u8]| Ok::<(), FormatError>(());
-    assert!(matches!(
-        pack.for_each_item(1, 0, &[], nothing),
-        Err(FormatError::WrongUse(_))
-    ));
-    assert!(matches!(
-        Geometry::new(0, 0),
-        Err(FormatError::BadValue { .. })
-    ));
+    assert!(matches!(pack.for_each_item(1, 0, &[], nothing), Err(FormatError::WrongUse(_))));
+    assert!(matches!(Geometry::new(0, 0), Err(FormatError::BadValue { .. })));
 }
 
 #[test]
@@ -155,38 +132,19 @@ fn a_target_that_fails_is_an_io_error() {
     }
     let schema = Schema::new(vec![Field::tensor("x", DType::U8, &[])]).unwrap();
     let result = PackWriter::new(Full, PackOptions::new(schema, 1));
-    assert!(
-        matches!(result, Err(FormatError::Io(e)) if e.kind() == std::io::ErrorKind::StorageFull)
-    );
+    assert!(matches!(result, Err(FormatError::Io(e)) if e.kind() == std::io::ErrorKind::StorageFull));
 }
 
 #[test]
 fn limits_are_the_readers_to_set() {
     let file = golden("full_footer");
-    let limits = |chunk_bytes, json_bytes| Limits {
-        chunk_bytes,
-        json_bytes,
-    };
+    let limits = |chunk_bytes, json_bytes| Limits { chunk_bytes, json_bytes };
     let open = |limits| Pack::open_with(file.as_slice(), limits).map(|_| ());
     open(limits(192, 1 << 20)).unwrap();
     let chunk = open(limits(191, 1 << 20)).unwrap_err();
-    assert!(matches!(
-        chunk,
-        FormatError::LimitExceeded {
-            what: "bytes of a chunk",
-            limit: 191,
-            found: 192
-        }
-    ));
+    assert!(matches!(chunk, FormatError::LimitExceeded { what: "bytes of a chunk", limit: 191, found: 192 }));
     let json = open(limits(192, 100)).unwrap_err();
-    assert!(matches!(
-        json,
-        FormatError::LimitExceeded {
-            what: "schema",
-            limit: 100,
-            ..
-        }
-    ));
+    assert!(matches!(json, FormatError::LimitExceeded { what: "schema", limit: 100, .. }));
 }
 
 #[test]
@@ -196,31 +154,23 @@ fn later_minor_versions_and_ignorable_features_are_accepted() {
     put(&mut file, 24, &(1_u64 << 63 | 1).to_le_bytes());
     reseal(&mut file);
     let pack = Pack::open(file.as_slice()).unwrap();
-    assert_eq!(
-        (pack.header().minor, pack.header().ignorable_features),
-        (7, 1 << 63 | 1)
-    );
+    assert_eq!((pack.header().minor, pack.header().ignorable_features), (7, 1 << 63 | 1));
     assert!(first_error(&file).is_none());
 }
 
 #[test]
 fn unknown_sections_and_schema_keys_are_skipped() {
-    let news = Part {
-        tag: *b"news",
-        flags: 0,
-        bytes: vec![7; 100],
-    };
+    let news = Part { tag: *b"news", flags: 0, bytes: vec![7; 100] };
     let file = rebuild(&golden("full_footer"), |parts| parts.insert(2, news));
     assert!(first_error(&file).is_none(), "{:?}", first_error(&file));
     assert!(section(&file, b"news").is_some());
     let json = r#"{"fields":[{"name":"x","kind":"tensor","store":"body","dtype":"u8","shape":[4,5,3],"later":{}}],"later":[1],"must_understand":[]}"#;
-    let file = rebuild(&golden("short_last_chunk"), |parts| {
-        parts[0].bytes = json.into()
-    });
+    let file = rebuild(&golden("short_last_chunk"), |parts| parts[0].bytes = json.into());
     assert!(first_error(&file).is_none(), "{:?}", first_error(&file));
 }
 
-/// Optional sections may be missing or come first: everything in them is then empty, and all else reads the same.
+/// Optional sections may be missing or come first. Missing ones read as empty, and everything else reads the
+/// same.
 #[test]
 fn sections_may_come_in_any_order_and_optional_ones_may_be_missing() {
     let file = rebuild(&golden("full_footer"), |parts| {
@@ -230,6 +180,6 @@ fn sections_may_come_in_any_order_and_optional_ones_may_be_missing() {
     assert!(first_error(&file).is_none(), "{:?}", first_error(&file));
     let pack = Pack::open(file).unwrap();
     assert_eq!(pack.stats().unwrap(), packds_format::Stats::default());
-    assert!(pack.classes().unwrap().is_empty() && pack.provenance().unwrap().is_empty());
+    assert!(pack.classes().unwrap().is_empty() && pack.provenance().unwrap() == "{}");
     assert_eq!(pack.path(0).unwrap(), None);
 }

@@ -1,10 +1,10 @@
-//! Deterministic damage: flips, interesting numbers, splices and cuts, with the checksums made right again or not.
+//! Deterministic damage: flips, interesting numbers, splices and cuts, with or without corrected checksums.
 
 use packds_format::mix64;
 
 use crate::support::{reseal, reseal_outside, sections};
 
-/// A stream of random numbers that is the same on every run.
+/// A deterministic stream of random numbers.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -45,7 +45,7 @@ const INTERESTING: [u64; 24] = [
     u64::MAX,
 ];
 
-/// A place that matters more than most: in the header, the schema, the footer or the trailer, or at a chunk's start.
+/// An interesting position: in the header, the schema, the footer or the trailer, or at a chunk's start.
 fn hot_place(file: &[u8], random: &mut Random) -> usize {
     let sections = sections(file);
     let in_section = |random: &mut Random| {
@@ -53,11 +53,7 @@ fn hot_place(file: &[u8], random: &mut Random) -> usize {
         let entry = section.entry_at + random.below(32);
         let place = usize::try_from(section.offset).ok()?;
         let within = place.checked_add(random.below(usize::try_from(section.len).ok()?))?;
-        Some(if random.next().is_multiple_of(3) {
-            entry
-        } else {
-            within
-        })
+        Some(if random.next().is_multiple_of(3) { entry } else { within })
     };
     match random.below(6) {
         0 => random.below(116),
@@ -68,7 +64,7 @@ fn hot_place(file: &[u8], random: &mut Random) -> usize {
     }
 }
 
-/// One to four mutations; then mostly the checksums are made right again.
+/// One to four mutations. Then the checksums are corrected in most cases.
 pub(crate) fn mutate(file: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = hot_place(file, random);
@@ -79,11 +75,7 @@ pub(crate) fn mutate(file: &mut Vec<u8>, other: &[u8], random: &mut Random) {
                 }
             }
             2..=5 => {
-                let at = if random.next().is_multiple_of(2) {
-                    at / 4 * 4
-                } else {
-                    at
-                };
+                let at = if random.next().is_multiple_of(2) { at / 4 * 4 } else { at };
                 let value = INTERESTING[random.below(INTERESTING.len())].to_le_bytes();
                 let size = [1, 2, 4, 8][random.below(4)];
                 crate::support::put(file, at, &value[..size]);

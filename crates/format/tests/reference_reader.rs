@@ -9,21 +9,17 @@ use serde_json::{Value, json};
 use crate::cases::cases;
 use crate::support::golden_folder;
 
-/// What the reference reader says about packs.
+/// The reference reader's summaries of packs.
 fn python(packs: &[std::path::PathBuf]) -> Vec<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python =
-        std::env::var_os("PACKDS_PYTHON").map_or(root.join(".venv/bin/python"), Into::into);
+    let python = std::env::var_os("PACKDS_PYTHON").map_or(root.join(".venv/bin/python"), Into::into);
     let output = Command::new(&python)
         .arg(root.join("docs/reference/read_pack.py"))
         .args(packs)
         .output()
         .unwrap_or_else(|e| panic!("{}: {e}: run scripts/setup", python.display()));
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !stderr.contains("ModuleNotFoundError"),
-        "{stderr}run scripts/setup"
-    );
+    assert!(!stderr.contains("ModuleNotFoundError"), "{stderr}run scripts/setup");
     assert!(output.status.success(), "{stderr}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -63,10 +59,7 @@ fn summary(pack: &Pack<Vec<u8>>) -> Value {
 #[test]
 fn the_reference_reader_reads_every_golden_pack_alike() {
     let names: Vec<&str> = cases().unwrap().iter().map(|case| case.name).collect();
-    let files: Vec<_> = names
-        .iter()
-        .map(|n| golden_folder().join(format!("{n}.pack")))
-        .collect();
+    let files: Vec<_> = names.iter().map(|n| golden_folder().join(format!("{n}.pack"))).collect();
     let summaries = python(&files);
     assert_eq!(summaries.len(), files.len());
     for ((name, file), found) in names.iter().zip(&files).zip(summaries) {

@@ -1,29 +1,18 @@
 //! What is written is what is read, for any schema, shape, chunk size, number of samples and codec.
 
 use packds_format::{
-    Block, BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, FormatError, Pack,
-    PackOptions, PackWriter, Paths, Role, Schema, Stats, Store, check_chunk, check_outside_chunks,
-    chunk_samples_for, mix64,
+    Block, BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, FormatError, Pack, PackOptions,
+    PackWriter, Paths, Role, Schema, Stats, Store, check_chunk, check_outside_chunks, chunk_samples_for, mix64,
 };
 use proptest::prelude::*;
 
-/// The content of a field of a sample: compressible or not, empty or not, as the numbers fall.
+/// The random content of a field of a sample: compressible or not, empty or not.
 fn content(field: &Field, number: usize, sample: u64, seed: u64) -> Vec<u8> {
     let number = u64::try_from(number).unwrap();
     let random = |i: u64| mix64(seed ^ (number << 48) ^ (sample << 24) ^ i).to_le_bytes()[0];
-    let len = field
-        .item_bytes()
-        .unwrap_or_else(|| u64::from(random(1)) % 40);
+    let len = field.item_bytes().unwrap_or_else(|| u64::from(random(1)) % 40);
     let flat = random(0) % 2 == 0;
-    (0..len)
-        .map(|i| {
-            if flat {
-                (i / 7).to_le_bytes()[0]
-            } else {
-                random(i)
-            }
-        })
-        .collect()
+    (0..len).map(|i| if flat { (i / 7).to_le_bytes()[0] } else { random(i) }).collect()
 }
 
 fn dtype() -> impl Strategy<Value = DType> {
@@ -40,17 +29,13 @@ fn body_field() -> impl Strategy<Value = Field> {
         3 => Just(Codec::None),
         1 => (1..6).prop_map(|level| Codec::Zstd { level, filter: Filter::NONE }),
     ];
-    let kind =
-        proptest::sample::select(&[FieldKind::Bytes, FieldKind::String, FieldKind::Json][..]);
+    let kind = proptest::sample::select(&[FieldKind::Bytes, FieldKind::String, FieldKind::Json][..]);
     let tensor = || (dtype(), shape(4)).prop_map(|(dtype, shape)| Field::tensor("", dtype, &shape));
     let image = (1_u64..9, 1_u64..9, 1_u64..5, any::<bool>()).prop_map(|(h, w, c, interleaved)| {
         let shape = if interleaved { [h, w, c] } else { [c, h, w] };
         let mut field = Field::tensor("", DType::U8, &shape);
         field.layout = Some(if interleaved { "hwc" } else { "chw" }.to_owned());
-        field.codec = Codec::Zstd {
-            level: 1,
-            filter: Filter::for_pixels(c, interleaved),
-        };
+        field.codec = Codec::Zstd { level: 1, filter: Filter::for_pixels(c, interleaved) };
         field
     });
     let items = kind.prop_map(|kind| Field::variable("", kind));
@@ -64,20 +49,18 @@ fn body_field() -> impl Strategy<Value = Field> {
 fn schema() -> impl Strategy<Value = Schema> {
     let column = (dtype(), shape(3)).prop_map(|(dtype, shape)| Field::column("", dtype, &shape));
     let body = prop::collection::vec(body_field(), 1..4);
-    (body, prop::collection::vec(column, 0..4), any::<bool>()).prop_map(
-        |(mut fields, columns, crc)| {
-            fields.extend(columns);
-            // Columns between body fields: numbers in the schema and among the body fields differ.
-            fields.reverse();
-            for (i, field) in fields.iter_mut().enumerate() {
-                field.name = format!("field {i}");
-            }
-            if crc {
-                fields.push(Field::column("crc", DType::U32, &[]).with_role(Role::SampleCrc32c));
-            }
-            Schema::new(fields).unwrap()
-        },
-    )
+    (body, prop::collection::vec(column, 0..4), any::<bool>()).prop_map(|(mut fields, columns, crc)| {
+        fields.extend(columns);
+        // Columns between body fields: numbers in the schema and among the body fields differ.
+        fields.reverse();
+        for (i, field) in fields.iter_mut().enumerate() {
+            field.name = format!("field {i}");
+        }
+        if crc {
+            fields.push(Field::column("crc", DType::U32, &[]).with_role(Role::SampleCrc32c));
+        }
+        Schema::new(fields).unwrap()
+    })
 }
 
 /// Encodes samples `first..first + n`.
@@ -87,7 +70,7 @@ fn block(schema: &Schema, first: u64, n: u32, seed: u64, reuse: Option<Block>) -
         None => BlockBuilder::new(schema),
     };
     for sample in first..first + u64::from(n) {
-        // A sample that is given up half-way leaves no trace, wherever it stands.
+        // An abandoned sample leaves no trace, whatever its position.
         if mix64(sample ^ seed).is_multiple_of(3) {
             give(&mut block, schema, u64::MAX - sample, seed, 2);
             block.drop_sample();
@@ -102,15 +85,13 @@ fn block(schema: &Schema, first: u64, n: u32, seed: u64, reuse: Option<Block>) -
     block.finish().unwrap()
 }
 
-/// Gives the first `n_fields` items of a sample.
+/// Adds the first `n_fields` items of a sample.
 fn give(block: &mut BlockBuilder, schema: &Schema, sample: u64, seed: u64, n_fields: usize) {
     for (number, field) in schema.fields().iter().enumerate().take(n_fields) {
         let item = content(field, number, sample, seed);
         match (field.store, field.kind) {
             (Store::Column, _) => block.set_column(number, &item).unwrap(),
-            (Store::Body, FieldKind::Tensor) => {
-                block.tensor_mut(number).unwrap().copy_from_slice(&item)
-            }
+            (Store::Body, FieldKind::Tensor) => block.tensor_mut(number).unwrap().copy_from_slice(&item),
             (Store::Body, _) => block.item_mut(number).unwrap().extend_from_slice(&item),
         }
     }
@@ -124,9 +105,7 @@ fn write(options: PackOptions, n_samples: u64, seed: u64, paths: bool) -> Vec<u8
         let n = u64::from(writer.next_block_samples()).min(n_samples - first);
         let n = u32::try_from(n).unwrap();
         let reuse = writer.reclaim();
-        writer
-            .append(block(&schema, first, n, seed, reuse))
-            .unwrap();
+        writer.append(block(&schema, first, n, seed, reuse)).unwrap();
         first += u64::from(n);
     }
     let mut parts = FooterParts::default();
@@ -161,14 +140,8 @@ fn check(bytes: Vec<u8>, schema: &Schema, n_samples: u64, seed: u64, paths: bool
         check_chunk(&pack, chunk, pack.chunk_bytes_unchecked(chunk).unwrap()).unwrap();
     }
     let beyond = pack.item(0, n_samples).unwrap_err();
-    assert!(matches!(
-        beyond,
-        FormatError::OutOfRange { what: "sample", .. }
-    ));
-    assert!(matches!(
-        pack.chunk_entry(pack.n_chunks()),
-        Err(FormatError::OutOfRange { .. })
-    ));
+    assert!(matches!(beyond, FormatError::OutOfRange { what: "sample", .. }));
+    assert!(matches!(pack.chunk_entry(pack.n_chunks()), Err(FormatError::OutOfRange { .. })));
 }
 
 proptest! {
@@ -187,32 +160,15 @@ proptest! {
 
 #[test]
 fn blocks_and_columns_of_several_mib_round_trip() {
-    // Items over zstd's window of 8 MiB, blocks of one sample; then a column of three checksum blocks.
+    // Items larger than zstd's window of 8 MiB, in blocks of one sample; then a column of three
+    // checksum blocks.
     let mut large = Field::tensor("x", DType::U8, &[9 << 20]);
-    large.codec = Codec::Zstd {
-        level: 1,
-        filter: Filter::NONE,
-    };
+    large.codec = Codec::Zstd { level: 1, filter: Filter::NONE };
     let schema = Schema::new(vec![large]).unwrap();
-    check(
-        write(PackOptions::new(schema.clone(), 2), 3, 2, false),
-        &schema,
-        3,
-        2,
-        false,
-    );
-    let fields = vec![
-        Field::tensor("x", DType::U8, &[]),
-        Field::column("c", DType::F64, &[128]),
-    ];
+    check(write(PackOptions::new(schema.clone(), 2), 3, 2, false), &schema, 3, 2, false);
+    let fields = vec![Field::tensor("x", DType::U8, &[]), Field::column("c", DType::F64, &[128])];
     let schema = Schema::new(fields).unwrap();
-    check(
-        write(PackOptions::new(schema.clone(), 64), 2100, 3, false),
-        &schema,
-        2100,
-        3,
-        false,
-    );
+    check(write(PackOptions::new(schema.clone(), 64), 2100, 3, false), &schema, 2100, 3, false);
 }
 
 #[test]
@@ -222,18 +178,12 @@ fn any_alignment_up_to_2_mib_round_trips() {
         let mut options = PackOptions::new(schema.clone(), 2);
         options.align_log2 = align_log2;
         let bytes = write(options, 5, 1, false);
-        assert_eq!(
-            Pack::open(bytes.as_slice()).unwrap().header().data_off,
-            (1 << align_log2).max(8192)
-        );
+        assert_eq!(Pack::open(bytes.as_slice()).unwrap().header().data_off, (1 << align_log2).max(8192));
         check(bytes, &schema, 5, 1, false);
     }
     let mut options = PackOptions::new(schema, 2);
     options.align_log2 = 22;
-    assert!(matches!(
-        PackWriter::new(Vec::new(), options),
-        Err(FormatError::BadValue { offset: 32, .. })
-    ));
+    assert!(matches!(PackWriter::new(Vec::new(), options), Err(FormatError::BadValue { offset: 32, .. })));
 }
 
 #[test]
@@ -243,14 +193,8 @@ fn a_block_of_another_schema_or_size_is_refused() {
     let others = [
         schema(vec![Field::tensor("x", DType::U8, &[5])]),
         schema(vec![Field::variable("x", FieldKind::Bytes)]),
-        schema(vec![
-            Field::tensor("x", DType::U8, &[4]),
-            Field::column("c", DType::U8, &[]),
-        ]),
-        schema(vec![
-            Field::tensor("x", DType::U8, &[4]),
-            Field::tensor("y", DType::U8, &[4]),
-        ]),
+        schema(vec![Field::tensor("x", DType::U8, &[4]), Field::column("c", DType::U8, &[])]),
+        schema(vec![Field::tensor("x", DType::U8, &[4]), Field::tensor("y", DType::U8, &[4])]),
     ];
     for other in others {
         let mut writer = PackWriter::new(Vec::new(), PackOptions::new(one.clone(), 4)).unwrap();
@@ -258,31 +202,19 @@ fn a_block_of_another_schema_or_size_is_refused() {
         assert!(matches!(result, Err(FormatError::WrongUse(_))));
     }
     let mut writer = PackWriter::new(Vec::new(), PackOptions::new(one.clone(), 4)).unwrap();
-    assert!(matches!(
-        writer.append(block(&one, 0, 5, 0, None)),
-        Err(FormatError::WrongUse(_))
-    ));
+    assert!(matches!(writer.append(block(&one, 0, 5, 0, None)), Err(FormatError::WrongUse(_))));
     writer.append(block(&one, 0, 2, 0, None)).unwrap();
-    assert!(matches!(
-        writer.append(block(&one, 2, 1, 0, None)),
-        Err(FormatError::WrongUse(_))
-    ));
+    assert!(matches!(writer.append(block(&one, 2, 1, 0, None)), Err(FormatError::WrongUse(_))));
 }
 
 #[test]
 fn a_sample_without_its_tensor_is_refused_even_after_a_dropped_one() {
     let schema = Schema::new(vec![Field::tensor("x", DType::U8, &[4])]).unwrap();
     let mut block = BlockBuilder::new(&schema);
-    assert!(matches!(
-        block.finish_sample(),
-        Err(FormatError::WrongUse(_))
-    ));
+    assert!(matches!(block.finish_sample(), Err(FormatError::WrongUse(_))));
     block.tensor_mut(0).unwrap().fill(7);
     block.drop_sample();
-    assert!(matches!(
-        block.finish_sample(),
-        Err(FormatError::WrongUse(_))
-    ));
+    assert!(matches!(block.finish_sample(), Err(FormatError::WrongUse(_))));
 }
 
 #[test]
@@ -290,36 +222,29 @@ fn what_json_cannot_hold_is_refused_when_writing() {
     let schema = Schema::new(vec![Field::tensor("x", DType::U8, &[4])]).unwrap();
     let writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 4)).unwrap();
     let mut stats = Stats::default();
-    stats.sizes.insert(
-        "x".to_owned(),
-        packds_format::SizeStats {
-            mean: f64::NAN,
-            ..Default::default()
-        },
-    );
-    let parts = FooterParts {
-        stats,
-        ..FooterParts::default()
-    };
-    assert!(matches!(
-        writer.finish(parts),
-        Err(FormatError::BadJson {
-            what: "statistics",
-            ..
-        })
-    ));
+    stats.sizes.insert("x".to_owned(), packds_format::SizeStats { mean: f64::NAN, ..Default::default() });
+    let parts = FooterParts { stats, ..FooterParts::default() };
+    assert!(matches!(writer.finish(parts), Err(FormatError::BadJson { what: "statistics", .. })));
     let mut field = Field::tensor("x", DType::U8, &[4]);
     let (mean, std) = (vec![f64::INFINITY], vec![1.0]);
-    field.normalize = Some(packds_format::Normalize {
-        scale: 1.0,
-        mean,
-        std,
-        applied: false,
-    });
-    assert!(matches!(
-        Schema::new(vec![field]),
-        Err(FormatError::BadSchema { .. })
-    ));
+    field.normalize = Some(packds_format::Normalize { scale: 1.0, mean, std, applied: false });
+    assert!(matches!(Schema::new(vec![field]), Err(FormatError::BadSchema { .. })));
+}
+
+#[test]
+fn provenance_is_the_text_of_a_json_object() {
+    let written = |provenance: &str| {
+        let schema = Schema::new(vec![Field::tensor("x", DType::U8, &[1])]).unwrap();
+        let writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 8)).unwrap();
+        let parts = FooterParts { provenance: provenance.to_owned(), ..FooterParts::default() };
+        writer.finish(parts).map(|(bytes, _)| Pack::open(bytes).unwrap().provenance().unwrap())
+    };
+    assert_eq!(written("").unwrap(), "{}");
+    assert_eq!(written(r#"{ "tool": "x", "a": [1] }"#).unwrap(), r#"{"tool":"x","a":[1]}"#);
+    for text in ["[]", "{", "null"] {
+        let error = written(text).unwrap_err();
+        assert!(matches!(error, FormatError::BadJson { what: "provenance", .. }), "{error}");
+    }
 }
 
 #[test]
@@ -331,35 +256,14 @@ fn paths_that_are_missing_or_too_long_are_refused_when_writing() {
     paths.push(b"one").unwrap();
     assert_eq!((paths.len(), paths.is_empty()), (1, false));
     let too_long = paths.push(&vec![b'a'; (1 << 16) + 1]);
-    assert!(matches!(
-        too_long,
-        Err(FormatError::LimitExceeded {
-            limit: 65536,
-            found: 65537,
-            ..
-        })
-    ));
-    let parts = FooterParts {
-        paths,
-        ..FooterParts::default()
-    };
-    assert!(matches!(
-        writer.finish(parts),
-        Err(FormatError::WrongUse(_))
-    ));
+    assert!(matches!(too_long, Err(FormatError::LimitExceeded { limit: 65536, found: 65537, .. })));
+    let parts = FooterParts { paths, ..FooterParts::default() };
+    assert!(matches!(writer.finish(parts), Err(FormatError::WrongUse(_))));
 }
 
 #[test]
 fn columns_give_integers_by_their_type() {
-    let dtypes = [
-        DType::I8,
-        DType::U16,
-        DType::I16,
-        DType::U32,
-        DType::I32,
-        DType::U64,
-        DType::F32,
-    ];
+    let dtypes = [DType::I8, DType::U16, DType::I16, DType::U32, DType::I32, DType::U64, DType::F32];
     let mut fields = vec![Field::tensor("x", DType::U8, &[])];
     fields.extend(dtypes.map(|d| Field::column(d.name(), d, &[])));
     fields.push(Field::column("two", DType::U8, &[4]));
@@ -375,16 +279,7 @@ fn columns_give_integers_by_their_type() {
     writer.append(block.finish().unwrap()).unwrap();
     let pack = Pack::open(writer.finish(FooterParts::default()).unwrap().0).unwrap();
     let found: Vec<Option<i64>> = (1..9).map(|n| pack.column(n).unwrap().integer(0)).collect();
-    let expected = [
-        Some(-1),
-        Some(65535),
-        Some(-1),
-        Some(4_294_967_295),
-        Some(-1),
-        None,
-        None,
-        None,
-    ];
+    let expected = [Some(-1), Some(65535), Some(-1), Some(4_294_967_295), Some(-1), None, None, None];
     assert_eq!(found, expected);
     assert_eq!(pack.column(4).unwrap().u32(0), Some(u32::MAX));
     assert_eq!(pack.column(8).unwrap().u32(0), None);

@@ -1,51 +1,34 @@
-//! docs/reference/format.md and the code say the same: its tables are parsed and compared with the constants.
+//! docs/reference/format.md and the code agree: its tables are parsed and compared with the constants.
 
 use std::fmt::Write;
 
 use packds_format::constants::*;
-use packds_format::{
-    Coding, DType, Filter, Permutation, Role, SectionTag, crc32c, hash_bytes, label_icc, mix64,
-};
+use packds_format::{Coding, DType, Filter, Permutation, Role, SectionTag, crc32c, hash_bytes, label_icc, mix64};
 
 use crate::support::golden_folder;
 
 fn page() -> String {
-    let path =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/format.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/format.md");
     std::fs::read_to_string(path).unwrap()
 }
 
 /// The rows of the first table below a heading (or text) whose first column has this name.
 fn table(below: &str, first_column: &str) -> Vec<Vec<String>> {
     let page = page();
-    let start = page
-        .find(below)
-        .unwrap_or_else(|| panic!("{below:?} is not in docs/reference/format.md"));
+    let start = page.find(below).unwrap_or_else(|| panic!("{below:?} is not in docs/reference/format.md"));
     let head = format!("| {first_column} |");
-    let lines = page[start..]
-        .lines()
-        .skip_while(|line| !line.starts_with(&head));
+    let lines = page[start..].lines().skip_while(|line| !line.starts_with(&head));
     let rows = lines.skip(2).take_while(|line| line.starts_with('|'));
-    let cells = |row: &str| {
-        row.trim_matches('|')
-            .split('|')
-            .map(|cell| cell.trim().to_owned())
-            .collect()
-    };
+    let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
     let rows: Vec<Vec<String>> = rows.map(cells).collect();
-    assert!(
-        !rows.is_empty(),
-        "no table {first_column:?} below {below:?}"
-    );
+    assert!(!rows.is_empty(), "no table {first_column:?} below {below:?}");
     rows
 }
 
 fn number(text: &str) -> u64 {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
-        None => text
-            .parse()
-            .unwrap_or_else(|_| panic!("{text:?} is no number")),
+        None => text.parse().unwrap_or_else(|_| panic!("{text:?} is no number")),
     }
 }
 
@@ -63,13 +46,10 @@ fn layout(rows: &[Vec<String>]) -> Vec<(String, usize, usize)> {
 }
 
 fn owned(layout: &[(&str, usize, usize)]) -> Vec<(String, usize, usize)> {
-    layout
-        .iter()
-        .map(|&(name, at, size)| (name.to_owned(), at, size))
-        .collect()
+    layout.iter().map(|&(name, at, size)| (name.to_owned(), at, size)).collect()
 }
 
-/// Size of a table's last row's end, where columns are offset and size.
+/// The end of a table's last row, from its columns offset and size.
 fn end(rows: &[Vec<String>]) -> u64 {
     rows.iter().fold(0, |end, row| {
         assert_eq!(number(&row[0]), end, "hole or overlap before {row:?}");
@@ -106,15 +86,9 @@ fn record_sizes_are_those_of_the_tables() {
     assert_eq!(end(&table("## Columns", "offset")), 24);
     assert_eq!(end(&table("## Footer", "offset")), SECTION_ENTRY_BYTES);
     let kinds = table("Section `CHNK`", "kind");
-    let expected = [
-        (KIND_STRIDED, "strided", 4),
-        (KIND_EXPLICIT, "explicit", CHUNK_ENTRY_BYTES),
-    ];
+    let expected = [(KIND_STRIDED, "strided", 4), (KIND_EXPLICIT, "explicit", CHUNK_ENTRY_BYTES)];
     for (row, (kind, name, size)) in kinds.iter().zip(expected) {
-        assert_eq!(
-            (number(&row[0]), row[1].as_str(), number(&row[2])),
-            (kind.into(), name, size)
-        );
+        assert_eq!((number(&row[0]), row[1].as_str(), number(&row[2])), (kind.into(), name, size));
     }
     let page = page();
     for text in [
@@ -124,10 +98,7 @@ fn record_sizes_are_those_of_the_tables() {
         format!("end of the table aligned to {SECTION_ALIGN}"),
         format!("`ceil(paths / {PATH_GROUP})`"),
     ] {
-        assert!(
-            page.contains(&text),
-            "{text:?} is not in docs/reference/format.md"
-        );
+        assert!(page.contains(&text), "{text:?} is not in docs/reference/format.md");
     }
     assert_eq!(SECTION_MUST_UNDERSTAND, 1);
 }
@@ -135,14 +106,10 @@ fn record_sizes_are_those_of_the_tables() {
 #[test]
 fn dtypes_are_those_of_the_table() {
     let found = table("| dtype | bytes |", "dtype");
-    let expected =
-        DType::ALL.map(|d| vec![d.name().into(), d.size().to_string(), d.numpy().into()]);
+    let expected = DType::ALL.map(|d| vec![d.name().into(), d.size().to_string(), d.numpy().into()]);
     assert_eq!(found, expected);
     for d in DType::ALL {
-        assert_eq!(
-            serde_json::to_string(&d).unwrap(),
-            format!("\"{}\"", d.name())
-        );
+        assert_eq!(serde_json::to_string(&d).unwrap(), format!("\"{}\"", d.name()));
     }
 }
 
@@ -176,22 +143,15 @@ fn codings_filters_roles_and_tags_are_those_of_the_tables() {
     ];
     let expected = tags.map(|(tag, required)| (format!("`{}`", tag.0.escape_ascii()), required));
     let rows = table("## Footer", "tag");
-    let found = rows
-        .iter()
-        .map(|row| (format!("`{}`", row[0]), row[1].as_str()));
+    let found = rows.iter().map(|row| (format!("`{}`", row[0]), row[1].as_str()));
     assert!(found.eq(expected));
 }
 
 #[test]
 fn feature_bits_are_those_of_the_table() {
-    let bits = [
-        ("EXPLICIT_CHUNKS", FEATURE_EXPLICIT_CHUNKS),
-        ("ZSTD", FEATURE_ZSTD),
-    ];
+    let bits = [("EXPLICIT_CHUNKS", FEATURE_EXPLICIT_CHUNKS), ("ZSTD", FEATURE_ZSTD)];
     let rows = table("## Features and compatibility", "bit");
-    let found = rows
-        .iter()
-        .map(|row| (row[1].as_str(), 1 << number(&row[0])));
+    let found = rows.iter().map(|row| (row[1].as_str(), 1 << number(&row[0])));
     assert!(found.eq(bits));
 }
 
@@ -208,16 +168,9 @@ fn test_vectors_hold() {
     }
     for row in table("## Permutation", "seed") {
         let bytes = row[1].trim_matches('`').as_bytes();
-        assert_eq!(
-            hash_bytes(number(&row[0]), bytes),
-            number(&row[2]),
-            "{row:?}"
-        );
+        assert_eq!(hash_bytes(number(&row[0]), bytes), number(&row[2]), "{row:?}");
     }
-    assert!(page().contains(&format!(
-        "is {:#x}. The checksum of no",
-        crc32c(b"123456789")
-    )));
+    assert!(page().contains(&format!("is {:#x}. The checksum of no", crc32c(b"123456789"))));
     assert_eq!(crc32c(b""), 0);
     let icc = label_icc([0, 0, 1, 0, 1, 1].into_iter(), 3).unwrap();
     assert!((icc + 1.0 / 9.0).abs() < 1e-12);

@@ -1,18 +1,18 @@
-//! Layout of a pack as docs/reference/format.md gives it, written down a second time for the tests: where things lie in a file
-//! that may be damaged, and how to make its checksums right again so that damage gets past them.
+//! A second implementation of the layout in docs/reference/format.md, for tests: finds positions in files that may be
+//! damaged, and corrects checksums so that damage passes them.
 //!
-//! Nothing here panics on any bytes: what does not lie in the file is left alone.
+//! Nothing here panics on any bytes: positions outside the file are ignored.
 
 use std::path::{Path, PathBuf};
 
 use packds_format::crc32c;
 
-/// Where the golden packs lie.
+/// The folder of the golden packs.
 pub(crate) fn golden_folder() -> PathBuf {
     fixtures().join("golden/v1")
 }
 
-/// Where the malformed packs lie.
+/// The folder of the malformed packs.
 pub(crate) fn malformed_folder() -> PathBuf {
     fixtures().join("malformed")
 }
@@ -21,38 +21,29 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// A number of `size` bytes at `at`, 0 where the file does not reach that far.
+/// A number of `size` bytes at `at`. 0 past the end of the file.
 pub(crate) fn get(file: &[u8], at: usize, size: usize) -> u64 {
-    let bytes = at
-        .checked_add(size)
-        .and_then(|end| file.get(at..end))
-        .unwrap_or(&[]);
+    let bytes = at.checked_add(size).and_then(|end| file.get(at..end)).unwrap_or(&[]);
     bytes.iter().rev().fold(0, |n, &b| (n << 8) | u64::from(b))
 }
 
-/// Writes `bytes` at `at` as far as the file goes.
+/// Writes `bytes` at `at`, up to the end of the file.
 pub(crate) fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(target) = file.get_mut(at..) {
-        target
-            .iter_mut()
-            .zip(bytes)
-            .for_each(|(to, from)| *to = *from);
+        target.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     }
 }
 
-/// A number from the file as a place in it.
+/// A number from the file as a position in it.
 pub(crate) fn place(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 fn slice(file: &[u8], at: u64, len: u64) -> &[u8] {
-    place(at)
-        .checked_add(place(len))
-        .and_then(|end| file.get(place(at)..end))
-        .unwrap_or(&[])
+    place(at).checked_add(place(len)).and_then(|end| file.get(place(at)..end)).unwrap_or(&[])
 }
 
-/// One section of the footer: where its entry stands, and what it says.
+/// A section of the footer: the position and contents of its entry.
 #[derive(Clone)]
 pub(crate) struct Section {
     pub(crate) entry_at: usize,
@@ -61,51 +52,39 @@ pub(crate) struct Section {
     pub(crate) len: u64,
 }
 
-/// Where the trailer starts.
+/// The start of the trailer.
 pub(crate) fn trailer_at(file: &[u8]) -> usize {
     file.len().saturating_sub(64)
 }
 
-/// The sections, as far as the file has them.
+/// The sections that are inside the file.
 pub(crate) fn sections(file: &[u8]) -> Vec<Section> {
     let footer = place(get(file, trailer_at(file) + 8, 8));
     let n = place(get(file, footer, 4)).min(256);
     let section = |i: usize| {
         let entry_at = footer.saturating_add(8 + 32 * i);
         let mut tag = [0; 4];
-        tag.copy_from_slice(
-            file.get(entry_at..entry_at.saturating_add(4))
-                .unwrap_or(&[0; 4]),
-        );
+        tag.copy_from_slice(file.get(entry_at..entry_at.saturating_add(4)).unwrap_or(&[0; 4]));
         let (offset, len) = (get(file, entry_at + 8, 8), get(file, entry_at + 16, 8));
-        Section {
-            entry_at,
-            tag,
-            offset,
-            len,
-        }
+        Section { entry_at, tag, offset, len }
     };
-    if footer >= file.len() {
-        Vec::new()
-    } else {
-        (0..n).map(section).collect()
-    }
+    if footer >= file.len() { Vec::new() } else { (0..n).map(section).collect() }
 }
 
-/// The section of a tag.
+/// The section with a tag.
 pub(crate) fn section(file: &[u8], tag: &[u8; 4]) -> Option<Section> {
     sections(file).into_iter().find(|s| &s.tag == tag)
 }
 
-/// Makes every checksum of the file right, from the inside to the outside: chunks, columns, sections, header, footer,
-/// trailer; and the trailer's end magic and file length.
+/// Corrects every checksum of the file from the inside out: chunks, columns, sections, header, footer, trailer. Also
+/// corrects the trailer's end magic and file length.
 pub(crate) fn reseal(file: &mut [u8]) {
     reseal_chunks(file);
     reseal_columns(file);
     reseal_outside(file);
 }
 
-/// Makes the checksums right that stand outside chunk table and column directory.
+/// Corrects the checksums outside the chunk table and the column directory.
 pub(crate) fn reseal_outside(file: &mut [u8]) {
     for section in sections(file) {
         let crc = crc32c(slice(file, section.offset, section.len));
@@ -134,30 +113,20 @@ pub(crate) fn reseal_outside(file: &mut [u8]) {
     put(file, at + 52, &crc.to_le_bytes());
 }
 
-/// Where chunk `k` lies and where its checksum stands.
+/// The positions of chunk `k` and its checksum.
 pub(crate) fn chunk_place(file: &[u8], table: &Section, k: u64) -> (u64, u64, usize) {
     let at = place(table.offset).saturating_add(16);
     if get(file, place(table.offset).saturating_add(12), 4) == 1 {
         let entry = at.saturating_add(place(k.saturating_mul(32)));
-        return (
-            get(file, entry, 8),
-            get(file, entry.saturating_add(8), 8),
-            entry.saturating_add(16),
-        );
+        return (get(file, entry, 8), get(file, entry.saturating_add(8), 8), entry.saturating_add(16));
     }
     let (data_off, stride) = (get(file, 88, 8), get(file, 104, 8));
     let (per_chunk, sample) = (get(file, 36, 4), get(file, 96, 8));
     let n_samples = get(file, trailer_at(file) + 24, 8);
-    let left = n_samples
-        .saturating_sub(k.saturating_mul(per_chunk))
-        .min(per_chunk);
-    // One field alone leaves no padding; several fill the stride.
+    let left = n_samples.saturating_sub(k.saturating_mul(per_chunk)).min(per_chunk);
+    // A single field has no padding; several fill the stride.
     let alone = sample.checked_mul(per_chunk) == Some(stride);
-    let len = if alone {
-        left.saturating_mul(sample)
-    } else {
-        stride
-    };
+    let len = if alone { left.saturating_mul(sample) } else { stride };
     let offset = data_off.saturating_add(k.saturating_mul(stride));
     (offset, len, at.saturating_add(place(k.saturating_mul(4))))
 }
@@ -168,9 +137,7 @@ fn reseal_chunks(file: &mut [u8]) {
     };
     // A mutated table may claim any length: no file has more entries than a quarter of its bytes.
     let most = u64::try_from(file.len() / 4).unwrap_or(0);
-    let n = get(file, place(table.offset), 8)
-        .min(table.len / 4)
-        .min(most);
+    let n = get(file, place(table.offset), 8).min(table.len / 4).min(most);
     for k in 0..n {
         let (offset, len, crc_at) = chunk_place(file, &table, k);
         let crc = crc32c(slice(file, offset, len));
@@ -184,38 +151,29 @@ fn reseal_columns(file: &mut [u8]) {
         return;
     };
     let at = place(directory.offset);
-    let n = get(file, at, 4)
-        .min(directory.len / 24)
-        .min(u64::try_from(file.len() / 24).unwrap_or(0));
+    let n = get(file, at, 4).min(directory.len / 24).min(u64::try_from(file.len() / 24).unwrap_or(0));
     let mut crc_at = at.saturating_add(8 + 24 * place(n));
     for i in 0..place(n) {
         let entry = at.saturating_add(8 + 24 * i);
-        let (offset, len) = (
-            get(file, entry.saturating_add(8), 8),
-            get(file, entry.saturating_add(16), 8),
-        );
+        let (offset, len) = (get(file, entry.saturating_add(8), 8), get(file, entry.saturating_add(16), 8));
         let (mut done, end) = (0, len.min(u64::try_from(file.len()).unwrap_or(0)));
         while done < end {
-            let crc = crc32c(slice(
-                file,
-                offset.saturating_add(done),
-                BLOCK.min(end - done),
-            ));
+            let crc = crc32c(slice(file, offset.saturating_add(done), BLOCK.min(end - done)));
             put(file, crc_at, &crc.to_le_bytes());
             (crc_at, done) = (crc_at.saturating_add(4), done.saturating_add(BLOCK));
         }
     }
 }
 
-/// A section as [`rebuild`] lays it out.
+/// A section for [`rebuild`].
 pub(crate) struct Part {
     pub(crate) tag: [u8; 4],
     pub(crate) flags: u32,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The same pack with its footer laid out anew from `edit`ed sections, and the front schema with it; checksums of
-/// sections, header, footer and trailer are right.
+/// The same pack with a new footer and front schema from `edit`ed sections. Checksums of sections, header, footer
+/// and trailer are correct.
 pub(crate) fn rebuild(file: &[u8], edit: impl FnOnce(&mut Vec<Part>)) -> Vec<u8> {
     let part = |s: &Section| Part {
         tag: s.tag,

@@ -1,16 +1,15 @@
-//! What a seek index is worth, one thread: `cargo run --release -p packds-pixels --example seek_speed -- FOLDER`.
+//! Speed of crops with and without a seek index, one thread: `cargo run --release -p packds-pixels --example
+//! seek_speed -- FOLDER`.
 //!
-//! Reads every JPEG below FOLDER that can have an index into memory. Then shows random crops of each
-//! (a share of 0.08 to 1 of its area, sides as 3 to 4 up to 4 to 3) at 224x224, and as they are
-//! without a resize, with the index and without, in turns. Of each crop the fastest of the rounds
-//! counts, so that a busy machine disturbs little.
+//! Reads all JPEGs below FOLDER that can be indexed into memory. Then decodes random crops of each
+//! (8 % to 100 % of its area, aspect ratio 3:4 to 4:3), resized to 224x224 and unresized, with and
+//! without the index in turns. The fastest round of each crop counts, so that other load on the
+//! machine matters little.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use packds_pixels::{
-    Area, CropResize, DecodeOptions, Decoder, Encoded, Filter, build_seek_index, probe,
-};
+use packds_pixels::{Area, CropResize, DecodeOptions, Decoder, Encoded, Filter, build_seek_index, probe};
 
 const CROPS: usize = 8;
 const ROUNDS: usize = 5;
@@ -28,25 +27,19 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Numbers from 0 to 1, the same on every run.
+/// Pseudorandom numbers from 0 to 1, the same on every run.
 struct Random(u64);
 
 impl Random {
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64")]
     fn unit(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / 9_007_199_254_740_992.0
     }
 
-    /// Where torchvision's `RandomResizedCrop` might cut; all of the image after ten failures.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "sides and corners inside an image"
-    )]
+    /// An area that torchvision's `RandomResizedCrop` might choose; the whole image after ten
+    /// failures.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sides and corners inside an image")]
     fn crop(&mut self, width: u32, height: u32) -> Area {
         let (w, h) = (f64::from(width), f64::from(height));
         for _ in 0..10 {
@@ -62,44 +55,24 @@ impl Random {
                 };
             }
         }
-        Area {
-            x: 0,
-            y: 0,
-            width,
-            height,
-        }
+        Area { x: 0, y: 0, width, height }
     }
 }
 
 fn view(area: Area, (width, height): (u32, u32)) -> CropResize {
-    CropResize {
-        area,
-        width,
-        height,
-        filter: Filter::Bilinear,
-        flip_horizontal: false,
-        flip_vertical: false,
-    }
+    CropResize { area, width, height, filter: Filter::Bilinear, flip_horizontal: false, flip_vertical: false }
 }
 
-#[expect(
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "an example that reports rates"
-)]
+#[expect(clippy::print_stdout, clippy::cast_precision_loss, reason = "an example that reports rates")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args_os()
-        .nth(1)
-        .ok_or("usage: seek_speed FOLDER")?;
+    let folder = std::env::args_os().nth(1).ok_or("usage: seek_speed FOLDER")?;
     let mut paths = Vec::new();
     collect(Path::new(&folder), &mut paths)?;
     paths.sort();
     let files: Vec<Vec<u8>> = paths.iter().map(std::fs::read).collect::<Result<_, _>>()?;
     let started = Instant::now();
-    let indexed: Vec<(&Vec<u8>, Vec<u8>)> = files
-        .iter()
-        .filter_map(|bytes| Some((bytes, build_seek_index(bytes)?)))
-        .collect();
+    let indexed: Vec<(&Vec<u8>, Vec<u8>)> =
+        files.iter().filter_map(|bytes| Some((bytes, build_seek_index(bytes)?))).collect();
     let micros = started.elapsed().as_secs_f64() * 1e6 / files.len() as f64;
     let total = |bytes: &mut dyn Iterator<Item = usize>| bytes.sum::<usize>() as f64;
     let percent = 100.0 * total(&mut indexed.iter().map(|(_, index)| index.len()))
@@ -112,7 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut random = Random(1);
     let mut decoder = Decoder::new(DecodeOptions::default());
     let mut out = Vec::new();
-    // Seconds for the crop as it is and at 224x224, without the index and with it.
+    // Seconds for the crop unresized and at 224x224, without and with the index.
     let mut sums = [[0.0; 2]; 2];
     for (bytes, index) in &indexed {
         let info = probe(bytes)?;
@@ -120,10 +93,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let area = random.crop(info.width, info.height);
             let mut best = [[f64::INFINITY; 2]; 2];
             for _ in 0..ROUNDS {
-                for (size, best) in [(area.width, area.height), (SIDE, SIDE)]
-                    .into_iter()
-                    .zip(&mut best)
-                {
+                for (size, best) in [(area.width, area.height), (SIDE, SIDE)].into_iter().zip(&mut best) {
                     out.resize(size.0 as usize * size.1 as usize * 3, 0);
                     for (seek_index, best) in [None, Some(&index[..])].into_iter().zip(best) {
                         let image = Encoded { bytes, seek_index };
@@ -139,10 +109,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let n = (indexed.len() * CROPS) as f64;
-    for (what, [without, with]) in ["decode the crop", "and resize it to 224x224"]
-        .into_iter()
-        .zip(sums)
-    {
+    for (what, [without, with]) in ["decode the crop", "and resize it to 224x224"].into_iter().zip(sums) {
         println!(
             "{what:<26}{:>8.0} crops/s without, {:>8.0} with the index: {:.2} x",
             n / without,

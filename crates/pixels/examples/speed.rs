@@ -1,18 +1,19 @@
 //! Speed of decoding, one thread: `cargo run --release -p packds-pixels --example speed -- FOLDER`.
 //!
-//! Reads every image below FOLDER into memory, then times, image by image and in turns, a full
-//! decode, the render to 224x224 (short side 256, centre crop, bilinear), and the same with the
-//! histogram of the result; then what else is done to an image; last a render to 112x112 (short
-//! side 128) with and without `jpeg_scaling`, and how far apart the two are. Of each image the fastest of the rounds counts, so that a busy machine
-//! disturbs little. Files that are no images are passed over.
+//! Reads every image below FOLDER into memory. Then times, for each image in turns: a full decode; the render to
+//! 224x224 (short side 256, centre crop, bilinear), without and with the histogram of the result; other operations on
+//! an image; and a render to 112x112 (short side 128) with and without `jpeg_scaling`, with the difference between the
+//! two. The fastest round of each image counts, so that other load on the machine matters little. Files that are not
+//! images are skipped.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use packds_pixels::ops::Emit;
 use packds_pixels::{
-    Crop, DecodeOptions, Decoder, Filter, FloatType, Geometry, Histogram, Layout, Resize,
-    cast_into, check_structure, encode_jpeg, jpeg_simd, probe,
+    Crop, DecodeOptions, Decoder, Filter, FloatType, Geometry, Histogram, Layout, Resize, check_structure, encode_jpeg,
+    jpeg_simd, probe,
 };
 
 const ROUNDS: usize = 15;
@@ -32,11 +33,7 @@ const JOBS: [&str; 10] = [
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, files)?
-        } else {
-            files.push(path)
-        }
+        if path.is_dir() { collect(&path, files)? } else { files.push(path) }
     }
     Ok(())
 }
@@ -45,20 +42,13 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 fn cropped(short: u32, side: u32) -> Geometry {
     Geometry {
         resize: Resize::Short(short),
-        crop: Crop::Center {
-            width: side,
-            height: side,
-        },
+        crop: Crop::Center { width: side, height: side },
         filter: Filter::Bilinear,
         ..Geometry::default()
     }
 }
 
-#[expect(
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "an example that reports rates"
-)]
+#[expect(clippy::print_stdout, clippy::cast_precision_loss, reason = "an example that reports rates")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args_os().nth(1).ok_or("usage: speed FOLDER")?;
     let mut paths = Vec::new();
@@ -68,13 +58,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let images: Vec<&Vec<u8>> = files.iter().filter(|bytes| probe(bytes).is_ok()).collect();
     let mut decoder = Decoder::new(DecodeOptions::default());
     let (geometry, small) = (cropped(256, 224), cropped(128, 112));
-    let mut scaling = Decoder::new(DecodeOptions {
-        jpeg_scaling: true,
-        ..DecodeOptions::default()
-    });
+    let mut scaling = Decoder::new(DecodeOptions { jpeg_scaling: true, ..DecodeOptions::default() });
     let mut out = vec![0; 224 * 224 * 3];
     let (mut exact, mut scaled) = (vec![0; 112 * 112 * 3], vec![0; 112 * 112 * 3]);
     let mut halves = vec![0; out.len() * 2];
+    let norm: (&[f32], &[f32]) = (&[0.485, 0.456, 0.406], &[0.229, 0.224, 0.225]);
+    let emit = Emit::new(3, Some(norm), Some(FloatType::F16), Layout::Chw)?;
     let mut histogram = Histogram::new(3);
     let mut best = vec![[f64::INFINITY; JOBS.len()]; images.len()];
     for _ in 0..ROUNDS {
@@ -91,22 +80,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     3 => drop(black_box(probe(bytes)?)),
                     4 => drop(black_box(check_structure(bytes)?)),
                     5 => histogram.add(black_box(&out)),
-                    6 => cast_into(
-                        black_box(&out),
-                        3,
-                        &[0.485, 0.456, 0.406],
-                        &[0.229, 0.224, 0.225],
-                        FloatType::F16,
-                        Layout::Chw,
-                        &mut halves,
-                    )?,
+                    6 => emit.write_into(black_box(&out), &mut halves)?,
                     7 => drop(black_box(encode_jpeg(224, 224, 3, &out, 90)?)),
                     8 => drop(black_box(decoder.render_into(bytes, &small, &mut exact)?)),
-                    _ => drop(black_box(scaling.render_into(
-                        bytes,
-                        &small,
-                        &mut scaled,
-                    )?)),
+                    _ => drop(black_box(scaling.render_into(bytes, &small, &mut scaled)?)),
                 }
                 *best = best.min(start.elapsed().as_secs_f64());
             }
@@ -125,15 +102,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// The largest and the mean difference, in levels, that `jpeg_scaling` makes.
-fn scaling_error(
-    images: &[&Vec<u8>],
-    geometry: &Geometry,
-) -> Result<(u8, f64), Box<dyn std::error::Error>> {
+fn scaling_error(images: &[&Vec<u8>], geometry: &Geometry) -> Result<(u8, f64), Box<dyn std::error::Error>> {
     let mut decoder = Decoder::new(DecodeOptions::default());
-    let mut scaling = Decoder::new(DecodeOptions {
-        jpeg_scaling: true,
-        ..DecodeOptions::default()
-    });
+    let mut scaling = Decoder::new(DecodeOptions { jpeg_scaling: true, ..DecodeOptions::default() });
     let (mut largest, mut sum, mut n) = (0, 0.0, 0);
     for bytes in images {
         let exact = decoder.render(bytes, geometry)?;

@@ -21,22 +21,16 @@ impl Area {
     /// Checks that the area is not empty and inside a picture of `width` x `height`.
     ///
     /// # Errors
-    ///
     /// `EmptyArea` or `AreaOutside`.
     pub fn check_inside(self, width: u32, height: u32) -> Result<(), PixelError> {
         if self.width == 0 || self.height == 0 {
             return Err(PixelError::EmptyArea { area: self });
         }
-        let fits =
-            |first: u32, len: u32, side: u32| first.checked_add(len).is_some_and(|end| end <= side);
+        let fits = |first: u32, len: u32, side: u32| first.checked_add(len).is_some_and(|end| end <= side);
         if fits(self.x, self.width, width) && fits(self.y, self.height, height) {
             Ok(())
         } else {
-            Err(PixelError::AreaOutside {
-                area: self,
-                width,
-                height,
-            })
+            Err(PixelError::AreaOutside { area: self, width, height })
         }
     }
 }
@@ -63,38 +57,19 @@ pub struct CropResize {
 
 impl CropResize {
     /// Checks that the view fits a picture of `width` x `height` with `found` bytes.
-    pub(crate) fn check(
-        &self,
-        width: u32,
-        height: u32,
-        channels: usize,
-        found: usize,
-    ) -> Result<(), PixelError> {
+    pub(crate) fn check(&self, width: u32, height: u32, channels: usize, found: usize) -> Result<(), PixelError> {
         self.area.check_inside(width, height)?;
         check_out(self.width, self.height, channels, found)
     }
 }
 
 /// Checks that an output of `width` x `height` is not empty and has `found` bytes.
-pub(crate) fn check_out(
-    width: u32,
-    height: u32,
-    channels: usize,
-    found: usize,
-) -> Result<(), PixelError> {
+pub(crate) fn check_out(width: u32, height: u32, channels: usize, found: usize) -> Result<(), PixelError> {
     if width == 0 || height == 0 {
-        return Err(PixelError::argument(
-            "size of the result",
-            "at least 1x1",
-            &format!("{width}x{height}"),
-        ));
+        return Err(PixelError::argument("size of the result", "at least 1x1", format!("{width}x{height}")));
     }
     let expected = byte_count(width, height, channels)?;
-    if found == expected {
-        Ok(())
-    } else {
-        Err(PixelError::WrongBuffer { expected, found })
-    }
+    PixelError::check_len(found, expected)
 }
 
 /// An encoded image with an optional seek index.
@@ -123,21 +98,15 @@ impl Pixels<'_> {
     /// Checks that the picture is not empty and the data match its size. Returns the bytes per row.
     ///
     /// # Errors
-    ///
     /// `InvalidArgument` for an empty picture, `WrongBuffer` if the data do not match its size.
     pub fn check(&self) -> Result<usize, PixelError> {
         let channels = usize::from(self.channels);
         let expected = byte_count(self.width, self.height, channels)?;
         if expected == 0 {
             let found = format!("{}x{}x{channels}", self.width, self.height);
-            return Err(PixelError::argument("picture", "at least 1x1x1", &found));
+            return Err(PixelError::argument("picture", "at least 1x1x1", found));
         }
-        if self.data.len() != expected {
-            return Err(PixelError::WrongBuffer {
-                expected,
-                found: self.data.len(),
-            });
-        }
+        PixelError::check_len(self.data.len(), expected)?;
         Ok(usize_of(self.width) * channels)
     }
 }

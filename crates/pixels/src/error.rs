@@ -5,10 +5,9 @@ use crate::format::ImageFormat;
 
 /// Why an image could not be read, or an argument was rejected.
 ///
-/// The variants show the cause: `UnknownFormat`, `Empty`, `Malformed` and `Truncated` the
-/// file; `TooManyPixels` and `OutOfMemory` a limit; `Unsupported` this library; `WrongBuffer`,
-/// `NotSingleChannel`, `EmptyArea`, `AreaOutside` and `InvalidArgument` the caller. No variant contains a path: the caller
-/// adds it.
+/// The variants show the cause: the file (`UnknownFormat`, `Empty`, `Malformed`, `Truncated`), a limit
+/// (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`), or the caller (`WrongBuffer`, `NotSingleChannel`,
+/// `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path: the caller adds it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PixelError {
@@ -117,32 +116,24 @@ pub enum PixelError {
 
 impl PixelError {
     pub(crate) fn malformed(format: ImageFormat, reason: impl Into<String>) -> Self {
-        Self::Malformed {
-            format,
-            reason: reason.into(),
-        }
+        Self::Malformed { format, reason: reason.into() }
     }
 
     pub(crate) fn truncated(format: ImageFormat, reason: impl Into<String>) -> Self {
-        Self::Truncated {
-            format,
-            reason: reason.into(),
-        }
+        Self::Truncated { format, reason: reason.into() }
     }
 
     pub(crate) fn unsupported(format: ImageFormat, what: impl Into<String>) -> Self {
-        Self::Unsupported {
-            format,
-            what: what.into(),
-        }
+        Self::Unsupported { format, what: what.into() }
     }
 
-    pub(crate) fn argument(what: &'static str, expected: &'static str, found: &str) -> Self {
-        Self::InvalidArgument {
-            what,
-            expected,
-            found: found.to_owned(),
-        }
+    pub(crate) fn argument(what: &'static str, expected: &'static str, found: impl ToString) -> Self {
+        Self::InvalidArgument { what, expected, found: found.to_string() }
+    }
+
+    /// Checks the length of a buffer from the caller.
+    pub(crate) const fn check_len(found: usize, expected: usize) -> Result<(), Self> {
+        if found == expected { Ok(()) } else { Err(Self::WrongBuffer { expected, found }) }
     }
 }
 
@@ -157,30 +148,12 @@ mod tests {
 
     #[test]
     fn messages_are_lower_case_and_name_both_sides() {
-        let error = PixelError::WrongBuffer {
-            expected: 12,
-            found: 3,
-        };
-        assert_eq!(
-            error.to_string(),
-            "wrong buffer: expected 12 bytes, found 3"
-        );
-        let error = PixelError::UnknownFormat {
-            first_bytes: vec![0, 255],
-        };
-        assert_eq!(
-            error.to_string(),
-            "not an image of a known format: starts with 00 ff"
-        );
-        let error = PixelError::TooManyPixels {
-            width: 65535,
-            height: 65535,
-            limit: 10,
-        };
-        assert_eq!(
-            error.to_string(),
-            "65535x65535 is 4294836225 pixels: the limit is 10"
-        );
+        let error = PixelError::WrongBuffer { expected: 12, found: 3 };
+        assert_eq!(error.to_string(), "wrong buffer: expected 12 bytes, found 3");
+        let error = PixelError::UnknownFormat { first_bytes: vec![0, 255] };
+        assert_eq!(error.to_string(), "not an image of a known format: starts with 00 ff");
+        let error = PixelError::TooManyPixels { width: 65535, height: 65535, limit: 10 };
+        assert_eq!(error.to_string(), "65535x65535 is 4294836225 pixels: the limit is 10");
         let error = PixelError::truncated(ImageFormat::Png, "no IEND");
         assert_eq!(error.to_string(), "truncated PNG: no IEND");
     }

@@ -101,28 +101,16 @@ mod tests {
 
     #[test]
     fn extensions_are_read_in_any_case_and_written_back() {
-        for name in [
-            "JPG", "jpeg", "Jpe", "jfif", "PNG", "gif", "bmp", "DIB", "tif", "TIFF", "WebP",
-        ] {
+        for name in ["JPG", "jpeg", "Jpe", "jfif", "PNG", "gif", "bmp", "DIB", "tif", "TIFF", "WebP"] {
             let format = ImageFormat::from_extension(name.as_bytes()).unwrap();
-            assert_eq!(
-                ImageFormat::from_extension(format.extension().as_bytes()),
-                Some(format)
-            );
+            assert_eq!(ImageFormat::from_extension(format.extension().as_bytes()), Some(format));
         }
         assert_eq!(ImageFormat::from_extension(b"txt"), None);
     }
 
     #[test]
     fn signatures_shorter_than_needed_are_unknown() {
-        for bytes in [
-            &b""[..],
-            b"\xff\xd8",
-            b"RIFF\0\0\0\0WEB",
-            b"\x89PNG",
-            b"GIF88a",
-            b"II*",
-        ] {
+        for bytes in [&b""[..], b"\xff\xd8", b"RIFF\0\0\0\0WEB", b"\x89PNG", b"GIF88a", b"II*"] {
             assert_eq!(ImageFormat::sniff(bytes), None);
         }
     }

@@ -1,12 +1,11 @@
 //! The geometry from stored to output pixels: orientation, resize, crop.
 //!
-//! The arithmetic equals torchvision's `Resize` and `CenterCrop` on Pillow images, including Python's
-//! rounding.
+//! The arithmetic equals torchvision's `Resize` and `CenterCrop` on Pillow images, including Python's rounding.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::PixelError;
+use packds_system::BadValue;
 
 /// The resampling filter, with Pillow's names and kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -24,45 +23,14 @@ pub enum Filter {
     Lanczos,
 }
 
-impl Filter {
-    /// Every filter, in order of cost.
-    pub const ALL: [Self; 5] = [
-        Self::Nearest,
-        Self::Box,
-        Self::Bilinear,
-        Self::Bicubic,
-        Self::Lanczos,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Nearest => "nearest",
-            Self::Box => "box",
-            Self::Bilinear => "bilinear",
-            Self::Bicubic => "bicubic",
-            Self::Lanczos => "lanczos",
-        }
-    }
-}
-
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Filter {
-    type Err = PixelError;
-
-    fn from_str(text: &str) -> Result<Self, PixelError> {
-        Self::ALL
-            .into_iter()
-            .find(|filter| filter.name() == text)
-            .ok_or_else(|| {
-                PixelError::argument("filter", "nearest, box, bilinear, bicubic or lanczos", text)
-            })
-    }
-}
+// In order of cost.
+packds_system::named!(Filter {
+    Nearest = "nearest",
+    Box = "box",
+    Bilinear = "bilinear",
+    Bicubic = "bicubic",
+    Lanczos = "lanczos",
+});
 
 /// The size to which the whole image is resized before cropping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -103,17 +71,9 @@ impl Resize {
     #[must_use]
     pub fn output_size(self, width: u32, height: u32) -> (u32, u32) {
         let wide = width > height;
-        let (short, long) = if wide {
-            (height, width)
-        } else {
-            (width, height)
-        };
+        let (short, long) = if wide { (height, width) } else { (width, height) };
         let sides = |new_short, new_long| {
-            if wide {
-                (new_long, new_short)
-            } else {
-                (new_short, new_long)
-            }
+            if wide { (new_long, new_short) } else { (new_short, new_long) }
         };
         match self {
             Self::None => (width, height),
@@ -138,9 +98,9 @@ impl fmt::Display for Resize {
 }
 
 impl FromStr for Resize {
-    type Err = PixelError;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, PixelError> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         let parsed = match text.split_once(':') {
             None if text == "none" => Some(Self::None),
             None => sides(text).map(|(width, height)| Self::Exact { width, height }),
@@ -151,7 +111,7 @@ impl FromStr for Resize {
         };
         parsed.ok_or_else(|| {
             let expected = "none, short:SIZE, long:SIZE, max:SIZE or WIDTHxHEIGHT (1 to 65535)";
-            PixelError::argument("resize", expected, text)
+            BadValue::new(expected, text)
         })
     }
 }
@@ -182,20 +142,17 @@ impl fmt::Display for Crop {
 }
 
 impl FromStr for Crop {
-    type Err = PixelError;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Self, PixelError> {
+    fn from_str(text: &str) -> Result<Self, BadValue> {
         let center = |(width, height)| Self::Center { width, height };
         let parsed = match text.split_once(':') {
             None if text == "none" => Some(Self::None),
-            Some(("center", size)) => side(size)
-                .map(|side| (side, side))
-                .or_else(|| sides(size))
-                .map(center),
+            Some(("center", size)) => side(size).map(|side| (side, side)).or_else(|| sides(size)).map(center),
             _ => None,
         };
         let expected = "none, center:SIZE or center:WIDTHxHEIGHT (1 to 65535)";
-        parsed.ok_or_else(|| PixelError::argument("crop", expected, text))
+        parsed.ok_or_else(|| BadValue::new(expected, text))
     }
 }
 
@@ -221,6 +178,8 @@ pub enum Orientation {
     Apply,
 }
 
+packds_system::named!(Orientation { Ignore = "ignore", Apply = "apply" });
+
 /// All steps from stored pixels to output pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Geometry {
@@ -235,8 +194,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Width and height of the result for a stored image of `width` x `height` with EXIF
-    /// `orientation` (1 to 8).
+    /// Width and height of the result for a stored image of `width` x `height` with EXIF `orientation` (1 to 8).
     ///
     /// ```
     /// use packds_pixels::{Crop, Geometry, Resize};
@@ -272,11 +230,7 @@ impl Geometry {
     }
 
     pub(crate) fn upright_size(&self, width: u32, height: u32, orientation: u8) -> (u32, u32) {
-        if self.turn(orientation) >= 5 {
-            (height, width)
-        } else {
-            (width, height)
-        }
+        if self.turn(orientation) >= 5 { (height, width) } else { (width, height) }
     }
 
     /// The plan for an upright image of `width` x `height`.
@@ -286,10 +240,7 @@ impl Geometry {
             Crop::None => (full_width, full_height),
             Crop::Center { width, height } => (width, height),
         };
-        Window {
-            x: Span::centered(full_width, out_width),
-            y: Span::centered(full_height, out_height),
-        }
+        Window { x: Span::centered(full_width, out_width), y: Span::centered(full_height, out_height) }
     }
 }
 
@@ -318,29 +269,13 @@ pub(crate) struct Span {
 impl Span {
     fn centered(full: u32, out: u32) -> Self {
         if out >= full {
-            return Self {
-                full,
-                start: 0,
-                len: full,
-                pad: (out - full) / 2,
-                out,
-            };
+            return Self { full, start: 0, len: full, pad: (out - full) / 2, out };
         }
         // Python's round(): ties go to even.
         let rest = full - out;
         let half = rest / 2;
-        let start = if rest % 2 == 1 && half % 2 == 1 {
-            half + 1
-        } else {
-            half
-        };
-        Self {
-            full,
-            start,
-            len: out,
-            pad: 0,
-            out,
-        }
+        let start = if rest % 2 == 1 && half % 2 == 1 { half + 1 } else { half };
+        Self { full, start, len: out, pad: 0, out }
     }
 }
 
@@ -368,10 +303,7 @@ mod tests {
         assert_eq!(Span::centered(231, 224).start, 4);
         assert_eq!(Span::centered(256, 224).start, 16);
         let small = Span::centered(221, 224);
-        assert_eq!(
-            (small.start, small.len, small.pad, small.out),
-            (0, 221, 1, 224)
-        );
+        assert_eq!((small.start, small.len, small.pad, small.out), (0, 221, 1, 224));
     }
 
     #[test]
@@ -385,17 +317,7 @@ mod tests {
         for filter in Filter::ALL {
             assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
         }
-        for text in [
-            "",
-            "0x3",
-            "short:0",
-            "short:+3",
-            "short:70000",
-            "tall:3",
-            "3x",
-            "224",
-            "3x4x5",
-        ] {
+        for text in ["", "0x3", "short:0", "short:+3", "short:70000", "tall:3", "3x", "224", "3x4x5"] {
             assert!(text.parse::<Resize>().is_err(), "{text}");
         }
         assert!("center:".parse::<Crop>().is_err());
@@ -405,28 +327,13 @@ mod tests {
 
     #[test]
     fn identity_needs_the_same_size_and_no_turn() {
-        let geometry = Geometry {
-            orientation: Orientation::Apply,
-            ..Geometry::default()
-        };
+        let geometry = Geometry { orientation: Orientation::Apply, ..Geometry::default() };
         assert!(geometry.is_identity_for(10, 20, 1));
         assert!(!geometry.is_identity_for(10, 20, 3));
         assert_eq!(geometry.output_size(10, 20, 6), (20, 10));
-        let crop = Geometry {
-            crop: Crop::Center {
-                width: 10,
-                height: 20,
-            },
-            ..Geometry::default()
-        };
+        let crop = Geometry { crop: Crop::Center { width: 10, height: 20 }, ..Geometry::default() };
         assert!(crop.is_identity_for(10, 20, 6));
-        let both = Geometry {
-            resize: Resize::Exact {
-                width: 5,
-                height: 10,
-            },
-            ..crop
-        };
+        let both = Geometry { resize: Resize::Exact { width: 5, height: 10 }, ..crop };
         assert!(!both.is_identity_for(10, 20, 1));
     }
 }

@@ -18,17 +18,14 @@ pub struct Histogram {
 
 /// Bytes counted in 32-bit tables before these are flushed: far below 2^32.
 const FLUSH: usize = 1 << 30;
-/// Neighbouring pixels use different tables: otherwise runs of equal pixels would wait for each
-/// other's increments.
+/// Neighbouring pixels use different tables: otherwise runs of equal pixels would wait for each other's increments.
 const TURNS: usize = 4;
 
 impl Histogram {
     /// An empty histogram for pixels with this many channels.
     #[must_use]
     pub fn new(channels: usize) -> Self {
-        Self {
-            counts: vec![[0; 256]; channels.max(1)],
-        }
+        Self { counts: vec![[0; 256]; channels.max(1)] }
     }
 
     /// Number of channels.
@@ -77,7 +74,6 @@ impl Histogram {
     /// The count of each value in a channel.
     ///
     /// # Panics
-    ///
     /// If the channel does not exist.
     #[must_use]
     pub fn counts(&self, channel: usize) -> &[u64; 256] {
@@ -93,7 +89,6 @@ impl Histogram {
     /// Mean of a channel, 0 to 255. 0 if nothing was counted.
     ///
     /// # Panics
-    ///
     /// If the channel does not exist.
     #[must_use]
     pub fn mean(&self, channel: usize) -> f64 {
@@ -104,24 +99,18 @@ impl Histogram {
     /// Population standard deviation of a channel, 0 to 255.
     ///
     /// # Panics
-    ///
     /// If the channel does not exist.
     #[must_use]
     pub fn std(&self, channel: usize) -> f64 {
         let (count, sum, squares) = self.moments(channel);
         // count * squares - sum^2, in integers, to avoid cancellation.
         let numerator = (count * squares).saturating_sub(sum * sum);
-        if count == 0 {
-            0.0
-        } else {
-            float(numerator).sqrt() / float(count)
-        }
+        if count == 0 { 0.0 } else { float(numerator).sqrt() / float(count) }
     }
 
     /// Mean of a channel, scaled to 0 to 1.
     ///
     /// # Panics
-    ///
     /// If the channel does not exist.
     #[must_use]
     pub fn mean_scaled(&self, channel: usize) -> f64 {
@@ -131,7 +120,6 @@ impl Histogram {
     /// Standard deviation of a channel, scaled to 0 to 1.
     ///
     /// # Panics
-    ///
     /// If the channel does not exist.
     #[must_use]
     pub fn std_scaled(&self, channel: usize) -> f64 {
@@ -141,7 +129,6 @@ impl Histogram {
     /// Smallest value of a channel. 0 if nothing was counted.
     ///
     /// # Panics
-    ///
     /// If the channel does not exist.
     #[must_use]
     pub fn min(&self, channel: usize) -> f64 {
@@ -151,7 +138,6 @@ impl Histogram {
     /// Largest value of a channel. 0 if nothing was counted.
     ///
     /// # Panics
-    ///
     /// If the channel does not exist.
     #[must_use]
     pub fn max(&self, channel: usize) -> f64 {
@@ -204,20 +190,13 @@ fn extreme(value: Option<u8>) -> f64 {
     f64::from(value.unwrap_or(0))
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "the one rounding of an exact integer"
-)]
+#[expect(clippy::cast_precision_loss, reason = "the one rounding of an exact integer")]
 fn float(value: u128) -> f64 {
     value as f64
 }
 
 fn ratio(sum: u128, count: u128) -> f64 {
-    if count == 0 {
-        0.0
-    } else {
-        float(sum) / float(count)
-    }
+    if count == 0 { 0.0 } else { float(sum) / float(count) }
 }
 
 #[cfg(test)]
@@ -228,10 +207,7 @@ mod tests {
     #[test]
     fn empty_has_zero_statistics() {
         let histogram = Histogram::new(3);
-        assert_eq!(
-            (histogram.count(), histogram.mean(2), histogram.std(2)),
-            (0, 0.0, 0.0)
-        );
+        assert_eq!((histogram.count(), histogram.mean(2), histogram.std(2)), (0, 0.0, 0.0));
         assert_eq!((histogram.min(0), histogram.max(0)), (0.0, 0.0));
     }
 

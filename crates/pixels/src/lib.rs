@@ -1,12 +1,14 @@
 //! Decoding, resizing, cropping and casting images, with exactly the pixels of Pillow.
 //!
-//! Pure functions over slices: no files, no threads, no clock. A `Decoder` turns the bytes of a
-//! file into output pixels; `probe` and `check_structure` read only headers; `Histogram` counts
-//! pixels for mean and deviation; `cast_into` converts to floats; `ops` modifies pixels at load time.
+//! Pure functions over slices: no files, no threads, no clock. A [`Decoder`] turns the bytes of a
+//! file into output pixels; [`probe`](probe()) and [`check_structure`] read only headers; [`Histogram`] counts
+//! pixels for mean and deviation; [`ops`] modifies pixels and converts them to floats.
 //!
 //! The reference is Pillow 13: `Image.open(file).convert("RGB")`, then torchvision's `Resize` and
 //! `CenterCrop` on the Pillow image. docs/reference/pixels.md lists what was measured, and the
 //! few differences.
+//!
+//! A photo is resized and cropped while it is decoded, and its pixels are counted:
 //!
 //! ```
 //! use packds_pixels::{Crop, DecodeOptions, Decoder, Geometry, Histogram, Resize, encode_jpeg};
@@ -25,15 +27,32 @@
 //! assert!((histogram.mean(0) - 200.0).abs() < 2.0);
 //! # Ok::<(), packds_pixels::PixelError>(())
 //! ```
+//!
+//! A header says what a file holds, without decoding it:
+//!
+//! ```
+//! use packds_pixels::{ImageFormat, encode_png, probe};
+//!
+//! let info = probe(&encode_png(4, 3, 1, &[0; 12])?)?;
+//! assert_eq!((info.format, info.width, info.height, info.channels), (ImageFormat::Png, 4, 3, 1));
+//! # Ok::<(), packds_pixels::PixelError>(())
+//! ```
+#![cfg_attr(
+    not(feature = "codecs"),
+    expect(dead_code, unused_imports, unused_variables, reason = "of the decoders that are left out")
+)]
 
 mod area;
 mod cast;
 mod decode;
+#[cfg(feature = "codecs")]
 mod encode;
 mod error;
+mod float;
 mod format;
 mod geometry;
 mod histogram;
+#[cfg(feature = "codecs")]
 mod jpeg;
 pub mod ops;
 mod padded;
@@ -42,13 +61,16 @@ mod resize;
 mod seek;
 
 pub use area::{Area, CropResize, Encoded, Pixels};
-pub use cast::{FloatType, Layout, cast_into, to_layout_into};
+pub use cast::{Layout, to_layout_into};
 pub use decode::{Color, DecodeOptions, Decoder, Image, Rendered};
+#[cfg(feature = "codecs")]
 pub use encode::encode_png;
 pub use error::PixelError;
+pub use float::{FloatType, PIXEL_TYPES};
 pub use format::ImageFormat;
 pub use geometry::{Crop, Filter, Geometry, Orientation, Resize};
 pub use histogram::Histogram;
+#[cfg(feature = "codecs")]
 pub use jpeg::{encode_jpeg, jpeg_simd};
 pub use padded::{Padding, padded_crop_into};
 pub use probe::{ImageInfo, check_structure, probe};

@@ -26,13 +26,9 @@ pub enum Padding {
 /// Mirroring continues beyond the picture's own size, like NumPy's `pad`.
 ///
 /// # Errors
-///
 /// `WrongBuffer` if the data do not match the picture's size or `out` is not `width * height *
 /// channels` bytes; `InvalidArgument` for an empty picture or window, or more than 4 channels.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a window and its options; a struct would only be used by this call"
-)]
+#[expect(clippy::too_many_arguments, reason = "a window and its options; a struct would only be used by this call")]
 pub fn padded_crop_into(
     image: Pixels<'_>,
     x: i64,
@@ -47,8 +43,7 @@ pub fn padded_crop_into(
     let stride = image.check()?;
     let channels = usize::from(image.channels);
     if channels > 4 {
-        let found = channels.to_string();
-        return Err(PixelError::argument("channels", "1 to 4", &found));
+        return Err(PixelError::argument("channels", "1 to 4", channels));
     }
     check_out(width, height, channels, out.len())?;
     let inside = overlap(x, width, image.width);
@@ -99,9 +94,7 @@ impl Crop<'_> {
         line[start * channels..end * channels].copy_from_slice(&from[..bytes]);
         let n_columns = line.len() / channels;
         for column in (0..start).chain(end..n_columns) {
-            let at = self
-                .x
-                .saturating_add(i64::try_from(column).unwrap_or(i64::MAX));
+            let at = self.x.saturating_add(i64::try_from(column).unwrap_or(i64::MAX));
             let pixel = &mut line[column * channels..][..channels];
             match source(at, self.columns, self.padding) {
                 Some(at) => {
@@ -155,9 +148,7 @@ pub(crate) fn reverse_pixels(row: &mut [u8], channels: usize) {
         return;
     }
     let (left, right) = row.split_at_mut(row.len() / channels / 2 * channels);
-    let pairs = left
-        .chunks_exact_mut(channels)
-        .zip(right.rchunks_exact_mut(channels));
+    let pairs = left.chunks_exact_mut(channels).zip(right.rchunks_exact_mut(channels));
     for (a, b) in pairs {
         a.swap_with_slice(b);
     }
@@ -168,12 +159,7 @@ mod tests {
     use super::*;
 
     fn row_of(text: &[u8]) -> Pixels<'_> {
-        Pixels {
-            data: text,
-            width: u32::try_from(text.len()).unwrap(),
-            height: 1,
-            channels: 1,
-        }
+        Pixels { data: text, width: u32::try_from(text.len()).unwrap(), height: 1, channels: 1 }
     }
 
     fn crop_row(text: &str, x: i64, width: u32, padding: Padding, flip: bool) -> String {
@@ -198,14 +184,8 @@ mod tests {
 
     #[test]
     fn a_mirrored_picture_repeats_and_one_pixel_is_everywhere() {
-        assert_eq!(
-            crop_row("abc", -9, 12, Padding::Reflect, false),
-            "babcbabcbabc"
-        );
-        assert_eq!(
-            crop_row("abc", -9, 12, Padding::Symmetric, false),
-            "cbaabccbaabc"
-        );
+        assert_eq!(crop_row("abc", -9, 12, Padding::Reflect, false), "babcbabcbabc");
+        assert_eq!(crop_row("abc", -9, 12, Padding::Symmetric, false), "cbaabccbaabc");
         assert_eq!(crop_row("a", -2, 5, Padding::Reflect, false), "aaaaa");
         assert_eq!(crop_row("abc", i64::MAX, 3, Padding::Edge, false), "ccc");
         assert_eq!(crop_row("abc", i64::MIN, 3, Padding::Edge, false), "aaa");
@@ -214,27 +194,17 @@ mod tests {
     #[test]
     fn windows_and_pictures_that_do_not_fit_are_rejected() {
         let image = row_of(b"abc");
-        let crop = |image, width, out: &mut [u8]| {
-            padded_crop_into(image, 0, 0, width, 1, Padding::Edge, false, false, out)
-        };
+        let crop =
+            |image, width, out: &mut [u8]| padded_crop_into(image, 0, 0, width, 1, Padding::Edge, false, false, out);
         let error = |expected, found| Err(PixelError::WrongBuffer { expected, found });
         assert_eq!(crop(image, 3, &mut [0; 2]), error(3, 2));
         let short = Pixels { width: 4, ..image };
         assert_eq!(crop(short, 3, &mut [0; 3]), error(4, 3));
         let is_argument = |result| matches!(result, Err(PixelError::InvalidArgument { .. }));
         assert!(is_argument(crop(image, 0, &mut [])));
-        let empty = Pixels {
-            height: 0,
-            data: b"",
-            ..image
-        };
+        let empty = Pixels { height: 0, data: b"", ..image };
         assert!(is_argument(crop(empty, 3, &mut [0; 3])));
-        let many = Pixels {
-            width: 1,
-            channels: 5,
-            data: b"abcde",
-            ..image
-        };
+        let many = Pixels { width: 1, channels: 5, data: b"abcde", ..image };
         assert!(is_argument(crop(many, 1, &mut [0; 5])));
     }
 }

@@ -1,13 +1,14 @@
-//! Damaged, truncated and lying files: errors, never panics, never memory by a declared size.
+//! Damaged, truncated and lying files give errors, never panics, and never allocate a declared
+//! size.
 //!
-//! The files are made here: each format's smallest honest image, then bytes of it are changed.
+//! The files are generated here: the smallest valid image of each format, with bytes changed.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::LazyLock;
 
 use packds_pixels::{
-    Color, Crop, DecodeOptions, Decoder, Filter, Geometry, ImageFormat, Orientation, PixelError,
-    Resize, check_structure, encode_jpeg, encode_png, probe,
+    Color, Crop, DecodeOptions, Decoder, Filter, Geometry, ImageFormat, Orientation, PixelError, Resize,
+    check_structure, encode_jpeg, encode_png, probe,
 };
 use proptest::prelude::*;
 
@@ -16,23 +17,13 @@ const HEIGHT: u32 = 29;
 
 fn pixels(channels: usize) -> Vec<u8> {
     let n_bytes = (WIDTH * HEIGHT) as usize * channels;
-    (0..=250)
-        .step_by(7)
-        .chain([3, 1])
-        .cycle()
-        .take(n_bytes)
-        .collect()
+    (0..=250).step_by(7).chain([3, 1]).cycle().take(n_bytes).collect()
 }
 
 fn gif() -> Vec<u8> {
     let mut bytes = Vec::new();
-    let palette: Vec<u8> = (0..=255)
-        .flat_map(|value| [value, 255 - value, 7])
-        .collect();
-    let (width, height) = (
-        u16::try_from(WIDTH).unwrap(),
-        u16::try_from(HEIGHT).unwrap(),
-    );
+    let palette: Vec<u8> = (0..=255).flat_map(|value| [value, 255 - value, 7]).collect();
+    let (width, height) = (u16::try_from(WIDTH).unwrap(), u16::try_from(HEIGHT).unwrap());
     let mut encoder = gif::Encoder::new(&mut bytes, width, height, &palette).unwrap();
     let frame = gif::Frame::from_indexed_pixels(width, height, pixels(1), Some(3));
     encoder.write_frame(&frame).unwrap();
@@ -43,9 +34,7 @@ fn gif() -> Vec<u8> {
 fn tiff() -> Vec<u8> {
     let mut bytes = std::io::Cursor::new(Vec::new());
     let mut encoder = tiff::encoder::TiffEncoder::new(&mut bytes).unwrap();
-    let image = encoder
-        .new_image::<tiff::encoder::colortype::RGB8>(WIDTH, HEIGHT)
-        .unwrap();
+    let image = encoder.new_image::<tiff::encoder::colortype::RGB8>(WIDTH, HEIGHT).unwrap();
     image.write_data(&pixels(3)).unwrap();
     bytes.into_inner()
 }
@@ -53,9 +42,7 @@ fn tiff() -> Vec<u8> {
 fn webp() -> Vec<u8> {
     let mut bytes = Vec::new();
     let encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut bytes);
-    encoder
-        .encode(&pixels(3), WIDTH, HEIGHT, image::ExtendedColorType::Rgb8)
-        .unwrap();
+    encoder.encode(&pixels(3), WIDTH, HEIGHT, image::ExtendedColorType::Rgb8).unwrap();
     bytes
 }
 
@@ -77,22 +64,10 @@ fn bmp() -> Vec<u8> {
 
 static FILES: LazyLock<Vec<(ImageFormat, Vec<u8>)>> = LazyLock::new(|| {
     vec![
-        (
-            ImageFormat::Jpeg,
-            encode_jpeg(WIDTH, HEIGHT, 3, &pixels(3), 80).unwrap(),
-        ),
-        (
-            ImageFormat::Jpeg,
-            encode_jpeg(WIDTH, HEIGHT, 1, &pixels(1), 80).unwrap(),
-        ),
-        (
-            ImageFormat::Png,
-            encode_png(WIDTH, HEIGHT, 3, &pixels(3)).unwrap(),
-        ),
-        (
-            ImageFormat::Png,
-            encode_png(WIDTH, HEIGHT, 1, &pixels(1)).unwrap(),
-        ),
+        (ImageFormat::Jpeg, encode_jpeg(WIDTH, HEIGHT, 3, &pixels(3), 80).unwrap()),
+        (ImageFormat::Jpeg, encode_jpeg(WIDTH, HEIGHT, 1, &pixels(1), 80).unwrap()),
+        (ImageFormat::Png, encode_png(WIDTH, HEIGHT, 3, &pixels(3)).unwrap()),
+        (ImageFormat::Png, encode_png(WIDTH, HEIGHT, 1, &pixels(1)).unwrap()),
         (ImageFormat::Gif, gif()),
         (ImageFormat::Bmp, bmp()),
         (ImageFormat::Tiff, tiff()),
@@ -103,25 +78,17 @@ static FILES: LazyLock<Vec<(ImageFormat, Vec<u8>)>> = LazyLock::new(|| {
 fn geometry() -> Geometry {
     Geometry {
         resize: Resize::Short(16),
-        crop: Crop::Center {
-            width: 11,
-            height: 13,
-        },
+        crop: Crop::Center { width: 11, height: 13 },
         filter: Filter::Bilinear,
         orientation: Orientation::Apply,
     }
 }
 
 fn decoder(color: Color) -> Decoder {
-    Decoder::new(DecodeOptions {
-        color,
-        max_pixels: 1 << 20,
-        jpeg_scaling: false,
-        orientation: Orientation::Apply,
-    })
+    Decoder::new(DecodeOptions { color, max_pixels: 1 << 20, jpeg_scaling: false, orientation: Orientation::Apply })
 }
 
-/// Everything that reads a file. Whatever comes, it must come back.
+/// Calls everything that reads a file. All calls must return.
 fn read_all_ways(bytes: &[u8]) {
     let _ = probe(bytes);
     let _ = check_structure(bytes);
@@ -136,10 +103,7 @@ fn read_all_ways(bytes: &[u8]) {
 fn honest_files_decode_and_pass_the_structure_check() {
     for (format, bytes) in FILES.iter() {
         let info = check_structure(bytes).unwrap();
-        assert_eq!(
-            (info.format, info.width, info.height),
-            (*format, WIDTH, HEIGHT)
-        );
+        assert_eq!((info.format, info.width, info.height), (*format, WIDTH, HEIGHT));
         let image = decoder(Color::Rgb).decode(bytes).unwrap();
         assert_eq!(image.data.len(), (WIDTH * HEIGHT * 3) as usize);
         if *format != ImageFormat::Jpeg && info.channels == 3 && !info.palette {
@@ -153,11 +117,7 @@ fn every_truncation_is_found_by_the_structure_check_and_none_panics() {
     for (format, bytes) in FILES.iter() {
         for len in 0..bytes.len() {
             let found = check_structure(&bytes[..len]);
-            assert!(
-                found.is_err(),
-                "{format} cut to {len} of {} bytes",
-                bytes.len()
-            );
+            assert!(found.is_err(), "{format} cut to {len} of {} bytes", bytes.len());
             if len % 5 == 0 {
                 read_all_ways(&bytes[..len]);
             }
@@ -170,31 +130,14 @@ fn a_truncated_jpeg_is_an_error_whatever_the_crop() {
     let bytes = &FILES[0].1;
     for len in 2..bytes.len() {
         for side in [1, 8, 29] {
-            let crop = Crop::Center {
-                width: side,
-                height: side,
-            };
-            let top = Geometry {
-                crop,
-                ..Geometry::default()
-            };
+            let crop = Crop::Center { width: side, height: side };
+            let top = Geometry { crop, ..Geometry::default() };
             let error = decoder(Color::Rgb).render(&bytes[..len], &top).unwrap_err();
             assert!(!matches!(error, PixelError::WrongBuffer { .. }), "{error}");
         }
     }
-    let error = decoder(Color::Rgb)
-        .decode(&bytes[..bytes.len() - 2])
-        .unwrap_err();
-    assert!(
-        matches!(
-            error,
-            PixelError::Truncated {
-                format: ImageFormat::Jpeg,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let error = decoder(Color::Rgb).decode(&bytes[..bytes.len() - 2]).unwrap_err();
+    assert!(matches!(error, PixelError::Truncated { format: ImageFormat::Jpeg, .. }), "{error}");
 }
 
 #[test]
@@ -212,25 +155,13 @@ fn a_decoder_goes_on_after_an_error() {
 fn declared_sizes_beyond_the_limit_are_refused_before_memory_is_asked_for() {
     let mut png = FILES[2].1.clone();
     png[16..24].copy_from_slice(&[0, 0, 0xFF, 0xFF, 0, 0, 0xFF, 0xFF]);
-    let error = Decoder::new(DecodeOptions::default())
-        .decode(&png)
-        .unwrap_err();
-    let expected = PixelError::TooManyPixels {
-        width: 65535,
-        height: 65535,
-        limit: 178_956_970,
-    };
+    let error = Decoder::new(DecodeOptions::default()).decode(&png).unwrap_err();
+    let expected = PixelError::TooManyPixels { width: 65535, height: 65535, limit: 178_956_970 };
     assert_eq!(error, expected);
-    let mut small = Decoder::new(DecodeOptions {
-        max_pixels: 1000,
-        ..DecodeOptions::default()
-    });
+    let mut small = Decoder::new(DecodeOptions { max_pixels: 1000, ..DecodeOptions::default() });
     for (format, bytes) in FILES.iter() {
         let error = small.decode(bytes).unwrap_err();
-        assert!(
-            matches!(error, PixelError::TooManyPixels { limit: 1000, .. }),
-            "{format}: {error}"
-        );
+        assert!(matches!(error, PixelError::TooManyPixels { limit: 1000, .. }), "{format}: {error}");
     }
 }
 
@@ -238,19 +169,8 @@ fn declared_sizes_beyond_the_limit_are_refused_before_memory_is_asked_for() {
 fn a_small_file_that_declares_a_large_image_is_an_error() {
     let mut png = FILES[2].1.clone();
     png[16..24].copy_from_slice(&[0, 0, 0x30, 0, 0, 0, 0x30, 0]);
-    let error = Decoder::new(DecodeOptions::default())
-        .decode(&png)
-        .unwrap_err();
-    assert!(
-        matches!(
-            error,
-            PixelError::Truncated {
-                format: ImageFormat::Png,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let error = Decoder::new(DecodeOptions::default()).decode(&png).unwrap_err();
+    assert!(matches!(error, PixelError::Truncated { format: ImageFormat::Png, .. }), "{error}");
     let mut tiff = FILES[6].1.clone();
     let wide = tiff.windows(2).position(|pair| pair == [0, 1]).unwrap();
     tiff[wide..wide + 2].reverse();
@@ -261,46 +181,26 @@ fn a_small_file_that_declares_a_large_image_is_an_error() {
 fn other_bytes_are_no_image() {
     assert_eq!(probe(b"").unwrap_err(), PixelError::Empty);
     let error = probe(b"PK\x03\x04 not an image").unwrap_err();
-    assert_eq!(
-        error,
-        PixelError::UnknownFormat {
-            first_bytes: b"PK\x03\x04 not".to_vec()
-        }
-    );
+    assert_eq!(error, PixelError::UnknownFormat { first_bytes: b"PK\x03\x04 not".to_vec() });
 }
 
 #[test]
 fn a_buffer_of_the_wrong_size_is_an_error() {
     let mut out = vec![0; 10];
-    let error = decoder(Color::Rgb)
-        .render_into(&FILES[0].1, &geometry(), &mut out)
-        .unwrap_err();
-    assert_eq!(
-        error,
-        PixelError::WrongBuffer {
-            expected: 11 * 13 * 3,
-            found: 10
-        }
-    );
+    let error = decoder(Color::Rgb).render_into(&FILES[0].1, &geometry(), &mut out).unwrap_err();
+    assert_eq!(error, PixelError::WrongBuffer { expected: 11 * 13 * 3, found: 10 });
 }
 
 #[test]
 fn a_colour_image_is_no_mask() {
-    for (_, bytes) in FILES
-        .iter()
-        .filter(|(_, bytes)| probe(bytes).is_ok_and(|info| info.channels == 3 && !info.palette))
+    for (_, bytes) in
+        FILES.iter().filter(|(_, bytes)| probe(bytes).is_ok_and(|info| info.channels == 3 && !info.palette))
     {
         let error = decoder(Color::Index).decode(bytes).unwrap_err();
         assert_eq!(error, PixelError::NotSingleChannel { channels: 3 });
     }
-    assert_eq!(
-        decoder(Color::Index).decode(&bmp()).unwrap().data,
-        pixels(1)
-    );
-    assert_eq!(
-        decoder(Color::Index).decode(&gif()).unwrap().data,
-        pixels(1)
-    );
+    assert_eq!(decoder(Color::Index).decode(&bmp()).unwrap().data, pixels(1));
+    assert_eq!(decoder(Color::Index).decode(&gif()).unwrap().data, pixels(1));
 }
 
 proptest! {

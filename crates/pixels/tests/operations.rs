@@ -1,4 +1,5 @@
-//! The operations at load time against Pillow's bytes, which `tests/pillow/operations.py` writes.
+//! Compares the operations at load time with Pillow's bytes, which `tests/pillow/operations.py`
+//! writes.
 //!
 //! Needs Python with Pillow 13 and NumPy, like the test `pillow`.
 //! `cargo test -p packds-pixels --test operations -- --nocapture` prints what was compared.
@@ -14,8 +15,8 @@ use std::process::Command;
 
 use packds_pixels::Pixels;
 use packds_pixels::ops::{
-    Affine, Sampling, Sharpen, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation,
-    autocontrast, equalize, invert, posterize, solarize, to_grayscale,
+    Affine, Sampling, Sharpen, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, autocontrast,
+    equalize, invert, posterize, solarize, to_grayscale,
 };
 use serde_json::Value;
 
@@ -27,27 +28,19 @@ fn root() -> PathBuf {
 
 /// The cases, and the bytes of their pictures.
 fn reference(output: &Path) -> (Value, Vec<u8>) {
-    let python = std::env::var_os("PACKDS_PYTHON")
-        .map_or_else(|| root().join(".venv/bin/python"), PathBuf::from);
-    let hint =
-        "run scripts/setup, which makes .venv with Pillow 13 and NumPy, or set PACKDS_PYTHON";
+    let python = std::env::var_os("PACKDS_PYTHON").map_or_else(|| root().join(".venv/bin/python"), PathBuf::from);
+    let hint = "run scripts/setup, which makes .venv with Pillow 13 and NumPy, or set PACKDS_PYTHON";
     let result = Command::new(&python)
         .arg(root().join("tests/pillow/operations.py"))
         .arg(output)
         .output()
         .unwrap_or_else(|error| panic!("{}: {error}; {hint}", python.display()));
     let stderr = String::from_utf8_lossy(&result.stderr);
-    assert!(
-        result.status.success(),
-        "operations.py failed; {hint}\n{stderr}"
-    );
+    assert!(result.status.success(), "operations.py failed; {hint}\n{stderr}");
     let text = std::fs::read_to_string(output.join("cases.json")).unwrap();
     let cases: Value = serde_json::from_str(&text).unwrap();
     let version = cases["pillow"].as_str().unwrap();
-    assert!(
-        version.starts_with("13."),
-        "Pillow {version} found, 13 needed; {hint}"
-    );
+    assert!(version.starts_with("13."), "Pillow {version} found, 13 needed; {hint}");
     (cases, std::fs::read(output.join("pixels.raw")).unwrap())
 }
 
@@ -58,17 +51,9 @@ fn number(case: &Value, key: &str) -> usize {
 fn mapped(operation: &str, arguments: &[f64], image: Pixels<'_>) -> Vec<u8> {
     let affine = match *arguments {
         [degrees] => Affine::rotation(image.width, image.height, degrees).unwrap(),
-        _ => Affine {
-            matrix: arguments.try_into().unwrap(),
-            sampling: Sampling::Nearest,
-            fill: [0; 4],
-        },
+        _ => Affine { matrix: arguments.try_into().unwrap(), sampling: Sampling::Nearest, fill: [0; 4] },
     };
-    let fill = if operation.ends_with("black") {
-        [0; 4]
-    } else {
-        FILL
-    };
+    let fill = if operation.ends_with("black") { [0; 4] } else { FILL };
     let mut out = vec![0xAA; image.data.len()];
     let affine = Affine {
         sampling: match operation {
@@ -103,15 +88,7 @@ fn operated(operation: &str, arguments: &[f64], image: Pixels<'_>) -> Vec<u8> {
         "posterize" => posterize(&mut pixels, first as u8),
         "autocontrast" => autocontrast(&mut pixels, channels),
         "equalize" => equalize(&mut pixels, channels),
-        "sharpness" => Sharpen::new()
-            .adjust(
-                &mut pixels,
-                image.width,
-                image.height,
-                channels,
-                first as f32,
-            )
-            .unwrap(),
+        "sharpness" => Sharpen::new().adjust(&mut pixels, image.width, image.height, channels, first as f32).unwrap(),
         _ => pixels = mapped(operation, arguments, image),
     }
     pixels
@@ -126,17 +103,9 @@ fn operations_give_the_bytes_of_pillow() {
     let mut failures = Vec::new();
     for case in cases["cases"].as_array().unwrap() {
         let operation = case["operation"].as_str().unwrap();
-        let arguments: Vec<f64> = case["arguments"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|value| value.as_f64().unwrap())
-            .collect();
-        let (width, height, channels) = (
-            number(case, "width"),
-            number(case, "height"),
-            number(case, "channels"),
-        );
+        let arguments: Vec<f64> =
+            case["arguments"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+        let (width, height, channels) = (number(case, "width"), number(case, "height"), number(case, "channels"));
         let picture = |key| &raw[number(case, key)..][..width * height * channels];
         let image = Pixels {
             data: picture("source"),
@@ -159,9 +128,5 @@ fn operations_give_the_bytes_of_pillow() {
     assert!(counts.len() >= 20, "operations are missing: {counts:?}");
     let n_failures = failures.len();
     failures.truncate(20);
-    assert!(
-        failures.is_empty(),
-        "{n_failures} failures\n{}",
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{n_failures} failures\n{}", failures.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! With a seek index a view has the same bytes as without.
+//! A view has the same bytes with and without a seek index.
 //!
 //! Needs the Python of `tests/pillow.rs`. `PACKDS_TEST_IMAGES` names a folder of images to compare as well.
 #![expect(
@@ -10,23 +10,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use packds_pixels::{
-    Area, Color, CropResize, DecodeOptions, Decoder, Encoded, Filter, ImageFormat, Orientation,
-    PixelError, build_seek_index, encode_jpeg, probe,
+    Area, Color, CropResize, DecodeOptions, Decoder, Encoded, Filter, ImageFormat, Orientation, PixelError,
+    build_seek_index, encode_jpeg, probe,
 };
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Numbers that are the same on every run.
+/// Pseudorandom numbers, the same on every run.
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: u32) -> u32 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         u32::try_from((u64::from(n) * (self.0 >> 32)) >> 32).unwrap()
     }
 
@@ -44,12 +41,7 @@ impl Random {
         let (w, h) = (side(self, width), side(self, height));
         let exact = self.below(2) == 0;
         CropResize {
-            area: Area {
-                x: first(self, width - w),
-                y: first(self, height - h),
-                width: w,
-                height: h,
-            },
+            area: Area { x: first(self, width - w), y: first(self, height - h), width: w, height: h },
             width: if exact { w } else { 1 + self.below(40) },
             height: if exact { h } else { 1 + self.below(40) },
             filter: Filter::Bilinear,
@@ -72,28 +64,20 @@ fn shown(
     Ok(outs)
 }
 
-/// Compares views alone and by twos, in colour and gray; returns how many, none where the file gets no index.
+/// Compares single views and pairs, in colour and gray. Returns their number, or `None` if the file cannot be
+/// indexed.
 fn compare(bytes: &[u8], what: &str, n_views: usize) -> usize {
     let Some(index) = build_seek_index(bytes) else {
         return 0;
     };
     let info = probe(bytes).unwrap();
-    let (width, height) = if info.orientation >= 5 {
-        (info.height, info.width)
-    } else {
-        (info.width, info.height)
-    };
+    let (width, height) = if info.orientation >= 5 { (info.height, info.width) } else { (info.width, info.height) };
     let mut random = Random(u64::from(width) << 32 | u64::from(height));
     for color in [Color::Rgb, Color::Gray] {
-        let mut decoder = Decoder::new(DecodeOptions {
-            color,
-            orientation: Orientation::Apply,
-            ..DecodeOptions::default()
-        });
+        let mut decoder =
+            Decoder::new(DecodeOptions { color, orientation: Orientation::Apply, ..DecodeOptions::default() });
         for n in 0..n_views {
-            let views: Vec<CropResize> = (0..=n % 4 / 3)
-                .map(|_| random.view(width, height))
-                .collect();
+            let views: Vec<CropResize> = (0..=n % 4 / 3).map(|_| random.view(width, height)).collect();
             let mut show = |seek_index| {
                 let image = Encoded { bytes, seek_index };
                 shown(&mut decoder, image, &views, color.channels())
@@ -124,9 +108,7 @@ fn jpegs(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 fn compare_folder(folder: &Path, n_views: usize) -> (usize, usize) {
     let files = jpegs(folder);
-    let compared = files
-        .iter()
-        .map(|(path, bytes)| compare(bytes, &path.display().to_string(), n_views));
+    let compared = files.iter().map(|(path, bytes)| compare(bytes, &path.display().to_string(), n_views));
     let (mut n_files, mut n) = (0, 0);
     for compared in compared {
         n_files += usize::from(compared > 0);
@@ -137,11 +119,7 @@ fn compare_folder(folder: &Path, n_views: usize) -> (usize, usize) {
 
 #[test]
 fn views_of_our_own_images_are_the_same_with_an_index() {
-    for folder in [
-        "fixtures/images/formats",
-        "fixtures/images/folder",
-        "examples/photos",
-    ] {
+    for folder in ["fixtures/images/formats", "fixtures/images/folder", "examples/photos"] {
         let (n_files, n) = compare_folder(&root().join(folder), 40);
         assert!(n_files >= 5, "{folder}: {n} views of {n_files} files");
     }
@@ -149,9 +127,8 @@ fn views_of_our_own_images_are_the_same_with_an_index() {
     for (width, height) in [(200, 150), (151, 97), (640, 20)] {
         for (channels, quality) in [(3, 95), (3, 40), (1, 90)] {
             let n = width as usize * height as usize * usize::from(channels);
-            let pixels: Vec<u8> = (0..n)
-                .map(|i| u8::try_from(i / 50 % 200 + random.below(30) as usize).unwrap())
-                .collect();
+            let pixels: Vec<u8> =
+                (0..n).map(|i| u8::try_from(i / 50 % 200 + random.below(30) as usize).unwrap()).collect();
             let jpeg = encode_jpeg(width, height, channels, &pixels, quality).unwrap();
             assert!(compare(&jpeg, &format!("{width}x{height}x{channels}"), 100) > 0);
         }
@@ -161,20 +138,11 @@ fn views_of_our_own_images_are_the_same_with_an_index() {
 #[test]
 fn views_of_pillows_images_are_the_same_with_an_index() {
     let folder = tempfile::tempdir().unwrap();
-    let python = std::env::var_os("PACKDS_PYTHON")
-        .map_or_else(|| root().join(".venv/bin/python"), PathBuf::from);
+    let python = std::env::var_os("PACKDS_PYTHON").map_or_else(|| root().join(".venv/bin/python"), PathBuf::from);
     let script = root().join("tests/pillow/seekable_images.py");
-    let made = Command::new(&python)
-        .arg(script)
-        .arg(folder.path())
-        .output();
-    let made =
-        made.unwrap_or_else(|error| panic!("{}: {error}: run scripts/setup", python.display()));
-    assert!(
-        made.status.success(),
-        "{}",
-        String::from_utf8_lossy(&made.stderr)
-    );
+    let made = Command::new(&python).arg(script).arg(folder.path()).output();
+    let made = made.unwrap_or_else(|error| panic!("{}: {error}: run scripts/setup", python.display()));
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let (n_files, n) = compare_folder(folder.path(), 16);
     println!("{n} views of {n_files} files");
     assert_eq!(n_files, 8 * 4 * 2 * 5, "every file gets an index");
@@ -195,12 +163,7 @@ fn a_wrong_index_is_an_error_and_an_empty_one_is_none() {
     let jpeg = encode_jpeg(200, 150, 3, &[90; 200 * 150 * 3], 90).unwrap();
     let index = build_seek_index(&jpeg).unwrap();
     let view = CropResize {
-        area: Area {
-            x: 100,
-            y: 100,
-            width: 10,
-            height: 10,
-        },
+        area: Area { x: 100, y: 100, width: 10, height: 10 },
         width: 10,
         height: 10,
         filter: Filter::Bilinear,
@@ -209,20 +172,14 @@ fn a_wrong_index_is_an_error_and_an_empty_one_is_none() {
     };
     let mut decoder = Decoder::new(DecodeOptions::default());
     let mut show = |seek_index: &[u8]| {
-        let image = Encoded {
-            bytes: &jpeg,
-            seek_index: Some(seek_index),
-        };
+        let image = Encoded { bytes: &jpeg, seek_index: Some(seek_index) };
         shown(&mut decoder, image, &[view], 3)
     };
     let expected = show(&index).unwrap();
     let mut damaged = index.clone();
     damaged[20] ^= 1;
     let error = show(&damaged).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the seek index is damaged: wrong checksum"
-    );
+    assert_eq!(error.to_string(), "the seek index is damaged: wrong checksum");
     assert_eq!(show(&[]).unwrap(), expected);
     assert_eq!(show(&index).unwrap(), expected);
 }

@@ -1,27 +1,20 @@
-//! The operations at load time against torchvision's results in `fixtures/torchvision/`, which
-//! `fixtures/make/make_torchvision.py` wrote.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test: it fails by panicking"
-)]
+//! Compares the operations at load time with torchvision's results in `fixtures/torchvision/`,
+//! which `fixtures/make/make_torchvision.py` wrote.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test: it fails by panicking")]
 
 use packds_pixels::ops::{
-    Affine, Blur, Sampling, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation,
-    erase, invert, solarize, to_grayscale,
+    Affine, Blur, Sampling, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, erase, invert, solarize,
+    to_grayscale,
 };
 use packds_pixels::{Area, Pixels};
 use serde_json::Value;
 
-/// torchvision sums the square kernel at once, in another order: a value near a half may round to
-/// the other side.
+/// torchvision sums the square kernel in another order, so a value near a half may round the other
+/// way.
 const BLUR_TOLERANCE: u8 = 1;
 
 fn fixture() -> Value {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../fixtures/torchvision/operations.json"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/torchvision/operations.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -36,9 +29,7 @@ fn numbers(value: &Value, key: &str) -> Vec<f64> {
 
 fn bytes(value: &Value) -> Vec<u8> {
     let digits = value["pixels"].as_str().unwrap();
-    (0..digits.len() / 2)
-        .map(|index| u8::from_str_radix(&digits[2 * index..][..2], 16).unwrap())
-        .collect()
+    (0..digits.len() / 2).map(|index| u8::from_str_radix(&digits[2 * index..][..2], 16).unwrap()).collect()
 }
 
 fn number(value: &Value, key: &str) -> u32 {
@@ -73,36 +64,18 @@ fn operated(operation: &str, arguments: &[f64], image: Pixels<'_>) -> Vec<u8> {
         "grayscale" => to_grayscale(&mut pixels, channels),
         "solarize" => solarize(&mut pixels, first as u8),
         "invert" => invert(&mut pixels),
-        "blur" => Blur::new()
-            .gaussian(
-                &mut pixels,
-                width,
-                height,
-                channels,
-                first as u32,
-                arguments[1] as f32,
-            )
-            .unwrap(),
+        "blur" => {
+            Blur::new().gaussian(&mut pixels, width, height, channels, first as u32, arguments[1] as f32).unwrap()
+        }
         "erase" => {
             let side = |index: usize| arguments[index] as u32;
-            let area = Area {
-                x: side(0),
-                y: side(1),
-                width: side(2),
-                height: side(3),
-            };
+            let area = Area { x: side(0), y: side(1), width: side(2), height: side(3) };
             erase(&mut pixels, width, channels, area, [arguments[4] as u8; 4]);
         }
         _ => {
-            let sampling = if operation.ends_with("bilinear") {
-                Sampling::Bilinear
-            } else {
-                Sampling::Nearest
-            };
+            let sampling = if operation.ends_with("bilinear") { Sampling::Bilinear } else { Sampling::Nearest };
             let map = map(arguments, width, height);
-            Affine { sampling, ..map }
-                .apply_into(image, &mut pixels)
-                .unwrap();
+            Affine { sampling, ..map }.apply_into(image, &mut pixels).unwrap();
         }
     }
     pixels
@@ -125,11 +98,7 @@ fn operations_give_the_bytes_of_torchvision() {
             let wanted = bytes(case);
             assert_eq!(found.len(), wanted.len());
             let difference = found.iter().zip(&wanted).map(|(a, b)| a.abs_diff(*b)).max();
-            let tolerance = if operation == "blur" {
-                BLUR_TOLERANCE
-            } else {
-                0
-            };
+            let tolerance = if operation == "blur" { BLUR_TOLERANCE } else { 0 };
             assert!(difference.unwrap() <= tolerance, "{difference:?}: {case}");
             n_cases += 1;
         }
@@ -144,7 +113,7 @@ fn matrices_are_those_of_torchvision() {
     assert_eq!(matrices.len(), 8);
     for case in matrices {
         let found = map(&numbers(case, "arguments"), 13, 12).matrix;
-        // The last bits of sines are the C library's.
+        // The C library determines the last bits of sines.
         for (found, wanted) in found.iter().zip(numbers(case, "matrix")) {
             assert!((found - wanted).abs() <= 1e-14, "{found}: {case}");
         }

@@ -1,4 +1,4 @@
-//! A batch in Python's hands.
+//! Batches for Python.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ impl Count {
     }
 }
 
-/// A batch of the loader, counted while any array looks into it.
+/// A batch of the loader, counted as long as an array refers to it.
 #[derive(Debug)]
 pub(crate) struct Held {
     batch: loader::Batch,
@@ -49,7 +49,7 @@ impl Held {
         item.unwrap_or_default()
     }
 
-    /// Whether arrays of it may not be written: they are the pack's own memory.
+    /// Whether its arrays are read-only, because they are the pack's own memory.
     pub(crate) fn is_lent(&self) -> bool {
         self.batch.is_lent()
     }
@@ -61,33 +61,25 @@ impl Drop for Held {
     }
 }
 
-/// Samples of one step of one rank. Its arrays outlive it.
+/// One rank's samples of one step. Its arrays outlive it.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Batch {
     held: Arc<Held>,
-    /// Whether arrays are copies, because too many batches are held already.
+    /// Whether arrays are copies, because the program holds too many batches.
     copies: bool,
 }
 
 impl Batch {
     pub(crate) fn new(held: Held, copies: bool) -> Self {
-        Self {
-            held: Arc::new(held),
-            copies,
-        }
+        Self { held: Arc::new(held), copies }
     }
 
     fn batch(&self) -> &loader::Batch {
         &self.held.batch
     }
 
-    fn value<'py>(
-        &self,
-        py: Python<'py>,
-        number: usize,
-        field: &BatchField,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn value<'py>(&self, py: Python<'py>, number: usize, field: &BatchField) -> PyResult<Bound<'py, PyAny>> {
         let Some(shape) = &field.shape else {
             let items = (0..self.batch().len()).map(|row| self.item(py, number, field, row));
             return Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any());
@@ -103,14 +95,8 @@ impl Batch {
         Ok(Bound::new(py, memory)?.into_any())
     }
 
-    /// An item of a size of its own: memory where it is pixels, else bytes.
-    fn item<'py>(
-        &self,
-        py: Python<'py>,
-        number: usize,
-        field: &BatchField,
-        row: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    /// A variable-size item: memory for pixels, else bytes.
+    fn item<'py>(&self, py: Python<'py>, number: usize, field: &BatchField, row: usize) -> PyResult<Bound<'py, PyAny>> {
         let Some(shape) = self.batch().item_shape(&field.name, row) else {
             return Ok(PyBytes::new(py, self.held.item(number, row)).into_any());
         };
@@ -130,27 +116,20 @@ impl Batch {
         self.batch().len()
     }
 
-    /// The value of each field, in the order of the loader's fields: memory, or where items have sizes of their own a list, of
-    /// memory where they are images, else of bytes.
+    /// The value of each field, in the order of the loader's fields: memory, or for variable-size items a list, of
+    /// memory for images, else of bytes.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let fields = self.batch().fields().iter().enumerate();
-        fields
-            .map(|(number, field)| self.value(py, number, field))
-            .collect()
+        fields.map(|(number, field)| self.value(py, number, field)).collect()
     }
 
-    /// Queues the writing of the fields into tensors on the loader's GPU, on this stream, or waits for it without one: an address for each field, none
-    /// for those whose items have sizes of their own.
-    fn write_on_gpu(
-        &self,
-        py: Python<'_>,
-        stream: Option<u64>,
-        addresses: Vec<Option<u64>>,
-    ) -> PyResult<()> {
+    /// Queues writing the fields to tensors on the loader's GPU, on this stream. Without a stream, waits for
+    /// completion. `None` instead of an address for variable-size fields.
+    fn write_on_gpu(&self, py: Python<'_>, stream: Option<u64>, addresses: Vec<Option<u64>>) -> PyResult<()> {
         Ok(py.detach(|| cuda::write(self.batch(), stream, &addresses))?)
     }
 
-    /// The samples, by their place in the file.
+    /// The samples, by position in the file.
     fn ids(&self) -> Memory {
         Memory::of_u64(self.batch().ids())
     }
@@ -185,44 +164,40 @@ impl Batch {
         self.copies
     }
 
-    /// Samples left out or replaced: pack, sample, what is wrong.
+    /// Samples that were skipped or replaced: pack, sample, error.
     fn bad_samples(&self) -> Vec<(usize, u64, String)> {
         let bad = self.batch().bad_samples().iter();
-        bad.map(|bad| (bad.pack, bad.sample, bad.error.clone()))
-            .collect()
+        bad.map(|bad| (bad.pack, bad.sample, bad.error.clone())).collect()
     }
 
-    /// What was drawn for the images, where something is done to them.
+    /// The geometry of the images, if they are augmented.
     fn geometry(&self) -> Option<Geometry> {
         self.batch().geometry().map(Geometry)
     }
 
-    /// Partners and shares, where images were mixed.
+    /// Partners and shares, if images were mixed.
     fn mix(&self) -> Option<(Memory, Memory)> {
         let mix = self.batch().mix()?;
         let n = mix.partner.len();
         let partner: Vec<u64> = mix.partner.iter().map(|p| u64::from(*p)).collect();
         let lambda = mix.lambda.iter().flat_map(|share| share.to_le_bytes());
-        Some((
-            Memory::of_u64(&partner),
-            Memory::new(Owner::Bytes(lambda.collect()), DType::F32, vec![n]),
-        ))
+        Some((Memory::of_u64(&partner), Memory::new(Owner::Bytes(lambda.collect()), DType::F32, vec![n])))
     }
 }
 
-/// What was drawn for the images of a batch. It holds no slot.
+/// The geometry of a batch's images. It holds no slot.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Geometry(BatchGeometry);
 
 #[pymethods]
 impl Geometry {
-    /// Width and height of what comes out.
+    /// Width and height of the result.
     fn size(&self) -> (u32, u32) {
         self.0.size()
     }
 
-    /// For each sample what a view shows: left, top, width, height, whether it is flipped either way, and the six numbers of its
+    /// The geometry of a view for each sample: left, top, width, height, the two flips, and the six numbers of its
     /// matrix; `[samples, 12]`.
     fn view(&self, py: Python<'_>, view: u32) -> PyResult<Memory> {
         let drawn = py.detach(|| self.0.view(view).map_err(Failure::from))?;

@@ -1,4 +1,4 @@
-//! Conversions and exports, with the words of the command.
+//! Conversions and exports.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,42 +6,52 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, DataFormat, NormalizeBy, check_output, convert_listing, forecast,
+    ConvertError, ConvertOptions, DataFormat, Declared, ExportOptions, OptionSpec, Takes, check_output,
+    convert_listing, forecast, given,
 };
-use packds_format::DType;
 use pyo3::prelude::*;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::pack::Pack;
 use crate::watch::{AfterInterrupt, Watch, watched};
 
-/// Converts `source` into the pack `output` with these arguments of the command; the report as JSON.
+/// What a user gave: keywords and texts, which are empty for switches that are on.
+pub(crate) type GivenTexts = Vec<(String, OsString)>;
+
+/// The options that were given.
+pub(crate) fn options_of<O: Declared>(texts: &GivenTexts) -> Result<O, Failure> {
+    let texts: Vec<_> = texts.iter().map(|(name, text)| (name.as_str(), text.clone())).collect();
+    given(&texts).map_err(Failure::Option)
+}
+
+/// Converts `source` into the pack `output` with these options; the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (source, output, args, dry_run=false, told=None))]
+#[pyo3(signature = (source, output, given, dry_run=false, told=None))]
 pub(crate) fn convert(
     py: Python<'_>,
     source: PathBuf,
     output: PathBuf,
-    args: Vec<OsString>,
+    given: GivenTexts,
     dry_run: bool,
     told: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let options = packds::convert_options(&source, &output, &args).map_err(Failure::Option)?;
+    let options = options_of::<ConvertOptions>(&given)?.for_output(&output);
+    options.check().map_err(|error| Failure::refused(&error))?;
     let report = watched(py, told, AfterInterrupt::Wait, move |watch| {
         match (options.list.split.as_deref() == Some("all"), dry_run) {
             (true, _) => every_split(&source, &output, &options, dry_run, watch),
-            (false, true) => Ok(forecast(&list(&source, &options.list)?, &options)?.to_json()),
+            (false, true) => Ok(json!(forecast(&list(&source, &options.list)?, &options)?)),
             (false, false) => {
                 let report = packds_convert::convert(&source, &output, &options, watch)?;
-                Ok(report.to_json())
+                Ok(json!(report))
             }
         }
     })?;
     Ok(report.map_err(Failure::Convert)?.to_string())
 }
 
-/// Every split to a pack of its own, all with the same class ids: a report for each.
+/// Converts every split to its own pack, all with the same class ids. Returns a report for each.
 fn every_split(
     source: &Path,
     output: &Path,
@@ -49,71 +59,74 @@ fn every_split(
     dry_run: bool,
     watch: &Watch,
 ) -> Result<Value, ConvertError> {
-    if options.normalize == NormalizeBy::Dataset && options.dtype != DType::U8 {
-        return Err(ConvertError::Options {
-            reason:
-                "--normalize dataset with --split all would measure different values for each split"
-                    .to_owned(),
-            hint: "convert the split train first, then pass its mean and std as MEAN/STD"
-                .to_owned(),
-        });
-    }
+    options.check_splits()?;
     let started = Instant::now();
-    let list_options = ListOptions {
-        split: None,
-        ..options.list.clone()
-    };
+    let list_options = ListOptions { split: None, ..options.list.clone() };
     let splits = list_splits(source, &list_options)?;
     let list_time = started.elapsed();
     let mut reports = Map::new();
     if dry_run {
         for (name, listing) in splits {
-            reports.insert(name, forecast(&listing, options)?.to_json());
+            reports.insert(name, json!(forecast(&listing, options)?));
         }
         return Ok(Value::Object(reports));
     }
-    // All outputs first: better no split than half of them.
+    // Checks all outputs first: better no split than half of them.
     for (name, _) in &splits {
-        check_output(&packds::split_output(output, name), options.force)?;
+        check_output(&packds_cli::split_output(output, name), options.force)?;
     }
     for (name, listing) in splits {
-        let target = packds::split_output(output, &name);
+        let target = packds_cli::split_output(output, &name);
         let report = convert_listing(&listing, list_time, &target, options, watch)?;
-        reports.insert(name, report.to_json());
+        reports.insert(name, json!(report));
     }
     Ok(Value::Object(reports))
 }
 
-/// Exports a pack to `target` with these arguments of the command; the report as JSON.
+/// Exports a pack to `target` with these options; the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (pack, target, args, told=None))]
+#[pyo3(signature = (pack, target, given, told=None))]
 pub(crate) fn export(
     py: Python<'_>,
     pack: &Bound<'_, Pack>,
     target: PathBuf,
-    args: Vec<OsString>,
+    given: GivenTexts,
     told: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let pack = pack.get().shared();
-    let options = packds::export_options(pack.file_path(), &target, &args);
-    let options = options.map_err(Failure::Option)?;
+    let options: ExportOptions = options_of(&given)?;
     packds_convert::check_apart(pack.file_path(), &target).map_err(Failure::from)?;
     let report = watched(py, told, AfterInterrupt::Wait, move |watch| {
         let report = packds_convert::export(&**pack, &target, &options, watch);
-        // What the file lost meanwhile would be zeros.
+        // If the file was truncated meanwhile, the lost part would be zeros.
         pack.still_good().map_err(Failure::from)?;
         report.map_err(Failure::from)
     })?;
-    Ok(report?.to_json().to_string())
+    Ok(json!(report?).to_string())
 }
 
-/// The formats of this build: name, what it holds, whether packs can be exported to it.
+/// The formats of this build: name, description, and whether packs can be exported to it.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, bool)> {
-    let built = DataFormat::ALL
-        .into_iter()
-        .filter(|format| format.is_built());
-    built
-        .map(|format| (format.name(), format.describe(), format.is_sink()))
-        .collect()
+    let built = DataFormat::ALL.into_iter().filter(|format| format.is_built());
+    built.map(|format| (format.name(), format.describe(), format.is_sink())).collect()
+}
+
+/// Name, heading and default of an option; whether it is a switch.
+type OptionTuple = (&'static str, &'static str, Option<String>, bool);
+
+/// The options of `convert` or `export`.
+#[pyfunction]
+pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
+    fn of<O: Declared>() -> Vec<OptionTuple> {
+        let tuple = |spec: &'static OptionSpec<O>| {
+            let default = spec.default.map(|default| default(&O::default()));
+            (spec.opt.python(), spec.heading, default, matches!(spec.takes, Takes::Nothing(_)))
+        };
+        O::OPTIONS.iter().map(tuple).collect()
+    }
+    match name {
+        "convert" => of::<ConvertOptions>(),
+        _ => of::<ExportOptions>(),
+    }
 }

@@ -1,116 +1,137 @@
-//! Batches on GPUs: which device a loader has, and the writing of a batch into tensors that Python took.
+//! Batches on GPUs: a loader's device, and writing batches to tensors that Python allocated.
 
 use packds_reader::loader::{Batch, LoaderBuilder};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::failure::Failure;
-
-/// What Python calls the device that is none, for tests.
 #[cfg(feature = "cuda")]
+use crate::loader_options::{must, named};
+
+/// Python's name for the simulated device of tests.
+#[cfg(feature = "simulated")]
 const SIMULATED: &str = "simulated";
 
-/// What was decided about a loader's batches on a GPU.
+/// Decisions about a loader's batches on a GPU.
 #[derive(Debug, Clone)]
 pub(crate) struct OnGpu {
-    /// Where images lie.
+    /// Where images are.
     pub(crate) tier: &'static str,
-    /// How chunks or batches come there, where the file was to be registered.
+    /// How chunks or batches are copied there, if the file was to be registered.
     pub(crate) copies: Option<String>,
-    /// Why images lie there, where nobody said where.
+    /// Why images are there, if no tier was requested.
     pub(crate) why: Option<String>,
 }
 
-/// What Python asks of a GPU, in its words.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    /// `resident`, `gpu-window`, `host-window`, `host` or `auto`.
-    pub(crate) tier: &'a str,
-    /// `staging` memory is registered with the driver, the `file` too, or the file with cuFile, which is `gds`.
-    pub(crate) register: &'a str,
-    /// JPEG files are decoded by the `host` or the `gpu`.
-    pub(crate) jpeg: &'a str,
+/// What the GPU's driver registers.
+#[cfg(feature = "cuda")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Register {
+    Staging,
+    /// Also the mapped file.
+    File,
+    /// The file, with cuFile.
+    Gds,
 }
 
-/// The same loader onto a GPU: the one with this number, or the simulated one.
+#[cfg(feature = "cuda")]
+packds_system::named!(Register { Staging = "staging", File = "file", Gds = "gds" });
+
+/// Where JPEG files are decoded.
+#[cfg(feature = "cuda")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Jpeg {
+    Host,
+    Gpu,
+}
+
+#[cfg(feature = "cuda")]
+packds_system::named!(Jpeg { Host = "host", Gpu = "gpu" });
+
+/// Python's options for a GPU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GpuOptions {
+    /// Where the images are. `None` chooses by size.
+    #[cfg(feature = "cuda")]
+    tier: Option<packds_cuda::Tier>,
+    #[cfg(feature = "cuda")]
+    register: Register,
+    #[cfg(feature = "cuda")]
+    jpeg: Jpeg,
+}
+
+impl GpuOptions {
+    /// Reads them from a dict with a loader's options.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn read(given: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let tier: String = must(given, "tier")?;
+        let parsed = || tier.parse().map_err(|error| Failure::Option(format!("tier: {error}; auto chooses by size")));
+        Ok(Self {
+            tier: if tier == "auto" { None } else { Some(parsed()?) },
+            register: named(given, "register")?,
+            jpeg: named(given, "jpeg")?,
+        })
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    pub(crate) fn read(_: &Bound<'_, PyDict>) -> PyResult<Self> {
+        Err(no_cuda().into())
+    }
+
+    /// Checks that a GPU that decodes JPEG files can do so with the other options.
+    #[cfg(feature = "cuda")]
+    fn check_jpeg(self) -> Result<(), Failure> {
+        let found = match (self.tier, self.register) {
+            (None | Some(packds_cuda::Tier::Host), Register::Staging) => return Ok(()),
+            (None | Some(packds_cuda::Tier::Host), register) => format!("register=\"{register}\""),
+            (Some(tier), _) => format!("tier=\"{tier}\""),
+        };
+        let what = "jpeg=\"gpu\" decodes files from staging memory in the tier host";
+        Err(Failure::Option(format!("{what}, found {found}: leave that out")))
+    }
+}
+
+/// The same loader for a GPU: the one with this number, or the simulated one.
 #[cfg(feature = "cuda")]
 pub(crate) fn onto_gpu(
     builder: LoaderBuilder,
     gpu: &str,
-    asked: Asked<'_>,
+    options: GpuOptions,
 ) -> Result<(LoaderBuilder, OnGpu), Failure> {
     use std::sync::Arc;
 
-    use packds_cuda::{CudaDevice, Tier};
+    use packds_cuda::CudaDevice;
 
-    let decodes = decodes(asked)?;
-    let wanted = match asked.tier {
-        "auto" => None,
-        "resident" => Some(Tier::Resident),
-        "gpu-window" => Some(Tier::GpuWindow),
-        "host-window" => Some(Tier::HostWindow),
-        "host" => Some(Tier::Host),
-        other => {
-            let text = format!(
-                "tier: expected auto, resident, gpu-window, host-window or host, found {other:?}"
-            );
-            return Err(Failure::Option(text));
-        }
-    };
+    let decodes = options.jpeg == Jpeg::Gpu;
+    if decodes {
+        options.check_jpeg()?;
+    }
     let device = opened(gpu)?;
-    let device = match asked.register {
-        "staging" => device,
-        "file" => device.registering_file(),
-        "gds" => device.reading_from_disk(),
-        other => {
-            let text = format!("register: expected staging, file or gds, found {other:?}");
-            return Err(Failure::Option(text));
-        }
+    let device = match options.register {
+        Register::Staging => device,
+        Register::File => device.registering_file(),
+        Register::Gds => device.reading_from_disk(),
     };
     let builder = builder.device(Arc::new(device.clone()));
     let (device, tier) = match decodes {
         true => {
-            let tier = wanted.map_or_else(|| CudaDevice::host_tier(&builder), Ok)?;
+            let tier = options.tier.map_or_else(|| CudaDevice::host_tier(&builder), Ok)?;
             (device.decoding_jpeg(&builder, None)?, tier)
         }
-        false => device.in_tier(&builder, wanted)?,
+        false => device.in_tier(&builder, options.tier)?,
     };
-    let on_gpu = OnGpu {
-        tier: tier.name(),
-        copies: device.copies(),
-        why: device.why().map(str::to_owned),
-    };
+    let on_gpu = OnGpu { tier: tier.name(), copies: device.copies(), why: device.why().map(str::to_owned) };
     Ok((builder.device(Arc::new(device)), on_gpu))
-}
-
-/// Whether the GPU is to decode JPEG files.
-#[cfg(feature = "cuda")]
-fn decodes(asked: Asked<'_>) -> Result<bool, Failure> {
-    match asked.jpeg {
-        "host" => return Ok(false),
-        "gpu" => {}
-        other => {
-            let text = format!("jpeg: expected host or gpu, found {other:?}");
-            return Err(Failure::Option(text));
-        }
-    }
-    let Asked { tier, register, .. } = asked;
-    let found = match (tier, register) {
-        ("auto" | "host", "staging") => return Ok(true),
-        ("auto" | "host", _) => format!("register={register:?}"),
-        _ => format!("tier={tier:?}"),
-    };
-    let text = format!(
-        "jpeg=\"gpu\" decodes files from staging memory in the tier host, found {found}: leave that out"
-    );
-    Err(Failure::Option(text))
 }
 
 #[cfg(feature = "cuda")]
 fn opened(gpu: &str) -> Result<packds_cuda::CudaDevice, Failure> {
-    use packds_cuda::{CudaDevice, SimDriver};
+    use packds_cuda::CudaDevice;
 
+    #[cfg(feature = "simulated")]
     if gpu == SIMULATED {
         let latest = std::time::Duration::from_micros(200);
-        let driver = SimDriver::new(0, latest, 1 << 30);
+        let driver = packds_cuda::SimDriver::new(0, latest, 1 << 30);
         return Ok(CudaDevice::with(std::sync::Arc::new(driver)));
     }
     let unknown = |_| {
@@ -122,36 +143,28 @@ fn opened(gpu: &str) -> Result<packds_cuda::CudaDevice, Failure> {
 }
 
 #[cfg(not(feature = "cuda"))]
-pub(crate) fn onto_gpu(
-    _: LoaderBuilder,
-    _: &str,
-    _: Asked<'_>,
-) -> Result<(LoaderBuilder, OnGpu), Failure> {
+pub(crate) fn onto_gpu(_: LoaderBuilder, _: &str, _: GpuOptions) -> Result<(LoaderBuilder, OnGpu), Failure> {
     Err(no_cuda())
 }
 
 #[cfg(not(feature = "cuda"))]
 fn no_cuda() -> Failure {
-    let text = "device: this build of packds has no CUDA; install the wheel, or build with the feature cuda";
+    let text = "device: this build of packds does not support CUDA; install the wheel, or build with the feature cuda";
     Failure::Option(text.to_owned())
 }
 
-/// Queues the writing of a batch's fields on a stream of PyTorch's, to the addresses of tensors that PyTorch took on it; without
-/// a stream, which is a simulated GPU, it writes them and waits.
+/// Queues writing a batch's fields on a PyTorch stream, to the addresses of tensors that PyTorch allocated on it.
+/// Without a stream (a simulated GPU), writes them and waits.
 #[cfg(feature = "cuda")]
-pub(crate) fn write(
-    batch: &Batch,
-    stream: Option<u64>,
-    addresses: &[Option<u64>],
-) -> Result<(), Failure> {
+pub(crate) fn write(batch: &Batch, stream: Option<u64>, addresses: &[Option<u64>]) -> Result<(), Failure> {
     use packds_cuda::{DevicePtr, Stream};
 
     let outputs: Vec<Option<DevicePtr>> = addresses.iter().map(|to| to.map(DevicePtr)).collect();
     let queued = match stream {
-        // SAFETY: python/packds/_cuda.py made each tensor of its field's type and shape on the loader's GPU and the current
-        // stream, which is this one; PyTorch orders all later use of the memory behind it.
+        // SAFETY: python/packds/_cuda.py allocated each tensor with its field's type and shape, on the loader's GPU and
+        // the current stream, which is this one. PyTorch orders all later use of the memory after it.
         Some(stream) => unsafe { packds_cuda::finish(batch, Stream(stream), &outputs) },
-        // SAFETY: as above, on the processor; nobody has the tensors yet.
+        // SAFETY: as above, on the CPU; no one else has the tensors yet.
         None => unsafe { packds_cuda::finish_and_wait(batch, &outputs) },
     };
     queued.map_err(|error| Failure::Option(error.to_string()))

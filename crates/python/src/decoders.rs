@@ -1,4 +1,4 @@
-//! Image items as pixels, with decoders that keep their buffers.
+//! Decodes image items, with decoders that reuse their buffers.
 
 use std::sync::Mutex;
 
@@ -6,12 +6,12 @@ use packds_format::Field;
 use packds_reader::augment::AugmentError;
 use packds_reader::{ItemDecoder, ItemPixels, Pack};
 
-/// Decoders that nobody uses at the moment.
+/// Idle decoders.
 #[derive(Debug, Default)]
 pub(crate) struct Decoders(Mutex<Vec<ItemDecoder>>);
 
 impl Decoders {
-    /// The pixels of an item of an image field of sizes of its own.
+    /// The pixels of an item of a variable-size image field.
     pub(crate) fn pixels(
         &self,
         pack: &Pack,
@@ -26,7 +26,7 @@ impl Decoders {
     }
 
     fn lend(&self, field: &Field) -> ItemDecoder {
-        // Not waited for: in a forked child the thread that had the lock may be gone.
+        // Does not wait: in a forked child, the thread that held the lock may be gone.
         if let Ok(mut idle) = self.0.try_lock()
             && let Some(place) = idle.iter().position(|other| other.field() == field.name)
         {

@@ -1,12 +1,9 @@
-//! What the doctor found, and what it makes of times that Python measured.
+//! The doctor's report, and its interpretation of times that Python measured.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use packds_reader::doctor::{
-    self, Case, Facts, Loading, MeasuredStep, Options, Overlap, Report, Step, Time, diagnose,
-    examine,
-};
+use packds_doctor::{Case, Facts, Loading, MeasuredStep, Options, Overlap, Report, Step, Time, diagnose, examine};
 use packds_reader::loader::LoaderBuilder;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -15,10 +12,10 @@ use crate::failure::Failure;
 use crate::loader_options::{get, must};
 use crate::watch::{AfterInterrupt, watched};
 
-/// Milliseconds: the time, the quickest, the slowest; whether they are of too few batches.
+/// Milliseconds: the time, the fastest, the slowest; whether there were too few batches.
 type Millis = (f64, f64, f64, bool);
 
-/// What the doctor found.
+/// The doctor's report.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Diagnosis {
@@ -27,29 +24,29 @@ pub(crate) struct Diagnosis {
 
 #[pymethods]
 impl Diagnosis {
-    /// All of it, as JSON.
+    /// The report as JSON.
     fn document(&self) -> String {
-        packds::doctor_document(&self.report).to_string()
+        packds_doctor::document(&self.report).to_string()
     }
 
     /// For a terminal.
     fn text(&self) -> String {
-        packds::doctor_text(&self.report)
+        packds_doctor::text(&self.report)
     }
 
     /// As SVG.
     fn picture(&self, name: &str) -> String {
-        packds::doctor_picture(&self.report, name)
+        packds_doctor::picture(&self.report, name).svg()
     }
 
-    /// Writes the picture, over one that is there.
+    /// Writes the picture. Replaces an existing one.
     fn plot(&self, py: Python<'_>, name: &str, path: PathBuf) -> PyResult<()> {
-        let written = py.detach(|| packds::doctor_plot(&self.report, name, &path));
+        let written = py.detach(|| packds_cli::doctor_plot(&self.report, name, &path));
         Ok(written.map_err(Failure::Option)?)
     }
 }
 
-/// Examines what a builder makes, with a step that was measured.
+/// Examines a builder's loader, with a measured step.
 pub(crate) fn examined(
     py: Python<'_>,
     builder: LoaderBuilder,
@@ -57,13 +54,8 @@ pub(crate) fn examined(
     seconds: f64,
     check: bool,
 ) -> PyResult<Diagnosis> {
-    let within = Duration::try_from_secs_f64(seconds)
-        .map_err(|error| Failure::Option(format!("seconds: {error}")))?;
-    let options = Options {
-        within,
-        check,
-        ..Options::default()
-    };
+    let within = Duration::try_from_secs_f64(seconds).map_err(|error| Failure::Option(format!("seconds: {error}")))?;
+    let options = Options { within, check, ..Options::default() };
     let report = watched(py, None, AfterInterrupt::Abandon, move |_| {
         examine(&builder, Step::Measured(step), &options, &mut |_| {})
     })?;
@@ -71,7 +63,7 @@ pub(crate) fn examined(
     Ok(Diagnosis { report })
 }
 
-/// A step as it was measured. Keys are the names of `MeasuredStep`.
+/// A measured step. Keys are the field names of `MeasuredStep`.
 pub(crate) fn measured_step(step: &Bound<'_, PyDict>) -> PyResult<MeasuredStep> {
     Ok(MeasuredStep {
         step: must(step, "step").map(time)?,
@@ -82,19 +74,14 @@ pub(crate) fn measured_step(step: &Bound<'_, PyDict>) -> PyResult<MeasuredStep> 
 }
 
 const fn time((ms, low, high, is_short): Millis) -> Time {
-    Time {
-        ms,
-        low,
-        high,
-        is_short,
-    }
+    Time { ms, low, high, is_short }
 }
 
 const fn millis(time: Time) -> Millis {
     (time.ms, time.low, time.high, time.is_short)
 }
 
-/// What the times of another loader mean. Keys are the names of `Case`, `Loading` and `Facts`.
+/// Interprets the times of another loader. Keys are the field names of `Case`, `Loading` and `Facts`.
 #[pyfunction]
 #[pyo3(name = "diagnose")]
 pub(crate) fn diagnosed(case: &Bound<'_, PyDict>) -> PyResult<Diagnosis> {
@@ -132,20 +119,18 @@ pub(crate) fn diagnosed(case: &Bound<'_, PyDict>) -> PyResult<Diagnosis> {
     Ok(Diagnosis { report })
 }
 
-/// When the batches of a loader were done: what `Clock` makes of it.
+/// The times when a loader's batches were finished, for `Clock`.
 #[pyclass(module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Clock {
-    clock: doctor::Clock,
+    clock: packds_doctor::Clock,
 }
 
 #[pymethods]
 impl Clock {
     #[new]
     fn new(lead: usize) -> Self {
-        Self {
-            clock: doctor::Clock::new(lead),
-        }
+        Self { clock: packds_doctor::Clock::new(lead) }
     }
 
     fn begin_epoch(&mut self, ms: f64) {
@@ -164,7 +149,7 @@ impl Clock {
         self.clock.batches()
     }
 
-    /// The time of a batch: milliseconds, the quickest and the slowest slice, whether it is of too few batches.
+    /// The time per batch: milliseconds, the fastest and the slowest slice, and whether there were too few batches.
     fn time(&self) -> Option<Millis> {
         self.clock.time().map(millis)
     }

@@ -11,29 +11,30 @@ use pyo3::prelude::*;
 use crate::batch::{Batch, Count, Held};
 use crate::failure::Failure;
 
-/// The longest that a signal waits for Python to see it.
+/// Maximum delay until Python sees a signal.
 const SLICE: Duration = Duration::from_millis(50);
-/// Between two looks whether another thread has let go of a slot.
+/// Time between checks whether another thread has released a slot.
 const MOMENT: Duration = Duration::from_millis(1);
-/// After which nobody will let go of a slot any more.
+/// After this time, no one will release a slot any more.
 const LONG: Duration = Duration::from_secs(10);
 
 /// The batches of one epoch. Threads load ahead while it is open.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Epoch {
-    /// None once it is over or closed.
+    /// `None` after the end, or if closed.
     epoch: Mutex<Option<loader::Epoch>>,
-    /// Whether its last batch was taken: whoever asks again, on any thread, learns that this is the end.
+    /// Whether its last batch was taken. Further requests on any thread get the end.
     is_over: AtomicBool,
     count: Count,
     slots: usize,
 }
 
-/// What came of asking for a batch.
+/// The result of requesting a batch.
 enum Asked {
     NotYet,
-    /// Every slot is held. Arrays leave one (see `take`): other threads of Python have it until they have copied it.
+    /// Every slot is in use. Arrays never use the last one (see `take`), but other Python threads hold it while they
+    /// copy it.
     Full(Box<Failure>),
     Closed,
     End,
@@ -42,25 +43,17 @@ enum Asked {
 
 impl Epoch {
     pub(crate) const fn new(epoch: loader::Epoch, count: Count, slots: usize) -> Self {
-        Self {
-            epoch: Mutex::new(Some(epoch)),
-            is_over: AtomicBool::new(false),
-            count,
-            slots,
-        }
+        Self { epoch: Mutex::new(Some(epoch)), is_over: AtomicBool::new(false), count, slots }
     }
 
-    /// The epoch, locked. A panic under the lock was told to Python; the epoch is whole between its calls.
+    /// Locks the epoch. A panic under the lock was reported to Python; the epoch is consistent between calls.
     fn lock(&self) -> MutexGuard<'_, Option<loader::Epoch>> {
         self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the epoch says, unless it is over or closed. Without the GIL: another thread may be waiting for a batch.
-    fn look<T: Send>(
-        &self,
-        py: Python<'_>,
-        at: impl FnOnce(&loader::Epoch) -> T + Send,
-    ) -> Option<T> {
+    /// Queries the epoch, unless it ended or was closed. Without the GIL, because another thread may be waiting for
+    /// a batch.
+    fn look<T: Send>(&self, py: Python<'_>, at: impl FnOnce(&loader::Epoch) -> T + Send) -> Option<T> {
         py.detach(|| self.lock().as_ref().map(at))
     }
 
@@ -87,7 +80,7 @@ impl Epoch {
 
 #[pymethods]
 impl Epoch {
-    /// The next batch; none at the end. Waits without the GIL.
+    /// The next batch, or `None` at the end. Waits without the GIL.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         let mut full_since = None;
         loop {
@@ -102,14 +95,15 @@ impl Epoch {
                 }
                 Asked::Closed => {
                     return Err(Failure::Option(
-                        "this iteration was closed: it ended with an error, a later one of the same loader began, or the loader was closed".to_owned(),
+                        "this iteration was closed: it ended with an error, a later one of the same loader began, or the loader was closed"
+                            .to_owned(),
                     )
                     .into());
                 }
                 Asked::End => return Ok(None),
                 Asked::Batch(batch) => {
                     let held = Held::new((*batch)?, self.count.clone());
-                    // One slot must stay to load into: who holds more batches than that gets copies.
+                    // One slot must stay free for loading. If the program holds all others, it gets copies.
                     let copies = self.count.now() >= self.slots;
                     return Ok(Some(Batch::new(held, copies)));
                 }
@@ -117,7 +111,7 @@ impl Epoch {
         }
     }
 
-    /// What to save to go on after the batches taken so far, as JSON; none where it is closed.
+    /// The state after the batches taken so far, as JSON. `None` if closed.
     fn state(&self, py: Python<'_>) -> Option<String> {
         self.look(py, |epoch| match epoch.mixture_state() {
             Some(state) => state.to_json(),
@@ -135,7 +129,7 @@ impl Epoch {
         self.look(py, loader::Epoch::number)
     }
 
-    /// Batches that are still to come.
+    /// Number of remaining batches.
     #[getter]
     fn left(&self, py: Python<'_>) -> Option<u64> {
         self.look(py, |epoch| epoch.steps().saturating_sub(epoch.next_step()))

@@ -7,11 +7,11 @@ use packds_convert::{ConvertError, SampleError};
 use packds_format::FormatError;
 use packds_reader::ReadError;
 use packds_reader::augment::AugmentError;
-use packds_reader::loader::{LoadError, Remedy};
+use packds_reader::loader::LoadError;
 use packds_reader::plan::PlanError;
 use pyo3::prelude::*;
 
-/// What went wrong, in a part of the code that holds no GIL.
+/// An error in code without the GIL.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A pack cannot be read, or is damaged.
@@ -20,15 +20,21 @@ pub(crate) enum Failure {
     Load(LoadError),
     /// A conversion or an export failed.
     Convert(ConvertError),
-    /// The system starts no thread.
+    /// The system cannot start a thread.
     Thread(std::io::Error),
-    /// What was asked for is not possible.
+    /// The request is not possible.
     Option(String),
-    /// Bytes are not what they should be; the text says where.
+    /// Bytes are wrong; the text says where.
     Damaged(String),
 }
 
 impl Failure {
+    /// Options of a conversion that contradict each other.
+    pub(crate) fn refused(error: &ConvertError) -> Self {
+        let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+        Self::Option(format!("{error}{hint}"))
+    }
+
     /// The class of the exception, in `packds._errors`.
     fn class(&self) -> &'static str {
         match self {
@@ -45,7 +51,7 @@ impl Failure {
     fn text(&self) -> String {
         match self {
             Self::Read(error) => error.to_string(),
-            // What to do is the hint.
+            // The advice becomes the hint.
             Self::Load(LoadError::OnDevice { why, .. }) => why.clone(),
             Self::Load(error) => error.to_string(),
             Self::Convert(error) => error.to_string(),
@@ -56,15 +62,13 @@ impl Failure {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Read(error) | Self::Load(LoadError::Read(error)) => {
-                error.hint().map(str::to_owned)
-            }
+            Self::Read(error) | Self::Load(LoadError::Read(error)) => error.hint().map(str::to_owned),
             Self::Convert(error) => error.hint(),
             Self::Thread(_) | Self::Load(LoadError::Thread(_)) => Some(MORE_THREADS.to_owned()),
             Self::Load(LoadError::Plan(PlanError::NoBatch { .. })) => {
                 Some("give drop_last=False, or a smaller batch_size".to_owned())
             }
-            Self::Load(LoadError::OnDevice { remedy, .. }) => Some(in_words(*remedy)),
+            Self::Load(LoadError::OnDevice { remedy, .. }) => Some(remedy.to_string()),
             Self::Load(LoadError::OtherClasses { .. }) => Some(
                 "convert the sources as splits of one folder with split='all', give `write` and `from_dataset` the same classes=, or name the other fields with fields=".to_owned(),
             ),
@@ -75,7 +79,7 @@ impl Failure {
         }
     }
 
-    /// What the system said of a file: its number, and the file.
+    /// A system error about a file: its number, and the file.
     fn of_system(&self) -> Option<(i32, &Path)> {
         match self {
             Self::Read(error) | Self::Load(LoadError::Read(error)) => match error {
@@ -111,7 +115,7 @@ const MORE_THREADS: &str =
 /// `ENOENT`.
 const NO_SUCH_FILE: i32 = 2;
 
-/// What is not there: the source of a conversion, or a file that it names.
+/// The missing file: the source of a conversion, or a file that it names.
 fn missing_in(error: &ConvertError) -> Option<&Path> {
     let sample = match error {
         ConvertError::SourceMissing { path } => return Some(path),
@@ -130,29 +134,11 @@ fn missing_in(error: &ConvertError) -> Option<&Path> {
 
 fn of_read(error: &ReadError) -> &'static str {
     match error {
-        ReadError::Format {
-            source: FormatError::NoSuchField { .. } | FormatError::WrongUse(_),
-            ..
-        } => "OptionError",
+        ReadError::Format { source: FormatError::NoSuchField { .. } | FormatError::WrongUse(_), .. } => "OptionError",
         ReadError::Format { .. } | ReadError::Sample { .. } => "FormatError",
         ReadError::Open { source, .. } if source.kind() == ErrorKind::NotFound => "NotFoundError",
         _ => "ReadError",
     }
-}
-
-/// What to do, in Python's options.
-fn in_words(remedy: Remedy) -> String {
-    let words = match remedy {
-        Remedy::TierHost => r#"give tier="host""#,
-        Remedy::NameTier => r#"give tier="gpu-window" or tier="host", or leave register out"#,
-        Remedy::NameWindow => r#"give tier="gpu-window", or leave register out"#,
-        Remedy::HostDecodes => "leave jpeg out: the host decodes",
-        Remedy::OrderWindow => r#"give order="window""#,
-        Remedy::BadSamplesError => r#"give bad_samples="error", or another tier"#,
-        Remedy::ChecksumsOff => r#"give checksums="off", or leave register out"#,
-        other => return other.to_string(),
-    };
-    words.to_owned()
 }
 
 fn of_load(error: &LoadError) -> &'static str {

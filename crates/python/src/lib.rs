@@ -1,7 +1,8 @@
 //! The Python package's native part: packs, loaders and conversions as Python sees them.
 //!
-//! Thin on purpose: nothing here that users of the crates lack. What is pleasant in Python is in python/packds. The GIL is
-//! released around everything that waits, copies, decodes or checks, and waits end when Python has a signal to handle.
+//! Deliberately thin: nothing here is missing in the Rust crates. Conveniences for Python are in python/packds. The GIL
+//! is released around everything that waits, copies, decodes or checks, and waits end when Python has a signal to
+//! handle.
 
 mod batch;
 mod command;
@@ -18,14 +19,18 @@ mod pack;
 mod watch;
 mod writer;
 
+use packds_system::FrontEnd;
 use pyo3::prelude::*;
 
 /// The module `packds._packds`.
 #[pymodule(gil_used = false)]
 fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    FrontEnd::Python.set();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("DTYPES", memory::numpy_names())?;
+    module.add("FIXED_ORDERS", loader_options::fixed_orders())?;
     module.add("LABEL_NAMES", packds_convert::source::LABEL_NAMES.to_vec())?;
+    module.add("PIXEL_TYPES", packds_pixels::PIXEL_TYPES.to_vec())?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<batch::Geometry>()?;
     module.add_class::<doctor::Diagnosis>()?;
@@ -40,5 +45,6 @@ fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(conversion::convert, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::export, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::formats, module)?)?;
+    module.add_function(wrap_pyfunction!(conversion::options, module)?)?;
     Ok(())
 }

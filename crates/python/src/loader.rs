@@ -1,10 +1,9 @@
-//! A loader, as Python has it.
+//! A loader for Python.
 
 use std::sync::Arc;
 
-use packds_reader::Access;
 use packds_reader::loader::{self, LoaderBuilder};
-use packds_reader::plan::{MixtureState, State};
+use packds_reader::plan::{EpochPlan, MixtureState, State};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
@@ -29,17 +28,17 @@ pub(crate) struct Loader {
 
 impl Loader {
     fn made(builder: LoaderBuilder, on_gpu: Option<OnGpu>) -> Result<Self, Failure> {
-        Ok(Self {
-            loader: builder.clone().build()?,
-            builder,
-            count: Count::default(),
-            on_gpu,
-        })
+        Ok(Self { loader: builder.clone().build()?, builder, count: Count::default(), on_gpu })
     }
 
-    /// How chunks or batches come to the GPU, where the file was to be registered.
+    /// How chunks or batches are copied to the GPU, if the file was to be registered.
     fn copies(&self) -> Option<&str> {
         self.on_gpu.as_ref()?.copies.as_deref()
+    }
+
+    /// The plan of an epoch of the only pack.
+    fn plan(&self, epoch: u32) -> Result<EpochPlan, Failure> {
+        Ok(self.loader.schedule().epoch(epoch)?)
     }
 
     fn opened(&self, epoch: loader::Epoch) -> Epoch {
@@ -50,23 +49,19 @@ impl Loader {
 #[pymethods]
 impl Loader {
     #[new]
-    fn new(
-        py: Python<'_>,
-        packs: Vec<PyRef<'_, Pack>>,
-        options: &Bound<'_, PyDict>,
-    ) -> PyResult<Self> {
-        let options = LoaderOptions::read(options)?;
+    fn new(py: Python<'_>, packs: Vec<PyRef<'_, Pack>>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let packs: Vec<Arc<packds_reader::Pack>> = packs.iter().map(|pack| pack.shared()).collect();
+        let options = LoaderOptions::read(&packs, options)?;
         Ok(py.detach(|| {
             let (builder, on_gpu) = options.builder(&packs)?;
             Self::made(builder, on_gpu)
         })?)
     }
 
-    /// The same loader as one that goes on from a state, and its epoch.
+    /// The same loader, resumed from a state, and its epoch.
     fn resumed(&self, py: Python<'_>, state: &str) -> PyResult<Self> {
         if self.loader.mixture().is_some() {
-            // The state of a mixture decides nothing that options leave open.
+            // The state of a mixture determines no options.
             MixtureState::from_json(state).map_err(Failure::from)?;
             return Ok(py.detach(|| Self::made(self.builder.clone(), self.on_gpu.clone()))?);
         }
@@ -74,7 +69,7 @@ impl Loader {
         Ok(py.detach(|| Self::made(self.builder.clone().resume(&state), self.on_gpu.clone()))?)
     }
 
-    /// A loader with the same options, and a ring of its own. A set that is on the GPU is there once for both.
+    /// A loader with the same options and its own ring. Both share a dataset on the GPU.
     fn twin(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(py.detach(|| Self::made(self.builder.clone(), self.on_gpu.clone()))?)
     }
@@ -85,12 +80,11 @@ impl Loader {
         Ok(self.opened(epoch))
     }
 
-    /// The batches from a state on.
+    /// The batches from a state.
     fn epoch_at(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
         let epoch = py.detach(|| {
             let epoch = if self.loader.mixture().is_some() {
-                self.loader
-                    .epoch_at_mixture(&MixtureState::from_json(state)?)?
+                self.loader.epoch_at_mixture(&MixtureState::from_json(state)?)?
             } else {
                 self.loader.epoch_at(&State::from_json(state)?)?
             };
@@ -105,65 +99,50 @@ impl Loader {
             let first = u64::from(epoch).saturating_mul(mixture.steps_per_epoch());
             return Ok(mixture.state(first).to_json());
         }
-        let plan = self.loader.schedule().epoch(epoch).map_err(Failure::from)?;
-        Ok(plan.state(0).to_json())
+        Ok(self.plan(epoch)?.state(0).to_json())
     }
 
     /// Batches of an epoch.
     fn steps(&self, epoch: u32) -> PyResult<u64> {
         match self.loader.mixture() {
             Some(mixture) => Ok(mixture.steps_per_epoch()),
-            None => {
-                let plan = self.loader.schedule().epoch(epoch).map_err(Failure::from)?;
-                Ok(plan.steps())
-            }
+            None => Ok(self.plan(epoch)?.steps()),
         }
     }
 
-    /// Samples of an epoch, of all ranks together, before the last batch is cut or filled.
+    /// Number of samples in an epoch over all ranks, before the last batch is dropped or padded.
     fn samples(&self, epoch: u32) -> PyResult<u64> {
         if self.loader.mixture().is_some() {
             let packs = self.loader.packs().iter();
             return Ok(packs.map(|pack| pack.n_samples()).sum());
         }
-        let plan = self.loader.schedule().epoch(epoch).map_err(Failure::from)?;
-        Ok(plan.len())
+        Ok(self.plan(epoch)?.len())
     }
 
-    /// What each batch holds: name, view, element type, and the shape of a sample where there is one.
+    /// The fields of a batch: name, view, element type, and the shape of a sample if it is fixed.
     fn fields(&self) -> Vec<(String, u32, &'static str, Option<Vec<usize>>)> {
         let fields = self.loader.fields().iter();
         fields
             .map(|f| match &f.finish {
                 None => (f.name.clone(), f.view, f.dtype.name(), f.shape.clone()),
-                Some(made) => (
-                    f.name.clone(),
-                    f.view,
-                    made.dtype.name(),
-                    Some(made.shape()),
-                ),
+                Some(made) => (f.name.clone(), f.view, made.dtype.name(), Some(made.shape())),
             })
             .collect()
     }
 
-    /// Where images lie: `resident` or `host` with a GPU, else none.
+    /// Where images are, with a GPU: `resident` or `host`. Otherwise `None`.
     #[getter]
     fn tier(&self) -> Option<&'static str> {
         self.on_gpu.as_ref().map(|on_gpu| on_gpu.tier)
     }
 
-    /// How the pack is read: the way, the engine, why.
+    /// How the pack is read: the access path, the engine, and why.
     fn access(&self) -> (&'static str, &'static str, String) {
         let report = self.loader.access();
-        let way = match report.access {
-            Access::Auto => "auto",
-            Access::Mapped => "mapped",
-            Access::Direct => "direct",
-        };
-        (way, report.engine, report.reason.clone())
+        (report.access.name(), report.engine, report.reason.clone())
     }
 
-    /// What was decided, and what is doubtful.
+    /// Default decisions and doubts.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut notices = py.detach(|| self.loader.notices().map_err(Failure::from))?;
         if let Some(on_gpu) = &self.on_gpu {
@@ -173,38 +152,30 @@ impl Loader {
         Ok(notices)
     }
 
-    /// What of that costs accuracy.
+    /// The doubts that cost accuracy.
     fn doubts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(py.detach(|| self.loader.doubts().map_err(Failure::from))?)
     }
 
-    /// What the order is worth, as JSON.
+    /// The quality of the order, as JSON.
     fn shuffle_report(&self, py: Python<'_>) -> PyResult<String> {
         let report = py.detach(|| self.loader.shuffle_report().map_err(Failure::from))?;
         Ok(report.to_json())
     }
 
-    /// Why training waits, with a step that was measured.
-    fn examine(
-        &self,
-        py: Python<'_>,
-        step: &Bound<'_, PyDict>,
-        seconds: f64,
-        check: bool,
-    ) -> PyResult<Diagnosis> {
+    /// Finds the training bottleneck, with a measured step.
+    fn examine(&self, py: Python<'_>, step: &Bound<'_, PyDict>, seconds: f64, check: bool) -> PyResult<Diagnosis> {
         let step = measured_step(step)?;
         examined(py, self.builder.clone(), step, seconds, check)
     }
 
-    /// What was tuned: batches handed over, threads, batches made ahead, why.
+    /// Tuning history: batches delivered, threads, batches made ahead, and why.
     fn tuning(&self) -> Vec<(u64, usize, usize, String)> {
         let entries = self.loader.tuning().into_iter();
-        entries
-            .map(|entry| (entry.batches, entry.threads, entry.prefetch, entry.why))
-            .collect()
+        entries.map(|entry| (entry.batches, entry.threads, entry.prefetch, entry.why)).collect()
     }
 
-    /// What was done so far, as JSON; times in seconds.
+    /// Statistics so far, as JSON; times in seconds.
     fn stats(&self) -> String {
         let stats = self.loader.stats();
         let fetch = stats.fetch;

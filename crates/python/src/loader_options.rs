@@ -1,250 +1,131 @@
-//! The options of a loader, from the words of Python.
+//! Converts a loader's options from Python.
 
-use packds_system::to_usize;
+use packds_system::{Named, to_usize};
 use std::num::NonZero;
 use std::sync::Arc;
 
+use packds_reader::Pack;
 use packds_reader::augment::Augment;
 use packds_reader::device::OwnSlots;
-use packds_reader::loader::{BadSamples, Loader, LoaderBuilder};
-use packds_reader::plan::{Choice, Integers, Last, Order, Ranks};
-use packds_reader::{Access, Checksums, Pack};
+use packds_reader::loader::{Loader, LoaderBuilder};
+use packds_reader::plan::{Choice, Integers, Last, Order, OrderKind, Ranks};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::cuda::{self, Asked, OnGpu};
+use crate::cuda::{self, GpuOptions, OnGpu};
 use crate::failure::Failure;
 
-/// Which samples an epoch has.
+/// The samples of an epoch.
 #[derive(Debug)]
 enum Chosen {
     All,
     Samples(Vec<u64>),
     Weights(Vec<f64>),
-    /// Each value of this column equally often.
+    /// Balances the values of this column.
     Balanced(String),
 }
 
-/// All that Python says about a loader. Nothing of it is checked yet.
+/// The orders that are the same in every epoch.
+pub(crate) fn fixed_orders() -> Vec<&'static str> {
+    let orders = Order::ALL.into_iter().filter(|order| order.kind().is_some_and(OrderKind::is_fixed));
+    orders.map(Order::name).collect()
+}
+
+/// A loader's builder, and the options that need the packs' data or the GPU.
 #[derive(Debug)]
 pub(crate) struct LoaderOptions {
-    batch: u32,
-    order: String,
-    window: Option<u32>,
-    lanes: Option<u32>,
-    seed: u64,
-    ranks: (u32, u32),
-    pad_last: bool,
-    fields: Option<Vec<String>>,
-    augment: Option<String>,
-    threads: Option<usize>,
-    memory_bytes: Option<u64>,
-    slots: Option<usize>,
-    prefetch: Option<usize>,
-    access: String,
-    checksums: String,
-    bad_samples: String,
-    lend: bool,
-    /// The GPU that batches go to, by its number.
-    gpu: Option<String>,
-    /// Where the images lie then.
-    tier: String,
-    /// What the GPU's driver registers.
-    register: String,
-    /// Who decodes JPEG files.
-    jpeg: String,
+    builder: LoaderBuilder,
     chosen: Chosen,
-    proportions: Vec<f64>,
+    /// The number of the GPU for batches, and where its images are.
+    gpu: Option<(String, GpuOptions)>,
 }
 
 impl LoaderOptions {
-    /// Reads them from a dict, whose keys are the fields' names.
-    pub(crate) fn read(dict: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let samples: Option<Vec<u64>> = get(dict, "samples")?;
-        let weights: Option<Vec<f64>> = get(dict, "weights")?;
-        let balance: Option<String> = get(dict, "balance")?;
-        let chosen = match (samples, weights, balance) {
-            (None, None, None) => Chosen::All,
-            (Some(samples), None, None) => Chosen::Samples(samples),
-            (None, Some(weights), None) => Chosen::Weights(weights),
-            (None, None, Some(column)) => Chosen::Balanced(column),
+    /// Reads them from a dict, for these packs (at least one).
+    pub(crate) fn read(packs: &[Arc<Pack>], given: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let Some((first, others)) = packs.split_first() else {
+            return Err(Failure::Option("there is no pack to load".to_owned()).into());
+        };
+        let (rank, world) = must(given, "ranks")?;
+        let last = if must(given, "pad_last")? { Last::Pad } else { Last::Drop };
+        let order = named::<Order>(given, "order")?.with_window(get(given, "window")?).map_err(Failure::from)?;
+        let mut builder = Loader::builder(Arc::clone(first))
+            .batch(must(given, "batch")?)
+            .order(order)
+            .seed(must(given, "seed")?)
+            .ranks(Ranks::new(rank, world).map_err(Failure::from)?)
+            .last(last)
+            .access(named(given, "access")?)
+            .checksums(named(given, "checksums")?)
+            .bad_samples(named(given, "bad_samples")?)
+            .decode_images(true);
+        if !must::<bool>(given, "lend")? {
+            builder = builder.device(Arc::new(OwnSlots));
+        }
+        if let Some(lanes) = get(given, "lanes")? {
+            builder = builder.lanes(lanes);
+        }
+        if let Some(fields) = get::<Vec<String>>(given, "fields")? {
+            builder = builder.fields(&fields);
+        }
+        if let Some(words) = get::<String>(given, "augment")? {
+            builder = builder.augment(Augment::parse(&words).map_err(Failure::from)?);
+        }
+        if let Some(bytes) = get(given, "memory_bytes")? {
+            builder = builder.memory_bytes(bytes);
+        }
+        if let Some(threads) = at_least_1(given, "threads")? {
+            builder = builder.threads(threads);
+        }
+        if let Some(slots) = at_least_1(given, "slots")? {
+            builder = builder.slots(slots);
+        }
+        if let Some(prefetch) = at_least_1(given, "prefetch")? {
+            builder = builder.prefetch(prefetch);
+        }
+        let gpu = match get(given, "gpu")? {
+            Some(number) => Some((number, GpuOptions::read(given)?)),
+            None => None,
+        };
+        let builder = mix(builder, others, &must::<Vec<f64>>(given, "proportions")?)?;
+        Ok(Self { builder, chosen: Chosen::read(given)?, gpu })
+    }
+
+    /// The builder, and the decisions for a GPU.
+    pub(crate) fn builder(self, packs: &[Arc<Pack>]) -> Result<(LoaderBuilder, Option<OnGpu>), Failure> {
+        let choice = packs.first().map(|first| self.chosen.choice(first)).transpose()?.flatten();
+        let builder = match choice {
+            Some(choice) => self.builder.choice(choice),
+            None => self.builder,
+        };
+        let Some((gpu, options)) = &self.gpu else {
+            return Ok((builder, None));
+        };
+        let (builder, on_gpu) = cuda::onto_gpu(builder, gpu, *options)?;
+        Ok((builder, Some(on_gpu)))
+    }
+}
+
+impl Chosen {
+    fn read(given: &Bound<'_, PyDict>) -> PyResult<Self> {
+        Ok(match (get(given, "samples")?, get(given, "weights")?, get(given, "balance")?) {
+            (None, None, None) => Self::All,
+            (Some(samples), None, None) => Self::Samples(samples),
+            (None, Some(weights), None) => Self::Weights(weights),
+            (None, None, Some(column)) => Self::Balanced(column),
             _ => {
                 let text = "weights exclude samples and balance: give one of them";
                 return Err(Failure::Option(text.to_owned()).into());
             }
-        };
-        Ok(Self {
-            batch: must(dict, "batch")?,
-            order: must(dict, "order")?,
-            window: get(dict, "window")?,
-            lanes: get(dict, "lanes")?,
-            seed: must(dict, "seed")?,
-            ranks: must(dict, "ranks")?,
-            pad_last: must(dict, "pad_last")?,
-            fields: get(dict, "fields")?,
-            augment: get(dict, "augment")?,
-            threads: get(dict, "threads")?,
-            memory_bytes: get(dict, "memory_bytes")?,
-            slots: get(dict, "slots")?,
-            prefetch: get(dict, "prefetch")?,
-            access: must(dict, "access")?,
-            checksums: must(dict, "checksums")?,
-            bad_samples: must(dict, "bad_samples")?,
-            lend: must(dict, "lend")?,
-            gpu: get(dict, "gpu")?,
-            tier: must(dict, "tier")?,
-            register: must(dict, "register")?,
-            jpeg: must(dict, "jpeg")?,
-            chosen,
-            proportions: must(dict, "proportions")?,
         })
-    }
-
-    /// A loader's builder with these options for these packs, of which there is at least one; and what was decided, on a GPU.
-    pub(crate) fn builder(
-        &self,
-        packs: &[Arc<Pack>],
-    ) -> Result<(LoaderBuilder, Option<OnGpu>), Failure> {
-        let builder = self.on_host(packs)?;
-        let Some(gpu) = &self.gpu else {
-            return Ok((builder, None));
-        };
-        let asked = Asked {
-            tier: &self.tier,
-            register: &self.register,
-            jpeg: &self.jpeg,
-        };
-        let (builder, on_gpu) = cuda::onto_gpu(builder, gpu, asked)?;
-        Ok((builder, Some(on_gpu)))
-    }
-
-    fn on_host(&self, packs: &[Arc<Pack>]) -> Result<LoaderBuilder, Failure> {
-        let Some((first, others)) = packs.split_first() else {
-            return Err(Failure::Option("there is no pack to load".to_owned()));
-        };
-        let (rank, world) = self.ranks;
-        let last = if self.pad_last { Last::Pad } else { Last::Drop };
-        let mut builder = Loader::builder(Arc::clone(first))
-            .batch(self.batch)
-            .order(self.order()?)
-            .seed(self.seed)
-            .ranks(Ranks::new(rank, world)?)
-            .last(last)
-            .access(self.access()?)
-            .checksums(self.checksums()?)
-            .bad_samples(self.bad_samples()?)
-            .decode_images(true);
-        if !self.lend {
-            builder = builder.device(Arc::new(OwnSlots));
-        }
-        if let Some(lanes) = self.lanes {
-            builder = builder.lanes(lanes);
-        }
-        if let Some(fields) = &self.fields {
-            builder = builder.fields(fields);
-        }
-        if let Some(words) = &self.augment {
-            builder = builder.augment(Augment::parse(words)?);
-        }
-        if let Some(bytes) = self.memory_bytes {
-            builder = builder.memory_bytes(bytes);
-        }
-        if let Some(threads) = at_least_1("threads", self.threads)? {
-            builder = builder.threads(threads);
-        }
-        if let Some(slots) = at_least_1("slots", self.slots)? {
-            builder = builder.slots(slots);
-        }
-        if let Some(prefetch) = at_least_1("prefetch", self.prefetch)? {
-            builder = builder.prefetch(prefetch);
-        }
-        if let Some(choice) = self.choice(first)? {
-            builder = builder.choice(choice);
-        }
-        self.mix(builder, others)
-    }
-
-    fn mix(
-        &self,
-        mut builder: LoaderBuilder,
-        others: &[Arc<Pack>],
-    ) -> Result<LoaderBuilder, Failure> {
-        let (packs, found) = (others.len() + 1, self.proportions.len());
-        // One pack needs none.
-        if found != packs && (packs, found) != (1, 0) {
-            let text = format!("expected a proportion for each of {packs} packs, found {found}");
-            return Err(Failure::Option(text));
-        }
-        let Some((first, of_others)) = self.proportions.split_first() else {
-            return Ok(builder);
-        };
-        builder = builder.proportion(*first);
-        for (pack, proportion) in others.iter().zip(of_others) {
-            builder = builder.mix(Arc::clone(pack), *proportion);
-        }
-        Ok(builder)
-    }
-
-    fn order(&self) -> Result<Order, Failure> {
-        let order = match self.order.as_str() {
-            "auto" => Order::Auto,
-            "sequential" => Order::Sequential,
-            "random" => Order::Random,
-            "chunks" => Order::Chunks,
-            "window" => Order::Window {
-                chunks: self.window,
-            },
-            other => {
-                let known = "auto, random, window, chunks or sequential";
-                return Err(unknown("order", known, other));
-            }
-        };
-        match (order, self.window) {
-            // As on the command line: a window means the order `window`.
-            (Order::Auto, Some(chunks)) => Ok(Order::Window {
-                chunks: Some(chunks),
-            }),
-            (Order::Auto | Order::Window { .. }, _) | (_, None) => Ok(order),
-            (_, Some(_)) => Err(Failure::Option(format!(
-                "window is for the order window, found {:?}",
-                self.order
-            ))),
-        }
-    }
-
-    fn access(&self) -> Result<Access, Failure> {
-        match self.access.as_str() {
-            "auto" => Ok(Access::Auto),
-            "mapped" => Ok(Access::Mapped),
-            "direct" => Ok(Access::Direct),
-            other => Err(unknown("access", "auto, mapped or direct", other)),
-        }
-    }
-
-    fn checksums(&self) -> Result<Checksums, Failure> {
-        match self.checksums.as_str() {
-            "first_touch" => Ok(Checksums::FirstTouch),
-            "always" => Ok(Checksums::Always),
-            "off" => Ok(Checksums::Off),
-            other => Err(unknown("checksums", "first_touch, always or off", other)),
-        }
-    }
-
-    fn bad_samples(&self) -> Result<BadSamples, Failure> {
-        match self.bad_samples.as_str() {
-            "error" => Ok(BadSamples::Error),
-            "skip" => Ok(BadSamples::Skip),
-            "substitute" => Ok(BadSamples::Substitute),
-            other => Err(unknown("bad_samples", "error, skip or substitute", other)),
-        }
     }
 
     fn choice(&self, pack: &Pack) -> Result<Option<Choice>, Failure> {
         let n = pack.n_samples();
-        Ok(match &self.chosen {
-            Chosen::All => None,
-            Chosen::Samples(samples) => Some(Choice::samples(n, samples.iter().copied())?),
-            Chosen::Weights(weights) => {
+        Ok(match self {
+            Self::All => None,
+            Self::Samples(samples) => Some(Choice::samples(n, samples.iter().copied())?),
+            Self::Weights(weights) => {
                 let found = weights.len();
                 if u64::try_from(found) != Ok(n) {
                     let text = format!("expected a weight for each of {n} samples, found {found}");
@@ -257,7 +138,7 @@ impl LoaderOptions {
                 let weight = |sample| weights.get(place(sample)).copied().unwrap_or(0.0);
                 Some(Choice::weighted(n, weight)?)
             }
-            Chosen::Balanced(column) => {
+            Self::Balanced(column) => {
                 let labels = Integers::open(pack, column)?;
                 let choice = Choice::balanced(n, |sample| labels.at(sample))?;
                 pack.still_good()?;
@@ -267,11 +148,25 @@ impl LoaderOptions {
     }
 }
 
-/// An entry; none where it is missing or None.
-pub(crate) fn get<'py, T: FromPyObjectOwned<'py>>(
-    dict: &Bound<'py, PyDict>,
-    name: &str,
-) -> PyResult<Option<T>> {
+/// Mixes the other packs in. One pack needs no proportions.
+fn mix(mut builder: LoaderBuilder, others: &[Arc<Pack>], proportions: &[f64]) -> Result<LoaderBuilder, Failure> {
+    let (packs, found) = (others.len() + 1, proportions.len());
+    if found != packs && (packs, found) != (1, 0) {
+        let text = format!("expected a proportion for each of {packs} packs, found {found}");
+        return Err(Failure::Option(text));
+    }
+    let Some((first, of_others)) = proportions.split_first() else {
+        return Ok(builder);
+    };
+    builder = builder.proportion(*first);
+    for (pack, proportion) in others.iter().zip(of_others) {
+        builder = builder.mix(Arc::clone(pack), *proportion);
+    }
+    Ok(builder)
+}
+
+/// An entry. `None` if it is missing or None.
+pub(crate) fn get<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
     match dict.get_item(name)? {
         Some(value) if !value.is_none() => value.extract::<T>().map(Some).map_err(|error| {
             let error: PyErr = error.into();
@@ -281,23 +176,18 @@ pub(crate) fn get<'py, T: FromPyObjectOwned<'py>>(
     }
 }
 
-/// An entry that must be there.
-pub(crate) fn must<'py, T: FromPyObjectOwned<'py>>(
-    dict: &Bound<'py, PyDict>,
-    name: &str,
-) -> PyResult<T> {
+/// A required entry.
+pub(crate) fn must<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     get(dict, name)?.ok_or_else(|| Failure::Option(format!("{name} is missing")).into())
 }
 
-fn unknown(name: &str, known: &str, found: &str) -> Failure {
-    Failure::Option(format!("{name}: expected {known}, found {found:?}"))
+/// A required entry that is one of a few names.
+pub(crate) fn named<T: Named>(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<T> {
+    let text: String = must(dict, name)?;
+    Ok(text.parse().map_err(|error| Failure::Option(format!("{name}: {error}")))?)
 }
 
-fn at_least_1(name: &str, n: Option<usize>) -> Result<Option<NonZero<usize>>, Failure> {
-    match n {
-        None => Ok(None),
-        Some(n) => NonZero::new(n)
-            .map(Some)
-            .ok_or_else(|| Failure::Option(format!("{name} is 0: it must be at least 1"))),
-    }
+fn at_least_1(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<NonZero<usize>>> {
+    let zero = || Failure::Option(format!("{name} is 0: it must be at least 1"));
+    Ok(get(dict, name)?.map(|n| NonZero::new(n).ok_or_else(zero)).transpose()?)
 }

@@ -1,4 +1,4 @@
-//! Memory that Python's arrays look into, and that lives as long as one of them does.
+//! Memory of Python's arrays. It lives as long as any of them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::batch::Held;
 use crate::failure::Failure;
 
-/// An array: `numpy.asarray` of it copies nothing and keeps it alive.
+/// An array. `numpy.asarray` does not copy it, and keeps it alive.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -20,14 +20,14 @@ pub(crate) struct Memory {
     shape: Vec<usize>,
 }
 
-/// Whose memory it is.
+/// The owner of the memory.
 #[derive(Debug)]
 pub(crate) enum Owner {
     /// Its own.
     Bytes(Vec<u8>),
-    /// The pack's: reading only.
+    /// The pack's, read-only.
     Pack(Arc<Pack>, Range<usize>),
-    /// A field of a batch, by its number.
+    /// A field of a batch, by number.
     Batch(Arc<Held>, usize),
     /// One row of a field of a batch.
     Row(Arc<Held>, usize, usize),
@@ -35,11 +35,7 @@ pub(crate) enum Owner {
 
 impl Memory {
     pub(crate) const fn new(owner: Owner, dtype: DType, shape: Vec<usize>) -> Self {
-        Self {
-            owner,
-            dtype,
-            shape,
-        }
+        Self { owner, dtype, shape }
     }
 
     /// Numbers of its own.
@@ -56,10 +52,7 @@ impl Memory {
     fn bytes(&self) -> &[u8] {
         match &self.owner {
             Owner::Bytes(bytes) => bytes,
-            Owner::Pack(pack, range) => pack
-                .bytes_unchecked()
-                .get(range.clone())
-                .unwrap_or_default(),
+            Owner::Pack(pack, range) => pack.bytes_unchecked().get(range.clone()).unwrap_or_default(),
             Owner::Batch(held, number) => held.bytes(*number),
             Owner::Row(held, number, row) => held.item(*number, *row),
         }
@@ -73,7 +66,7 @@ impl Memory {
         }
     }
 
-    /// The bytes that the elements take; none where no memory has as many.
+    /// The size of the elements in bytes. `None` if it overflows.
     fn needed(&self) -> Option<usize> {
         let item = usize::try_from(self.dtype.size()).ok()?;
         let mut sides = self.shape.iter();
@@ -83,7 +76,7 @@ impl Memory {
 
 #[pymethods]
 impl Memory {
-    /// Element type, as packds calls it.
+    /// Element type, by packds's name.
     #[getter]
     fn dtype(&self) -> &'static str {
         self.dtype.name()
@@ -95,11 +88,11 @@ impl Memory {
         PyTuple::new(py, &self.shape)
     }
 
-    /// What NumPy asks for. Bfloat16 is told as `uint16`.
+    /// NumPy's array interface. Bfloat16 is reported as `uint16`.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let bytes = self.bytes();
-        // NumPy believes what it is told, and would read beyond memory that is smaller.
+        // NumPy trusts this, and would read past the end of smaller memory.
         if self.needed() != Some(bytes.len()) {
             let text = format!("{} has {} bytes", self.__repr__(), bytes.len());
             return Err(Failure::Damaged(text).into());
@@ -118,15 +111,13 @@ impl Memory {
     }
 }
 
-/// Every element type with NumPy's name for it.
+/// All element types with NumPy's names.
 pub(crate) fn numpy_names() -> Vec<(&'static str, &'static str)> {
-    let names = DType::ALL
-        .iter()
-        .map(|dtype| (dtype.name(), dtype.numpy_name()));
+    let names = DType::ALL.iter().map(|dtype| (dtype.name(), dtype.numpy_name()));
     names.collect()
 }
 
-/// The element type that packds calls so.
+/// The element type with packds's name.
 pub(crate) fn dtype_named(name: &str) -> Option<DType> {
-    DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+    name.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! A pack, as Python looks into it.
+//! A pack for Python.
 
 use packds_system::to_usize;
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ use crate::watch::{AfterInterrupt, watched};
 #[derive(Debug)]
 pub(crate) struct Pack {
     pack: Arc<packds_reader::Pack>,
-    /// Whether items in the body are compared with their checksums.
+    /// Whether checksums of items in the body are verified.
     checks: bool,
     decoders: Decoders,
 }
@@ -30,7 +30,7 @@ impl Pack {
         Arc::clone(&self.pack)
     }
 
-    /// The pack, to read from now.
+    /// The pack, to start a read.
     fn pack(&self) -> Result<&packds_reader::Pack, Failure> {
         self.pack.protect()?;
         Ok(&self.pack)
@@ -44,27 +44,21 @@ impl Pack {
         Ok((number, field.ok_or_else(missing)?))
     }
 
-    /// An item as it lies in the pack. Nothing of it is trusted before `still_good`.
+    /// A stored item. It is not trusted before `still_good`.
     fn stored(&self, number: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
-        match self.checks {
-            true => self.pack.item(number, sample),
-            false => self.pack.item_unchecked(number, sample),
-        }
+        if self.checks { self.pack.item(number, sample) } else { self.pack.item_unchecked(number, sample) }
     }
 
     /// A copy of an item, and the bytes' own errors with the path.
     fn bytes(&self, number: usize, sample: u64) -> Result<Vec<u8>, Failure> {
-        Ok(self
-            .pack()?
-            .whole(self.stored(number, sample))?
-            .into_owned())
+        Ok(self.pack()?.whole(self.stored(number, sample))?.into_owned())
     }
 
-    /// Items of one size, one after the other.
+    /// Items of one size, contiguously.
     fn stacked(&self, number: usize, field: &Field, samples: &[u64]) -> Result<Memory, Failure> {
         let Some(item_bytes) = field.item_bytes() else {
             let name = &field.name;
-            let text = format!("the items of field `{name}` have sizes of their own");
+            let text = format!("the items of field `{name}` vary in size");
             return Err(Failure::Option(text));
         };
         let item_bytes = to_usize(item_bytes);
@@ -109,11 +103,7 @@ impl Pack {
     #[pyo3(signature = (path, checks=true))]
     fn open(py: Python<'_>, path: PathBuf, checks: bool) -> PyResult<Self> {
         let pack = py.detach(|| packds_reader::open(&path).map_err(Failure::from))?;
-        Ok(Self {
-            pack: Arc::new(pack),
-            checks,
-            decoders: Decoders::default(),
-        })
+        Ok(Self { pack: Arc::new(pack), checks, decoders: Decoders::default() })
     }
 
     #[getter]
@@ -136,24 +126,24 @@ impl Pack {
         self.pack.file_len()
     }
 
-    /// All that the header and the footer say, as JSON.
+    /// The contents of header and footer, as JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let info = py.detach(|| {
-            let info = packds::info_document(self.pack()?)?;
+            let info = packds_cli::info_document(self.pack()?)?;
             self.pack.still_good()?;
             Ok::<_, Failure>(info.to_string())
         })?;
         Ok(info)
     }
 
-    /// The fields that one trains with.
+    /// The fields with training data.
     fn data_fields(&self) -> Vec<String> {
         let fields = self.pack.schema().fields().iter();
         let data = fields.filter(|field| field.is_data());
         data.map(|field| field.name.clone()).collect()
     }
 
-    /// A column where it lies in the file, checked against its checksums.
+    /// A mapped column, after verifying its checksums.
     fn column(&self, py: Python<'_>, name: &str) -> PyResult<Memory> {
         let memory = py.detach(|| {
             let (number, field) = self.field(name)?;
@@ -175,14 +165,14 @@ impl Pack {
         Ok(memory)
     }
 
-    /// Whether the file is still the one that was opened: arrays that look into it show what it is now.
+    /// Whether the file is still the one that was opened. Mapped arrays show its current contents.
     fn still_good(&self, py: Python<'_>) -> PyResult<()> {
         let good = py.detach(|| self.pack()?.still_good().map_err(Failure::from));
         Ok(good?)
     }
 
-    /// Compares samples with their own checksums, whatever was found before; with their chunks' on first touch where they have
-    /// none.
+    /// Verifies samples' own checksums, even if they were verified before. Without such checksums, verifies their
+    /// chunks' on first touch.
     fn check(&self, py: Python<'_>, samples: Vec<u64>) -> PyResult<()> {
         let checked = py.detach(|| {
             let mut samples = samples.into_iter();
@@ -210,11 +200,11 @@ impl Pack {
                     let pixels = pixels.map_err(|error| damaged(error.to_string()))?;
                     Decoded::Array(Memory::of_pixels(pixels))
                 }
-                FieldKind::String | FieldKind::Json => {
+                kind if kind.is_text() => {
                     let text = String::from_utf8(bytes);
                     Decoded::Text(text.map_err(|error| damaged(error.to_string()))?)
                 }
-                FieldKind::Bytes => Decoded::Bytes(bytes),
+                _ => Decoded::Bytes(bytes),
             })
         })?;
         Ok(match decoded {
@@ -224,7 +214,7 @@ impl Pack {
         })
     }
 
-    /// An item's bytes as they are stored, decompressed.
+    /// An item's stored bytes, decompressed.
     fn raw<'py>(&self, py: Python<'py>, name: &str, sample: u64) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| {
             let (number, _) = self.field(name)?;
@@ -252,33 +242,23 @@ impl Pack {
     }
 
     /// A sample's picture as a PNG file.
-    fn picture<'py>(
-        &self,
-        py: Python<'py>,
-        sample: u64,
-        side: u32,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    fn picture<'py>(&self, py: Python<'py>, sample: u64, side: u32) -> PyResult<Bound<'py, PyBytes>> {
         let png = py.detach(|| {
-            let png = packds::sample_picture(self.pack()?, sample, side);
+            let png = packds_cli::sample_picture(self.pack()?, sample, side);
             png.map_err(|reason| Failure::Damaged(format!("sample {sample}: {reason}")))
         })?;
         Ok(PyBytes::new(py, &png))
     }
 
-    /// Reads every byte and names the damage, as JSON. `told` is called with bytes done and bytes to do.
+    /// Reads every byte and reports damage, as JSON. Calls `told` with the bytes done and the total.
     #[pyo3(signature = (jobs=0, told=None))]
-    fn verify(
-        &self,
-        py: Python<'_>,
-        jobs: usize,
-        told: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<String> {
+    fn verify(&self, py: Python<'_>, jobs: usize, told: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let pack = Arc::clone(&self.pack);
         let report = watched(py, told, AfterInterrupt::Abandon, move |watch| {
-            let options = VerifyOptions { jobs };
+            let options = VerifyOptions::jobs(jobs);
             packds_reader::verify(&pack, options, &|done, total| watch.tell(done, total))
         })?;
         let report = report.map_err(Failure::from)?;
-        Ok(packds::verify_document(&report).to_string())
+        Ok(packds_cli::verify_document(&report).to_string())
     }
 }

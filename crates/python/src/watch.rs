@@ -1,4 +1,4 @@
-//! Long work on a thread of its own, while Python's thread looks at signals and tells how far the work is.
+//! Runs long work on a separate thread, while Python's thread handles signals and reports progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 
 use crate::failure::Failure;
 
-/// Between two looks.
+/// Time between checks.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// What the two threads know of each other.
+/// State shared by the two threads.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     shared: Mutex<Shared>,
@@ -30,12 +30,12 @@ struct Shared {
     phase: &'static str,
 }
 
-/// What becomes of the work when Python is interrupted.
+/// What happens to the work when Python is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterInterrupt {
-    /// It is asked to end, and waited for: it cleans up behind itself.
+    /// It is told to stop, and Python waits while it cleans up.
     Wait,
-    /// It goes on in the background until it is done: it only reads.
+    /// It continues in the background until it is done, because it only reads.
     Abandon,
 }
 
@@ -44,19 +44,17 @@ impl Watch {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes how far the work is.
+    /// Records progress.
     pub(crate) fn tell(&self, done: u64, total: u64) {
         let mut shared = self.lock();
         shared.done = done;
         shared.total = total;
     }
 
-    /// Waits a while; whether the work is over.
+    /// Waits a while. Returns whether the work is done.
     fn wait(&self) -> bool {
         let shared = self.lock();
-        let waited = self
-            .over
-            .wait_timeout_while(shared, SLICE, |shared| !shared.is_over);
+        let waited = self.over.wait_timeout_while(shared, SLICE, |shared| !shared.is_over);
         waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
 }
@@ -71,6 +69,7 @@ impl Observer for Watch {
             Phase::FindFirst => "looking for the first bad image",
             Phase::Export => "exporting",
             Phase::Sync => "writing to disk",
+            _ => "working",
         };
     }
 
@@ -79,7 +78,7 @@ impl Observer for Watch {
     }
 }
 
-/// Says that the work is over, however it ends.
+/// Marks the work as done, however it ends.
 struct Over(Arc<Watch>);
 
 impl Drop for Over {
@@ -89,8 +88,8 @@ impl Drop for Over {
     }
 }
 
-/// Does `work` on another thread and returns what came of it. Meanwhile calls `told(done, total, phase)`, and raises what
-/// a signal or that call raises.
+/// Runs `work` on another thread and returns its result. Meanwhile calls `told(done, total, phase)`, and raises
+/// exceptions of signals or of that call.
 pub(crate) fn watched<T: Send + 'static>(
     py: Python<'_>,
     told: Option<&Bound<'_, PyAny>>,
@@ -119,21 +118,17 @@ pub(crate) fn watched<T: Send + 'static>(
             failed = Some(error);
         }
     }
-    // It is over but for the end of its thread.
+    // Only its thread still has to end.
     let result = thread.join();
     if let Some(error) = failed {
         return Err(error);
     }
     call(&watch, told)?;
-    result.map_err(|_| {
-        PyRuntimeError::new_err("a thread of packds panicked: this is a bug in packds")
-    })
+    result.map_err(|_| PyRuntimeError::new_err("a thread of packds panicked: this is a bug in packds"))
 }
 
 fn call(watch: &Watch, told: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    let Some(told) = told else {
-        return Ok(());
-    };
+    let Some(told) = told else { return Ok(()) };
     let (done, total, phase) = {
         let shared = watch.lock();
         (shared.done, shared.total, shared.phase)

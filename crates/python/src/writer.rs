@@ -1,7 +1,6 @@
-//! Samples that Python hands over one by one, and the pack that they become.
+//! Writes samples from Python, one by one, to a pack.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,14 +11,15 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
 
+use crate::conversion::{GivenTexts, options_of};
 use crate::failure::Failure;
 use crate::memory::dtype_named;
 use crate::watch::{AfterInterrupt, watched};
 
-/// Name, kind, and of arrays the element type and the shape.
+/// Name, kind, and for arrays the element type and shape.
 type FieldTuple = (String, String, Option<String>, Option<Vec<u64>>);
 
-/// Collects samples; the pack appears under its name when it is finished, and nothing if it is not.
+/// Collects samples. The pack appears under its name only when it is finished.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -58,11 +58,7 @@ impl Value {
     fn given(&self) -> GivenValue<'_> {
         match self {
             Self::Bytes(bytes) => GivenValue::Bytes(bytes),
-            Self::Array(dtype, shape, bytes) => GivenValue::Array {
-                dtype: *dtype,
-                shape,
-                bytes,
-            },
+            Self::Array(dtype, shape, bytes) => GivenValue::Array { dtype: *dtype, shape, bytes },
             Self::Text(text) => GivenValue::Text(text),
             Self::Id(id) => GivenValue::Id(*id),
             Self::Ids(ids) => GivenValue::Ids(ids),
@@ -71,8 +67,7 @@ impl Value {
 }
 
 fn known(dtype: &str) -> Result<DType, Failure> {
-    dtype_named(dtype)
-        .ok_or_else(|| Failure::Option(format!("packs have no elements of type {dtype}")))
+    dtype_named(dtype).ok_or_else(|| Failure::Option(format!("packs have no elements of type {dtype}")))
 }
 
 fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), Failure> {
@@ -84,10 +79,7 @@ fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), F
         ("bytes", ..) => GivenKind::Bytes,
         ("text", ..) => GivenKind::Text,
         ("json", ..) => GivenKind::Json,
-        ("array", Some(dtype), Some(shape)) => GivenKind::Array {
-            dtype: known(&dtype)?,
-            shape,
-        },
+        ("array", Some(dtype), Some(shape)) => GivenKind::Array { dtype: known(&dtype)?, shape },
         (other, ..) => {
             return Err(Failure::Option(format!(
                 "field `{name}`: expected image, mask, label, labels, array, bytes, text or json, found {other:?}"
@@ -110,38 +102,19 @@ fn closed() -> Failure {
 #[pymethods]
 impl Writer {
     #[new]
-    fn new(
-        target: PathBuf,
-        fields: Vec<FieldTuple>,
-        classes: Vec<String>,
-        args: Vec<OsString>,
-    ) -> PyResult<Self> {
-        let options = packds::convert_options(Path::new("samples"), &target, &args);
-        let options = options.map_err(Failure::Option)?;
+    fn new(target: PathBuf, fields: Vec<FieldTuple>, classes: Vec<String>, given: GivenTexts) -> PyResult<Self> {
+        let options = options_of::<ConvertOptions>(&given)?.for_output(&target);
+        options.check().map_err(|error| Failure::refused(&error))?;
         check_output(&target, options.force).map_err(Failure::from)?;
-        let fields = fields
-            .into_iter()
-            .map(kind)
-            .collect::<Result<Vec<_>, _>>()?;
-        let folder = options
-            .list
-            .spool
-            .clone()
-            .unwrap_or_else(std::env::temp_dir);
+        let fields = fields.into_iter().map(kind).collect::<Result<Vec<_>, _>>()?;
+        let folder = options.list.spool.clone().unwrap_or_else(std::env::temp_dir);
         let given = Given::new(&target, &folder, &fields, classes).map_err(Failure::from)?;
-        Ok(Self {
-            given: Mutex::new(Some(given)),
-            target,
-            options,
-        })
+        Ok(Self { given: Mutex::new(Some(given)), target, options })
     }
 
-    /// Takes a sample: a value for each field.
+    /// Adds a sample: a value for each field.
     fn add(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        let values = values
-            .iter()
-            .map(Value::read)
-            .collect::<PyResult<Vec<_>>>()?;
+        let values = values.iter().map(Value::read).collect::<PyResult<Vec<_>>>()?;
         let pushed = py.detach(|| {
             let values: Vec<GivenValue<'_>> = values.iter().map(Value::given).collect();
             let mut given = self.lock();
@@ -155,7 +128,7 @@ impl Writer {
         self.lock().as_ref().map_or(0, Given::len)
     }
 
-    /// Makes the pack; the report as JSON.
+    /// Writes the pack. Returns the report as JSON.
     #[pyo3(signature = (told=None))]
     fn finish(&self, py: Python<'_>, told: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let given = self.lock().take().ok_or_else(closed)?;
@@ -164,10 +137,10 @@ impl Writer {
             let listing = given.into_listing()?;
             convert_listing(&listing, Duration::ZERO, &target, &options, watch)
         })?;
-        Ok(report.map_err(Failure::Convert)?.to_json().to_string())
+        Ok(serde_json::json!(report.map_err(Failure::Convert)?).to_string())
     }
 
-    /// Forgets all samples.
+    /// Discards all samples.
     fn abandon(&self) {
         *self.lock() = None;
     }

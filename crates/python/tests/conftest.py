@@ -1,4 +1,4 @@
-"""What the tests share: folders of photographs, packs, and PyTorch where it is."""
+"""Shared by the tests: folders of photographs, packs, and PyTorch if installed."""
 
 import importlib
 import os
@@ -11,15 +11,16 @@ import pytest
 
 import packds
 
-# Who is started in the background may ignore it, and so would the programs that the tests start.
+# A background process may ignore it, and so would the programs that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 
 
 def module_or_skip(name: str, hint: str):
-    """The module; without it the test is skipped loudly. A module that PACKDS_REQUIRE names (several, with spaces between them) must
-    be there. PACKDS_REQUIRE_TORCH=1 makes a missing PyTorch a failure, and so does PACKDS_REQUIRE_GPU=1: no GPU is used without it."""
+    """The module. If it is missing, the test is skipped with a clear message. Modules in PACKDS_REQUIRE (separated by spaces)
+    must be installed. PACKDS_REQUIRE_TORCH=1 makes a missing PyTorch a failure, and so does PACKDS_REQUIRE_GPU=1, because GPUs
+    need PyTorch."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -37,7 +38,7 @@ def pytest_configure(config):
 
 @pytest.fixture
 def gpu(torch, request) -> str:
-    """The first GPU, as PyTorch calls it."""
+    """PyTorch's name of the first GPU."""
     if torch.cuda.is_available():
         return "cuda:0"
     text = f"SKIPPED (no CUDA device): {request.node.name}"
@@ -53,7 +54,7 @@ def torchvision(torch):
 
 @pytest.fixture(scope="session")
 def cifar(tmp_path_factory) -> pathlib.Path:
-    """Images of 32x32 in two classes that a net tells apart at once."""
+    """Images of 32x32 in two classes that a net can easily distinguish."""
     from PIL import Image
 
     folder = tmp_path_factory.mktemp("cifar")
@@ -68,7 +69,7 @@ def cifar(tmp_path_factory) -> pathlib.Path:
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Which tests of the GPU were not run, and how many were."""
+    """The GPU tests that did not run, and the number that did."""
     reports = [
         (outcome, report)
         for outcome in ("passed", "failed", "skipped", "error")
@@ -77,7 +78,7 @@ def pytest_terminal_summary(terminalreporter):
     ]
     if not reports:
         return
-    # Also without PyTorch no GPU was used.
+    # Without PyTorch, no GPU was used either.
     skipped = [report for _, report in reports if report.skipped or "no CUDA device" in str(report.longrepr)]
     for report in skipped:
         terminalreporter.write_line(f"SKIPPED (no CUDA device): {report.nodeid}")
@@ -92,13 +93,13 @@ def torch():
 
 @pytest.fixture(scope="session")
 def photos() -> pathlib.Path:
-    """A folder of class folders of photographs of several sizes."""
+    """Class folders with photographs of several sizes."""
     return REPOSITORY / "examples" / "photos"
 
 
 @pytest.fixture(scope="session")
 def photo_pack(photos, tmp_path_factory) -> pathlib.Path:
-    """The photographs, raw, 64 pixels."""
+    """The photographs as raw pixels, 64x64."""
     path = tmp_path_factory.mktemp("packs") / "photos.pack"
     packds.convert(photos, path, resize="short:72", crop="center:64", progress=False)
     return path
@@ -106,14 +107,14 @@ def photo_pack(photos, tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def file_pack(photos, tmp_path_factory) -> pathlib.Path:
-    """The photographs as files of their own sizes."""
+    """The photographs as files of different sizes."""
     path = tmp_path_factory.mktemp("packs") / "files.pack"
     packds.convert(photos, path, mode="encoded", progress=False)
     return path
 
 
 def image_of(number: int, side: int = 8) -> np.ndarray:
-    """An image that says which it is."""
+    """An image that encodes its number."""
     rng = np.random.default_rng(number)
     return rng.integers(0, 256, (side, side, 3), np.uint8)
 

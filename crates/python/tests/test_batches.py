@@ -1,4 +1,4 @@
-"""What a batch is: tuples, fields by name, images of sizes of their own, lists of labels."""
+"""The contents of batches: tuples, fields by name, variable-size images, lists of labels."""
 
 import collections.abc
 import copy
@@ -12,7 +12,7 @@ from conftest import image_of
 
 
 def packed(path, schema, n=8, **fields):
-    """A pack of images with other fields, `f(number)` each, in their order."""
+    """A pack of images with other fields, `f(number)` each, in order."""
     with packds.write(path, {"image": "image", **schema}, keep_order=True) as writer:
         for number in range(n):
             writer.add(image=image_of(number), **{name: value(number) for name, value in fields.items()})
@@ -55,7 +55,7 @@ def test_of_several_fields_called_as_labels_the_most_customary_is_packed_as_the_
 
 def test_a_batch_with_names_is_not_unpacked(numbered):
     batch = first(numbered, fields=["image", "label"])
-    with pytest.raises(TypeError, match=r"not unpacked: take batch\['image'\], batch\['label'\], give the loader as_tuple=True"):
+    with pytest.raises(TypeError, match=r"cannot be unpacked: use batch\['image'\], batch\['label'\], give the loader as_tuple=True"):
         images, labels = batch
     for images, labels in packds.Loader(numbered, 4, fields=["image", "label"], as_tuple=True):
         assert (images.shape, labels.shape) == ((4, 8, 8, 3), (4,))
@@ -66,7 +66,7 @@ def test_a_batch_with_names_is_used_as_a_dict(numbered):
     assert isinstance(batch, collections.abc.Mapping) and len(batch) == 2 and "image" in batch and "mask" not in batch
     assert list(batch.keys()) == [name for name, _ in batch.items()] == ["image", "label"]
     assert dict(batch)["label"] is {**batch}["label"] is batch.get("label") is list(batch.values())[1]
-    # As libraries make another one of it.
+    # As libraries create another one from it.
     doubled = type(batch)({name: value * 2 for name, value in batch.items()})
     np.testing.assert_array_equal(doubled["label"], batch["label"] * 2)
     clone = copy.copy(batch)
@@ -96,13 +96,13 @@ def test_a_field_is_loaded_once(numbered):
 
 def test_a_batch_object_says_how_it_is_taken_apart(numbered):
     batch = next(packds.Loader(numbered, 4).batches())
-    with pytest.raises(TypeError, match=r"take batch\['image'\], batch\['label'\], or unpack batch.as_tuple\(\)"):
+    with pytest.raises(TypeError, match=r"use batch\['image'\], batch\['label'\], or unpack batch.as_tuple\(\)"):
         images, labels = batch
     images, labels = batch.as_tuple()
     assert images is batch["image"] and labels is batch["label"]
 
 
-# Images of sizes of their own.
+# Variable-size images.
 
 
 @pytest.mark.parametrize("mode", ["raw", "encoded", "mixed"])
@@ -120,7 +120,7 @@ def test_images_of_sizes_of_their_own_come_as_pixels(photos, tmp_path, mode):
 
 
 def with_masks(folder, mode):
-    """A pack of images of sizes of their own, with masks of one channel."""
+    """A pack of variable-size images, with masks of one channel."""
     from PIL import Image
 
     lines = ["path,mask"]

@@ -106,7 +106,7 @@ def test_the_script_finds_adapters_in_the_current_folder_and_says_where_it_looke
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 4, done.stderr
     for name, said in (("other:Mine", "No module named 'other'"), ("mine:Other", "has no attribute 'Other'")):
         done = script(tmp_path, name)
-        assert done.returncode == 1 and said in done.stderr and f"looked for in {tmp_path} first" in done.stderr
+        assert done.returncode == 1 and said in done.stderr and f"searched in {tmp_path} first" in done.stderr
         assert "Traceback" not in done.stderr
 
 

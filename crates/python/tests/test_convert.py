@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 import packds
+from packds import _packds
 
 
 def everything_in(folder: pathlib.Path) -> list:
@@ -41,12 +42,17 @@ def test_options_are_those_of_the_command(photos, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["convert", "export"])
-def test_every_option_of_the_command_is_there_in_python(name):
-    done = subprocess.run([sys.executable, "-m", "packds", name, "--help"], capture_output=True, text=True, check=True)
-    command = {found.replace("-", "_") for found in re.findall(r"^ +(?:-\w, )?--([a-z-]+)", done.stdout, re.M)}
-    assert {"jobs", "force"} < command
-    python = set(inspect.signature(getattr(packds, name)).parameters)
-    assert {"from_format" if found == "from" else found for found in command - {"help", "json"}} <= python
+def test_keywords_are_the_declared_options_with_their_defaults(name):
+    """A default that is declared may be None here, or the same."""
+    others = {"src", "dst", "pack", "dry_run", "progress"}
+    python = {key: one.default for key, one in inspect.signature(getattr(packds, name)).parameters.items() if key not in others}
+    declared = {key: (default, is_switch) for key, _, default, is_switch in _packds.options(name)}
+    assert set(python) == set(declared)
+    for key, (default, is_switch) in declared.items():
+        if is_switch:
+            assert python[key] is False, key
+        else:
+            assert python[key] in (None, ()) or str(python[key]) == default, key
 
 
 @pytest.mark.parametrize("left_out", ["note", ["note"], ["note", "weight"]])
@@ -79,7 +85,7 @@ def test_numbers_and_pairs_are_written_as_the_command_wants_them(photos, tmp_pat
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"mode": "small"}, "small"), ({"resize": 7}, "short:7"), ({"resize": 7.5}, "whole number"), ({"crop": (1, 2, 3)}, "width, height"), ({"raw_fraction": 0.5}, "mode='mixed'"), ({"chunk": -1}, "chunk"), ({"mode": "foo"}, "mode: expected raw, encoded or mixed, found 'foo'"), ({"crop": "224x"}, "crop: expected none, center:SIZE")],
+    [({"mode": "small"}, "small"), ({"resize": 7}, "short:7"), ({"resize": 7.5}, "whole number"), ({"crop": (1, 2, 3)}, "width, height"), ({"raw_fraction": 0.5}, "mode='mixed'"), ({"chunk": -1}, "chunk"), ({"mode": "foo"}, "mode: expected raw, encoded or mixed, found .foo."), ({"crop": "224x"}, "crop: expected none, center:SIZE")],
 )
 def test_wrong_options_are_said_in_pythons_words(photos, tmp_path, options, said):
     with pytest.raises(packds.OptionError, match=said) as raised:
@@ -136,7 +142,7 @@ def test_a_file_that_a_manifest_names_and_that_is_not_there_is_a_file_not_found(
     [skipped] = report["skipped"]
     assert report["n_samples"] == 1 and "no such file, named in line" in skipped["reason"]
     assert skipped["path"] == ("gone/c.png" if column == "path" else "b.png")
-    # A folder is there.
+    # A folder exists there.
     source.write_text("path\nin\n" if name.endswith("csv") else '{"path": "in"}')
     with pytest.raises(packds.ConvertError, match="not a regular file, named in line") as raised:
         packds.convert(source, tmp_path / "b.pack", root=tmp_path, progress=False)
@@ -233,7 +239,7 @@ def test_ctrl_c_ends_the_command_with_its_exit_code_and_leaves_nothing(photos, t
 
 
 def test_ctrl_c_ends_an_export_and_leaves_nothing(tmp_path):
-    # What cannot be made smaller takes longest.
+    # Incompressible data takes longest.
     images = np.random.default_rng(0).integers(0, 256, (1000, 128, 128, 3), np.uint8)
     packds.from_dataset({"image": images}, tmp_path / "a.pack", progress=False)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
@@ -275,7 +281,7 @@ def test_sizes_that_were_decided_here_are_warned_of_in_pythons_words(photos, tmp
     with pytest.warns(UserWarning, match="several sizes") as warned:
         packds.from_dataset(samples, tmp_path / "c.pack", progress=False)
     assert warned[0].filename == __file__
-    # What was asked for is no news.
+    # Explicit options cause no notes.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         packds.convert(photos, tmp_path / "d.pack", resize="short:64", crop=64, progress=False)
@@ -284,17 +290,32 @@ def test_sizes_that_were_decided_here_are_warned_of_in_pythons_words(photos, tmp
 def test_a_name_of_no_format_says_how_to_name_one(photo_pack, tmp_path):
     with pytest.raises(packds.ConvertError) as raised:
         packds.export(photo_pack, tmp_path / "x.foo", progress=False)
-    assert raised.value.hint == "to='FORMAT' says which; packds.formats() lists them"
+    assert raised.value.hint == "choose one with to='FORMAT'; packds.formats() lists them"
 
 
 def test_warnings_of_a_source_are_warnings(photos, tmp_path):
-    (tmp_path / "set" / "train").mkdir(parents=True)
     file = next(iter(sorted(photos.glob("*/*.*"))))
-    for place in ("train", "val"):
-        (tmp_path / "set" / place).mkdir(exist_ok=True)
+    for place in ("cat", "dog"):
+        (tmp_path / "set" / place).mkdir(parents=True)
         (tmp_path / "set" / place / file.name).write_bytes(file.read_bytes())
     (tmp_path / "set" / "beside.jpg").write_bytes(file.read_bytes())
     with pytest.warns(UserWarning) as warned:
         report = packds.convert(tmp_path / "set", tmp_path / "a.pack", resize="short:64", crop=64, progress=False)
     assert report["warnings"] and [str(one.message) for one in warned] == report["warnings"]
     assert not any("--" in said for said in report["warnings"])
+
+
+def test_folders_of_images_and_masks_are_pairs_which_may_be_named(photos, tmp_path):
+    file = next(iter(sorted(photos.glob("*/*.jpg"))))
+    for place, name in (("images", "a.jpg"), ("masks", "a.jpg"), ("other", "a_mask.jpg")):
+        (tmp_path / "set" / place).mkdir(parents=True)
+        (tmp_path / "set" / place / name).write_bytes(file.read_bytes())
+    options = {"resize": "short:64", "crop": 64, "progress": False}
+    plan = packds.convert(tmp_path / "set", tmp_path / "a.pack", dry_run=True, **options)
+    assert plan["source"] == {
+        "kind": "paired_folders", "image": "images/a.jpg", "mask": "masks/a.jpg", "labels": "none", "classes": [], "fields": [], "ignored": 0,
+    }
+    plan = packds.convert(tmp_path / "set", tmp_path / "a.pack", dry_run=True, masks="other", **options)
+    assert plan["source"]["mask"] == "other/a_mask.jpg"
+    with pytest.raises(packds.OptionError, match="images: expected a folder in the source, found ''"):
+        packds.convert(tmp_path / "set", tmp_path / "a.pack", images="", **options)

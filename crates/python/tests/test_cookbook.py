@@ -14,7 +14,7 @@ from conftest import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "how-to" / "cookbook.md"
 N = 10
-# What the page takes as given, and how its commands are run.
+# Definitions that the page assumes, and a runner for its commands.
 BEFORE = """
 import sys, warnings
 import numpy as np
@@ -28,7 +28,7 @@ def scans():
     for i in range(8):
         yield np.full((512, 512), i, np.uint16), i % 2, f"patient {i}"
 """
-# Batches of few samples, and shards that are there.
+# Small batches, and existing shards.
 SMALL = [(r'(Loader\((?:"[\w.]+"|frames), )\d+', r"\g<1>4"), (r"000099", "000001"), (r"'--batch', '256'", "'--batch', '4'")]
 
 pytestmark = pytest.mark.usefixtures("torch", "torchvision")
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("torch", "torchvision")
 
 @pytest.fixture
 def datasets(photos, tmp_path):
-    """A folder with the sources that the page names."""
+    """A folder with the page's sources."""
     from PIL import Image
 
     import packds
@@ -73,7 +73,7 @@ def datasets(photos, tmp_path):
         records = rng.integers(0, 256, (N, 3073), np.uint8)
         records[:, 0] %= 10
         records.tofile(tmp_path / "cifar-10-batches-bin" / f"{name}.bin")
-    # What others would publish, from a pack.
+    # Sources that others would publish, exported from a pack.
     packds.convert(tmp_path / "imagenet" / "train", tmp_path / "a.pack", mode="encoded", progress=False)
     for name in ("path/to/dataset/train-0.parquet", "shards/train-000000.tar", "shards/train-000001.tar"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -85,12 +85,12 @@ def test_all_commands_and_code_of_the_cookbook_run(datasets):
     script, n_commands = BEFORE, 0
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```", PAGE.read_text(), re.M | re.S):
         if language == "python":
-            # The images of a whole ImageNet are not here.
+            # There is no complete ImageNet here.
             script += "" if "1281167" in block else block
             continue
         for line in re.findall(r"^packds (.*)$", block, re.M):
             words = shlex.split(line.partition(" > ")[0])
-            # Packs of one name follow each other on the page.
+            # The page reuses pack names.
             replaces = words[0] in ("convert", "export") and "--dry-run" not in words
             script += f"command(*{words + ['--force'] * replaces!r})\n"
             n_commands += 1

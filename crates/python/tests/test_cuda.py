@@ -1,4 +1,4 @@
-"""Batches on a GPU: by a simulated driver everywhere, and on the GPU where there is one."""
+"""Batches on a GPU: on a simulated driver everywhere, and on a real GPU if there is one."""
 
 import os
 import pathlib
@@ -144,9 +144,9 @@ def test_chunks_from_the_disk_on_a_gpu_give_the_hosts_batches(numbered, torch, g
 def test_what_reads_from_the_disk_are_not_for_is_refused(numbered, torch):
     options = {"output": "torch", "device": "simulated", "augment": "flip", "order": "chunks"}
     for bad, said in [
-        ({"tier": "gpu-window"}, 'hint: give checksums="off"'),
-        ({"tier": "host", "checksums": "off"}, "for the tier gpu-window alone"),
-        ({"checksums": "off"}, "for the tier gpu-window alone"),
+        ({"tier": "gpu-window"}, "hint: give checksums='off'"),
+        ({"tier": "host", "checksums": "off"}, "only the tier gpu-window"),
+        ({"checksums": "off"}, "only the tier gpu-window"),
     ]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(numbered, register="gds", **options, **bad)
@@ -154,7 +154,7 @@ def test_what_reads_from_the_disk_are_not_for_is_refused(numbered, torch):
 
 def test_whether_the_file_is_registered_is_told(numbered, torch):
     options = {"output": "torch", "device": "simulated", "augment": "flip", "order": "chunks"}
-    for access, said in [("mapped", "from the registered file"), ("direct", "because the pack is read direct, as asked for")]:
+    for access, said in [("mapped", "from the registered file"), ("direct", "because the pack is read direct, as requested")]:
         loader = packds.Loader(numbered, access=access, **REGISTERED, **options)
         told = loader.stats()["copies"]
         assert said in told and loader.notices()[-1] == told
@@ -228,10 +228,10 @@ def test_the_tier_is_chosen_and_told(numbered, torch):
     for asked in ("host-window", "auto"):
         loader = packds.Loader(numbered, augment="blur:3/0.1-2", order="window", tier=asked, **options)
         assert loader.tier == loader.stats()["tier"] == "host-window"
-    with pytest.raises(packds.OptionError, match="for the order window.*\nhint: give order=\"window\""):
+    with pytest.raises(packds.OptionError, match="needs the order window.*\nhint: give order='window'"):
         packds.Loader(numbered, order="chunks", tier="host-window", **options)
     assert packds.Loader(numbered, output="torch").tier is None
-    for bad, said in [({"augment": "rotate:10", "tier": "resident"}, 'hint: give tier="host"'), ({"tier": "window"}, "tier")]:
+    for bad, said in [({"augment": "rotate:10", "tier": "resident"}, "hint: give tier='host'"), ({"tier": "window"}, "tier")]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(numbered, **options, **bad)
     with pytest.raises(packds.OptionError, match="tier is for batches on a GPU"):
@@ -245,14 +245,14 @@ def test_a_tier_that_is_chosen_or_refused_says_why(numbered, tmp_path, torch):
         return [notice for notice in packds.Loader(pack, **options, **more).notices() if notice.startswith("tier ")]
 
     assert chosen()[0].startswith("tier resident, because the images take")
-    assert chosen(bad_samples="skip") == ["tier host, because a resident set is read whole, and a bad sample of it would be an error"]
+    assert chosen(bad_samples="skip") == ["tier host, because a resident dataset is read whole, so a bad sample would be an error"]
     assert chosen(tier="resident") == []
-    assert "the pixels around" in chosen(augment="blur:3/0.1-2")[0]
+    assert "the neighbouring pixels" in chosen(augment="blur:3/0.1-2")[0]
     planar = tmp_path / "chw.pack"
     packds.from_dataset({"image": torch.zeros(8, 3, 4, 4, dtype=torch.uint8).numpy()}, planar, layout="chw", progress=False)
     many = ",".join(["jitter:0.4/0.4/0.4/0.1"] * 8 + ["gray"])
-    for pack, augment, said in [(numbered, many, "more than 32 operations"), (planar, None, "chw"), (numbered, "blur:3/0.1-2", "around")]:
-        with pytest.raises(packds.OptionError, match=f"cannot be on the GPU: .*{said}.*\nhint: give tier=\"host\""):
+    for pack, augment, said in [(numbered, many, "more than 32 operations"), (planar, None, "chw"), (numbered, "blur:3/0.1-2", "neighbouring pixels")]:
+        with pytest.raises(packds.OptionError, match=f"cannot be on the GPU: .*{said}.*\nhint: give tier='host'"):
             packds.Loader(pack, tier="resident", augment=augment, **options)
     with pytest.raises(packds.OptionError, match="no loaded field holds images"):
         packds.Loader(numbered, tier="resident", fields=["label"], **options)
@@ -368,7 +368,8 @@ def test_tensors_are_whole_whatever_streams_do(numbered, torch, gpu):
     for epoch in range(20):
         kept = []
         for step, batch in enumerate(packds.Loader(numbered, device=device, **options)):
-            # Work on the current stream, late, and memory that is freed and taken again around it.
+            # Delayed work on the current stream, with memory that is freed and reallocated around
+            # it.
             torch.cuda._sleep(1_000_000 if step % 3 == epoch % 3 else 1000)
             del_me = torch.empty(1 << 20, device=device)
             with torch.cuda.stream(other):

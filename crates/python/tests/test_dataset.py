@@ -1,4 +1,4 @@
-"""Looking into packs."""
+"""Inspecting packs."""
 
 import contextlib
 import multiprocessing
@@ -45,13 +45,13 @@ def test_a_data_set_offers_nothing_that_compares_samples(numbered):
     with pytest.raises(TypeError, match="not a container"):
         3 in ds
     assert not hasattr(ds, "index") and not hasattr(ds, "count")
-    # What indices and a length are enough for is there.
+    # Everything that needs only indices and a length works.
     assert next(reversed(ds))["label"] == ds[-1]["label"]
     assert next(iter(ds))["label"] == ds[0]["label"]
 
 
 class Three:
-    """A number, as PyTorch's are: by `__index__` alone."""
+    """A number like PyTorch's: only with `__index__`."""
 
     ndim = 0
 
@@ -220,9 +220,9 @@ def test_a_whole_pack_verifies(numbered):
 
 
 def works_in_the_background() -> bool:
-    """Whether this process does long work for Python."""
+    """Whether this process runs a worker thread for Python."""
     for task in pathlib.Path("/proc/self/task").iterdir():
-        # A thread may end while it is looked at.
+        # A thread may end during the check.
         with contextlib.suppress(OSError):
             if (task / "comm").read_text() == "packds-work\n":
                 return True
@@ -233,7 +233,7 @@ def test_ctrl_c_ends_a_verification(tmp_path):
     path = tmp_path / "a.pack"
     images = np.full((20_000, 4, 4, 3), 7, np.uint8)
     packds.from_dataset({"image": images}, path, progress=False)
-    # Damage takes longest: every sample is described.
+    # A damaged file takes longest, because every sample is described.
     content = path.read_bytes()
     path.with_name("b.pack").write_bytes(content.replace(images[:1000].tobytes(), bytes(images[:1000].nbytes)))
     ds = packds.open(path.with_name("b.pack"))
@@ -241,7 +241,7 @@ def test_ctrl_c_ends_a_verification(tmp_path):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         ds.verify(jobs=1)
-    # Not because it was over.
+    # Not because it was finished.
     assert works_in_the_background()
     timer.join()
     while works_in_the_background():

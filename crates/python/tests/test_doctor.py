@@ -1,4 +1,4 @@
-"""What binds, how fast it could be, and what to change."""
+"""The bottleneck, the possible speed, and what to change."""
 
 import json
 import os
@@ -16,7 +16,7 @@ LEVELS = ["device_batch", "host_batch", "processed_sample", "decoded_sample", "r
 
 
 def compute(seconds: float) -> None:
-    """Keeps the processor busy."""
+    """Keeps the CPU busy."""
     begun = time.thread_time()
     while time.thread_time() - begun < seconds:
         pass
@@ -29,7 +29,7 @@ def test_a_slow_step_is_named(numbered):
         assert list(report.stages) == STAGES and list(report.ladder) == LEVELS
         assert report.stages["step"] >= 30 and report.stages["copy"] == 0
         assert 0 < report.images_per_s <= 100 / 0.03
-        # The doctor took batches of its own.
+        # The doctor used its own batches.
         assert loader.epoch == 0 and loader.stats()["batches"] == 0
 
 
@@ -84,7 +84,7 @@ def test_a_device_that_is_not_there_is_refused(torch, numbered):
 
 
 class Slow:
-    """A data set whose samples wait, are decoded and transformed for so many seconds each."""
+    """A dataset with samples that wait, decode and transform for these numbers of seconds."""
 
     def __init__(self, read: float = 0, decode: float = 0, transform: float = 0) -> None:
         self.read, self.decode, self._transform = read, decode, transform
@@ -118,7 +118,8 @@ def test_a_busy_machine_is_not_taken_for_a_slow_disk(torch):
     loader = torch.utils.data.DataLoader(Slow(decode=0.004), batch_size=8)
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3 * len(os.sched_getaffinity(0)))]
     try:
-        # The kernel does not tell all of what other programs take, least of those of other machines on the same host.
+        # The kernel does not report all CPU time of other programs, especially not of other virtual machines on the
+        # same host.
         reports = [packds.doctor(loader, lambda batch: None, seconds=2) for _ in range(3)]
     finally:
         for process in busy:
@@ -132,7 +133,7 @@ def test_short_epochs_of_workers_are_no_faster_than_their_samples(torch, workers
     loader = torch.utils.data.DataLoader(Slow(read=0.03), batch_size=4, num_workers=workers, multiprocessing_context=start)
     report = packds.doctor(loader, lambda batch: None, seconds=3)
     assert report.binds == "read", report
-    # Samples wait for 30 ms each, whatever was ready when somebody looked.
+    # Samples wait for 30 ms each, even if some were already finished.
     most = workers / 0.03
     assert all(rate <= most * 1.05 for rate in (report.images_per_s, report.ladder["source"], report.ladder["page_cache"])), report
     if start == "spawn":
@@ -155,7 +156,7 @@ def test_an_iterable_data_set_is_examined_too(torch):
     report = packds.doctor(torch.utils.data.DataLoader(Stream(), batch_size=8), lambda batch: None, seconds=1)
     assert report.binds == "read"
     assert any("iterable" in note for note in report.notes)
-    # Nobody knows what it waits for.
+    # The cause of waiting is unknown.
     assert not {"memory", "disk"} & {advice["change"] for advice in report.advice}
 
 
@@ -167,11 +168,12 @@ def test_a_loader_onto_a_gpu_copies_beside_the_step(torch, numbered, tier):
     assert report.binds == "step"
     assert "step | copy | transform + decode | read" in repr(report)
     assert report.stages["copy"] > 0
-    # Where images lie on the GPU nothing is decoded; of a whole set nothing is read, of chunks nothing else done.
+    # With images on the GPU, nothing is decoded. With the whole dataset there, nothing is read; with chunks, only
+    # reading remains.
     there = {"host": set(), "gpu-window": {"transform", "decode"}, "resident": {"decode", "read"}}[tier]
     assert there <= {stage for stage, ms in report.stages.items() if ms == 0}
     assert report.stages["transform" if tier == "resident" else "read"] > 0
-    # Bytes go to the GPU, whatever they become there.
+    # Bytes are copied to the GPU, whatever type they become there.
     assert "dtype" not in {advice["change"] for advice in report.advice}
 
 
@@ -220,7 +222,7 @@ def test_a_check_without_advice_to_follow_says_so(numbered):
 
 
 class Drawn:
-    """A data set whose samples are others each time, and which does not show why."""
+    """A dataset with samples that change each time for no visible reason."""
 
     def __init__(self, transform=None) -> None:
         self.rng = np.random.default_rng(1)
@@ -239,7 +241,7 @@ class Drawn:
 
 
 def conversion_of(torch, dataset) -> str:
-    """What the advice to convert says."""
+    """The text of the advice to convert."""
     loader = torch.utils.data.DataLoader(dataset, batch_size=8)
     report = packds.doctor(loader, lambda batch: None, seconds=1.5)
     return next(advice["text"] for advice in report.advice if advice["change"] == "convert")
@@ -279,7 +281,7 @@ def test_the_command_learns_the_step_of_a_training(numbered):
     told = json.loads(done.stdout)
     assert told["binds"] == "step" and told["batch"] == 50
     assert 10 <= told["training"]["step_ms"] < 100
-    # Nothing of it was said again.
+    # No warning was repeated.
     learned = told["training"]["options"]
     assert (learned["order"], learned["window"], learned["augment"]) == ("window", 3, "center6")
     assert told["threads"] == learned["threads"] == 1 and told["is_rough"] in (True, False)

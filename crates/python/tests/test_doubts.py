@@ -1,4 +1,4 @@
-"""What costs accuracy is said once, as a warning."""
+"""Options that cost accuracy cause one warning."""
 
 import warnings
 
@@ -16,7 +16,7 @@ def sorted_pack(tmp_path_factory):
     with packds.write(path, {"image": "image", "label": "label"}, chunk=16) as writer:
         for number in range(256):
             writer.add(image=image_of(number), label=number // 32)
-    # The writer shuffles; what it shuffled is sorted again, in silence.
+    # The writer shuffles, so its output is sorted again, without warnings.
     ds, path = packds.open(path), path.with_name("again.pack")
     order = np.argsort(ds.labels, kind="stable")
     with warnings.catch_warnings():
@@ -26,7 +26,7 @@ def sorted_pack(tmp_path_factory):
 
 
 def said(make) -> list:
-    """The warnings of making it, as texts, and that each points here."""
+    """The texts of the warnings when creating it. Each must point here."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         make()
@@ -79,14 +79,14 @@ def test_keeping_the_order_of_a_sorted_source_is_a_warning(photos, tmp_path):
     assert "the order of the source is kept, which is sorted by class (icc" in text
     assert "without keep_order the samples are shuffled" in text
     assert said(lambda: packds.convert(photos, tmp_path / "b.pack", **options)) == []
-    # One chunk is read as one.
+    # A single chunk is read as a whole.
     assert said(lambda: packds.convert(photos, tmp_path / "c.pack", keep_order=True, **{**options, "chunk": 1024})) == []
 
 
 def test_weights_that_make_an_epoch_much_shorter_or_longer_are_a_warning_with_the_way_to_scale(numbered):
     [text] = said(lambda: packds.Loader(numbered, 5, weights=np.full(1000, 0.01)))
     assert text == (
-        "weights: they sum to 10, and that is how many samples an epoch has; the pack has 1000: "
+        "weights: their sum 10 is the number of samples in an epoch; the pack has 1000: "
         "weights * 1000 / weights.sum() gives epochs of 1000"
     )
     assert len(said(lambda: packds.Loader(numbered, 5, weights=np.full(1000, 5.0)))) == 1
@@ -95,7 +95,7 @@ def test_weights_that_make_an_epoch_much_shorter_or_longer_are_a_warning_with_th
 
 def test_weights_divided_by_their_sum_are_an_error_that_says_so(numbered):
     weights = np.linspace(1, 9, 1000)
-    with pytest.raises(packds.OptionError, match="sum to 1, as if divided by their sum.*\n.*weights . 1000 / weights.sum"):
+    with pytest.raises(packds.OptionError, match=r"sum 1 \(as if divided by their sum\).*\n.*weights . 1000 / weights.sum"):
         packds.Loader(numbered, 5, weights=weights / weights.sum())
 
 
@@ -115,7 +115,7 @@ def test_classes_of_some_samples_come_equally_often(tmp_path):
     arrays = {"image": np.zeros((100, 8, 8, 3), np.uint8), "label": np.repeat([0, 1], [90, 10])}
     packds.from_dataset(arrays, tmp_path / "a.pack", progress=False)
     ds = packds.open(tmp_path / "a.pack")
-    # 30 of the one class, 10 of the other.
+    # 30 of one class, 10 of the other.
     chosen = np.concatenate([np.flatnonzero(ds.labels == 0)[:30], np.flatnonzero(ds.labels == 1)])
     loader = packds.Loader(ds, 10, samples=np.sort(chosen), balance="label", drop_last=False)
     ids, labels = [], []

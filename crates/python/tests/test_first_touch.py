@@ -1,5 +1,4 @@
-"""Nothing leaves a damaged pack as if it were whole: each way of reading gives what it gave before the damage, or an error that
-names it."""
+"""Damage never goes unnoticed: every function that reads returns the same as before the damage, or an error that names it."""
 
 import json
 import pathlib
@@ -16,7 +15,7 @@ GOLDEN = sorted((REPOSITORY / "fixtures" / "golden" / "v1").glob("*.pack"))
 
 
 def places(path: pathlib.Path) -> list[tuple[str, int]]:
-    """The first byte of every section and column, and of the body, by what errors call them."""
+    """The first byte of every section and column, and of the body, with their names in errors."""
     data = path.read_bytes()
     (footer,) = struct.unpack_from("<Q", data, len(data) - 64 + 8)
     (n,) = struct.unpack_from("<I", data, footer)
@@ -33,7 +32,7 @@ def places(path: pathlib.Path) -> list[tuple[str, int]]:
 
 
 def plain(value):
-    """Something that `==` compares, bit for bit."""
+    """A value that `==` compares bit by bit."""
     if isinstance(value, np.ndarray):
         return (value.shape, str(value.dtype), value.tobytes())
     if isinstance(value, Mapping):
@@ -74,7 +73,7 @@ WAYS = {
     "loader, augmented": lambda path: batches(path, augment="rrc4"),
     "batches": in_full,
 }
-# Without the checksums of samples and chunks, those of columns and sections are compared all the same.
+# Without the checksums of samples and chunks, those of columns and sections are still verified.
 UNCHECKED = {
     "ds[i], off": lambda path: (ds := packds.open(path, checksums="off")) and [ds[i] for i in range(min(8, len(ds)))],
     "loader, off": lambda path: batches(path, checksums="off"),
@@ -105,5 +104,5 @@ def test_each_way_of_reading_is_as_before_or_names_the_damage(golden, tmp_path):
             found = outcome(way, path)
             is_named = isinstance(found, str) and place in found
             assert is_named or found == expected[name], (place, name)
-    # It is JSON all through, so that the comparison above saw all of it.
+    # All of it is JSON, so the comparison above covered everything.
     json.dumps(expected["info"])

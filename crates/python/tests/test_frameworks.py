@@ -1,4 +1,4 @@
-"""JAX, Lightning and Accelerate. What is not installed is skipped; scripts/setup installs all of them."""
+"""JAX, Lightning and Accelerate. Tests of missing ones are skipped; scripts/setup installs all of them."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_batches_are_divided_among_devices(numbered, jax):
     assert done.returncode == 0, done.stderr
 
 
-# What docs/how-to/pytorch.md says for Lightning.
+# The Lightning code of docs/how-to/pytorch.md.
 LIGHTNING = """
     import json, pathlib, sys
     import lightning, torch
@@ -117,7 +117,7 @@ LIGHTNING = """
 
 
 def fitted(folder, pack, code, ranks=1):
-    """Runs code behind LIGHTNING; the labels of each step of each rank."""
+    """Runs LIGHTNING followed by this code. Returns the labels of each step of each rank."""
     script = folder / "fit.py"
     script.write_text(textwrap.dedent(LIGHTNING) + textwrap.indent(textwrap.dedent(code), "    "))
     command = [sys.executable, "-W", "ignore", script, pack]
@@ -146,7 +146,7 @@ def test_lightnings_processes_share_the_global_batches(numbered, tmp_path, light
 @pytest.mark.parametrize("steps", [7, 20])
 def test_lightning_goes_on_from_its_checkpoints(numbered, tmp_path, lightning, steps):
     if steps == 20 and lightning.__version__.startswith("2.2."):
-        pytest.xfail("Lightning 2.2 takes the first batch of the epoch once more after a checkpoint at its end")
+        pytest.xfail("Lightning 2.2 repeats the first batch of the epoch after a checkpoint at its end")
     saving = f"ModelCheckpoint('.', filename='a', every_n_train_steps={steps}, save_top_k=1, monitor=None)"
     code = f"""
         fit(max_steps={steps}, callbacks=[{saving}])

@@ -1,4 +1,4 @@
-"""What was drawn for images, told so that other fields can be moved alike."""
+"""The geometry of augmented images, for transforming other fields the same way."""
 
 import warnings
 
@@ -23,16 +23,16 @@ def pointed(tmp_path_factory):
 
 
 def batches(pack, augment, **options):
-    """Batches of images alone, about which there is nothing to warn."""
+    """Batches with only images, without warnings."""
     return packds.Loader(pack, 16, augment=augment, seed=3, fields=["image"], **options).batches()
 
 
 def disagreement(image, matrix) -> float:
-    """How far pixels, in the middle of the image, are from where the matrix says, at most; in stored pixels."""
+    """The maximum distance of pixels in the middle of the image from their positions by the matrix, in stored pixels."""
     height, width, _ = image.shape
     row, column = np.mgrid[:height, :width]
     inside = image[..., 2] > 250
-    # Away from what lies outside.
+    # Away from the padding.
     edge = ~inside
     for _ in range(2):
         edge = edge | np.roll(edge, 1, 0) | np.roll(edge, -1, 0) | np.roll(edge, 1, 1) | np.roll(edge, -1, 1)
@@ -128,7 +128,7 @@ def test_fields_that_do_not_move_with_the_image_are_named_in_a_warning(pointed):
 
 
 def warned_of(tmp_path, **kinds):
-    """The fields that a loader which crops warns of, of a pack with these."""
+    """The fields in the warning of a cropping loader, for a pack with these fields."""
     path = tmp_path / "named.pack"
     values = {name: np.zeros(kind[1]) if isinstance(kind, tuple) else {"json": [], "text": ""}.get(kind, 0) for name, kind in kinds.items()}
     with packds.write(path, {"image": "image", **kinds}, force=True) as writer:

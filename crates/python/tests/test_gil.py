@@ -8,7 +8,7 @@ import packds
 
 
 class Ticks:
-    """Counts how often a thread of Python gets to run."""
+    """Counts how often a Python thread runs."""
 
     def __enter__(self):
         self.n, self._stop = 0, False
@@ -31,7 +31,7 @@ def test_a_conversion_lets_other_threads_run(photos, tmp_path):
         started = time.monotonic()
         packds.convert(photos, tmp_path / "a.pack", resize="1500x1500", jobs=1, progress=False)
         seconds = time.monotonic() - started
-    # Without the GIL there would be none but at its beginning and end.
+    # If the GIL were held, it would run only at the beginning and end.
     assert ticks.n > seconds * 20
 
 
@@ -61,5 +61,5 @@ def test_asking_where_a_loader_is_lets_other_threads_run(file_pack):
         seconds = time.monotonic() - started
     loader.close()
     waiting.join()
-    # Each time it would keep the GIL for as long as the other thread waits at a stretch, 50 ms.
+    # Otherwise it would hold the GIL each time until the other thread's switch interval of 50 ms.
     assert ticks.n > seconds * 60

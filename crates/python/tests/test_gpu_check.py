@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("torch")
 
 
 def gpu_check(*options: str, **environment: str) -> subprocess.CompletedProcess:
-    """The script with the packds under test, as on a machine without a GPU."""
+    """Runs the script with the tested packds, like on a machine without a GPU."""
     inherited = {name: value for name, value in os.environ.items() if name != "PACKDS_REQUIRE_GPU"}
     hidden = {"PYTHON": sys.executable, "CUDA_VISIBLE_DEVICES": ""}
     command = [REPOSITORY / "scripts" / "gpu-check", "--built", *options]
@@ -54,7 +54,7 @@ def test_one_part_is_run_alone_and_others_are_refused():
 def test_what_cannot_be_run_is_told_from_a_machine_without_a_gpu(tmp_path):
     ended = gpu_check(PYTHON="/nonexistent")
     assert ended.returncode == 2 and "no interpreter /nonexistent" in ended.stderr and "no CUDA device" not in ended.stdout
-    # One that is there, of the folder that the script is called in.
+    # An existing one, relative to the caller's folder.
     bare = tmp_path / "python"
     bare.write_text("#!/bin/sh\nexit 1\n")
     bare.chmod(0o755)
@@ -98,7 +98,7 @@ def test_the_training_step_is_measured_in_every_way_of_feeding_it(model):
     assert told.startswith("chunks are copied ")
     numbers = r" \d+\.\d\d +\d+ +([+-]\d+\.\d%|-) +\d+\.\d% +\d+\.\d +\d+\.\d\d$"
     assert all(re.search(numbers, row) for row in rows)
-    cached = ["one batch that stays on the GPU"] if model == "small" else []
+    cached = ["one batch cached on the GPU"] if model == "small" else []
     plain = ("resident", "gpu-window", "gpu-window, registered file", "host")
     augmented = [f"{tier}, {form}" for form in ("random areas", "and colours") for tier in ("resident", "host")]
     tiers = [f"packds, tier {tier}" for tier in (*plain, *augmented)]
@@ -114,7 +114,7 @@ def test_training_to_an_accuracy_is_measured_in_every_way_of_feeding_it(cifar, t
     ended = subprocess.run([sys.executable, program, cifar, *options.split()], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     tried = re.findall(r"^DataLoader, (\d) workers: [\d,]+ images/s in epoch (\d)$", ended.stdout, re.MULTILINE)
-    # An epoch is 4 steps. The first of them is enough for the low target.
+    # An epoch has 4 steps. One epoch is enough for the low target.
     assert tried == [(one, "1") for one in workers.split(",")]
     runs = re.findall(r"^(\w.*\S) +0 +(\d) +([\d.]+)% +\d+\.\d +\d+\.\d$", ended.stdout, re.MULTILINE)
     assert [name for name, *_ in runs[:2]] == ["packds", "tensors on the GPU"] and len(runs) == 3

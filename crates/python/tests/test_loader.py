@@ -79,7 +79,7 @@ def test_a_seed_is_drawn_where_none_is_given(numbered):
     assert one.seed == other.seed != next_one.seed
     assert packds.Loader(numbered, 50).seed == 0
     assert labels_of(one) == labels_of(other) == labels_of(packds.Loader(numbered, 50, seed=one.seed))
-    # The run that goes on has the seed of the one that was saved.
+    # The resumed run has the seed of the saved one.
     next_one.load_state_dict(other.state_dict())
     assert next_one.seed == one.seed and labels_of(next_one) == labels_of(one)
 
@@ -181,7 +181,7 @@ def test_counts_are_those_of_the_guide(numbered):
     ranks = packds.Loader(numbered, 32, rank=(1, 2))
     ranks.load_state_dict(state)
     assert counts(ranks) == (15, 10, 1000, 1000)
-    # Each rank's batches, filled up or left out, and the samples of all.
+    # Each rank's batches, padded or dropped, and the samples of all.
     for world in (1, 2, 4):
         assert counts(packds.Loader(numbered, 64, rank=(0, world))) == (1000 // (64 * world), 1000 // (64 * world), 1000, 1000)
         for options in ({"order": "sequential"}, {"drop_last": False}):
@@ -382,7 +382,7 @@ def test_a_loader_made_before_the_process_group_is_refused(numbered, monkeypatch
     assert len(labels_of(packds.Loader(numbered))) == 15
 
 
-@pytest.mark.filterwarnings("ignore:weights. they sum to 10")
+@pytest.mark.filterwarnings("ignore:weights. their sum 10")
 def test_subsets_weights_and_balance_choose_samples(numbered, photo_pack):
     seen = sum(labels_of(packds.Loader(numbered, batch_size=5, samples=np.arange(1000) < 20)), [])
     assert sorted(seen) == sorted(packds.open(numbered).labels[:20].tolist())
@@ -397,7 +397,7 @@ def test_subsets_weights_and_balance_choose_samples(numbered, photo_pack):
 
 def test_repeated_samples_are_refused(numbered):
     for samples in ([7, 3, 7], np.array([1, 2, -999]), [0, 0]):
-        with pytest.raises(packds.OptionError, match=r"sample (7|1|0) is there again at place [12]\n.*weights="):
+        with pytest.raises(packds.OptionError, match=r"sample (7|1|0) appears again at index [12]\n.*weights="):
             packds.Loader(numbered, batch_size=1, samples=samples)
 
 
@@ -406,7 +406,7 @@ def test_unsorted_samples_are_a_set_of_a_random_order_and_refused_with_a_fixed_o
     ds = packds.open(numbered)
     assert sorted(label for (label,) in seen) == sorted(ds[[1, 3, 5]]["label"].tolist())
     for samples in ([5, 3, 1], slice(9, 0, -1)):
-        with pytest.raises(packds.OptionError, match="found [38] behind [59]\n.*sort them; .*order= sets the order"):
+        with pytest.raises(packds.OptionError, match="found [38] after [59]\n.*sort them; .*order= sets the order"):
             packds.Loader(numbered, batch_size=1, samples=samples, order="sequential")
     loader = packds.Loader(numbered, batch_size=3, samples=[1, 3, 5], order="sequential")
     assert labels_of(loader) == [ds[[1, 3, 5]]["label"].tolist()]
@@ -450,7 +450,7 @@ def test_a_run_goes_on_where_it_was_stopped(numbered):
         assert again.epoch == 1
         assert labels_of(again) == expected[step + 1 :]
         assert again.epoch == 2
-    # Behind the last batch comes the next epoch.
+    # After the last batch comes the next epoch.
     again.load_state_dict(states[19])
     assert again.epoch == 2
     assert labels_of(again) == labels_of(loader)
@@ -660,7 +660,7 @@ def test_ctrl_c_ends_a_wait_for_a_batch(file_pack):
     script = textwrap.dedent(
         """
         import sys, packds
-        # Slow on purpose: the first batch takes far longer than this test may.
+        # Deliberately slow: the first batch takes far longer than this test's limit.
         loader = packds.Loader(sys.argv[1], batch_size=24, augment="rrc1500,blur:51/9-9/1", threads=2, slots=2)
         try:
             print("ready", flush=True)
@@ -686,7 +686,7 @@ def test_memory_does_not_grow_in_a_hundred_thousand_batches(numbered, request, o
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    # Some epochs are taken whole, others are left early.
+    # Some epochs are consumed completely, others end early.
     loader = packds.Loader(numbered, batch_size=1, slots=8, threads=1, output=output)
     n_batches, before = 0, 0
     while n_batches < 100_000:
@@ -771,7 +771,7 @@ def test_a_loader_tells_what_it_tuned(numbered):
     stats = loader.stats()
     assert (stats["threads"], stats["prefetch"]) == (first["threads"], 2)
 
-    # 1000 batches, each of which is long ready.
+    # 1000 batches, all of them ready.
     loader = packds.Loader(numbered, batch_size=10)
     for _ in range(8):
         for _ in loader:

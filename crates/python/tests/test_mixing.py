@@ -1,4 +1,4 @@
-"""Images that are mixed (mixup, cutmix), and what becomes of the fields beside them."""
+"""Mixed images (mixup, cutmix), and their other fields."""
 
 import warnings
 
@@ -20,7 +20,7 @@ def packed(path, schema, n=16, **fields):
 
 
 def mixed(pack, name, stored, augment="mixup:1", **options):
-    """The values of a field in the first batch, and what mixing the stored rows `stored` as the images gives."""
+    """The values of a field in the first batch, and the stored rows `stored` mixed like the images."""
     batch = next(packds.Loader(pack, 8, augment=augment, seed=3, **options).batches())
     partner, share = batch.mix
     share = share.reshape(-1, *[1] * (stored.ndim - 1))

@@ -1,4 +1,4 @@
-"""Options of the wrong type or value: each is an error of packds that names it, before anything is done."""
+"""Options with a wrong type or value are errors of packds that name them, before anything is done."""
 
 import inspect
 import pathlib
@@ -9,7 +9,7 @@ import pytest
 import packds
 from conftest import image_of
 
-# What hardly any option takes. Where one does, it is no error.
+# Values that are wrong for most options. The exceptions follow.
 WRONG = [object(), True, 1.5, float("nan"), -2, 3, 10**30, "xyz", "", b"x", [1, "a"], (1, 2), {}, {"a": 1}, len, None, "a\0b"]
 WRONG += [np.zeros(3), np.float32(1.5), ["\0"]]
 IMAGE = image_of(1)
@@ -82,7 +82,7 @@ def test_what_no_option_takes_is_an_error_of_packds(does, name, folder, monkeypa
             assert str(error), repr(value)
 
 
-# Each with a word of what its error says.
+# Each with a word of its error.
 REFUSED = [
     ({"normalize": True}, r"normalize: expected dataset, imagenet or \(mean, std\), found True"),
     ({"normalize": "imagnet"}, "normalize: expected dataset, imagenet"),
@@ -165,7 +165,7 @@ def test_paths_of_images_that_are_missing_are_named(folder, tmp_path):
         ("epochs", "iterating again is the next epoch"),
         ("n_samples", "samples="),
         ("resize", "augment="),
-        # None of ours or theirs is alike.
+        # No known name is similar.
         *((name, "; there are batch_size, order, ") for name in ("xyzzy", "mode", "train", "classes", "verbose", "stride")),
     ],
 )
@@ -219,7 +219,7 @@ def test_attributes_of_a_data_set_are_not_assigned(folder):
     dataset = packds.open(folder / "a.pack")
     with pytest.raises(AttributeError, match="a Dataset has no attribute 'clases': is it classes. none of its attributes can be assigned"):
         dataset.clases = []
-    with pytest.raises(AttributeError, match="labels cannot be changed: make another data set"):
+    with pytest.raises(AttributeError, match="labels cannot be changed: make another dataset"):
         dataset.labels = []
 
 

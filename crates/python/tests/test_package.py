@@ -1,4 +1,4 @@
-"""The package itself: examples in docstrings, names, what it needs."""
+"""The package itself: examples in docstrings, names, requirements."""
 
 import ast
 import doctest
@@ -17,7 +17,6 @@ import pytest
 
 import packds
 from conftest import REPOSITORY, module_or_skip
-from packds._errors import in_words, words
 
 MODULES = ["packds", "packds._arrays", "packds._convert", "packds._dataset", "packds._loader", "packds._words", "packds._write"]
 
@@ -47,49 +46,10 @@ def test_exceptions_are_one_tree():
     assert issubclass(packds.ReadError, OSError) and issubclass(packds.OptionError, ValueError)
 
 
-def test_hints_are_in_the_text_in_pythons_words():
-    error = packds.ConvertError("--mode raw is not possible", "leave --keep-order out")
+def test_hints_are_in_the_text():
+    error = packds.ConvertError("mode='raw' is not possible", "leave keep_order out")
     assert str(error) == "mode='raw' is not possible\nhint: leave keep_order out"
     assert error.hint == "leave keep_order out"
-
-
-def test_options_are_renamed_and_commands_are_left_as_they_are():
-    error = packds.Error("see `packds info --shuffle`", "give --from npz")
-    assert str(error) == "see `packds info --shuffle`\nhint: give from_format='npz'"
-
-
-@pytest.mark.parametrize(
-    ("told", "text"),
-    [
-        ("'--force' replaces it", "force=True replaces it"),
-        ("add --quality 90 to encode them, or use --mode raw", "add quality=90 to encode them, or use mode='raw'"),
-        ("'--to FORMAT' says which; 'packds formats' lists them", "to='FORMAT' says which; packds.formats() lists them"),
-        ("add --crop center:224, or --resize WIDTHxHEIGHT", "add crop='center:224', or resize=(width, height)"),
-        ("use --normalize dataset or MEAN/STD", "use normalize='dataset' or (mean, std)"),
-        ("leave --from out, or give --from npz: it is npz", "leave from_format out, or give from_format='npz': it is npz"),
-        ("--image-key a-b.c, and with --label-key y", "image_key='a-b.c', and with label_key='y'"),
-        ("--image-key, --label-key and --mask-key name it", "image_key, label_key and mask_key name it"),
-        ("--chunk is 1 to 9 samples; leave --shard out", "chunk is 1 to 9 samples; leave shard out"),
-        ("'--gray' cannot be used with '--chunk <N>'", "gray=True cannot be used with chunk"),
-        ("as `tar --sort=name` does", "as `tar --sort=name` does"),
-        ("/data/MEAN/STD/a--mode raw", "/data/MEAN/STD/a--mode raw"),
-        ("invalid value 'x' for '--mode <MODE>'\n  [possible values: raw, mixed]", "mode: expected raw or mixed, found 'x'"),
-        ("invalid value '0' for '--chunk <N>': 0 is not in 1..=9", "chunk: expected 1 to 9, found 0"),
-        ("invalid value '0' for '--max-pixels <N>': 0 is not in 1..9", "max_pixels: expected 1 to 8, found 0"),
-        ("invalid value 'x' for '--crop <C>': invalid crop: expected none, found \"x\"", "crop: expected none, found \"x\""),
-        ("invalid value 'x' for '--seed <N>': invalid digit found in string", "seed: expected a whole number from 0 on, found x"),
-        ("invalid value 'x' for '--on-error <N>': no good", "on_error: no good, found 'x'"),
-    ],
-)
-def test_options_with_values_are_as_python_writes_them(told, text):
-    assert words(told) == text
-    assert words(text) == text
-
-
-def test_reports_tell_in_pythons_words_and_leave_names_as_they_are():
-    report = {"warnings": ["give --from npz"], "classes": ["--from"], "val": {"notes": ["--mode encoded keeps files"]}}
-    told = {"warnings": ["give from_format='npz'"], "classes": ["--from"], "val": {"notes": ["mode='encoded' keeps files"]}}
-    assert in_words(report) == told
 
 
 ERRORS = ["ConvertError", "Error", "FormatError", "NotFoundError", "OptionError", "ReadError", "SourceNotFoundError"]
@@ -147,7 +107,7 @@ def test_names_and_arguments_in_the_guides_are_there(page):
 
 
 def described(thing) -> set:
-    """The arguments that a docstring describes."""
+    """The arguments in a docstring."""
     arguments = (inspect.getdoc(thing) or "").partition("Args:")[2].partition("\n\n")[0]
     return {name for names in re.findall(r"^    ([\w, ]+): ", arguments, re.M) for name in names.split(", ")}
 
@@ -160,7 +120,7 @@ def test_every_argument_is_described(name):
     module, _, attribute = f"packds.{name}".rpartition(".")
     thing = getattr(module_or_skip(module, "scripts/setup installs what it needs"), attribute)
     arguments = set(inspect.signature(thing).parameters)
-    # Their options are those of another function.
+    # They pass their options to another function.
     assert described(thing) | {"rank", "epoch"} >= arguments
     assert described(thing) <= arguments
 

@@ -1,4 +1,4 @@
-"""What is shown while something takes long."""
+"""Progress of long calls."""
 
 import sys
 import types
@@ -8,7 +8,7 @@ from packds import _progress
 
 
 class Bar:
-    """What tqdm is asked for."""
+    """Records calls of tqdm."""
 
     made: list["Bar"] = []
 

@@ -1,4 +1,4 @@
-"""Packs that are cut short while another handler of SIGBUS is in front: an error, and not the end of the process."""
+"""Packs truncated while another SIGBUS handler is first: an error, not the end of the process."""
 
 import os
 import shutil
@@ -8,7 +8,8 @@ import textwrap
 
 import pytest
 
-# What each program does before and after it opens the pack; then the file is cut short, and samples and batches are wanted.
+# The code of each program before and after it opens the pack. Then the file is truncated, and samples and batches are
+# read.
 BEFORE = {"faulthandler before": "faulthandler.enable()"}
 AFTER = {
     "nothing else": "",
@@ -39,7 +40,7 @@ for read in (lambda: ds[500], lambda: ds[400:410], lambda: ds.columns["label"], 
         sys.exit("read beyond the end")
 """
 
-# The handler comes after the pack was opened and before the epoch begins.
+# The handler is installed after the pack was opened and before the epoch begins.
 EPOCH = """
 import faulthandler, os, signal, sys
 import packds
@@ -83,7 +84,7 @@ def test_a_fault_elsewhere_is_still_faulthandlers(numbered):
         import packds
         ds = packds.open(sys.argv[1])
         faulthandler.enable()
-        # Puts its handler in front again.
+        # Puts its handler first again.
         ds[0]
         with tempfile.TemporaryFile() as file:
             file.truncate(8192)

@@ -1,4 +1,4 @@
-"""Where the system starts no more threads: fewer do the work, or an error of the package says what to do."""
+"""If the system starts no more threads, fewer do the work, or an error says what to do."""
 
 import os
 import subprocess
@@ -7,7 +7,8 @@ import textwrap
 
 import pytest
 
-# What the program does has been opened before the limit comes: its user may not even read the file.
+# The program opens everything before the limit applies, because the new user may not be able to
+# read the file.
 PROGRAM = """
 import os, resource, sys, tempfile
 import numpy as np
@@ -19,7 +20,7 @@ loader = packds.Loader(path, batch_size=10, seed=1, order="sequential", access="
 folder = tempfile.mkdtemp()
 os.chmod(folder, 0o777)
 if os.getuid() == 0:
-    # The limit is not for root, and counts all processes of a user: this one has no other.
+    # The limit does not apply to root, and counts all processes of a user. This user has no others.
     os.setuid(54321)
 limit = len(os.listdir("/proc/self/task")) + n_more if n_more else 1
 resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))

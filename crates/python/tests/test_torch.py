@@ -102,7 +102,8 @@ def test_pipelines_that_make_tensors_of_pictures_get_pictures(photo_pack, torchv
     for pipeline in pipelines:
         assert torch.equal(MapDataset(photo_pack, pipeline)[3][0], plain.float() / 255)
     assert torch.equal(MapDataset(photo_pack, transforms.PILToTensor())[3][0], plain)
-    # Others get tensors, also where they make pictures of these themselves, and what was asked for holds.
+    # Other transforms get tensors, even if they convert these to PIL images themselves. Explicit options
+    # take precedence.
     pictures_first = transforms.Compose([transforms.ToPILImage(), transforms.CenterCrop(64), transforms.ToTensor()])
     assert torch.equal(MapDataset(photo_pack, pictures_first)[3][0], MapDataset(photo_pack, pipelines[2])[3][0])
     assert MapDataset(photo_pack, transforms.CenterCrop(8))[3][0].dtype == torch.uint8
@@ -131,7 +132,7 @@ def test_functions_that_call_totensor_are_told_what_they_get(photo_pack, torchvi
     plain = MapDataset(photo_pack)[0][0]
     for images in ("pil", "numpy"):
         assert torch.equal(first(images=images)[0][0], plain.float() / 255)
-    # What was asked for by name is no surprise.
+    # An explicit option causes no warning.
     with pytest.raises(TypeError, match="pic should be PIL Image"):
         first(images="torch")
     with pytest.raises(packds.OptionError, match="raised AttributeError: 'Tensor' object has no attribute 'convert'"):
@@ -154,20 +155,20 @@ def test_transforms_of_a_map_data_set_can_be_assigned_and_nothing_else(photo_pac
     assert data[0][0].dtype == torch.uint8 and data.images == "torch"
     with pytest.raises(packds.OptionError, match="transform: expected a function, found 3"):
         data.transform = 3
-    with pytest.raises(AttributeError, match="images cannot be changed: make another data set; transform and target_transform can be assigned"):
+    with pytest.raises(AttributeError, match="images cannot be changed: make another dataset; transform and target_transform can be assigned"):
         data.images = "numpy"
     with pytest.raises(AttributeError, match="a MapDataset has no attribute 'tranform': is it transform?"):
         data.tranform = str
 
 
 def test_what_default_collate_makes_of_a_map_data_set(photo_pack, file_pack, torch, tmp_path):
-    """docs/how-to/pytorch.md has this as a table."""
+    """docs/how-to/pytorch.md has a table of this."""
     from packds.torch import MapDataset
 
     def batch(path, **options):
         data = MapDataset(path, **options)
         made = next(iter(torch.utils.data.DataLoader(data, batch_size=4)))
-        # Versions of PyTorch that take samples one by one make the same.
+        # PyTorch versions that read samples one by one give the same result.
         one_by_one = torch.utils.data.default_collate([data[number] for number in range(4)])
         assert isinstance(made, list) or kinds(made) == kinds(one_by_one)
         return made
@@ -213,7 +214,7 @@ def test_options_of_a_dataloader_are_sent_to_it(numbered, torch):
         MapDataset(numbered, batch_size=2)
     with pytest.raises(TypeError, match="packds.torch.IterableDataset has no option 'shufle': for shuffle, order="):
         IterableDataset(numbered, shufle=True)
-    with pytest.raises(AttributeError, match="batch_size cannot be changed: make another data set; none of its attributes can be assigned"):
+    with pytest.raises(AttributeError, match="batch_size cannot be changed: make another dataset; none of its attributes can be assigned"):
         IterableDataset(numbered, 50).batch_size = 4
 
 
@@ -291,7 +292,7 @@ def test_an_iterable_data_set_gives_as_many_batches_as_the_guide_says_and_no_len
     loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers)
     with pytest.raises(TypeError, match="has no len"):
         len(loader)
-    # As docs/how-to/pytorch.md says.
+    # As described in docs/how-to/pytorch.md.
     n, world, workers = 1000, 2, max(workers, 1)
     assert sum(1 for _ in loader) == workers * (n // (world * workers * 110))
 
@@ -308,13 +309,13 @@ def test_epochs_of_an_iterable_data_set_differ(numbered, torch):
 
 
 def passes_of(torch, dataset, n, workers, **options) -> list:
-    """What each of `n` passes of one DataLoader gives."""
+    """The results of `n` passes of one DataLoader."""
     loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers, **options)
     return [sorted(label for _, labels in loader for label in labels.tolist()) for _ in range(n)]
 
 
 def epochs_of(path, n, world) -> list:
-    """What each epoch has, of so many ranks together."""
+    """The samples of each epoch over this number of ranks."""
     ranks = [packds.Loader(path, 30, samples=range(100), seed=3, rank=(rank, world)) for rank in range(world)]
     return [sorted(label for loader in ranks for _, labels in loader for label in labels.tolist()) for _ in range(n)]
 
@@ -327,14 +328,15 @@ SHARES = {"samples": range(100), "seed": 3}
 def test_each_pass_over_an_iterable_data_set_is_the_next_epoch(numbered, torch, workers, context, lives_on):
     from packds.torch import IterableDataset
 
-    # What does not fill a batch is left out, another part of it in each epoch: that tells them apart.
+    # Samples that do not fill a batch are dropped, different ones in each epoch, which distinguishes
+    # epochs.
     dataset = IterableDataset(numbered, 30, **SHARES)
     options = {"multiprocessing_context": context, "persistent_workers": lives_on} if workers else {}
     expected = epochs_of(numbered, 4, max(workers, 1))
     assert expected[0] != expected[1]
     assert passes_of(torch, dataset, 3, workers, **options) == expected[:3]
     assert dataset.epoch == 3
-    # Of another DataLoader too.
+    # Also from another DataLoader.
     assert passes_of(torch, dataset, 1, workers, **options) == expected[3:]
 
 
@@ -453,7 +455,7 @@ def test_a_dataloader_that_would_batch_batches_is_refused(numbered, torch, worke
 def test_a_dataloader_that_accelerate_prepared_is_refused(numbered, torch, workers, context):
     from packds.torch import IterableDataset
 
-    # As its loaders iterate over PyTorch's, in a process that has batches for the others.
+    # Like its loaders iterate over PyTorch's, in a process that has batches for the others.
     accelerate = {"__name__": "accelerate.data_loader"}
     exec("def first(loader): return next(iter(loader))", accelerate)
 
@@ -461,7 +463,7 @@ def test_a_dataloader_that_accelerate_prepared_is_refused(numbered, torch, worke
         options |= {"num_workers": workers, "multiprocessing_context": context}
         return torch.utils.data.DataLoader(IterableDataset(numbered, 50, rank=(0, world)), batch_size=None, **options)
 
-    # Its launchers call the whole training.
+    # Its launchers call all training code.
     launcher = {"__name__": "accelerate.utils.launch"}
     exec("def call(function, *args): return function(*args)", launcher)
     for world in (1, 2):
@@ -478,7 +480,7 @@ def test_accelerate_sets_no_epoch_in_the_place_of_a_state(numbered, torch):
     data = IterableDataset(numbered, 50)
     next(iter(torch.utils.data.DataLoader(data, batch_size=None)))
     state = data.state_dict()
-    # Otherwise its version 0.29 takes no DataLoader without a batch size.
+    # Otherwise its version 0.29 rejects DataLoaders without a batch size.
     config = accelerate.utils.DataLoaderConfiguration(dispatch_batches=False)
     prepared = accelerate.Accelerator(cpu=True, dataloader_config=config).prepare(torch.utils.data.DataLoader(data, batch_size=None))
     data.load_state_dict(state)
@@ -502,7 +504,7 @@ def test_a_data_set_goes_on_from_its_state_in_the_middle_of_any_epoch(numbered, 
     assert again.epoch == 1
     assert labels_of(loader(again)) == whole[1][7:]
     assert again.state_dict()["is_over"] and labels_of(loader(again)) == whole[2]
-    # What was saved behind an epoch's end begins with the next one.
+    # A state saved after an epoch's end resumes with the next epoch.
     last = IterableDataset(numbered, 50, seed=3)
     last.load_state_dict(first.state_dict())
     assert last.epoch == 3
@@ -541,7 +543,7 @@ def test_a_stateful_dataloader_goes_on_in_any_epoch(numbered, torch, stateful, e
     from packds.torch import IterableDataset
 
     def loader():
-        # Seeded alike, as a training that is started again.
+        # With the same seed, like a restarted training.
         torch.manual_seed(7)
         dataset = IterableDataset(numbered, 50, seed=3)
         return stateful(dataset, batch_size=None, num_workers=workers, persistent_workers=lives_on and workers > 0)
@@ -558,7 +560,7 @@ def test_a_stateful_dataloader_goes_on_in_any_epoch(numbered, torch, stateful, e
         going_on.load_state_dict(begun.state_dict())
         assert labels_of(going_on) == whole[epoch][steps:]
         assert labels_of(going_on) == whole[epoch + 1]
-        # A state from behind the end of an epoch.
+        # A state from after the end of an epoch.
         at_end = loader()
         at_end.load_state_dict(going_on.state_dict())
         assert labels_of(at_end) == whole[epoch + 2]
@@ -684,7 +686,7 @@ def test_processes_of_a_group_share_the_same_global_batches(numbered, torch, wor
 
 
 def test_workers_report_a_pack_that_is_cut_short(numbered, tmp_path, torch):
-    # PyTorch's workers have a handler of SIGBUS of their own, which ends them.
+    # PyTorch's workers have their own SIGBUS handler, which ends them.
     from packds.torch import MapDataset
 
     path = tmp_path / "a.pack"

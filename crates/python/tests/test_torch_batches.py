@@ -1,4 +1,4 @@
-"""What batches are in PyTorch: labels, images of sizes of their own, fields by name."""
+"""Batches in PyTorch: labels, variable-size images, fields by name."""
 
 import numpy as np
 import pytest

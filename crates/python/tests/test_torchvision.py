@@ -1,6 +1,6 @@
-"""The words of the augmentation language against torchvision's own transforms of Pillow images, on the same draws.
+"""Compares the words of the augmentation language with torchvision's transforms of Pillow images, with the same random numbers.
 
-The draws are those of docs/reference/augment_draws.py, which is written from docs/reference/augmentation.md alone.
+The random numbers come from docs/reference/augment_draws.py, which was written only from docs/reference/augmentation.md.
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ D = load_draws()
 
 
 def pictures(width: int, height: int, channels: int) -> list[np.ndarray]:
-    """Noise, and pictures of few values, which histograms spread."""
+    """Noise, and pictures with few values, which equalization spreads."""
     rng = np.random.default_rng(width * 1000 + height * 10 + channels)
     shape = (height, width, channels)
     noise = rng.integers(0, 256, (N, *shape), np.uint8)
@@ -38,7 +38,7 @@ def pictures(width: int, height: int, channels: int) -> list[np.ndarray]:
 
 @pytest.fixture(scope="module", params=[(size, channels) for size in SIZES for channels in (1, 3)], ids=str)
 def made(request, tmp_path_factory):
-    """A pack of pictures of a size, and these, in its order."""
+    """A pack of pictures of one size, and these pictures in its order."""
     (width, height), channels = request.param
     images = pictures(width, height, channels)
     path = tmp_path_factory.mktemp("made") / "a.pack"
@@ -49,7 +49,7 @@ def made(request, tmp_path_factory):
 
 
 def results(path, augment: str, **options) -> np.ndarray:
-    """What the loader makes of all samples, in their order."""
+    """The loader's results for all samples, in order."""
     loader = packds.Loader(path, N, order="sequential", seed=SEED, augment=augment, drop_last=False, **options)
     loader.set_epoch(EPOCH)
     with loader:
@@ -120,7 +120,7 @@ def test_magnitudes_are_those_of_torchvisions_tables(torchvision):
                 if magnitudes.ndim == 0:
                     assert set(found) == {0.0}
                     continue
-                # The last bits of torch's depend on the processor.
+                # The last bits of torch's results depend on the CPU.
                 np.testing.assert_allclose(found, magnitudes.tolist(), rtol=2e-6, atol=1e-6)
                 if op.startswith("Translate"):
                     assert [int(m) for m in found] == [int(m) for m in magnitudes.tolist()]
@@ -192,7 +192,7 @@ def test_random_erasing_sets_the_drawn_values(made, torch, torchvision):
 
 
 def test_a_recipe_of_the_references_is_one_text(made, torch, torchvision):
-    """Flip, policy, normalization, erasing: the steps of `ClassificationPresetTrain` behind its crop."""
+    """Flip, policy, normalization, erasing: the steps of `ClassificationPresetTrain` after its crop."""
     from torchvision.transforms import functional as F
     from torchvision.transforms.autoaugment import _apply_op
 

@@ -1,4 +1,4 @@
-"""Examples that train: the scripts in examples/, and all code of its guides for those who come from other loaders."""
+"""Training examples: the scripts in examples/, and all code of its migration guides."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 from conftest import REPOSITORY, free_port, module_or_skip
 
 EXAMPLES = REPOSITORY / "examples"
-# What the guides' code becomes on a handful of photographs.
+# Adapts the guides' code to a few photographs.
 SMALL = {"batch_size=256": "batch_size=8", "num_workers=8": "num_workers=1", "threads=8": "threads=2"}
 SMALL |= {"rrc224": "rrc64", "resnet50": "resnet18", "range(90)": "range(1)"}
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("torch")
 
 
 def script(name, *arguments, processes=1):
-    """Runs an example, in several processes as torchrun would; what all print."""
+    """Runs an example, in several processes like torchrun. Returns the output of all."""
     command = [sys.executable, EXAMPLES / name, *map(str, arguments)]
     group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(processes)}
     running = []
@@ -58,20 +58,20 @@ def test_training_stops_and_goes_on_with_another_number_of_processes(photos, tmp
     checkpoint = ("--checkpoint", tmp_path / "a.pt")
     imagenet(photos, tmp_path, "--steps", 2, "--batch-size", 4, *checkpoint, processes=2)
     said = imagenet(photos, tmp_path, "--steps", 4, "--batch-size", 8, *checkpoint)
-    assert "going on after step 2" in said and "step 4 of 4" in said
+    assert "resuming after step 2" in said and "step 4 of 4" in said
 
 
-# What the guides take as given, on one line: theirs begin further down.
+# Definitions that the guides assume, on one line, so that line numbers stay right.
 YOURS = (
     "import torch; model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 10)); "
     "criterion = torch.nn.CrossEntropyLoss(); optimizer = torch.optim.SGD(model.parameters(), 0.01)"
 )
-# As torchrun says it to a single process.
+# Like torchrun with a single process.
 ALONE = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1"}
 
 
 def code_of(page, wanted):
-    """The Python of a page, each line where it stands, of those blocks that are wanted."""
+    """The Python code of selected blocks of a page, with unchanged line numbers."""
     text = page.read_text()
     lines = [YOURS]
     for found in re.finditer(r"^```python\n(.*?)^```", text, re.M | re.S):
@@ -109,7 +109,8 @@ def test_the_readme_converts_and_loads(photos, tmp_path):
 
 
 def run_code(code, photos, folder):
-    """Runs a page's code where the photographs lie and are ImageNet too, with few of everything; what it prints."""
+    """Runs a page's code in the folder of the photographs, which also stand in for ImageNet, with small sizes. Returns the
+    output."""
     (folder / "examples").mkdir()
     (folder / "examples" / "photos").symlink_to(photos)
     for split in ("train", "val"):

@@ -1,4 +1,4 @@
-"""The package's types, as mypy and users see them."""
+"""The package's types, checked by mypy as for users."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from conftest import REPOSITORY, module_or_skip
 
-# What uses the package as its users do, with every mistake that types shall find.
+# Code that uses the package like users do, with mistakes that types should detect.
 USER = """
     from typing import Any
 
@@ -67,7 +67,7 @@ def test_a_users_mistakes_are_found_and_nothing_else(mypy, tmp_path):
         assert mistake in line
 
 
-# Where PyTorch is missing its classes are of no type; its own functions are not all typed where it is there.
+# Without PyTorch, its classes have no types. If it is installed, not all of its functions are typed.
 LENIENT = (
     "--ignore-missing-imports",
     "--allow-subclassing-any",

@@ -1,4 +1,4 @@
-"""Packs that a program writes."""
+"""Packs written by a program."""
 
 import datetime
 import gc
@@ -133,7 +133,7 @@ def test_a_wrong_sample_is_refused_and_others_may_come(tmp_path, sample, said):
 
 def test_numbers_become_the_nearest_bfloat16(tmp_path):
     numbers = np.array([1.0, -2.5, 3.14159265, 1e-40, 65535.0, np.inf, np.nan, 0.0], np.float32)
-    # Halfway between two: to the even one.
+    # Ties round to even.
     ties = np.array([0x3F808000, 0x3F818000, 0x7F7F7FFF, 0xFFFFFFFF], np.uint32).view(np.float32)
     with packds.write(tmp_path / "a.pack", {"image": "image", "x": ("bf16", (8,)), "y": ("bf16", (4,))}) as writer:
         writer.add(image=image_of(1), x=numbers, y=ties)
@@ -238,7 +238,7 @@ def test_a_target_that_cannot_be_says_what_to_name(tmp_path, monkeypatch, schema
     for target, text in [
         (".", "^\\.: this is a folder, expected the name of a file to write\nhint: name a file"),
         ("..", "this is a folder"),
-        ("no/dir/y.pack", "there is no folder no/dir to write it to\nhint: make the folder first"),
+        ("no/dir/y.pack", "the folder no/dir does not exist\nhint: create the folder first"),
     ]:
         with pytest.raises(packds.ConvertError, match=text):
             packds.from_dataset({"image": [image_of(1)]}, target, schema, progress=False)
@@ -426,7 +426,7 @@ def test_parts_and_readers_of_arrow_tables_are_tables(tmp_path):
         ("label", ["a", float("nan")], "sample 1: field 'label': expected the id of a class, found nan"),
         ("caption", ["a", float("nan")], "sample 1: field 'caption': expected a text, found nan"),
         ("number", [1.5, "a"], "sample 1: field 'number': expected a number, found 'a'"),
-        ("day", [datetime.date(2020, 1, 2)], "sample 0: field 'day': expected what JSON can hold, found datetime.date"),
+        ("day", [datetime.date(2020, 1, 2)], "sample 0: field 'day': expected a JSON value, found datetime.date"),
     ],
 )
 def test_values_that_a_column_cannot_hold_are_named_with_their_sample(tmp_path, name, values, text):
@@ -491,7 +491,7 @@ def test_labels_that_are_no_class_ids_are_a_pair_with_the_image(tmp_path):
             assert np.array_equal(found[0], images[0]) or np.array_equal(found[0], images[4])
             first = 0 if np.array_equal(found[0], images[0]) else 4
             assert np.array_equal(numbers, labels[first : first + 4])
-    # What is called otherwise is a field by its name.
+    # Fields with other names keep them.
     packds.from_dataset({"image": images, "angle": np.arange(8) / 2}, tmp_path / "angle.pack", progress=False)
     assert set(next(iter(packds.Loader(tmp_path / "angle.pack", batch_size=4))).keys()) == {"image", "angle"}
 

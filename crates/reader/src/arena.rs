@@ -139,15 +139,7 @@ impl Arena {
         // SAFETY: the range is whole pages of the arena's own map, whose bytes the call leaves as they are; the mask has as
         // many bits as are told.
         let result = unsafe {
-            libc::syscall(
-                libc::SYS_mbind,
-                base,
-                len,
-                libc::MPOL_PREFERRED,
-                nodes.as_ptr(),
-                MOST_NODES + 1,
-                0,
-            )
+            libc::syscall(libc::SYS_mbind, base, len, libc::MPOL_PREFERRED, nodes.as_ptr(), MOST_NODES + 1, 0)
         };
         if result != 0 {
             return Err(io::Error::last_os_error());
@@ -181,10 +173,7 @@ impl Arena {
                 drop(free);
                 return Some(self.slot(number));
             }
-            free = self
-                .freed
-                .wait(free)
-                .unwrap_or_else(PoisonError::into_inner);
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -204,12 +193,7 @@ impl Arena {
     }
 
     fn slot(self: &Arc<Self>, number: usize) -> SlotMut {
-        SlotMut {
-            owner: Owner {
-                arena: Arc::clone(self),
-                number,
-            },
-        }
+        SlotMut { owner: Owner { arena: Arc::clone(self), number } }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
@@ -263,9 +247,7 @@ impl SlotMut {
     /// then free again.
     #[must_use]
     pub fn split(self, lens: &[usize]) -> Option<Vec<PieceMut>> {
-        let all = lens
-            .iter()
-            .try_fold(0_usize, |sum, len| sum.checked_add(*len));
+        let all = lens.iter().try_fold(0_usize, |sum, len| sum.checked_add(*len));
         if lens.is_empty() || all.is_none_or(|all| all > self.owner.arena.slot_bytes) {
             return None;
         }
@@ -274,10 +256,7 @@ impl SlotMut {
         let piece = |len: &usize| {
             let start = end;
             end += *len;
-            PieceMut {
-                owner: Arc::clone(&owner),
-                range: start..end,
-            }
+            PieceMut { owner: Arc::clone(&owner), range: start..end }
         };
         Some(lens.iter().map(piece).collect())
     }
@@ -285,9 +264,7 @@ impl SlotMut {
     /// Makes the slot read-only and shared. It is free again when the last reference is dropped.
     #[must_use]
     pub fn freeze(self) -> SlotRef {
-        SlotRef {
-            owner: Arc::new(self.owner),
-        }
+        SlotRef { owner: Arc::new(self.owner) }
     }
 
     /// Returns the slot's memory to the system until it is written again. Its contents become unspecified. Do not use it for

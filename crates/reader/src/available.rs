@@ -18,7 +18,7 @@ pub(crate) fn check_available(needed: usize) -> io::Result<()> {
         Some(available) => Err(io::Error::new(
             io::ErrorKind::OutOfMemory,
             format!(
-                "{} are needed and {} of memory are available; make batches or the memory budget smaller",
+                "{} are needed, but only {} of memory are available; make batches or the memory budget smaller",
                 human::bytes(needed),
                 human::bytes(available)
             ),
@@ -29,9 +29,7 @@ pub(crate) fn check_available(needed: usize) -> io::Result<()> {
 /// Memory that can be used without evicting anything but page cache: the machine's, or what the process's control group has
 /// left. `None` if unknown.
 pub(crate) fn available_bytes() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| mem_available(&text));
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = group_available(Path::new("/sys/fs/cgroup"), &groups);
     match (machine, group) {
@@ -42,9 +40,7 @@ pub(crate) fn available_bytes() -> Option<u64> {
 
 /// `MemAvailable` of /proc/meminfo, in bytes.
 fn mem_available(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -68,10 +64,7 @@ fn group_available(root: &Path, groups: &str) -> Option<u64> {
         };
         // In a container the group's path may belong to the host. Missing paths are skipped, but the root is always checked.
         let path = root.join(group.trim_start_matches('/'));
-        for folder in path
-            .ancestors()
-            .take_while(|folder| folder.starts_with(&root))
-        {
+        for folder in path.ancestors().take_while(|folder| folder.starts_with(&root)) {
             let left = left_in(folder, names);
             least = match (least, left) {
                 (Some(a), Some(b)) => Some(a.min(b)),
@@ -109,10 +102,7 @@ mod tests {
         check_available(1 << 20).unwrap();
         let error = check_available(usize::MAX).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
-        assert!(
-            error.to_string().contains("GiB of memory are available"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("GiB of memory are available"), "{error}");
     }
 
     #[test]
@@ -134,10 +124,7 @@ mod tests {
         assert_eq!(group_available(root.path(), "0::/a/b\n"), None);
         write("a/memory.max", "1000\n");
         write("a/memory.current", "700\n");
-        write(
-            "a/memory.stat",
-            "anon 5\nactive_file 100\ninactive_file 300\n",
-        );
+        write("a/memory.stat", "anon 5\nactive_file 100\ninactive_file 300\n");
         write("a/b/memory.max", "max\n");
         assert_eq!(group_available(root.path(), "0::/a/b\n"), Some(700));
         write("a/b/memory.max", "500\n");

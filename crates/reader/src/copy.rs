@@ -32,9 +32,7 @@ pub(crate) fn fence() {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use std::arch::x86_64::{
-        __m256i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256,
-    };
+    use std::arch::x86_64::{__m256i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
 
     /// Size of a cache line.
     const LINE: usize = 64;
@@ -59,10 +57,7 @@ mod x86 {
         let lines = to.len() / LINE;
         let (to_lines, to_tail) = to.split_at_mut(lines * LINE);
         let (from_lines, from_tail) = from.split_at(lines * LINE);
-        for (to, from) in to_lines
-            .chunks_exact_mut(LINE)
-            .zip(from_lines.chunks_exact(LINE))
-        {
+        for (to, from) in to_lines.chunks_exact_mut(LINE).zip(from_lines.chunks_exact(LINE)) {
             let source = from.as_ptr().cast::<__m256i>();
             let target = to.as_mut_ptr().cast::<__m256i>();
             // A prefetch hint may have any address: it does not access memory.

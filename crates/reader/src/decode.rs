@@ -35,10 +35,7 @@ impl ItemDecoder {
     #[must_use]
     pub fn new(field: &Field) -> Self {
         let field = SizedField::new(field);
-        let decoder = Decoder::new(DecodeOptions {
-            color: field.color,
-            ..DecodeOptions::default()
-        });
+        let decoder = Decoder::new(DecodeOptions { color: field.color, ..DecodeOptions::default() });
         Self { field, decoder }
     }
 
@@ -53,12 +50,7 @@ impl ItemDecoder {
     /// # Errors
     /// [`AugmentError::Pixels`] if the file cannot be decoded, [`AugmentError::Picture`] if the size of raw pixels differs from
     /// the pack's columns, or these are damaged.
-    pub fn pixels(
-        &mut self,
-        pack: &Pack,
-        sample: u64,
-        item: &[u8],
-    ) -> Result<ItemPixels, AugmentError> {
+    pub fn pixels(&mut self, pack: &Pack, sample: u64, item: &[u8]) -> Result<ItemPixels, AugmentError> {
         if let Some(shape) = self.field.raw_shape(pack, sample, item.len())? {
             let data = item.to_vec();
             return Ok(ItemPixels { data, shape });
@@ -73,10 +65,7 @@ impl ItemDecoder {
 
 impl SizedField {
     pub(crate) fn new(field: &Field) -> Self {
-        Self {
-            name: field.name.clone(),
-            color: color_of(field),
-        }
+        Self { name: field.name.clone(), color: color_of(field) }
     }
 
     pub(crate) fn name(&self) -> &str {

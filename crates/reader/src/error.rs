@@ -6,6 +6,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use packds_format::FormatError;
+use packds_system::Opt;
+
+/// An option of conversions.
+const CHUNK: Opt = Opt::new("chunk");
 
 const DAMAGED: &str = "`packds verify` lists all damage; copy the pack again or convert it again";
 
@@ -79,7 +83,7 @@ pub enum ReadError {
     },
     /// The memory limit for buffers is too small for one step.
     #[error(
-        "{}: reading it needs buffers of {}, allowed are {}: allow more memory, take smaller batches or a smaller window, or convert again with smaller chunks (--chunk)",
+        "{}: reading it needs buffers of {}, allowed are {}: allow more memory, take smaller batches or a smaller window, or convert again with smaller chunks ({CHUNK})",
         path.display(), crate::human::bytes(*needed), crate::human::bytes(*given)
     )]
     Memory {
@@ -147,9 +151,7 @@ impl ReadError {
                     | FormatError::Io(_)
             ),
             Self::Changed { .. } | Self::Modified { .. } | Self::Sample { .. } => true,
-            Self::Open { .. } | Self::Read { .. } | Self::Memory { .. } | Self::Stopped { .. } => {
-                false
-            }
+            Self::Open { .. } | Self::Read { .. } | Self::Memory { .. } | Self::Stopped { .. } => false,
         }
     }
 
@@ -161,9 +163,9 @@ impl ReadError {
                 Some("a pack is one file: name the .pack file, not the folder it lies in")
             }
             Self::Format { source, .. } => match source {
-                FormatError::BadMagic { .. } | FormatError::TooShort { .. } => Some(
-                    "`packds convert` makes packs, from everything that `packds formats` lists",
-                ),
+                FormatError::BadMagic { .. } | FormatError::TooShort { .. } => {
+                    Some("`packds convert` makes packs, from everything that `packds formats` lists")
+                }
                 FormatError::WrongLength { .. } => {
                     Some("copy the pack again: its length is not the one it was written with")
                 }
@@ -176,9 +178,7 @@ impl ReadError {
             Self::Changed { .. } | Self::Modified { .. } => {
                 Some("packs are immutable: write a new file and rename it over the old one")
             }
-            Self::Open { .. } | Self::Read { .. } | Self::Memory { .. } | Self::Stopped { .. } => {
-                None
-            }
+            Self::Open { .. } | Self::Read { .. } | Self::Memory { .. } | Self::Stopped { .. } => None,
         }
     }
 }

@@ -20,16 +20,6 @@ mod tests {
     #[test]
     fn bytes_have_the_largest_unit_that_fits() {
         let texts = [0, 1023, 1024, 1536, 4 << 30, (4 << 30) + (1 << 29)].map(bytes);
-        assert_eq!(
-            texts,
-            [
-                "0 bytes",
-                "1023 bytes",
-                "1 KiB",
-                "1.5 KiB",
-                "4 GiB",
-                "4.5 GiB"
-            ]
-        );
+        assert_eq!(texts, ["0 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "4 GiB", "4.5 GiB"]);
     }
 }

@@ -1,24 +1,61 @@
 //! Opening, verifying and loading packs. This crate does the I/O that `packds-format` leaves out.
 //!
+//! # A tour
+//!
 //! [`open`] maps a pack. It checks everything except the chunks and columns, in milliseconds for a pack of any size. [`open_bytes`]
-//! opens a pack in memory. [`verify`] reads the whole pack and reports all damage. A [`Loader`](loader::Loader) makes batches in
-//! an order that [`plan`] computes, optionally [augmented](augment). [`Pack::sample`] and [`Pack::chunk`] read single samples
-//! and chunks. docs/reference/loading.md is the guide. The [`doctor`] finds the training bottleneck.
+//! opens a pack in memory, such as this one of ten images:
 //!
-//! ```no_run
-//! use packds_reader::loader::{LoadError, Loader};
-//!
-//! let pack = packds_reader::open("train.pack")?;
-//! println!("{} samples in {} chunks", pack.n_samples(), pack.n_chunks());
-//! let report = packds_reader::verify(&pack, packds_reader::VerifyOptions::default(), &|_, _| {})?;
-//! assert!(report.is_ok());
-//! let loader = Loader::builder(pack).batch(256).seed(42).build()?;
-//! for batch in loader.epoch(0)? {
-//!     println!("{:?}", batch?.elements::<i32>("label")?);
-//! }
-//! # Ok::<(), LoadError>(())
 //! ```
+//! use packds_format::{BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Schema};
+//! use packds_reader::loader::Loader;
+//! use packds_reader::plan::Order;
+//! use packds_reader::{VerifyOptions, verify};
+//!
+//! let fields = vec![Field::tensor("image", DType::U8, &[2, 2, 3]), Field::column("label", DType::I32, &[])];
+//! let mut writer = PackWriter::new(Vec::new(), PackOptions::new(Schema::new(fields)?, 4))?;
+//! let mut block = BlockBuilder::new(writer.schema());
+//! for label in 0..10_u8 {
+//!     block.tensor_mut(0)?.fill(label);
+//!     block.set_column(1, &i32::from(label).to_le_bytes())?;
+//!     block.finish_sample()?;
+//!     if writer.block_room(block.n_samples()) == 0 {
+//!         writer.append(block.finish()?)?;
+//!         block = BlockBuilder::new(writer.schema());
+//!     }
+//! }
+//! writer.append(block.finish()?)?;
+//! let (bytes, _) = writer.finish(FooterParts::default())?;
+//! let pack = packds_reader::open_bytes("ten.pack", bytes)?;
+//!
+//! // Single samples, as in a file.
+//! assert_eq!(pack.n_samples(), 10);
+//! assert_eq!(pack.sample(7)?.field("label")?.elements::<i32>()?, [7]);
+//!
+//! // All damage, if there is any.
+//! assert!(verify(&pack, VerifyOptions::default(), &|_, _| {})?.is_ok());
+//!
+//! // Shuffled batches, ahead of time, on all cores.
+//! let loader = Loader::builder(pack).batch(5).order(Order::Random).seed(42).build()?;
+//! let mut epoch = loader.epoch(0)?;
+//! let first = epoch.next().ok_or("no batch")??;
+//! assert_eq!(first.elements::<u8>("image")?.len(), 5 * 12);
+//! let state = epoch.state();
+//! drop((first, epoch));
+//!
+//! // Later: the rest of the epoch.
+//! assert_eq!(loader.epoch_at(&state)?.count(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where to look
+//!
+//! - [`loader`] makes batches in an order that [`plan`] computes, optionally [augmented](augment).
+//! - [`Pack::sample`] and [`Pack::chunk`] read single samples and chunks in place. [`verify()`] reports all damage.
+//! - [`device`] is where batches go, for those who write a device of their own.
+//!
+//! docs/reference/loading.md is the guide.
 
+#[doc(hidden)]
 pub mod arena;
 #[cfg(test)]
 #[path = "arena/tests.rs"]
@@ -29,7 +66,6 @@ mod copy;
 mod dataset;
 mod decode;
 pub mod device;
-pub mod doctor;
 mod error;
 mod fetch;
 mod human;
@@ -45,18 +81,17 @@ mod sync;
 mod verify;
 mod view;
 
-pub use decode::{ItemDecoder, ItemPixels};
 pub use error::ReadError;
 pub use fetch::{Access, AccessReport, Checksums, FetchStats};
 pub use open::{open, open_bytes, open_with};
 pub use pack::Pack;
 pub use sample::{Chunk, Item, Sample};
-#[doc(hidden)]
-pub use storage::PackBytes;
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};
 pub use view::{ArrayView, Element, WrongType};
 
-/// Compiles the examples in the guide.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/reference/loading.md")]
-struct LoadingGuide;
+// For the other crates of this workspace. It may change in any version.
+#[doc(hidden)]
+pub use self::{
+    decode::{ItemDecoder, ItemPixels},
+    storage::PackBytes,
+};

@@ -39,12 +39,8 @@ impl Mapping {
         if len == 0 {
             return Ok(Self { map: None });
         }
-        let len = usize::try_from(len).map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                "file is larger than the address space",
-            )
-        })?;
+        let len = usize::try_from(len)
+            .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "file is larger than the address space"))?;
         let mut options = MmapOptions::new();
         options.len(len);
         // SAFETY: the contract of `MmapOptions::map` is that the file is not modified, in this process or another, while
@@ -54,9 +50,7 @@ impl Mapping {
         // SAFETY: the map is whole pages of a mapping of its own, whose users ask whether they saw zeros, and `Guarded`
         // drops the guard before the map.
         let guard = unsafe { Guard::new(&map) };
-        Ok(Self {
-            map: Some(Guarded { guard, map }),
-        })
+        Ok(Self { map: Some(Guarded { guard, map }) })
     }
 
     /// The first byte that could not be read and now reads as zero. `None` if all bytes read so far came from the file.
@@ -88,11 +82,9 @@ impl Mapping {
     pub(crate) fn load(&self, offset: u64, len: u64) -> io::Result<()> {
         let all = to_u64(self.as_ref().len());
         let len = len.min(all.saturating_sub(offset));
-        let (Some(guarded), Ok(offset), Ok(len)) = (
-            self.map.as_ref().filter(|_| len > 0),
-            usize::try_from(offset),
-            usize::try_from(len),
-        ) else {
+        let (Some(guarded), Ok(offset), Ok(len)) =
+            (self.map.as_ref().filter(|_| len > 0), usize::try_from(offset), usize::try_from(len))
+        else {
             return Ok(());
         };
         match guarded.map.advise_range(Advice::PopulateRead, offset, len) {

@@ -21,10 +21,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Pack, ReadError> {
 /// As for [`open`].
 pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Pack, ReadError> {
     let path = path.as_ref();
-    let file = MappedFile::open(path).map_err(|source| ReadError::Open {
-        path: path.to_owned(),
-        source,
-    })?;
+    let file = MappedFile::open(path).map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
     Pack::new(file, path, limits)
 }
 
@@ -32,9 +29,6 @@ pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Pack, ReadErr
 ///
 /// # Errors
 /// [`ReadError::Format`] if the bytes are not a pack or are incomplete.
-pub fn open_bytes(
-    name: impl AsRef<Path>,
-    bytes: impl AsRef<[u8]> + Send + 'static,
-) -> Result<Pack, ReadError> {
+pub fn open_bytes(name: impl AsRef<Path>, bytes: impl AsRef<[u8]> + Send + 'static) -> Result<Pack, ReadError> {
     Pack::new(Memory::new(bytes), name.as_ref(), Limits::default())
 }

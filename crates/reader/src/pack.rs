@@ -29,11 +29,7 @@ impl Pack {
     /// # Errors
     /// [`ReadError::Format`] if it is not a valid pack, [`ReadError::Changed`] if the storage changed during opening,
     /// [`ReadError::Open`] and [`ReadError::Read`] if a system call failed.
-    pub(crate) fn new(
-        storage: impl Storage + 'static,
-        path: &Path,
-        limits: Limits,
-    ) -> Result<Self, ReadError> {
+    pub(crate) fn new(storage: impl Storage + 'static, path: &Path, limits: Limits) -> Result<Self, ReadError> {
         let storage: Arc<dyn Storage> = Arc::new(storage);
         let bytes = PackBytes::of(&storage);
         let len = to_u64(bytes.as_ref().len());
@@ -41,17 +37,9 @@ impl Pack {
         let pack = packds_format::Pack::open_with(bytes, limits).map_err(|source| {
             // A truncated file looks damaged. Report the truncation instead.
             let changed = check_len(&*storage, path, len).err();
-            changed.unwrap_or_else(|| ReadError::Format {
-                path: path.to_owned(),
-                source,
-            })
+            changed.unwrap_or_else(|| ReadError::Format { path: path.to_owned(), source })
         })?;
-        let pack = Self {
-            pack,
-            storage,
-            path: path.to_owned(),
-            opened,
-        };
+        let pack = Self { pack, storage, path: path.to_owned(), opened };
         pack.no_page_lost()?;
         Ok(pack)
     }
@@ -67,7 +55,7 @@ impl Pack {
     /// # Errors
     /// The pack is in memory.
     pub fn file(&self) -> io::Result<&File> {
-        let in_memory = || io::Error::other("the pack does not lie in a file");
+        let in_memory = || io::Error::other("the pack is not in a file");
         self.storage.file().ok_or_else(in_memory)
     }
 
@@ -113,9 +101,7 @@ impl Pack {
     /// [`ReadError::Changed`], [`ReadError::Modified`], or [`ReadError::Open`] if they cannot be determined.
     pub(crate) fn check_unchanged(&self) -> Result<(), ReadError> {
         if check_len(self.storage(), &self.path, self.file_len())? != self.opened {
-            return Err(ReadError::Modified {
-                path: self.path.clone(),
-            });
+            return Err(ReadError::Modified { path: self.path.clone() });
         }
         Ok(())
     }
@@ -139,16 +125,9 @@ impl Pack {
     }
 
     fn check_pages(&self) -> Result<(), ReadError> {
-        let Some(offset) = self.storage.first_lost() else {
-            return Ok(());
-        };
+        let Some(offset) = self.storage.first_lost() else { return Ok(()) };
         let reason = "the file was shorter for a time, or the disk failed";
-        Err(ReadError::Read {
-            path: self.path.clone(),
-            offset,
-            len: 1,
-            source: io::Error::other(reason),
-        })
+        Err(ReadError::Read { path: self.path.clone(), offset, len: 1, source: io::Error::other(reason) })
     }
 
     /// Reads bytes into a buffer.
@@ -167,12 +146,7 @@ impl Pack {
             };
             // The file ended early. Report its length rather than a short read.
             self.check_len()?;
-            return Err(ReadError::Read {
-                path: self.path.clone(),
-                offset,
-                len: to_u64(out.len()),
-                source,
-            });
+            return Err(ReadError::Read { path: self.path.clone(), offset, len: to_u64(out.len()), source });
         }
         Ok(())
     }
@@ -184,7 +158,7 @@ impl Pack {
     /// As for [`still_good`](Self::still_good), else [`ReadError::Format`].
     pub fn whole<T>(&self, read: Result<T, FormatError>) -> Result<T, ReadError> {
         self.still_good()?;
-        self.told(read)
+        self.located(read)
     }
 
     /// Estimates how many bytes of the file are in the page cache. Checks every 16th page. `None` if unknown.
@@ -203,12 +177,13 @@ impl Pack {
 
     /// Whether all of the file is in the page cache. Checks every 16th page. `None` if unknown: the system answers only the
     /// owner of a file and users who may write it.
-    pub(crate) fn is_resident(&self) -> Option<bool> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_resident(&self) -> Option<bool> {
         use rustix::fs::{Access, access, fstat};
         if let Some(file) = self.storage.file() {
             let owner = fstat(file).ok()?.st_uid;
-            let is_told = owner == rustix::process::geteuid().as_raw()
-                || access(&self.path, Access::WRITE_OK).is_ok();
+            let is_told = owner == rustix::process::geteuid().as_raw() || access(&self.path, Access::WRITE_OK).is_ok();
             if !is_told {
                 return None;
             }
@@ -232,17 +207,14 @@ impl Pack {
     ///
     /// # Errors
     /// [`ReadError::Format`].
-    pub fn told<T>(&self, result: Result<T, FormatError>) -> Result<T, ReadError> {
+    pub fn located<T>(&self, result: Result<T, FormatError>) -> Result<T, ReadError> {
         result.map_err(|error| self.error(error))
     }
 
     /// Adds the path to a format error.
     #[must_use]
     pub fn error(&self, source: FormatError) -> ReadError {
-        ReadError::Format {
-            path: self.path.clone(),
-            source,
-        }
+        ReadError::Format { path: self.path.clone(), source }
     }
 }
 
@@ -255,16 +227,9 @@ impl Deref for Pack {
 }
 
 fn check_len(storage: &dyn Storage, path: &Path, expected: u64) -> Result<Version, ReadError> {
-    let version = storage.version().map_err(|source| ReadError::Open {
-        path: path.to_owned(),
-        source,
-    })?;
+    let version = storage.version().map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
     if version.len != expected {
-        return Err(ReadError::Changed {
-            path: path.to_owned(),
-            expected,
-            found: version.len,
-        });
+        return Err(ReadError::Changed { path: path.to_owned(), expected, found: version.len });
     }
     Ok(version)
 }

@@ -66,11 +66,7 @@ impl Pack {
         let field = self.schema().fields().get(number);
         field.map(|field| (number, field)).ok_or_else(|| {
             let len = to_u64(self.schema().fields().len());
-            self.error(FormatError::OutOfRange {
-                what: "field",
-                index: to_u64(number),
-                len,
-            })
+            self.error(FormatError::OutOfRange { what: "field", index: to_u64(number), len })
         })
     }
 }
@@ -95,11 +91,7 @@ impl<'a> Sample<'a> {
             FieldKind::Tensor => dimensions(field),
             _ => vec![bytes.len()],
         };
-        Ok(Item {
-            dtype: field.dtype,
-            shape,
-            bytes,
-        })
+        Ok(Item { dtype: field.dtype, shape, bytes })
     }
 
     /// Verifies the checksum of its items again, even if it was verified before. If the pack has no checksums per sample,
@@ -116,11 +108,7 @@ impl Item<'_> {
     /// The elements with their type and shape.
     #[must_use]
     pub fn view(&self) -> ArrayView<'_> {
-        ArrayView {
-            dtype: self.dtype,
-            shape: self.shape.clone(),
-            bytes: &self.bytes,
-        }
+        ArrayView { dtype: self.dtype, shape: self.shape.clone(), bytes: &self.bytes }
     }
 
     /// The elements as numbers, without a copy.
@@ -165,16 +153,12 @@ impl<'a> Chunk<'a> {
         };
         let bytes = bytes.ok_or_else(|| {
             pack.error(FormatError::WrongUse(format!(
-                "field `{name}` does not lie in the file as an array: read its samples one by one"
+                "field `{name}` is not stored as one array: read its samples one by one"
             )))
         })?;
         let mut shape = vec![to_usize(samples.end - samples.start)];
         shape.extend(dimensions(field));
-        Ok(ArrayView {
-            dtype: field.dtype,
-            shape,
-            bytes,
-        })
+        Ok(ArrayView { dtype: field.dtype, shape, bytes })
     }
 
     fn column_bytes(&self, number: usize) -> Result<Option<&'a [u8]>, ReadError> {
@@ -189,11 +173,11 @@ impl<'a> Chunk<'a> {
         let pack = self.pack;
         let position = pack.schema().body().position(|(n, _)| n == number);
         let stored = pack.whole(pack.chunk_bytes(self.number))?;
-        let view = pack.told(pack.view_chunk(self.number, stored))?;
+        let view = pack.located(pack.view_chunk(self.number, stored))?;
         let Some((position, last)) = position.zip(view.n_samples().checked_sub(1)) else {
             return Ok(None);
         };
-        let place = |index| pack.told(view.item_place(position, index));
+        let place = |index| pack.located(view.item_place(position, index));
         let (start, end) = (place(0)?.start, place(last)?.end);
         let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
         Ok(range.and_then(|(start, end)| stored.get(start..end)))
@@ -205,7 +189,7 @@ impl<'a> Chunk<'a> {
     /// [`ReadError::Format`] with both checksums, [`ReadError::Changed`].
     pub fn check(&self) -> Result<(), ReadError> {
         let pack = self.pack;
-        let stored = pack.told(pack.chunk_bytes_unchecked(self.number))?;
+        let stored = pack.located(pack.chunk_bytes_unchecked(self.number))?;
         let found = packds_format::crc32c(stored);
         pack.whole(pack.compare_chunk(self.number, found))
     }
@@ -256,12 +240,7 @@ mod tests {
         let pack = golden("several_fields.pack");
         assert!(pack.sample(pack.n_samples()).is_err());
         assert!(pack.chunk(pack.n_chunks()).is_err());
-        let error = pack
-            .sample(0)
-            .unwrap()
-            .field("none")
-            .unwrap_err()
-            .to_string();
+        let error = pack.sample(0).unwrap().field("none").unwrap_err().to_string();
         assert!(error.contains("none"), "{error}");
     }
 

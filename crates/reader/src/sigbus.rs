@@ -52,10 +52,7 @@ impl Slot {
     /// another range.
     fn range(&self) -> Option<(usize, usize)> {
         let before = self.version.load(Ordering::Acquire);
-        let range = (
-            self.start.load(Ordering::Acquire),
-            self.end.load(Ordering::Acquire),
-        );
+        let range = (self.start.load(Ordering::Acquire), self.end.load(Ordering::Acquire));
         let same = self.version.load(Ordering::Acquire) == before;
         (before.is_multiple_of(2) && same && range.0 != 0).then_some(range)
     }
@@ -77,10 +74,7 @@ struct Block {
 
 impl Block {
     const fn new() -> Self {
-        Self {
-            slots: [const { Slot::new() }; BLOCK_SLOTS],
-            next: AtomicPtr::new(ptr::null_mut()),
-        }
+        Self { slots: [const { Slot::new() }; BLOCK_SLOTS], next: AtomicPtr::new(ptr::null_mut()) }
     }
 
     fn next(&'static self) -> Option<&'static Self> {
@@ -211,9 +205,7 @@ fn is_ours(action: &libc::sigaction) -> bool {
 fn remember(action: &libc::sigaction) {
     // SAFETY: null or from `Box::into_raw` below, never freed and never written again.
     let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
-    let same = |known: &libc::sigaction| {
-        (known.sa_sigaction, known.sa_flags) == (action.sa_sigaction, action.sa_flags)
-    };
+    let same = |known: &libc::sigaction| (known.sa_sigaction, known.sa_flags) == (action.sa_sigaction, action.sa_flags);
     if latest.is_some_and(same) {
         return;
     }
@@ -231,11 +223,7 @@ fn exchange(new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     // SAFETY: `new` is null or an action whose handler has the signature that its flags say and does only what a handler
     // may (`handle` and what it calls say why); `old` is writable. Neither is used after the call.
     let result = unsafe { libc::sigaction(libc::SIGBUS, new, &raw mut old) };
-    if result == 0 {
-        Ok(old)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(old) } else { Err(io::Error::last_os_error()) }
 }
 
 fn default_action() -> libc::sigaction {
@@ -251,7 +239,7 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     let fault = unsafe { &*info };
     // Only a fault has an address. Codes up to 0 are signals that were sent.
     if fault.si_code > 0 {
-        // SAFETY: of a fault the address is the field that is set.
+        // SAFETY: for a fault, the address is the field that is set.
         let address = unsafe { fault.si_addr() }.addr();
         if replace(address) {
             return;
@@ -266,17 +254,13 @@ fn replace(address: usize) -> bool {
     let mut block = Some(&TABLE);
     while let Some(current) = block {
         for slot in &current.slots {
-            let Some((start, end)) = slot.range() else {
-                continue;
-            };
+            let Some((start, end)) = slot.range() else { continue };
             if !(start..end).contains(&address) {
                 continue;
             }
             // Ranges start at a page boundary, and the page size is a power of two.
             let first = address & !page.wrapping_sub(1);
-            let _ =
-                slot.first_lost
-                    .compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
+            let _ = slot.first_lost.compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
             slot.lost.fetch_add(1, Ordering::SeqCst);
             // Replace one page, because the rest may be intact. If the process has too many mappings for that, replace the
             // whole rest: that merges many mappings into one.
@@ -310,7 +294,7 @@ fn map_zeros(address: usize, len: usize) -> bool {
 }
 
 fn errno() -> *mut c_int {
-    // SAFETY: has no conditions.
+    // SAFETY: it has no safety conditions.
     unsafe { libc::__errno_location() }
 }
 
@@ -320,7 +304,7 @@ struct Passing(&'static AtomicI32);
 impl Passing {
     /// `None` if this thread is already marked, or too many threads are.
     fn begin() -> Option<Self> {
-        // SAFETY: has no conditions, and may be called in a signal.
+        // SAFETY: it has no safety conditions, and may be called in a signal.
         let thread = unsafe { libc::gettid() };
         let is_ours = |slot: &AtomicI32| slot.load(Ordering::Acquire) == thread;
         if PASSING.iter().any(is_ours) {
@@ -342,13 +326,10 @@ impl Drop for Passing {
 
 /// The action for passing a signal on: normally that of the most recent handler. That handler may pass the signal back to this
 /// one, by a call or by raising it again as `faulthandler` does. Then it is the action of the first handler.
-fn next_action(
-    info: *mut siginfo_t,
-    passing: Option<&Passing>,
-) -> Option<&'static libc::sigaction> {
+fn next_action(info: *mut siginfo_t, passing: Option<&Passing>) -> Option<&'static libc::sigaction> {
     // SAFETY: as in `handle`.
     let fault = unsafe { &*info };
-    // SAFETY: has no conditions, and may be called in a signal.
+    // SAFETY: it has no safety conditions, and may be called in a signal.
     let own = unsafe { libc::getpid() };
     // SAFETY: the sender is set for a signal that was sent to a thread.
     let is_raised = fault.si_code == libc::SI_TKILL && unsafe { fault.si_pid() } == own;
@@ -369,7 +350,7 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         // cannot be ignored.
         let _ = exchange(Some(&default_action()));
         if sent {
-            // SAFETY: has no conditions; the signal is blocked until this handler returns.
+            // SAFETY: it has no safety conditions; the signal is blocked until this handler returns.
             unsafe { libc::raise(signal) };
         }
     } else if action == libc::SIG_IGN {

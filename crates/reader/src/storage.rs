@@ -4,6 +4,7 @@
 //! sample. Samples are read from [`PackBytes`], which keeps the address looked up at open time.
 
 #[cfg(test)]
+#[path = "storage/tests/faulty.rs"]
 pub(crate) mod faulty;
 mod mapped_file;
 mod memory;
@@ -11,6 +12,7 @@ mod memory;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -100,6 +102,11 @@ impl PackBytes {
             }
         }
         Self::owned(Owner(Arc::clone(storage)))
+    }
+
+    /// A part of them, which keeps all of them. The range must lie within them.
+    pub(crate) fn slice(&self, range: Range<usize>) -> Bytes {
+        self.0.slice(range)
     }
 
     fn owned(owner: impl AsRef<[u8]> + Send + 'static) -> Self {

@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
-use packds_format::{
-    ChunkEntry, Classes, Crc32c, FormatError, Role, check_chunk, check_outside_chunks,
-};
+use packds_format::{ChunkEntry, Classes, Crc32c, FormatError, Role, check_chunk, check_outside_chunks};
 use packds_system::{in_parallel, to_u64, to_usize};
 use rustix::fs::{Advice, fadvise};
 
@@ -24,13 +22,23 @@ const TASK_BYTES: u64 = 16 << 20;
 
 /// Options of [`verify`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VerifyOptions {
     /// Threads; 0 = one per core.
     pub jobs: usize,
 }
 
+impl VerifyOptions {
+    /// With this many threads; 0 = one per core.
+    #[must_use]
+    pub const fn jobs(jobs: usize) -> Self {
+        Self { jobs }
+    }
+}
+
 /// A chunk that does not match its checksum.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct BadChunk {
     /// Its number.
     pub chunk: u64,
@@ -54,6 +62,7 @@ pub struct BadChunk {
 
 /// A sample whose own checksum fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BadSample {
     /// Its number.
     pub sample: u64,
@@ -69,6 +78,7 @@ pub struct BadSample {
 
 /// All damage of a pack, in file order.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct VerifyReport {
     /// Samples of the pack.
     pub n_samples: u64,
@@ -123,15 +133,11 @@ pub fn verify(
     let found = tasks.run(options.jobs, progress)?;
     pack.check_len()?;
     report.errors = check_outside_chunks(pack).err().unwrap_or_default();
-    report
-        .errors
-        .extend(found.wrong.into_iter().map(|(_, error)| error));
+    report.errors.extend(found.wrong.into_iter().map(|(_, error)| error));
     let mut describe = Describe::new(pack);
     for found in found.damaged {
         let samples = found.samples.iter();
-        report
-            .bad_samples
-            .extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
+        report.bad_samples.extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
         report.bad_chunks.push(found.chunk);
     }
     // A truncated file looks damaged. Report the truncation instead. Writes by others count as damage.
@@ -214,9 +220,7 @@ impl<'a> Tasks<'a> {
         let mut buffer = vec![0; PIECE_BYTES];
         while !self.stop.load(Ordering::Relaxed) {
             let first = self.next.fetch_add(self.task_chunks, Ordering::Relaxed);
-            let end = first
-                .saturating_add(self.task_chunks)
-                .min(self.pack.n_chunks());
+            let end = first.saturating_add(self.task_chunks).min(self.pack.n_chunks());
             if first >= end {
                 return;
             }
@@ -235,19 +239,13 @@ impl<'a> Tasks<'a> {
     /// Keeps only the first error. Later ones would repeat it.
     fn fail(&self, error: ReadError) {
         self.stop.store(true, Ordering::Relaxed);
-        let mut failed = self
-            .failed
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut failed = self.failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         failed.get_or_insert(error);
     }
 
     /// Verifies the checksum of one chunk, then the item sizes in it. Returns the chunk's size.
     fn check(&self, chunk: u64, buffer: &mut [u8]) -> Result<u64, ReadError> {
-        let entry = self
-            .pack
-            .chunk_entry(chunk)
-            .map_err(|e| self.pack.error(e))?;
+        let entry = self.pack.chunk_entry(chunk).map_err(|e| self.pack.error(e))?;
         let mut crc = Crc32c::new();
         let mut at = entry.offset;
         let end = entry.offset + entry.stored_len;
@@ -272,9 +270,7 @@ impl<'a> Tasks<'a> {
     }
 
     fn found(&self) -> MutexGuard<'_, Found> {
-        self.found
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Reads a whole chunk again to find its damaged samples.
@@ -291,14 +287,7 @@ impl<'a> Tasks<'a> {
             // The second read succeeded where the first failed: memory or disk is unreliable.
             Ok(()) => {
                 let (offset, expected) = (entry.offset, entry.crc32c);
-                let error = FormatError::ChunkChecksum {
-                    chunk,
-                    first_sample,
-                    end_sample,
-                    offset,
-                    expected,
-                    found,
-                };
+                let error = FormatError::ChunkChecksum { chunk, first_sample, end_sample, offset, expected, found };
                 (error, Vec::new())
             }
         };
@@ -327,12 +316,7 @@ struct Describe<'a> {
 
 impl<'a> Describe<'a> {
     fn new(pack: &'a Pack) -> Self {
-        Self {
-            pack,
-            label_field: None,
-            classes: Classes::default(),
-            ready: false,
-        }
+        Self { pack, label_field: None, classes: Classes::default(), ready: false }
     }
 
     /// Loads labels, classes and paths once, and only if there is damage.
@@ -351,20 +335,12 @@ impl<'a> Describe<'a> {
         if !self.ready {
             self.prepare();
         }
-        let label = self
-            .label_field
-            .and_then(|field| self.pack.item(field, sample).ok())
-            .and_then(|bytes| integer(&bytes));
+        let label =
+            self.label_field.and_then(|field| self.pack.item(field, sample).ok()).and_then(|bytes| integer(&bytes));
         let class = label
             .and_then(|label| usize::try_from(label).ok())
             .and_then(|label| self.classes.names.get(label).cloned());
-        BadSample {
-            sample,
-            chunk,
-            label,
-            class,
-            path: self.pack.path(sample).ok().flatten(),
-        }
+        BadSample { sample, chunk, label, class, path: self.pack.path(sample).ok().flatten() }
     }
 }
 

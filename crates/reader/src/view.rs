@@ -17,7 +17,7 @@ pub struct ArrayView<'a> {
 
 /// The elements have another type than requested, or the bytes are not aligned for it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("elements are {found}, asked for as {expected}{}", if *.misaligned { ": the bytes are not aligned for it" } else { "" })]
+#[error("elements are {found}, requested as {expected}{}", if *.misaligned { ": the bytes are not aligned for it" } else { "" })]
 pub struct WrongType {
     /// The requested type.
     pub expected: &'static str,
@@ -33,11 +33,7 @@ impl<'a> ArrayView<'a> {
     /// # Errors
     /// [`WrongType`] if `T` is not the element type, or the bytes in the pack are not aligned for it.
     pub fn elements<T: Element>(&self) -> Result<&'a [T], WrongType> {
-        let wrong = |misaligned| WrongType {
-            expected: T::DTYPE.name(),
-            found: self.dtype.name(),
-            misaligned,
-        };
+        let wrong = |misaligned| WrongType { expected: T::DTYPE.name(), found: self.dtype.name(), misaligned };
         if T::DTYPE != self.dtype {
             return Err(wrong(false));
         }
@@ -76,25 +72,17 @@ mod tests {
     #[test]
     fn elements_are_seen_as_their_own_type_only() {
         let numbers = [1_i32, -2, 3];
-        let view = ArrayView {
-            dtype: DType::I32,
-            shape: vec![3],
-            bytes: bytemuck::cast_slice(&numbers),
-        };
+        let view = ArrayView { dtype: DType::I32, shape: vec![3], bytes: bytemuck::cast_slice(&numbers) };
         assert_eq!(view.elements::<i32>().unwrap(), numbers);
         let error = view.elements::<f32>().unwrap_err();
-        assert_eq!(error.to_string(), "elements are i32, asked for as f32");
+        assert_eq!(error.to_string(), "elements are i32, requested as f32");
     }
 
     #[test]
     fn misaligned_bytes_are_refused() {
         let bytes = [0_u64; 2];
         let bytes: &[u8] = bytemuck::cast_slice(&bytes);
-        let view = ArrayView {
-            dtype: DType::F32,
-            shape: vec![1],
-            bytes: &bytes[1..5],
-        };
+        let view = ArrayView { dtype: DType::F32, shape: vec![1], bytes: &bytes[1..5] };
         assert!(view.elements::<f32>().unwrap_err().misaligned);
     }
 }

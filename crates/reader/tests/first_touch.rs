@@ -1,5 +1,5 @@
-//! Nothing leaves a damaged file as if it were whole: samples, chunks, choices and loaders give what they gave before the
-//! damage, or name it.
+//! Damage never goes unnoticed: samples, chunks, selections and loaders return the same as before the damage, or an
+//! error that names it.
 
 #![cfg(test)]
 
@@ -14,7 +14,7 @@ use packds_reader::loader::{LoadError, Loader};
 use packds_reader::plan::{Choice, Order};
 use packds_reader::{Access, Checksums, Pack, open};
 
-/// A run of bytes with a checksum of its own, by what errors call it.
+/// A run of bytes with its own checksum, and its name in errors.
 struct Place {
     name: String,
     is_chunk: bool,
@@ -23,12 +23,7 @@ struct Place {
 }
 
 fn place(name: String, is_chunk: bool, offset: u64, len: u64) -> Option<Place> {
-    Some(Place {
-        name,
-        is_chunk,
-        first: offset,
-        last: offset + len.checked_sub(1)?,
-    })
+    Some(Place { name, is_chunk, first: offset, last: offset + len.checked_sub(1)? })
 }
 
 /// Every section, column and chunk.
@@ -48,7 +43,7 @@ fn places(pack: &Pack) -> Vec<Place> {
     all.flatten().collect()
 }
 
-/// What a way of reading gives: its name, and its values as text or the error.
+/// The result of a function that reads: its name, and its values as text or the error.
 type Told = (String, Result<String, String>);
 
 fn told(way: String, result: Result<impl Debug, impl Display>) -> Told {
@@ -56,7 +51,7 @@ fn told(way: String, result: Result<impl Debug, impl Display>) -> Told {
     (way, result.map_err(|error| error.to_string()))
 }
 
-/// What single samples, chunks and choices show.
+/// The results of single samples, chunks and selections.
 fn look(pack: &Pack) -> Vec<Told> {
     let mut all = Vec::new();
     let names = || pack.schema().fields().iter().map(|f| f.name.as_str());
@@ -105,44 +100,28 @@ fn batches(loader: &Loader) -> Result<Vec<String>, LoadError> {
 const POLICIES: [Checksums; 3] = [Checksums::FirstTouch, Checksums::Always, Checksums::Off];
 const ORDERS: [Order; 3] = [Order::Sequential, Order::Random, Order::Chunks];
 
-/// What loaders deliver: all fields, with and without an augmentation.
+/// The batches of loaders: all fields, with and without augmentation.
 fn load(pack: &Arc<Pack>, policies: &[Checksums]) -> Vec<Told> {
     let fields = pack.schema().fields();
     let is_image = |role| {
-        move |f: &&packds_format::Field| {
-            f.role == Some(role) && f.store == Store::Body && f.kind == FieldKind::Image
-        }
+        move |f: &&packds_format::Field| f.role == Some(role) && f.store == Store::Body && f.kind == FieldKind::Image
     };
     let is_augmented = fields.iter().any(|f| is_image(Role::Image)(&f));
     let all: Vec<String> = fields.iter().map(|f| f.name.clone()).collect();
     let mut found = Vec::new();
-    for (policy, order) in policies
-        .iter()
-        .flat_map(|p| ORDERS.map(|order| (*p, order)))
-    {
+    for (policy, order) in policies.iter().flat_map(|p| ORDERS.map(|order| (*p, order))) {
         for access in [Access::Mapped, Access::Direct] {
             let builder = || {
                 let builder = Loader::builder(Arc::clone(pack));
-                builder
-                    .batch(2)
-                    .seed(1)
-                    .order(order)
-                    .access(access)
-                    .checksums(policy)
+                builder.batch(2).seed(1).order(order).access(access).checksums(policy)
             };
             let way = format!("{policy:?} {order:?} {access:?}");
             let plain = builder().fields(&all).build();
-            found.push(told(
-                format!("loader {way}"),
-                plain.and_then(|l| batches(&l)),
-            ));
+            found.push(told(format!("loader {way}"), plain.and_then(|l| batches(&l))));
             if is_augmented {
                 let augment = Augment::parse("rrc4").unwrap();
                 let loader = builder().augment(augment).build();
-                found.push(told(
-                    format!("augmented {way}"),
-                    loader.and_then(|l| batches(&l)),
-                ));
+                found.push(told(format!("augmented {way}"), loader.and_then(|l| batches(&l))));
             }
         }
     }
@@ -152,14 +131,12 @@ fn load(pack: &Arc<Pack>, policies: &[Checksums]) -> Vec<Told> {
 fn golden() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/v1");
     let files = fs::read_dir(folder).unwrap().map(|f| f.unwrap().path());
-    let mut packs: Vec<PathBuf> = files
-        .filter(|file| file.extension().is_some_and(|e| e == "pack"))
-        .collect();
+    let mut packs: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|e| e == "pack")).collect();
     packs.sort();
     packs
 }
 
-/// Damages every place of every golden pack and compares what `read` gives with what it gave before.
+/// Damages each such run of every golden pack and compares the results of `read` with those before.
 fn compare(wanted: impl Fn(&Place) -> bool, read: impl Fn(&Arc<Pack>) -> Vec<Told>) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");

@@ -1,4 +1,4 @@
-//! A forked child gets an error, and can open the pack anew.
+//! A forked child gets an error, and can open the pack again.
 
 #![cfg(test)]
 
@@ -31,8 +31,8 @@ fn a_forked_child_gets_an_error_and_opens_the_pack_anew() {
     let loader = Loader::builder(pack).batch(2).build().unwrap();
     let mut epoch = loader.epoch(0).unwrap();
     epoch.next().unwrap().unwrap();
-    // SAFETY: the child calls what allocates and starts threads, which POSIX allows only in a process with one thread;
-    // glibc makes its allocator usable in the child, and the child ends without running this test's destructors.
+    // SAFETY: the child allocates and starts threads, which POSIX allows only if the parent has one thread. glibc
+    // makes its allocator usable in the child, and the child ends without running this test's destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let status = in_child(&loader, &mut epoch, &path);
@@ -46,6 +46,6 @@ fn a_forked_child_gets_an_error_and_opens_the_pack_anew() {
     assert_eq!(waited, child);
     assert!(libc::WIFEXITED(status), "killed by a signal: {status}");
     assert_eq!(libc::WEXITSTATUS(status), 0);
-    // The parent goes on.
+    // The parent continues.
     assert!(epoch.all(|batch| batch.is_ok()));
 }

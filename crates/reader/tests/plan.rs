@@ -1,13 +1,12 @@
-//! What every plan guarantees, over many sizes: each sample once, the same batches in every world, windows, lanes.
+//! Guarantees of every plan, for many sizes: each sample once, the same batches for every world size, windows,
+//! lanes.
 
 #![cfg(test)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use packds_format::{Geometry, mix64};
-use packds_reader::plan::{
-    Batching, Choice, Dataset, EpochPlan, Last, Order, PlanError, Ranks, Sampler, Schedule,
-};
+use packds_reader::plan::{Batching, Choice, Dataset, EpochPlan, Last, Order, PlanError, Ranks, Sampler, Schedule};
 
 const ORDERS: [Order; 6] = [
     Order::Sequential,
@@ -29,15 +28,11 @@ fn divisors(n: u32) -> impl Iterator<Item = u32> {
 fn schedule(order: Order, n: u64, per_chunk: u32, batch: Batching, ranks: (u32, u32)) -> Schedule {
     let ranks = Ranks::new(ranks.0, ranks.1).unwrap();
     let sampler = Sampler::new(order).seed(11);
-    sampler
-        .schedule(dataset(n, per_chunk), ranks, batch)
-        .unwrap()
+    sampler.schedule(dataset(n, per_chunk), ranks, batch).unwrap()
 }
 
 fn plan(order: Order, n: u64, per_chunk: u32, batch: Batching, ranks: (u32, u32)) -> EpochPlan {
-    schedule(order, n, per_chunk, batch, ranks)
-        .epoch(2)
-        .unwrap()
+    schedule(order, n, per_chunk, batch, ranks).epoch(2).unwrap()
 }
 
 fn positions(plan: &EpochPlan) -> Vec<u64> {
@@ -49,7 +44,7 @@ fn sorted(mut samples: Vec<u64>) -> Vec<u64> {
     samples
 }
 
-/// Sizes with every kind of remainder, then random ones.
+/// Sizes with all kinds of remainders, then random ones.
 fn sizes() -> Vec<(u64, u32, u32)> {
     let mut sizes = Vec::new();
     for n in [1, 2, 5, 63, 64, 65, 127, 128, 500, 1000] {
@@ -78,10 +73,7 @@ fn every_order_visits_each_sample_exactly_once() {
             let batching = Batching::global(batch).last(Last::Pad);
             let plan = plan(order, n, per_chunk, batching, (0, 1));
             let seen = sorted(positions(&plan));
-            assert!(
-                seen.into_iter().eq(0..n),
-                "{n} {per_chunk} {batch} {order:?}"
-            );
+            assert!(seen.into_iter().eq(0..n), "{n} {per_chunk} {batch} {order:?}");
             assert_eq!(plan.position(n), None);
         }
     }
@@ -99,9 +91,8 @@ fn global_batches_are_the_same_in_every_world_and_ranks_get_equal_shares() {
                 let alone = plan(order, n, per_chunk, batching, (0, 1));
                 let steps = [0, 1, alone.steps() / 2, alone.steps() - 1];
                 for world in divisors(batch).filter(|world| *world < 20) {
-                    let ranks: Vec<_> = (0..world)
-                        .map(|rank| plan(order, n, per_chunk, batching, (rank, world)))
-                        .collect();
+                    let ranks: Vec<_> =
+                        (0..world).map(|rank| plan(order, n, per_chunk, batching, (rank, world))).collect();
                     assert!(ranks.iter().all(|plan| plan.steps() == alone.steps()));
                     for &step in &steps {
                         let share = |plan: &EpochPlan| plan.batch(step).count();
@@ -134,9 +125,7 @@ fn padding_adds_the_first_samples_and_dropping_leaves_less_than_a_batch() {
             }
             assert!(sorted(seen).into_iter().eq(0..n));
             let missing = (u64::from(batch) - n % u64::from(batch)) % u64::from(batch);
-            let wrapped: Vec<u64> = (0..missing)
-                .map(|q| plan.position(q % n).unwrap())
-                .collect();
+            let wrapped: Vec<u64> = (0..missing).map(|q| plan.position(q % n).unwrap()).collect();
             assert_eq!(sorted(padding), sorted(wrapped));
             assert_eq!(plan.dropped(), 0);
 
@@ -159,16 +148,10 @@ fn padding_adds_the_first_samples_and_dropping_leaves_less_than_a_batch() {
 
 #[test]
 fn windows_mix_at_most_their_chunks_and_no_group_is_a_runt() {
-    for (n, per_chunk, batch, window) in [
-        (10_000, 10, 127, 8),
-        (10_007, 10, 127, 7),
-        (9_999, 8, 48, 64),
-        (9_999, 8, 32, 128),
-        (5_000, 64, 256, 16),
-    ] {
-        let order = Order::Window {
-            chunks: Some(window),
-        };
+    for (n, per_chunk, batch, window) in
+        [(10_000, 10, 127, 8), (10_007, 10, 127, 7), (9_999, 8, 48, 64), (9_999, 8, 32, 128), (5_000, 64, 256, 16)]
+    {
+        let order = Order::Window { chunks: Some(window) };
         let schedule = schedule(order, n, per_chunk, Batching::global(batch), (0, 1));
         let lanes = schedule.recipe().lanes;
         assert!(batch.is_multiple_of(lanes) && lanes <= window);
@@ -178,7 +161,7 @@ fn windows_mix_at_most_their_chunks_and_no_group_is_a_runt() {
         let whole_lane = n / u64::from(batch) * run;
         let mut sizes = BTreeSet::new();
         for lane in 0..u64::from(lanes) {
-            // A lane's chunks with the places of their first and last use. Groups end where all chunks seen so far do.
+            // A lane's chunks with the positions of their first and last use. A group ends where all its chunks end.
             let mut uses: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
             for place in 0..whole_lane {
                 let q = place / run * u64::from(batch) + lane * run + place % run;
@@ -245,7 +228,7 @@ fn ranks_read_their_own_chunks() {
     let order = Order::Window { chunks: Some(64) };
     for world in [1, 2, 8, 64] {
         let (reads, shared) = reading(order, 64 * 640 + 100, 64, 256, world);
-        // Only the chunks that the 63 borders between lanes cut have two readers.
+        // Only chunks that cross one of the 63 borders between lanes have two readers.
         assert!(shared < 64, "{shared} of 641 chunks have several readers");
         assert!(reads < 1.11, "{reads} reads a chunk in a world of {world}");
     }
@@ -282,7 +265,7 @@ fn a_chunk_order_reads_whole_chunks_when_batches_are_chunks() {
         let batching = Batching::per_rank(64);
         let plan = plan(Order::Chunks, 64 * 100 + 9, 64, batching, (0, world));
         let mut chunks = Vec::new();
-        // The last step has the short chunk too: 9 samples, then 55 of another.
+        // The last step includes the short chunk: 9 samples, then 55 of another.
         let last = plan.steps() - 1;
         if world == 1 {
             let runs = plan.batch(last).runs();
@@ -323,10 +306,7 @@ fn chunks_ahead_and_uses_agree_with_the_batches() {
                 let named: BTreeSet<u64> = uses.iter().map(|used| used.chunk).collect();
                 assert_eq!(named, chunks(step).collect());
                 assert_eq!(named.len(), uses.len());
-                assert!(
-                    uses.iter()
-                        .all(|used| used.until >= step && used.until < plan.steps())
-                );
+                assert!(uses.iter().all(|used| used.until >= step && used.until < plan.steps()));
             }
         }
     }
@@ -335,9 +315,7 @@ fn chunks_ahead_and_uses_agree_with_the_batches() {
 #[test]
 fn chunks_are_held_no_longer_than_two_windows() {
     for window in [16, 48] {
-        let order = Order::Window {
-            chunks: Some(window),
-        };
+        let order = Order::Window { chunks: Some(window) };
         let plan = plan(order, 16 * 1000 + 5, 16, Batching::global(64), (0, 1));
         let mut held: BTreeMap<u64, u64> = BTreeMap::new();
         for step in 0..plan.steps() {
@@ -400,10 +378,7 @@ fn what_does_not_fit_together_is_refused() {
     let three = Ranks::new(0, 3).unwrap();
     let one = Ranks::single();
     assert_eq!(Ranks::new(3, 3), Err(PlanError::Rank { rank: 3, world: 3 }));
-    let world = PlanError::World {
-        batch: 64,
-        world: 3,
-    };
+    let world = PlanError::World { batch: 64, world: 3 };
     assert_eq!(fails(&sampler, three, Batching::global(64)), world);
     let large = fails(&sampler, three, Batching::per_rank(u32::MAX));
     assert!(matches!(large, PlanError::BatchTooLarge { .. }));
@@ -419,11 +394,7 @@ fn what_does_not_fit_together_is_refused() {
         (Order::Chunks, 1 << 17),
         (Order::Random, 0),
     ] {
-        let error = fails(
-            &Sampler::new(order).lanes(lanes),
-            one,
-            Batching::global(1 << 17),
-        );
+        let error = fails(&Sampler::new(order).lanes(lanes), one, Batching::global(1 << 17));
         let zero = lanes == 0 && matches!(error, PlanError::Zero { .. });
         assert!(zero || matches!(error, PlanError::Lanes { .. }), "{error}");
     }
@@ -432,10 +403,7 @@ fn what_does_not_fit_together_is_refused() {
     assert!(matches!(selection, PlanError::Selection { .. }));
     let none = Sampler::new(Order::Chunks).choice(Choice::filter(1000, |_| false));
     let schedule = none.schedule(dataset(1000, 10), one, Batching::global(4));
-    assert_eq!(
-        schedule.unwrap().epoch(0).unwrap_err(),
-        PlanError::NoSamples
-    );
+    assert_eq!(schedule.unwrap().epoch(0).unwrap_err(), PlanError::NoSamples);
     let empty = sampler.schedule(dataset(0, 10), one, Batching::global(4));
     assert_eq!(empty.unwrap_err(), PlanError::NoSamples);
 }

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use packds_format::Geometry;
 use packds_reader::plan::{
-    Batching, Choice, Dataset, EpochPlan, Last, Mixture, MixtureState, Order, PlanError, Ranks,
-    Sampler, Source,
+    Batching, Choice, Dataset, EpochPlan, Last, Mixture, MixtureState, Order, PlanError, Ranks, Sampler, Source,
 };
 
 const ORDERS: [Order; 5] = [
@@ -82,10 +81,7 @@ fn weights_are_kept_exactly_in_whole_parts_and_on_average_in_the_rest() {
     for (sum, weight) in sums.into_iter().zip(weights) {
         // Four standard deviations of a mean of coin tosses.
         let mean = sum as f64 / draws;
-        assert!(
-            (mean - weight).abs() < 4.0 * 0.5 / draws.sqrt(),
-            "{weight}: {mean}"
-        );
+        assert!((mean - weight).abs() < 4.0 * 0.5 / draws.sqrt(), "{weight}: {mean}");
     }
 }
 
@@ -117,11 +113,7 @@ fn a_choice_and_its_plan_take_less_than_a_byte_a_sample() {
     let schedule = sampler.schedule(set, Ranks::single(), Batching::global(256));
     let report = schedule.unwrap().shuffle_report(&[]).unwrap();
     // The rest does not grow with the samples: weights and lanes.
-    assert!(
-        report.table_bytes <= n + 8192,
-        "{} bytes",
-        report.table_bytes
-    );
+    assert!(report.table_bytes <= n + 8192, "{} bytes", report.table_bytes);
 }
 
 #[test]
@@ -177,7 +169,7 @@ fn a_mixture_keeps_its_proportions_in_every_batch_and_each_pack_its_epochs() {
         }
         assert_eq!(counts, [16, 10, 6]);
     }
-    // Pack 1 goes through its 60 whole batches without seeing a sample twice, again and again.
+    // Pack 1 repeats passes of its 60 whole batches, each without repeated samples.
     for epoch in seen[1].chunks(600) {
         let mut samples = epoch.to_vec();
         samples.sort_unstable();
@@ -209,10 +201,7 @@ fn a_mixture_is_the_same_in_every_world_and_after_resuming() {
     other[1].sampler = Sampler::new(Order::Random).seed(77);
     let other = Mixture::new(&other, Ranks::single(), Batching::global(32)).unwrap();
     let refused = other.at(&eight.state(1));
-    assert!(matches!(
-        refused,
-        Err(PlanError::OtherMixture { batch: 32 })
-    ));
+    assert!(matches!(refused, Err(PlanError::OtherMixture { batch: 32 })));
     assert!(MixtureState::from_json("{\"v\":1,\"step\":3}").is_err());
 }
 
@@ -232,8 +221,7 @@ fn each_rank_has_its_part_of_each_pack() {
 
 #[test]
 fn mixtures_that_cannot_be_are_refused() {
-    let make =
-        |sources: &[Source], batch| Mixture::new(sources, Ranks::single(), Batching::global(batch));
+    let make = |sources: &[Source], batch| Mixture::new(sources, Ranks::single(), Batching::global(batch));
     let refused = |sources: &[Source], batch| match make(sources, batch).unwrap_err() {
         PlanError::Mixture { source_index, .. } => source_index,
         other => panic!("{other}"),

@@ -1,4 +1,4 @@
-//! Choices made of a pack's columns.
+//! Selections from a pack's columns.
 
 #![cfg(test)]
 
@@ -9,9 +9,7 @@ use packds_reader::plan::{Choice, Integers};
 use packds_reader::{Pack, open};
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fixtures/golden/v1")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/v1").join(name)
 }
 
 /// 6 samples with a class and a source id each.
@@ -22,9 +20,7 @@ fn pack() -> Pack {
 fn labels(pack: &Pack) -> Vec<i64> {
     let column = pack.schema().index_of("label").unwrap();
     let column = pack.column(column).unwrap();
-    (0..pack.n_samples())
-        .map(|sample| column.integer(sample).unwrap())
-        .collect()
+    (0..pack.n_samples()).map(|sample| column.integer(sample).unwrap()).collect()
 }
 
 #[test]
@@ -71,10 +67,7 @@ fn columns_that_are_missing_or_no_numbers_are_refused() {
         error.reason()
     };
     let missing = told("full_footer.pack", "clas");
-    assert!(
-        missing.contains("clas") && missing.contains("label"),
-        "{missing}"
-    );
+    assert!(missing.contains("clas") && missing.contains("label"), "{missing}");
     for column in ["f64", "f32", "u64", "bf16"] {
         let whole = told("dtypes_column.pack", column);
         assert!(whole.contains(&format!("column `{column}` does not have one whole number")));
@@ -95,8 +88,5 @@ fn a_damaged_column_is_not_chosen_by() {
     fs::write(&path, bytes).unwrap();
     let damaged = open(&path).unwrap();
     let error = Choice::where_integer(&damaged, "label", |_| true).unwrap_err();
-    assert!(
-        error.is_data() && error.reason().contains("label"),
-        "{error}"
-    );
+    assert!(error.is_data() && error.reason().contains("label"), "{error}");
 }

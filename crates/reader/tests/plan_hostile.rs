@@ -1,4 +1,4 @@
-//! States that nobody wrote: any bytes, changed states, impossible numbers.
+//! Invalid states: random bytes, changed states, impossible numbers.
 
 #![cfg(test)]
 
@@ -7,12 +7,10 @@ mod state_bodies;
 use std::time::{Duration, Instant};
 
 use packds_format::Geometry;
-use packds_reader::plan::{
-    Batching, Dataset, Last, MixtureState, OrderKind, PlanError, Ranks, Recipe, Sampler, State,
-};
+use packds_reader::plan::{Batching, Dataset, Last, MixtureState, OrderKind, PlanError, Ranks, Recipe, Sampler, State};
 use proptest::prelude::*;
 
-/// Numbers near the ends and near each other, and any.
+/// Numbers near the limits and near each other, and random ones.
 fn number() -> impl Strategy<Value = u32> {
     prop_oneof![
         0_u32..9,
@@ -27,25 +25,16 @@ fn number() -> impl Strategy<Value = u32> {
 }
 
 fn recipe() -> impl Strategy<Value = Recipe> {
-    let orders = [
-        OrderKind::Sequential,
-        OrderKind::Random,
-        OrderKind::Chunks,
-        OrderKind::Window,
-    ];
+    let orders = [OrderKind::Sequential, OrderKind::Random, OrderKind::Chunks, OrderKind::Window];
     // Half of them with lanes that divide the batch, or nearly all would be refused.
-    (0..4_usize, number(), number(), number(), prop::bool::ANY).prop_map(
-        move |(order, window, lanes, batch, fits)| Recipe {
+    (0..4_usize, number(), number(), number(), prop::bool::ANY).prop_map(move |(order, window, lanes, batch, fits)| {
+        Recipe {
             order: orders[order],
             window,
             lanes,
-            batch: if fits {
-                lanes.saturating_mul(batch % 8 + 1)
-            } else {
-                batch
-            },
-        },
-    )
+            batch: if fits { lanes.saturating_mul(batch % 8 + 1) } else { batch },
+        }
+    })
 }
 
 fn state() -> impl Strategy<Value = State> {
@@ -113,18 +102,13 @@ proptest! {
     }
 }
 
-/// A state as it was written.
+/// A valid state.
 fn written() -> String {
     let state = State {
         dataset: 1,
         choice: 2,
         seed: 3,
-        recipe: Recipe {
-            order: OrderKind::Window,
-            window: 64,
-            lanes: 32,
-            batch: 256,
-        },
+        recipe: Recipe { order: OrderKind::Window, window: 64, lanes: 32, batch: 256 },
         epoch: 5,
         position: 6,
     };
@@ -136,57 +120,23 @@ fn errors_name_what_is_wrong() {
     let good = written();
     for (from, to, told) in [
         ("{", "[", "it is not a JSON object"),
-        (
-            "\"v\":1",
-            "\"v\":2",
-            "`v` is the version of another release",
-        ),
+        ("\"v\":1", "\"v\":2", "`v` is the version of another release"),
         ("\"v\"", "\"w\"", "`v` is missing"),
         ("\"seed\"", "\"sead\"", "`seed` is missing"),
         ("\"seed\"", "seed", "a name has no quotes"),
         ("\"at\":6", "6", "a value has no name"),
         ("\"at\":6", "\"epoch\":6", "a name occurs twice"),
-        (
-            "\"at\":6",
-            "\"at\":6,\"by\":1",
-            "there are names that a state does not have",
-        ),
-        (
-            "0000000000000003",
-            "3",
-            "`seed` is not 16 hexadecimal digits in quotes",
-        ),
-        (
-            "\"window\",",
-            "\"auto\",",
-            "`order` is not the name of an order",
-        ),
-        (
-            "\"lanes\":32",
-            "\"lanes\":4294967296",
-            "`lanes` is not a number up to 4294967295",
-        ),
-        (
-            "\"epoch\":5",
-            "\"epoch\":-5",
-            "`epoch` is not a number up to 4294967295",
-        ),
-        (
-            "\"at\":6",
-            "\"at\":4611686018427387904",
-            "`at` is not a number up to 4611686018427387903",
-        ),
+        ("\"at\":6", "\"at\":6,\"by\":1", "it has unknown names"),
+        ("0000000000000003", "3", "`seed` is not 16 hexadecimal digits in quotes"),
+        ("\"window\",", "\"auto\",", "`order` is not the name of an order"),
+        ("\"lanes\":32", "\"lanes\":4294967296", "`lanes` is not a number up to 4294967295"),
+        ("\"epoch\":5", "\"epoch\":-5", "`epoch` is not a number up to 4294967295"),
+        ("\"at\":6", "\"at\":4611686018427387904", "`at` is not a number up to 4611686018427387903"),
     ] {
         let bad = good.replacen(from, to, 1);
         assert_ne!(bad, good, "{from}");
         let error = State::from_json(&bad).unwrap_err();
-        assert_eq!(
-            error,
-            PlanError::State {
-                why: told.to_owned()
-            },
-            "{bad}"
-        );
+        assert_eq!(error, PlanError::State { why: told.to_owned() }, "{bad}");
     }
 }
 
@@ -197,8 +147,5 @@ fn long_states_and_wrong_steps_are_named_too() {
     let told = "not a saved state: it is longer than any state";
     assert_eq!(State::from_json(&long).unwrap_err().to_string(), told);
     let step = MixtureState::from_json("{\"v\":1,\"mixture\":\"0000000000000000\",\"step\":x}");
-    assert_eq!(
-        step.unwrap_err().to_string(),
-        "not a saved state: `step` is not a number up to 4611686018427387903"
-    );
+    assert_eq!(step.unwrap_err().to_string(), "not a saved state: `step` is not a number up to 4611686018427387903");
 }

@@ -1,13 +1,11 @@
-//! The quality that the report tells, against orders that were gone through and counted.
+//! Compares the reported quality with counts over complete orders.
 
 #![cfg(test)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use packds_format::{Geometry, label_icc};
-use packds_reader::plan::{
-    Batching, Dataset, Notice, Order, Ranks, Sampler, Schedule, ShuffleReport, Verdict,
-};
+use packds_reader::plan::{Batching, Dataset, Notice, Order, Ranks, Sampler, Schedule, ShuffleReport, Verdict};
 
 fn schedule(order: Order, n: u64, per_chunk: u32, batch: u32) -> Schedule {
     let set = Dataset::new(Geometry::new(n, per_chunk).unwrap(), 1 << 20, &[9; 16]);
@@ -17,16 +15,14 @@ fn schedule(order: Order, n: u64, per_chunk: u32, batch: u32) -> Schedule {
 }
 
 fn window(chunks: u32) -> Order {
-    Order::Window {
-        chunks: Some(chunks),
-    }
+    Order::Window { chunks: Some(chunks) }
 }
 
 fn report(schedule: &Schedule, icc: f64) -> ShuffleReport {
     schedule.shuffle_report(&[("label", Some(icc))]).unwrap()
 }
 
-/// The design effect of labels in the batches of some epochs: by how much pairs of one batch agree more than all pairs.
+/// The design effect of labels in the batches of some epochs: how much more pairs within a batch agree than all pairs.
 fn counted_deff(schedule: &Schedule, label: impl Fn(u64) -> i64, epochs: u32) -> f64 {
     let batch = f64::from(schedule.global_batch());
     let (mut equal, mut all) = (0.0, 0.0);
@@ -43,13 +39,11 @@ fn counted_deff(schedule: &Schedule, label: impl Fn(u64) -> i64, epochs: u32) ->
             all += batch * (batch - 1.0);
         }
     }
-    // Every epoch has each sample once, but for the few dropped: pairs of the whole set are those of one epoch.
+    // Every epoch has each sample once, except for a few dropped ones, so pairs of the whole set are those of
+    // one epoch.
     let epochs = f64::from(epochs);
     let n: f64 = totals.values().sum::<f64>() / epochs;
-    let pairs: f64 = totals
-        .values()
-        .map(|c| c / epochs * (c / epochs - 1.0))
-        .sum();
+    let pairs: f64 = totals.values().map(|c| c / epochs * (c / epochs - 1.0)).sum();
     let total = pairs / (n * (n - 1.0));
     1.0 + (batch - 1.0) * (equal / all - total) / (1.0 - total)
 }
@@ -88,19 +82,10 @@ fn the_design_effect_of_a_class_sorted_file_is_the_one_that_is_told() {
         );
         let plan = schedule.epoch(0).unwrap();
         let one_epoch = plan.counted_deff(u64::MAX, label).unwrap();
-        assert!(
-            (one_epoch - counted).abs() < 0.1 + 0.15 * counted,
-            "{one_epoch} {counted}"
-        );
-        if let Order::Window {
-            chunks: Some(chunks),
-        } = order
-        {
+        assert!((one_epoch - counted).abs() < 0.1 + 0.15 * counted, "{one_epoch} {counted}");
+        if let Order::Window { chunks: Some(chunks) } = order {
             let curve = schedule.by_window(icc).unwrap();
-            assert_eq!(
-                (curve[0].window, curve.last().map(|w| w.window)),
-                (1, Some(50_000_u32.div_ceil(per_chunk)))
-            );
+            assert_eq!((curve[0].window, curve.last().map(|w| w.window)), (1, Some(50_000_u32.div_ceil(per_chunk))));
             let same = curve.iter().find(|point| point.window == chunks);
             let same = same.map(|point| point.deff.to_bits());
             assert!(same.is_none_or(|deff| deff == told.to_bits()));
@@ -153,10 +138,7 @@ fn mates_meet_again_as_often_as_told() {
         let uniform = f64::from(batch - 1) / (n - 1) as f64;
         let counted = again / all / uniform;
         println!("{order:?} {batch}: told {told:.2}, counted {counted:.2}");
-        assert!(
-            (told - counted).abs() < 0.05 + 0.1 * counted,
-            "{order:?}: told {told}, counted {counted}"
-        );
+        assert!((told - counted).abs() < 0.05 + 0.1 * counted, "{order:?}: told {told}, counted {counted}");
     }
 }
 
@@ -186,10 +168,7 @@ fn a_sorted_file_with_a_small_window_gets_a_warning_that_names_a_window_which_is
     });
     let named = u32::try_from(named.unwrap()).unwrap();
     let enough = report(&schedule(window(named), n, per_chunk, batch), 0.97);
-    assert_eq!(
-        enough.verdict,
-        Some(Verdict::UniformLike).max(enough.verdict)
-    );
+    assert_eq!(enough.verdict, Some(Verdict::UniformLike).max(enough.verdict));
     assert!(enough.verdict <= Some(Verdict::Ok));
     let less = report(&schedule(window(named - 1), n, per_chunk, batch), 0.97);
     assert!(less.verdict > Some(Verdict::Ok));
@@ -197,10 +176,7 @@ fn a_sorted_file_with_a_small_window_gets_a_warning_that_names_a_window_which_is
     let uniform = report(&schedule(window(uniform), n, per_chunk, batch), 0.97);
     assert_eq!(uniform.verdict, Some(Verdict::UniformLike));
     let text = small.notices[0].to_string();
-    assert!(
-        text.contains(&format!("a window of {named} chunks")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("a window of {named} chunks")), "{text}");
 }
 
 #[test]
@@ -216,7 +192,7 @@ fn samples_that_no_epoch_has_are_told() {
     assert_eq!(told(Order::Chunks, 1024, 64), None);
     assert_eq!(told(window(4), 1000, 64), None);
 
-    // Where few chunks make an epoch, the ends of some may always be left out: as many as are told.
+    // If an epoch has few chunks, the ends of some may always be dropped: as many as reported.
     for n in [1, 63, 64, 65, 100, 127, 129, 191, 300, 1000] {
         for batch in [1, 5, 24, 64, 65, 90, 128, 200] {
             let schedule = schedule(Order::Chunks, n, 64, batch);
@@ -229,7 +205,7 @@ fn samples_that_no_epoch_has_are_told() {
         }
     }
 
-    // And the window's epochs do differ in what they leave out.
+    // The window's epochs drop different samples.
     let schedule = schedule(window(4), 1000, 64, 64);
     assert_eq!(all_seen(&schedule, 60).len(), 1000);
 }
@@ -253,10 +229,7 @@ fn the_report_tells_memory_and_is_json() {
     assert!((report.coverage - 0.064).abs() < 1e-9);
     let json = report.to_json();
     assert!(json.starts_with("{\"order\":\"window\",\"window\":64,\"lanes\":64,"));
-    assert!(
-        json.contains("\"name\":\"label\",\"icc\":1,\"deff\":3."),
-        "{json}"
-    );
+    assert!(json.contains("\"name\":\"label\",\"icc\":1,\"deff\":3."), "{json}");
     assert!(json.contains("\"verdict\":\"harmful\""), "{json}");
 }
 
@@ -270,19 +243,12 @@ fn a_notice_says_what_to_do_and_counts_right() {
             let schedule = sampler.schedule(set, ranks, Batching::global(batch));
             schedule.unwrap().shuffle_report(&[]).unwrap()
         };
-        let texts: Vec<String> = schedule(order)
-            .notices
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        // What it says to do does help.
-        let fixed = schedule(order)
-            .notices
-            .iter()
-            .find_map(|notice| match notice {
-                Notice::Rereading { window, .. } => *window,
-                _ => None,
-            });
+        let texts: Vec<String> = schedule(order).notices.iter().map(ToString::to_string).collect();
+        // Its advice helps.
+        let fixed = schedule(order).notices.iter().find_map(|notice| match notice {
+            Notice::Rereading { window, .. } => *window,
+            _ => None,
+        });
         if let Some(chunks) = fixed {
             let left = schedule(window(chunks)).notices;
             assert!(left.is_empty(), "{left:?}");
@@ -301,9 +267,7 @@ fn a_notice_says_what_to_do_and_counts_right() {
     assert_eq!(notice(window(64), 512, 64), "");
     assert_eq!(
         notice(Order::Chunks, 512, 16).split(": ").last(),
-        Some(
-            "let a rank's batch be a whole number of chunks, or convert again with smaller chunks"
-        )
+        Some("make a rank's batch a whole number of chunks, or convert again with smaller chunks")
     );
     assert_eq!(
         notice(Order::Window { chunks: None }, 64, 1),

@@ -1,4 +1,4 @@
-//! Going on with a run: at any step, in another world, with another batch.
+//! Resuming a run: at any step, with another world size, with another batch.
 
 #![cfg(test)]
 
@@ -19,7 +19,7 @@ fn dataset(n: u64, per_chunk: u32) -> Dataset {
     Dataset::new(Geometry::new(n, per_chunk).unwrap(), 1 << 20, &[3; 16])
 }
 
-/// The global batches of `steps` steps from a state on: rank after rank, as they are delivered.
+/// The global batches of `steps` steps from a state, rank by rank as delivered.
 fn stream(schedules: &[Schedule], state: &State, steps: u64) -> Vec<Vec<u64>> {
     let mut plans: Vec<(EpochPlan, u64)> = schedules.iter().map(|s| s.at(state).unwrap()).collect();
     let mut batches = Vec::new();
@@ -45,9 +45,7 @@ fn one_hundred_steps_on_8_ranks_then_resumed_on_2_are_the_uninterrupted_stream()
         let sampler = Sampler::new(order).seed(5);
         let world = |world: u32| -> Vec<Schedule> {
             let ranks = (0..world).map(|rank| Ranks::new(rank, world).unwrap());
-            ranks
-                .map(|rank| sampler.schedule(set, rank, Batching::global(128)).unwrap())
-                .collect()
+            ranks.map(|rank| sampler.schedule(set, rank, Batching::global(128)).unwrap()).collect()
         };
         let eight = world(8);
         let begin = eight[0].epoch(0).unwrap().state(0);
@@ -56,7 +54,7 @@ fn one_hundred_steps_on_8_ranks_then_resumed_on_2_are_the_uninterrupted_stream()
         let saved = eight[3].epoch(0).unwrap().state(100).to_json();
         assert!(saved.len() < 200, "{saved}");
 
-        // The second run has its own idea of memory; what the first one decided holds.
+        // The second run has another memory budget, but the first run's decision is kept.
         let state = State::from_json(&saved).unwrap();
         let second = Sampler::new(Order::Auto).seed(5).memory_bytes(0);
         let two: Vec<Schedule> = (0..2)
@@ -74,23 +72,14 @@ fn one_hundred_steps_on_8_ranks_then_resumed_on_2_are_the_uninterrupted_stream()
 #[test]
 fn another_batch_size_in_the_middle_of_an_epoch_still_visits_each_sample_once() {
     let set = dataset(5003, 16);
-    let changes = [
-        (64, 128, 4),
-        (64, 32, 8),
-        (64, 48, 2),
-        (60, 7, 1),
-        (7, 90, 3),
-        (64, 640, 5),
-    ];
+    let changes = [(64, 128, 4), (64, 32, 8), (64, 48, 2), (60, 7, 1), (7, 90, 3), (64, 640, 5)];
     for order in ORDERS {
         for (before, after, world) in changes {
             let sampler = Sampler::new(order).seed(9);
             let batching = Batching::global(before).last(Last::Pad);
             let schedule = sampler.schedule(set, Ranks::single(), batching).unwrap();
             let plan = schedule.epoch(1).unwrap();
-            let mut seen: Vec<u64> = (0..23)
-                .flat_map(|step| plan.batch(step).map(|slot| slot.sample))
-                .collect();
+            let mut seen: Vec<u64> = (0..23).flat_map(|step| plan.batch(step).map(|slot| slot.sample)).collect();
             let state = plan.state(23);
             for rank in 0..world {
                 let rank = Ranks::new(rank, world).unwrap();
@@ -103,10 +92,7 @@ fn another_batch_size_in_the_middle_of_an_epoch_still_visits_each_sample_once() 
                 seen.extend(rest.filter(|slot| !slot.padding).map(|slot| slot.sample));
             }
             seen.sort_unstable();
-            assert!(
-                seen.into_iter().eq(0..5003),
-                "{order:?} {before} {after} {world}"
-            );
+            assert!(seen.into_iter().eq(0..5003), "{order:?} {before} {after} {world}");
         }
     }
 }
@@ -129,12 +115,11 @@ fn a_state_of_another_run_is_refused_and_says_why() {
     let one = Ranks::single();
     let schedule = sampler.schedule(set, one, batching).unwrap();
     let state = schedule.epoch(0).unwrap().state(3);
-    let refused =
-        |sampler: &Sampler, set| match sampler.resume(set, one, batching, &state).unwrap_err() {
-            PlanError::OtherRun { what, .. } => what,
-            other => panic!("{other}"),
-        };
-    assert_eq!(refused(&sampler, dataset(1001, 10)), "data set");
+    let refused = |sampler: &Sampler, set| match sampler.resume(set, one, batching, &state).unwrap_err() {
+        PlanError::OtherRun { what, .. } => what,
+        other => panic!("{other}"),
+    };
+    assert_eq!(refused(&sampler, dataset(1001, 10)), "dataset");
     assert_eq!(refused(&sampler.clone().seed(2), set), "seed");
     assert_eq!(refused(&sampler.clone().lanes(2), set), "number of lanes");
     let random = Sampler::new(Order::Random).seed(1);
@@ -143,11 +128,7 @@ fn a_state_of_another_run_is_refused_and_says_why() {
     assert_eq!(refused(&wider, set), "window");
     let some = sampler.clone().choice(Choice::filter(1000, |i| i < 500));
     assert_eq!(refused(&some, set), "choice of samples");
-    let message = sampler
-        .clone()
-        .seed(2)
-        .resume(set, one, batching, &state)
-        .unwrap_err();
+    let message = sampler.clone().seed(2).resume(set, one, batching, &state).unwrap_err();
     assert_eq!(
         message.to_string(),
         "the saved state is for another seed: it has 0000000000000001, this run has 0000000000000002"
@@ -161,14 +142,7 @@ fn a_damaged_state_is_an_error_or_a_place_in_the_run() {
     let (one, batching) = (Ranks::single(), Batching::global(20));
     let schedule = sampler.schedule(set, one, batching).unwrap();
     let state = schedule.epoch(0).unwrap().state(3);
-    let recipes = [
-        (0, 4, 20),
-        (8, 0, 20),
-        (8, 4, 0),
-        (8, 3, 20),
-        (8, 10, 20),
-        (8, 1 << 20, 1 << 20),
-    ];
+    let recipes = [(0, 4, 20), (8, 0, 20), (8, 4, 0), (8, 3, 20), (8, 10, 20), (8, 1 << 20, 1 << 20)];
     for (window, lanes, batch) in recipes {
         let mut bad = state;
         (bad.recipe.window, bad.recipe.lanes, bad.recipe.batch) = (window, lanes, batch);

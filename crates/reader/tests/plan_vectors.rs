@@ -5,17 +5,13 @@
 use std::time::Instant;
 
 use packds_format::{Geometry, mix64};
-use packds_reader::plan::{
-    Batching, Choice, Dataset, Domain, EpochPlan, Last, Order, Ranks, Sampler, key, random,
-};
+use packds_reader::plan::{Batching, Choice, Dataset, Domain, EpochPlan, Last, Order, Ranks, Sampler, key, random};
 
 const DOC: &str = include_str!("../../../docs/reference/sampling.md");
 
 /// The cells of the rows of the table whose header starts with `header`.
 fn table(header: &str) -> Vec<Vec<String>> {
-    let from = DOC
-        .find(header)
-        .expect("the table is in docs/reference/sampling.md");
+    let from = DOC.find(header).expect("the table is in docs/reference/sampling.md");
     DOC[from..]
         .lines()
         .take_while(|line| line.starts_with('|'))
@@ -32,9 +28,7 @@ fn order(name: &str, window: &str) -> Order {
         "sequential" => Order::Sequential,
         "random" => Order::Random,
         "chunks" => Order::Chunks,
-        "window" => Order::Window {
-            chunks: Some(window.parse().unwrap()),
-        },
+        "window" => Order::Window { chunks: Some(window.parse().unwrap()) },
         other => panic!("order {other}"),
     }
 }
@@ -47,9 +41,7 @@ fn plan(n: u64, per_chunk: u32, batch: u32, sampler: &Sampler, epoch: u32) -> Ep
 }
 
 fn first(plan: &EpochPlan, count: u64) -> String {
-    let samples: Vec<String> = (0..count.min(plan.len()))
-        .map(|q| plan.position(q).unwrap().to_string())
-        .collect();
+    let samples: Vec<String> = (0..count.min(plan.len())).map(|q| plan.position(q).unwrap().to_string()).collect();
     samples.join(", ")
 }
 
@@ -121,17 +113,14 @@ fn a_billion_samples_are_answered_in_under_a_microsecond() {
         for batch in [256, 127] {
             let set = Dataset::new(Geometry::new(n, 64).unwrap(), 1, &[0; 16]);
             let sampler = Sampler::new(order).seed(3);
-            let schedule = sampler
-                .schedule(set, Ranks::single(), Batching::global(batch))
-                .unwrap();
+            let schedule = sampler.schedule(set, Ranks::single(), Batching::global(batch)).unwrap();
             let began = Instant::now();
             let plan = schedule.epoch(9).unwrap();
             let built = began.elapsed();
             let mut sum = 0_u64;
             let mut times: Vec<f64> = (0..2000_u64)
                 .map(|round| {
-                    let positions: Vec<u64> =
-                        (0..100).map(|i| mix64(round * 100 + i) % n).collect();
+                    let positions: Vec<u64> = (0..100).map(|i| mix64(round * 100 + i) % n).collect();
                     let began = Instant::now();
                     for q in &positions {
                         sum = sum.wrapping_add(plan.position(*q).unwrap());
@@ -141,9 +130,7 @@ fn a_billion_samples_are_answered_in_under_a_microsecond() {
                 .collect();
             times.sort_by(f64::total_cmp);
             let began = Instant::now();
-            let rows: u64 = (0..200)
-                .map(|s| plan.batch(s).map(|x| x.sample & 1).sum::<u64>())
-                .sum();
+            let rows: u64 = (0..200).map(|s| plan.batch(s).map(|x| x.sample & 1).sum::<u64>()).sum();
             let batches = began.elapsed().as_secs_f64() * 1e9 / f64::from(200 * batch);
             println!(
                 "{what:10} batch {batch}: a position {:.0} ns (median of hundreds), 99 % under {:.0}; in batches {batches:.0} ns; \
@@ -163,11 +150,6 @@ fn a_trillion_chunks_do_not_overflow() {
     let plan = plan(1 << 40, 1, 127, &sampler, 0);
     let at = |q: u64| plan.position(q).unwrap();
     let found = [0, 1, 1 << 39, (1 << 40) - 1].map(at);
-    let expected = [
-        290_221_537_143,
-        366_482_328_890,
-        492_424_144_304,
-        864_415_051_059,
-    ];
+    let expected = [290_221_537_143, 366_482_328_890, 492_424_144_304, 864_415_051_059];
     assert_eq!(found, expected);
 }

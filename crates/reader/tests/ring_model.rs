@@ -1,23 +1,19 @@
-//! The staging ring under every order of its threads' steps that a scheduler comes upon: the arena itself, and around it what
-//! the loader, a device and the consumer do with a slot, which is free, filled, ready, copied, and free again.
+//! Tests the staging ring under many schedules of its threads: the arena itself, with models of the loader, a device
+//! and the consumer. A slot is free, filled, ready, copied, and free again.
 //!
-//! The mirror, the events and the reaper are those of `crates/cuda/src/staging` in small. Shuttle runs all threads on one and
-//! decides at each lock who goes on; it notices when nobody can.
+//! The mirror, the events and the reaper are small versions of those in `crates/cuda/src/staging`. Shuttle runs all
+//! threads on one, decides at each lock which one continues, and detects deadlocks.
 
 #![cfg(test)]
 
-/// What `arena.rs` takes its locks from, as `src/sync.rs` is in the library.
+/// The locks for `arena.rs`, in place of the library's `src/sync.rs`.
 mod sync {
     pub(crate) use shuttle::sync::atomic::{AtomicBool, Ordering};
     pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 }
 
 #[path = "../src/arena.rs"]
-#[expect(
-    dead_code,
-    unreachable_pub,
-    reason = "the model needs a part of a library"
-)]
+#[expect(dead_code, unreachable_pub, reason = "the model needs a part of a library")]
 mod arena;
 
 use std::collections::VecDeque;
@@ -30,7 +26,7 @@ const SLOTS: usize = 2;
 const STEPS: u64 = 4;
 const POISON: u8 = 0xDD;
 
-/// What happens when: how many copies into and readings of each slot's mirror were queued, and how many are done.
+/// The events: how many copies to, and reads of, each slot's mirror were queued, and how many are done.
 #[derive(Debug, Clone, Copy, Default)]
 struct Events {
     uploads: u64,
@@ -39,22 +35,22 @@ struct Events {
     emitted: u64,
 }
 
-/// A copy that waits for its turn.
+/// A queued copy.
 struct Copy {
     slot: SlotRef,
     step: u64,
-    /// Readings of the mirror that come before it.
+    /// Reads of the mirror that precede it.
     after: u64,
 }
 
 #[derive(Default)]
 struct State {
     copies: VecDeque<Copy>,
-    /// Which slot's mirror is read when, behind which copy of it, and what is expected there.
+    /// A queued read of a slot's mirror: the copy that precedes it, and the expected contents.
     readings: VecDeque<(usize, u64, u64)>,
     events: [Events; SLOTS],
     mirror: [u64; SLOTS],
-    /// Batches that the consumer may take.
+    /// Batches that are ready for the consumer.
     ready: VecDeque<(SlotRef, u64)>,
     filled: u64,
     read: u64,
@@ -78,7 +74,7 @@ impl Ring {
         }
     }
 
-    /// A thread of the loader: fills slots, each as two pieces, and hands them to the device and the consumer.
+    /// A thread of the loader: fills slots in two pieces each, and passes them to the device and the consumer.
     fn load(&self, arena: &sync::Arc<Arena>) {
         loop {
             let Some(slot) = arena.take(&self.stop) else {
@@ -106,18 +102,14 @@ impl Ring {
                 let number = slot.number();
                 state.events[number].uploads += 1;
                 let after = state.events[number].emits;
-                state.copies.push_back(Copy {
-                    slot: slot.clone(),
-                    step,
-                    after,
-                });
+                state.copies.push_back(Copy { slot: slot.clone(), step, after });
                 state.ready.push_back((slot.clone(), step));
                 Some(())
             });
         }
     }
 
-    /// The copy stream: copies in the order in which they were queued, each behind what reads the mirror before it.
+    /// The copy stream: copies in queue order, each after earlier reads of the mirror.
     fn copy(&self) {
         for _ in 0..STEPS {
             let Copy { slot, step, .. } = self.when(|state| {
@@ -137,7 +129,7 @@ impl Ring {
         }
     }
 
-    /// The consumer: queues the reading of each batch's mirror and drops the batch at once.
+    /// The consumer: queues a read of each batch's mirror and drops the batch at once.
     fn consume(&self) {
         for _ in 0..STEPS {
             let (slot, step) = self.when(|state| state.ready.pop_front());
@@ -151,7 +143,7 @@ impl Ring {
         }
     }
 
-    /// The consumer's stream: reads mirrors in the order in which that was queued, behind their copies.
+    /// The consumer's stream: reads mirrors in queue order, after their copies.
     fn emit(&self) {
         for _ in 0..STEPS {
             self.when(|state| {
@@ -171,11 +163,7 @@ impl Ring {
 
 fn run() {
     let arena = Arena::new(SLOTS, 16).unwrap();
-    let ring = sync::Arc::new(Ring {
-        state: Mutex::default(),
-        changed: Condvar::new(),
-        stop: AtomicBool::new(false),
-    });
+    let ring = sync::Arc::new(Ring { state: Mutex::default(), changed: Condvar::new(), stop: AtomicBool::new(false) });
     let mut threads = Vec::new();
     for _ in 0..2 {
         let (ring, arena) = (ring.clone(), arena.clone());
@@ -186,7 +174,7 @@ fn run() {
         threads.push(thread::spawn(move || part(&ring)));
     }
     ring.emit();
-    // Loaders that wait for a slot are told, as at the end of an epoch.
+    // Wakes loaders that wait for a slot, like at the end of an epoch.
     ring.stop.store(true, Ordering::Release);
     arena.wake();
     for thread in threads {

@@ -35,13 +35,8 @@ pub fn is_regular(path: &Path) -> io::Result<bool> {
         Err(error) => match error.kind() {
             // No file can have such a name.
             io::ErrorKind::InvalidFilename => Ok(false),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if !path.is_symlink() => {
-                Ok(false)
-            }
-            io::ErrorKind::NotFound => Err(io::Error::new(
-                error.kind(),
-                "a link to a file that is not there",
-            )),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if !path.is_symlink() => Ok(false),
+            io::ErrorKind::NotFound => Err(io::Error::new(error.kind(), "a link to a file that is not there")),
             _ => Err(error),
         },
     }
@@ -52,8 +47,7 @@ pub fn is_regular(path: &Path) -> io::Result<bool> {
 /// # Errors
 /// As [`open_regular`], and [`io::ErrorKind::AlreadyExists`] without `force`.
 pub fn create_regular(path: &Path, force: bool) -> io::Result<File> {
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | if force { OFlags::empty() } else { OFlags::EXCL };
+    let flags = OFlags::WRONLY | OFlags::CREATE | if force { OFlags::empty() } else { OFlags::EXCL };
     let file = open_checked(path, flags)?;
     file.set_len(0)?;
     Ok(file)
@@ -133,12 +127,7 @@ mod tests {
             assert!(is_regular(&path(name)).is_err(), "{name}");
         }
         let long = "x".repeat(300);
-        for (name, is) in [
-            ("link", true),
-            ("nothing", false),
-            ("file/a", false),
-            (&long, false),
-        ] {
+        for (name, is) in [("link", true), ("nothing", false), ("file/a", false), (&long, false)] {
             assert_eq!(is_regular(&path(name)).unwrap(), is, "{name}");
         }
         let kind = |path: &Path| open_regular(path).unwrap_err().kind();

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-const _: () = assert!(
-    usize::BITS == u64::BITS,
-    "packds needs a 64-bit system: files are mapped and counted in 64 bits"
-);
+const _: () =
+    assert!(usize::BITS == u64::BITS, "packds needs a 64-bit system: files are mapped and counted in 64 bits");
 
 /// A size in memory as one in a file.
 #[must_use]
@@ -16,10 +14,7 @@ pub const fn to_u64(n: usize) -> u64 {
 /// A size in a file as one in memory. It may still be more than there is memory.
 #[must_use]
 pub fn to_usize(n: impl Into<u64>) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "both have 64 bits, as is asserted above"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "both have 64 bits, as is asserted above")]
     let n = n.into() as usize;
     n
 }

@@ -61,10 +61,7 @@ pub(crate) fn drop_all(files: &[PathBuf]) -> Result<(), BenchError> {
 /// The share of the files in the page cache, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "a share has few digits")]
 pub(crate) fn share(files: &[PathBuf]) -> Result<f64, BenchError> {
-    let cached: u64 = files
-        .iter()
-        .map(|path| cached_bytes(path))
-        .sum::<Result<_, _>>()?;
+    let cached: u64 = files.iter().map(|path| cached_bytes(path)).sum::<Result<_, _>>()?;
     Ok(cached as f64 / bytes_of(files)?.max(1) as f64)
 }
 

@@ -29,11 +29,7 @@ pub(crate) struct Batch {
 impl Batch {
     /// A batch in a free slot of `arena`. `None` if there is none.
     pub(crate) fn take(arena: &Arc<Arena>, sample_bytes: usize, rows: usize) -> Option<Self> {
-        Some(Self {
-            memory: arena.try_take()?,
-            sample_bytes,
-            labels: vec![0; rows],
-        })
+        Some(Self { memory: arena.try_take()?, sample_bytes, labels: vec![0; rows] })
     }
 
     /// Resizes to `rows` samples.

@@ -1,4 +1,4 @@
-//! The formats that are measured: how each is written, how it is read, and what to know about it.
+//! The measured formats: how each is written and read, and what to know about it.
 
 use packds_convert::{DataFormat, ExportCodec, ImagesAs};
 
@@ -14,20 +14,20 @@ use super::read::{Hdf5File, Hdf5Gzip};
 use super::read::{ReadBy, ZarrArray};
 use crate::BenchError;
 
-/// Batches of a shard, for the formats that have shards.
+/// Batches per shard, for formats with shards.
 pub(crate) const SHARD_BATCHES: u64 = 4;
 
-/// What the reader of a format needs to be made; none where this build has no such reader.
+/// A format's files, opened. `None` if this build cannot read the format.
 type Opened = Result<Option<Box<dyn Candidate>>, BenchError>;
 
-/// How a format's files are made from the reference pack.
+/// How a format's files are written from the reference pack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Make {
     /// Exported.
     Export(Export),
-    /// A pack of pixels, compressed at this level if at all.
+    /// A pack of pixels, compressed at this level, or uncompressed.
     Pack(Option<i32>),
-    /// A pack of the image files as they came, or else of PNG files.
+    /// A pack of the user's unchanged image files, or of PNG files if there are none.
     EncodedPack,
 }
 
@@ -45,14 +45,14 @@ pub(crate) struct Export {
     pub(crate) reader: Reads,
 }
 
-/// How many samples are read together, where the format lets that be chosen.
+/// How many samples are read together, if the format has a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// There are no chunks.
+    /// No chunks.
     Unset,
-    /// So many.
+    /// This many.
     Of(u32),
-    /// As many as a batch has.
+    /// As many as in a batch.
     Batch,
 }
 
@@ -80,7 +80,7 @@ pub(crate) enum Reads {
 }
 
 impl Reads {
-    /// Makes it for what was written.
+    /// Opens the written files.
     pub(crate) fn candidate(self, made: &Made) -> Opened {
         let candidate: Box<dyn Candidate> = match self {
             Self::ImageFiles => Box::new(SampleFiles::images(made)?),
@@ -111,12 +111,7 @@ impl Reads {
             Self::Arrow => Box::new(ArrowFile::new(made)),
             #[cfg(feature = "lmdb")]
             Self::Lmdb => Box::new(LmdbFolder::new(made)),
-            #[cfg(not(all(
-                feature = "arrow",
-                feature = "hdf5",
-                feature = "lmdb",
-                feature = "zarr"
-            )))]
+            #[cfg(not(all(feature = "arrow", feature = "hdf5", feature = "lmdb", feature = "zarr")))]
             _ => return Ok(None),
         };
         Ok(Some(candidate))
@@ -129,7 +124,7 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) make: Make,
-    /// Whether it is read from the beginning of a shard to its end, and nowhere else.
+    /// Whether shards can only be read from start to end.
     pub(crate) streamed: bool,
     pub(crate) notes: &'static [&'static str],
 }
@@ -150,7 +145,7 @@ impl Entry {
 }
 
 impl Export {
-    /// One array or one file a sample of raw pixels.
+    /// A format of raw pixels: one array, or one file per sample.
     const fn pixels(to: DataFormat, target: &'static str, reader: Reads) -> Self {
         Self {
             to,
@@ -169,34 +164,20 @@ impl Export {
     }
 
     const fn codec(self, codec: ExportCodec) -> Self {
-        Self {
-            codec: Some(codec),
-            ..self
-        }
+        Self { codec: Some(codec), ..self }
     }
 
-    const fn entry(
-        self,
-        name: &'static str,
-        title: &'static str,
-        notes: &'static [&'static str],
-    ) -> Entry {
-        Entry {
-            name,
-            title,
-            make: Make::Export(self),
-            streamed: false,
-            notes,
-        }
+    const fn entry(self, name: &'static str, title: &'static str, notes: &'static [&'static str]) -> Entry {
+        Entry { name, title, make: Make::Export(self), streamed: false, notes }
     }
 }
 
-/// Everybody who keeps labels in one array.
+/// The note for formats with all labels in one array.
 const LABELS: &str = "labels are read once, before the clock starts";
-const LISTED: &str = "the list of files is made before the clock starts";
-const LOCK: &str = "the library lets one thread in at a time";
+const LISTED: &str = "files are listed before the clock starts";
+const LOCK: &str = "the library runs one thread at a time";
 
-/// All of them, in the order of the report.
+/// All formats, in the order of the report.
 pub(crate) fn all() -> Vec<Entry> {
     let mut all = files();
     all.extend(arrays());
@@ -213,10 +194,7 @@ fn files() -> Vec<Entry> {
         images: ImagesAs::Files,
         ..Export::pixels(DataFormat::ImageFolder, "image-folder", Reads::ImageFiles)
     };
-    let arrays = Export {
-        per_sample: true,
-        ..Export::pixels(DataFormat::Npy, "npy-per-sample", Reads::ArrayFiles)
-    };
+    let arrays = Export { per_sample: true, ..Export::pixels(DataFormat::Npy, "npy-per-sample", Reads::ArrayFiles) };
     vec![
         images.entry("image-folder", "Image folder, PNG decoded", &[LISTED]),
         arrays.entry("npy-per-sample", ".npy per sample", &[LISTED, LABELS]),
@@ -226,27 +204,21 @@ fn files() -> Vec<Entry> {
 fn arrays() -> Vec<Entry> {
     use DataFormat as F;
     vec![
-        Export::pixels(F::Npy, "images.npy", Reads::Npy).entry(
-            "npy",
-            "One .npy, mapped",
-            &[LABELS],
+        Export::pixels(F::Npy, "images.npy", Reads::Npy).entry("npy", "One .npy, mapped", &[LABELS]),
+        Export::pixels(F::Npz, "images.npz", Reads::Npz).codec(ExportCodec::None).entry(
+            "npz",
+            ".npz, stored, mapped",
+            &["mapped at the offset of its array", LABELS],
         ),
-        Export::pixels(F::Npz, "images.npz", Reads::Npz)
-            .codec(ExportCodec::None)
-            .entry(
-                "npz",
-                ".npz, stored, mapped",
-                &["mapped at the place of its array", LABELS],
-            ),
         Export::pixels(F::Pt, "images.pt", Reads::Pt).entry(
             "pt",
             ".pt, mapped",
-            &["mapped at the place of its tensor", LABELS],
+            &["mapped at the offset of its tensor", LABELS],
         ),
         Export::pixels(F::Safetensors, "images.safetensors", Reads::Safetensors).entry(
             "safetensors",
             ".safetensors, mapped",
-            &["mapped at the place of its tensor", LABELS],
+            &["mapped at the offset of its tensor", LABELS],
         ),
     ]
 }
@@ -257,72 +229,49 @@ fn hdf5() -> Vec<Entry> {
         hdf5("per-sample.h5", Reads::Hdf5PerSample).entry(
             "hdf5-per-sample",
             "HDF5, read per sample",
-            &["contiguous, one call a sample", LOCK, LABELS],
+            &["contiguous, one call per sample", LOCK, LABELS],
         ),
         hdf5("slices.h5", Reads::Hdf5Slices).entry(
             "hdf5-slices",
             "HDF5, read by slices",
-            &["contiguous, one call for samples in a row", LOCK, LABELS],
+            &["contiguous, one call per run of consecutive samples", LOCK, LABELS],
         ),
-        hdf5("chunked.h5", Reads::Hdf5Slices)
-            .chunk(Chunk::Batch)
-            .entry(
-                "hdf5-chunked",
-                "HDF5, chunked",
-                &["read past the library's chunk cache", LOCK, LABELS],
-            ),
-        hdf5("gzip.h5", Reads::Hdf5Gzip)
-            .chunk(Chunk::Of(1))
-            .codec(ExportCodec::Gzip(4))
-            .entry(
-                "hdf5-gzip",
-                "HDF5, chunked, gzip",
-                &[
-                    "level 4, a chunk a sample; the library says where chunks lie, threads inflate them",
-                    LABELS,
-                ],
-            ),
+        hdf5("chunked.h5", Reads::Hdf5Slices).chunk(Chunk::Batch).entry(
+            "hdf5-chunked",
+            "HDF5, chunked",
+            &["bypasses the library's chunk cache", LOCK, LABELS],
+        ),
+        hdf5("gzip.h5", Reads::Hdf5Gzip).chunk(Chunk::Of(1)).codec(ExportCodec::Gzip(4)).entry(
+            "hdf5-gzip",
+            "HDF5, chunked, gzip",
+            &["level 4, one sample per chunk; the library locates chunks, threads inflate them", LABELS],
+        ),
     ]
 }
 
 fn zarr() -> Vec<Entry> {
     let zarr = |target, reader| Export::pixels(DataFormat::Zarr, target, reader);
-    let sharded = Export {
-        sharded: true,
-        ..zarr("sharded.zarr", Reads::ZarrShard)
-    };
+    let sharded = Export { sharded: true, ..zarr("sharded.zarr", Reads::ZarrShard) };
     vec![
-        zarr("sample.zarr", Reads::ZarrSample)
-            .chunk(Chunk::Of(1))
-            .codec(ExportCodec::None)
-            .entry(
-                "zarr-per-sample",
-                "Zarr, chunk of one sample",
-                &["a file a sample, not compressed", LABELS],
-            ),
-        zarr("parts.zarr", Reads::ZarrPart)
-            .chunk(Chunk::Of(16))
-            .codec(ExportCodec::Zstd(3))
-            .entry(
-                "zarr-chunk-per-sample",
-                "Zarr, chunks of 16 read per sample",
-                &["zstd: every sample decodes its whole chunk", LABELS],
-            ),
-        zarr("chunks.zarr", Reads::ZarrBatch)
-            .chunk(Chunk::Batch)
-            .codec(ExportCodec::None)
-            .entry(
-                "zarr-chunk",
-                "Zarr, read by chunk",
-                &["not compressed", LABELS],
-            ),
+        zarr("sample.zarr", Reads::ZarrSample).chunk(Chunk::Of(1)).codec(ExportCodec::None).entry(
+            "zarr-per-sample",
+            "Zarr, chunk of one sample",
+            &["one file per sample, not compressed", LABELS],
+        ),
+        zarr("parts.zarr", Reads::ZarrPart).chunk(Chunk::Of(16)).codec(ExportCodec::Zstd(3)).entry(
+            "zarr-chunk-per-sample",
+            "Zarr, chunks of 16 read per sample",
+            &["zstd: every sample decodes its whole chunk", LABELS],
+        ),
+        zarr("chunks.zarr", Reads::ZarrBatch).chunk(Chunk::Batch).codec(ExportCodec::None).entry(
+            "zarr-chunk",
+            "Zarr, read by chunk",
+            &["not compressed", LABELS],
+        ),
         sharded.chunk(Chunk::Of(1)).codec(ExportCodec::None).entry(
             "zarr-sharded",
             "Zarr, sharded",
-            &[
-                "shards of four batches, chunks of a sample, indexes kept",
-                LABELS,
-            ],
+            &["shards of four batches, chunks of one sample, cached indexes", LABELS],
         ),
     ]
 }
@@ -333,39 +282,26 @@ fn tables() -> Vec<Entry> {
         Export::pixels(F::Parquet, "images.parquet", Reads::Parquet)
             .chunk(Chunk::Batch)
             .codec(ExportCodec::None)
-            .entry(
-                "parquet",
-                "Parquet",
-                &["mapped, not compressed, a row group a batch"],
-            ),
-        Export::pixels(F::Arrow, "images.arrow", Reads::Arrow)
-            .chunk(Chunk::Batch)
-            .codec(ExportCodec::None)
-            .entry("arrow", "Arrow IPC, mapped", &["a record batch a batch"]),
+            .entry("parquet", "Parquet", &["mapped, not compressed, one row group per batch"]),
+        Export::pixels(F::Arrow, "images.arrow", Reads::Arrow).chunk(Chunk::Batch).codec(ExportCodec::None).entry(
+            "arrow",
+            "Arrow IPC, mapped",
+            &["one record batch per batch"],
+        ),
         Export::pixels(F::Lmdb, "lmdb", Reads::Lmdb).entry(
             "lmdb",
             "LMDB",
-            &[
-                "a .npy a key, used where it lies",
-                "a read transaction a thread, no locks",
-            ],
+            &["one .npy per key, used in place", "one read transaction per thread, no locks"],
         ),
     ]
 }
 
-/// Formats that are read from the beginning of a file to its end.
+/// Formats whose files are read from start to end.
 fn streams() -> Vec<Entry> {
     use DataFormat as F;
     let stream = |to, target, images, reader, name, title, notes| {
-        let export = Export {
-            images,
-            sharded: true,
-            ..Export::pixels(to, target, reader)
-        };
-        Entry {
-            streamed: true,
-            ..export.entry(name, title, notes)
-        }
+        let export = Export { images, sharded: true, ..Export::pixels(to, target, reader) };
+        Entry { streamed: true, ..export.entry(name, title, notes) }
     };
     vec![
         stream(
@@ -399,31 +335,15 @@ fn streams() -> Vec<Entry> {
 }
 
 fn packs() -> Vec<Entry> {
-    let pack = |name, title, make, notes| Entry {
-        name,
-        title,
-        make,
-        streamed: false,
-        notes,
-    };
+    let pack = |name, title, make, notes| Entry { name, title, make, streamed: false, notes };
     vec![
         pack(
             "packds-raw",
             "packds, raw",
             Make::Pack(None),
-            &["the loader's defaults; batches come in its staging ring, none is lent"][..],
+            &["the loader's defaults; batches are in its staging ring, none is borrowed"][..],
         ),
-        pack(
-            "packds-zstd",
-            "packds, zstd",
-            Make::Pack(Some(1)),
-            &["the loader's defaults"],
-        ),
-        pack(
-            "packds-encoded",
-            "packds, encoded",
-            Make::EncodedPack,
-            &["the loader's defaults"],
-        ),
+        pack("packds-zstd", "packds, zstd", Make::Pack(Some(1)), &["the loader's defaults"]),
+        pack("packds-encoded", "packds, encoded", Make::EncodedPack, &["the loader's defaults"]),
     ]
 }

@@ -4,7 +4,7 @@ use packds_system::to_u64;
 use std::time::Duration;
 
 use super::drive::{Measured, Pace, checked, measure, medians};
-use super::order::{Course, OrderName};
+use super::order::{OrderName, Schedule};
 use super::reference::Reference;
 use super::report::RunRow;
 use super::written::Written;
@@ -32,21 +32,18 @@ pub(super) fn expected(reference: &Reference) -> Result<String, BenchError> {
 /// Settings common to a group of runs.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
-    course: Course,
+    schedule: Schedule,
     cache: CacheName,
     step_ms: f64,
 }
 
-/// Number of cells in [`Progress`]: the images, the limits, writing each format, checking it in each order on each
-/// number of threads, and timing it in each setting and round.
+/// Number of cells in [`Progress`]: the images, the limits, writing each format, checking it in each order with
+/// each number of threads, and timing it in each setting and round.
 pub(super) fn count(options: &FormatsBenchOptions, n_formats: usize) -> u64 {
-    let settings = options
-        .cache
-        .len()
-        .saturating_mul(steps(options.step_ms).len());
+    let settings = options.cache.len().saturating_mul(steps(options.step_ms).len());
     let timed = settings.saturating_mul(options.rounds.max(1));
-    let courses = options.orders.len().saturating_mul(options.threads.len());
-    let each = courses.saturating_mul(timed.saturating_add(1));
+    let schedules = options.orders.len().saturating_mul(options.threads.len());
+    let each = schedules.saturating_mul(timed.saturating_add(1));
     let all = n_formats.saturating_mul(each.saturating_add(1));
     to_u64(all.saturating_add(2))
 }
@@ -73,7 +70,7 @@ pub(super) fn run_all(
     let mut rows = Vec::new();
     for &order in &options.orders {
         for &threads in &options.threads {
-            let course = Course {
+            let schedule = Schedule {
                 order,
                 n_samples: reference.n_samples(),
                 batch: u64::from(reference.batch),
@@ -81,17 +78,11 @@ pub(super) fn run_all(
                 seed: options.seed,
                 shard: None,
             };
-            let sums = check_all(written, reference, &course, &expected, progress)?;
+            let sums = check_all(written, reference, &schedule, &expected, progress)?;
             for &cache in &options.cache {
                 for step_ms in steps(options.step_ms) {
-                    let setting = Setting {
-                        course,
-                        cache,
-                        step_ms,
-                    };
-                    rows.extend(run_setting(
-                        written, reference, options, setting, &sums, progress,
-                    )?);
+                    let setting = Setting { schedule, cache, step_ms };
+                    rows.extend(run_setting(written, reference, options, setting, &sums, progress)?);
                 }
             }
         }
@@ -102,47 +93,34 @@ pub(super) fn run_all(
 
 /// Loading alone, and with a training step if there is one.
 fn steps(step_ms: f64) -> Vec<f64> {
-    if step_ms > 0.0 {
-        vec![0.0, step_ms]
-    } else {
-        vec![0.0]
-    }
+    if step_ms > 0.0 { vec![0.0, step_ms] } else { vec![0.0] }
 }
 
 /// Checks one whole epoch of each format against the reference's checksum.
 fn check_all(
     written: &[Written],
     reference: &Reference,
-    course: &Course,
+    schedule: &Schedule,
     expected: &str,
     progress: &Progress<'_>,
 ) -> Result<Vec<Option<String>>, BenchError> {
-    let what = format!(
-        "{} order on {}",
-        course.order,
-        counted(course.threads, "thread")
-    );
+    let what = format!("{} order on {}", schedule.order, counted(schedule.threads, "thread"));
     progress.part(&format!("checking {what}"))?;
     let check_one = |written: &Written| {
         progress.cell(&format!("checking {}, {what}", written.entry.name))?;
-        if skipped(written, course.order).is_some() {
+        if skipped(written, schedule.order).is_some() {
             return Ok(None);
         }
-        let mut feed = written.open(course, reference.sample_bytes())?;
+        let mut feed = written.open(schedule, reference.sample_bytes())?;
         let found = checked(feed.as_mut(), &|| progress.cancelled())?;
         progress.check()?;
-        agreed(found, written.entry.name, course.order, expected).map(Some)
+        agreed(found, written.entry.name, schedule.order, expected).map(Some)
     };
     written.iter().map(check_one).collect()
 }
 
 /// The checksum of an epoch, if it is correct.
-fn agreed(
-    found: u64,
-    format: &str,
-    order: OrderName,
-    expected: &str,
-) -> Result<String, BenchError> {
+fn agreed(found: u64, format: &str, order: OrderName, expected: &str) -> Result<String, BenchError> {
     let found = checksum::shown(found);
     if found == expected {
         return Ok(found);
@@ -176,7 +154,7 @@ fn run_setting(
         .zip(sums)
         .map(|(written, sum)| Cell {
             written,
-            skipped: skipped(written, setting.course.order),
+            skipped: skipped(written, setting.schedule.order),
             checksum: sum.clone(),
             runs: Vec::new(),
             shares: Vec::new(),
@@ -199,16 +177,12 @@ fn run_setting(
 impl Setting {
     /// As text.
     fn shown(&self) -> String {
-        let Course { order, threads, .. } = self.course;
+        let Schedule { order, threads, .. } = self.schedule;
         let step = match self.step_ms > 0.0 {
             true => format!(", steps of {} ms", self.step_ms),
             false => String::new(),
         };
-        format!(
-            "{order}, {}, {}{step}",
-            self.cache,
-            counted(threads, "thread")
-        )
+        format!("{order}, {}, {}{step}", self.cache, counted(threads, "thread"))
     }
 }
 
@@ -243,9 +217,8 @@ impl Cell<'_> {
             least: epochs,
             most: Duration::from_secs_f64(options.seconds),
         };
-        let open = || self.written.open(&setting.course, reference.sample_bytes());
-        self.runs
-            .push(measure(&open, pace, &|| progress.cancelled())?);
+        let open = || self.written.open(&setting.schedule, reference.sample_bytes());
+        self.runs.push(measure(&open, pace, &|| progress.cancelled())?);
         self.shares.push(share);
         Ok(())
     }
@@ -253,10 +226,10 @@ impl Cell<'_> {
     fn row(&self, setting: &Setting) -> RunRow {
         let row = RunRow {
             format: self.written.entry.name.to_owned(),
-            order: setting.course.order.to_string(),
+            order: setting.schedule.order.to_string(),
             cache: setting.cache.to_string(),
-            threads: setting.course.threads,
-            batch: u32::try_from(setting.course.batch).unwrap_or(u32::MAX),
+            threads: setting.schedule.threads,
+            batch: u32::try_from(setting.schedule.batch).unwrap_or(u32::MAX),
             step_ms: setting.step_ms,
             skipped: self.skipped.clone(),
             ..RunRow::default()
@@ -266,7 +239,7 @@ impl Cell<'_> {
         }
         let found = medians(&self.runs);
         let waited = setting.step_ms > 0.0;
-        // The worst of the rounds: the fullest cache of a cold run, the emptiest of a warm one.
+        // The worst round: the fullest cache of a cold run, the emptiest of a warm one.
         let shares = self.shares.iter().copied();
         let share = match setting.cache {
             CacheName::Cold => shares.fold(0.0, f64::max),
@@ -305,9 +278,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            format!(
-                "npy, chunk order: delivered wrong samples: expected checksum {expected}, found {found}"
-            )
+            format!("npy, chunk order: delivered wrong samples: expected checksum {expected}, found {found}")
         );
         assert_ne!(*found, expected);
     }

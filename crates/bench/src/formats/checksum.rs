@@ -19,8 +19,7 @@ pub(crate) fn of_sample(pixels: &[u8], label: i64) -> u64 {
     }
     sum = sum.wrapping_add(u64::from_le_bytes(last).wrapping_mul(factor));
     let label = label.wrapping_add(1).cast_unsigned();
-    let hash =
-        (sum ^ label.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    let hash = (sum ^ label.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
     hash ^ (hash >> 32)
 }
 
@@ -28,9 +27,7 @@ pub(crate) fn of_sample(pixels: &[u8], label: i64) -> u64 {
 pub(crate) fn of_batch(pixels: &[u8], labels: &[i64]) -> u64 {
     let sample_bytes = pixels.len() / labels.len().max(1);
     let samples = pixels.chunks_exact(sample_bytes.max(1)).zip(labels);
-    samples
-        .map(|(pixels, label)| of_sample(pixels, *label))
-        .fold(0, u64::wrapping_add)
+    samples.map(|(pixels, label)| of_sample(pixels, *label)).fold(0, u64::wrapping_add)
 }
 
 /// The form used in reports.

@@ -41,8 +41,7 @@ pub fn to_csv(report: &Report) -> String {
         };
         let [batch_median, batch_p95] = spread(run.batch_ms);
         let [wait_median, wait_p95] = spread(run.wait_ms);
-        let known =
-            |value: fn(&super::report::FormatRow) -> String| format.map(value).unwrap_or_default();
+        let known = |value: fn(&super::report::FormatRow) -> String| format.map(value).unwrap_or_default();
         let fields = [
             run.format.clone(),
             known(|f| f.title.clone()),

@@ -9,7 +9,7 @@ use std::thread;
 use packds_reader::arena::Arena;
 
 use super::candidate::{Batch, Candidate, Reader};
-use super::order::{Course, Planned, Rows};
+use super::order::{Planned, Rows, Schedule};
 use crate::BenchError;
 use crate::threads::start;
 
@@ -30,26 +30,17 @@ pub(crate) trait Feed {
 /// Readers of a format, one per thread.
 pub(crate) struct Lanes {
     readers: Vec<Box<dyn Reader>>,
-    course: Course,
+    schedule: Schedule,
     sample_bytes: usize,
     arena: Arc<Arena>,
 }
 
 impl Lanes {
-    pub(crate) fn open(
-        candidate: &dyn Candidate,
-        course: Course,
-        sample_bytes: usize,
-    ) -> Result<Self, BenchError> {
-        let readers = candidate.open(course.threads)?;
-        let rows = to_usize(course.batch);
+    pub(crate) fn open(candidate: &dyn Candidate, schedule: Schedule, sample_bytes: usize) -> Result<Self, BenchError> {
+        let readers = candidate.open(schedule.threads)?;
+        let rows = to_usize(schedule.batch);
         let arena = Arena::new(readers.len() * BUFFERS, (rows * sample_bytes).max(1));
-        Ok(Self {
-            readers,
-            course,
-            sample_bytes,
-            arena: arena.map_err(BenchError::io("memory for batches"))?,
-        })
+        Ok(Self { readers, schedule, sample_bytes, arena: arena.map_err(BenchError::io("memory for batches"))? })
     }
 }
 
@@ -80,14 +71,14 @@ impl Work {
 
 impl Feed for Lanes {
     fn epoch(&mut self, epoch: u32, take: &mut Take<'_>) -> Result<(), BenchError> {
-        let plan = self.course.epoch(epoch);
+        let plan = self.schedule.epoch(epoch);
         let mut ends = Vec::new();
         let mut work = Vec::new();
         for lane in 0..self.readers.len() {
             let (to_free, free) = channel();
             let (ready, from_ready) = sync_channel(DEPTH);
             for _ in 0..BUFFERS {
-                let rows = to_usize(self.course.batch);
+                let rows = to_usize(self.schedule.batch);
                 if let Some(batch) = Batch::take(&self.arena, self.sample_bytes, rows) {
                     // `work` owns the receiver.
                     let _ = to_free.send(batch);
@@ -151,9 +142,7 @@ mod tests {
     impl Reader for Numbers {
         fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
             if self.fails && rows.iter().any(|sample| sample == 13) {
-                return Err(BenchError::io("sample 13")(
-                    std::io::ErrorKind::NotFound.into(),
-                ));
+                return Err(BenchError::io("sample 13")(std::io::ErrorKind::NotFound.into()));
             }
             for ((pixels, label), sample) in out.rows_mut().zip(rows.iter()) {
                 pixels.copy_from_slice(&sample.to_le_bytes());
@@ -164,15 +153,8 @@ mod tests {
     }
 
     fn lanes(threads: usize, order: OrderName, fails: bool) -> Lanes {
-        let course = Course {
-            order,
-            n_samples: 40,
-            batch: 4,
-            threads,
-            seed: 1,
-            shard: None,
-        };
-        Lanes::open(&Numbers { fails }, course, 8).unwrap()
+        let schedule = Schedule { order, n_samples: 40, batch: 4, threads, seed: 1, shard: None };
+        Lanes::open(&Numbers { fails }, schedule, 8).unwrap()
     }
 
     #[test]

@@ -47,22 +47,15 @@ pub(super) fn measure(
         limits.decode_images_per_s.insert(n, median(decodes));
     }
     if cold {
-        let reads: Result<Vec<f64>, BenchError> = (0..rounds.max(1))
-            .map(|_| progress.check().and_then(|()| read(reference, seed)))
-            .collect();
+        let reads: Result<Vec<f64>, BenchError> =
+            (0..rounds.max(1)).map(|_| progress.check().and_then(|()| read(reference, seed))).collect();
         limits.disk_read_images_per_s = BTreeMap::from([("cold".to_owned(), median(reads?))]);
     }
     Ok(limits)
 }
 
 /// A `bench load` limit, on the reference.
-fn run(
-    reference: &Reference,
-    threads: usize,
-    cold: bool,
-    seed: u64,
-    epochs: u64,
-) -> Result<f64, BenchError> {
+fn run(reference: &Reference, threads: usize, cold: bool, seed: u64, epochs: u64) -> Result<f64, BenchError> {
     let path = reference.pack.file_path();
     let threads = NonZero::new(threads).unwrap_or(NonZero::<usize>::MIN);
     let loader = Loader::builder(packds_reader::open(path)?)
@@ -90,13 +83,7 @@ fn run(
 fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, BenchError> {
     // About 8 GB: long enough for a shared processor.
     let bytes = reference.n_samples() * to_u64(reference.sample_bytes());
-    run(
-        reference,
-        threads,
-        false,
-        seed,
-        ((8 << 30) / bytes.max(1)).clamp(1, 10_000),
-    )
+    run(reference, threads, false, seed, ((8 << 30) / bytes.max(1)).clamp(1, 10_000))
 }
 
 /// Reads the reference pack, bypassing the page cache. Cached pages are dropped first, because the kernel would have to
@@ -112,10 +99,8 @@ fn png_files(reference: &Reference) -> Result<Vec<Vec<u8>>, BenchError> {
     let (width, height) = (narrow(reference.width), narrow(reference.height));
     let file = |sample| {
         let pixels = reference.pack.item(0, sample)?;
-        encode_png(width, height, channels, &pixels).map_err(|source| BenchError::Pixels {
-            path: reference.pack.file_path().to_owned(),
-            source,
-        })
+        encode_png(width, height, channels, &pixels)
+            .map_err(|source| BenchError::Pixels { path: reference.pack.file_path().to_owned(), source })
     };
     (0..reference.n_samples().min(DECODED)).map(file).collect()
 }
@@ -140,9 +125,7 @@ fn decoded(files: &[Vec<u8>], reference: &Reference, threads: usize) -> Result<f
             }
             n
         };
-        let all: Vec<_> = (0..threads)
-            .map(|_| start(scope, decode))
-            .collect::<Result<_, BenchError>>()?;
+        let all: Vec<_> = (0..threads).map(|_| start(scope, decode)).collect::<Result<_, BenchError>>()?;
         Ok::<u64, BenchError>(all.into_iter().map(|t| t.join().unwrap_or(0)).sum())
     })?;
     Ok(rate(n, started.elapsed()))

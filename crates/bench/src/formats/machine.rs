@@ -8,7 +8,7 @@ use super::report::ReportMachine;
 use crate::machine::Machine;
 
 /// The lock file of this build, for the versions of measured libraries.
-const LOCK: &str = include_str!("../../../../Cargo.lock");
+const LOCK: &str = include_str!("../../versions.lock");
 const LIBRARIES: [&str; 12] = [
     "arrow-ipc",
     "hdf5-metno",
@@ -84,10 +84,7 @@ pub(super) fn versions() -> BTreeMap<String, String> {
 }
 
 /// The time in UTC, as RFC 3339.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the report records the time; packs are unaffected"
-)]
+#[expect(clippy::disallowed_methods, reason = "the report records the time; packs are unaffected")]
 pub(super) fn now() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     rfc3339(now.map_or(0, |time| time.as_secs()))
@@ -97,8 +94,7 @@ pub(super) fn now() -> String {
 fn rfc3339(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let months_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * months_from_march + 2) / 5 + 1;

@@ -20,8 +20,8 @@ impl Map {
         if file.metadata().map_err(BenchError::io(path))?.len() == 0 {
             return Ok(Self(None));
         }
-        // SAFETY: the contract is that the file does not change while it is mapped. Benchmarks map files that they have
-        // written themselves, into a folder of their own, and write none of them again while a map exists.
+        // SAFETY: the contract is that the file does not change while it is mapped. Benchmarks map only files that they
+        // wrote into their own folder, and do not write to them while a map exists.
         let map = unsafe { Mmap::map(&file) }.map_err(BenchError::io(path))?;
         Ok(Self(Some(map)))
     }
@@ -42,8 +42,8 @@ pub(crate) fn cached_bytes(path: &Path) -> Result<u64, BenchError> {
     let mut cached = 0;
     for piece in bytes.chunks(PAGES * page) {
         let address = piece.as_ptr().cast_mut().cast();
-        // SAFETY: the map begins at a page and pieces are whole pages but for the last, so the address is that of a page;
-        // `pages` has a byte for each of the piece's pages. No page is accessed.
+        // SAFETY: the map starts at a page boundary, and all pieces except the last are whole pages, so the address is
+        // page-aligned. `pages` has a byte for each of the piece's pages. No page is accessed.
         let result = unsafe { libc::mincore(address, piece.len(), pages.as_mut_ptr()) };
         if result != 0 {
             return Err(BenchError::io(path)(std::io::Error::last_os_error()));

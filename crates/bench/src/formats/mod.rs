@@ -22,7 +22,6 @@ mod reference;
 pub mod report;
 mod written;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use packds_convert::ConvertError;
@@ -45,22 +44,7 @@ pub enum CacheName {
     Cold,
 }
 
-impl CacheName {
-    /// Name in options and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Warm => "warm",
-            Self::Cold => "cold",
-        }
-    }
-}
-
-impl fmt::Display for CacheName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+packds_system::named!(CacheName { Warm = "warm", Cold = "cold" });
 
 /// Options.
 #[derive(Debug, Clone)]
@@ -106,29 +90,19 @@ pub fn format_names() -> Vec<&'static str> {
 /// # Errors
 /// [`BenchError`] if something fails, [`BenchError::Disagree`] if a format delivers wrong samples, and
 /// [`BenchError::Interrupted`] if the watcher cancels. All files in the work folder are removed.
-pub fn bench_formats(
-    data: &Path,
-    options: &FormatsBenchOptions,
-    watcher: &dyn Watcher,
-) -> Result<Report, BenchError> {
+pub fn bench_formats(data: &Path, options: &FormatsBenchOptions, watcher: &dyn Watcher) -> Result<Report, BenchError> {
     compare(data, options, watcher).map_err(|error| match error {
         BenchError::Convert(ConvertError::Interrupted) => BenchError::Interrupted,
         error => error,
     })
 }
 
-fn compare(
-    data: &Path,
-    options: &FormatsBenchOptions,
-    watcher: &dyn Watcher,
-) -> Result<Report, BenchError> {
+fn compare(data: &Path, options: &FormatsBenchOptions, watcher: &dyn Watcher) -> Result<Report, BenchError> {
     let started = machine::now();
     let entries = chosen(&options.formats)?;
     let peers = options.with.as_deref().map(PeerRows::read).transpose()?;
     let progress = Progress::new(watcher, cells::count(options, entries.len()));
-    let work = tempfile::Builder::new()
-        .prefix("packds-formats")
-        .tempdir_in(&options.work);
+    let work = tempfile::Builder::new().prefix("packds-formats").tempdir_in(&options.work);
     let work = work.map_err(BenchError::io(&options.work))?;
     progress.begin("the images, as raw pixels")?;
     let reference = Reference::make(data, work.path(), options.batch, options.images, &progress)?;
@@ -141,14 +115,7 @@ fn compare(
     progress.begin("the limits")?;
     let cold = options.cache.contains(&CacheName::Cold);
     let rounds = options.rounds.max(1);
-    let limits = limits::measure(
-        &reference,
-        &options.threads,
-        rounds,
-        cold,
-        options.seed,
-        &progress,
-    )?;
+    let limits = limits::measure(&reference, &options.threads, rounds, cold, options.seed, &progress)?;
     let runs = cells::run_all(&written, &reference, options, &progress)?;
     let mut report = Report {
         command: options.command.clone(),

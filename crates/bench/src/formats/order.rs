@@ -1,7 +1,6 @@
 //! Assigns samples to batches in three orders. Every format uses the same ones.
 
 use packds_system::{to_u64, to_usize};
-use std::fmt;
 use std::ops::Range;
 
 use packds_format::mix64;
@@ -17,26 +16,11 @@ pub enum OrderName {
     Chunk,
 }
 
-impl OrderName {
-    /// All orders.
-    pub const ALL: [Self; 3] = [Self::Sequential, Self::PerSample, Self::Chunk];
-
-    /// Name in options and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::PerSample => "per-sample",
-            Self::Chunk => "chunk",
-        }
-    }
-}
-
-impl fmt::Display for OrderName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+packds_system::named!(OrderName {
+    Sequential = "sequential",
+    PerSample = "per-sample",
+    Chunk = "chunk",
+});
 
 /// The samples of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +58,7 @@ pub(crate) struct Planned {
 
 /// Parameters of an order.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Course {
+pub(crate) struct Schedule {
     pub(crate) order: OrderName,
     pub(crate) n_samples: u64,
     /// Batch size. Divides the number of samples.
@@ -85,7 +69,7 @@ pub(crate) struct Course {
     pub(crate) shard: Option<u64>,
 }
 
-impl Course {
+impl Schedule {
     /// The batches of an epoch in delivery order. Threads take turns.
     pub(crate) fn epoch(&self, epoch: u32) -> Vec<Planned> {
         let seed = mix64(self.seed ^ mix64(u64::from(epoch) + 1));
@@ -95,10 +79,9 @@ impl Course {
         }
         let n = to_usize(self.batch).max(1);
         let rows: Vec<Rows> = match self.order {
-            OrderName::PerSample => permuted(self.n_samples, seed)
-                .chunks(n)
-                .map(|samples| Rows::Each(samples.to_vec()))
-                .collect(),
+            OrderName::PerSample => {
+                permuted(self.n_samples, seed).chunks(n).map(|samples| Rows::Each(samples.to_vec())).collect()
+            }
             OrderName::Sequential => self.runs(0..self.n_samples),
             OrderName::Chunk => {
                 let mut runs = self.runs(0..self.n_samples);
@@ -107,17 +90,13 @@ impl Course {
             }
         };
         let lanes = (0..self.threads.max(1)).cycle();
-        lanes
-            .zip(rows)
-            .map(|(lane, rows)| Planned { lane, rows })
-            .collect()
+        lanes.zip(rows).map(|(lane, rows)| Planned { lane, rows }).collect()
     }
 
     /// Each thread reads its own shards sequentially. Threads take turns to deliver.
     fn by_shard(&self, shard: u64, seed: u64) -> Vec<Planned> {
-        let mut shards: Vec<Range<u64>> = (0..self.n_samples.div_ceil(shard))
-            .map(|i| i * shard..((i + 1) * shard).min(self.n_samples))
-            .collect();
+        let mut shards: Vec<Range<u64>> =
+            (0..self.n_samples.div_ceil(shard)).map(|i| i * shard..((i + 1) * shard).min(self.n_samples)).collect();
         if self.order != OrderName::Sequential {
             shuffle(&mut shards, seed);
         }
@@ -171,15 +150,8 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 mod tests {
     use super::*;
 
-    fn course(order: OrderName, shard: Option<u64>) -> Course {
-        Course {
-            order,
-            n_samples: 24,
-            batch: 4,
-            threads: 2,
-            seed: 7,
-            shard,
-        }
+    fn schedule(order: OrderName, shard: Option<u64>) -> Schedule {
+        Schedule { order, n_samples: 24, batch: 4, threads: 2, seed: 7, shard }
     }
 
     fn samples(plan: &[Planned]) -> Vec<u64> {
@@ -190,7 +162,7 @@ mod tests {
     fn every_order_has_every_sample_once() {
         for order in OrderName::ALL {
             for shard in [None, Some(8), Some(16)] {
-                let mut all = samples(&course(order, shard).epoch(3));
+                let mut all = samples(&schedule(order, shard).epoch(3));
                 all.sort_unstable();
                 assert_eq!(all, (0..24).collect::<Vec<_>>(), "{order} {shard:?}");
             }
@@ -199,14 +171,14 @@ mod tests {
 
     #[test]
     fn sequential_is_as_written() {
-        let plan = course(OrderName::Sequential, None).epoch(0);
+        let plan = schedule(OrderName::Sequential, None).epoch(0);
         assert_eq!(samples(&plan), (0..24).collect::<Vec<_>>());
         assert!(plan.iter().map(|p| p.lane).eq([0, 1, 0, 1, 0, 1]));
     }
 
     #[test]
     fn chunks_are_whole_and_shuffled() {
-        let plan = course(OrderName::Chunk, None).epoch(0);
+        let plan = schedule(OrderName::Chunk, None).epoch(0);
         let runs = plan.iter().map(|p| match &p.rows {
             Rows::Run(run) => (run.start % 4, run.end - run.start),
             Rows::Each(_) => (9, 9),
@@ -217,16 +189,16 @@ mod tests {
 
     #[test]
     fn seed_and_epoch_decide_the_order() {
-        let first = course(OrderName::PerSample, None);
+        let first = schedule(OrderName::PerSample, None);
         assert_eq!(first.epoch(1), first.epoch(1));
         assert_ne!(first.epoch(1), first.epoch(2));
-        let other = Course { seed: 8, ..first };
+        let other = Schedule { seed: 8, ..first };
         assert_ne!(first.epoch(1), other.epoch(1));
     }
 
     #[test]
     fn each_thread_reads_its_shards_from_end_to_end() {
-        let plan = course(OrderName::Chunk, Some(8)).epoch(0);
+        let plan = schedule(OrderName::Chunk, Some(8)).epoch(0);
         for lane in 0..2 {
             let mine: Vec<Planned> = plan.iter().filter(|p| p.lane == lane).cloned().collect();
             for shard in samples(&mine).chunks(8) {

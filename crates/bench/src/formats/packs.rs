@@ -4,14 +4,13 @@ use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_reader::arena::{SlotMut, SlotRef};
 use packds_reader::augment::Augment;
-use packds_reader::device::{Device, DeviceError, Done, Transfer};
+use packds_reader::device::OwnSlots;
 use packds_reader::loader::Loader;
 use packds_reader::plan::Order;
 
 use super::feed::{Feed, Take};
-use super::order::{Course, OrderName};
+use super::order::{OrderName, Schedule};
 use crate::BenchError;
 
 /// A loader with default options. Batches are delivered in its ring's slots, as for a device. Batches that
@@ -24,12 +23,8 @@ pub(crate) struct PackFeed {
 }
 
 impl PackFeed {
-    pub(crate) fn open(
-        path: &Path,
-        course: &Course,
-        augment: Option<&str>,
-    ) -> Result<Self, BenchError> {
-        let order = match course.order {
+    pub(crate) fn open(path: &Path, schedule: &Schedule, augment: Option<&str>) -> Result<Self, BenchError> {
+        let order = match schedule.order {
             OrderName::Sequential => Order::Sequential,
             OrderName::PerSample => Order::Random,
             OrderName::Chunk => Order::Chunks,
@@ -42,22 +37,17 @@ impl PackFeed {
         };
         let image = name(packds_format::Role::Image);
         let label = name(packds_format::Role::Label);
-        let threads = NonZero::new(course.threads).unwrap_or(NonZero::<usize>::MIN);
+        let threads = NonZero::new(schedule.threads).unwrap_or(NonZero::<usize>::MIN);
         let mut builder = Loader::builder(pack)
-            .batch(u32::try_from(course.batch).unwrap_or(1))
+            .batch(u32::try_from(schedule.batch).unwrap_or(1))
             .order(order)
-            .seed(course.seed)
+            .seed(schedule.seed)
             .threads(threads)
-            .device(Arc::new(Staging));
+            .device(Arc::new(OwnSlots));
         if let Some(words) = augment {
             builder = builder.augment(Augment::parse(words).map_err(BenchError::augment)?);
         }
-        Ok(Self {
-            loader: builder.build()?,
-            image,
-            label,
-            labels: Vec::new(),
-        })
+        Ok(Self { loader: builder.build()?, image, label, labels: Vec::new() })
     }
 }
 
@@ -79,21 +69,5 @@ impl Feed for PackFeed {
             }
         }
         Ok(())
-    }
-}
-
-/// Memory that batches are only read from.
-#[derive(Debug)]
-struct Staging;
-
-impl Device for Staging {
-    fn name(&self) -> &'static str {
-        "staging"
-    }
-
-    fn recycle(&self, _: &mut SlotMut) {}
-
-    fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
-        Ok(Box::new(Done))
     }
 }

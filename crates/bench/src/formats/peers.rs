@@ -15,13 +15,8 @@ impl PeerRows {
     /// Reads them.
     pub(super) fn read(path: &Path) -> Result<Self, BenchError> {
         let text = std::fs::read(path).map_err(BenchError::io(path))?;
-        let rows = |peers| Self {
-            path: path.to_owned(),
-            peers,
-        };
-        serde_json::from_slice(&text)
-            .map(rows)
-            .map_err(|error| odd(path, error.to_string()))
+        let rows = |peers| Self { path: path.to_owned(), peers };
+        serde_json::from_slice(&text).map(rows).map_err(|error| odd(path, error.to_string()))
     }
 
     /// Checks that the results are comparable with `formats`: same number of images and batch size `batch`, and for lossless
@@ -35,9 +30,7 @@ impl PeerRows {
         let odd = |reason: String| odd(&self.path, reason);
         let peers = &self.peers;
         if let Some(found) = peers.n_images.filter(|found| *found != n_images) {
-            return Err(odd(format!(
-                "its runs used {found} images, this run uses {n_images}: pass --images {found}"
-            )));
+            return Err(odd(format!("its runs used {found} images, this run uses {n_images}: pass --images {found}")));
         }
         for format in &peers.formats {
             let name = &format.format;
@@ -48,8 +41,7 @@ impl PeerRows {
         for run in &peers.runs {
             let name = &run.format;
             let format = peers.formats.iter().find(|format| format.format == *name);
-            let format = format
-                .ok_or_else(|| odd(format!("a run of `{name}`, which is not in its formats")))?;
+            let format = format.ok_or_else(|| odd(format!("a run of `{name}`, which is not in its formats")))?;
             if run.skipped.is_some() {
                 continue;
             }
@@ -182,27 +174,15 @@ mod tests {
         let sum = changed("/runs/0/checksum", json!("0100"));
         assert!(sum.contains("expected checksum 00ff, found 0100"), "{sum}");
         let name = changed("/runs/0/format", json!("other"));
-        assert!(
-            name.contains("a run of `other`, which is not in its formats"),
-            "{name}"
-        );
+        assert!(name.contains("a run of `other`, which is not in its formats"), "{name}");
         let number = changed("/runs/0/images_per_s", Value::Null);
         assert!(number.contains("without images_per_s"), "{number}");
         let batch = changed("/runs/0/batch", json!(2));
-        assert!(
-            batch.contains("has batch size 2, not 1: pass --batch 2"),
-            "{batch}"
-        );
+        assert!(batch.contains("has batch size 2, not 1: pass --batch 2"), "{batch}");
         let images = changed("/n_images", json!(128));
-        assert!(
-            images.contains("used 128 images, this run uses 2: pass --images 128"),
-            "{images}"
-        );
+        assert!(images.contains("used 128 images, this run uses 2: pass --images 128"), "{images}");
         let own = changed("/formats/0/format", json!("npy"));
-        assert!(
-            own.contains("format `npy` is already in the report"),
-            "{own}"
-        );
+        assert!(own.contains("format `npy` is already in the report"), "{own}");
         let mut unknown = peers();
         unknown["runs"][0]["speed"] = json!(1);
         let unknown = merged(&unknown).unwrap_err().to_string();

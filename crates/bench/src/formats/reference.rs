@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use packds_convert::source::{ListOptions, Listing, list, source_format};
 use packds_convert::{ConvertError, ConvertOptions, DataFormat, convert};
 use packds_format::{
-    Block, BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, PackOptions,
-    PackWriter, Paths, Role, Schema,
+    Block, BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, PackOptions, PackWriter, Paths, Role,
+    Schema,
 };
 use packds_pixels::{Crop, Resize, probe};
 use packds_reader::Pack;
@@ -62,13 +62,7 @@ impl Reference {
         if data.extension().is_some_and(|e| e == "pack") && data.is_file() {
             let source = packds_reader::open(data)?;
             let (n, batch) = whole_batches(source.n_samples().min(most.unwrap_or(u64::MAX)), batch);
-            let writing = Copying {
-                source: &source,
-                n_samples: n,
-                chunk_samples: batch,
-                zstd: None,
-                progress,
-            };
+            let writing = Copying { source: &source, n_samples: n, chunk_samples: batch, zstd: None, progress };
             writing.write(&path)?;
             return Self::open(&path, batch, None, String::new());
         }
@@ -76,10 +70,7 @@ impl Reference {
         if !matches!(format, DataFormat::ImageFolder | DataFormat::Manifest) {
             // Only these have a file per image, which the encoded pack stores unchanged.
             let error = ConvertError::Options {
-                reason: format!(
-                    "{}: expected an image folder or a pack, found {format}",
-                    data.display()
-                ),
+                reason: format!("{}: expected an image folder or a pack, found {format}", data.display()),
                 hint: "convert it to a pack first, with packds convert".to_owned(),
             };
             return Err(error.into());
@@ -90,31 +81,18 @@ impl Reference {
         let images = work.join("images");
         let several = link_some(&listing, &images, to_usize(n))?;
         let (resize, crop, augment) = if several {
-            let middle = Crop::Center {
-                width: MIDDLE,
-                height: MIDDLE,
-            };
+            let middle = Crop::Center { width: MIDDLE, height: MIDDLE };
             let augment = format!("resize{SHORT},center{MIDDLE}");
             (Some(Resize::Short(SHORT)), Some(middle), augment)
         } else {
             (None, None, String::new())
         };
-        let options = ConvertOptions {
-            resize,
-            crop,
-            chunk_samples: Some(batch),
-            ..ConvertOptions::default()
-        };
+        let options = ConvertOptions { resize, crop, chunk_samples: Some(batch), ..ConvertOptions::default() };
         convert(&images, &path, &options, &progress.ending())?;
         Self::open(&path, batch, Some(images), augment)
     }
 
-    fn open(
-        path: &Path,
-        batch: u32,
-        images: Option<PathBuf>,
-        augment: String,
-    ) -> Result<Self, BenchError> {
+    fn open(path: &Path, batch: u32, images: Option<PathBuf>, augment: String) -> Result<Self, BenchError> {
         let pack = packds_reader::open(path)?;
         let fields = Fields::of(&pack)?;
         let (height, width, channels) = fields.shape;
@@ -123,32 +101,13 @@ impl Reference {
             true => format!("center{width}x{height}"),
             false => augment,
         };
-        Ok(Self {
-            pack,
-            batch,
-            height,
-            width,
-            channels,
-            labels,
-            augment,
-            images,
-        })
+        Ok(Self { pack, batch, height, width, channels, labels, augment, images })
     }
 
     /// Writes the same samples to another pack.
-    pub(crate) fn copy(
-        &self,
-        path: &Path,
-        zstd: Option<i32>,
-        progress: &Progress<'_>,
-    ) -> Result<(), BenchError> {
-        let copying = Copying {
-            source: &self.pack,
-            n_samples: self.n_samples(),
-            chunk_samples: self.batch,
-            zstd,
-            progress,
-        };
+    pub(crate) fn copy(&self, path: &Path, zstd: Option<i32>, progress: &Progress<'_>) -> Result<(), BenchError> {
+        let copying =
+            Copying { source: &self.pack, n_samples: self.n_samples(), chunk_samples: self.batch, zstd, progress };
         copying.write(path)
     }
 }
@@ -168,10 +127,7 @@ fn link_some(listing: &Listing, folder: &Path, n: usize) -> Result<bool, BenchEr
         let path = listing.file_path(i);
         let target = std::fs::canonicalize(&path).map_err(BenchError::io(&path))?;
         let head = std::fs::read(&target).map_err(BenchError::io(&path))?;
-        let info = probe(&head).map_err(|source| BenchError::Pixels {
-            path: path.clone(),
-            source,
-        })?;
+        let info = probe(&head).map_err(|source| BenchError::Pixels { path: path.clone(), source })?;
         sizes.push((info.width, info.height));
         let class = folder.join(format!("{:06}", listing.label(i).unwrap_or(0)));
         std::fs::create_dir_all(&class).map_err(BenchError::io(&class))?;
@@ -198,8 +154,7 @@ impl Fields {
         let mut fields = pack.schema().fields().iter().enumerate();
         let image = fields.clone().find(|(_, f)| f.role == Some(Role::Image));
         let label = fields.find(|(_, f)| f.role == Some(Role::Label) && f.shape.is_empty());
-        let pixels =
-            image.filter(|(_, field)| field.kind == FieldKind::Tensor && field.dtype == DType::U8);
+        let pixels = image.filter(|(_, field)| field.kind == FieldKind::Tensor && field.dtype == DType::U8);
         let found = pixels.and_then(|(image, field)| Some((image, field.image_shape()?)));
         let (image, shape) = found.ok_or_else(|| ConvertError::Options {
             reason: format!(
@@ -207,9 +162,7 @@ impl Fields {
                 pack.file_path().display(),
                 image.map_or("no images".to_owned(), |(_, field)| described(field))
             ),
-            hint:
-                "convert the same images with 'packds convert --mode raw --dtype u8', at one size"
-                    .to_owned(),
+            hint: "convert the same images with 'packds convert --mode raw --dtype u8', at one size".to_owned(),
         })?;
         Ok(Self {
             image,
@@ -243,7 +196,7 @@ fn described(field: &Field) -> String {
             format!("{} {:?} ({layout})", field.dtype, field.shape)
         }
         FieldKind::Image => "image files, or images of several sizes".to_owned(),
-        kind => format!("{kind:?}"),
+        kind => kind.name().to_owned(),
     }
 }
 
@@ -259,9 +212,7 @@ fn labels(pack: &Pack, field: Option<usize>) -> Result<Vec<i64>, BenchError> {
         }
         let bits = 64 - 8 * u32::try_from(item.len().min(8)).unwrap_or(0);
         // Sign-extend the stored integer.
-        Ok(i64::from_le_bytes(bytes)
-            .checked_shl(bits)
-            .map_or(0, |wide| wide >> bits))
+        Ok(i64::from_le_bytes(bytes).checked_shl(bits).map_or(0, |wide| wide >> bits))
     };
     (0..pack.n_samples()).map(label).collect()
 }
@@ -278,19 +229,13 @@ struct Copying<'a> {
 impl Copying<'_> {
     fn schema(&self, fields: &Fields) -> Result<Schema, BenchError> {
         let known = self.source.schema().fields();
-        let mut image = known
-            .get(fields.image)
-            .cloned()
-            .unwrap_or_else(|| Field::tensor("image", DType::U8, &[]));
+        let mut image = known.get(fields.image).cloned().unwrap_or_else(|| Field::tensor("image", DType::U8, &[]));
         let (h, w, c) = fields.shape;
         image.shape = vec![h, w, c];
         image.layout = Some("hwc".to_owned());
         image.codec = match self.zstd {
             None => Codec::None,
-            Some(level) => Codec::Zstd {
-                level,
-                filter: Filter::for_pixels(fields.shape.2, true),
-            },
+            Some(level) => Codec::Zstd { level, filter: Filter::for_pixels(fields.shape.2, true) },
         };
         Ok(Schema::new(vec![
             image,
@@ -322,20 +267,15 @@ impl Copying<'_> {
             self.progress.check()?;
             let made: Vec<Result<Block, BenchError>> = std::thread::scope(|scope| {
                 let make = |span: &(u64, u64)| self.block(&schema, &fields, &labels, *span);
-                let threads: Vec<_> = wave
-                    .iter()
-                    .map(|span| start(scope, move || make(span)))
-                    .collect::<Result<_, BenchError>>()?;
+                let threads: Vec<_> =
+                    wave.iter().map(|span| start(scope, move || make(span))).collect::<Result<_, BenchError>>()?;
                 let ended = || BenchError::WrongResult {
                     what: "a writing thread",
                     expected: "a block".to_owned(),
                     found: "its end".to_owned(),
                 };
                 Ok::<_, BenchError>(
-                    threads
-                        .into_iter()
-                        .map(|thread| thread.join().unwrap_or_else(|_| Err(ended())))
-                        .collect(),
+                    threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(ended()))).collect(),
                 )
             })?;
             for block in made {
@@ -352,10 +292,7 @@ impl Copying<'_> {
             }
             Ok::<_, packds_format::FormatError>(())
         })?;
-        let parts = FooterParts {
-            paths,
-            ..FooterParts::default()
-        };
+        let parts = FooterParts { paths, ..FooterParts::default() };
         let (mut file, _) = writer.finish(parts)?;
         file.flush().map_err(BenchError::io(path))?;
         let file = file.into_inner().map_err(|e| e.into_error());

@@ -1,5 +1,5 @@
-//! What `packds bench formats` found: the structure of report.json and of the rows that peers in other languages add.
-//! Not for how it is shown: that is the command's.
+//! The results of `packds bench formats`: the structure of report.json, and of the rows that programs in other
+//! languages add. The command displays them.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// The command that made it.
+    /// The command line.
     pub command: String,
-    /// The seed of orders.
+    /// The seed of the orders.
     pub seed: u64,
-    /// When it began, as RFC 3339 in UTC.
+    /// Start time in UTC, as RFC 3339.
     pub started: String,
     /// The machine.
     pub machine: ReportMachine,
     /// Versions of packds, of libraries and of peers.
     pub versions: BTreeMap<String, String>,
-    /// What was loaded.
+    /// The images.
     pub data: Data,
     /// How it was measured.
     pub options: OptionsShown,
-    /// What the machine could do at best.
+    /// The hardware limits.
     pub limits: Limits,
     /// The formats, in the order of the report.
     pub formats: Vec<FormatRow>,
@@ -31,14 +31,14 @@ pub struct Report {
     pub runs: Vec<RunRow>,
 }
 
-/// What peers.json holds: rows measured by other programs on the same data.
+/// The contents of peers.json: results of other programs on the same data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peers {
-    /// Versions of what was measured.
+    /// Versions of the measured programs and libraries.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
-    /// How many images each run took, where that is told.
+    /// Number of images per run, if known.
     #[serde(default)]
     pub n_images: Option<u64>,
     /// Their formats.
@@ -59,11 +59,11 @@ pub struct ReportMachine {
     pub ram_bytes: u64,
     /// The kernel's version.
     pub kernel: String,
-    /// The file system that the formats were written to.
+    /// The file system with the formats' files.
     pub filesystem: String,
-    /// What it lies on.
+    /// The device under it.
     pub disk: String,
-    /// Whether this is a virtual machine that gives free memory back to its host, which slows what is read cold.
+    /// Whether this is a virtual machine that returns free memory to its host, which slows down cold reads.
     pub free_page_reporting: bool,
 }
 
@@ -71,9 +71,9 @@ pub struct ReportMachine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// What the user named.
+    /// The path that the user gave.
     pub path: String,
-    /// Images that were measured with.
+    /// Number of images used.
     pub n_images: u64,
     /// Rows of an image.
     pub height: u64,
@@ -81,19 +81,19 @@ pub struct Data {
     pub width: u64,
     /// 1 or 3.
     pub channels: u64,
-    /// Bytes of an image's pixels.
+    /// Bytes of pixels per image.
     pub bytes_per_image: u64,
-    /// Bytes of all images' pixels.
+    /// Bytes of pixels in total.
     pub pixel_bytes: u64,
 }
 
-/// The options as they were resolved.
+/// The resolved options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionsShown {
-    /// Samples of a batch.
+    /// Batch size.
     pub batch: u32,
-    /// What was asked for, where there are too few images for four such batches.
+    /// The requested batch size, if there are too few images for four such batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_asked: Option<u32>,
     /// Numbers of threads.
@@ -102,48 +102,48 @@ pub struct OptionsShown {
     pub orders: Vec<String>,
     /// `warm`, `cold`.
     pub cache: Vec<String>,
-    /// Milliseconds of a training step; 0 where there is none.
+    /// Duration of a training step in ms; 0 for none.
     pub step_ms: f64,
-    /// Whether it was a quick look.
+    /// Whether the runs were short and rough.
     pub quick: bool,
-    /// Runs of which the median counts.
+    /// Number of runs; the median is reported.
     pub rounds: usize,
 }
 
-/// What the machine could do at best, in images a second, by the number of threads or the state of the cache.
+/// Hardware limits in images per second, by number of threads or state of the page cache.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Copying batches into reused buffers.
     pub memcpy_images_per_s: BTreeMap<usize, f64>,
-    /// Reading a file of the same pixels from end to end, past the page cache (`cold`).
+    /// Reading a file of the same pixels sequentially, bypassing the page cache (`cold`).
     pub disk_read_images_per_s: BTreeMap<String, f64>,
     /// Decoding PNG files of the same pixels, from memory.
     pub decode_images_per_s: BTreeMap<usize, f64>,
 }
 
-/// A format, its file and how it was made.
+/// A format and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FormatRow {
-    /// Its name in rows and options, such as `hdf5-chunked`.
+    /// Name in rows and options, such as `hdf5-chunked`.
     pub format: String,
-    /// Its name for people.
+    /// Display name.
     pub title: String,
     /// `rust` or `python`.
     pub runtime: String,
-    /// Whether it holds the very pixels: checksums of all that do agree.
+    /// Whether it keeps the exact pixels. All lossless formats have the same checksum.
     pub lossless: bool,
-    /// Bytes of its files; none where it was not written.
+    /// Size of its files. `None` if it was not written.
     #[serde(default)]
     pub bytes_on_disk: Option<u64>,
-    /// Seconds that writing took, to the disk; none where it was not written here.
+    /// Seconds to write it, including the sync to disk. `None` if it was not written here.
     #[serde(default)]
     pub write_s: Option<f64>,
-    /// Samples that are read together; none where each stands alone.
+    /// Number of samples that are read together. `None` if each can be read alone.
     #[serde(default)]
     pub chunk: Option<u64>,
-    /// Settings, and what is particular about it.
+    /// Settings and peculiarities.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -158,47 +158,48 @@ pub struct RunRow {
     pub order: String,
     /// `warm` or `cold`.
     pub cache: String,
-    /// Threads that loaded.
+    /// Number of loading threads.
     pub threads: usize,
-    /// Samples of a batch.
+    /// Batch size.
     pub batch: u32,
-    /// Milliseconds of the training step that ran meanwhile; 0 for none.
+    /// Duration of the training step in ms; 0 for none.
     pub step_ms: f64,
-    /// From one batch to the next.
+    /// Time from one batch to the next, in ms.
     #[serde(default)]
     pub batch_ms: Option<Spread>,
-    /// Images a second.
+    /// Images per second.
     #[serde(default)]
     pub images_per_s: Option<f64>,
-    /// From before the files were opened to the first batch.
+    /// Time from opening the files to the first batch, in ms.
     #[serde(default)]
     pub first_batch_ms: Option<f64>,
-    /// Seconds of processor time of the process for 1000 images.
+    /// CPU seconds of the process per 1000 images.
     #[serde(default)]
     pub cpu_s_per_1000: Option<f64>,
-    /// The most memory resident during the run, mapped files included.
+    /// Peak resident memory during the run, including mapped files.
     #[serde(default)]
     pub peak_rss_bytes: Option<u64>,
-    /// What a training step waited for its batch; none where `step_ms` is 0.
+    /// Time that a training step waited for its batch. `None` if `step_ms` is 0.
     #[serde(default)]
     pub wait_ms: Option<Spread>,
-    /// The part of the time that training waited; none where `step_ms` is 0.
+    /// Share of the time that training waited. `None` if `step_ms` is 0.
     #[serde(default)]
     pub wait_share: Option<f64>,
-    /// Of all samples delivered, in hexadecimal.
+    /// Checksum of all delivered samples, in hexadecimal.
     #[serde(default)]
     pub checksum: Option<String>,
-    /// The part of the files that was in the page cache when the run began, 0 to 1.
+    /// Share of the files in the page cache at the start of the run, from 0 to 1.
     #[serde(default)]
     pub cached_share_before: Option<f64>,
-    /// Why there are no numbers; none where there are.
+    /// Why there are not numbers. `None` if there are.
     #[serde(default)]
     pub skipped: Option<String>,
 }
 
 impl RunRow {
-    /// Milliseconds for a batch: all the time of the run, opening and steps included, by its batches. On any number of threads
-    /// this is what a batch costs, while the median of [`Self::batch_ms`] can be the taking of one that was ready.
+    /// Milliseconds per batch: the total time of the run, including opening and steps, divided by its batches. This is
+    /// the cost of a batch on any number of threads. The median of [`Self::batch_ms`] may only be the time to take a
+    /// finished batch.
     #[must_use]
     pub fn mean_batch_ms(&self) -> Option<f64> {
         let rate = self.images_per_s.filter(|rate| *rate > 0.0)?;
@@ -206,7 +207,7 @@ impl RunRow {
     }
 }
 
-/// The middle and the slow end of some times.
+/// Median and 95th percentile of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {

@@ -1,18 +1,16 @@
-//! The files of one format, as they were made from the reference.
+//! The files of one format, written from the reference.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use packds_convert::{
-    ConvertError, ConvertOptions, DataFormat, ExportOptions, ImagesAs, Mode, convert, export,
-};
+use packds_convert::{ConvertError, ConvertOptions, DataFormat, ExportOptions, ImagesAs, Mode, convert, export};
 
 use super::cache::{bytes_of, files_of};
 use super::candidate::Candidate;
 use super::catalogue::{Chunk, Entry, Export, Make, SHARD_BATCHES};
 use super::feed::{Feed, Lanes};
-use super::order::Course;
+use super::order::Schedule;
 use super::packs::PackFeed;
 use super::read::Made;
 use super::reference::Reference;
@@ -20,17 +18,17 @@ use super::report::FormatRow;
 use crate::BenchError;
 use crate::watch::Progress;
 
-/// Why there is no encoded pack of gray images.
-const GRAY: &str = "files in a pack become RGB, and these images have one channel";
+/// Why gray images have no encoded pack.
+const GRAY: &str = "image files in a pack are decoded as RGB, but these images have one channel";
 
 /// How a format is read.
 enum Way {
     Readers(Box<dyn Candidate>),
-    /// A pack, and what makes the reference's pixels of its images.
+    /// A pack, and the augmentation that gives the reference's pixels.
     Pack(PathBuf, Option<String>),
 }
 
-/// What is there to be read.
+/// The files to read.
 struct Files {
     way: Way,
     files: Vec<PathBuf>,
@@ -38,7 +36,7 @@ struct Files {
     write: Duration,
 }
 
-/// A format, and its files where it could be written.
+/// A format, and its files if it could be written.
 pub(super) struct Written {
     pub(super) entry: Entry,
     files: Result<Files, String>,
@@ -47,7 +45,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Writes the format's files below `work`. A format that this program was built without is none that fails.
+    /// Writes the format's files below `work`. A format that this build does not support is no error.
     pub(super) fn make(
         entry: &Entry,
         reference: &Reference,
@@ -67,20 +65,13 @@ impl Written {
         }
         written.files = match written.write(reference, work, progress) {
             Ok(files) => Ok(files),
-            Err(BenchError::Convert(ConvertError::FormatLeftOut { .. })) => {
-                Err("not part of this build".to_owned())
-            }
+            Err(BenchError::Convert(ConvertError::FormatLeftOut { .. })) => Err("not part of this build".to_owned()),
             Err(error) => return Err(error),
         };
         Ok(written)
     }
 
-    fn write(
-        &mut self,
-        reference: &Reference,
-        work: &Path,
-        progress: &Progress<'_>,
-    ) -> Result<Files, BenchError> {
+    fn write(&mut self, reference: &Reference, work: &Path, progress: &Progress<'_>) -> Result<Files, BenchError> {
         let started = Instant::now();
         let (path, way) = match self.entry.make {
             Make::Export(how) => {
@@ -97,10 +88,7 @@ impl Written {
             Make::EncodedPack => {
                 let path = work.join("encoded.pack");
                 let images = self.image_files(reference, work, progress)?;
-                let options = ConvertOptions {
-                    mode: Mode::Encoded,
-                    ..ConvertOptions::default()
-                };
+                let options = ConvertOptions { mode: Mode::Encoded, ..ConvertOptions::default() };
                 convert(&images, &path, &options, &progress.ending())?;
                 let augment = Some(reference.augment.clone());
                 (path.clone(), Some(Way::Pack(path, augment)))
@@ -116,15 +104,10 @@ impl Written {
             (way, _) => way.unwrap_or(Way::Pack(path.clone(), None)),
         };
         let files = files_of(&path)?;
-        Ok(Files {
-            way,
-            bytes: bytes_of(&files)?,
-            files,
-            write,
-        })
+        Ok(Files { way, bytes: bytes_of(&files)?, files, write })
     }
 
-    /// The files that an encoded pack is made of: those the user has, or PNG files of the same pixels.
+    /// The image files for an encoded pack: the user's, or PNG files of the same pixels.
     fn image_files(
         &mut self,
         reference: &Reference,
@@ -143,7 +126,7 @@ impl Written {
         };
         export(&reference.pack, &folder, &options, &progress.ending())?;
         self.notes.push("PNG files of the pixels".to_owned());
-        // With the class ids of the pack, which names of folders may not give.
+        // Use the pack's class ids: folder names may give others.
         Ok(folder.join("manifest.jsonl"))
     }
 
@@ -159,7 +142,7 @@ impl Written {
         }
     }
 
-    /// Why there is nothing to read; none where there is.
+    /// Why there are no files. `None` if there are.
     pub(super) fn left_out(&self) -> Option<&str> {
         self.files.as_ref().err().map(String::as_str)
     }
@@ -169,38 +152,24 @@ impl Written {
         self.files.as_ref().map_or(&[], |files| &files.files)
     }
 
-    /// Opens it anew for an order.
-    pub(super) fn open(
-        &self,
-        course: &Course,
-        sample_bytes: usize,
-    ) -> Result<Box<dyn Feed>, BenchError> {
-        let files = self
-            .files
-            .as_ref()
-            .map_err(|reason| BenchError::WrongResult {
-                what: self.entry.name,
-                expected: "files".to_owned(),
-                found: reason.clone(),
-            })?;
-        let course = Course {
-            shard: self.entry.streamed.then_some(self.shard),
-            ..*course
-        };
+    /// Opens the format for an order.
+    pub(super) fn open(&self, schedule: &Schedule, sample_bytes: usize) -> Result<Box<dyn Feed>, BenchError> {
+        let files = self.files.as_ref().map_err(|reason| BenchError::WrongResult {
+            what: self.entry.name,
+            expected: "files".to_owned(),
+            found: reason.clone(),
+        })?;
+        let schedule = Schedule { shard: self.entry.streamed.then_some(self.shard), ..*schedule };
         Ok(match &files.way {
-            Way::Readers(candidate) => {
-                Box::new(Lanes::open(candidate.as_ref(), course, sample_bytes)?)
-            }
-            Way::Pack(path, augment) => {
-                Box::new(PackFeed::open(path, &course, augment.as_deref())?)
-            }
+            Way::Readers(candidate) => Box::new(Lanes::open(candidate.as_ref(), schedule, sample_bytes)?),
+            Way::Pack(path, augment) => Box::new(PackFeed::open(path, &schedule, augment.as_deref())?),
         })
     }
 
-    /// What it is called in pictures: what more it has to do than others stands there.
+    /// Title in plots. It names work that other formats do not have to do.
     fn title(&self, reference: &Reference) -> String {
         match (&self.entry.make, &reference.images) {
-            (Make::EncodedPack, Some(_)) => format!("{}: the files as they are", self.entry.title),
+            (Make::EncodedPack, Some(_)) => format!("{}: original files", self.entry.title),
             _ => self.entry.title.to_owned(),
         }
     }
@@ -226,7 +195,7 @@ fn left_out(path: &Path, format: DataFormat) -> BenchError {
     ConvertError::FormatLeftOut { path, format }.into()
 }
 
-/// Exports and brings to disk; says what the format could not hold.
+/// Exports and syncs to disk. Returns what the format could not hold.
 fn run_export(
     how: &Export,
     reference: &Reference,
@@ -248,7 +217,8 @@ fn run_export(
         ..ExportOptions::default()
     };
     let report = export(&reference.pack, path, &options, &progress.ending())?;
-    // The export syncs what it wrote; folders of many files are synced here, so that none is written back later.
+    // The export syncs what it wrote; folders of many files are synced here, so that no write-back happens
+    // later.
     for file in files_of(path)? {
         let synced = File::open(&file).and_then(|file| file.sync_all());
         synced.map_err(BenchError::io(&file))?;

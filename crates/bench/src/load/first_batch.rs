@@ -30,10 +30,7 @@ pub struct FirstBatch {
 }
 
 /// Times both access paths, each alternating with its limit. Empty unless the pack is read cold.
-pub(super) fn run(
-    bench: &Bench<'_>,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Vec<FirstBatch>, BenchError> {
+pub(super) fn run(bench: &Bench<'_>, progress: &mut dyn FnMut(&str)) -> Result<Vec<FirstBatch>, BenchError> {
     if !bench.options.cold {
         return Ok(Vec::new());
     }

@@ -178,9 +178,7 @@ pub fn bench_load(
 ) -> Result<LoadBench, BenchError> {
     let bench = Bench::new(path, options)?;
     // Report contradicting options before the slow parts.
-    bench
-        .loader(packds_reader::open(path)?, Last::Drop, bench.access())?
-        .epoch(0)?;
+    bench.loader(packds_reader::open(path)?, Last::Drop, bench.access())?.epoch(0)?;
     let first_batches = first_batch::run(&bench, progress)?;
     let pack = packds_reader::open(path)?;
     if options.cold {
@@ -276,12 +274,7 @@ impl<'a> Bench<'a> {
             (None, true) => Some(Augment::parse("rrc224,flip").map_err(BenchError::augment)?),
             (None, false) => None,
         };
-        Ok(Self {
-            path,
-            options,
-            batch: options.batch.unwrap_or(if encoded { 64 } else { 256 }),
-            augment,
-        })
+        Ok(Self { path, options, batch: options.batch.unwrap_or(if encoded { 64 } else { 256 }), augment })
     }
 
     /// The access path.
@@ -355,11 +348,7 @@ impl<'a> Bench<'a> {
             window,
             batch: self.batch,
             threads: options.threads.get(),
-            augment: self
-                .augment
-                .as_ref()
-                .map(ToString::to_string)
-                .unwrap_or_default(),
+            augment: self.augment.as_ref().map(ToString::to_string).unwrap_or_default(),
             cold: options.cold,
             seconds: options.seconds,
             checksums: format!("{:?}", options.checksums),
@@ -372,9 +361,6 @@ impl<'a> Bench<'a> {
 /// Whether the pack's images are variable-size. Then batches need an augmentation.
 #[must_use]
 pub fn has_encoded_images(pack: &Pack) -> bool {
-    let mut images = pack
-        .schema()
-        .body()
-        .filter(|(_, f)| f.role == Some(Role::Image));
+    let mut images = pack.schema().body().filter(|(_, f)| f.role == Some(Role::Image));
     images.any(|(_, field)| field.kind == FieldKind::Image)
 }

@@ -67,20 +67,11 @@ pub(crate) fn run(
     }
     gaps.sort_unstable();
     let p99 = gaps.get(gaps.len().saturating_sub(1) * 99 / 100);
-    Ok(Slices {
-        p99: p99.copied().unwrap_or_default(),
-        pairs,
-        n,
-        images,
-    })
+    Ok(Slices { p99: p99.copied().unwrap_or_default(), pairs, n, images })
 }
 
 /// The time from starting an epoch to its first `n_batches`, and the times between batches.
-fn ours(
-    loader: &Loader,
-    epoch: u32,
-    n_batches: u64,
-) -> Result<(Duration, Vec<Duration>), BenchError> {
+fn ours(loader: &Loader, epoch: u32, n_batches: u64) -> Result<(Duration, Vec<Duration>), BenchError> {
     let mut gaps = Vec::with_capacity(to_usize(n_batches));
     let started = Instant::now();
     let mut last = started;
@@ -98,10 +89,7 @@ fn ours(
 }
 
 /// Images per second if the consumer reads every byte once. `None` if batches are copied, which reads them too.
-pub(crate) fn read_once(
-    loader: &Loader,
-    options: &LoadBenchOptions,
-) -> Result<Option<f64>, BenchError> {
+pub(crate) fn read_once(loader: &Loader, options: &LoadBenchOptions) -> Result<Option<f64>, BenchError> {
     let most = Duration::from_secs_f64(options.seconds / 2.0);
     let started = Instant::now();
     let mut images = 0;
@@ -127,10 +115,7 @@ pub(crate) fn read_once(
 
 /// CPU seconds of the whole process per image, over a whole epoch: slices would include batches that
 /// are made but never consumed. Stops early after the maximum time per result.
-pub(crate) fn cpu_s_per_image(
-    loader: &Loader,
-    options: &LoadBenchOptions,
-) -> Result<f64, BenchError> {
+pub(crate) fn cpu_s_per_image(loader: &Loader, options: &LoadBenchOptions) -> Result<f64, BenchError> {
     let most = Duration::from_secs_f64(options.seconds);
     let (started, before) = (Instant::now(), processor_time());
     let mut images = 0;

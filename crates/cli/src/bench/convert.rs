@@ -35,11 +35,7 @@ pub(crate) struct ConvertBenchArgs {
 }
 
 pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let options = ConvertBenchOptions {
-        jobs: args.jobs,
-        runs: args.runs,
-        scratch: args.scratch.clone(),
-    };
+    let options = ConvertBenchOptions { jobs: args.jobs, runs: args.runs, scratch: args.scratch.clone() };
     let shown = Benchmarking::new(console);
     let bench = bench_convert(&args.data, &options, &shown);
     // Clears the progress line.
@@ -64,11 +60,7 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
         counted(bench.runs, "run"),
         bench.seed
     )?;
-    writeln!(
-        out,
-        "{:8} {:>7} {:>9} {:>7} {:>16} {:>9} {:>6} {:>13} {:>9}",
-        "what", "images", "images/s", "MiB/s", "limit", "images/s", "ratio", "range", "peak RSS"
-    )?;
+    writeln!(out, "what      images  images/s   MiB/s            limit  images/s  ratio         range  peak RSS")?;
     for Figure {
         name,
         n_images,
@@ -90,10 +82,6 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
             "{name:8} {n_images:>7} {images_per_s:>9.0} {mib_per_s:>7.0} {limit:>16} {limit_images_per_s:>9.0} {ratio:>6.2} {range:>13} {peak:>9}"
         )?;
     }
-    writeln!(
-        out,
-        "open     {:.1} ms for 1.28 million samples, including everything that info shows",
-        bench.open_ms
-    )?;
+    writeln!(out, "open     {:.1} ms for 1.28 million samples, including everything that info shows", bench.open_ms)?;
     Ok(())
 }

@@ -4,13 +4,12 @@ use std::cmp::Ordering;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use packds_bench::formats::report::{FormatRow, Report, RunRow};
-use packds_bench::{
-    CacheName, FormatsBenchOptions, OrderName, bench_formats, format_names, to_csv,
-};
+use packds_bench::{CacheName, FormatsBenchOptions, OrderName, bench_formats, format_names, to_csv};
 
 use super::charts;
+use crate::args::named;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,31 +33,30 @@ pub(crate) struct FormatsBenchArgs {
     /// Write report.json, report.csv and charts to this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
-    /// Folder for temporary files of the formats, removed at the end [default: --out, or the system's temporary
-    /// folder]
+    /// Folder for temporary files of the formats, removed at the end [default: --out, or the system's temporary folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     work: Option<PathBuf>,
     /// Formats to measure, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     formats: Vec<String>,
-    /// Orders of samples to measure
+    /// Orders of samples to measure: as written, every sample in random order, or whole batches in random order
     #[arg(
         long,
-        value_enum,
+        value_parser = named::<OrderName>(),
         value_name = "ORDERS",
         value_delimiter = ',',
         default_value = "sequential,per-sample,chunk"
     )]
-    orders: Vec<Order>,
-    /// States of the page cache to measure
+    orders: Vec<OrderName>,
+    /// States of the page cache to measure: all files are in it, or files are dropped from it before each run
     #[arg(
         long,
-        value_enum,
+        value_parser = named::<CacheName>(),
         value_name = "STATES",
         value_delimiter = ',',
         default_value = "warm,cold"
     )]
-    cache: Vec<Cache>,
+    cache: Vec<CacheName>,
     /// Numbers of threads to measure
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Vec<u16>,
@@ -85,24 +83,6 @@ pub(crate) struct FormatsBenchArgs {
     with: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Order {
-    /// As written
-    Sequential,
-    /// Every sample in random order
-    PerSample,
-    /// Whole batches in random order, samples as written
-    Chunk,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Cache {
-    /// All files are in the page cache
-    Warm,
-    /// No file is: files are dropped from the page cache before each run
-    Cold,
-}
-
 impl FormatsBenchArgs {
     fn options(&self) -> Result<FormatsBenchOptions, Failure> {
         let quick = |value, look| if self.quick { look } else { value };
@@ -116,10 +96,8 @@ impl FormatsBenchArgs {
         }
         let known = format_names();
         if let Some(name) = self.formats.iter().find(|n| !known.contains(&n.as_str())) {
-            return Err(
-                Failure::not_run(format!("--formats: unknown format {name:?}"))
-                    .hint(format!("the formats are {}", known.join(", "))),
-            );
+            return Err(Failure::not_run(format!("--formats: unknown format {name:?}"))
+                .hint(format!("the formats are {}", known.join(", "))));
         }
         let batch = self.batch.unwrap_or(if self.quick { 32 } else { 64 });
         let work = self.work.clone().or_else(|| self.out.clone());
@@ -128,8 +106,8 @@ impl FormatsBenchArgs {
             command: format!("packds {}", args.join(" ")),
             batch,
             threads: once(self.threads.iter().copied().map(usize::from)),
-            orders: once(self.orders.iter().map(|order| order.named())),
-            cache: once(self.cache.iter().map(|cache| cache.named())),
+            orders: once(self.orders.iter().copied()),
+            cache: once(self.cache.iter().copied()),
             step_ms: self.step_ms,
             quick: self.quick,
             rounds: usize::from(self.rounds.unwrap_or(if self.quick { 1 } else { 3 })),
@@ -151,25 +129,6 @@ fn once<T: PartialEq>(asked: impl Iterator<Item = T>) -> Vec<T> {
         }
         known
     })
-}
-
-impl Order {
-    const fn named(self) -> OrderName {
-        match self {
-            Self::Sequential => OrderName::Sequential,
-            Self::PerSample => OrderName::PerSample,
-            Self::Chunk => OrderName::Chunk,
-        }
-    }
-}
-
-impl Cache {
-    const fn named(self) -> CacheName {
-        match self {
-            Self::Warm => CacheName::Warm,
-            Self::Cold => CacheName::Cold,
-        }
-    }
 }
 
 pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -234,11 +193,8 @@ fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
         report.seed
     )?;
     if let Some(asked) = report.options.batch_asked {
-        writeln!(
-            out,
-            "         batches are smaller than the requested {asked}, which need at least {} images",
-            4 * u64::from(asked)
-        )?;
+        let least = 4 * u64::from(asked);
+        writeln!(out, "         batches are smaller than the requested {asked}, which need at least {least} images")?;
     }
     show_limits(report, out)?;
     for group in groups(&report.runs) {
@@ -250,13 +206,9 @@ fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
 fn show_limits(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     let limits = &report.limits;
     for (threads, rate) in &limits.memcpy_images_per_s {
-        let decode = limits.decode_images_per_s.get(threads).copied();
-        writeln!(
-            out,
-            "limit    {}: memcpy {rate:.0} images/s, decoding PNG {:.0} images/s",
-            counted(*threads, "thread"),
-            decode.unwrap_or(0.0)
-        )?;
+        let decode = limits.decode_images_per_s.get(threads).copied().unwrap_or(0.0);
+        let threads = counted(*threads, "thread");
+        writeln!(out, "limit    {threads}: memcpy {rate:.0} images/s, decoding PNG {decode:.0} images/s")?;
     }
     for (cache, rate) in &limits.disk_read_images_per_s {
         writeln!(out, "limit    disk read, {cache}: {rate:.0} images/s")?;
@@ -267,8 +219,7 @@ fn show_limits(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
 /// Runs that differ only in the format, in the order of the report.
 fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     let alike = |a: &RunRow, b: &RunRow| {
-        (&a.order, &a.cache, a.threads, a.step_ms.to_bits())
-            == (&b.order, &b.cache, b.threads, b.step_ms.to_bits())
+        (&a.order, &a.cache, a.threads, a.step_ms.to_bits()) == (&b.order, &b.cache, b.threads, b.step_ms.to_bits())
     };
     let mut groups: Vec<Vec<&RunRow>> = Vec::new();
     for run in runs {
@@ -301,26 +252,10 @@ const COLUMNS: [Column; 9] = [
         value: |run, _| run.mean_batch_ms(),
         shown: |ms| format!("{ms:.2}"),
     },
-    Column {
-        name: "p95 ms",
-        value: |run, _| run.batch_ms.map(|ms| ms.p95),
-        shown: |ms| format!("{ms:.2}"),
-    },
-    Column {
-        name: "first ms",
-        value: |run, _| run.first_batch_ms,
-        shown: |ms| format!("{ms:.1}"),
-    },
-    Column {
-        name: "wait ms",
-        value: |run, _| run.wait_ms.map(|ms| ms.median),
-        shown: |ms| format!("{ms:.2}"),
-    },
-    Column {
-        name: "cpu s/1000",
-        value: |run, _| run.cpu_s_per_1000,
-        shown: |seconds| format!("{seconds:.3}"),
-    },
+    Column { name: "p95 ms", value: |run, _| run.batch_ms.map(|ms| ms.p95), shown: |ms| format!("{ms:.2}") },
+    Column { name: "first ms", value: |run, _| run.first_batch_ms, shown: |ms| format!("{ms:.1}") },
+    Column { name: "wait ms", value: |run, _| run.wait_ms.map(|ms| ms.median), shown: |ms| format!("{ms:.2}") },
+    Column { name: "cpu s/1000", value: |run, _| run.cpu_s_per_1000, shown: |seconds| format!("{seconds:.3}") },
     Column {
         name: "peak RSS",
         value: |run, _| run.peak_rss_bytes.map(to_f64),
@@ -331,11 +266,7 @@ const COLUMNS: [Column; 9] = [
         value: |_, format| format.bytes_on_disk.map(to_f64),
         shown: |bytes| format!("{:.1} MiB", bytes / 1_048_576.0),
     },
-    Column {
-        name: "write s",
-        value: |_, format| format.write_s,
-        shown: |seconds| format!("{seconds:.2}"),
-    },
+    Column { name: "write s", value: |_, format| format.write_s, shown: |seconds| format!("{seconds:.2}") },
 ];
 
 #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
@@ -345,25 +276,14 @@ fn to_f64(n: u64) -> f64 {
 
 /// Prints one table, the fastest format first. The best of each column is marked.
 fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
-    let Some(first) = group.first() else {
-        return Ok(());
-    };
+    let Some(first) = group.first() else { return Ok(()) };
     let step = match first.step_ms > 0.0 {
         true => format!(", with steps of {} ms", first.step_ms),
         false => String::new(),
     };
-    writeln!(
-        out,
-        "\n{} order, {}, {}{step}",
-        first.order,
-        first.cache,
-        counted(first.threads, "thread")
-    )?;
+    writeln!(out, "\n{} order, {}, {}{step}", first.order, first.cache, counted(first.threads, "thread"))?;
     let of = |run: &RunRow| report.formats.iter().find(|f| f.format == run.format);
-    let mut rows: Vec<(&RunRow, &FormatRow)> = group
-        .iter()
-        .filter_map(|run| Some((*run, of(run)?)))
-        .collect();
+    let mut rows: Vec<(&RunRow, &FormatRow)> = group.iter().filter_map(|run| Some((*run, of(run)?))).collect();
     let rate = |run: &RunRow| run.images_per_s.unwrap_or(0.0);
     rows.sort_by(|(a, _), (b, _)| rate(b).partial_cmp(&rate(a)).unwrap_or(Ordering::Equal));
     let waited = first.step_ms > 0.0;
@@ -397,9 +317,7 @@ fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result
 fn show_skipped(group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in group {
-        let Some(reason) = run.skipped.as_deref() else {
-            continue;
-        };
+        let Some(reason) = run.skipped.as_deref() else { continue };
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, formats)) => formats.push(&run.format),
             None => reasons.push((reason, vec![&run.format])),

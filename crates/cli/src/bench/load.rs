@@ -4,16 +4,17 @@ use std::io::Write;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use packds_bench::{LoadBench, LoadBenchOptions, bench_load};
 use packds_reader::Checksums;
+use packds_reader::plan::Order;
 
-use super::show_machine;
+use super::{augmentation, check_time, show_cache, show_machine};
+use crate::args::{named, ordered};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes, parse_bytes};
-use crate::order::OrderName;
 
 /// Measure loading batches from a pack alongside copying, decoding or reading the same data
 ///
@@ -26,8 +27,8 @@ pub(crate) struct LoadBenchArgs {
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
     pack: PathBuf,
     /// Order of samples
-    #[arg(long, value_enum, default_value = "window")]
-    order: OrderName,
+    #[arg(long, value_parser = named::<Order>(), default_value = "window")]
+    order: Order,
     /// Chunks shuffled together, for `--order window` [default: 64, or fewer if two windows exceed the memory]
     #[arg(long, value_name = "CHUNKS")]
     window: Option<NonZero<u32>>,
@@ -50,30 +51,17 @@ pub(crate) struct LoadBenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// When to verify checksums
-    #[arg(long, value_enum, default_value_t)]
-    checksums: ChecksumsName,
+    #[arg(long, value_parser = named::<Checksums>(), default_value = "first-touch")]
+    checksums: Checksums,
     /// Seed of the order and augmentation
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum ChecksumsName {
-    Always,
-    #[default]
-    FirstTouch,
-    Off,
-}
-
 impl LoadBenchArgs {
     fn options(&self) -> Result<LoadBenchOptions, Failure> {
-        let order = self.order.with_window(self.window.map(NonZero::get))?;
-        if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
-            return Err(Failure::not_run(format!(
-                "--seconds must be above 0 and at most 3600: found {}",
-                self.seconds
-            )));
-        }
+        let order = ordered(self.order, self.window.map(NonZero::get))?;
+        check_time("--seconds", self.seconds)?;
         Ok(LoadBenchOptions {
             order,
             batch: self.batch,
@@ -82,11 +70,7 @@ impl LoadBenchArgs {
             cold: self.cold,
             seconds: self.seconds,
             memory_bytes: self.memory,
-            checksums: match self.checksums {
-                ChecksumsName::Always => Checksums::Always,
-                ChecksumsName::FirstTouch => Checksums::FirstTouch,
-                ChecksumsName::Off => Checksums::Off,
-            },
+            checksums: self.checksums,
             seed: self.seed,
         })
     }
@@ -106,18 +90,10 @@ pub(crate) fn run(args: &LoadBenchArgs, console: &mut Console) -> Result<Exit, F
 fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     let (pack, options) = (&bench.pack, &bench.options);
-    writeln!(
-        out,
-        "pack     {} in chunks of {}, {}; {} per sample in a batch",
-        counted(pack.n_samples, "sample"),
-        pack.chunk_samples,
-        human_bytes(pack.file_bytes),
-        human_bytes(pack.sample_bytes)
-    )?;
-    let augment = match options.augment.as_str() {
-        "" => "unchanged",
-        augment => augment,
-    };
+    let (samples, chunk) = (counted(pack.n_samples, "sample"), pack.chunk_samples);
+    let (file, sample) = (human_bytes(pack.file_bytes), human_bytes(pack.sample_bytes));
+    writeln!(out, "pack     {samples} in chunks of {chunk}, {file}; {sample} per sample in a batch")?;
+    let augment = augmentation(&options.augment);
     writeln!(
         out,
         "options  order {} (window {}), batch {}, {}, images {augment}, checksums {}, seed {}",
@@ -129,13 +105,7 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
         options.seed
     )?;
     writeln!(out, "access   {}", bench.access)?;
-    writeln!(
-        out,
-        "cache    {}: {:.1} % of the pack in the page cache before, {:.1} % after",
-        bench.cache,
-        bench.resident_before * 100.0,
-        bench.resident_after * 100.0
-    )?;
+    show_cache(bench.cache, bench.resident_before, bench.resident_after, out)?;
     show_figures(bench, out)
 }
 
@@ -154,10 +124,7 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
         bench.slice_images
     )?;
     if let Some(rate) = bench.read_once_images_per_s {
-        writeln!(
-            out,
-            "read     {rate:.0} images/s if the consumer reads every byte once"
-        )?;
+        writeln!(out, "read     {rate:.0} images/s if the consumer reads every byte once")?;
     }
     writeln!(
         out,
@@ -172,12 +139,7 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(
             out,
             "first    cold first batch, {}: {:.1} ms, {:.2} of reading its samples directly ({:.1} ms), {:.2} to {:.2}",
-            first.access,
-            first.ms,
-            first.ratio,
-            first.limit_ms,
-            first.ratio_range.0,
-            first.ratio_range.1
+            first.access, first.ms, first.ratio, first.limit_ms, first.ratio_range.0, first.ratio_range.1
         )?;
     }
     writeln!(

@@ -1,11 +1,9 @@
 //! `packds bench`: measure this machine alongside its hardware limits.
 
-pub(crate) mod axis;
 mod charts;
 mod convert;
 mod formats;
 mod load;
-pub(crate) mod palette;
 mod tune;
 mod tune_plot;
 
@@ -41,6 +39,25 @@ pub(crate) fn run(args: &BenchArgs, console: &mut Console) -> Result<Exit, Failu
         What::Formats(args) => formats::run(args, console),
         What::Tune(args) => tune::run(args, console),
     }
+}
+
+/// Checks an option of `packds bench` or `packds doctor` that is a time in seconds or milliseconds.
+pub(crate) fn check_time(option: &str, found: f64) -> Result<(), Failure> {
+    if found > 0.0 && found <= 3600.0 {
+        return Ok(());
+    }
+    Err(Failure::not_run(format!("{option} must be above 0 and at most 3600: found {found}")))
+}
+
+/// An augmentation in a report.
+fn augmentation(augment: &str) -> &str {
+    if augment.is_empty() { "unchanged" } else { augment }
+}
+
+fn show_cache(cache: &str, before: f64, after: f64, out: &mut dyn Write) -> Result<(), Failure> {
+    let (before, after) = (before * 100.0, after * 100.0);
+    writeln!(out, "cache    {cache}: {before:.1} % of the pack in the page cache before, {after:.1} % after")?;
+    Ok(())
 }
 
 fn show_machine(machine: &Machine, out: &mut dyn Write) -> Result<(), Failure> {

@@ -6,16 +6,17 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use packds_bench::{Ahead, TuneBench, TuneBenchOptions, TuneRun, Wait, bench_tune};
+use packds_reader::plan::Order;
+use packds_report::PlotFile;
 
-use super::{show_machine, tune_plot};
+use super::{augmentation, check_time, show_cache, show_machine, tune_plot};
+use crate::args::named;
 use crate::console::Console;
 use crate::escape::escape_path;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
-use crate::order::OrderName;
-use crate::output::check_new;
-use crate::plot_file::PlotFile;
+use crate::output::{check_new, write_plot};
 
 /// Measure how long training waits, by threads, prefetch and batch size, and recommend settings
 ///
@@ -36,13 +37,12 @@ pub(crate) struct TuneBenchArgs {
     /// Prefetch depths (batches), such as 1,4,auto [default: 1,2,4,8,auto]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = parse_depth)]
     prefetch: Vec<Ahead>,
-    /// Batch sizes, such as 64,128 [default: 32,64,128,256, as long as an epoch
-    /// has two batches]
+    /// Batch sizes, such as 64,128 [default: 32,64,128,256, as long as an epoch has two batches]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     batch: Vec<u32>,
     /// Order of samples
-    #[arg(long, value_enum, default_value = "window")]
-    order: OrderName,
+    #[arg(long, value_parser = named::<Order>(), default_value = "window")]
+    order: Order,
     /// Augmentations, such as rrc224,flip; empty for none [default: rrc224,flip for variable-size images]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
@@ -66,29 +66,21 @@ pub(crate) struct TuneBenchArgs {
 fn parse_depth(text: &str) -> Result<Ahead, String> {
     match text {
         "auto" => Ok(Ahead::Auto),
-        number => number
-            .parse()
-            .map(Ahead::Fixed)
-            .map_err(|_| "expected a number above 0, or auto".to_owned()),
+        number => number.parse().map(Ahead::Fixed).map_err(|_| "expected a number above 0, or auto".to_owned()),
     }
 }
 
 impl TuneBenchArgs {
     fn options(&self) -> Result<TuneBenchOptions, Failure> {
         let seconds = self.seconds.unwrap_or(if self.quick { 0.3 } else { 3.0 });
-        for (option, found) in [("--seconds", seconds), ("--step-ms", self.step_ms)] {
-            if !(found > 0.0 && found <= 3600.0) {
-                return Err(Failure::not_run(format!(
-                    "{option} must be above 0 and at most 3600: found {found}"
-                )));
-            }
-        }
+        check_time("--seconds", seconds)?;
+        check_time("--step-ms", self.step_ms)?;
         Ok(TuneBenchOptions {
             step_ms: self.step_ms,
             threads: self.threads.clone(),
             prefetches: self.prefetch.clone(),
             batches: self.batch.clone(),
-            order: self.order.with_window(None)?,
+            order: self.order,
             augment: self.augment.clone(),
             seconds,
             seed: self.seed,
@@ -105,7 +97,7 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
     if let Some(plot) = &args.plot {
         let name = args.pack.file_name().unwrap_or_default();
         let figure = tune_plot::figure(&bench, &escape_path(name.as_ref()));
-        plot.write(&figure, args.force)?;
+        write_plot(plot, &figure, args.force)?;
     }
     if console.json {
         console.document(&bench.to_json())?;
@@ -120,54 +112,22 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
 
 fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
-    let augment = match bench.augment.as_str() {
-        "" => "unchanged",
-        augment => augment,
-    };
+    let augment = augmentation(&bench.augment);
+    let (samples, bytes) = (counted(bench.n_samples, "sample"), human_bytes(bench.file_bytes));
+    let TuneBench { order, seed, .. } = bench;
+    writeln!(out, "pack     {samples}, {bytes}; order {order}, images {augment}, seed {seed}")?;
+    show_cache(bench.cache, bench.resident_before, bench.resident_after, out)?;
+    writeln!(out, "step     training step {} ms; {} s per configuration", bench.step_ms, bench.seconds)?;
     writeln!(
         out,
-        "pack     {}, {}; order {}, images {augment}, seed {}",
-        counted(bench.n_samples, "sample"),
-        human_bytes(bench.file_bytes),
-        bench.order,
-        bench.seed
-    )?;
-    writeln!(
-        out,
-        "cache    {}: {:.1} % of the pack in the page cache before, {:.1} % after",
-        bench.cache,
-        bench.resident_before * 100.0,
-        bench.resident_after * 100.0
-    )?;
-    writeln!(
-        out,
-        "step     training step {} ms; {} s per configuration",
-        bench.step_ms, bench.seconds
-    )?;
-    writeln!(
-        out,
-        "{:>5} {:>7} {:>5} {:>8} {:>9} {:>7} {:>7} {:>9} {:>9} {:>9} {:>10}",
-        "batch",
-        "threads",
-        "prefetch",
-        "wait ms",
-        "median",
-        "p95",
-        "waiting",
-        "first ms",
-        "images/s",
-        "CPU/1000",
-        "memory"
+        "batch threads prefetch  wait ms    median     p95 waiting  first ms  images/s  CPU/1000     memory"
     )?;
     for run in &bench.runs {
         show_run(bench, run, out)?;
     }
     show_too_small(bench, out)?;
     if let Some(cost) = bench.fixed_cost_ms {
-        writeln!(
-            out,
-            "epoch    plus {cost:.1} ms per epoch, before the first batch and after the last"
-        )?;
+        writeln!(out, "epoch    plus {cost:.1} ms per epoch, before the first batch and after the last")?;
     }
     match &bench.recommended {
         Some(best) => writeln!(
@@ -184,10 +144,7 @@ fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
 fn show_too_small(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     let samples = counted(bench.n_samples, "sample");
     if let Some(most) = bench.batch_cut_to {
-        writeln!(
-            out,
-            "batch    default sizes above {most} were skipped: an epoch of {samples} must have two batches"
-        )?;
+        writeln!(out, "batch    default sizes above {most} were skipped: an epoch of {samples} must have two batches")?;
     }
     for batch in bench.too_large() {
         writeln!(

@@ -3,11 +3,12 @@
 
 use packds_bench::{Ahead, TuneBench, TuneRun};
 
-use super::axis::{Axis, tick_number};
-use super::palette::{DIM, GRID, INK, LIMIT, OURS, PANEL, PAPER, SERIES};
-use crate::figure::{Anchor, Figure, Place, Rgb, SMALL, SUBHEADING, count, whole};
+use packds_report::palette::{DIM, GRID, INK, LIMIT, OURS, PANEL, PAPER, SERIES};
+use packds_report::{
+    Anchor, Axis, Figure, Place, Rgb, SMALL, SUBHEADING, count, fit, text_width, tick_label, tick_number, whole,
+};
+
 use crate::human::counted;
-use crate::lettering::{fit, text_width};
 
 /// Shorter waits are negligible and drawn at this value, in ms.
 const FLOOR: f64 = 0.01;
@@ -35,24 +36,14 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
     batches.dedup();
     let rows = batches.len().div_ceil(COLUMNS);
     let height = TOP + (PANEL_SIZE.1 + BETWEEN.1) * count(rows) + 10.0;
-    let title = format!(
-        "Wait for a batch during training with steps of {} ms: {name}",
-        tick_number(bench.step_ms)
-    );
+    let title = format!("Wait for a batch during training with steps of {} ms: {name}", tick_number(bench.step_ms));
     let mut figure = Figure::new(WIDTH, whole(height), PAPER, &title);
     figure.heading((16.0, 28.0), INK, &title);
     figure.text((16.0, 50.0), Anchor::Start, DIM, &subtitle(bench));
     let waits = bench.runs.iter().filter_map(wait);
     let waits = waits.chain([FLOOR, bench.step_ms]);
-    let Some(up) = Axis::over(waits, 0.0, -PANEL_SIZE.1) else {
-        return figure;
-    };
-    let mut scale = Scale {
-        bench,
-        prefetches: Vec::new(),
-        threads: Vec::new(),
-        up,
-    };
+    let Some(up) = Axis::over(waits, 0.0, -PANEL_SIZE.1) else { return figure };
+    let mut scale = Scale { bench, prefetches: Vec::new(), threads: Vec::new(), up };
     for run in &bench.runs {
         if !scale.prefetches.contains(&run.prefetch) {
             scale.prefetches.push(run.prefetch);
@@ -130,13 +121,7 @@ impl Scale<'_> {
         let (right, bottom) = (left + PANEL_SIZE.0, top + PANEL_SIZE.1);
         let heading = format!("Batches of {batch}");
         figure.words((left, top - 8.0), Anchor::Start, SUBHEADING, INK, &heading);
-        figure.words(
-            (right, top - 8.0),
-            Anchor::End,
-            SMALL,
-            DIM,
-            "wait in ms, log scale",
-        );
+        figure.words((right, top - 8.0), Anchor::End, SMALL, DIM, "wait in ms, log scale");
         figure.boxes(vec![[left, top, PANEL_SIZE.0, PANEL_SIZE.1]], PANEL);
         let mut ticks = self.up.ticks(22.0);
         ticks.retain(|tick| self.up.at(FLOOR) - self.up.at(*tick) > 16.0);
@@ -144,8 +129,7 @@ impl Scale<'_> {
         for tick in ticks {
             let y = bottom + self.up.at(tick);
             figure.line(vec![(left, y), (right, y)], 1.0, GRID);
-            let sign = if tick <= FLOOR { "≤ " } else { "" };
-            let text = format!("{sign}{}", tick_number(tick));
+            let text = tick_label(tick, Some(FLOOR));
             figure.words((left - 7.0, y + 4.0), Anchor::End, SMALL, DIM, &text);
         }
         for prefetch in &self.prefetches {
@@ -164,14 +148,8 @@ impl Scale<'_> {
     fn lines(&self, figure: &mut Figure, batch: u32, corner: Place) {
         let runs = || self.bench.runs.iter().filter(|run| run.batch == batch);
         for run in runs() {
-            let Some(at) = self.place(corner, run) else {
-                continue;
-            };
-            let of_batch = self
-                .bench
-                .recommended_by_batch
-                .iter()
-                .any(|one| one.is(run));
+            let Some(at) = self.place(corner, run) else { continue };
+            let of_batch = self.bench.recommended_by_batch.iter().any(|one| one.is(run));
             let recommended = self.bench.recommended.as_ref();
             if recommended.is_some_and(|one| one.is(run)) {
                 figure.dots(vec![at], 20.0, OURS);
@@ -184,8 +162,7 @@ impl Scale<'_> {
         // Fewest threads last, so that the cheapest line is on top.
         for threads in self.threads.iter().rev() {
             let of_threads = runs().filter(|run| run.threads == *threads);
-            let (fixed, auto): (Vec<&TuneRun>, Vec<&TuneRun>) =
-                of_threads.partition(|run| run.prefetch != Ahead::Auto);
+            let (fixed, auto): (Vec<&TuneRun>, Vec<&TuneRun>) = of_threads.partition(|run| run.prefetch != Ahead::Auto);
             let places = |runs: &[&TuneRun]| -> Vec<Place> {
                 let places = runs.iter().filter_map(|run| self.place(corner, run));
                 places.collect()

@@ -1,7 +1,5 @@
 //! `packds doctor`: find the training bottleneck.
 
-mod picture;
-mod report;
 mod training;
 
 use std::ffi::OsString;
@@ -10,27 +8,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use packds_bench::has_encoded_images;
+use packds_doctor::{Options, Report, Step, document, examine, picture, text};
 use packds_reader::Pack;
 use packds_reader::augment::Augment;
-use packds_reader::doctor::{Options, Report, Step, examine};
 use packds_reader::loader::{LoadError, Loader, LoaderBuilder};
 use packds_reader::plan::Order;
+use packds_report::PlotFile;
 use serde_json::{Value, json};
 
+use crate::args::{named, ordered};
+use crate::bench::check_time;
 use crate::console::Console;
 use crate::escape::escape_path;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::parse_bytes;
-use crate::order::OrderName;
-use crate::output::check_new;
-use crate::plot_file::PlotFile;
+use crate::output::{check_new, write_plot};
 use training::{LoaderOptions, Training};
-
-pub use picture::{doctor_picture, doctor_plot};
-pub use report::{doctor_document, doctor_text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,12 +48,7 @@ pub(crate) struct DoctorArgs {
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
     pack: PathBuf,
     /// Duration of a training step in ms, such as 48.5 [default: 0, loading only]
-    #[arg(
-        long,
-        value_name = "MS",
-        allow_negative_numbers = true,
-        conflicts_with = "command"
-    )]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, conflicts_with = "command")]
     step_ms: Option<f64>,
     /// Training command whose step is timed
     #[arg(last = true, value_name = "COMMAND")]
@@ -69,8 +60,8 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
     /// Order of samples [default: as in the training command, else auto]
-    #[arg(long, value_enum)]
-    order: Option<OrderName>,
+    #[arg(long, value_parser = named::<Order>())]
+    order: Option<Order>,
     /// Chunks shuffled together, for `--order window`
     #[arg(long, value_name = "CHUNKS")]
     window: Option<NonZero<u32>>,
@@ -78,8 +69,8 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
     /// Element type of images [default: the output of --augment]
-    #[arg(long, value_enum)]
-    dtype: Option<DtypeName>,
+    #[arg(long, value_parser = packds_pixels::PIXEL_TYPES)]
+    dtype: Option<String>,
     /// Memory for the loader, in bytes or as 4GiB [default: as in the training command, else 4 GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
@@ -90,12 +81,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     check: bool,
     /// Time budget for measuring; slow sources may take twice as long
-    #[arg(
-        long,
-        value_name = "S",
-        allow_negative_numbers = true,
-        default_value_t = 15.0
-    )]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, default_value_t = 15.0)]
     seconds: f64,
     /// Seed of the order and augmentation
     #[arg(long, value_name = "SEED", default_value_t = 0)]
@@ -106,26 +92,6 @@ pub(crate) struct DoctorArgs {
     /// Replace an existing plot
     #[arg(long, requires = "plot")]
     force: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum DtypeName {
-    U8,
-    F16,
-    Bf16,
-    F32,
-}
-
-impl DtypeName {
-    /// The name of this type in an augmentation.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::U8 => "u8",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::F32 => "f32",
-        }
-    }
 }
 
 pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -149,6 +115,16 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Fail
     args.show(&report, training.as_ref(), console)
 }
 
+/// Writes the plot of a report to an .svg or .png file, replacing an existing one. `name` is that of the pack or dataset.
+///
+/// # Errors
+/// The command's message.
+pub fn doctor_plot(report: &Report, name: &str, path: &Path) -> Result<(), String> {
+    let file = PlotFile::parse(&path.to_string_lossy())?;
+    let written = write_plot(&file, &picture(report, name), true);
+    written.map_err(|failure| failure.text())
+}
+
 /// Checks that the plot's folder exists before anything is measured.
 fn check_folder(path: &Path) -> Result<(), Failure> {
     match path.parent() {
@@ -163,9 +139,7 @@ fn check_folder(path: &Path) -> Result<(), Failure> {
 fn failed(error: LoadError) -> Failure {
     match error {
         LoadError::Read(error) => error.into(),
-        error @ (LoadError::Sample { .. } | LoadError::NothingLeft { .. }) => {
-            Failure::bad_data(error)
-        }
+        error @ (LoadError::Sample { .. } | LoadError::NothingLeft { .. }) => Failure::bad_data(error),
         error => Failure::not_run(error),
     }
 }
@@ -177,20 +151,11 @@ impl DoctorArgs {
             let text = format!("--step-ms must be 0 to 3600000: found {step}");
             return Err(Failure::not_run(text));
         }
-        let seconds = self.seconds;
-        if !(seconds > 0.0 && seconds <= 3600.0) {
-            let text = format!("--seconds must be above 0 and at most 3600: found {seconds}");
-            return Err(Failure::not_run(text));
-        }
-        Ok(())
+        check_time("--seconds", self.seconds)
     }
 
     /// The loader to examine. Options not given are taken from the training command.
-    fn loader(
-        &self,
-        pack: &Arc<Pack>,
-        training: Option<&Training>,
-    ) -> Result<LoaderBuilder, Failure> {
+    fn loader(&self, pack: &Arc<Pack>, training: Option<&Training>) -> Result<LoaderBuilder, Failure> {
         let is_encoded = has_encoded_images(pack);
         let usual = if is_encoded { 64 } else { 256 };
         // At least one whole batch is needed to measure.
@@ -220,10 +185,10 @@ impl DoctorArgs {
     fn order(&self, learned: Option<&LoaderOptions>) -> Result<Order, Failure> {
         let window = self.window.map(NonZero::get);
         let learned = learned.filter(|_| self.order.is_none() && window.is_none());
-        let named = learned.and_then(|said| OrderName::from_str(&said.order, false).ok());
+        let named = learned.and_then(|said| said.order.parse::<Order>().ok());
         match (named, learned) {
-            (Some(order), Some(said)) => order.with_window(said.window),
-            _ => self.order.unwrap_or_default().with_window(window),
+            (Some(order), Some(said)) => ordered(order, said.window),
+            _ => ordered(self.order.unwrap_or_default(), window),
         }
     }
 
@@ -235,7 +200,7 @@ impl DoctorArgs {
             None => "",
         };
         let augment = self.augment.as_deref().unwrap_or(usual);
-        let words = [augment, self.dtype.map_or("", DtypeName::word)];
+        let words = [augment, self.dtype.as_deref().unwrap_or_default()];
         let given: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
         given.join(",")
     }
@@ -250,26 +215,17 @@ impl DoctorArgs {
             Some(training) => Step::Measured(training.step()),
             None => Step::Modelled(self.step_ms.unwrap_or(0.0)),
         };
-        let options = Options {
-            within: Duration::from_secs_f64(self.seconds),
-            cold: self.cold,
-            check: self.check,
-        };
+        let options = Options { within: Duration::from_secs_f64(self.seconds), cold: self.cold, check: self.check };
         examine(builder, step, &options, &mut |what| console.note(what)).map_err(failed)
     }
 
-    fn show(
-        &self,
-        report: &Report,
-        training: Option<&Training>,
-        console: &mut Console,
-    ) -> Result<Exit, Failure> {
+    fn show(&self, report: &Report, training: Option<&Training>, console: &mut Console) -> Result<Exit, Failure> {
         let name = escape_path(self.pack.file_name().unwrap_or_default().as_ref());
         if let Some(plot) = &self.plot {
-            plot.write(&picture::figure(report, &name), self.force)?;
+            write_plot(plot, &picture(report, &name), self.force)?;
         }
         if console.json {
-            let mut document = doctor_document(report);
+            let mut document = document(report);
             document["training"] = training.map_or(Value::Null, Training::to_json);
             document["cold"] = json!(self.cold);
             console.document(&document)?;
@@ -277,7 +233,7 @@ impl DoctorArgs {
             if let Some(training) = training {
                 writeln!(console.out, "{}", training.to_text())?;
             }
-            console.out.write_all(doctor_text(report).as_bytes())?;
+            console.out.write_all(text(report).as_bytes())?;
             if self.check && report.checked.is_none() {
                 let text = "checked  nothing: no advice is a loader option";
                 writeln!(console.out, "{text}")?;

@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use packds_doctor::{MeasuredStep, Report, Time};
 use packds_reader::Pack;
-use packds_reader::doctor::{MeasuredStep, Report, Time};
 use packds_reader::loader::JOURNAL;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::console::Console;
@@ -58,7 +58,7 @@ pub(super) struct Training {
 }
 
 /// A loader's options. `None` = default.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 pub(super) struct LoaderOptions {
     pub(super) order: String,
     pub(super) window: Option<u32>,
@@ -67,6 +67,7 @@ pub(super) struct LoaderOptions {
     pub(super) threads: Option<NonZero<usize>>,
     pub(super) memory_bytes: Option<u64>,
     /// Whether it reads a subset, or some samples more often.
+    #[serde(skip_serializing)]
     chosen: bool,
 }
 
@@ -85,20 +86,14 @@ struct Line {
 
 impl Training {
     /// Runs the command until its loader of this pack has recorded enough.
-    pub(super) fn run(
-        command: &[OsString],
-        pack: &Pack,
-        console: &mut Console,
-    ) -> Result<Self, Failure> {
+    pub(super) fn run(command: &[OsString], pack: &Pack, console: &mut Console) -> Result<Self, Failure> {
         let journal = Journal::new()?;
         let uuid = pack.header().pack_uuid.to_string();
         console.note("running the command to time its steps");
         let running = Running::start(command, &journal)?;
         let (lines, ended) = running.watch(&journal, &uuid)?;
         let mut training = Self::of(&lines, &uuid)?;
-        training
-            .notes
-            .extend(ended.and_then(|status| training.end(status)));
+        training.notes.extend(ended.and_then(|status| training.end(status)));
         Ok(training)
     }
 
@@ -110,9 +105,7 @@ impl Training {
         }
         let few = if few { ", too few to be reliable" } else { "" };
         let batches = counted(self.batches, "batch", "batches");
-        Some(format!(
-            "the command ended after {batches} with {status}{few}"
-        ))
+        Some(format!("the command ended after {batches} with {status}{few}"))
     }
 
     /// The timing of the loader of this pack with the most time in steps and waits.
@@ -127,15 +120,10 @@ impl Training {
             let hint = "pass --step-ms, or a program that iterates over a packds.Loader of this pack within 30 s; in Python, packds.doctor(loader, train_step) examines any loader";
             return Err(Failure::not_run(text).hint(hint));
         };
-        let last = lines
-            .last()
-            .ok_or_else(|| Failure::not_run("the journal is empty"))?;
+        let last = lines.last().ok_or_else(|| Failure::not_run("the journal is empty"))?;
         let mut notes = Vec::new();
-        let is_twin = |other: &&Vec<Line>| {
-            other
-                .last()
-                .is_some_and(|other| (other.batch, other.kind) == (last.batch, last.kind))
-        };
+        let is_twin =
+            |other: &&Vec<Line>| other.last().is_some_and(|other| (other.batch, other.kind) == (last.batch, last.kind));
         let (ranks, others) = loaders.iter().partition::<Vec<_>, _>(is_twin);
         if !ranks.is_empty() {
             notes.push(format!(
@@ -165,21 +153,14 @@ impl Training {
 
     /// The timing as the doctor's input. It includes the copy to the device.
     pub(super) fn step(&self) -> MeasuredStep {
-        MeasuredStep {
-            step: self.busy,
-            copy: Time::default(),
-            pinned_copy: None,
-            trained: Some(self.passed),
-        }
+        MeasuredStep { step: self.busy, copy: Time::default(), pinned_copy: None, trained: Some(self.passed) }
     }
 
     /// Adds notes where the training and the prediction or the options disagree.
     pub(super) fn compare(&mut self, batch: Option<u32>, report: &Report) {
         if let Some(batch) = batch.filter(|batch| *batch != self.batch) {
             let own = self.batch;
-            self.notes.push(format!(
-                "--batch {batch} is ignored: the training uses {own}"
-            ));
+            self.notes.push(format!("--batch {batch} is ignored: the training uses {own}"));
         }
         let (trained, modelled) = (report.images_per_s, report.modelled_images_per_s);
         let differs = report.spread.max(DIFFERS);
@@ -195,14 +176,7 @@ impl Training {
         json!({
             "batch": self.batch,
             "batches": self.batches,
-            "options": {
-                "order": self.options.order,
-                "window": self.options.window,
-                "augment": self.options.augment,
-                "fields": self.options.fields,
-                "threads": self.options.threads,
-                "memory_bytes": self.options.memory_bytes,
-            },
+            "options": self.options,
             "step_ms": self.busy.ms,
             "waited_ms": self.waited.ms,
             "notes": self.notes,
@@ -231,12 +205,9 @@ impl LoaderOptions {
             Some(format!("order {}", self.order)),
             self.window.map(|chunks| format!("window {chunks}")),
             self.augment.as_ref().map(|ops| format!("augment {ops}")),
-            self.fields
-                .as_ref()
-                .map(|names| format!("fields {}", names.join(","))),
+            self.fields.as_ref().map(|names| format!("fields {}", names.join(","))),
             self.threads.map(|n| format!("threads {n}")),
-            self.memory_bytes
-                .map(|bytes| format!("memory {bytes} bytes")),
+            self.memory_bytes.map(|bytes| format!("memory {bytes} bytes")),
         ];
         said.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
@@ -282,12 +253,8 @@ fn sums(lines: &[&Line]) -> Vec<Line> {
 /// Whether the loader with the most time has recorded enough since warm-up.
 fn is_enough(lines: &[Line], uuid: &str) -> bool {
     let (loaders, (time, batches)) = (of_loaders(lines, uuid), ENOUGH);
-    let Some(lines) = loaders.last().map(|lines| parts(lines)) else {
-        return false;
-    };
-    let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
-        return false;
-    };
+    let Some(lines) = loaders.last().map(|lines| parts(lines)) else { return false };
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return false };
     let passed = last.passed_ns().saturating_sub(first.passed_ns());
     Duration::from_nanos(passed) >= time && last.batches >= first.batches + batches
 }
@@ -323,9 +290,9 @@ fn between(lines: &[Line], nanos: fn(&Line) -> u64) -> Time {
     };
     Time {
         // A few long steps are as reliable as many short ones.
-        is_short: lines.last().is_none_or(|last| {
-            last.batches < FEW && Duration::from_nanos(last.passed_ns()) < ENOUGH.0
-        }),
+        is_short: lines
+            .last()
+            .is_none_or(|last| last.batches < FEW && Duration::from_nanos(last.passed_ns()) < ENOUGH.0),
         ..time
     }
 }
@@ -352,9 +319,7 @@ impl Journal {
     fn lines(&self) -> Vec<Line> {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         let lines = text.lines();
-        lines
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect()
+        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 }
 
@@ -389,11 +354,7 @@ impl Running {
     }
 
     /// Waits until the journal has enough data, the command exits, or time is up.
-    fn watch(
-        mut self,
-        journal: &Journal,
-        uuid: &str,
-    ) -> Result<(Vec<Line>, Option<ExitStatus>), Failure> {
+    fn watch(mut self, journal: &Journal, uuid: &str) -> Result<(Vec<Line>, Option<ExitStatus>), Failure> {
         // The command has its own process group, which Ctrl-C does not reach. Stop it here.
         let _catching = interrupt::catch();
         let started = Instant::now();
@@ -466,9 +427,7 @@ mod tests {
 
     #[test]
     fn loaders_that_are_made_anew_for_every_epoch_are_one() {
-        let lines: Vec<Line> = (0..20)
-            .map(|epoch| line(&format!("1-{epoch}"), "a", 10, 100))
-            .collect();
+        let lines: Vec<Line> = (0..20).map(|epoch| line(&format!("1-{epoch}"), "a", 10, 100)).collect();
         let training = Training::of(&lines, "a").unwrap();
         assert_eq!(training.batches, 200);
         assert!((training.busy.ms - 10.0).abs() < 1e-9 && training.notes.is_empty());
@@ -479,23 +438,11 @@ mod tests {
 
     #[test]
     fn the_loader_that_took_longest_counts_and_the_others_are_noted() {
-        let validation = |batches, busy_ms| Line {
-            kind: 2,
-            ..line("1-1", "a", batches, busy_ms)
-        };
-        let lines = [
-            line("1-0", "a", 10, 500),
-            validation(400, 300),
-            line("1-0", "a", 20, 1000),
-            validation(800, 600),
-        ];
+        let validation = |batches, busy_ms| Line { kind: 2, ..line("1-1", "a", batches, busy_ms) };
+        let lines = [line("1-0", "a", 10, 500), validation(400, 300), line("1-0", "a", 20, 1000), validation(800, 600)];
         let training = Training::of(&lines, "a").unwrap();
         assert_eq!(training.batches, 20);
-        assert!(
-            training.notes[0].starts_with("ignored 1 more loader"),
-            "{:?}",
-            training.notes
-        );
+        assert!(training.notes[0].starts_with("ignored 1 more loader"), "{:?}", training.notes);
     }
 
     #[test]
@@ -523,16 +470,8 @@ mod tests {
         let training = |batches| Training::of(&[line("1-0", "a", batches, 80)], "a").unwrap();
         let [done, failed] = [0, 256].map(ExitStatus::from_raw);
         let said = training(4).end(failed).unwrap();
-        assert!(
-            said.contains("after 4 batches with exit status: 1, too few"),
-            "{said}"
-        );
-        assert!(
-            training(400)
-                .end(failed)
-                .unwrap()
-                .contains("exit status: 1")
-        );
+        assert!(said.contains("after 4 batches with exit status: 1, too few"), "{said}");
+        assert!(training(400).end(failed).unwrap().contains("exit status: 1"));
         assert!(training(4).end(done).unwrap().contains("too few"));
         assert_eq!(training(400).end(done), None);
     }

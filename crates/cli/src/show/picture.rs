@@ -7,8 +7,8 @@ use packds_convert::interleave;
 use packds_format::{Coding, DType, Field, FieldKind, Normalize, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder, Filter, Geometry, Image, ImageFormat, resize};
 use packds_reader::Pack;
+use packds_report::Rgb;
 
-use crate::canvas::Rgb;
 use crate::label::numbers;
 
 /// Whether a field seems to contain pictures.
@@ -24,13 +24,7 @@ fn is_index(field: &Field) -> bool {
 }
 
 /// The item as an RGB image that fits in a square of `side` pixels, or the reason why it cannot be shown.
-pub(super) fn thumbnail(
-    pack: &Pack,
-    field: &Field,
-    sample: u64,
-    item: &[u8],
-    side: u32,
-) -> Result<Image, String> {
+pub(super) fn thumbnail(pack: &Pack, field: &Field, sample: u64, item: &[u8], side: u32) -> Result<Image, String> {
     let image = pixels(pack, field, sample, item)?;
     let long = image.width.max(image.height).max(1);
     let (width, height, filter) = if long <= side {
@@ -40,11 +34,7 @@ pub(super) fn thumbnail(
     } else {
         let scaled = |n: u32| u64::from(n) * u64::from(side) / u64::from(long);
         let shrunk = |n: u32| u32::try_from(scaled(n)).unwrap_or(side).max(1);
-        let filter = if is_index(field) {
-            Filter::Nearest
-        } else {
-            Filter::Bilinear
-        };
+        let filter = if is_index(field) { Filter::Nearest } else { Filter::Bilinear };
         (shrunk(image.width), shrunk(image.height), filter)
     };
     let small = resize(&image, width, height, filter).map_err(|e| e.to_string())?;
@@ -53,11 +43,7 @@ pub(super) fn thumbnail(
         1 => small.data.iter().flat_map(|v| [*v; 3]).collect(),
         _ => small.data,
     };
-    Ok(Image {
-        channels: 3,
-        data,
-        ..small
-    })
+    Ok(Image { channels: 3, data, ..small })
 }
 
 /// The item at full size, with 1 or 3 channels.
@@ -74,20 +60,13 @@ fn pixels(pack: &Pack, field: &Field, sample: u64, item: &[u8]) -> Result<Image,
             if field.kind == FieldKind::Bytes && ImageFormat::sniff(item).is_none() {
                 return Err(format!("{} bytes", item.len()));
             }
-            let color = if is_index(field) {
-                Color::Index
-            } else {
-                Color::Rgb
-            };
-            let options = DecodeOptions {
-                color,
-                ..DecodeOptions::default()
-            };
+            let color = if is_index(field) { Color::Index } else { Color::Rgb };
+            let options = DecodeOptions { color, ..DecodeOptions::default() };
             let image = Decoder::new(options).render(item, &Geometry::default());
             image.map_err(|e| e.to_string())
         }
         FieldKind::Tensor => tensor(field, item),
-        FieldKind::String | FieldKind::Json => Err("text".to_owned()),
+        _ => Err("text".to_owned()),
     }
 }
 
@@ -106,12 +85,7 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
         let wrap = |n: &packds_format::Scalar| to_byte(n.nearest_f64().rem_euclid(256.0));
         numbers(item, field.dtype).iter().map(wrap).collect()
     } else {
-        Cow::Owned(visible(
-            field,
-            item,
-            if is_chw { height * width } else { 1 },
-            channels,
-        ))
+        Cow::Owned(visible(field, item, if is_chw { height * width } else { 1 }, channels))
     };
     viewable(bytes, shape, is_chw)
 }
@@ -124,15 +98,10 @@ fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result
     let kept: Cow<[u8]> = if shown == channels {
         data
     } else if is_chw {
-        data.iter()
-            .take(index(height * width * shown))
-            .copied()
-            .collect()
+        data.iter().take(index(height * width * shown)).copied().collect()
     } else {
         let pixels = data.chunks_exact(index(channels).max(1));
-        pixels
-            .flat_map(|pixel| pixel.iter().take(index(shown)).copied())
-            .collect()
+        pixels.flat_map(|pixel| pixel.iter().take(index(shown)).copied()).collect()
     };
     if shown == 3 && is_chw {
         raw(interleave(&kept), (height, width, shown))
@@ -143,54 +112,29 @@ fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result
 
 fn raw(data: Cow<'_, [u8]>, (height, width, channels): (u64, u64, u64)) -> Result<Image, String> {
     let size = u32::try_from(width).ok().zip(u32::try_from(height).ok());
-    let len = width
-        .checked_mul(height)
-        .and_then(|n| n.checked_mul(channels));
+    let len = width.checked_mul(height).and_then(|n| n.checked_mul(channels));
     match (size, u8::try_from(channels)) {
         (Some((width, height)), Ok(channels)) if len == u64::try_from(data.len()).ok() => {
-            Ok(Image {
-                width,
-                height,
-                channels,
-                data: data.into_owned(),
-            })
+            Ok(Image { width, height, channels, data: data.into_owned() })
         }
-        _ => Err(format!(
-            "expected {width}x{height}x{channels} pixels, found {} bytes",
-            data.len()
-        )),
+        _ => Err(format!("expected {width}x{height}x{channels} pixels, found {} bytes", data.len())),
     }
 }
 
 /// Converts values to bytes for display. An applied normalization is undone. Otherwise values within 0..1 are scaled by 255,
 /// and other ranges are stretched to 0..255. The channel changes every `run` values.
 fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
-    let values: Vec<f64> = numbers(item, field.dtype)
-        .iter()
-        .map(|n| n.nearest_f64())
-        .collect();
+    let values: Vec<f64> = numbers(item, field.dtype).iter().map(|n| n.nearest_f64()).collect();
     if let Some(normalize) = field.normalize.as_ref().filter(|n| n.applied) {
         let channel = |i: u64| to_usize(i / run.max(1) % channels.max(1));
-        let undone = (0_u64..)
-            .zip(&values)
-            .map(|(i, v)| to_byte(255.0 * undo(normalize, channel(i), *v)));
+        let undone = (0_u64..).zip(&values).map(|(i, v)| to_byte(255.0 * undo(normalize, channel(i), *v)));
         return undone.collect();
     }
     let finite = || values.iter().copied().filter(|v| v.is_finite());
-    let (min, max) = (
-        finite().fold(f64::INFINITY, f64::min),
-        finite().fold(f64::NEG_INFINITY, f64::max),
-    );
-    let (low, high) = if min >= 0.0 && max <= 1.0 {
-        (0.0, 1.0)
-    } else {
-        (min, max)
-    };
+    let (min, max) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+    let (low, high) = if min >= 0.0 && max <= 1.0 { (0.0, 1.0) } else { (min, max) };
     let span = if high > low { high - low } else { 1.0 };
-    values
-        .iter()
-        .map(|v| to_byte(255.0 * (v - low) / span))
-        .collect()
+    values.iter().map(|v| to_byte(255.0 * (v - low) / span)).collect()
 }
 
 /// Undoes a normalization, giving 0..1. A single mean or std may apply to all channels.
@@ -199,11 +143,7 @@ fn undo(normalize: &Normalize, channel: usize, value: f64) -> f64 {
     value * of(&normalize.std, 1.0) + of(&normalize.mean, 0.0)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped to 0..255; NaN becomes 0"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..255; NaN becomes 0")]
 fn to_byte(value: f64) -> u8 {
     (value + 0.5).clamp(0.0, 255.0) as u8
 }
@@ -221,12 +161,7 @@ fn class_color(class: u8) -> Rgb {
     let (sector, rising) = (hue / 256, hue % 256);
     let (high, low) = if class % 2 == 1 { (240, 50) } else { (190, 20) };
     let between = |share: u32| u8::try_from(low + (high - low) * share / 255).unwrap_or(255);
-    let (full, up, down, none) = (
-        between(255),
-        between(rising),
-        between(255 - rising),
-        between(0),
-    );
+    let (full, up, down, none) = (between(255), between(rising), between(255 - rising), between(0));
     match sector {
         0 => [full, up, none],
         1 => [down, full, none],
@@ -247,16 +182,10 @@ mod tests {
         field.layout = Some("chw".to_owned());
         let (mean, std) = (vec![0.485, 0.456, 0.406], vec![0.229, 0.224, 0.225]);
         let stored = [0_u8, 255, 10, 20, 128, 7];
-        let item: Vec<u8> = (0..6)
-            .flat_map(|i| ((f64::from(stored[i]) / 255.0 - mean[i / 2]) / std[i / 2]).to_le_bytes())
-            .collect();
+        let item: Vec<u8> =
+            (0..6).flat_map(|i| ((f64::from(stored[i]) / 255.0 - mean[i / 2]) / std[i / 2]).to_le_bytes()).collect();
         field.dtype = DType::F64;
-        field.normalize = Some(Normalize {
-            scale: 1.0 / 255.0,
-            mean,
-            std,
-            applied: true,
-        });
+        field.normalize = Some(Normalize { scale: 1.0 / 255.0, mean, std, applied: true });
         let image = tensor(&field, &item).unwrap();
         assert_eq!(image.data, [0, 10, 128, 255, 20, 7]);
     }

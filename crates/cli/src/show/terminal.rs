@@ -16,11 +16,7 @@ pub(super) enum Protocol {
 impl Protocol {
     /// Detects the protocol from environment variables.
     pub(super) fn detect(variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
-        let of = |name| {
-            variable(name)
-                .and_then(|v| v.into_string().ok())
-                .unwrap_or_default()
-        };
+        let of = |name| variable(name).and_then(|v| v.into_string().ok()).unwrap_or_default();
         // Multiplexers do not pass images on.
         if !of("TMUX").is_empty() || of("TERM").starts_with("screen") {
             return None;
@@ -66,11 +62,7 @@ fn base64(bytes: &[u8]) -> String {
         for (i, shift) in [18, 12, 6, 0].into_iter().enumerate() {
             let digit = to_usize(bits >> shift & 63);
             let digit = DIGITS.get(digit).copied().unwrap_or(b'A');
-            out.push(if i <= group.len() {
-                char::from(digit)
-            } else {
-                '='
-            });
+            out.push(if i <= group.len() { char::from(digit) } else { '=' });
         }
     }
     out
@@ -85,27 +77,18 @@ mod tests {
         let of = |text: &str| base64(text.as_bytes());
         assert_eq!(
             ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(of),
-            [
-                "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"
-            ]
+            ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]
         );
     }
 
     #[test]
     fn terminals_are_told_apart() {
         let detect = |set: &[(&str, &str)]| {
-            Protocol::detect(|name| {
-                set.iter()
-                    .find(|(key, _)| *key == name)
-                    .map(|(_, v)| v.into())
-            })
+            Protocol::detect(|name| set.iter().find(|(key, _)| *key == name).map(|(_, v)| v.into()))
         };
         assert_eq!(detect(&[("TERM", "xterm-kitty")]), Some(Protocol::Kitty));
         assert_eq!(detect(&[("KITTY_WINDOW_ID", "1")]), Some(Protocol::Kitty));
-        assert_eq!(
-            detect(&[("TERM_PROGRAM", "iTerm.app")]),
-            Some(Protocol::Iterm2)
-        );
+        assert_eq!(detect(&[("TERM_PROGRAM", "iTerm.app")]), Some(Protocol::Iterm2));
         assert_eq!(detect(&[("TERM", "xterm-256color")]), None);
         assert_eq!(detect(&[("TERM", "xterm-kitty"), ("TMUX", "/tmp/x")]), None);
     }

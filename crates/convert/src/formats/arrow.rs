@@ -2,41 +2,25 @@
 
 use super::Entry;
 #[cfg(feature = "arrow")]
-use super::{Input, Output, Target};
-#[cfg(feature = "arrow")]
-use crate::sink::{ArrowSink, Holds};
-#[cfg(feature = "arrow")]
-use crate::source::arrow;
+use {
+    super::{Input, Output, Target},
+    crate::sink::{ArrowSink, Holds},
+    crate::source::arrow,
+};
 
 /// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
-    name: "arrow",
-    extensions: &["arrow", "feather", "ipc"],
-    describe: "record batches: Feather 2, IPC files and streams",
-    starts: |head| {
-        [&b"ARROW1"[..], b"FEA1", b"\xff\xff\xff\xff"]
-            .iter()
-            .any(|magic| head.has(0, magic))
-    },
-    trusts_names: false,
+    starts: |head| [&b"ARROW1"[..], b"FEA1", b"\xff\xff\xff\xff"].iter().any(|magic| head.has(0, magic)),
     is_set: true,
     is_sink: true,
+    markers: &["dataset_dict.json"],
     #[cfg(feature = "arrow")]
-    input: Some(Input::Samples {
-        parts: |source, _| arrow::parts(source),
-        read: arrow::read,
-    }),
-    #[cfg(not(feature = "arrow"))]
-    input: None,
+    input: Some(Input::Samples { parts: |source, _| arrow::parts(source), read: arrow::read }),
     #[cfg(feature = "arrow")]
     output: Some(Output {
-        holds: Holds::FILES_FIRST,
         codecs: &["none", "lz4", "zstd"],
         has_chunks: true,
-        has_shards: false,
-        target: Target::File,
-        write: |start, run| run.write_to(ArrowSink::create(start)?),
+        ..Output::new(Holds::FILES_FIRST, Target::File, |start, run| run.write_to(ArrowSink::create(start)?))
     }),
-    #[cfg(not(feature = "arrow"))]
-    output: None,
+    ..Entry::new("arrow", &["arrow", "feather", "ipc"], "record batches: Feather 2, IPC files and streams")
 };

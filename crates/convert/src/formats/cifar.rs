@@ -1,27 +1,43 @@
 //! CIFAR-10 and CIFAR-100, binary or Python version.
 
+use std::io::Read;
+use std::path::Path;
+
+use packds_system::open_regular;
+
 use super::{Entry, Input};
 use crate::DataFormat;
 use crate::source::{Head, cifar, torchvision};
 
 /// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
-    name: "cifar",
-    extensions: &[],
-    describe: "CIFAR-10 and CIFAR-100, binary or Python version",
     starts,
-    trusts_names: false,
-    is_set: false,
-    is_sink: false,
+    is_published,
     input: Some(Input::Samples {
         parts: |source, _| cifar::parts(&torchvision::folder(source, DataFormat::Cifar)?),
         read: |part, options| cifar::read(part, options)?.leave_out(&part.root, options),
     }),
-    output: None,
+    ..Entry::new("cifar", &[], "CIFAR-10 and CIFAR-100, binary or Python version")
 };
 
 /// Binary files have no magic bytes.
 fn starts(head: &Head<'_>) -> bool {
     let is_file = head.name.ends_with(".bin") || cifar::is_pickled_dictionary(head.bytes);
     cifar::is_cifar_name(head.name) && is_file
+}
+
+/// CIFAR's file names, or pickles with the names of CIFAR-100.
+fn is_published(folder: &Path, names: &[String]) -> bool {
+    let own = ["data_batch_1", "data_batch_1.bin", "batches.meta", "batches.meta.txt", "fine_label_names.txt"];
+    // CIFAR-100's file names are not distinctive.
+    let is_pickled = |name: &str| {
+        let mut head = Vec::new();
+        let path = folder.join(name);
+        let opened = open_regular(&path).ok();
+        let read = opened.and_then(|file| file.take(2).read_to_end(&mut head).ok());
+        read.is_some() && cifar::is_pickled_dictionary(&head)
+    };
+    let is_cifar =
+        |name: &String| own.contains(&name.as_str()) || (matches!(name.as_str(), "train" | "test") && is_pickled(name));
+    names.iter().any(is_cifar)
 }

@@ -6,18 +6,13 @@ use crate::source::{Head, mnist, torchvision};
 
 /// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
-    name: "mnist",
-    extensions: &[],
-    describe: "idx files of MNIST and its followers",
     starts,
-    trusts_names: false,
-    is_set: false,
-    is_sink: false,
+    is_published: |_, names| names.iter().any(|name| name.contains("-idx") && name.contains("ubyte")),
     input: Some(Input::Samples {
         parts: |source, _| mnist::parts(&torchvision::folder(source, DataFormat::Mnist)?),
         read: mnist::read,
     }),
-    output: None,
+    ..Entry::new("mnist", &[], "idx files of MNIST and its followers")
 };
 
 /// Two zero bytes, an element type and the number of dimensions; or a gzip file with a matching name.

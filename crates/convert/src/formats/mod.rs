@@ -45,6 +45,29 @@ pub(crate) struct Entry {
     pub(crate) is_sink: bool,
     /// How packs are exported to it; none if this build cannot.
     pub(crate) output: Option<Output>,
+    /// Files that are in every folder of this format and in no other.
+    pub(crate) markers: &'static [&'static str],
+    /// Whether a folder with these names is a published dataset of this format, which has several files.
+    pub(crate) is_published: fn(&Path, &[String]) -> bool,
+}
+
+impl Entry {
+    /// An entry that is detected by its extensions alone, without input and output.
+    pub(crate) const fn new(name: &'static str, extensions: &'static [&'static str], describe: &'static str) -> Self {
+        Self {
+            name,
+            extensions,
+            describe,
+            starts: |_| false,
+            trusts_names: false,
+            is_set: false,
+            input: None,
+            is_sink: false,
+            output: None,
+            markers: &[],
+            is_published: |_, _| false,
+        }
+    }
 }
 
 /// How a format is read.
@@ -78,6 +101,17 @@ pub(crate) struct Output {
     pub(crate) write: fn(&SinkStart<'_>, &Run<'_>) -> Result<Vec<String>, ConvertError>,
 }
 
+impl Output {
+    /// An output without compression, chunks or shards.
+    pub(crate) const fn new(
+        holds: Holds,
+        target: Target,
+        write: fn(&SinkStart<'_>, &Run<'_>) -> Result<Vec<String>, ConvertError>,
+    ) -> Self {
+        Self { holds, codecs: &["none"], has_chunks: false, has_shards: false, target, write }
+    }
+}
+
 /// What an export creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -91,15 +125,35 @@ pub(crate) enum Target {
     FileOrSamples,
 }
 
-/// For formats that cannot be detected from a file: folders and lists.
-pub(crate) fn never(_: &Head<'_>) -> bool {
-    false
+/// The parts of a source whose splits are known only from file names.
+pub(crate) fn parts_by_name(source: &Path, format: crate::DataFormat) -> Result<Vec<Shards>, ConvertError> {
+    Ok(Shards::find(source, format)?.by_split())
 }
 
-/// The parts of a source whose splits are known only from file names.
-pub(crate) fn parts_by_name(
-    source: &Path,
-    format: crate::DataFormat,
-) -> Result<Vec<Shards>, ConvertError> {
-    Ok(Shards::find(source, format)?.by_split())
+#[cfg(test)]
+mod tests {
+    use crate::DataFormat;
+
+    #[test]
+    fn every_format_has_a_row_in_the_table_of_the_documentation() {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+        let page = std::fs::read_to_string(docs.join("formats.md")).unwrap();
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| [")).collect();
+        assert_eq!(rows.len(), DataFormat::ALL.len());
+        for (format, row) in DataFormat::ALL.into_iter().zip(rows) {
+            let link = match format {
+                DataFormat::Manifest => "(convert.md#sources)".to_owned(),
+                _ => format!("(formats/{format}.md)"),
+            };
+            assert!(row.contains(&link), "{format}: {row}");
+            let is_sink = row.split(" | ").nth(2) == Some("yes");
+            assert_eq!(is_sink, format.is_sink(), "{format}: {row}");
+            // Each codec is on the page of the format.
+            let Some(output) = &format.entry().output else { continue };
+            let page = std::fs::read_to_string(docs.join(format!("formats/{format}.md"))).unwrap();
+            for codec in output.codecs.iter().filter(|codec| **codec != "none") {
+                assert!(page.contains(codec), "{format}: {codec}");
+            }
+        }
+    }
 }

@@ -7,11 +7,7 @@ use crate::source::{Head, Shards, npz};
 
 /// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
-    name: "npz",
-    extensions: &["npz"],
-    describe: "arrays in a zip file",
     starts,
-    trusts_names: false,
     is_set: true,
     is_sink: true,
     input: Some(Input::Samples {
@@ -19,13 +15,10 @@ pub(crate) static ENTRY: Entry = Entry {
         read: npz::read,
     }),
     output: Some(Output {
-        holds: Holds::ARRAYS,
         codecs: &["none", "gzip"],
-        has_chunks: false,
-        has_shards: false,
-        target: Target::File,
-        write: |start, run| run.write_to(NpzSink::create(start)?),
+        ..Output::new(Holds::ARRAYS, Target::File, |start, run| run.write_to(NpzSink::create(start)?))
     }),
+    ..Entry::new("npz", &["npz"], "arrays in a zip file")
 };
 
 /// This and `.pt` are both zip files. This one contains arrays, the other a pickle.

@@ -7,9 +7,6 @@ use crate::source::{Head, Shards, pt};
 
 /// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
-    name: "pt",
-    extensions: &["pt", "pth"],
-    describe: "tensors of torch.save, read without running code",
     starts,
     trusts_names: true,
     is_set: true,
@@ -18,14 +15,8 @@ pub(crate) static ENTRY: Entry = Entry {
         parts: |source, options| pt::parts(Shards::find(source, DataFormat::Pt)?, options),
         read: pt::read,
     }),
-    output: Some(Output {
-        holds: Holds::ARRAYS,
-        codecs: &["none"],
-        has_chunks: false,
-        has_shards: false,
-        target: Target::File,
-        write: |start, run| run.write_to(PtSink::create(start)?),
-    }),
+    output: Some(Output::new(Holds::ARRAYS, Target::File, |start, run| run.write_to(PtSink::create(start)?))),
+    ..Entry::new("pt", &["pt", "pth"], "tensors of torch.save, read without running code")
 };
 
 /// A zip file of no other format, or a pickle. Two bytes are weak evidence, so this is tried last.

@@ -7,25 +7,15 @@ use crate::source::{Head, Shards, safetensors};
 
 /// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
-    name: "safetensors",
-    extensions: &["safetensors"],
-    describe: "tensors",
     starts,
-    trusts_names: false,
     is_set: true,
     is_sink: true,
     input: Some(Input::Samples {
         parts: |source, _| safetensors::parts(Shards::find(source, DataFormat::Safetensors)?),
         read: safetensors::read,
     }),
-    output: Some(Output {
-        holds: Holds::ARRAYS,
-        codecs: &["none"],
-        has_chunks: false,
-        has_shards: false,
-        target: Target::File,
-        write: |start, run| run.write_to(SafetensorsSink::create(start)?),
-    }),
+    output: Some(Output::new(Holds::ARRAYS, Target::File, |start, run| run.write_to(SafetensorsSink::create(start)?))),
+    ..Entry::new("safetensors", &["safetensors"], "tensors")
 };
 
 /// The length of a JSON header, then the JSON. Its first entry may be text metadata.
@@ -39,6 +29,5 @@ fn is_header(head: &Head<'_>) -> bool {
     let len = len.map(|bytes| u64::from_le_bytes(*bytes));
     let room = std::fs::metadata(head.path).map_or(0, |found| found.len().saturating_sub(8));
     let has = |word: &[u8]| head.bytes.windows(word.len()).any(|bytes| bytes == word);
-    len.is_some_and(|len| (2..=room).contains(&len))
-        && (has(b"\"data_offsets\"") || has(b"\"__metadata__\""))
+    len.is_some_and(|len| (2..=room).contains(&len)) && (has(b"\"data_offsets\"") || has(b"\"__metadata__\""))
 }

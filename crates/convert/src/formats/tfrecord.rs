@@ -7,9 +7,6 @@ use crate::source::{Head, tfrecord};
 
 /// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
-    name: "tfrecord",
-    extensions: &["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"],
-    describe: "records of tf.Example, both checksums checked",
     starts,
     trusts_names: true,
     is_set: true,
@@ -19,13 +16,15 @@ pub(crate) static ENTRY: Entry = Entry {
         read: tfrecord::read,
     }),
     output: Some(Output {
-        holds: Holds::FILES_FIRST,
         codecs: &["none", "gzip"],
-        has_chunks: false,
         has_shards: true,
-        target: Target::FileOrShards,
-        write: |start, run| run.write_to(TfRecordSink::create(start)?),
+        ..Output::new(Holds::FILES_FIRST, Target::FileOrShards, |start, run| run.write_to(TfRecordSink::create(start)?))
     }),
+    ..Entry::new(
+        "tfrecord",
+        &["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"],
+        "records of tf.Example, both checksums checked",
+    )
 };
 
 /// A length and its checksum.

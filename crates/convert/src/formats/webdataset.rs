@@ -7,9 +7,6 @@ use crate::source::{Head, webdataset};
 
 /// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
-    name: "webdataset",
-    extensions: &["tar", "tar.gz", "tgz"],
-    describe: "tar shards of files named KEY.EXTENSION",
     starts,
     trusts_names: true,
     is_set: true,
@@ -19,13 +16,13 @@ pub(crate) static ENTRY: Entry = Entry {
         read: webdataset::read,
     }),
     output: Some(Output {
-        holds: Holds::FILES_FIRST,
         codecs: &["none", "gzip"],
-        has_chunks: false,
         has_shards: true,
-        target: Target::FileOrShards,
-        write: |start, run| run.write_to(WebDatasetSink::create(start)?),
+        ..Output::new(Holds::FILES_FIRST, Target::FileOrShards, |start, run| {
+            run.write_to(WebDatasetSink::create(start)?)
+        })
     }),
+    ..Entry::new("webdataset", &["tar", "tar.gz", "tgz"], "tar shards of files named KEY.EXTENSION")
 };
 
 fn starts(head: &Head<'_>) -> bool {

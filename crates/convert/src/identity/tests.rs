@@ -43,8 +43,7 @@ fn tar_with_a_fault(missing: &str) -> Listing {
             if (sample, kind) != ("b", missing) {
                 let mut header = tar::Header::new_ustar();
                 header.set_size(bytes.len() as u64);
-                tar.append_data(&mut header, format!("{sample}.{kind}"), bytes)
-                    .unwrap();
+                tar.append_data(&mut header, format!("{sample}.{kind}"), bytes).unwrap();
             }
         }
     }
@@ -87,16 +86,11 @@ fn a_sample_that_lacks_something_changes_the_dataset() {
 fn pack(options: &ConvertOptions) -> String {
     let listing = list(&images().join("folder"), &options.list).unwrap();
     let plan = plan(&listing, options, &()).unwrap();
-    uuids(&listing, &options_json(&listing, options, &plan), "0.1.0")
-        .1
-        .to_string()
+    uuids(&listing, &options_json(&listing, options, &plan), "0.1.0").1.to_string()
 }
 
 fn encoded() -> ConvertOptions {
-    ConvertOptions {
-        mode: Mode::Encoded,
-        ..ConvertOptions::default()
-    }
+    ConvertOptions { mode: Mode::Encoded, ..ConvertOptions::default() }
 }
 
 #[test]
@@ -110,16 +104,10 @@ fn packs_keep_their_identifiers() {
         seed: 7,
         ..ConvertOptions::default()
     };
-    let seekable = ConvertOptions {
-        seekable: true,
-        ..encoded()
-    };
+    let seekable = ConvertOptions { seekable: true, ..encoded() };
     let found = [pack(&resized), pack(&encoded()), pack(&seekable)];
-    let expected = [
-        "33cf60d34aea0b493438e1b6fd8abc84",
-        "244aed8d2876c5c8be80dd5ed73de248",
-        "285d1e5d80da941e0392b8997dcf7a2e",
-    ];
+    let expected =
+        ["33cf60d34aea0b493438e1b6fd8abc84", "244aed8d2876c5c8be80dd5ed73de248", "285d1e5d80da941e0392b8997dcf7a2e"];
     assert_eq!(found, expected);
 }
 
@@ -128,50 +116,17 @@ fn each_option_that_decides_bytes_is_in_the_identifier_of_the_pack() {
     let with_list = |list| ConvertOptions { list, ..encoded() };
     let key = |key: &str| Some(key.to_owned());
     let changed = [
-        ConvertOptions {
-            check_decode: true,
-            ..encoded()
-        },
-        ConvertOptions {
-            seekable: true,
-            ..encoded()
-        },
-        ConvertOptions {
-            seed: 1,
-            ..encoded()
-        },
-        ConvertOptions {
-            keep_order: true,
-            ..encoded()
-        },
-        ConvertOptions {
-            chunk_samples: Some(3),
-            ..encoded()
-        },
-        ConvertOptions {
-            batch: Some(3),
-            ..encoded()
-        },
-        ConvertOptions {
-            quality: Some(90),
-            ..encoded()
-        },
-        ConvertOptions {
-            compression: "zstd".parse().unwrap(),
-            ..encoded()
-        },
-        ConvertOptions {
-            on_error: crate::OnError::Skip,
-            ..encoded()
-        },
-        ConvertOptions {
-            max_pixels: 1 << 20,
-            ..encoded()
-        },
-        with_list(ListOptions {
-            from: Some(crate::DataFormat::ImageFolder),
-            ..ListOptions::default()
-        }),
+        ConvertOptions { check_decode: true, ..encoded() },
+        ConvertOptions { seekable: true, ..encoded() },
+        ConvertOptions { seed: 1, ..encoded() },
+        ConvertOptions { keep_order: true, ..encoded() },
+        ConvertOptions { chunk_samples: Some(3), ..encoded() },
+        ConvertOptions { batch: Some(3), ..encoded() },
+        ConvertOptions { quality: Some(90), ..encoded() },
+        ConvertOptions { compression: "zstd".parse().unwrap(), ..encoded() },
+        ConvertOptions { on_error: crate::OnError::Skip, ..encoded() },
+        ConvertOptions { max_pixels: 1 << 20, ..encoded() },
+        with_list(ListOptions { from: Some(crate::DataFormat::ImageFolder), ..ListOptions::default() }),
     ];
     let mut found: Vec<String> = changed.iter().map(pack).collect();
     found.push(pack(&encoded()));
@@ -196,10 +151,6 @@ fn each_option_that_decides_bytes_is_in_the_identifier_of_the_pack() {
 
 #[test]
 fn threads_and_force_do_not_change_the_identifier_of_the_pack() {
-    let other = ConvertOptions {
-        jobs: 3,
-        force: true,
-        ..encoded()
-    };
+    let other = ConvertOptions { jobs: 3, force: true, ..encoded() };
     assert_eq!(pack(&other), pack(&encoded()));
 }

@@ -16,9 +16,7 @@ pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
     check_length(target)?;
     match std::fs::read_dir(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            Err(ConvertError::OutputIsFile { path })
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(ConvertError::OutputIsFile { path }),
         Err(error) => Err(ConvertError::io(target)(error)),
         Ok(mut entries) => match entries.next() {
             Some(_) => Err(ConvertError::OutputFolderFull { path }),
@@ -53,10 +51,9 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
     }
     check_length(target)?;
     match there {
-        Ok(there) if !there.is_file() => Err(ConvertError::OutputNotRegular {
-            path,
-            found: "a pipe, socket or device",
-        }),
+        Ok(there) if !there.is_file() => {
+            Err(ConvertError::OutputNotRegular { path, found: "a pipe, socket or device" })
+        }
         Ok(_) if !force => Err(ConvertError::OutputExists { path }),
         _ => resolved(target),
     }
@@ -66,10 +63,7 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
 fn check_length(target: &Path) -> Result<(), ConvertError> {
     match std::fs::symlink_metadata(working_path(target)) {
         Err(source) if source.kind() == io::ErrorKind::InvalidFilename => {
-            Err(ConvertError::OutputNotWritable {
-                path: target.to_owned(),
-                source,
-            })
+            Err(ConvertError::OutputNotWritable { path: target.to_owned(), source })
         }
         _ => Ok(()),
     }

@@ -12,10 +12,7 @@ use super::*;
 
 fn folder() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
-    let (target, working) = (
-        dir.path().join("x.pack"),
-        dir.path().join(".x.pack.packing"),
-    );
+    let (target, working) = (dir.path().join("x.pack"), dir.path().join(".x.pack.packing"));
     (dir, target, working)
 }
 
@@ -101,10 +98,7 @@ fn links_and_pipes_under_the_working_name_are_refused_and_left_alone() {
     let refused = |is_folder: bool, found: &str| {
         let error = Output::create_kind(&target, true, is_folder).err().unwrap();
         let text = error.to_string();
-        assert!(
-            text.contains(".x.pack.packing") && text.contains(found),
-            "{text}"
-        );
+        assert!(text.contains(".x.pack.packing") && text.contains(found), "{text}");
         assert_eq!(fs::read(&precious).unwrap(), b"precious");
         assert_eq!(fs::read(full.join("a")).unwrap(), b"precious");
         assert!(!target.exists());
@@ -146,12 +140,7 @@ fn only_regular_files_are_replaced() {
     pipe(&target);
     for force in [false, true] {
         let error = check_output(&target, force).unwrap_err().to_string();
-        assert!(
-            error.ends_with(
-                "this is a pipe, socket or device, expected a regular file or a new name"
-            ),
-            "{error}"
-        );
+        assert!(error.ends_with("this is a pipe, socket or device, expected a regular file or a new name"), "{error}");
         assert!(Output::create(&target, force).is_err());
     }
     assert!(fs::metadata(&target).unwrap().file_type().is_fifo());
@@ -160,10 +149,7 @@ fn only_regular_files_are_replaced() {
     assert!(check_output(&link, true).is_err(), "a link to a pipe");
     fs::remove_file(&target).unwrap();
     let error = check_output(&link, true).unwrap_err().to_string();
-    assert!(
-        error.contains("a link to a file that is not there"),
-        "{error}"
-    );
+    assert!(error.contains("a link to a file that is not there"), "{error}");
     assert!(check_output(Path::new("/dev/null"), true).is_err());
 }
 
@@ -175,10 +161,7 @@ fn a_link_is_followed_and_stays() {
     let place = far.join("real.pack");
     fs::write(&place, "old").unwrap();
     symlink("far/real.pack", &link).unwrap();
-    assert!(matches!(
-        Output::create(&link, false),
-        Err(ConvertError::OutputExists { .. })
-    ));
+    assert!(matches!(Output::create(&link, false), Err(ConvertError::OutputExists { .. })));
     let output = Output::create(&link, true).unwrap();
     assert!(far.join(".real.pack.packing").exists());
     output.file().write_all(b"new").unwrap();

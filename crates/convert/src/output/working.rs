@@ -33,11 +33,7 @@ pub(super) struct Opened {
 }
 
 /// Creates or opens the working file or folder of `target` and locks it.
-pub(super) fn lock_working(
-    working: &Path,
-    kind: Kind,
-    target: &Path,
-) -> Result<File, ConvertError> {
+pub(super) fn lock_working(working: &Path, kind: Kind, target: &Path) -> Result<File, ConvertError> {
     for _ in 0..MAX_TRIES {
         if let Some(opened) = open(working, kind, target)?
             && let Some(file) = claim(opened, working, kind, target)?
@@ -49,11 +45,7 @@ pub(super) fn lock_working(
 }
 
 /// Opens it without following a link or waiting for a pipe. None if it was removed meanwhile.
-pub(super) fn open(
-    working: &Path,
-    kind: Kind,
-    target: &Path,
-) -> Result<Option<Opened>, ConvertError> {
+pub(super) fn open(working: &Path, kind: Kind, target: &Path) -> Result<Option<Opened>, ConvertError> {
     let opened = match kind {
         Kind::File => open_file(working),
         Kind::Folder => open_folder(working),
@@ -63,22 +55,14 @@ pub(super) fn open(
         let found = there.and_then(|there| occupant(&there, kind, false));
         match found {
             Some(found) => occupied(working, found),
-            None => ConvertError::OutputNotWritable {
-                path: target.to_owned(),
-                source: error.into(),
-            },
+            None => ConvertError::OutputNotWritable { path: target.to_owned(), source: error.into() },
         }
     })
 }
 
 /// Locks the opened file. None if the name now leads elsewhere: the file is then another conversion's output and must not be
 /// touched.
-pub(super) fn claim(
-    opened: Opened,
-    working: &Path,
-    kind: Kind,
-    target: &Path,
-) -> Result<Option<File>, ConvertError> {
+pub(super) fn claim(opened: Opened, working: &Path, kind: Kind, target: &Path) -> Result<Option<File>, ConvertError> {
     let Opened { file, is_new } = opened;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         // Without file locks, users must avoid two conversions to the same name.
@@ -121,10 +105,7 @@ fn open_folder(path: &Path) -> Result<Option<Opened>, Errno> {
 fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Opened>, Errno> {
     match opened {
         Err(Errno::NOENT) => Ok(None),
-        opened => Ok(Some(Opened {
-            file: opened?.into(),
-            is_new,
-        })),
+        opened => Ok(Some(Opened { file: opened?.into(), is_new })),
     }
 }
 
@@ -139,20 +120,15 @@ fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> 
         Kind::File if there.nlink() > 1 => Some("a file with other names (hard links)"),
         Kind::Folder if !form.is_dir() => Some("a file"),
         // Some network file systems assign new files to another user.
-        _ if !is_new && there.uid() != geteuid().as_raw() => Some("what another user has made"),
+        _ if !is_new && there.uid() != geteuid().as_raw() => Some("a file of another user"),
         _ => None,
     }
 }
 
 fn occupied(working: &Path, found: &'static str) -> ConvertError {
-    ConvertError::WorkingOccupied {
-        path: working.to_owned(),
-        found,
-    }
+    ConvertError::WorkingOccupied { path: working.to_owned(), found }
 }
 
 fn busy(target: &Path) -> ConvertError {
-    ConvertError::OutputBusy {
-        path: target.to_owned(),
-    }
+    ConvertError::OutputBusy { path: target.to_owned() }
 }

@@ -27,9 +27,7 @@ impl SampleReader<'_> {
         let fields = &self.plan.fields;
         if let (Some(field), Some(label)) = (fields.label, self.listing.label(id)) {
             match i32::try_from(label) {
-                Ok(narrow) if self.plan.label_dtype == DType::I32 => {
-                    block.set_column(field, &narrow.to_le_bytes())?
-                }
+                Ok(narrow) if self.plan.label_dtype == DType::I32 => block.set_column(field, &narrow.to_le_bytes())?,
                 _ => block.set_column(field, &label.to_le_bytes())?,
             }
         }
@@ -37,10 +35,7 @@ impl SampleReader<'_> {
             let bytes = self.plan.pack.schema.fields().get(field);
             let bytes = bytes.and_then(packds_format::Field::item_bytes);
             let mut bits = vec![0_u8; bytes.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)];
-            for label in labels
-                .iter()
-                .filter_map(|label| usize::try_from(*label).ok())
-            {
+            for label in labels.iter().filter_map(|label| usize::try_from(*label).ok()) {
                 if let Some(byte) = bits.get_mut(label / 8) {
                     *byte |= 1 << (label % 8);
                 }
@@ -51,14 +46,8 @@ impl SampleReader<'_> {
             block.set_column(field, &[u8::from(size.is_some())])?;
         }
         block.set_column(fields.source_id, &to_u64(id).to_le_bytes())?;
-        block.set_column(
-            fields.source_width,
-            &size.map_or(0, |i| i.width).to_le_bytes(),
-        )?;
-        block.set_column(
-            fields.source_height,
-            &size.map_or(0, |i| i.height).to_le_bytes(),
-        )?;
+        block.set_column(fields.source_width, &size.map_or(0, |i| i.width).to_le_bytes())?;
+        block.set_column(fields.source_height, &size.map_or(0, |i| i.height).to_le_bytes())?;
         for (column, &field) in self.listing.columns().iter().zip(&fields.extra) {
             match &column.values {
                 ColumnValues::I64(values) => block.set_column(field, &values[id].to_le_bytes())?,
@@ -76,18 +65,11 @@ impl SampleReader<'_> {
 impl SampleReader<'_> {
     /// Copies the source's additional arrays and bytes. Returns whether the sample is valid. It is invalid if the source was
     /// exported from a pack in which zeros replaced it.
-    pub(super) fn source_fields(
-        &mut self,
-        id: usize,
-        block: &mut BlockBuilder,
-    ) -> Result<bool, SampleError> {
+    pub(super) fn source_fields(&mut self, id: usize, block: &mut BlockBuilder) -> Result<bool, SampleError> {
         let mut valid = true;
         let fields = self.listing.fields().iter();
         for (source, &field) in fields.zip(&self.plan.fields.source_fields) {
-            let wrong = |error| SampleError::Field {
-                name: source.name.clone(),
-                source: Box::new(error),
-            };
+            let wrong = |error| SampleError::Field { name: source.name.clone(), source: Box::new(error) };
             self.file.clear();
             append_stored(source.store.as_ref(), id, u64::MAX, &mut self.file).map_err(wrong)?;
             if source.role == Some(Role::Valid) {
@@ -119,11 +101,7 @@ fn append(items: &mut Vec<u8>, item: &[u8]) -> Result<(), SampleError> {
 }
 
 /// Fills in the columns that describe a variable-size item.
-pub(super) fn describe(
-    columns: &ItemColumns,
-    item: &Item,
-    block: &mut BlockBuilder,
-) -> Result<(), SampleError> {
+pub(super) fn describe(columns: &ItemColumns, item: &Item, block: &mut BlockBuilder) -> Result<(), SampleError> {
     block.set_column(columns.width, &item.width.to_le_bytes())?;
     block.set_column(columns.height, &item.height.to_le_bytes())?;
     block.set_column(columns.channels, &[item.channels])?;

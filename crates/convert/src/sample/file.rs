@@ -32,8 +32,5 @@ pub(crate) fn append_file(path: &Path, limit: u64, out: &mut Vec<u8>) -> Result<
             Err(error) => return Err(std::io::Error::from(error).into()),
         }
     }
-    Err(SampleError::TooLarge {
-        limit: MAX_FILE_BYTES,
-        found: read.max(len),
-    })
+    Err(SampleError::TooLarge { limit: MAX_FILE_BYTES, found: read.max(len) })
 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use packds_format::{BlockBuilder, Coding, DType};
 use packds_pixels::{
-    Color, Decoder, Filter, FloatType, Geometry, ImageInfo, Layout, PixelError, Pixels,
-    build_seek_index, cast_into, check_structure, encode_jpeg, probe, to_layout_into,
+    Color, Decoder, Filter, Geometry, ImageInfo, Layout, PixelError, Pixels, build_seek_index, check_structure,
+    encode_jpeg, probe,
 };
 
 use super::columns::{Item, describe};
@@ -33,21 +33,13 @@ pub(super) struct SourceSize {
 
 impl From<ImageInfo> for SourceSize {
     fn from(info: ImageInfo) -> Self {
-        Self {
-            width: info.width,
-            height: info.height,
-            orientation: info.orientation,
-        }
+        Self { width: info.width, height: info.height, orientation: info.orientation }
     }
 }
 
 impl From<PixelShape> for SourceSize {
     fn from(shape: PixelShape) -> Self {
-        Self {
-            width: shape.width,
-            height: shape.height,
-            orientation: 1,
-        }
+        Self { width: shape.width, height: shape.height, orientation: 1 }
     }
 }
 
@@ -90,11 +82,7 @@ impl SampleReader<'_> {
         let item_bytes = to_u64(self.file.len());
         let (height, width) = self.plan.array_size();
         Ok(Made {
-            size: SourceSize {
-                width,
-                height,
-                orientation: 1,
-            },
+            size: SourceSize { width, height, orientation: 1 },
             item_bytes,
             bytes_in: item_bytes,
             pixels: InHistogram::None,
@@ -131,66 +119,25 @@ impl SampleReader<'_> {
         };
         self.times.decode += started.elapsed();
         if direct {
-            return Ok(Made {
-                size,
-                item_bytes,
-                bytes_in,
-                pixels: InHistogram::InBlock,
-            });
+            return Ok(Made { size, item_bytes, bytes_in, pixels: InHistogram::InBlock });
         }
         let started = Instant::now();
         self.store_pixels(out)?;
         self.times.encode += started.elapsed();
-        Ok(Made {
-            size,
-            item_bytes,
-            bytes_in,
-            pixels: InHistogram::InScratch,
-        })
+        Ok(Made { size, item_bytes, bytes_in, pixels: InHistogram::InScratch })
     }
 
     /// Casts, normalizes and arranges the scratch pixels as the schema says.
-    fn store_pixels(&self, out: &mut [u8]) -> Result<(), SampleError> {
-        let channels = self.options.color().channels();
-        let float = match self.options.dtype {
-            DType::F16 => FloatType::F16,
-            DType::Bf16 => FloatType::Bf16,
-            DType::F32 => FloatType::F32,
-            _ => {
-                return Ok(to_layout_into(
-                    &self.pixels,
-                    channels,
-                    self.options.layout(),
-                    out,
-                )?);
-            }
+    fn store_pixels(&mut self, out: &mut [u8]) -> Result<(), SampleError> {
+        let emit = match &self.emit {
+            Some(emit) => emit,
+            None => self.emit.insert(self.plan.emit(self.options)?),
         };
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the affine is applied in f32, as torchvision does"
-        )]
-        let narrow = |values: &[f64]| values.iter().map(|v| *v as f32).collect::<Vec<f32>>();
-        let (mean, std) = match &self.plan.affine {
-            Some((mean, std)) => (narrow(mean), narrow(std)),
-            None => (vec![0.0; channels], vec![1.0; channels]),
-        };
-        Ok(cast_into(
-            &self.pixels,
-            channels,
-            &mean,
-            &std,
-            float,
-            self.options.layout(),
-            out,
-        )?)
+        Ok(emit.write_into(&self.pixels, out)?)
     }
 
     /// Appends the unchanged file to the image's items. Reads directly into the block.
-    pub(super) fn kept_image(
-        &mut self,
-        id: usize,
-        block: &mut BlockBuilder,
-    ) -> Result<Made, SampleError> {
+    pub(super) fn kept_image(&mut self, id: usize, block: &mut BlockBuilder) -> Result<Made, SampleError> {
         let started = Instant::now();
         let out = block.item_mut(self.plan.fields.image)?;
         let before = out.len();
@@ -206,20 +153,11 @@ impl SampleReader<'_> {
         if let Some(columns) = self.plan.fields.image_columns {
             describe(&columns, &item, block)?;
         }
-        Ok(Made {
-            size: info.into(),
-            item_bytes,
-            bytes_in: item_bytes,
-            pixels,
-        })
+        Ok(Made { size: info.into(), item_bytes, bytes_in: item_bytes, pixels })
     }
 
     /// Decodes a file that is stored unchanged, if requested.
-    fn check_kept(
-        &mut self,
-        before: usize,
-        block: &mut BlockBuilder,
-    ) -> Result<InHistogram, SampleError> {
+    fn check_kept(&mut self, before: usize, block: &mut BlockBuilder) -> Result<InHistogram, SampleError> {
         if !self.options.check_decode {
             return Ok(InHistogram::None);
         }
@@ -231,11 +169,7 @@ impl SampleReader<'_> {
     }
 
     /// Appends the image's item: its pixels, its file, or a new file.
-    pub(super) fn variable_image(
-        &mut self,
-        id: usize,
-        block: &mut BlockBuilder,
-    ) -> Result<Made, SampleError> {
+    pub(super) fn variable_image(&mut self, id: usize, block: &mut BlockBuilder) -> Result<Made, SampleError> {
         self.path.clear();
         self.listing.path_into(id, &mut self.path);
         let raw = self.plan.is_raw(self.options.seed, &self.path);
@@ -255,12 +189,7 @@ impl SampleReader<'_> {
         let channels = self.options.color().channels();
         let n = pixel_bytes(width, height, channels);
         self.pixels.resize(n, 0);
-        let item = RenderItem {
-            bytes: &self.file,
-            content: &content,
-            geometry,
-            expected: (width, height),
-        };
+        let item = RenderItem { bytes: &self.file, content: &content, geometry, expected: (width, height) };
         item.render(&mut self.decoder, &mut self.planes, &mut self.pixels)?;
         self.times.decode += started.elapsed();
         let started = Instant::now();
@@ -272,44 +201,20 @@ impl SampleReader<'_> {
             Coding::Raw
         } else {
             let quality = quality.unwrap_or(MIXED_QUALITY);
-            out.extend_from_slice(&encode_jpeg(
-                width,
-                height,
-                channels,
-                &self.pixels,
-                quality,
-            )?);
+            out.extend_from_slice(&encode_jpeg(width, height, channels, &self.pixels, quality)?);
             Coding::Jpeg
         };
         let item_bytes = to_u64(out.len() - before);
         if let Some(columns) = self.plan.fields.image_columns {
-            describe(
-                &columns,
-                &Item {
-                    width,
-                    height,
-                    channels,
-                    coding,
-                },
-                block,
-            )?;
+            describe(&columns, &Item { width, height, channels, coding }, block)?;
         }
         self.times.encode += started.elapsed();
-        Ok(Made {
-            size,
-            item_bytes,
-            bytes_in,
-            pixels: InHistogram::InScratch,
-        })
+        Ok(Made { size, item_bytes, bytes_in, pixels: InHistogram::InScratch })
     }
 
     /// Adds the seek index of the image just added, whose size is `item_bytes`. Returns the size of the index; 0 if the image
     /// cannot have one.
-    pub(super) fn seek_index(
-        &mut self,
-        item_bytes: u64,
-        block: &mut BlockBuilder,
-    ) -> Result<u64, SampleError> {
+    pub(super) fn seek_index(&mut self, item_bytes: u64, block: &mut BlockBuilder) -> Result<u64, SampleError> {
         let Some(field) = self.plan.fields.seek else {
             return Ok(0);
         };
@@ -337,10 +242,7 @@ impl SampleReader<'_> {
             return Ok((0, 0));
         };
         let mask = String::from_utf8_lossy(&name).into_owned();
-        let wrong = |source: SampleError| SampleError::Mask {
-            mask: mask.clone(),
-            source: Box::new(source),
-        };
+        let wrong = |source: SampleError| SampleError::Mask { mask: mask.clone(), source: Box::new(source) };
         let mut file = Vec::new();
         let content = self.listing.append_mask(id, &mut file).map_err(wrong)?;
         let content = content.unwrap_or(Content::Bytes);
@@ -348,25 +250,13 @@ impl SampleReader<'_> {
         let size = source_size(&file, &content, self.options.max_pixels).map_err(wrong)?;
         if (size.width, size.height) != (image.width, image.height) {
             let (expected, found) = ((image.width, image.height), (size.width, size.height));
-            return Err(SampleError::MaskSize {
-                mask,
-                expected,
-                found,
-            });
+            return Err(SampleError::MaskSize { mask, expected, found });
         }
-        let geometry = Geometry {
-            filter: Filter::Nearest,
-            ..self.plan.geometry
-        };
+        let geometry = Geometry { filter: Filter::Nearest, ..self.plan.geometry };
         let started = Instant::now();
         let own = || geometry.output_size(size.width, size.height, size.orientation);
         let expected = self.plan.fields.mask_size.unwrap_or_else(own);
-        let rendered = RenderItem {
-            bytes: &file,
-            content: &content,
-            geometry: &geometry,
-            expected,
-        };
+        let rendered = RenderItem { bytes: &file, content: &content, geometry: &geometry, expected };
         let mut item_bytes = 0;
         if self.plan.fields.mask_size.is_some() {
             let out = block.tensor_mut(field)?;
@@ -387,12 +277,7 @@ impl SampleReader<'_> {
                 let out = items.get_mut(before..).unwrap_or_default();
                 let rendered = rendered.render(&mut self.mask_decoder, &mut self.planes, out);
                 rendered.map_err(wrong)?;
-                Item {
-                    width,
-                    height,
-                    channels: 1,
-                    coding: Coding::Raw,
-                }
+                Item { width, height, channels: 1, coding: Coding::Raw }
             };
             item_bytes = mask_item_bytes(&item, bytes);
             if let Some(columns) = self.plan.fields.mask_columns {
@@ -423,12 +308,7 @@ struct RenderItem<'a> {
 
 impl RenderItem<'_> {
     /// Fills `out`. `planes` is a buffer for converting planes to pixels.
-    fn render(
-        &self,
-        decoder: &mut Decoder,
-        planes: &mut Vec<u8>,
-        out: &mut [u8],
-    ) -> Result<SourceSize, SampleError> {
+    fn render(&self, decoder: &mut Decoder, planes: &mut Vec<u8>, out: &mut [u8]) -> Result<SourceSize, SampleError> {
         let (result, size) = match self.content {
             Content::File => {
                 let rendered = decoder.render_into(self.bytes, self.geometry, out);
@@ -454,9 +334,7 @@ impl RenderItem<'_> {
                     Some(size) => size,
                     None => probe(self.bytes)?.into(),
                 };
-                let found = self
-                    .geometry
-                    .output_size(size.width, size.height, size.orientation);
+                let found = self.geometry.output_size(size.width, size.height, size.orientation);
                 let expected = self.expected;
                 Err(SampleError::OtherSize { expected, found })
             }
@@ -513,19 +391,9 @@ fn check_file(file: &[u8], limit: u64) -> Result<(Item, ImageInfo), SampleError>
     let info = check_structure(file)?;
     let (width, height) = (info.width, info.height);
     if u64::from(width).saturating_mul(u64::from(height)) > limit {
-        return Err(PixelError::TooManyPixels {
-            width,
-            height,
-            limit,
-        }
-        .into());
+        return Err(PixelError::TooManyPixels { width, height, limit }.into());
     }
-    let item = Item {
-        width,
-        height,
-        channels: info.channels,
-        coding: coding_of(info.format),
-    };
+    let item = Item { width, height, channels: info.channels, coding: coding_of(info.format) };
     Ok((item, info))
 }
 

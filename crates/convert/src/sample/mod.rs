@@ -7,6 +7,7 @@ mod image;
 use std::time::{Duration, Instant};
 
 use packds_format::{BlockBuilder, Coding};
+use packds_pixels::ops::Emit;
 use packds_pixels::{Color, DecodeOptions, Decoder, Histogram, PixelError};
 
 use crate::options::ConvertOptions;
@@ -65,7 +66,7 @@ pub enum SampleError {
         line: u64,
     },
     /// The item does not exist.
-    #[error("there is no such item in the source")]
+    #[error("the source has no such item")]
     Missing,
     /// The source reader's message.
     #[error("{0}")]
@@ -82,9 +83,7 @@ pub enum SampleError {
     #[error("{0}")]
     Pixels(#[from] PixelError),
     /// The image's size differs from all the others.
-    #[error(
-        "expected an image of {expected:?} pixels (width, height) after resize and crop, found {found:?}"
-    )]
+    #[error("expected an image of {expected:?} pixels (width, height) after resize and crop, found {found:?}")]
     OtherSize {
         /// Width and height of the others.
         expected: (u32, u32),
@@ -92,9 +91,7 @@ pub enum SampleError {
         found: (u32, u32),
     },
     /// The mask's size differs from its image's.
-    #[error(
-        "mask `{mask}`: expected the image's {expected:?} pixels (width, height), found {found:?}"
-    )]
+    #[error("mask `{mask}`: expected the image's {expected:?} pixels (width, height), found {found:?}")]
     MaskSize {
         /// The mask's path.
         mask: String,
@@ -168,6 +165,8 @@ pub(crate) struct SampleReader<'a> {
     plan: &'a Plan,
     decoder: Decoder,
     mask_decoder: Decoder,
+    /// Made for the first raw image.
+    emit: Option<Emit>,
     file: Vec<u8>,
     pixels: Vec<u8>,
     planes: Vec<u8>,
@@ -188,10 +187,8 @@ impl<'a> SampleReader<'a> {
             options,
             plan,
             decoder: Decoder::new(decode(options.color())),
-            mask_decoder: Decoder::new(DecodeOptions {
-                jpeg_scaling: false,
-                ..decode(Color::Index)
-            }),
+            mask_decoder: Decoder::new(DecodeOptions { jpeg_scaling: false, ..decode(Color::Index) }),
+            emit: None,
             file: Vec::new(),
             pixels: Vec::new(),
             planes: Vec::new(),
@@ -228,12 +225,7 @@ impl<'a> SampleReader<'a> {
             ImageForm::Array(array) => self.array_image(id, array, block)?,
             _ => self.variable_image(id, block)?,
         };
-        let Made {
-            size,
-            item_bytes,
-            bytes_in,
-            pixels,
-        } = made;
+        let Made { size, item_bytes, bytes_in, pixels } = made;
         let (mask_read, mask_bytes) = match self.listing.has_masks() {
             true => self.mask(id, size, block)?,
             false => (0, 0),
@@ -267,11 +259,7 @@ impl<'a> SampleReader<'a> {
     }
 
     /// Adds a sample of zeros for one that could not be made. Keeps label and columns; `valid` is 0.
-    pub(crate) fn substitute(
-        &mut self,
-        id: usize,
-        block: &mut BlockBuilder,
-    ) -> Result<(), SampleError> {
+    pub(crate) fn substitute(&mut self, id: usize, block: &mut BlockBuilder) -> Result<(), SampleError> {
         let fields = &self.plan.fields;
         if self.plan.form.is_fixed() {
             block.tensor_mut(fields.image)?.fill(0);
@@ -281,12 +269,8 @@ impl<'a> SampleReader<'a> {
         } else {
             // The smallest possible image, through the same geometry.
             let (width, height) = self.plan.geometry.output_size(1, 1, 1);
-            let one = |channels| Item {
-                width,
-                height,
-                channels: u8::try_from(channels).unwrap_or(0),
-                coding: Coding::Raw,
-            };
+            let one =
+                |channels| Item { width, height, channels: u8::try_from(channels).unwrap_or(0), coding: Coding::Raw };
             let channels = self.options.color().channels();
             let image = (Some(fields.image), fields.image_columns, channels);
             let mask = (fields.mask, fields.mask_columns, 1);

@@ -36,14 +36,9 @@ impl ArrowSink {
     pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let layout = Arc::new(TableLayout::of(start, false)?);
         let file = File::create(start.path).map_err(ConvertError::io(start.path))?;
-        let writer = write_options(start.options.codec).and_then(|options| {
-            FileWriter::try_new_with_options(BufWriter::new(file), &layout.schema, options)
-        });
-        Ok(Self {
-            target: start.target.to_owned(),
-            layout,
-            writer: writer.map_err(|e| failed(start.target, e))?,
-        })
+        let writer = write_options(start.options.codec)
+            .and_then(|options| FileWriter::try_new_with_options(BufWriter::new(file), &layout.schema, options));
+        Ok(Self { target: start.target.to_owned(), layout, writer: writer.map_err(|e| failed(start.target, e))? })
     }
 }
 
@@ -77,9 +72,9 @@ impl Encode for ArrowEncoder {
 fn write_options(codec: Option<ExportCodec>) -> Result<IpcWriteOptions, ArrowError> {
     let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)?;
     match codec {
-        Some(ExportCodec::Zstd(level)) => options
-            .try_with_compression(Some(CompressionType::ZSTD))?
-            .try_with_compression_level(Some(level)),
+        Some(ExportCodec::Zstd(level)) => {
+            options.try_with_compression(Some(CompressionType::ZSTD))?.try_with_compression_level(Some(level))
+        }
         Some(ExportCodec::Lz4) => options.try_with_compression(Some(CompressionType::LZ4_FRAME)),
         _ => Ok(options),
     }

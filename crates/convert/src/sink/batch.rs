@@ -37,9 +37,7 @@ impl Column {
             None => Some(0),
         };
         let range = start.zip(self.ends.get(idx).copied());
-        range
-            .and_then(|(start, end)| self.bytes.get(start..end))
-            .unwrap_or_default()
+        range.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default()
     }
 
     fn end_item(&mut self) {
@@ -66,38 +64,28 @@ impl<D: AsRef<[u8]>> BatchReader<'_, D> {
         let fields = self.exported.fields.iter();
         let columns = fields.map(|field| self.column(field, first..end));
         let paths = (first..end).filter_map(|s| self.paths.get(usize::try_from(s).ok()?));
-        Ok(Batch {
-            first,
-            n,
-            columns: columns.collect::<Result<_, _>>()?,
-            paths: paths.cloned().collect(),
-        })
+        Ok(Batch { first, n, columns: columns.collect::<Result<_, _>>()?, paths: paths.cloned().collect() })
     }
 
-    fn column(
-        &self,
-        field: &ExportedField,
-        samples: std::ops::Range<u64>,
-    ) -> Result<Column, ConvertError> {
+    fn column(&self, field: &ExportedField, samples: std::ops::Range<u64>) -> Result<Column, ConvertError> {
         let mut column = Column::default();
-        self.pack
-            .for_each_item_in(field.number, samples, |sample, item| {
-                match field.form {
-                    Form::File => {
-                        let file = item_file(self.pack, &field.field, sample, item.into());
-                        let (extension, file) = file.map_err(|reason| ConvertError::BadItem {
-                            sample,
-                            field: field.field.name.clone(),
-                            reason,
-                        })?;
-                        column.bytes.extend_from_slice(&file);
-                        column.extensions.push(extension);
-                    }
-                    _ => column.bytes.extend_from_slice(item),
+        self.pack.for_each_item_in(field.number, samples, |sample, item| {
+            match field.form {
+                Form::File => {
+                    let file = item_file(self.pack, &field.field, sample, item.into());
+                    let (extension, file) = file.map_err(|reason| ConvertError::BadItem {
+                        sample,
+                        field: field.field.name.clone(),
+                        reason,
+                    })?;
+                    column.bytes.extend_from_slice(&file);
+                    column.extensions.push(extension);
                 }
-                column.end_item();
-                Ok::<_, ConvertError>(())
-            })?;
+                _ => column.bytes.extend_from_slice(item),
+            }
+            column.end_item();
+            Ok::<_, ConvertError>(())
+        })?;
         Ok(column)
     }
 }

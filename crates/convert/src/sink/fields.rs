@@ -5,6 +5,7 @@ use packds_format::{DType, Field, FieldKind, Pack, Role};
 use super::image_folder;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::opt::{IMAGES, MODE};
 use crate::safe_name::safe_names;
 use crate::source::store::{ArrayType, PixelShape};
 
@@ -25,26 +26,13 @@ pub(crate) struct Holds {
 
 impl Holds {
     /// Only arrays.
-    pub(crate) const ARRAYS: Self = Self {
-        arrays: true,
-        files: false,
-        bytes: false,
-        text: false,
-        prefers_files: false,
-    };
+    pub(crate) const ARRAYS: Self =
+        Self { arrays: true, files: false, bytes: false, text: false, prefers_files: false };
     /// Everything. Pixels are exported as arrays.
-    pub(crate) const FILES_AND_ARRAYS: Self = Self {
-        arrays: true,
-        files: true,
-        bytes: true,
-        text: true,
-        prefers_files: false,
-    };
+    pub(crate) const FILES_AND_ARRAYS: Self =
+        Self { arrays: true, files: true, bytes: true, text: true, prefers_files: false };
     /// Everything. Pixels are exported as image files unless arrays are requested.
-    pub(crate) const FILES_FIRST: Self = Self {
-        prefers_files: true,
-        ..Self::FILES_AND_ARRAYS
-    };
+    pub(crate) const FILES_FIRST: Self = Self { prefers_files: true, ..Self::FILES_AND_ARRAYS };
 }
 
 /// The exported form of a field's items.
@@ -96,6 +84,8 @@ pub enum ImagesAs {
     Files,
 }
 
+packds_system::named!(ImagesAs { Pixels = "pixels", Files = "files" });
+
 impl Exported {
     /// Decides for `format`.
     ///
@@ -121,11 +111,7 @@ impl Exported {
             match form(field, holds, images) {
                 Some(form) => match left_out(format, field, &form) {
                     Some(reason) => lost.push(reason),
-                    None => fields.push(ExportedField {
-                        number,
-                        field: field.clone(),
-                        form,
-                    }),
+                    None => fields.push(ExportedField { number, field: field.clone(), form }),
                 },
                 None if field.role == Some(Role::Image) => {
                     return Err(cannot_hold(format, images));
@@ -134,11 +120,7 @@ impl Exported {
             }
         }
         fields.sort_by_key(|f| f.field.role != Some(Role::Image));
-        Ok(Self {
-            fields,
-            has_paths: pack.path(0)?.is_some(),
-            lost,
-        })
+        Ok(Self { fields, has_paths: pack.path(0)?.is_some(), lost })
     }
 
     /// The field with this role.
@@ -167,27 +149,19 @@ fn form(field: &Field, holds: Holds, images: Option<ImagesAs>) -> Option<Form> {
     let kept = |form, held: bool| held.then_some(form);
     match field.kind {
         FieldKind::Tensor => {
-            let array = ArrayType {
-                dtype: field.dtype,
-                shape: field.shape.clone(),
-            };
-            let is_picture = matches!(field.role, Some(Role::Image | Role::Mask))
-                && PixelShape::of(&array).is_some();
+            let array = ArrayType { dtype: field.dtype, shape: field.shape.clone() };
+            let is_picture = matches!(field.role, Some(Role::Image | Role::Mask)) && PixelShape::of(&array).is_some();
             let as_files = match images {
                 Some(images) => images == ImagesAs::Files,
                 None => holds.prefers_files,
             };
-            if is_picture && as_files {
-                kept(Form::File, holds.files)
-            } else {
-                kept(Form::Array(array), holds.arrays)
-            }
+            if is_picture && as_files { kept(Form::File, holds.files) } else { kept(Form::Array(array), holds.arrays) }
         }
         FieldKind::Image if images == Some(ImagesAs::Pixels) => None,
         FieldKind::Image => kept(Form::File, holds.files),
-        FieldKind::Bytes => kept(Form::Bytes, holds.bytes),
         FieldKind::String => kept(Form::Text, holds.text),
         FieldKind::Json => kept(Form::Json, holds.text),
+        _ => kept(Form::Bytes, holds.bytes),
     }
 }
 
@@ -202,40 +176,32 @@ fn left_out(format: DataFormat, field: &Field, form: &Form) -> Option<String> {
 fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
     let (reason, hint) = match images {
         Some(ImagesAs::Pixels) => (
-            "--images pixels needs images of one size, and this pack holds image files or images of several sizes"
-                .to_owned(),
-            "leave --images out, or convert with --mode raw and one size first",
-        ),
-        Some(ImagesAs::Files) => (
-            format!("{format} cannot hold image files"),
-            "leave --images out, or choose another format",
-        ),
-        None => (
             format!(
-                "{format} holds arrays of one shape, and this pack holds image files or images of several sizes"
+                "{} needs images of one size, and this pack holds image files or images of several sizes",
+                IMAGES.with("pixels")
             ),
-            "choose a format that holds files, such as webdataset or parquet, or convert with --mode raw and one size first",
+            format!("leave {IMAGES} out, or convert with {} and one size first", MODE.with("raw")),
+        ),
+        Some(ImagesAs::Files) => {
+            (format!("{format} cannot hold image files"), format!("leave {IMAGES} out, or choose another format"))
+        }
+        None => (
+            format!("{format} holds arrays of one shape, but this pack has image files or images of several sizes"),
+            format!(
+                "choose a format that holds files, such as webdataset or parquet, or convert with {} and one size first",
+                MODE.with("raw")
+            ),
         ),
     };
-    ConvertError::Options {
-        reason,
-        hint: hint.to_owned(),
-    }
+    ConvertError::Options { reason, hint }
 }
 
 /// The names of the fields in the output, as close to `wanted` as possible. Reports names that no `place` can have.
-pub(super) fn held_names(
-    fields: &[String],
-    wanted: &[String],
-    place: &str,
-    lost: &mut Vec<String>,
-) -> Vec<String> {
+pub(super) fn held_names(fields: &[String], wanted: &[String], place: &str, lost: &mut Vec<String>) -> Vec<String> {
     let names = safe_names(wanted.iter().map(String::as_bytes));
     for (of, name) in fields.iter().zip(&names) {
         if of != name {
-            lost.push(format!(
-                "the name of field `{of}`: no {place} can have it; the array is `{name}`"
-            ));
+            lost.push(format!("the name of field `{of}`: not valid for a {place}; the array is `{name}`"));
         }
     }
     names

@@ -38,11 +38,7 @@ impl GzipPart {
             let read = to_usize(compress.total_in() - before);
             rest = rest.get(read..).unwrap_or_default();
         }
-        Ok(Self {
-            packed,
-            checksum: checksum(Crc32IsoHdlc, bytes),
-            bytes: to_u64(bytes.len()),
-        })
+        Ok(Self { packed, checksum: checksum(Crc32IsoHdlc, bytes), bytes: to_u64(bytes.len()) })
     }
 }
 
@@ -56,11 +52,7 @@ pub(crate) struct GzipStream<W> {
 impl<W: Write> GzipStream<W> {
     pub(super) fn begin(mut out: W) -> io::Result<Self> {
         out.write_all(&HEAD)?;
-        Ok(Self {
-            out,
-            checksum: checksum(Crc32IsoHdlc, &[]),
-            bytes: 0,
-        })
+        Ok(Self { out, checksum: checksum(Crc32IsoHdlc, &[]), bytes: 0 })
     }
 
     pub(super) fn append(&mut self, part: &GzipPart) -> io::Result<()> {
@@ -91,9 +83,7 @@ mod tests {
 
     #[test]
     fn parts_are_one_member_whatever_is_in_them() {
-        let random: Vec<u8> = (0..100_000_u64)
-            .map(|n| packds_format::mix64(n).to_le_bytes()[0])
-            .collect();
+        let random: Vec<u8> = (0..100_000_u64).map(|n| packds_format::mix64(n).to_le_bytes()[0]).collect();
         let parts: [&[u8]; 5] = [b"first", &[], &random, &[0; 70_000], b"last"];
         for level in [0, 1, 6, 9] {
             for n in 0..=parts.len() {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ::hdf5::dataset::{AllocTime, FillTime, Layout};
-use ::hdf5::types::{FloatSize, IntSize, TypeDescriptor, VarLenArray, VarLenUnicode};
+use ::hdf5::types::{IntSize, TypeDescriptor, VarLenArray, VarLenUnicode};
 use ::hdf5::{Dataset, File, H5Type, Hyperslab, SliceOrIndex};
 use ndarray::{ArrayViewD, IxDyn};
 use packds_format::{Classes, DType};
@@ -18,6 +18,7 @@ use packds_format::{Classes, DType};
 use super::batch::Column;
 use super::fields::held_names;
 use super::{AsItIs, Batch, ExportedField, Form, Sink, SinkStart};
+use crate::dtypes::{Native, with_native};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
@@ -73,7 +74,7 @@ impl Hdf5Sink {
         let mut fields = start.exported.fields.clone();
         let mut classes = start.metadata.classes.clone();
         let of: Vec<String> = fields.iter().map(|f| f.field.name.clone()).collect();
-        let names = held_names(&of, &of, "data set of HDF5", &mut lost);
+        let names = held_names(&of, &of, "dataset of HDF5", &mut lost);
         for classes in &mut classes {
             let place = of.iter().position(|name| *name == classes.field);
             if let Some(name) = place.and_then(|place| names.get(place)) {
@@ -107,7 +108,7 @@ impl Hdf5Sink {
                 Form::Array(array) => {
                     if array.dtype == DType::Bf16 {
                         self.lost.push(format!(
-                            "field `{}`: HDF5 has no bfloat16, so its bits are there as uint16",
+                            "field `{}`: HDF5 has no bfloat16, so its bits are stored as uint16",
                             field.field.name
                         ));
                     }
@@ -128,7 +129,7 @@ impl Hdf5Sink {
         if self.has_paths {
             if self.fields.iter().any(|f| f.field.name == PATHS) {
                 self.has_paths = false;
-                let reason = format!("paths: there is a field `{PATHS}`");
+                let reason = format!("paths: a field has the name `{PATHS}`");
                 self.lost.push(reason);
             } else {
                 let text = TypeDescriptor::VarLenUnicode;
@@ -162,31 +163,18 @@ impl Hdf5Sink {
                 }
             }
             // Variable-length references must be initialized before they are written.
-            None if matches!(
-                dtype,
-                TypeDescriptor::VarLenArray(_) | TypeDescriptor::VarLenUnicode
-            ) =>
-            {
+            None if matches!(dtype, TypeDescriptor::VarLenArray(_) | TypeDescriptor::VarLenUnicode) => {
                 builder.layout(Layout::Contiguous)
             }
-            None => builder
-                .layout(Layout::Contiguous)
-                .alloc_time(Some(AllocTime::Early))
-                .fill_time(FillTime::Never),
+            None => builder.layout(Layout::Contiguous).alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never),
         };
         builder.create(name)
     }
 
-    fn make_array(
-        &self,
-        name: &str,
-        dtype: DType,
-        shape: &[u64],
-        chunk: usize,
-    ) -> ::hdf5::Result<Place> {
+    fn make_array(&self, name: &str, dtype: DType, shape: &[u64], chunk: usize) -> ::hdf5::Result<Place> {
         let dims = shape.iter().map(|n| to_usize(*n));
         let chunk = self.chunked.then_some(chunk);
-        let dataset = self.make(name, &descriptor(dtype), dims.collect(), chunk)?;
+        let dataset = self.make(name, &with_native!(dtype, T => T::type_descriptor()), dims.collect(), chunk)?;
         let bytes = shape.iter().product::<u64>() * dtype.size();
         Ok(match dataset.offset() {
             Some(offset) if chunk.is_none() => Place::Plain { offset, bytes },
@@ -206,14 +194,13 @@ impl Hdf5Sink {
             }
             if classes.names.len() > MAX_CLASSES {
                 self.lost.push(format!(
-                    "class names of `{}`: more than {MAX_CLASSES} fit no attribute; those in the attribute `{METADATA_KEY}` are read back",
+                    "class names of `{}`: an attribute holds at most {MAX_CLASSES}; packds reads them from the attribute `{METADATA_KEY}`",
                     classes.field
                 ));
                 continue;
             }
             let names = classes.names.iter().map(|n| VarLenUnicode::from_str(n));
-            let names: Vec<VarLenUnicode> =
-                names.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+            let names: Vec<VarLenUnicode> = names.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
             let dataset = self.file.dataset(&classes.field)?;
             let attribute = dataset.new_attr::<VarLenUnicode>().shape(names.len());
             let name = crate::source::CLASSES_ATTRIBUTE;
@@ -242,8 +229,7 @@ impl Hdf5Sink {
                 written.map_err(ConvertError::io(&self.target))
             }
             (Place::Library(dataset), Form::Array(array)) => {
-                write_array(dataset, array.dtype, first, batch.n, &column.bytes)
-                    .map_err(|e| failed(&self.target, &e))
+                write_array(dataset, array.dtype, first, batch.n, &column.bytes).map_err(|e| failed(&self.target, &e))
             }
             (Place::Library(dataset), Form::File | Form::Bytes) => {
                 let items = (0..batch.n).map(|idx| VarLenArray::from_slice(column.item(idx)));
@@ -252,8 +238,7 @@ impl Hdf5Sink {
             }
             (Place::Library(dataset), Form::Text | Form::Json) => {
                 let text = |idx| {
-                    let text =
-                        str::from_utf8(column.item(idx)).map_err(|e| bad(idx, e.to_string()))?;
+                    let text = str::from_utf8(column.item(idx)).map_err(|e| bad(idx, e.to_string()))?;
                     VarLenUnicode::from_str(text).map_err(|e| bad(idx, e.to_string()))
                 };
                 let texts: Result<Vec<_>, _> = (0..batch.n).map(text).collect();
@@ -302,7 +287,7 @@ impl Sink for Hdf5Sink {
             made.map_err(|e| failed(&self.target, &e))?;
         }
         if self.bent_paths > 0 {
-            let lost = format!("{} paths are no UTF-8 and were changed", self.bent_paths);
+            let lost = format!("{} paths are not UTF-8 and were changed", self.bent_paths);
             self.lost.push(lost);
         }
         self.datasets.clear();
@@ -315,10 +300,7 @@ impl Sink for Hdf5Sink {
 }
 
 fn failed(target: &Path, error: &::hdf5::Error) -> ConvertError {
-    ConvertError::Io {
-        path: target.to_owned(),
-        source: of_library(&error.to_string()),
-    }
+    ConvertError::Io { path: target.to_owned(), source: of_library(&error.to_string()) }
 }
 
 /// The system's error if the library's text contains its number: it is clearer than the rest of the text.
@@ -331,31 +313,8 @@ fn of_library(text: &str) -> std::io::Error {
     }
 }
 
-/// The stored type of elements.
-fn descriptor(dtype: DType) -> TypeDescriptor {
-    match dtype {
-        DType::Bool => TypeDescriptor::Boolean,
-        DType::U8 => TypeDescriptor::Unsigned(IntSize::U1),
-        DType::I8 => TypeDescriptor::Integer(IntSize::U1),
-        DType::U16 | DType::Bf16 => TypeDescriptor::Unsigned(IntSize::U2),
-        DType::I16 => TypeDescriptor::Integer(IntSize::U2),
-        DType::U32 => TypeDescriptor::Unsigned(IntSize::U4),
-        DType::I32 => TypeDescriptor::Integer(IntSize::U4),
-        DType::U64 => TypeDescriptor::Unsigned(IntSize::U8),
-        DType::I64 => TypeDescriptor::Integer(IntSize::U8),
-        DType::F16 => TypeDescriptor::Float(FloatSize::U2),
-        DType::F32 => TypeDescriptor::Float(FloatSize::U4),
-        DType::F64 => TypeDescriptor::Float(FloatSize::U8),
-    }
-}
-
 fn slab(dims: usize, first: u64, count: usize) -> Hyperslab {
-    let mut slice = vec![SliceOrIndex::SliceCount {
-        start: to_usize(first),
-        step: 1,
-        count,
-        block: 1,
-    }];
+    let mut slice = vec![SliceOrIndex::SliceCount { start: to_usize(first), step: 1, count, block: 1 }];
     slice.resize(dims, SliceOrIndex::from(..));
     Hyperslab::from(slice)
 }
@@ -367,54 +326,16 @@ fn write_rows<T: H5Type>(dataset: &Dataset, first: u64, items: &[T]) -> ::hdf5::
 }
 
 /// Writes `n` samples of arrays of `dtype`.
-fn write_array(
-    dataset: &Dataset,
-    dtype: DType,
-    first: u64,
-    n: usize,
-    bytes: &[u8],
-) -> ::hdf5::Result<()> {
-    let write = Elements {
-        dataset,
-        first,
-        n,
-        bytes,
-    };
-    match dtype {
-        DType::Bool => write.all(|[b]| b != 0),
-        DType::U8 => write.all(|[b]| b),
-        DType::I8 => write.all(i8::from_le_bytes),
-        DType::U16 | DType::Bf16 => write.all(u16::from_le_bytes),
-        DType::I16 => write.all(i16::from_le_bytes),
-        DType::U32 => write.all(u32::from_le_bytes),
-        DType::I32 => write.all(i32::from_le_bytes),
-        DType::U64 => write.all(u64::from_le_bytes),
-        DType::I64 => write.all(i64::from_le_bytes),
-        DType::F16 => write.all(half::f16::from_le_bytes),
-        DType::F32 => write.all(f32::from_le_bytes),
-        DType::F64 => write.all(f64::from_le_bytes),
-    }
-}
-
-struct Elements<'a> {
-    dataset: &'a Dataset,
-    first: u64,
-    n: usize,
-    bytes: &'a [u8],
-}
-
-impl Elements<'_> {
-    fn all<T: H5Type, const N: usize>(&self, of: impl Fn([u8; N]) -> T) -> ::hdf5::Result<()> {
-        let elements = self.bytes.chunks_exact(N);
-        let elements = elements.map(|bytes| of(bytes.try_into().unwrap_or([0; N])));
+fn write_array(dataset: &Dataset, dtype: DType, first: u64, n: usize, bytes: &[u8]) -> ::hdf5::Result<()> {
+    with_native!(dtype, T => {
+        let elements = bytes.chunks_exact(size_of::<T>()).map(T::from_bytes);
         let elements: Vec<T> = elements.collect();
-        let mut shape = self.dataset.shape();
-        if let Some(n) = shape.first_mut() {
-            *n = self.n;
+        let mut shape = dataset.shape();
+        if let Some(first) = shape.first_mut() {
+            *first = n;
         }
         let view = ArrayViewD::from_shape(IxDyn(&shape), &elements);
         let view = view.map_err(|e| e.to_string())?;
-        let slab = slab(shape.len(), self.first, self.n);
-        self.dataset.write_slice(view, slab)
-    }
+        dataset.write_slice(view, slab(shape.len(), first, n))
+    })
 }

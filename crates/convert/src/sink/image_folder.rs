@@ -17,6 +17,7 @@ use super::renamed::Renamed;
 use super::{AsItIs, Batch, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
+use crate::opt::IMAGES;
 use crate::safe_name::{safe_name, safe_names, stem};
 
 /// The manifest of all images with labels and columns.
@@ -69,23 +70,19 @@ pub(super) fn left_out(field: &Field, form: &Form) -> Option<String> {
     if field.role == Some(Role::Image) {
         None
     } else if name == "path" {
-        Some("field `path`: the manifest has a column of that name".to_owned())
+        Some("field `path`: the manifest has a column with that name".to_owned())
     } else if is_held {
         None
     } else {
         Some(format!(
-            "field `{name}`: an image folder holds numbers and texts beside images, no arrays, masks or files"
+            "field `{name}`: besides images, an image folder holds numbers and text, but no arrays, masks or files"
         ))
     }
 }
 
 impl Columns {
     fn of(exported: &Exported) -> Self {
-        let mut columns = Self {
-            label: None,
-            label_set: None,
-            rest: Vec::new(),
-        };
+        let mut columns = Self { label: None, label_set: None, rest: Vec::new() };
         for (place, field) in exported.fields.iter().enumerate().skip(1) {
             let dtype = field.field.dtype;
             match (&field.form, field.field.role) {
@@ -111,15 +108,18 @@ impl ImageFolderSink {
         if image.is_none_or(|image| image.form != Form::File) {
             return Err(ConvertError::Options {
                 reason: match start.options.images {
-                    Some(_) => "an image folder holds image files, and --images pixels asks for arrays",
-                    None => "an image folder holds image files, and this pack's images are arrays that no image file holds",
-                }
-                .to_owned(),
+                    Some(_) => {
+                        format!("an image folder holds image files, and {} asks for arrays", IMAGES.with("pixels"))
+                    }
+                    None => {
+                        "an image folder holds image files, and this pack's images are arrays that no image file holds"
+                            .to_owned()
+                    }
+                },
                 hint: match start.options.images {
-                    Some(_) => "leave --images out, or choose a format that holds arrays",
-                    None => "choose a format that holds arrays, such as zarr, hdf5 or npy",
-                }
-                .to_owned(),
+                    Some(_) => format!("leave {IMAGES} out, or choose a format that holds arrays"),
+                    None => "choose a format that holds arrays, such as zarr, hdf5 or npy".to_owned(),
+                },
             });
         }
         let columns = Columns::of(start.exported);
@@ -167,10 +167,7 @@ impl ImageFolderSink {
     /// A unique path for sample `sample`, without extension.
     fn image_path(&mut self, folder: &str, sample: u64, path: Option<&Vec<u8>>) -> String {
         let number = format!("{sample:0digits$}", digits = self.digits);
-        let own = path
-            .map(|path| stem(path))
-            .filter(|stem| !stem.is_empty())
-            .map_or_else(|| number.clone(), safe_name);
+        let own = path.map(|path| stem(path)).filter(|stem| !stem.is_empty()).map_or_else(|| number.clone(), safe_name);
         let slash = if folder.is_empty() { "" } else { "/" };
         let mut name = format!("{folder}{slash}{own}");
         while !self.taken.insert(name.clone()) {
@@ -183,8 +180,7 @@ impl ImageFolderSink {
         let sample = batch.first.saturating_add(to_u64(k));
         let item = |place: usize| batch.columns.get(place).map_or(&[][..], |c| c.item(k));
         let label = self.columns.label;
-        let label = label
-            .and_then(|(place, dtype)| Scalar::of(dtype, item(place)).and_then(Scalar::integer));
+        let label = label.and_then(|(place, dtype)| Scalar::of(dtype, item(place)).and_then(Scalar::integer));
         let folder = match label {
             Some(id) => self.class_folder(id)?,
             None => String::new(),
@@ -224,7 +220,7 @@ impl ImageFolderSink {
         let changed = self.names.iter().zip(&self.folders).find(|(n, f)| n != f);
         if let Some((name, folder)) = changed {
             self.lost.push(format!(
-                "class names that no folder can have are changed, first '{}' to '{folder}'; {MANIFEST_FILE} has them as they are",
+                "class names that are not valid folder names are changed, first '{}' to '{folder}'; {MANIFEST_FILE} has the original ones",
                 name.escape_debug()
             ));
         }
@@ -239,7 +235,7 @@ impl ImageFolderSink {
         });
         if let Some((id, folder, place)) = other {
             self.lost.push(format!(
-                "class ids: ImageFolder numbers folders in name order, so that '{folder}' has the id {place} there and {id} in the pack; {MANIFEST_FILE} brings the pack's back"
+                "class ids: ImageFolder numbers folders by name, so '{folder}' has the id {place} there and {id} in the pack; {MANIFEST_FILE} restores the pack's"
             ));
         }
         let n_empty = self.names.len().min(named);
@@ -286,10 +282,10 @@ impl Column {
     }
 
     /// The note about its infinities, if any.
-    fn told(&self) -> Option<String> {
+    fn note(&self) -> Option<String> {
         (self.infinite > 0).then(|| {
             format!(
-                "field `{}`: JSON has no infinities, of which there are {}: they are null in {MANIFEST_FILE} and come back as NaN",
+                "field `{}`: JSON has no infinities; {} of them are null in {MANIFEST_FILE} and come back as NaN",
                 self.name, self.infinite
             )
         })
@@ -309,9 +305,9 @@ impl Sink for ImageFolderSink {
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         self.class_notes();
-        let told = self.columns.rest.iter().filter_map(Column::told);
-        self.lost.extend(told);
-        self.lost.extend(self.renamed.told());
+        let notes = self.columns.rest.iter().filter_map(Column::note);
+        self.lost.extend(notes);
+        self.lost.extend(self.renamed.summary());
         let flushed = self.manifest.flush();
         flushed.map_err(ConvertError::io(&self.folder.join(MANIFEST_FILE)))?;
         let path = self.folder.join(METADATA_FILE);
@@ -328,10 +324,7 @@ mod tests {
     use crate::sink::test_pack::{assert_same_field, back, fields, pack_of, to};
 
     fn options() -> ExportOptions {
-        ExportOptions {
-            to: Some(DataFormat::ImageFolder),
-            ..ExportOptions::default()
-        }
+        ExportOptions { to: Some(DataFormat::ImageFolder), ..ExportOptions::default() }
     }
 
     #[test]
@@ -345,10 +338,7 @@ mod tests {
         let report = to(&pack, &target, &options()).unwrap();
         let notes = report.lost.join("\n");
         assert!(notes.contains("field `points`"), "{notes}");
-        assert!(
-            notes.contains("'zebra' has the id 3 there and 0"),
-            "{notes}"
-        );
+        assert!(notes.contains("'zebra' has the id 3 there and 0"), "{notes}");
         assert!(notes.contains("first 'none'"), "{notes}");
         let again = back(&target.join(MANIFEST_FILE), None);
         for name in ["image", "label", "caption", "meta", "weight", "flag"] {
@@ -363,10 +353,7 @@ mod tests {
         // The report lists what was written.
         assert!(!report.fields.contains(&"points".to_owned()));
         assert!(report.fields.contains(&"column_f16".to_owned()));
-        assert_eq!(
-            pack.classes().unwrap()[0].names,
-            again.classes().unwrap()[0].names
-        );
+        assert_eq!(pack.classes().unwrap()[0].names, again.classes().unwrap()[0].names);
     }
 
     #[test]
@@ -375,10 +362,7 @@ mod tests {
         let target = folder.path().join("images");
         to(&pack, &target, &options()).unwrap();
         let again = back(&target, None);
-        assert_eq!(
-            again.classes().unwrap()[0].names,
-            ["ant", "none", "sea lion", "zebra"]
-        );
+        assert_eq!(again.classes().unwrap()[0].names, ["ant", "none", "sea lion", "zebra"]);
         assert_eq!(again.path(0).unwrap().unwrap(), b"ant/im.1.png");
         assert_eq!(again.item(0, 0).unwrap(), pack.item(0, 1).unwrap());
     }
@@ -386,13 +370,7 @@ mod tests {
     #[test]
     fn names_that_are_taken_get_the_number() {
         let (pack, folder) = (pack_of(3, fields()), tempfile::tempdir().unwrap());
-        let exported = Exported::of(
-            &pack,
-            DataFormat::ImageFolder,
-            crate::sink::Holds::FILES_FIRST,
-            None,
-        )
-        .unwrap();
+        let exported = Exported::of(&pack, DataFormat::ImageFolder, crate::sink::Holds::FILES_FIRST, None).unwrap();
         let manifest = File::create_new(folder.path().join("m")).unwrap();
         let mut sink = ImageFolderSink {
             folder: folder.path().to_owned(),

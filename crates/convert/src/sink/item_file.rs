@@ -29,16 +29,10 @@ pub fn item_file<'a, D: AsRef<[u8]>>(
             }
             None => Ok(("npy", Cow::Owned(npy(field.dtype, &field.shape, &item)))),
         },
-        FieldKind::Image => match pack
-            .coding(&field.name, sample)
-            .map_err(|e| e.to_string())?
-        {
+        FieldKind::Image => match pack.coding(&field.name, sample).map_err(|e| e.to_string())? {
             Some(Coding::Raw) => {
                 let shape = pack.item_shape(&field.name, sample);
-                match shape
-                    .map_err(|e| e.to_string())?
-                    .ok_or("its size is not known")?
-                {
+                match shape.map_err(|e| e.to_string())?.ok_or("its size is not known")? {
                     shape @ (_, _, 1 | 3) => png(&item, shape, false),
                     (height, width, channels) => {
                         let file = npy(DType::U8, &[height, width, channels], &item);
@@ -49,9 +43,9 @@ pub fn item_file<'a, D: AsRef<[u8]>>(
             Some(coding) => Ok((coding.extension().unwrap_or("bin"), item)),
             None => Ok((sniffed(&item), item)),
         },
-        FieldKind::Bytes => Ok((sniffed(&item), item)),
         FieldKind::String => Ok(("txt", item)),
         FieldKind::Json => Ok(("json", item)),
+        _ => Ok((sniffed(&item), item)),
     }
 }
 
@@ -70,19 +64,11 @@ fn pixel_shape(field: &Field) -> Option<(u64, u64, u64)> {
 
 fn png<'a>(item: &[u8], shape: (u64, u64, u64), chw: bool) -> Result<ItemFile<'a>, String> {
     let (height, width, channels) = shape;
-    let narrow = |n: u64| {
-        u32::try_from(n).map_err(|_| format!("{width}x{height} pixels are too many for PNG"))
-    };
-    let channels =
-        u8::try_from(channels).map_err(|_| format!("{channels} channels are too many for PNG"))?;
-    let pixels = if chw && channels == 3 {
-        interleave(item)
-    } else {
-        Cow::Borrowed(item)
-    };
+    let narrow = |n: u64| u32::try_from(n).map_err(|_| format!("{width}x{height} pixels are too many for PNG"));
+    let channels = u8::try_from(channels).map_err(|_| format!("{channels} channels are too many for PNG"))?;
+    let pixels = if chw && channels == 3 { interleave(item) } else { Cow::Borrowed(item) };
     let file = encode_png(narrow(width)?, narrow(height)?, channels, &pixels);
-    file.map(|file| ("png", Cow::Owned(file)))
-        .map_err(|e| e.to_string())
+    file.map(|file| ("png", Cow::Owned(file))).map_err(|e| e.to_string())
 }
 
 /// Converts three planes to interleaved pixels.
@@ -109,10 +95,7 @@ mod tests {
         let file = npy(DType::F32, &[2, 3], &[7; 24]);
         assert_eq!(file.len(), 64 * 2 + 24);
         let head = String::from_utf8_lossy(&file[10..128]);
-        assert_eq!(
-            head.trim_end(),
-            "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3,), }"
-        );
+        assert_eq!(head.trim_end(), "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3,), }");
         let scalar = npy(DType::I64, &[], &[0; 8]);
         assert!(String::from_utf8_lossy(&scalar[10..]).contains("'shape': (), }"));
     }

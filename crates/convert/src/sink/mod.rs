@@ -28,6 +28,7 @@ mod shard_files;
 #[cfg(feature = "arrow")]
 mod table;
 #[cfg(test)]
+#[path = "tests/test_pack.rs"]
 pub(crate) mod test_pack;
 mod tfrecord;
 mod webdataset;
@@ -68,6 +69,7 @@ use crate::error::ConvertError;
 use crate::export::{ExportCodec, ExportOptions};
 use crate::formats::{Output, Target};
 use crate::metadata::Metadata;
+use crate::opt::{CHUNK, CODEC, PER_SAMPLE, SHARD, TO, ZARR_VERSION};
 
 /// The arguments of every sink.
 pub(crate) struct SinkStart<'a> {
@@ -147,14 +149,8 @@ pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptio
 ///
 /// # Errors
 /// [`ConvertError::FormatLeftOut`] if this build cannot.
-pub(crate) fn output_of(
-    format: DataFormat,
-    target: &Path,
-) -> Result<&'static Output, ConvertError> {
-    let lacking = || ConvertError::FormatLeftOut {
-        path: target.to_owned(),
-        format,
-    };
+pub(crate) fn output_of(format: DataFormat, target: &Path) -> Result<&'static Output, ConvertError> {
+    let lacking = || ConvertError::FormatLeftOut { path: target.to_owned(), format };
     format.entry().output.as_ref().ok_or_else(lacking)
 }
 
@@ -162,80 +158,49 @@ pub(crate) fn output_of(
 ///
 /// # Errors
 /// [`ConvertError::Options`], with what to change.
-pub(crate) fn check_options(
-    format: DataFormat,
-    target: &Path,
-    options: &ExportOptions,
-) -> Result<(), ConvertError> {
+pub(crate) fn check_options(format: DataFormat, target: &Path, options: &ExportOptions) -> Result<(), ConvertError> {
     let output = output_of(format, target)?;
     let codecs = output.codecs;
-    if let Some(codec) = options
-        .codec
-        .filter(|codec| !codecs.contains(&codec.name()))
-    {
+    if let Some(codec) = options.codec.filter(|codec| !codecs.contains(&codec.name())) {
         return Err(ConvertError::Options {
-            reason: format!("{format} is not compressed with --codec {}", codec.name()),
-            hint: format!(
-                "leave it out, or choose one of {format}'s: {}",
-                codecs.join(", ")
-            ),
+            reason: format!("{format} is not compressed with {}", CODEC.with(codec.name())),
+            hint: format!("leave it out, or choose one of {format}'s: {}", codecs.join(", ")),
         });
     }
     let is_npy = output.target == Target::FileOrSamples;
     let is_zarr = format == DataFormat::Zarr;
     let refused = [
-        (
-            "--chunk",
-            options.chunk_samples.is_some() && !output.has_chunks,
-        ),
-        (
-            "--shard",
-            options.shard_samples.is_some() && !output.has_shards,
-        ),
-        ("--per-sample", options.per_sample && !is_npy),
-        ("--zarr-version", options.zarr_version.is_some() && !is_zarr),
+        (CHUNK, options.chunk_samples.is_some() && !output.has_chunks),
+        (SHARD, options.shard_samples.is_some() && !output.has_shards),
+        (PER_SAMPLE, options.per_sample && !is_npy),
+        (ZARR_VERSION, options.zarr_version.is_some() && !is_zarr),
     ];
     check_name(format, target, options)?;
     match refused.into_iter().find(|(_, refused)| *refused) {
         None => Ok(()),
         Some((option, _)) => Err(ConvertError::Options {
-            reason: format!("{format} has no use for this {option}"),
+            reason: format!("{option} does not apply to {format}"),
             hint: "leave it out".to_owned(),
         }),
     }
 }
 
 /// Refuses options that contradict the file name of a single shard.
-fn check_name(
-    format: DataFormat,
-    target: &Path,
-    options: &ExportOptions,
-) -> Result<(), ConvertError> {
-    let name = target
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
+fn check_name(format: DataFormat, target: &Path, options: &ExportOptions) -> Result<(), ConvertError> {
+    let name = target.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_set = matches!(format, DataFormat::WebDataset | DataFormat::TfRecord);
     if !is_set || DataFormat::from_file_name(name) != Some(format) {
         return Ok(());
     }
-    let is_gzip = [".gz", ".tgz"]
-        .iter()
-        .any(|end| name.to_ascii_lowercase().ends_with(end));
+    let is_gzip = [".gz", ".tgz"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
     let (reason, hint) = if options.shard_samples.is_some() {
-        let reason = "--shard writes a folder of files, and this is the name of one file";
-        (
-            reason,
-            format!("name a folder, with --to {format}, or leave --shard out"),
-        )
+        let reason = format!("{SHARD} writes a folder of files, and this is the name of one file");
+        (reason, format!("name a folder, with {}, or leave {SHARD} out", TO.with(format)))
     } else if is_gzip && options.codec == Some(ExportCodec::None) {
-        let reason = "--codec none, and the name of a compressed file";
+        let reason = format!("{}, and the name of a compressed file", CODEC.with("none"));
         (reason, "leave one of them out".to_owned())
     } else {
         return Ok(());
     };
-    Err(ConvertError::Options {
-        reason: format!("{}: {reason}", target.display()),
-        hint,
-    })
+    Err(ConvertError::Options { reason: format!("{}: {reason}", target.display()), hint })
 }

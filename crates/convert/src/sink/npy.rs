@@ -13,6 +13,7 @@ use super::{Batch, Encode, Exported, Sink, SinkStart, is_folder};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
+use crate::opt::PER_SAMPLE;
 use crate::safe_name::{safe_name, safe_names, stem};
 use crate::source::store::ArrayType;
 
@@ -63,16 +64,16 @@ impl NpySink {
         let mut write_arrays = arrays.clone();
         let form = if start.options.per_sample {
             write_text(start, METADATA_KEY, &start.metadata.to_text())?;
-            let hint = "leave --per-sample out to have a file for each field";
-            lost.extend(others(&arrays, &["image", "label", "path"], hint));
+            let hint = format!("leave {PER_SAMPLE} out to have a file for each field");
+            lost.extend(others(&arrays, &["image", "label", "path"], &hint));
             Form::Samples(Samples::new(start)?)
         } else if is_folder(DataFormat::Npy, start.target, start.options) {
             Form::Arrays(Self::folder(start, &arrays)?)
         } else {
-            let hint = "name a folder (without .npy) to have a file for each field";
+            let hint = "name a folder (without .npy) to get a file for each field";
             lost.extend(others(&arrays, &["image"], hint));
             lost.push(
-                "a single .npy file has no place for class names, statistics, provenance, normalization, and whether pixels are bgr or planes: a folder (a name without .npy) keeps all of it"
+                "class names, statistics, provenance, normalization, and whether pixels are bgr or planes: a single .npy file cannot hold them, but a folder (a name without .npy) can"
                     .to_owned(),
             );
             write_arrays.truncate(1);
@@ -82,20 +83,10 @@ impl NpySink {
             Form::Arrays(places.into_iter().collect())
         };
         let bits = arrays.iter().filter(|a| a.dtype == Some(DType::Bf16));
-        lost.extend(bits.map(|a| {
-            format!(
-                "the type bf16 of `{}`: NumPy gets its bits as uint16",
-                a.name
-            )
-        }));
-        Ok(Self {
-            form,
-            encoder: Encoder {
-                arrays: write_arrays,
-                per_sample: start.options.per_sample,
-            },
-            lost,
-        })
+        lost.extend(
+            bits.map(|a| format!("the type bf16 of `{}`: NumPy lacks it, so its bits are stored as uint16", a.name)),
+        );
+        Ok(Self { form, encoder: Encoder { arrays: write_arrays, per_sample: start.options.per_sample }, lost })
     }
 
     fn folder(start: &SinkStart<'_>, arrays: &[Planned]) -> Result<Vec<Places>, ConvertError> {
@@ -140,10 +131,7 @@ fn place(file: PlacedFile, array: &Planned) -> Result<Places, ConvertError> {
     let header = header_of(array);
     file.write_at(&header, 0)?;
     let start = to_u64(header.len());
-    Ok(Places {
-        file,
-        starts: vec![(start, array.item_bytes)],
-    })
+    Ok(Places { file, starts: vec![(start, array.item_bytes)] })
 }
 
 impl Sink for NpySink {
@@ -170,7 +158,7 @@ impl Sink for NpySink {
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         if let Form::Samples(samples) = self.form {
-            self.lost.extend(samples.renamed.told());
+            self.lost.extend(samples.renamed.summary());
         }
         Ok(self.lost)
     }
@@ -226,10 +214,7 @@ impl Samples {
                 None => format!("{number:08}"),
             };
             let folder = self.folder_of(batch, idx)?;
-            let mut unique = Path::new(&folder)
-                .join(&name)
-                .to_string_lossy()
-                .into_owned();
+            let mut unique = Path::new(&folder).join(&name).to_string_lossy().into_owned();
             // The extensions and folders that made paths unique have been removed.
             if !self.taken.insert(unique.clone()) {
                 unique = format!("{unique}-{number}");
@@ -272,9 +257,7 @@ fn label_column(exported: &Exported) -> Option<(usize, DType)> {
 }
 
 fn label_id(item: &[u8], dtype: DType) -> i64 {
-    let narrow = item
-        .first_chunk::<4>()
-        .map(|b| i32::from_le_bytes(*b).into());
+    let narrow = item.first_chunk::<4>().map(|b| i32::from_le_bytes(*b).into());
     let wide = item.first_chunk::<8>().map(|b| i64::from_le_bytes(*b));
     let id = if dtype == DType::I32 { narrow } else { wide };
     id.unwrap_or(-1)

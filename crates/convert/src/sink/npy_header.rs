@@ -10,10 +10,7 @@ pub(super) fn npy_header(dtype: DType, shape: &[u64]) -> Vec<u8> {
 /// The header of an array of elements with this type string.
 pub(super) fn npy_header_of(descr: &str, shape: &[u64]) -> Vec<u8> {
     let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
-    let mut head = format!(
-        "{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}",
-        shape.trim_end()
-    );
+    let mut head = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", shape.trim_end());
     // The text is preceded by ten bytes, and the data must start at a multiple of 64.
     while (10 + head.len() + 1) % 64 != 0 {
         head.push(' ');

@@ -10,9 +10,7 @@ use packds_format::DType;
 use super::fields::held_names;
 use super::npy::header_of;
 use super::npy_header::npy_header_of;
-use super::placed::{
-    Piece, PieceEncoder, Pieces, PlacedFile, Planned, crc32, crc32_joined, is_taken, planned,
-};
+use super::placed::{Piece, PieceEncoder, Pieces, PlacedFile, Planned, crc32, crc32_joined, is_taken, planned};
 use super::zip_file::{Member, directory};
 use super::{Batch, Encode, Sink, SinkStart};
 use crate::error::ConvertError;
@@ -71,12 +69,8 @@ impl NpzSink {
             extras.push((METADATA_KEY.to_owned(), text));
         }
         let bits = arrays.iter().filter(|a| a.dtype == Some(DType::Bf16));
-        let bits = bits.map(|a| {
-            format!(
-                "the type bf16 of `{}`: NumPy gets its bits as uint16",
-                a.name
-            )
-        });
+        let bits =
+            bits.map(|a| format!("the type bf16 of `{}`: NumPy lacks it, so its bits are stored as uint16", a.name));
         lost.extend(bits);
         let mut sink = Self {
             file: PlacedFile::open(start.path, start.target)?,
@@ -93,10 +87,7 @@ impl NpzSink {
 
     /// Writes the headers of all arrays.
     fn begin(&mut self, start: &SinkStart<'_>) -> Result<(), ConvertError> {
-        let folder = start
-            .path
-            .parent()
-            .map_or(PathBuf::from("."), PathBuf::from);
+        let folder = start.path.parent().map_or(PathBuf::from("."), PathBuf::from);
         let mut end = 0;
         for array in &self.arrays {
             let head = header_of(array);
@@ -104,12 +95,7 @@ impl NpzSink {
             let name = format!("{}.npy", array.name);
             let mut member = Member::stored(&name, header.saturating_add(array.bytes()), end);
             member.crc = crc32(&head);
-            let mut open = Open {
-                member,
-                header,
-                item_bytes: array.item_bytes,
-                waiting: None,
-            };
+            let mut open = Open { member, header, item_bytes: array.item_bytes, waiting: None };
             if let Some(level) = self.level {
                 (open.member.is_deflated, open.member.stored) = (true, 0);
                 if !self.members.is_empty() {
@@ -130,12 +116,7 @@ impl NpzSink {
 
 impl Open {
     /// Appends deflated bytes.
-    fn append(
-        &mut self,
-        bytes: &[u8],
-        file: &PlacedFile,
-        target: &std::path::Path,
-    ) -> Result<(), ConvertError> {
+    fn append(&mut self, bytes: &[u8], file: &PlacedFile, target: &std::path::Path) -> Result<(), ConvertError> {
         match &mut self.waiting {
             Some(waiting) => waiting.write_all(bytes).map_err(ConvertError::io(target))?,
             None => file.write_at(bytes, self.member.end())?,
@@ -151,9 +132,7 @@ impl Open {
         };
         let mut at = self.member.data();
         let mut piece = vec![0; COPY_BYTES];
-        waiting
-            .seek(SeekFrom::Start(0))
-            .map_err(ConvertError::io(target))?;
+        waiting.seek(SeekFrom::Start(0)).map_err(ConvertError::io(target))?;
         loop {
             let n = waiting.read(&mut piece).map_err(ConvertError::io(target))?;
             if n == 0 {
@@ -172,8 +151,7 @@ fn texts(texts: &[String], shape: &[u64]) -> Vec<u8> {
     let mut file = npy_header_of(&format!("<U{width}"), shape);
     for text in texts {
         let end = file.len() + 4 * width;
-        text.chars()
-            .for_each(|c| file.extend_from_slice(&u32::from(c).to_le_bytes()));
+        text.chars().for_each(|c| file.extend_from_slice(&u32::from(c).to_le_bytes()));
         file.resize(end, 0);
     }
     file
@@ -230,10 +208,7 @@ impl Sink for NpzSink {
     type Encoder = NpzEncoder;
 
     fn encoder(&self) -> NpzEncoder {
-        NpzEncoder {
-            pieces: PieceEncoder::new(&self.arrays, true),
-            level: self.level,
-        }
+        NpzEncoder { pieces: PieceEncoder::new(&self.arrays, true), level: self.level }
     }
 
     fn write(&mut self, ready: NpzPieces) -> Result<(), ConvertError> {
@@ -244,11 +219,8 @@ impl Sink for NpzSink {
             if self.level.is_some() {
                 open.append(&piece.bytes, &self.file, &self.target)?;
             } else {
-                let at = open
-                    .header
-                    .saturating_add(pieces.first.saturating_mul(open.item_bytes));
-                self.file
-                    .write_at(&piece.bytes, open.member.data().saturating_add(at))?;
+                let at = open.header.saturating_add(pieces.first.saturating_mul(open.item_bytes));
+                self.file.write_at(&piece.bytes, open.member.data().saturating_add(at))?;
             }
         }
         Ok(())

@@ -108,9 +108,7 @@ impl ParquetSink {
             None => Ok(()),
             Some((_, writer)) => {
                 let closed = writer.close();
-                closed
-                    .map(|_| ())
-                    .map_err(|e| failed(&self.encoder.target, e))
+                closed.map(|_| ()).map_err(|e| failed(&self.encoder.target, e))
             }
         }
     }
@@ -141,19 +139,19 @@ impl Sink for ParquetSink {
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         self.close()?;
         let mut lost = self.encoder.layout.lost();
-        lost.extend(tensors_told(&self.schema));
+        lost.extend(tensors_summary(&self.schema));
         Ok(lost)
     }
 }
 
 /// How readers without tensor support see the file; none without tensors.
-fn tensors_told(schema: &Schema) -> Option<String> {
+fn tensors_summary(schema: &Schema) -> Option<String> {
     let fields = schema.fields().iter();
     let tensors = fields.filter(|field| field.metadata().contains_key(EXTENSION_TYPE_NAME_KEY));
     let names: Vec<String> = tensors.map(|f| format!("`{}`", f.name())).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "columns for Hugging Face's datasets, which refuses a file with arrow.fixed_shape_tensor; packds and pyarrow read it ({})",
+            "columns for Hugging Face's datasets, which rejects files with arrow.fixed_shape_tensor; packds and pyarrow read them ({})",
             names.join(", ")
         )
     })
@@ -188,8 +186,7 @@ impl ParquetEncoder {
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             for leaf in compute_leaves(field, array)? {
                 let writer = writers.next();
-                let mut writer = writer
-                    .ok_or_else(|| ParquetError::General("a column without a writer".to_owned()))?;
+                let mut writer = writer.ok_or_else(|| ParquetError::General("a column without a writer".to_owned()))?;
                 writer.write(&leaf)?;
                 chunks.push(writer.close()?);
             }
@@ -208,14 +205,9 @@ fn writer<W: std::io::Write + Send>(
 }
 
 /// Uses Snappy, the usual codec, except for image files, which do not compress. An explicit codec applies to all columns.
-fn properties(
-    layout: &TableLayout,
-    codec: Option<ExportCodec>,
-) -> Result<WriterProperties, ConvertError> {
-    let refused = |reason: String| ConvertError::Options {
-        reason,
-        hint: "choose none, snappy, lz4, zstd or gzip".to_owned(),
-    };
+fn properties(layout: &TableLayout, codec: Option<ExportCodec>) -> Result<WriterProperties, ConvertError> {
+    let refused =
+        |reason: String| ConvertError::Options { reason, hint: "choose none, snappy, lz4, zstd or gzip".to_owned() };
     let compression = match codec {
         None | Some(ExportCodec::Snappy) => Compression::SNAPPY,
         Some(ExportCodec::None) => Compression::UNCOMPRESSED,

@@ -1,5 +1,6 @@
 //! Writes pickles of tensors, texts and a dictionary of them, in a form that PyTorch's restricted loader accepts.
 
+use crate::dtypes::torch_storage;
 use packds_format::DType;
 
 /// Writes a pickle of protocol 2.
@@ -41,21 +42,17 @@ impl PickleWriter {
     /// Writes a tensor in C order, stored in the member `key`.
     pub(super) fn tensor(&mut self, dtype: DType, shape: &[u64], key: &str) {
         // Newer types have no storage class of their own.
-        let (class, typed) = match storage_class(dtype) {
-            Some(class) => (class, true),
-            None => ("torch.storage\nUntypedStorage", false),
+        let (class, typed) = match torch_storage(dtype) {
+            Some(class) => (format!("torch\n{class}"), true),
+            None => ("torch.storage\nUntypedStorage".to_owned(), false),
         };
         let version = if typed { "2" } else { "3" };
         self.global(&format!("torch._utils\n_rebuild_tensor_v{version}"));
         let n = shape.iter().fold(1_u64, |n, d| n.saturating_mul(*d));
-        let n_storage = if typed {
-            n
-        } else {
-            n.saturating_mul(dtype.size())
-        };
+        let n_storage = if typed { n } else { n.saturating_mul(dtype.size()) };
         self.out.extend_from_slice(b"((");
         self.text("storage");
-        self.global(class);
+        self.global(&class);
         self.text(key);
         self.text("cpu");
         self.int(n_storage);
@@ -113,21 +110,4 @@ impl PickleWriter {
         self.out.push(b'.');
         self.out
     }
-}
-
-/// The storage class of a type; none for types without one.
-const fn storage_class(dtype: DType) -> Option<&'static str> {
-    Some(match dtype {
-        DType::Bool => "torch\nBoolStorage",
-        DType::U8 => "torch\nByteStorage",
-        DType::I8 => "torch\nCharStorage",
-        DType::I16 => "torch\nShortStorage",
-        DType::I32 => "torch\nIntStorage",
-        DType::I64 => "torch\nLongStorage",
-        DType::F16 => "torch\nHalfStorage",
-        DType::Bf16 => "torch\nBFloat16Storage",
-        DType::F32 => "torch\nFloatStorage",
-        DType::F64 => "torch\nDoubleStorage",
-        DType::U16 | DType::U32 | DType::U64 => return None,
-    })
 }

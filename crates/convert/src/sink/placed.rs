@@ -100,36 +100,22 @@ pub(crate) struct PieceEncoder {
 
 impl PieceEncoder {
     pub(super) fn new(arrays: &[Planned], with_crc: bool) -> Self {
-        Self {
-            arrays: arrays.to_vec(),
-            with_crc,
-        }
+        Self { arrays: arrays.to_vec(), with_crc }
     }
 
     /// The pieces of a batch.
     pub(super) fn pieces(&self, batch: Batch) -> Pieces {
-        let Batch {
-            first,
-            columns,
-            paths,
-            ..
-        } = batch;
+        let Batch { first, columns, paths, .. } = batch;
         let mut columns = columns.into_iter();
         let piece = |array: &Planned| {
             let bytes = match array.dtype {
-                Some(_) => columns
-                    .next()
-                    .map(|column| column.bytes)
-                    .unwrap_or_default(),
+                Some(_) => columns.next().map(|column| column.bytes).unwrap_or_default(),
                 None => padded(&paths, array.item_bytes),
             };
             let crc = if self.with_crc { crc32(&bytes) } else { 0 };
             Piece { bytes, crc }
         };
-        Pieces {
-            first,
-            pieces: self.arrays.iter().map(piece).collect(),
-        }
+        Pieces { first, pieces: self.arrays.iter().map(piece).collect() }
     }
 }
 
@@ -175,10 +161,7 @@ impl PlacedFile {
     pub(super) fn open(path: &Path, target: &Path) -> Result<Self, ConvertError> {
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(true).write(true).open(path);
-        Ok(Self {
-            file: file.map_err(ConvertError::io(target))?,
-            target: target.to_owned(),
-        })
+        Ok(Self { file: file.map_err(ConvertError::io(target))?, target: target.to_owned() })
     }
 
     /// Writes bytes at an offset.
@@ -213,10 +196,7 @@ mod tests {
     #[test]
     fn checksums_of_pieces_join_to_that_of_the_whole() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-        assert_eq!(
-            crc32_joined(crc32(b"1234"), crc32(b"56789"), 5),
-            0xcbf4_3926
-        );
+        assert_eq!(crc32_joined(crc32(b"1234"), crc32(b"56789"), 5), 0xcbf4_3926);
         assert_eq!(crc32_joined(crc32(b""), crc32(b"ab"), 2), crc32(b"ab"));
     }
 

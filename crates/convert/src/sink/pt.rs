@@ -4,9 +4,7 @@ use packds_format::DType;
 use packds_system::to_u64;
 
 use super::pickle_writer::PickleWriter;
-use super::placed::{
-    PieceEncoder, Pieces, PlacedFile, Places, Planned, crc32, crc32_joined, is_taken, planned,
-};
+use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, crc32, crc32_joined, is_taken, planned};
 use super::zip_file::{Member, directory};
 use super::{Sink, SinkStart};
 use crate::error::ConvertError;
@@ -53,13 +51,7 @@ impl PtSink {
             members.push(member);
         }
         small("version", b"3\n", &mut members, &mut end)?;
-        Ok(Self {
-            arrays,
-            places: Places { file, starts },
-            members,
-            n_before,
-            end,
-        })
+        Ok(Self { arrays, places: Places { file, starts }, members, n_before, end })
     }
 }
 
@@ -103,22 +95,16 @@ impl Sink for PtSink {
 
     fn finish(self) -> Result<Vec<String>, ConvertError> {
         for member in self.members.iter().skip(self.n_before) {
-            self.places
-                .file
-                .write_at(&member.local_header(), member.header)?;
+            self.places.file.write_at(&member.local_header(), member.header)?;
         }
         let end = directory(&self.members, self.end);
         self.places.file.write_at(&end, self.end)?;
-        let is_new =
-            |array: &&Planned| matches!(array.as_numbers().0, DType::U16 | DType::U32 | DType::U64);
+        let is_new = |array: &&Planned| matches!(array.as_numbers().0, DType::U16 | DType::U32 | DType::U64);
         let newer = self.arrays.iter().filter(is_new);
         Ok(newer
             .map(|array| {
                 let (dtype, _) = array.as_numbers();
-                format!(
-                    "`{}` for PyTorch before 2.3, which has no {dtype}",
-                    array.name
-                )
+                format!("`{}` for PyTorch before 2.3, which has no {dtype}", array.name)
             })
             .collect())
     }

@@ -15,16 +15,15 @@ impl Renamed {
         };
         self.n = self.n.saturating_add(1);
         let lossy = || String::from_utf8_lossy(path).into_owned();
-        self.first
-            .get_or_insert_with(|| (lossy(), written.to_owned()));
+        self.first.get_or_insert_with(|| (lossy(), written.to_owned()));
     }
 
     /// The text for the report.
-    pub(super) fn told(self) -> Option<String> {
+    pub(super) fn summary(self) -> Option<String> {
         let (path, written) = self.first?;
         Some(match self.n {
-            1 => format!("the path of a sample: '{path}' is '{written}'"),
-            n => format!("the paths of {n} samples, first '{path}', which is '{written}'"),
+            1 => format!("the path of a sample: '{path}' became '{written}'"),
+            n => format!("the paths of {n} samples; the first, '{path}', became '{written}'"),
         })
     }
 }
@@ -38,11 +37,11 @@ mod tests {
         let mut renamed = Renamed::default();
         renamed.note(None, "0.npy");
         renamed.note(Some(&b"a/0.npy".to_vec()), "a/0.npy");
-        assert_eq!(renamed.told(), None);
+        assert_eq!(renamed.summary(), None);
         let mut renamed = Renamed::default();
         renamed.note(Some(&b"a/0.jpg".to_vec()), "a/0.npy");
         renamed.note(Some(&b"a/1.jpg".to_vec()), "a/1.npy");
-        let expected = "the paths of 2 samples, first 'a/0.jpg', which is 'a/0.npy'";
-        assert_eq!(renamed.told().as_deref(), Some(expected));
+        let expected = "the paths of 2 samples; the first, 'a/0.jpg', became 'a/0.npy'";
+        assert_eq!(renamed.summary().as_deref(), Some(expected));
     }
 }

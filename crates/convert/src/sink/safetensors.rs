@@ -1,11 +1,11 @@
 //! Hugging Face's `.safetensors`: a JSON header, then each field as one contiguous tensor.
 
-use packds_format::DType;
 use packds_system::to_u64;
 use serde_json::{Map, Value, json};
 
 use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, planned};
 use super::{Sink, SinkStart};
+use crate::dtypes::safetensors_name;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
@@ -41,7 +41,7 @@ impl SafetensorsSink {
             end = end.saturating_add(array.bytes());
             offsets.push((array.name.as_str(), begin));
             let described = json!({
-                "dtype": dtype_name(dtype), "shape": shape, "data_offsets": [begin, end],
+                "dtype": safetensors_name(dtype), "shape": shape, "data_offsets": [begin, end],
             });
             header.insert(array.name.clone(), described);
         }
@@ -56,34 +56,10 @@ impl SafetensorsSink {
         let start_of = |array: &Planned| {
             let found = offsets.iter().find(|(name, _)| *name == array.name);
             let begin = found.map_or(0, |(_, begin)| *begin);
-            (
-                begin.saturating_add(8).saturating_add(len),
-                array.item_bytes,
-            )
+            (begin.saturating_add(8).saturating_add(len), array.item_bytes)
         };
         let starts = arrays.iter().map(start_of).collect();
-        Ok(Self {
-            arrays,
-            places: Places { file, starts },
-        })
-    }
-}
-
-const fn dtype_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "BOOL",
-        DType::U8 => "U8",
-        DType::I8 => "I8",
-        DType::U16 => "U16",
-        DType::I16 => "I16",
-        DType::U32 => "U32",
-        DType::I32 => "I32",
-        DType::U64 => "U64",
-        DType::I64 => "I64",
-        DType::F16 => "F16",
-        DType::Bf16 => "BF16",
-        DType::F32 => "F32",
-        DType::F64 => "F64",
+        Ok(Self { arrays, places: Places { file, starts } })
     }
 }
 

@@ -4,8 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::SinkStart;
+use packds_system::to_u64;
+
 use super::gzip_stream::{GzipPart, GzipStream};
+use super::{Batch, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
@@ -40,21 +42,9 @@ impl Piece {
     pub(super) fn of(bytes: Vec<u8>, level: Option<u32>) -> Result<Self, ConvertError> {
         match level {
             None => Ok(Self::Plain(bytes)),
-            Some(level) => GzipPart::new(&bytes, level)
-                .map(Self::Packed)
-                .map_err(ConvertError::io(Path::new("gzip"))),
+            Some(level) => GzipPart::new(&bytes, level).map(Self::Packed).map_err(ConvertError::io(Path::new("gzip"))),
         }
     }
-}
-
-/// The shard of a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shard {
-    /// Its index.
-    pub(super) number: u64,
-    /// Whether the sample is the first or last one in the shard.
-    pub(super) is_first: bool,
-    pub(super) is_last: bool,
 }
 
 /// The distribution of samples over files.
@@ -69,10 +59,7 @@ impl Spread {
     /// The distribution that the options request.
     pub(super) fn of(start: &SinkStart<'_>) -> Self {
         let all = start.n_samples.max(1);
-        Self {
-            n_samples: start.n_samples,
-            samples: start.options.shard_samples.unwrap_or(all).clamp(1, all),
-        }
+        Self { n_samples: start.n_samples, samples: start.options.shard_samples.unwrap_or(all).clamp(1, all) }
     }
 
     /// Number of files.
@@ -80,14 +67,32 @@ impl Spread {
         self.n_samples.div_ceil(self.samples).max(1)
     }
 
-    /// The shard of a sample.
-    pub(super) fn shard(self, sample: u64) -> Shard {
-        let number = sample / self.samples;
-        Shard {
-            number,
-            is_first: sample.is_multiple_of(self.samples),
-            is_last: sample + 1 == self.n_samples || (sample + 1).is_multiple_of(self.samples),
+    /// Cuts a batch into pieces of files. Each file begins with `head` and ends with `tail`. `sample` appends a sample, by its place
+    /// in the batch and its index.
+    pub(super) fn pieces(
+        self,
+        batch: &Batch,
+        level: Option<u32>,
+        (head, tail): (&[u8], &[u8]),
+        sample: impl Fn(usize, u64, &mut Vec<u8>) -> Result<(), ConvertError>,
+    ) -> Result<Vec<Piece>, ConvertError> {
+        let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
+        for k in 0..batch.n {
+            let number = batch.first.saturating_add(to_u64(k));
+            if number.is_multiple_of(self.samples) {
+                pieces.push(Piece::Begin(number / self.samples));
+                bytes.extend_from_slice(head);
+            }
+            sample(k, number, &mut bytes)?;
+            let is_last = number + 1 == self.n_samples || (number + 1).is_multiple_of(self.samples);
+            if is_last {
+                bytes.extend_from_slice(tail);
+            }
+            if is_last || k + 1 == batch.n {
+                pieces.push(Piece::of(std::mem::take(&mut bytes), level)?);
+            }
         }
+        Ok(pieces)
     }
 }
 
@@ -107,11 +112,7 @@ impl ShardFiles {
     }
 
     /// Writes pieces in order. In a folder, `name` gives the file name for each index.
-    pub(super) fn put(
-        &mut self,
-        pieces: Vec<Piece>,
-        name: impl Fn(u64) -> String,
-    ) -> Result<(), ConvertError> {
+    pub(super) fn put(&mut self, pieces: Vec<Piece>, name: impl Fn(u64) -> String) -> Result<(), ConvertError> {
         pieces.into_iter().try_for_each(|piece| match piece {
             Piece::Begin(number) => self.begin(&name(number)),
             piece => self.append(&piece),
@@ -180,10 +181,7 @@ impl ShardFiles {
 pub(super) fn gzip_level(start: &SinkStart<'_>) -> Option<u32> {
     const DEFAULT_LEVEL: u32 = 6;
     let is_gzip_name = |path: &Path| {
-        let extension = path
-            .extension()
-            .and_then(|e| e.to_str())
-            .unwrap_or_default();
+        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
         extension.eq_ignore_ascii_case("gz") || extension.eq_ignore_ascii_case("tgz")
     };
     match start.options.codec {

@@ -7,23 +7,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arrow_array::types::{
-    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow_array::types::Int64Type;
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray,
-    RecordBatch, StringArray, StructArray,
+    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray, RecordBatch,
+    StringArray, StructArray, make_array,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer};
+use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use packds_format::{Classes, DType, Role};
 use serde_json::{Map, Value, json};
 
 use super::batch::Column;
 use super::{Batch, ExportedField, Form, SinkStart};
+use crate::dtypes::arrow_type;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
+use crate::opt::CHUNK;
 
 /// The column of paths if the images are not files. Image files have their paths next to them.
 const PATH_COLUMN: &str = "path";
@@ -78,9 +78,7 @@ impl TableLayout {
             let values = values_of(field, with_paths, as_bytes)?;
             files_have_paths |= matches!(values, Values::Files { with_paths: true });
             if field.field.dtype == DType::Bf16 && matches!(field.form, Form::Array(_)) {
-                lost.push(format!(
-                    "field `{name}`: bf16 is written as the u16 of its bits"
-                ));
+                lost.push(format!("field `{name}`: bf16 is stored as its bits, in u16"));
             }
             fields.push(arrow_field(field, &values));
             if let Some(feature) = feature_of(field, &values, &start.metadata.classes) {
@@ -127,9 +125,7 @@ impl TableLayout {
 
     /// Converts a batch to a record batch.
     pub(super) fn record_batch(&self, batch: Batch) -> Result<RecordBatch, ConvertError> {
-        let Batch {
-            n, columns, paths, ..
-        } = batch;
+        let Batch { n, columns, paths, .. } = batch;
         let paths = self.texts_of(&paths);
         let mut arrays = Vec::with_capacity(self.columns.len());
         for (values, column) in self.columns.iter().zip(columns) {
@@ -157,19 +153,13 @@ impl TableLayout {
     pub(super) fn lost(&self) -> Vec<String> {
         let mut lost = self.lost.clone();
         if self.odd_paths.load(Ordering::Relaxed) {
-            lost.push(
-                "paths that are not UTF-8: their odd bytes are replaced by U+FFFD".to_owned(),
-            );
+            lost.push("paths that are not UTF-8: invalid bytes are replaced by U+FFFD".to_owned());
         }
         lost
     }
 }
 
-fn values_of(
-    field: &ExportedField,
-    with_paths: bool,
-    as_bytes: bool,
-) -> Result<Values, ConvertError> {
+fn values_of(field: &ExportedField, with_paths: bool, as_bytes: bool) -> Result<Values, ConvertError> {
     let array = match &field.form {
         Form::File => return Ok(Values::Files { with_paths }),
         Form::Bytes => return Ok(Values::Bytes),
@@ -202,14 +192,11 @@ fn values_of(
 
 /// The struct fields of image files, as defined by Hugging Face.
 fn file_fields() -> Fields {
-    Fields::from(vec![
-        Field::new("bytes", DataType::Binary, true),
-        Field::new("path", DataType::Utf8, true),
-    ])
+    Fields::from(vec![Field::new("bytes", DataType::Binary, true), Field::new("path", DataType::Utf8, true)])
 }
 
 fn item_field(dtype: DType) -> Arc<Field> {
-    Arc::new(Field::new("item", number_type(dtype), true))
+    Arc::new(Field::new("item", arrow_type(dtype), true))
 }
 
 fn arrow_field(field: &ExportedField, values: &Values) -> Field {
@@ -218,29 +205,20 @@ fn arrow_field(field: &ExportedField, values: &Values) -> Field {
         Values::Bytes => DataType::Binary,
         Values::Text => DataType::Utf8,
         Values::Label(_) => DataType::Int64,
-        Values::Number(dtype) => number_type(*dtype),
+        Values::Number(dtype) => arrow_type(*dtype),
         Values::FixedBytes(n) => DataType::FixedSizeBinary(*n),
         Values::FixedList(dtype, n) => DataType::FixedSizeList(item_field(*dtype), *n),
     };
     let shape = json!(field.field.shape).to_string();
     let metadata = match values {
-        Values::FixedBytes(_) => HashMap::from([
-            ("shape".to_owned(), shape),
-            ("dtype".to_owned(), "uint8".to_owned()),
-        ]),
+        Values::FixedBytes(_) => HashMap::from([("shape".to_owned(), shape), ("dtype".to_owned(), "uint8".to_owned())]),
         // A list suffices, and clients without tensor support can read it.
         Values::FixedList(..) if field.field.shape.len() == 1 => HashMap::new(),
         // Arrow has no tensors of bits.
         Values::FixedList(DType::Bool, _) => HashMap::from([("shape".to_owned(), shape)]),
         Values::FixedList(..) => HashMap::from([
-            (
-                "ARROW:extension:name".to_owned(),
-                "arrow.fixed_shape_tensor".to_owned(),
-            ),
-            (
-                "ARROW:extension:metadata".to_owned(),
-                json!({"shape": field.field.shape}).to_string(),
-            ),
+            ("ARROW:extension:name".to_owned(), "arrow.fixed_shape_tensor".to_owned()),
+            ("ARROW:extension:metadata".to_owned(), json!({"shape": field.field.shape}).to_string()),
         ]),
         _ => HashMap::new(),
     };
@@ -265,29 +243,7 @@ fn feature_of(field: &ExportedField, values: &Values, classes: &[Classes]) -> Op
     }
 }
 
-fn number_type(dtype: DType) -> DataType {
-    match dtype {
-        DType::Bool => DataType::Boolean,
-        DType::U8 => DataType::UInt8,
-        DType::I8 => DataType::Int8,
-        DType::U16 | DType::Bf16 => DataType::UInt16,
-        DType::I16 => DataType::Int16,
-        DType::U32 => DataType::UInt32,
-        DType::I32 => DataType::Int32,
-        DType::U64 => DataType::UInt64,
-        DType::I64 => DataType::Int64,
-        DType::F16 => DataType::Float16,
-        DType::F32 => DataType::Float32,
-        DType::F64 => DataType::Float64,
-    }
-}
-
-fn array(
-    values: &Values,
-    column: Column,
-    n: usize,
-    paths: &[String],
-) -> Result<ArrayRef, ConvertError> {
+fn array(values: &Values, column: Column, n: usize, paths: &[String]) -> Result<ArrayRef, ConvertError> {
     Ok(match values {
         Values::Files { with_paths } => {
             let bytes: ArrayRef = Arc::new(binary(column)?);
@@ -310,7 +266,7 @@ fn array(
             let ids = ids.iter().map(|id| i64::from(i32::from_le_bytes(*id)));
             Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(ids))
         }
-        Values::Label(dtype) | Values::Number(dtype) => numbers(*dtype, column.bytes, n),
+        Values::Label(dtype) | Values::Number(dtype) => numbers(*dtype, column.bytes, n)?,
         Values::FixedBytes(width) => {
             let bytes = Buffer::from_vec(column.bytes);
             let made = FixedSizeBinaryArray::try_new(*width, bytes, None);
@@ -318,7 +274,7 @@ fn array(
         }
         Values::FixedList(dtype, width) => {
             let each = to_usize(width.max(&0).cast_unsigned());
-            let values = numbers(*dtype, column.bytes, n.saturating_mul(each));
+            let values = numbers(*dtype, column.bytes, n.saturating_mul(each))?;
             let made = FixedSizeListArray::try_new(item_field(*dtype), *width, values, None);
             Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
         }
@@ -335,8 +291,7 @@ fn offsets(column: &Column) -> Result<OffsetBuffer<i32>, ConvertError> {
     let mut offsets = vec![0_i32];
     for &end in &column.ends {
         let end = i32::try_from(end).map_err(|_| {
-            let reason =
-                "the items of one field in a batch have more than 2 GiB, which Arrow's lengths cannot say";
+            let reason = "the items of one field in a batch have more than 2 GiB, which exceeds Arrow's 31-bit lengths";
             unfit(reason)
         })?;
         offsets.push(end);
@@ -345,37 +300,16 @@ fn offsets(column: &Column) -> Result<OffsetBuffer<i32>, ConvertError> {
 }
 
 fn unfit(reason: &str) -> ConvertError {
-    ConvertError::Options {
-        reason: reason.to_owned(),
-        hint: "choose fewer samples with --chunk".to_owned(),
-    }
+    ConvertError::Options { reason: reason.to_owned(), hint: format!("choose fewer samples with {CHUNK}") }
 }
 
 /// Numbers from little-endian bytes, which is also the byte order in memory.
-fn numbers(dtype: DType, bytes: Vec<u8>, n: usize) -> ArrayRef {
-    fn of<T: ArrowPrimitiveType>(bytes: &[u8], n: usize) -> ArrayRef {
-        let aligned = Buffer::from_slice_ref(bytes);
-        let values = ScalarBuffer::<T::Native>::new(aligned, 0, n);
-        Arc::new(PrimitiveArray::<T>::new(values, None))
+fn numbers(dtype: DType, bytes: Vec<u8>, n: usize) -> Result<ArrayRef, ConvertError> {
+    if dtype == DType::Bool {
+        let values = BooleanBuffer::from_iter(bytes.iter().map(|byte| *byte != 0));
+        return Ok(Arc::new(BooleanArray::new(values, None)));
     }
-    match dtype {
-        DType::Bool => {
-            let values = BooleanBuffer::from_iter(bytes.iter().map(|byte| *byte != 0));
-            Arc::new(BooleanArray::new(values, None))
-        }
-        DType::U8 => {
-            let values = ScalarBuffer::from(bytes);
-            Arc::new(PrimitiveArray::<UInt8Type>::new(values, None))
-        }
-        DType::I8 => of::<Int8Type>(&bytes, n),
-        DType::U16 | DType::Bf16 => of::<UInt16Type>(&bytes, n),
-        DType::I16 => of::<Int16Type>(&bytes, n),
-        DType::U32 => of::<UInt32Type>(&bytes, n),
-        DType::I32 => of::<Int32Type>(&bytes, n),
-        DType::U64 => of::<UInt64Type>(&bytes, n),
-        DType::I64 => of::<Int64Type>(&bytes, n),
-        DType::F16 => of::<Float16Type>(&bytes, n),
-        DType::F32 => of::<Float32Type>(&bytes, n),
-        DType::F64 => of::<Float64Type>(&bytes, n),
-    }
+    let data = ArrayData::builder(arrow_type(dtype)).len(n).add_buffer(Buffer::from_vec(bytes));
+    let data = data.align_buffers(true).build();
+    data.map(make_array).map_err(|e| unfit(&e.to_string()))
 }

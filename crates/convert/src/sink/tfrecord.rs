@@ -9,6 +9,7 @@ use super::shard_files::{Piece, ShardFiles, Spread, gzip_level};
 use super::{Batch, Encode, Exported, ExportedField, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
+use crate::opt::SHARD;
 
 /// Writes the samples.
 pub(crate) struct TfRecordSink {
@@ -34,10 +35,10 @@ impl TfRecordSink {
         let files = ShardFiles::create(start);
         let mut lost = Vec::new();
         if !files.is_folder() {
-            lost.push(
-                "a single TFRecord file has no place for the pack's metadata: small integers and bool come back as int64, JSON as text, gray pixels and such with channels first as rgb and hwc, and normalization, statistics, provenance and classes without samples not at all; a folder (--shard N) keeps all of it"
-                    .to_owned(),
-            );
+            lost.push(format!(
+                "a single TFRecord file has no place for the pack's metadata: small integers and bool come back as int64, JSON as text, gray pixels and such with channels first as rgb and hwc, and normalization, statistics, provenance and classes without samples not at all; a folder ({}) keeps all of it",
+                SHARD.with("N")
+            ));
         }
         Ok(Self {
             files,
@@ -62,14 +63,8 @@ impl Sink for TfRecordSink {
 
     fn write(&mut self, ready: Vec<Piece>) -> Result<(), ConvertError> {
         let n_files = self.encoder.spread.n_files();
-        let end = if self.encoder.level.is_some() {
-            ".gz"
-        } else {
-            ""
-        };
-        self.files.put(ready, |number| {
-            format!("data.tfrecord-{number:05}-of-{n_files:05}{end}")
-        })
+        let end = if self.encoder.level.is_some() { ".gz" } else { "" };
+        self.files.put(ready, |number| format!("data.tfrecord-{number:05}-of-{n_files:05}{end}"))
     }
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
@@ -83,20 +78,10 @@ impl Encode for ExampleEncoder {
     type Ready = Vec<Piece>;
 
     fn encode(&self, batch: Batch) -> Result<Vec<Piece>, ConvertError> {
-        let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
-        for k in 0..batch.n {
-            let sample = batch.first.saturating_add(to_u64(k));
-            let shard = self.spread.shard(sample);
-            if shard.is_first {
-                if !bytes.is_empty() {
-                    pieces.push(Piece::of(std::mem::take(&mut bytes), self.level)?);
-                }
-                pieces.push(Piece::Begin(shard.number));
-            }
-            frame(&self.example(&batch, k), &mut bytes);
-        }
-        pieces.push(Piece::of(bytes, self.level)?);
-        Ok(pieces)
+        self.spread.pieces(&batch, self.level, (&[], &[]), |k, _, bytes| {
+            frame(&self.example(&batch, k), bytes);
+            Ok(())
+        })
     }
 }
 
@@ -164,13 +149,7 @@ impl ExampleEncoder {
         message
     }
 
-    fn field(
-        &self,
-        field: &ExportedField,
-        place: usize,
-        (item, extension): (&[u8], &str),
-        features: &mut Features,
-    ) {
+    fn field(&self, field: &ExportedField, place: usize, (item, extension): (&[u8], &str), features: &mut Features) {
         let name = field.field.name.as_str();
         match &field.form {
             Form::File if place == 0 => image(&field.field, item, extension, features),

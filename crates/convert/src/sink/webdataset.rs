@@ -3,7 +3,6 @@
 //! Uses ustar headers without times or owners. The pack's metadata is in a global pax record, which tar readers ignore.
 
 use packds_format::{Role, Scalar};
-use packds_system::to_u64;
 
 use super::fields::is_in_digits;
 use super::item_bytes::item_bytes;
@@ -44,9 +43,9 @@ impl WebDatasetSink {
         let spread = Spread::of(start);
         let exported = start.exported.clone();
         let exported_paths = exported.has_paths;
-        let label = exported.by_role(Role::Label).filter(|(_, label)| {
-            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype))
-        });
+        let label = exported
+            .by_role(Role::Label)
+            .filter(|(_, label)| matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype)));
         let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
         let infix = |(place, (name, field)): (usize, (String, &super::ExportedField))| {
             // By convention, image files are named by their format alone.
@@ -55,11 +54,7 @@ impl WebDatasetSink {
                 false => format!("{name}."),
             }
         };
-        let infixes = names
-            .into_iter()
-            .zip(&exported.fields)
-            .enumerate()
-            .map(infix);
+        let infixes = names.into_iter().zip(&exported.fields).enumerate().map(infix);
         let classes = start.metadata.class_names("label");
         let encoder = TarEncoder {
             infixes: infixes.collect(),
@@ -79,7 +74,7 @@ impl WebDatasetSink {
                 false => String::new(),
             },
             lost: match exported_paths {
-                true => vec!["the samples' paths: samples are named by their numbers".to_owned()],
+                true => vec!["the samples' paths: samples are named by number".to_owned()],
                 false => Vec::new(),
             },
         })
@@ -96,8 +91,7 @@ impl Sink for WebDatasetSink {
     fn write(&mut self, ready: Vec<Piece>) -> Result<(), ConvertError> {
         let gzip = self.encoder.level.is_some();
         let end = if gzip { ".gz" } else { "" };
-        self.files
-            .put(ready, |number| format!("shard-{number:06}.tar{end}"))
+        self.files.put(ready, |number| format!("shard-{number:06}.tar{end}"))
     }
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
@@ -113,56 +107,20 @@ impl Encode for TarEncoder {
     type Ready = Vec<Piece>;
 
     fn encode(&self, batch: Batch) -> Result<Vec<Piece>, ConvertError> {
-        let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
-        for k in 0..batch.n {
-            let sample = batch.first.saturating_add(to_u64(k));
-            let shard = self.spread.shard(sample);
-            if shard.is_first {
-                self.cut(&mut bytes, &mut pieces)?;
-                pieces.push(Piece::Begin(shard.number));
-                bytes.extend_from_slice(&self.head);
-            }
-            self.sample(&batch, k, sample, &mut bytes)?;
-            if shard.is_last {
-                // Two blocks of zeros end a tar file.
-                bytes.resize(bytes.len() + 2 * BLOCK, 0);
-                self.cut(&mut bytes, &mut pieces)?;
-            }
-        }
-        self.cut(&mut bytes, &mut pieces)?;
-        Ok(pieces)
+        // Two blocks of zeros end a tar file.
+        let ends = (self.head.as_slice(), &[0; 2 * BLOCK][..]);
+        self.spread.pieces(&batch, self.level, ends, |k, sample, bytes| self.sample(&batch, k, sample, bytes))
     }
 }
 
 impl TarEncoder {
-    /// Moves the bytes so far to the pieces.
-    fn cut(&self, bytes: &mut Vec<u8>, pieces: &mut Vec<Piece>) -> Result<(), ConvertError> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let bytes = std::mem::take(bytes);
-        pieces.push(Piece::of(bytes, self.level)?);
-        Ok(())
-    }
-
-    fn sample(
-        &self,
-        batch: &Batch,
-        k: usize,
-        sample: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ConvertError> {
+    fn sample(&self, batch: &Batch, k: usize, sample: u64, out: &mut Vec<u8>) -> Result<(), ConvertError> {
         let key = format!("{sample:0digits$}", digits = self.digits);
         for (place, (field, infix)) in self.exported.fields.iter().zip(&self.infixes).enumerate() {
             if self.label == Some(place) {
                 let item = batch.columns.get(place).map_or(&[][..], |c| c.item(k));
                 let id = Scalar::of(field.field.dtype, item).map(|id| id.widened().to_string());
-                member(
-                    &format!("{key}.cls"),
-                    b'0',
-                    id.unwrap_or_default().as_bytes(),
-                    out,
-                )?;
+                member(&format!("{key}.cls"), b'0', id.unwrap_or_default().as_bytes(), out)?;
                 continue;
             }
             let (extension, bytes) = item_bytes(field, batch, place, k);
@@ -181,12 +139,7 @@ fn global_header(metadata: &str) -> Result<Vec<u8>, ConvertError> {
         len = record.len() + len.to_string().len();
     }
     let mut out = Vec::new();
-    member(
-        "pax_global_header",
-        b'g',
-        format!("{len}{record}").as_bytes(),
-        &mut out,
-    )?;
+    member("pax_global_header", b'g', format!("{len}{record}").as_bytes(), &mut out)?;
     Ok(out)
 }
 
@@ -251,7 +204,7 @@ mod tests {
                 ..ExportOptions::default()
             };
             let report = to(&pack, &target, &options).unwrap();
-            let lost = ["the samples' paths: samples are named by their numbers"];
+            let lost = ["the samples' paths: samples are named by number"];
             assert_eq!(report.lost, lost, "{name}");
             let again = back(&target, None);
             assert_same(&pack, &again);
@@ -262,13 +215,7 @@ mod tests {
         files.sort();
         assert_eq!(
             files,
-            [
-                "classes.txt",
-                "shard-000000.tar",
-                "shard-000001.tar",
-                "shard-000002.tar",
-                "shard-000003.tar"
-            ]
+            ["classes.txt", "shard-000000.tar", "shard-000001.tar", "shard-000002.tar", "shard-000003.tar"]
         );
     }
 
@@ -289,10 +236,7 @@ mod tests {
         let (pack, folder) = (pack_of(23, fields()), tempfile::tempdir().unwrap());
         let written = [1, 2].map(|jobs| {
             let target = folder.path().join(format!("{jobs}.tar.gz"));
-            let options = ExportOptions {
-                jobs,
-                ..ExportOptions::default()
-            };
+            let options = ExportOptions { jobs, ..ExportOptions::default() };
             to(&pack, &target, &options).unwrap();
             std::fs::read(target).unwrap()
         });
@@ -305,13 +249,7 @@ mod tests {
             let header = global_header(&text).unwrap();
             let record = &header[BLOCK..];
             let end = record.iter().position(|b| *b == b'\n').unwrap() + 1;
-            let len: usize = str::from_utf8(record)
-                .unwrap()
-                .split(' ')
-                .next()
-                .unwrap()
-                .parse()
-                .unwrap();
+            let len: usize = str::from_utf8(record).unwrap().split(' ').next().unwrap().parse().unwrap();
             assert_eq!(len, end);
         }
     }

@@ -30,14 +30,7 @@ pub(crate) struct Member {
 impl Member {
     /// A stored member with its header at `header`.
     pub(crate) fn stored(name: &str, bytes: u64, header: u64) -> Self {
-        Self {
-            name: name.to_owned(),
-            crc: 0,
-            bytes,
-            stored: bytes,
-            is_deflated: false,
-            header,
-        }
+        Self { name: name.to_owned(), crc: 0, bytes, stored: bytes, is_deflated: false, header }
     }
 
     /// Start of its data.
@@ -128,9 +121,7 @@ impl Member {
 /// The directory of `members`, which starts at `offset`, and the end of the file.
 pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     let mut out = Vec::new();
-    members
-        .iter()
-        .for_each(|member| member.directory_entry(&mut out));
+    members.iter().for_each(|member| member.directory_entry(&mut out));
     let bytes = u64_of(out.len());
     let n = u64_of(members.len());
     if offset >= LARGE || bytes >= LARGE || n >= 0xffff {

@@ -13,23 +13,21 @@ use super::ListOptions;
 use super::beside::pairs;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, other_count, role_of,
-    target,
+    Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, other_count, role_of, target,
 };
 use super::key_split::{self, SplitNames};
-use super::listing::{Faults, SourceField};
+use super::listing::SourceField;
 use super::npy::Elements;
 use super::numbers::{read_ids, read_texts};
-use super::roles::{
-    CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, is_label_name, is_path_name,
-};
+use super::roles::{CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, is_label_name, is_path_name};
 use super::shards::Shards;
-use super::store::{ArrayType, OpenFile, RowPart, Rows, Store};
+use super::store::{ArrayType, OpenFile, RowPart, Rows, Store, is_one};
 use super::swapped::Swapped;
-use super::warning::{Tally, Warning};
+use super::warning::{Tally, Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::{METADATA_KEY, Metadata};
+use crate::opt::LABEL_KEY;
 
 /// An uncompressed array in a file, or split over several files.
 #[derive(Debug, Clone)]
@@ -59,25 +57,18 @@ pub(super) struct Described<'a> {
 impl StoredArray {
     /// Checks that the array lies within its bytes and the file. None if it has no items of at least one byte: a single number or
     /// an empty array.
-    pub(super) fn new(
-        file: &Arc<OpenFile>,
-        described: &Described<'_>,
-    ) -> Result<Option<Self>, ConvertError> {
+    pub(super) fn new(file: &Arc<OpenFile>, described: &Described<'_>) -> Result<Option<Self>, ConvertError> {
         let wrong = |reason: String| ConvertError::malformed(&file.path, described.name, reason);
         let Some((&n, item)) = described.shape.split_first() else {
             return Ok(None);
         };
-        let bytes = item
-            .iter()
-            .try_fold(described.elements.bytes(), |n, d| n.checked_mul(*d));
+        let bytes = item.iter().try_fold(described.elements.bytes(), |n, d| n.checked_mul(*d));
         let bytes = bytes.ok_or_else(|| wrong(format!("dimensions too large: {item:?}")))?;
         if bytes == 0 || n == 0 {
             return Ok(None);
         }
         let stride = described.stride.unwrap_or(bytes);
-        let all = (n - 1)
-            .checked_mul(stride)
-            .and_then(|b| b.checked_add(bytes));
+        let all = (n - 1).checked_mul(stride).and_then(|b| b.checked_add(bytes));
         let in_file = file.bytes.saturating_sub(described.offset);
         let room = described.room.min(in_file);
         let rows = usize::try_from(n).ok();
@@ -86,19 +77,12 @@ impl StoredArray {
                 name: described.name.to_owned(),
                 elements: described.elements,
                 item: item.to_vec(),
-                parts: vec![RowPart {
-                    file: Arc::clone(file),
-                    offset: described.offset,
-                    rows,
-                    stride,
-                }],
+                parts: vec![RowPart { file: Arc::clone(file), offset: described.offset, rows, stride }],
             })),
             _ => {
                 let shape = described.shape;
                 let expected = all.map_or("more than 2^64".to_owned(), |all| all.to_string());
-                Err(wrong(format!(
-                    "expected {expected} bytes for an array of {shape:?}, found {room}"
-                )))
+                Err(wrong(format!("expected {expected} bytes for an array of {shape:?}, found {room}")))
             }
         }
     }
@@ -110,7 +94,7 @@ impl StoredArray {
 
     /// Whether an item is a single number or text.
     pub(super) fn is_scalar(&self) -> bool {
-        self.item.iter().all(|n| *n == 1)
+        is_one(&self.item)
     }
 
     /// Its items; none if it holds texts.
@@ -118,19 +102,11 @@ impl StoredArray {
         let Elements::Numbers { dtype, swapped } = self.elements else {
             return None;
         };
-        let rows: Arc<dyn Store> = Arc::new(Rows {
-            parts: self.parts.clone(),
-            array: ArrayType {
-                dtype,
-                shape: self.item.clone(),
-            },
-        });
+        let rows: Arc<dyn Store> =
+            Arc::new(Rows { parts: self.parts.clone(), array: ArrayType { dtype, shape: self.item.clone() } });
         Some(if swapped {
             let element = to_usize(dtype.size());
-            Arc::new(Swapped {
-                store: rows,
-                element,
-            })
+            Arc::new(Swapped { store: rows, element })
         } else {
             rows
         })
@@ -141,20 +117,13 @@ impl StoredArray {
         match self.elements {
             Elements::Text { .. } if self.is_scalar() => Items::texts(),
             Elements::Text { .. } => Items::other("arrays of texts"),
-            Elements::Numbers { dtype, .. } => Items::of_array(&ArrayType {
-                dtype,
-                shape: self.item.clone(),
-            }),
+            Elements::Numbers { dtype, .. } => Items::of_array(&ArrayType { dtype, shape: self.item.clone() }),
         }
     }
 
     /// As a field with this name.
     fn field(&self, name: &str, role: Option<Role>) -> Option<SourceField> {
-        Some(SourceField {
-            name: name.to_owned(),
-            store: self.store()?,
-            role,
-        })
+        Some(SourceField { name: name.to_owned(), store: self.store()?, role })
     }
 }
 
@@ -195,16 +164,11 @@ impl ArraySet {
     }
 
     /// Adds the described array if it has items.
-    pub(super) fn push(
-        &mut self,
-        file: &Arc<OpenFile>,
-        described: &Described<'_>,
-    ) -> Result<(), ConvertError> {
+    pub(super) fn push(&mut self, file: &Arc<OpenFile>, described: &Described<'_>) -> Result<(), ConvertError> {
         match StoredArray::new(file, described)? {
             Some(array) => self.arrays.push(array),
             None => {
-                self.has_single_label |=
-                    described.shape.is_empty() && is_label_name(described.name);
+                self.has_single_label |= described.shape.is_empty() && is_label_name(described.name);
                 self.others.add(described.name.as_bytes());
             }
         }
@@ -213,20 +177,13 @@ impl ArraySet {
 
     /// Reads a pack's metadata text. A damaged one is a warning.
     pub(super) fn take_metadata(&mut self, text: &str) {
-        match Metadata::parse(text) {
-            Ok(metadata) => self.metadata = Some(metadata),
-            Err(reason) => self.warnings.push(Warning::BadMetadata { reason }),
-        }
+        let read = readable(Some(Metadata::parse(text)), &mut self.warnings);
+        self.metadata = read.or(self.metadata.take());
     }
 
     /// Refuses files of one image each: their rows would look like images.
-    fn refuse_single_sample(
-        &self,
-        source: &Path,
-        images: &StoredArray,
-    ) -> Result<(), ConvertError> {
-        let is_bytes =
-            matches!(images.elements, Elements::Numbers { dtype, .. } if dtype == DType::U8);
+    fn refuse_single_sample(&self, source: &Path, images: &StoredArray) -> Result<(), ConvertError> {
+        let is_bytes = matches!(images.elements, Elements::Numbers { dtype, .. } if dtype == DType::U8);
         let lines = matches!(images.item.as_slice(), [width, 3 | 4] if *width > 4);
         let planes = images.parts.len() > 1 && images.parts.iter().all(|part| part.rows == 3);
         let is_plane = images.item.len() == 2;
@@ -238,25 +195,14 @@ impl ArraySet {
         let (Some(height), Some(width)) = (images.item.first(), images.item.get(1)) else {
             return Ok(());
         };
-        let reason = format!(
-            "expected an array of images, found {rows}x{height}x{width}, which looks like a single one"
-        );
-        let hint =
-            "put all images into one array (numpy.stack, torch.stack), or write one .npy for each";
-        Err(ConvertError::unsupported(
-            source,
-            &images.name,
-            reason,
-            hint,
-        ))
+        let reason =
+            format!("expected an array of images, found {rows}x{height}x{width}, which looks like a single one");
+        let hint = "put all images into one array (numpy.stack, torch.stack), or write one .npy for each";
+        Err(ConvertError::unsupported(source, &images.name, reason, hint))
     }
 
     /// Removes excluded arrays.
-    pub(super) fn leave_out(
-        &mut self,
-        source: &Path,
-        options: &ListOptions,
-    ) -> Result<(), ConvertError> {
+    pub(super) fn leave_out(&mut self, source: &Path, options: &ListOptions) -> Result<(), ConvertError> {
         let names = self.arrays.iter().map(|array| &array.name);
         let names: Vec<String> = names.chain(&self.left_out).cloned().collect();
         options.check_left_out(source, &names)?;
@@ -271,10 +217,9 @@ impl ArraySet {
     ) -> Result<Vec<Shards>, ConvertError> {
         let parts = shards.by_split();
         let pairs = parts.first().map(|part| pairs(&part.files)).transpose()?;
-        let ([whole @ Shards { split: None, .. }], Some(first)) = (
-            parts.as_slice(),
-            pairs.as_ref().and_then(|pairs| pairs.first()),
-        ) else {
+        let ([whole @ Shards { split: None, .. }], Some(first)) =
+            (parts.as_slice(), pairs.as_ref().and_then(|pairs| pairs.first()))
+        else {
             return Ok(parts);
         };
         let first = &first.images;
@@ -286,10 +231,7 @@ impl ArraySet {
     /// The names of the arrays, and the text of a pack.
     fn names(&self) -> impl Iterator<Item = &str> + Clone {
         let text = self.metadata.as_ref().map(|_| METADATA_KEY);
-        self.arrays
-            .iter()
-            .map(|array| array.name.as_str())
-            .chain(text)
+        self.arrays.iter().map(|array| array.name.as_str()).chain(text)
     }
 
     /// Keeps the arrays of a split, or of none, and removes the split from their names. Returns the caller's `keys` for them.
@@ -310,16 +252,27 @@ impl ArraySet {
         options: &ListOptions,
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
     ) -> Result<Found, ConvertError> {
-        let open = |path: &Path| {
-            let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
-            read(&Arc::new(file))
+        let keep = |mut set: Self| {
+            let keys = set.keep_split(part.split.as_deref(), Keys::of(options));
+            (set, keys)
         };
+        Self::join_split(part, options, |file| read(file).map(keep), &read)
+    }
+
+    /// Like [`join`](Self::join). `read` finds the arrays of the part's split, and the caller's keys for them. `read_labels` finds
+    /// those of a file of labels.
+    pub(super) fn join_split<'a>(
+        part: &Shards,
+        options: &ListOptions,
+        read: impl Fn(&Arc<OpenFile>) -> Result<(Self, Keys<'a>), ConvertError>,
+        read_labels: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
+    ) -> Result<Found, ConvertError> {
+        let open = |path: &Path| OpenFile::open(path).map(Arc::new).map_err(ConvertError::io(path));
         let mut all: Option<(Self, Keys<'_>)> = None;
         for pair in pairs(&part.files)? {
-            let mut set = open(&pair.images)?;
-            let keys = set.keep_split(part.split.as_deref(), Keys::of(options));
+            let (mut set, keys) = read(&open(&pair.images)?)?;
             if let Some(labels) = pair.labels {
-                set.take_labels(open(&labels)?, &labels, (part, keys))?;
+                set.take_labels(read_labels(&open(&labels)?)?, &labels, (part, keys))?;
             }
             match &mut all {
                 None => all = Some((set, keys)),
@@ -366,14 +319,10 @@ impl ArraySet {
             found => {
                 let names: Vec<String> = beside.arrays.iter().map(|a| a.name.clone()).collect();
                 let reason = match found {
-                    Some(_) => {
-                        "expected no labels beside images that have theirs in their own file"
-                            .to_owned()
-                    }
+                    Some(_) => "expected no separate labels, since the files of images have labels".to_owned(),
                     None => format!("expected an array of labels, found {}", quoted(&names)),
                 };
-                let hint =
-                    "name the file of the images alone, or that of the labels with --label-key";
+                let hint = format!("name the file of the images alone, or that of the labels with {LABEL_KEY}");
                 Err(ConvertError::contradictory(file, "", reason, hint))
             }
         }
@@ -397,11 +346,11 @@ impl ArraySet {
             let next = next.filter(|a| a.elements == array.elements && a.item == array.item);
             let Some(next) = next else {
                 let reason = format!(
-                    "expected items of {} of shape {:?}, as in the files before it",
+                    "expected items of {} of shape {:?}, as in the previous files",
                     array.elements.describe(),
                     array.item
                 );
-                let hint = "name files whose arrays are alike, or convert each by itself";
+                let hint = "name files with matching arrays, or convert each one separately";
                 return Err(ConvertError::contradictory(file, &array.name, reason, hint));
             };
             array.parts.extend(next.parts.iter().cloned());
@@ -409,20 +358,12 @@ impl ArraySet {
         let known = |name: &String| self.arrays.iter().any(|a| a.name == *name);
         match other.arrays.iter().find(|a| !known(&a.name)) {
             None => Ok(()),
-            Some(new) => Err(ConvertError::malformed(
-                file,
-                &new.name,
-                "the files before it have no such array",
-            )),
+            Some(new) => Err(ConvertError::malformed(file, &new.name, "the previous files have no such array")),
         }
     }
 
     /// Decides the role of each array.
-    pub(super) fn into_found(
-        mut self,
-        source: &Path,
-        keys: Keys<'_>,
-    ) -> Result<Found, ConvertError> {
+    pub(super) fn into_found(mut self, source: &Path, keys: Keys<'_>) -> Result<Found, ConvertError> {
         self.take_class_names()?;
         self.restore_types();
         let names: Vec<String> = self.arrays.iter().map(|a| a.name.clone()).collect();
@@ -432,30 +373,19 @@ impl ArraySet {
         {
             self.refuse_single_sample(source, images)?;
         }
-        let Sorted {
-            images,
-            names,
-            mut found,
-        } = self.sort(source, roles)?;
-        if self.others.count > 0 {
-            let Tally { count, first } = std::mem::take(&mut self.others);
-            self.warnings.push(Warning::OtherArrays { count, first });
-        }
+        let Sorted { images, names, mut found } = self.sort(source, roles)?;
+        self.others.warn(&mut self.warnings, |count, first| Warning::OtherArrays { count, first });
         if let Some(labels) = &mut found.labels {
             labels.classes = self.classes;
         }
         Ok(Found {
-            kind: self.format.into(),
-            images,
-            names,
             labels: found.labels,
             masks: found.masks,
             fields: found.fields,
             texts: found.texts,
             metadata: self.metadata,
-            faults: Faults::new(),
             warnings: self.warnings,
-            ignored: 0,
+            ..Found::new(self.format, images, names)
         })
     }
 
@@ -478,12 +408,7 @@ impl ArraySet {
             let part = roles.of(place);
             if array.rows() != images.len() {
                 if part.is_some() {
-                    return Err(other_count(
-                        source,
-                        &array.name,
-                        images.as_ref(),
-                        array.rows(),
-                    ));
+                    return Err(other_count(source, &array.name, images.as_ref(), array.rows()));
                 }
                 self.others.add(array.name.as_bytes());
                 continue;
@@ -520,10 +445,7 @@ impl ArraySet {
             if let Elements::Numbers { dtype, swapped } = array.elements {
                 let shape = array.item.clone();
                 let restored = metadata.restored(&array.name, &ArrayType { dtype, shape });
-                array.elements = Elements::Numbers {
-                    dtype: restored.dtype,
-                    swapped,
-                };
+                array.elements = Elements::Numbers { dtype: restored.dtype, swapped };
             }
         }
     }
@@ -545,16 +467,8 @@ struct Columns {
 }
 
 impl Sorted {
-    fn take_label(
-        &mut self,
-        array: &StoredArray,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<(), ConvertError> {
-        let ids = |values| FoundLabels {
-            name: array.name.clone(),
-            values,
-            classes: Vec::new(),
-        };
+    fn take_label(&mut self, array: &StoredArray, warnings: &mut Vec<Warning>) -> Result<(), ConvertError> {
+        let ids = |values| FoundLabels { name: array.name.clone(), values, classes: Vec::new() };
         match array.elements {
             Elements::Text { .. } => {
                 self.found.labels = Some(ids(LabelValues::Names(read_texts(array)?)));
@@ -571,12 +485,7 @@ impl Sorted {
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        array: &StoredArray,
-        is_mask: bool,
-        known: Option<&Metadata>,
-    ) -> Result<(), ConvertError> {
+    fn take(&mut self, array: &StoredArray, is_mask: bool, known: Option<&Metadata>) -> Result<(), ConvertError> {
         if is_paths(array, known) {
             let paths = read_paths(array)?;
             if let Some(paths) = paths {
@@ -586,10 +495,9 @@ impl Sorted {
         }
         let Some(store) = array.store() else {
             if array.is_scalar() {
-                self.found.texts.push(SourceColumn {
-                    name: array.name.clone(),
-                    values: ColumnValues::Text(read_texts(array)?),
-                });
+                self.found
+                    .texts
+                    .push(SourceColumn { name: array.name.clone(), values: ColumnValues::Text(read_texts(array)?) });
             }
             return Ok(());
         };
@@ -623,18 +531,11 @@ pub(crate) const PATHS: &str = "path";
 fn read_paths(array: &StoredArray) -> Result<Option<Vec<Vec<u8>>>, ConvertError> {
     let mut texts = array.clone();
     if let (Elements::Numbers { .. }, Some(&bytes)) = (array.elements, array.item.first()) {
-        texts.elements = Elements::Text {
-            bytes,
-            wide: false,
-            swapped: false,
-        };
+        texts.elements = Elements::Text { bytes, wide: false, swapped: false };
         texts.item.clear();
     }
     let paths: TextArena = read_texts(&texts)?;
-    Ok(
-        are_paths(paths.iter())
-            .then(|| paths.iter().map(|path| path.as_bytes().to_vec()).collect()),
-    )
+    Ok(are_paths(paths.iter()).then(|| paths.iter().map(|path| path.as_bytes().to_vec()).collect()))
 }
 
 #[cfg(test)]

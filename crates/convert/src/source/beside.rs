@@ -30,9 +30,8 @@ pub(super) struct Pair {
 
 /// Possible names of the label file for an image file named `stem`.
 pub(super) fn label_stems(stem: &str) -> Vec<String> {
-    let behind = ["labels", "label"]
-        .into_iter()
-        .flat_map(|word| BETWEEN.map(|between| format!("{stem}{between}{word}")));
+    let behind =
+        ["labels", "label"].into_iter().flat_map(|word| BETWEEN.map(|between| format!("{stem}{between}{word}")));
     let mut stems: Vec<String> = behind.collect();
     for (image, label) in WORDS {
         stems.extend(exchanged(stem, image, label));
@@ -67,10 +66,7 @@ pub(super) fn pairs(files: &[PathBuf]) -> Result<Vec<Pair>, ConvertError> {
     let labels = files.iter().map(|file| labels_of(file, files));
     let labels = labels.collect::<Result<Vec<Option<PathBuf>>, _>>()?;
     let is_label = |file: &PathBuf| labels.iter().flatten().any(|label| label == file);
-    let pair = |(images, labels): (&PathBuf, &Option<PathBuf>)| Pair {
-        images: images.clone(),
-        labels: labels.clone(),
-    };
+    let pair = |(images, labels): (&PathBuf, &Option<PathBuf>)| Pair { images: images.clone(), labels: labels.clone() };
     let of_images = files.iter().zip(&labels);
     let of_images = of_images.filter(|(file, _)| !is_label(file));
     Ok(of_images.map(pair).collect())
@@ -125,10 +121,8 @@ mod tests {
         let files = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
         let both = files(&["a_labels.npz", "a.npz", "b.npz", "x_1.npz", "y_1.npz"]);
         let found = pairs(&both).unwrap();
-        let names: Vec<(&Path, Option<&Path>)> = found
-            .iter()
-            .map(|pair| (pair.images.as_path(), pair.labels.as_deref()))
-            .collect();
+        let names: Vec<(&Path, Option<&Path>)> =
+            found.iter().map(|pair| (pair.images.as_path(), pair.labels.as_deref())).collect();
         let path = |name| Path::new(name);
         assert_eq!(
             names,

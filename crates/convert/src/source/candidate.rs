@@ -8,9 +8,7 @@ use packds_pixels::ImageFormat;
 pub(super) const SNIFFED_BYTES: usize = 16;
 
 /// Image extensions that cannot be decoded here.
-const UNDECODED: [&str; 12] = [
-    "ppm", "pgm", "pbm", "pnm", "pam", "avif", "heic", "heif", "jp2", "jxl", "exr", "tga",
-];
+const UNDECODED: [&str; 12] = ["ppm", "pgm", "pbm", "pnm", "pam", "avif", "heic", "heif", "jp2", "jxl", "exr", "tga"];
 
 /// True if the extension, after the last dot, belongs to a decodable image format.
 pub(super) fn is_image_name(name: &[u8]) -> bool {
@@ -19,11 +17,8 @@ pub(super) fn is_image_name(name: &[u8]) -> bool {
 
 /// True if the extension belongs to an image format that cannot be decoded.
 pub(super) fn is_undecoded_name(name: &[u8]) -> bool {
-    extension(name).is_some_and(|extension| {
-        UNDECODED
-            .iter()
-            .any(|known| extension.eq_ignore_ascii_case(known.as_bytes()))
-    })
+    extension(name)
+        .is_some_and(|extension| UNDECODED.iter().any(|known| extension.eq_ignore_ascii_case(known.as_bytes())))
 }
 
 fn extension(name: &[u8]) -> Option<&[u8]> {

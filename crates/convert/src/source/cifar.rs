@@ -9,7 +9,6 @@ use super::ListOptions;
 use super::arrays::{Described, StoredArray};
 use super::column::{ColumnValues, SourceColumn};
 use super::found::{Found, FoundLabels, LabelValues, Names};
-use super::listing::Faults;
 use super::npy::Elements;
 use super::numbers::read_ids;
 use super::shards::Shards;
@@ -22,10 +21,7 @@ use packds_format::DType;
 /// Three planes of 32 by 32 pixels.
 const SHAPE: [u64; 3] = [3, 32, 32];
 const IMAGE_BYTES: u64 = 3072;
-const U8: Elements = Elements::Numbers {
-    dtype: DType::U8,
-    swapped: false,
-};
+const U8: Elements = Elements::Numbers { dtype: DType::U8, swapped: false };
 
 /// The training set and the test set of a folder. A single file is a set without a name.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
@@ -46,32 +42,13 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
         Ok(found.into_iter().collect())
     };
     let sets = [
-        (
-            "test",
-            vec![named(&[
-                "test_batch.bin",
-                "test_batch",
-                "test.bin",
-                "test",
-            ])?],
-        ),
-        (
-            "train",
-            vec![
-                numbered(".bin")?,
-                numbered("")?,
-                named(&["train.bin", "train"])?,
-            ],
-        ),
+        ("test", vec![named(&["test_batch.bin", "test_batch", "test.bin", "test"])?]),
+        ("train", vec![numbered(".bin")?, numbered("")?, named(&["train.bin", "train"])?]),
     ];
     let mut parts = Vec::new();
     for (split, files) in sets {
         if let Some(files) = files.into_iter().find(|files| !files.is_empty()) {
-            parts.push(Shards {
-                root: source.to_owned(),
-                files,
-                split: Some(split.to_owned()),
-            });
+            parts.push(Shards { root: source.to_owned(), files, split: Some(split.to_owned()) });
         }
     }
     if parts.is_empty() {
@@ -106,18 +83,12 @@ impl Batches {
 
 /// Names of the published CIFAR files.
 pub(crate) fn is_cifar_name(name: &str) -> bool {
-    name.starts_with("data_batch")
-        || matches!(
-            name.trim_end_matches(".bin"),
-            "test_batch" | "train" | "test"
-        )
+    name.starts_with("data_batch") || matches!(name.trim_end_matches(".bin"), "test_batch" | "train" | "test")
 }
 
 /// Whether a file starts like a pickle of protocol 2 to 5, or like a dictionary pickled with protocol 0 or 1.
 pub(crate) fn is_pickled_dictionary(head: &[u8]) -> bool {
-    [&b"\x80"[..], b"(d", b"}"]
-        .iter()
-        .any(|start| head.starts_with(start))
+    [&b"\x80"[..], b"(d", b"}"].iter().any(|start| head.starts_with(start))
 }
 
 /// Finds the samples.
@@ -133,34 +104,22 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         }
     }
     let images = batches.images.as_ref().and_then(StoredArray::store);
-    let images = images
-        .ok_or_else(|| ConvertError::malformed(&part.root, "", "there are no samples in it"))?;
+    let images = images.ok_or_else(|| ConvertError::malformed(&part.root, "", "there are no samples in it"))?;
     let first = part.files.first().map_or(&part.root, |file| file);
-    let dataset = if part.root.is_dir() {
-        part.split.clone()
-    } else {
-        None
-    };
+    let dataset = if part.root.is_dir() { part.split.clone() } else { None };
     let dataset = dataset.unwrap_or_else(|| {
         let stem = first.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
     });
     let is_100 = !batches.coarse.is_empty();
-    let kinds = if is_100 {
-        &["label", COARSE][..]
-    } else {
-        &["label"]
-    };
+    let kinds = if is_100 { &["label", COARSE][..] } else { &["label"] };
     options.check_own_keys(&part.root, kinds)?;
     let is_coarse = options.label_key.as_deref() == Some(COARSE);
     let (labels, other, other_name) = match is_coarse {
         true => (batches.coarse, batches.labels, "fine_label"),
         false => (batches.labels, batches.coarse, COARSE),
     };
-    let texts = is_100.then(|| SourceColumn {
-        name: other_name.to_owned(),
-        values: ColumnValues::I64(other),
-    });
+    let texts = is_100.then(|| SourceColumn { name: other_name.to_owned(), values: ColumnValues::I64(other) });
     let mut unique: Vec<&[u8]> = batches.names.iter().map(Vec::as_slice).collect();
     unique.sort_unstable();
     unique.dedup();
@@ -169,25 +128,17 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         && unique.len() == images.len()
         && unique.first().is_some_and(|name| !name.is_empty());
     Ok(Found {
-        kind: DataFormat::Cifar.into(),
-        images,
-        names: if named {
-            Names::Paths(batches.names)
-        } else {
-            Names::Numbered(dataset)
-        },
         labels: Some(FoundLabels {
             name: "label".to_owned(),
             values: LabelValues::Ids(labels),
             classes: class_names(first, is_100, is_coarse)?,
         }),
-        masks: None,
-        fields: Vec::new(),
         texts: texts.into_iter().collect(),
-        metadata: None,
-        faults: Faults::new(),
-        warnings: Vec::new(),
-        ignored: 0,
+        ..Found::new(
+            DataFormat::Cifar,
+            images,
+            if named { Names::Paths(batches.names) } else { Names::Numbered(dataset) },
+        )
     })
 }
 
@@ -205,7 +156,7 @@ fn read_binary(file: &Arc<OpenFile>, batches: &mut Batches) -> Result<(), Conver
     let record = IMAGE_BYTES + n_labels;
     if !fits(n_labels) || file.bytes == 0 {
         let reason = format!(
-            "expected records of {record} bytes, found {} bytes, which are {} more than whole records",
+            "expected records of {record} bytes, found {} bytes, which is {} more than whole records",
             file.bytes,
             file.bytes % record
         );

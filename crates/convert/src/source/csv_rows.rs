@@ -34,10 +34,7 @@ struct LineEnds {
 impl CsvRows {
     /// Opens a file and reads its header. Also returns the column names.
     pub(super) fn open(path: &Path, delimiter: u8) -> Result<(Self, Vec<String>), ConvertError> {
-        let io_error = |source| ConvertError::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let io_error = |source| ConvertError::Io { path: path.to_owned(), source };
         let mut file = open_regular(path).map_err(io_error)?;
         let ends = LineEnds::of(&mut file).map_err(io_error)?;
         // Rows of another length are accepted here and later refused with the correct line number.
@@ -47,20 +44,13 @@ impl CsvRows {
             .flexible(true)
             .buffer_capacity(1 << 16)
             .from_reader(file);
-        let mut rows = Self {
-            reader,
-            record: ByteRecord::new(),
-            n_columns: 0,
-            ends,
-        };
+        let mut rows = Self { reader, record: ByteRecord::new(), n_columns: 0, ends };
         if !rows.read(path)? {
             let reason = "expected a header line with column names".to_owned();
             return Err(malformed(path, 1, reason));
         }
         rows.n_columns = rows.record.len();
-        let names: Vec<String> = (0..rows.n_columns)
-            .map(|column| rows.cell(column).trim().to_owned())
-            .collect();
+        let names: Vec<String> = (0..rows.n_columns).map(|column| rows.cell(column).trim().to_owned()).collect();
         check_header(path, rows.line(), &names)?;
         Ok((rows, names))
     }
@@ -81,14 +71,8 @@ impl CsvRows {
         let read = self
             .reader
             .read_byte_record(&mut self.record)
-            .map_err(|error| ConvertError::Io {
-                path: path.to_owned(),
-                source: error.into(),
-            })?;
-        let bad = self
-            .record
-            .iter()
-            .position(|field| str::from_utf8(field).is_err());
+            .map_err(|error| ConvertError::Io { path: path.to_owned(), source: error.into() })?;
+        let bad = self.record.iter().position(|field| str::from_utf8(field).is_err());
         match bad {
             Some(column) => {
                 let reason = format!("the text is not UTF-8 in field {}", column + 1);
@@ -96,7 +80,7 @@ impl CsvRows {
             }
             None => match self.open_quote(path)? {
                 Some(line) if read => {
-                    let reason = "a quote is opened and not closed before the end".to_owned();
+                    let reason = "a quote is not closed".to_owned();
                     Err(malformed(path, line, reason))
                 }
                 _ => Ok(read),
@@ -107,10 +91,7 @@ impl CsvRows {
     /// The first line of the last row if it ends inside quotes. The parser takes everything after an open quote as one field
     /// without an error.
     fn open_quote(&self, path: &Path) -> Result<Option<u64>, ConvertError> {
-        let io_error = |source| ConvertError::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let io_error = |source| ConvertError::Io { path: path.to_owned(), source };
         let start = self.record.position().map(Position::byte);
         let (Some(start), true) = (start, self.record.as_slice().contains(&b'\n')) else {
             return Ok(None);
@@ -128,9 +109,7 @@ impl CsvRows {
             return Ok(None);
         }
         file.rewind().map_err(io_error)?;
-        file.take(start)
-            .read_to_end(&mut before)
-            .map_err(io_error)?;
+        file.take(start).read_to_end(&mut before).map_err(io_error)?;
         let skipped = row.iter().take_while(|byte| byte.is_ascii_whitespace());
         let feeds = before.iter().chain(skipped).filter(|b| **b == b'\n');
         Ok(Some(to_u64(feeds.count()) + 1))
@@ -145,38 +124,24 @@ impl CsvRows {
         if self.record.is_empty() {
             return here.line();
         }
-        let inside = self
-            .record
-            .as_slice()
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let inside = self.record.as_slice().iter().filter(|byte| **byte == b'\n').count();
         let inside = to_u64(inside);
-        here.line()
-            .saturating_sub(inside + self.ends.counted(here))
-            .max(1)
+        here.line().saturating_sub(inside + self.ends.counted(here)).max(1)
     }
 
     /// The current row's text in a column; empty if missing.
     pub(super) fn cell(&self, column: usize) -> &str {
         // `read` has checked that every field is UTF-8.
-        self.record
-            .get(column)
-            .and_then(|field| str::from_utf8(field).ok())
-            .unwrap_or_default()
+        self.record.get(column).and_then(|field| str::from_utf8(field).ok()).unwrap_or_default()
     }
 }
 
 impl LineEnds {
     fn of(file: &mut File) -> io::Result<Self> {
         let mut first_bytes = Vec::new();
-        BufReader::new(&mut *file)
-            .take(1 << 16)
-            .read_to_end(&mut first_bytes)?;
+        BufReader::new(&mut *file).take(1 << 16).read_to_end(&mut first_bytes)?;
         let feed = first_bytes.iter().position(|byte| *byte == b'\n');
-        let before = feed
-            .and_then(|feed| feed.checked_sub(1))
-            .map(|before| first_bytes[before]);
+        let before = feed.and_then(|feed| feed.checked_sub(1)).map(|before| first_bytes[before]);
         let len = file.seek(SeekFrom::End(0))?;
         let mut last = [0];
         if len > 0 {
@@ -184,10 +149,7 @@ impl LineEnds {
             file.read_exact(&mut last)?;
         }
         file.rewind()?;
-        Ok(Self {
-            two_bytes: before == Some(b'\r'),
-            open_end: (last != *b"\n").then_some(len),
-        })
+        Ok(Self { two_bytes: before == Some(b'\r'), open_end: (last != *b"\n").then_some(len) })
     }
 
     /// Number of line feeds that the parser has consumed as row ends before `here`. Of a two-byte line ending, it consumes the
@@ -201,17 +163,11 @@ fn check_header(path: &Path, line: u64, names: &[String]) -> Result<(), ConvertE
     let mut seen = HashSet::new();
     for (number, name) in (1..).zip(names) {
         if name.is_empty() {
-            let reason = format!(
-                "column {number} has no name (pandas writes such an index column unless index=False)"
-            );
+            let reason = format!("column {number} has no name (pandas writes such an index column unless index=False)");
             return Err(malformed(path, line, reason));
         }
         if !seen.insert(name) {
-            return Err(malformed(
-                path,
-                line,
-                format!("column '{name}' appears twice"),
-            ));
+            return Err(malformed(path, line, format!("column '{name}' appears twice")));
         }
     }
     Ok(())

@@ -7,7 +7,6 @@ use packds_format::constants::MAGIC;
 use packds_system::open_regular;
 
 use super::candidate::is_image_name;
-use super::cifar::is_pickled_dictionary;
 use super::rows::RowForm;
 use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern, split_folders};
 use super::store::OpenFile;
@@ -15,6 +14,7 @@ use super::torchvision;
 use super::zip_dir::zip_entries;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::opt::FROM;
 
 /// First bytes of a file to inspect.
 const HEAD_BYTES: u64 = 512;
@@ -25,10 +25,7 @@ const MAX_ENTRIES: usize = 4096;
 
 /// The format of `source`.
 pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
-    let unknown = |found: String| ConvertError::UnknownFormat {
-        path: source.to_owned(),
-        found,
-    };
+    let unknown = |found: String| ConvertError::UnknownFormat { path: source.to_owned(), found };
     let name = source.file_name().and_then(|name| name.to_str());
     let named = name.and_then(DataFormat::from_file_name);
     let metadata = match std::fs::metadata(source) {
@@ -39,9 +36,7 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
                 let named = first.as_deref().and_then(DataFormat::from_file_name);
                 return named.ok_or_else(|| unknown("a pattern without an extension".to_owned()));
             }
-            return Err(ConvertError::SourceMissing {
-                path: source.to_owned(),
-            });
+            return Err(ConvertError::SourceMissing { path: source.to_owned() });
         }
         Err(error) => return Err(ConvertError::io(source)(error)),
     };
@@ -55,19 +50,11 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     let opened = open_regular(source).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
     opened.map_err(ConvertError::io(source))?;
     if head.starts_with(&MAGIC) {
-        let (reason, hint) = (
-            "this is a pack already",
-            "packds export takes it to other formats",
-        );
+        let (reason, hint) = ("this is already a pack", "packds export converts it to other formats");
         return Err(ConvertError::unsupported(source, "", reason, hint));
     }
     refuse_zipped_zarr(source, &head)?;
-    let start = Head {
-        path: source,
-        name: name.unwrap_or_default(),
-        named,
-        bytes: &head,
-    };
+    let start = Head { path: source, name: name.unwrap_or_default(), named, bytes: &head };
     if let Some(format) = start.format() {
         return Ok(format);
     }
@@ -81,7 +68,7 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         }
         let shown = head.get(..16).unwrap_or(&head).escape_ascii();
         unknown(match named {
-            Some(format) => format!("the name of {format}, but it starts with \"{shown}\""),
+            Some(format) => format!("the name suggests {format}, but it starts with \"{shown}\""),
             None => format!("it starts with \"{shown}\""),
         })
     })
@@ -126,9 +113,8 @@ impl Head<'_> {
     /// The format indicated by the first bytes.
     fn format(&self) -> Option<DataFormat> {
         // The two magic bytes of a pickle are the weakest evidence.
-        let (last, others): (Vec<_>, Vec<_>) = DataFormat::ALL
-            .into_iter()
-            .partition(|format| *format == DataFormat::Pt);
+        let (last, others): (Vec<_>, Vec<_>) =
+            DataFormat::ALL.into_iter().partition(|format| *format == DataFormat::Pt);
         let mut formats = others.into_iter().chain(last);
         formats.find(|format| (format.entry().starts)(self))
     }
@@ -149,46 +135,15 @@ fn refuse_zipped_zarr(source: &Path, head: &[u8]) -> Result<(), ConvertError> {
         Some(entry) => Err(ConvertError::unsupported(
             source,
             &entry.name,
-            "a Zarr store in a zip file, which is not read",
-            "unzip it into a folder, and name that",
+            "a Zarr store in a zip file, which is not supported",
+            "unzip it into a folder, and name the folder",
         )),
     }
 }
 
-/// Whether the files directly in a folder are a CIFAR or MNIST dataset.
+/// Whether the files directly in a folder are a published dataset of this format.
 pub(super) fn holds(folder: &Path, format: DataFormat) -> bool {
-    let names = names_in(folder);
-    match format {
-        DataFormat::Cifar => holds_cifar(folder, &names),
-        DataFormat::Mnist => {
-            let is_idx = |name: &String| name.contains("-idx") && name.contains("ubyte");
-            names.iter().any(is_idx)
-        }
-        _ => false,
-    }
-}
-
-fn holds_cifar(folder: &Path, names: &[String]) -> bool {
-    let cifar = [
-        "data_batch_1",
-        "data_batch_1.bin",
-        "batches.meta",
-        "batches.meta.txt",
-        "fine_label_names.txt",
-    ];
-    // CIFAR-100's file names are not distinctive.
-    let is_pickled = |name: &str| {
-        let mut head = Vec::new();
-        let path = folder.join(name);
-        let opened = open_regular(&path).ok();
-        let read = opened.and_then(|file| file.take(2).read_to_end(&mut head).ok());
-        read.is_some() && is_pickled_dictionary(&head)
-    };
-    let is_cifar = |name: &String| {
-        cifar.contains(&name.as_str())
-            || (matches!(name.as_str(), "train" | "test") && is_pickled(name))
-    };
-    names.iter().any(is_cifar)
+    (format.entry().is_published)(folder, &names_in(folder))
 }
 
 /// The visible names in a folder, up to the limit; empty if it cannot be listed.
@@ -223,13 +178,8 @@ fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertErro
     let (Some((_, own)), Some((second, other))) = (own, other) else {
         return Ok(format);
     };
-    let reason =
-        format!("there are files of several formats: '{own}' is {format}, '{other}' is {second}");
-    let hint = format!(
-        "say which are meant with --from {} or --from {}, or name the files",
-        format.name(),
-        second.name()
-    );
+    let reason = format!("there are files of several formats: '{own}' is {format}, '{other}' is {second}");
+    let hint = format!("choose with {} or {}, or name the files", FROM.with(format.name()), FROM.with(second.name()));
     Err(ConvertError::contradictory(folder, "", reason, hint))
 }
 
@@ -237,22 +187,17 @@ fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertErro
 fn of_own_files(folder: &Path) -> Option<DataFormat> {
     // If it exists but is unreadable, its reader reports that.
     let has = |name: &str| std::fs::symlink_metadata(folder.join(name)).is_ok();
-    if [".zgroup", ".zarray", "zarr.json"].into_iter().any(has) {
-        return Some(DataFormat::Zarr);
-    }
-    if has("dataset_dict.json") {
-        return Some(DataFormat::Arrow);
-    }
-    if has("data.mdb") {
-        return Some(DataFormat::Lmdb);
+    let marked = |format: &DataFormat| format.entry().markers.iter().any(|name| has(name));
+    if let Some(format) = DataFormat::ALL.into_iter().find(marked) {
+        return Some(format);
     }
     let names = names_in(folder);
     // Images decide, whatever else the folder contains. `--from` overrides this.
     if names.iter().any(|name| is_image_name(name.as_bytes())) {
         return None;
     }
-    let published = [DataFormat::Cifar, DataFormat::Mnist];
-    if let Some(format) = published.into_iter().find(|format| holds(folder, *format)) {
+    let is_published = |format: &DataFormat| (format.entry().is_published)(folder, &names);
+    if let Some(format) = DataFormat::ALL.into_iter().find(is_published) {
         return Some(format);
     }
     if let Some(format) = names.iter().find_map(|name| of_set(name)) {

@@ -50,15 +50,9 @@ enum OtherForm {
 impl Directory {
     /// Lists the folder `path` of `root`.
     pub(super) fn scan(root: &Path, path: &[u8]) -> Result<Self, ConvertError> {
-        let full_path = if path.is_empty() {
-            root.to_owned()
-        } else {
-            root.join(as_path(path))
-        };
-        Self::scan_unplaced(&full_path, path).map_err(|error| ConvertError::UnreadableDirectory {
-            path: full_path,
-            source: error.into(),
-        })
+        let full_path = if path.is_empty() { root.to_owned() } else { root.join(as_path(path)) };
+        Self::scan_unplaced(&full_path, path)
+            .map_err(|error| ConvertError::UnreadableDirectory { path: full_path, source: error.into() })
     }
 
     fn scan_unplaced(full_path: &Path, path: &[u8]) -> Result<Self, Errno> {
@@ -92,18 +86,12 @@ impl Directory {
     }
 
     /// The kind of an entry after following links; none for a folder.
-    fn form_of(
-        &self,
-        name: &std::ffi::CStr,
-        file_type: FileType,
-    ) -> Result<Option<OtherForm>, Errno> {
+    fn form_of(&self, name: &std::ffi::CStr, file_type: FileType) -> Result<Option<OtherForm>, Errno> {
         let resolved = match file_type {
-            FileType::Symlink | FileType::Unknown => {
-                match statat(self.entries.fd()?, name, AtFlags::empty()) {
-                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                    Err(_) => return Ok(Some(OtherForm::BrokenLink)),
-                }
-            }
+            FileType::Symlink | FileType::Unknown => match statat(self.entries.fd()?, name, AtFlags::empty()) {
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                Err(_) => return Ok(Some(OtherForm::BrokenLink)),
+            },
             known => known,
         };
         Ok(match resolved {
@@ -120,18 +108,16 @@ impl Directory {
 
     /// The names of files with an image extension, unsorted. Opens no file.
     pub(super) fn image_names(&self) -> impl Iterator<Item = &[u8]> {
-        self.others
-            .iter()
-            .map(|other| self.name(other))
-            .filter(|name| is_image_name(name))
+        self.names().filter(|name| is_image_name(name))
+    }
+
+    /// The names of all entries other than folders, unsorted.
+    pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.others.iter().map(|other| self.name(other))
     }
 
     /// Calls `each` with the name and size of each image candidate, in name order. Returns the number of other files.
-    pub(super) fn for_each_candidate(
-        mut self,
-        oddities: &mut Oddities,
-        mut each: impl FnMut(&[u8], u64),
-    ) -> u64 {
+    pub(super) fn for_each_candidate(mut self, oddities: &mut Oddities, mut each: impl FnMut(&[u8], u64)) -> u64 {
         let mut ignored = 0;
         // Sorted, so that the first case of each warning does not depend on the file system.
         let mut others = std::mem::take(&mut self.others);
@@ -181,12 +167,8 @@ impl Directory {
 
     /// The size of a file; 0 if unknown, in which case decoding will fail later.
     fn size(&self, other: &Other) -> u64 {
-        let stat = self
-            .entries
-            .fd()
-            .map(|folder| statat(folder, self.name(other), AtFlags::empty()));
-        stat.flatten()
-            .map_or(0, |stat| stat.st_size.max(0).cast_unsigned())
+        let stat = self.entries.fd().map(|folder| statat(folder, self.name(other), AtFlags::empty()));
+        stat.flatten().map_or(0, |stat| stat.st_size.max(0).cast_unsigned())
     }
 
     /// True if the first bytes of a file are those of an image.

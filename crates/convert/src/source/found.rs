@@ -8,15 +8,14 @@ use packds_format::{DType, Field, Role};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
-use super::listing::{
-    Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored,
-};
+use super::listing::{Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored};
 use super::overlooked::note_overlooked_labels;
 use super::paths::{FileTable, PathTable};
 use super::store::{Content, Store};
 use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
+use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT, MASK_KEY};
 
 /// What a format's module found in a source.
 pub(crate) struct Found {
@@ -69,6 +68,23 @@ pub(super) enum LabelValues {
 }
 
 impl Found {
+    /// Images without labels or other fields.
+    pub(super) fn new(kind: impl Into<SourceKind>, images: Arc<dyn Store>, names: Names) -> Self {
+        Self {
+            kind: kind.into(),
+            images,
+            names,
+            labels: None,
+            masks: None,
+            fields: Vec::new(),
+            texts: Vec::new(),
+            metadata: None,
+            faults: Faults::new(),
+            warnings: Vec::new(),
+            ignored: 0,
+        }
+    }
+
     /// Builds the listing of `source`.
     pub(super) fn into_listing(self, source: &Path) -> Result<Listing, ConvertError> {
         let n = self.images.len();
@@ -110,11 +126,7 @@ impl Found {
     }
 
     /// Removes excluded fields.
-    pub(crate) fn leave_out(
-        mut self,
-        source: &Path,
-        options: &ListOptions,
-    ) -> Result<Self, ConvertError> {
+    pub(crate) fn leave_out(mut self, source: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
         let labels = self.labels.iter().map(|labels| &labels.name);
         let texts = self.texts.iter().map(|column| &column.name);
         let fields = self.fields.iter().map(|field| &field.name);
@@ -133,7 +145,7 @@ impl Found {
                 source,
                 "",
                 format!("expected images, found one {} for each sample", array.dtype),
-                "name the source of the images, or the field of images with --image-key",
+                format!("name the source of the images, or the field of images with {IMAGE_KEY}"),
             )),
             _ => Ok(()),
         }
@@ -149,7 +161,7 @@ impl Found {
                     "expected masks as image files or u8 arrays of two dimensions, found {} {:?}",
                     array.dtype, array.shape
                 ),
-                "leave the field out with --leave-out, name another with --mask-key, or write it as u8",
+                format!("leave the field out with {LEAVE_OUT}, name another with {MASK_KEY}, or write it as u8"),
             )),
             _ => Ok(()),
         }
@@ -220,15 +232,12 @@ impl FoundLabels {
                         source,
                         &self.name,
                         format!("there are {names} class names, found the class id {wrong}"),
-                        CLASS_IDS_HINT,
+                        class_ids_hint(),
                     ));
                 }
                 listing.classes = classes.iter().map(|c| c.clone().into_bytes()).collect();
                 for (idx, id) in ids.iter_mut().enumerate().filter(|(_, id)| is_wrong(id)) {
-                    let reason = format!(
-                        "'{}': there are {names} class names, found the class id {id}",
-                        self.name
-                    );
+                    let reason = format!("'{}': there are {names} class names, found the class id {id}", self.name);
                     listing.faults.entry(idx).or_insert(reason.into());
                     // The sample is reported by its original id. The pack needs a named id, so store 0.
                     *id = 0;
@@ -243,16 +252,12 @@ impl FoundLabels {
                 classes.sort_unstable();
                 classes.dedup();
                 let id = |name: &str| classes.binary_search(&name).unwrap_or_default();
-                let ids = names
-                    .iter()
-                    .map(|name| i64::try_from(id(name)).unwrap_or(-1));
+                let ids = names.iter().map(|name| i64::try_from(id(name)).unwrap_or(-1));
                 listing.labels = Labels::PerSample(ids.collect());
                 listing.classes = classes.iter().map(|c| c.as_bytes().to_vec()).collect();
             }
             LabelValues::Numbers(values) => {
-                listing
-                    .warnings
-                    .push(Warning::no_ids(&self.name, DType::F64));
+                listing.warnings.push(Warning::no_ids(&self.name, DType::F64));
                 let name = target(self.name);
                 let values = ColumnValues::F64(values);
                 listing.columns.push(SourceColumn { name, values });
@@ -263,11 +268,7 @@ impl FoundLabels {
                     _ => DType::U8,
                 };
                 listing.warnings.push(Warning::no_ids(&self.name, dtype));
-                listing.fields.push(SourceField {
-                    name: target(self.name),
-                    store,
-                    role: None,
-                });
+                listing.fields.push(SourceField { name: target(self.name), store, role: None });
             }
         }
         Ok(())
@@ -292,7 +293,7 @@ fn check_names(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
             source,
             "",
             error.to_string(),
-            "give the field another name in the source, or leave it out with --leave-out",
+            format!("give the field another name in the source, or leave it out with {LEAVE_OUT}"),
         ))
     })
 }
@@ -317,51 +318,38 @@ fn rename_taken(listing: &mut Listing) {
 }
 
 /// What to do about class ids without names.
-const CLASS_IDS_HINT: &str = "mend the labels or the list of class names, leave the field out with --leave-out, or give --label-key for another";
+fn class_ids_hint() -> String {
+    format!(
+        "correct the labels or the list of class names, leave the field out with {LEAVE_OUT}, or name another with {LABEL_KEY}"
+    )
+}
 
 /// Refuses a file whose class names differ from those of earlier files: its ids mean other classes.
-pub(super) fn check_same_classes(
-    file: &Path,
-    expected: &[String],
-    found: &[String],
-) -> Result<(), ConvertError> {
+pub(super) fn check_same_classes(file: &Path, expected: &[String], found: &[String]) -> Result<(), ConvertError> {
     if expected == found || expected.is_empty() || found.is_empty() {
         return Ok(());
     }
-    let reason = format!(
-        "expected the class names of the files before it, {}, found {}",
-        quoted(expected),
-        quoted(found)
-    );
-    let hint = "convert each file by itself, or write all with one list of class names";
+    let reason =
+        format!("expected the class names of the previous files, {}, found {}", quoted(expected), quoted(found));
+    let hint = "convert each file separately, or write all with the same class names";
     Err(ConvertError::contradictory(file, "", reason, hint))
 }
 
 /// The error for a field whose number of values differs from the number of images. Samples may be along another dimension.
-pub(super) fn other_count(
-    source: &Path,
-    name: &str,
-    images: &dyn Store,
-    found: usize,
-) -> ConvertError {
-    let reason = format!(
-        "expected {} values, one for each image, found {found}",
-        images.len()
-    );
+pub(super) fn other_count(source: &Path, name: &str, images: &dyn Store, found: usize) -> ConvertError {
+    let reason = format!("expected {} values, one for each image, found {found}", images.len());
     let along = match images.content(0) {
-        Content::Array(array) => array
-            .shape
-            .iter()
-            .position(|n| usize::try_from(*n) == Ok(found)),
+        Content::Array(array) => array.shape.iter().position(|n| usize::try_from(*n) == Ok(found)),
         _ => None,
     };
     let Some(dimension) = along.map(|place| place + 1) else {
-        let hint = "mend the field so that it has one value for each image, or name other fields with --image-key, --label-key and --mask-key";
+        let hint = format!(
+            "correct the field so that it has one value for each image, or name other fields with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}"
+        );
         return ConvertError::contradictory(source, name, reason, hint);
     };
     let reason = format!("{reason}, which is dimension {dimension} of the images");
-    let hint =
-        format!("put the dimension of the images first: numpy.moveaxis(images, {dimension}, 0)");
+    let hint = format!("put the dimension of the images first: numpy.moveaxis(images, {dimension}, 0)");
     ConvertError::contradictory(source, name, reason, hint)
 }
 
@@ -377,29 +365,16 @@ fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertEr
         bits.clear();
         let read = append_stored(field.store.as_ref(), idx, u64::MAX, &mut bits);
         read.map_err(|e| ConvertError::malformed(source, &field.name, e.to_string()))?;
-        let set = (0_i64..).zip(
-            bits.iter()
-                .flat_map(|byte| (0..8).map(move |k| (byte >> k) & 1)),
-        );
-        lists
-            .ids
-            .extend(set.filter(|(_, bit)| *bit == 1).map(|(id, _)| id));
+        let set = (0_i64..).zip(bits.iter().flat_map(|byte| (0..8).map(move |k| (byte >> k) & 1)));
+        lists.ids.extend(set.filter(|(_, bit)| *bit == 1).map(|(id, _)| id));
         lists.ends.push(lists.ids.len());
     }
-    let names = listing
-        .metadata
-        .as_ref()
-        .map_or(&[][..], |m| m.class_names("labels"));
+    let names = listing.metadata.as_ref().map_or(&[][..], |m| m.class_names("labels"));
     let largest = lists.ids.iter().max().copied().unwrap_or(0);
     if !names.is_empty() && i64::try_from(names.len()).is_ok_and(|n| largest >= n) {
         let n = names.len();
         let reason = format!("there are {n} class names, found the class id {largest}");
-        return Err(ConvertError::contradictory(
-            source,
-            &field.name,
-            reason,
-            CLASS_IDS_HINT,
-        ));
+        return Err(ConvertError::contradictory(source, &field.name, reason, class_ids_hint()));
     }
     listing.classes = names.iter().map(|name| name.clone().into_bytes()).collect();
     listing.labels = Labels::Lists(lists);
@@ -408,10 +383,7 @@ fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertEr
 
 /// Whether every conversion recreates the field of this name. An exported copy is then ignored.
 pub(super) fn is_made_anew(name: &str) -> bool {
-    matches!(
-        name,
-        "source_id" | "source_width" | "source_height" | "sample_crc32c"
-    )
+    matches!(name, "source_id" | "source_width" | "source_height" | "sample_crc32c")
 }
 
 /// The role of a field in the exported pack.
@@ -431,20 +403,14 @@ mod tests {
 
     /// A store of these rows, all of the same length.
     fn rows(rows: &[&[u8]], shape: &[u64]) -> Arc<dyn Store> {
-        let folder = SpoolFolder {
-            path: std::env::temp_dir(),
-            unpacking: Unpacking::default(),
-        };
+        let folder = SpoolFolder { path: std::env::temp_dir(), unpacking: Unpacking::default() };
         let mut spool = Spool::create(&folder).unwrap();
         let mut ends: Vec<u64> = Vec::new();
         for row in rows {
             let start = spool.append(row).unwrap();
             ends.push(start + u64::try_from(row.len()).unwrap());
         }
-        let array = ArrayType {
-            dtype: DType::U8,
-            shape: shape.to_vec(),
-        };
+        let array = ArrayType { dtype: DType::U8, shape: shape.to_vec() };
         let content = Content::of_array(array);
         spool.into_items(Path::new("s"), &ends, content).unwrap()
     }
@@ -463,39 +429,18 @@ mod tests {
     }
 
     fn found(n: usize) -> Found {
-        Found {
-            kind: DataFormat::Npz.into(),
-            images: rows(&vec![&[0_u8; 4][..]; n], &[2, 2]),
-            names: Names::Numbered("image".to_owned()),
-            labels: None,
-            masks: None,
-            fields: Vec::new(),
-            texts: Vec::new(),
-            metadata: None,
-            faults: Faults::new(),
-            warnings: Vec::new(),
-            ignored: 0,
-        }
+        Found::new(DataFormat::Npz, rows(&vec![&[0_u8; 4][..]; n], &[2, 2]), Names::Numbered("image".to_owned()))
     }
 
     fn labels(values: LabelValues, classes: &[&str]) -> Option<FoundLabels> {
-        Some(FoundLabels {
-            name: "y".to_owned(),
-            values,
-            classes: classes.iter().map(|c| (*c).to_owned()).collect(),
-        })
+        Some(FoundLabels { name: "y".to_owned(), values, classes: classes.iter().map(|c| (*c).to_owned()).collect() })
     }
 
     #[test]
     fn class_names_become_ids_in_the_order_of_the_names() {
         let mut names = TextArena::default();
-        ["dog", "cat", "dog"]
-            .iter()
-            .for_each(|name| names.push(name));
-        let found = Found {
-            labels: labels(LabelValues::Names(names), &[]),
-            ..found(3)
-        };
+        ["dog", "cat", "dog"].iter().for_each(|name| names.push(name));
+        let found = Found { labels: labels(LabelValues::Names(names), &[]), ..found(3) };
         let listing = found.into_listing(Path::new("s.npz")).unwrap();
         let ids: Vec<_> = (0..3).map(|i| listing.label(i)).collect();
         assert_eq!(ids, [Some(1), Some(0), Some(1)]);
@@ -505,31 +450,17 @@ mod tests {
 
     #[test]
     fn ids_without_a_name_make_bad_samples_and_are_refused_where_all_are_so() {
-        let some = Found {
-            labels: labels(LabelValues::Ids(vec![0, -1, 2]), &["a", "b"]),
-            ..found(3)
-        };
+        let some = Found { labels: labels(LabelValues::Ids(vec![0, -1, 2]), &["a", "b"]), ..found(3) };
         let listing = some.into_listing(Path::new("s")).unwrap();
         assert!(listing.fault(0).is_none() && listing.fault(1).is_some());
         let fault = listing.fault(2).unwrap().to_string();
-        assert!(
-            fault.ends_with("there are 2 class names, found the class id 2"),
-            "{fault}"
-        );
+        assert!(fault.ends_with("there are 2 class names, found the class id 2"), "{fault}");
         for ids in [vec![3, 2], vec![-1, -1]] {
-            let found = Found {
-                labels: labels(LabelValues::Ids(ids), &["a", "b"]),
-                ..found(2)
-            };
+            let found = Found { labels: labels(LabelValues::Ids(ids), &["a", "b"]), ..found(2) };
             let error = found.into_listing(Path::new("s")).unwrap_err();
-            assert!(
-                error
-                    .to_string()
-                    .starts_with("s: y: there are 2 class names"),
-                "{error}"
-            );
+            assert!(error.to_string().starts_with("s: y: there are 2 class names"), "{error}");
             assert!(error.is_data());
-            assert!(error.hint().unwrap().contains("--label-key"));
+            assert!(error.hint().unwrap().contains("label_key"));
         }
     }
 
@@ -551,11 +482,7 @@ mod tests {
             values: LabelValues::Ids(vec![5, 0]),
             classes: vec!["a".to_owned()],
         };
-        let found = Found {
-            labels: Some(labels),
-            metadata: Some(metadata("label", &["a", "b"])),
-            ..found(2)
-        };
+        let found = Found { labels: Some(labels), metadata: Some(metadata("label", &["a", "b"])), ..found(2) };
         let listing = found.into_listing(Path::new("s")).unwrap();
         assert_eq!((listing.label(0), listing.classes().len()), (Some(5), 0));
     }
@@ -567,24 +494,16 @@ mod tests {
             store: rows(&[&[0b101, 0], &[0, 0], &[0, 0b10]], &[2]),
             role: Some(Role::Labels),
         };
-        let found = Found {
-            fields: vec![sets],
-            ..found(3)
-        };
+        let found = Found { fields: vec![sets], ..found(3) };
         let listing = found.into_listing(Path::new("s")).unwrap();
-        let lists: Vec<_> = (0..3)
-            .map(|i| listing.label_list(i).unwrap().to_vec())
-            .collect();
+        let lists: Vec<_> = (0..3).map(|i| listing.label_list(i).unwrap().to_vec()).collect();
         assert_eq!(lists, [vec![0, 2], vec![], vec![9]]);
         assert!(listing.fields().is_empty());
     }
 
     #[test]
     fn numbers_that_are_no_ids_become_a_column_that_does_not_take_the_labels_name() {
-        let mut found = Found {
-            labels: labels(LabelValues::Numbers(vec![0.5, 1.0]), &[]),
-            ..found(2)
-        };
+        let mut found = Found { labels: labels(LabelValues::Numbers(vec![0.5, 1.0]), &[]), ..found(2) };
         found.labels.as_mut().unwrap().name = "label".to_owned();
         let listing = found.into_listing(Path::new("s")).unwrap();
         assert!(!listing.has_labels());
@@ -593,15 +512,8 @@ mod tests {
 
     #[test]
     fn fields_of_other_lengths_and_no_samples_are_refused() {
-        let short = SourceField {
-            name: "extra".to_owned(),
-            store: rows(&[&[1], &[2]], &[]),
-            role: None,
-        };
-        let found_short = Found {
-            fields: vec![short],
-            ..found(3)
-        };
+        let short = SourceField { name: "extra".to_owned(), store: rows(&[&[1], &[2]], &[]), role: None };
+        let found_short = Found { fields: vec![short], ..found(3) };
         let error = found_short.into_listing(Path::new("s")).unwrap_err();
         let message = "s: extra: expected 3 values, one for each image, found 2";
         assert_eq!(error.to_string(), message);

@@ -12,7 +12,7 @@ use super::ListOptions;
 use super::arrays::PATHS;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{Found, FoundLabels, LabelValues, Names, is_made_anew, role_of};
-use super::listing::{Faults, SourceField};
+use super::listing::SourceField;
 use super::narrow::{Wide, narrowed};
 use super::roles::{self, Keys, Part, Roles, are_paths, find_field, find_image_field};
 use super::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
@@ -20,6 +20,7 @@ use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
+use crate::opt::IMAGE_KEY;
 
 /// One sample's item of a field.
 #[derive(Debug)]
@@ -88,11 +89,7 @@ impl Gathered {
             Item::Int(_) => Items::Ints(Vec::new()),
             Item::Float(_) => Items::Floats(Vec::new()),
         };
-        let mut gathered = Self {
-            name,
-            items,
-            places: Vec::new(),
-        };
+        let mut gathered = Self { name, items, places: Vec::new() };
         // The first item always fits.
         let _ = gathered.push(item);
         gathered
@@ -140,9 +137,7 @@ impl Gathered {
             }
             (Items::Floats(values), Item::Json(_)) => {
                 let text = |value: &f64| serde_json::Value::from(*value).to_string();
-                values
-                    .iter()
-                    .for_each(|value| lists.push(&listed(&text(value))));
+                values.iter().for_each(|value| lists.push(&listed(&text(value))));
             }
             (Items::Texts(texts), Item::Json(_)) => {
                 for text in texts.iter() {
@@ -153,9 +148,7 @@ impl Gathered {
                 let list = listed(&serde_json::Value::from(*text));
                 return self.push(&Item::Json(&list));
             }
-            (Items::Texts(texts), Item::Stored(_, Content::Bytes))
-                if self.places.len() == texts.len() =>
-            {
+            (Items::Texts(texts), Item::Stored(_, Content::Bytes)) if self.places.len() == texts.len() => {
                 let places = std::mem::take(&mut self.places);
                 self.items = Items::Stored(places, Contents::All(Content::Bytes));
                 return self.push(item);
@@ -174,16 +167,12 @@ impl Gathered {
         self.push(item)
     }
 
-    /// Adds a placeholder for an item that a sample lacks: an empty item for stored bytes, otherwise the first item again, so that
-    /// it creates no class.
+    /// Fills the slot of a bad sample that lacks this item. Nobody sees the filler: bad samples are skipped, replaced by zeros or
+    /// an error. It is empty for stored bytes. Otherwise it repeats the first item, so that it creates no class.
     pub(super) fn push_missing(&mut self) {
         match &mut self.items {
             Items::Stored(spans, contents) => {
-                spans.push(Span {
-                    file: 0,
-                    offset: 0,
-                    bytes: 0,
-                });
+                spans.push(Span { file: 0, offset: 0, bytes: 0 });
                 if let Contents::Each(each) = contents {
                     each.push(Content::File);
                 }
@@ -202,11 +191,7 @@ impl Gathered {
     /// Adds an empty item: an empty text, bytes or list. Numbers become lists. Returns false and adds nothing if an item cannot be
     /// empty.
     pub(super) fn push_empty(&mut self) -> Result<bool, String> {
-        let nowhere = Span {
-            file: 0,
-            offset: 0,
-            bytes: 0,
-        };
+        let nowhere = Span { file: 0, offset: 0, bytes: 0 };
         match &self.items {
             Items::Stored(_, Contents::All(Content::Bytes)) => {
                 self.push(&Item::Stored(nowhere, Content::Bytes))?;
@@ -275,11 +260,7 @@ fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(
             each.push(content.clone());
             Ok(())
         }
-        Contents::All(first) => Err(format!(
-            "expected {}, found {}",
-            kind_of(first),
-            kind_of(content)
-        )),
+        Contents::All(first) => Err(format!("expected {}, found {}", kind_of(first), kind_of(content))),
         Contents::Each(_) => Err(format!("expected an image, found {}", kind_of(content))),
     }
 }
@@ -301,11 +282,7 @@ pub(super) struct Gathering {
 
 impl Gathering {
     /// Decides the role of each field.
-    pub(super) fn into_found(
-        mut self,
-        source: &Path,
-        options: &ListOptions,
-    ) -> Result<Found, ConvertError> {
+    pub(super) fn into_found(mut self, source: &Path, options: &ListOptions) -> Result<Found, ConvertError> {
         self.fields.retain(|field| !is_made_anew(&field.name));
         self.restore_types(options.label_key.as_deref());
         self.take_paths();
@@ -319,17 +296,11 @@ impl Gathering {
         let mask = find_field(source, &names, Part::Mask, keys, self.metadata.as_ref())?;
         let roles = Roles::new(image, label, mask, keys);
         let mut found = Found {
-            kind: self.format.into(),
-            images: Arc::new(empty(&self.files)),
-            names: self.names,
             labels: self.labels,
-            masks: None,
-            fields: Vec::new(),
-            texts: Vec::new(),
             metadata: self.metadata,
-            faults: Faults::new(),
             warnings: self.warnings,
             ignored: self.ignored,
+            ..Found::new(self.format, Arc::new(empty(&self.files)), self.names)
         };
         for (place, field) in self.fields.into_iter().enumerate() {
             let items = field.kind();
@@ -347,12 +318,7 @@ impl Gathering {
     }
 
     /// The index of the label field. None if there are no labels, or if they are not a field.
-    fn label_of(
-        &self,
-        source: &Path,
-        names: &[String],
-        keys: Keys<'_>,
-    ) -> Result<Option<usize>, ConvertError> {
+    fn label_of(&self, source: &Path, names: &[String], keys: Keys<'_>) -> Result<Option<usize>, ConvertError> {
         let Some(labels) = &self.labels else {
             return find_field(source, names, Part::Label, keys, self.metadata.as_ref());
         };
@@ -402,11 +368,7 @@ impl Gathering {
 }
 
 fn empty(files: &Arc<Vec<OpenFile>>) -> Spans {
-    Spans {
-        files: Arc::clone(files),
-        spans: Vec::new(),
-        contents: Contents::All(Content::Bytes),
-    }
+    Spans { files: Arc::clone(files), spans: Vec::new(), contents: Contents::All(Content::Bytes) }
 }
 
 impl Gathered {
@@ -446,22 +408,14 @@ impl Gathered {
         }
     }
 
-    fn into_store(
-        self,
-        source: &Path,
-        files: &Arc<Vec<OpenFile>>,
-    ) -> Result<Arc<dyn Store>, ConvertError> {
+    fn into_store(self, source: &Path, files: &Arc<Vec<OpenFile>>) -> Result<Arc<dyn Store>, ConvertError> {
         match self.items {
-            Items::Stored(spans, contents) => Ok(Arc::new(Spans {
-                files: Arc::clone(files),
-                spans,
-                contents,
-            })),
+            Items::Stored(spans, contents) => Ok(Arc::new(Spans { files: Arc::clone(files), spans, contents })),
             _ => Err(ConvertError::unsupported(
                 source,
                 &self.name,
                 "expected images, found texts or numbers",
-                "name the field of images with --image-key",
+                format!("name the field of images with {IMAGE_KEY}"),
             )),
         }
     }
@@ -487,11 +441,7 @@ impl Gathered {
                 return self.into_array_labels(source, files, classes);
             }
         };
-        Ok(FoundLabels {
-            name,
-            values,
-            classes: classes.to_vec(),
-        })
+        Ok(FoundLabels { name, values, classes: classes.to_vec() })
     }
 
     /// Labels from arrays of a single number.
@@ -518,11 +468,7 @@ impl Gathered {
             });
         }
         let values = ids.map_or(LabelValues::Typed(store), LabelValues::Ids);
-        Ok(FoundLabels {
-            name,
-            values,
-            classes: classes.to_vec(),
-        })
+        Ok(FoundLabels { name, values, classes: classes.to_vec() })
     }
 
     fn into_field(self, found: &mut Found, files: &Arc<Vec<OpenFile>>) {

@@ -12,7 +12,7 @@ use packds_format::DType;
 
 use self::field::{GivenField, Values};
 use super::found::{Found, Names};
-use super::listing::{Faults, Labels, Listing, SourceKind};
+use super::listing::{Labels, Listing, SourceKind};
 use super::spool::{SpoolFolder, Unpacking};
 use crate::error::ConvertError;
 
@@ -91,13 +91,8 @@ impl Given {
         classes: Vec<String>,
     ) -> Result<Self, ConvertError> {
         check(fields)?;
-        let folder = SpoolFolder {
-            path: folder.to_owned(),
-            unpacking: Unpacking::default(),
-        };
-        let fields = fields
-            .iter()
-            .map(|(name, kind)| GivenField::new(name, kind, &folder));
+        let folder = SpoolFolder { path: folder.to_owned(), unpacking: Unpacking::default() };
+        let fields = fields.iter().map(|(name, kind)| GivenField::new(name, kind, &folder));
         Ok(Self {
             target: target.to_owned(),
             fields: fields.collect::<Result<_, _>>()?,
@@ -127,7 +122,7 @@ impl Given {
     /// cannot be stored.
     pub fn push(&mut self, values: &[GivenValue<'_>]) -> Result<(), ConvertError> {
         if self.is_broken {
-            return Err(self.refused("", "an earlier sample was kept in part only"));
+            return Err(self.refused("", "an earlier sample was only partly kept"));
         }
         if values.len() != self.fields.len() {
             let (expected, found) = (self.fields.len(), values.len());
@@ -153,7 +148,7 @@ impl Given {
             "" => format!("sample {}", self.n_samples),
             field => format!("sample {}, field `{field}`", self.n_samples),
         };
-        let hint = "give every sample the fields of the schema, with values of their kinds";
+        let hint = "give every sample the fields of the schema, with values of the right kinds";
         ConvertError::unsupported(&self.target, &place, reason, hint)
     }
 
@@ -163,17 +158,12 @@ impl Given {
     /// [`ConvertError::SourceMalformed`] if there are no samples; [`ConvertError::Spool`].
     pub fn into_listing(self) -> Result<Listing, ConvertError> {
         if self.is_broken {
-            return Err(self.refused("", "it was kept in part only"));
+            return Err(self.refused("", "it was only partly kept"));
         }
         let source = self.target;
         if self.n_samples == 0 {
             let hint = "give at least one sample; nothing was written";
-            return Err(ConvertError::contradictory(
-                &source,
-                "",
-                "no sample was added",
-                hint,
-            ));
+            return Err(ConvertError::contradictory(&source, "", "no sample was added", hint));
         }
         let (mut images, mut masks, mut labels) = (None, None, None);
         let (mut lists, mut fields, mut texts) = (None, Vec::new(), Vec::new());
@@ -187,20 +177,13 @@ impl Given {
                 Values::Text(column) => texts.push(column),
             }
         }
-        let images =
-            images.ok_or_else(|| ConvertError::malformed(&source, "", "there are no images"))?;
+        let images = images.ok_or_else(|| ConvertError::malformed(&source, "", "there are no images"))?;
         let found = Found {
-            kind: SourceKind::Program,
-            images,
-            names: Names::Numbered(String::new()),
             labels,
             masks,
             fields,
             texts,
-            metadata: None,
-            faults: Faults::new(),
-            warnings: Vec::new(),
-            ignored: 0,
+            ..Found::new(SourceKind::Program, images, Names::Numbered(String::new()))
         };
         let mut listing = found.into_listing(&source)?;
         if let Some(lists) = lists {
@@ -212,9 +195,7 @@ impl Given {
 }
 
 fn check(fields: &[(String, GivenKind)]) -> Result<(), ConvertError> {
-    let count = |wanted: &dyn Fn(&GivenKind) -> bool| {
-        fields.iter().filter(|(_, kind)| wanted(kind)).count()
-    };
+    let count = |wanted: &dyn Fn(&GivenKind) -> bool| fields.iter().filter(|(_, kind)| wanted(kind)).count();
     let refuse = |reason: String, hint: &str| {
         let hint = hint.to_owned();
         Err(ConvertError::Options { reason, hint })
@@ -227,10 +208,7 @@ fn check(fields: &[(String, GivenKind)]) -> Result<(), ConvertError> {
         );
     }
     if count(&|kind| *kind == GivenKind::Mask) > 1 {
-        return refuse(
-            "a pack has at most one field of masks".to_owned(),
-            "give the others as arrays",
-        );
+        return refuse("a pack has at most one field of masks".to_owned(), "give the others as arrays");
     }
     if count(&|kind| matches!(kind, GivenKind::Label | GivenKind::Labels)) > 1 {
         return refuse(
@@ -240,10 +218,7 @@ fn check(fields: &[(String, GivenKind)]) -> Result<(), ConvertError> {
     }
     for (place, (name, _)) in fields.iter().enumerate() {
         if fields.iter().take(place).any(|(other, _)| other == name) {
-            return refuse(
-                format!("there are two fields of the name `{name}`"),
-                "rename one of them",
-            );
+            return refuse(format!("two fields have the name `{name}`"), "rename one of them");
         }
     }
     Ok(())

@@ -1,9 +1,14 @@
 //! Arrays split into chunks along every dimension: the placement of a chunk's elements, and limits on declared sizes.
 
+use packds_system::to_usize;
+
+use crate::error::ConvertError;
+use crate::ordered::{Next, ordered};
+
 /// Most bytes of the chunks that share the same rows. They are in memory together.
 pub(super) const MAX_BAND_BYTES: u64 = 1 << 30;
 /// Most bytes of all bands being processed.
-pub(super) const WINDOW_BYTES: u64 = 512 << 20;
+const WINDOW_BYTES: u64 = 512 << 20;
 /// Largest accepted expansion when unpacking: deflate's limit and a bit more. Other codecs exceed it only for runs of one byte.
 const MAX_GROWTH: u64 = 1100;
 /// Bytes accepted for any file size.
@@ -18,6 +23,35 @@ pub(super) fn is_plausible(rows: u64, row_bytes: u64, stored: u64) -> bool {
     let most_rows = stored.saturating_mul(64).saturating_add(SMALL_ROWS);
     let total = rows.checked_mul(row_bytes);
     total.is_some_and(|total| total <= most) && rows <= most_rows
+}
+
+/// Unpacks bands of `step` rows on `jobs` threads and passes each to `take`, in order. `unpack` is given the first row of a band and
+/// their number. A band takes `bytes`.
+pub(super) fn bands<R: Send>(
+    (rows, step): (u64, u64),
+    bytes: u64,
+    jobs: usize,
+    unpack: impl Fn(u64, u64) -> Result<R, ConvertError> + Sync,
+    mut take: impl FnMut(R) -> Result<(), ConvertError>,
+) -> Result<(), ConvertError> {
+    let fit = to_usize(WINDOW_BYTES / bytes.max(1)).max(1);
+    let jobs = jobs.max(1).min(fit);
+    let mut next = 0_u64;
+    ordered(
+        jobs,
+        (jobs * 2).min(fit),
+        || (),
+        |(), start: u64| unpack(start, step.min(rows - start)),
+        || {
+            let start = next;
+            next = next.saturating_add(step);
+            Ok((start < rows).then_some(start))
+        },
+        |band: Result<R, ConvertError>| {
+            take(band?)?;
+            Ok(Next::Continue)
+        },
+    )
 }
 
 /// The position of a chunk in a larger array.
@@ -45,9 +79,7 @@ impl Placing<'_> {
             let (mut from, mut to) = (0_u64, 0_u64);
             for dim in 0..n {
                 let place = *place.get(dim)?;
-                from = from
-                    .checked_mul(*self.chunk.get(dim)?)?
-                    .checked_add(place)?;
+                from = from.checked_mul(*self.chunk.get(dim)?)?.checked_add(place)?;
                 to = to.checked_mul(*self.shape.get(dim)?)?;
                 to = to.checked_add(place)?.checked_add(*self.at.get(dim)?)?;
             }
@@ -81,12 +113,7 @@ mod tests {
 
     #[test]
     fn a_chunk_at_the_edge_fills_only_what_lies_in_the_array() {
-        let placing = Placing {
-            chunk: &[2, 2],
-            shape: &[3, 3],
-            at: &[2, 2],
-            element_bytes: 1,
-        };
+        let placing = Placing { chunk: &[2, 2], shape: &[3, 3], at: &[2, 2], element_bytes: 1 };
         let mut out = [0; 9];
         assert_eq!(placing.copy(&[1, 2, 3, 4], &mut out), Some(()));
         assert_eq!(out, [0, 0, 0, 0, 0, 0, 0, 0, 1]);

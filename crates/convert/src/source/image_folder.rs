@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -14,9 +14,14 @@ use std::{
 use packds_system::in_parallel;
 
 use super::{
+    ListOptions,
     detect::data_set_in,
     directory::{Directory, Identity},
+    layout::{Layout, inside},
     listing::{Faults, Images, Labels, Listing, SourceKind},
+    pairs,
+    paths::as_path,
+    rows::RowForm,
     split,
     walk::{Found, count},
     warning::Warning,
@@ -24,21 +29,79 @@ use super::{
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 
+/// A folder whose meaning is known.
+pub(super) struct Opened {
+    pub(super) root: PathBuf,
+    pub(super) top: Directory,
+    pub(super) layout: Layout,
+    /// The folder that was left for the one in it, `root`.
+    pub(super) wrapper: Option<Vec<u8>>,
+}
+
+impl Opened {
+    /// Opens a folder, or the one that it is only a wrapper of.
+    pub(super) fn at(root: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
+        let (mut root, mut wrapper) = (root.to_owned(), None);
+        loop {
+            let top = Directory::scan(&root, b"")?;
+            let layout = match (options, &wrapper) {
+                (ListOptions { images, masks, .. }, None) if images.is_some() || masks.is_some() => {
+                    Layout::named(&root, &top, images.as_deref(), masks.as_deref())?
+                }
+                _ if has_only_classes(&root, options)? => Layout::Classes,
+                _ => Layout::of(&root, &top)?,
+            };
+            let Layout::Wrapper(folder) = layout else {
+                return Ok(Self { root, top, layout, wrapper });
+            };
+            root = inside(&root, &folder);
+            wrapper = Some(folder);
+        }
+    }
+}
+
+/// The first manifest among a folder's files.
+pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
+    top.names().filter(|name| RowForm::from_path(as_path(name)).is_some()).min().map(<[u8]>::to_vec)
+}
+
+/// Whether every subfolder is a class whatever its name: the caller named the format, or a pack was exported into the folder.
+fn has_only_classes(root: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
+    Ok(options.from.is_some() || known_metadata(root)?.is_some())
+}
+
 /// Lists a folder without a chosen split.
-pub(super) fn list_source(root: &Path, jobs: usize) -> Result<Listing, ConvertError> {
-    let top = Directory::scan(root, b"")?;
-    split::reject_only_splits(root, &top)?;
-    list_scanned(root, top, None, jobs)
+pub(super) fn list_source(root: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
+    let opened = Opened::at(root, options)?;
+    match &opened.layout {
+        Layout::Pairs(pair) => split::reject_splits(&opened.root, &Directory::scan(&opened.root, &pair.images)?)?,
+        _ if has_only_classes(&opened.root, options)? => {}
+        _ => split::reject_splits(&opened.root, &opened.top)?,
+    }
+    list_opened(opened, None, options)
 }
 
 /// Lists a folder. If `all_classes` is given, class ids are positions in it. It must be sorted and contain all classes of the
 /// folder.
-pub(super) fn list_folder(
-    root: &Path,
+pub(super) fn list_opened(
+    opened: Opened,
     all_classes: Option<&[Vec<u8>]>,
-    jobs: usize,
+    options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    list_scanned(root, Directory::scan(root, b"")?, all_classes, jobs)
+    let Opened { root, top, layout, wrapper } = opened;
+    let has_only_classes = has_only_classes(&root, options)?;
+    let manifest = if has_only_classes { None } else { manifest_in(&top) };
+    let mut listing = match layout {
+        Layout::Pairs(pair) => pairs::list(&root, &pair)?,
+        _ => list_scanned(&root, top, all_classes, options.jobs)?,
+    };
+    if !has_only_classes && listing.masks.is_none() {
+        pairs::split_masks(&mut listing);
+    }
+    listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
+    let unasked = wrapper.filter(|_| options.images.is_none());
+    listing.warnings.extend(unasked.map(|folder| Warning::Wrapper { folder }));
+    Ok(listing)
 }
 
 fn list_scanned(
@@ -60,11 +123,7 @@ fn list_scanned(
         return class_listing(root, &top, all_classes, below);
     }
 
-    let mut found = Found {
-        ignored: below.ignored,
-        oddities: below.oddities,
-        ..Found::default()
-    };
+    let mut found = Found { ignored: below.ignored, oddities: below.oddities, ..Found::default() };
     found.add_directory(b"", 0, top);
     if found.paths.len() == 0 {
         return Err(ConvertError::EmptySource {
@@ -96,18 +155,10 @@ pub(super) fn known_metadata(root: &Path) -> Result<Option<Metadata>, ConvertErr
     Ok(Metadata::in_folder(root)?.and_then(Result::ok))
 }
 
-fn class_listing(
-    root: &Path,
-    top: &Directory,
-    classes: &[Vec<u8>],
-    found: Found,
-) -> Result<Listing, ConvertError> {
+fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found) -> Result<Listing, ConvertError> {
     let mut used = vec![false; classes.len()];
     for label in &found.directory_labels {
-        if let Some(used) = usize::try_from(*label)
-            .ok()
-            .and_then(|idx| used.get_mut(idx))
-        {
+        if let Some(used) = usize::try_from(*label).ok().and_then(|idx| used.get_mut(idx)) {
             *used = true;
         }
     }
@@ -115,22 +166,10 @@ fn class_listing(
     let numbered = (0_i64..).zip(classes.iter().zip(used));
     let mut empty = numbered.filter(|(_, (_, used))| !used);
     if let Some((id, (first, _))) = empty.next() {
-        warnings.push(Warning::EmptyClasses {
-            count: count(1 + empty.count()),
-            first: first.clone(),
-            id,
-        });
+        warnings.push(Warning::EmptyClasses { count: count(1 + empty.count()), first: first.clone(), id });
     }
     if let Some(first) = top.image_names().min() {
-        warnings.push(Warning::FilesBesideClasses {
-            count: count(top.image_names().count()),
-            first: first.to_vec(),
-        });
-    }
-    if classes.iter().all(|class| split::is_split_name(class)) {
-        warnings.push(Warning::ClassesLookLikeSplits {
-            classes: classes.to_vec(),
-        });
+        warnings.push(Warning::FilesBesideClasses { count: count(top.image_names().count()), first: first.to_vec() });
     }
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
@@ -173,10 +212,7 @@ fn walk_classes(
             let result = walk_run(root, root_identity, run);
             let failed = result.is_err();
             // If a thread panics while holding the lock, the scope ends with that panic.
-            joined
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .add(idx, result);
+            joined.lock().unwrap_or_else(PoisonError::into_inner).add(idx, result);
             if failed {
                 next_run.store(runs.len(), Ordering::Relaxed);
             }
@@ -184,9 +220,7 @@ fn walk_classes(
     };
     in_parallel(jobs.min(runs.len()), walk_runs);
     let joined = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
-    joined
-        .failed
-        .map_or(Ok(joined.found), |(_, error)| Err(error))
+    joined.failed.map_or(Ok(joined.found), |(_, error)| Err(error))
 }
 
 /// The results of the runs, joined in order as early as possible to save memory.
@@ -217,11 +251,7 @@ impl Joined {
     }
 }
 
-fn walk_run(
-    root: &Path,
-    root_identity: Identity,
-    classes: &[(i64, &[u8])],
-) -> Result<Found, ConvertError> {
+fn walk_run(root: &Path, root_identity: Identity, classes: &[(i64, &[u8])]) -> Result<Found, ConvertError> {
     let mut found = Found::default();
     for (label, class) in classes {
         found.add_class(root, root_identity, class, *label)?;

@@ -28,13 +28,7 @@ fn split_of(name: &str) -> Option<(String, &str)> {
 pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let split_names = names.filter_map(split_of);
     let is_image = |plain: &str| {
-        let found = find_field(
-            Path::new(""),
-            &[plain.to_owned()],
-            Part::Image,
-            Keys::default(),
-            None,
-        );
+        let found = find_field(Path::new(""), &[plain.to_owned()], Part::Image, Keys::default(), None);
         matches!(found, Ok(Some(_)))
     };
     let with_images = split_names.filter(|(_, plain)| is_image(plain));
@@ -45,24 +39,15 @@ pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<St
 }
 
 /// One part per split in the array names, and one for arrays without a split if images are among them.
-pub(super) fn parts<'a>(
-    whole: &Shards,
-    names: impl Iterator<Item = &'a str> + Clone,
-) -> Vec<Shards> {
+pub(super) fn parts<'a>(whole: &Shards, names: impl Iterator<Item = &'a str> + Clone) -> Vec<Shards> {
     let splits = splits(names.clone());
     // A pack's export is a single set, whatever its fields are called.
     if splits.is_empty() || names.clone().any(|name| name == METADATA_KEY) {
         return vec![whole.clone()];
     }
     let rest = SplitNames::new(names.clone(), None);
-    let has_rest = names
-        .clone()
-        .filter_map(|name| rest.plain(name))
-        .any(is_image_name);
-    let part = |split| Shards {
-        split,
-        ..whole.clone()
-    };
+    let has_rest = names.clone().filter_map(|name| rest.plain(name)).any(is_image_name);
+    let part = |split| Shards { split, ..whole.clone() };
     let rest = has_rest.then(|| part(None));
     let splits = splits.into_iter().map(|split| part(Some(split)));
     rest.into_iter().chain(splits).collect()
@@ -84,24 +69,15 @@ pub(super) struct SplitNames<'a> {
 
 impl<'a> SplitNames<'a> {
     /// For the split `wanted`.
-    pub(super) fn new<'b>(
-        names: impl Iterator<Item = &'b str> + Clone,
-        wanted: Option<&'a str>,
-    ) -> Self {
+    pub(super) fn new<'b>(names: impl Iterator<Item = &'b str> + Clone, wanted: Option<&'a str>) -> Self {
         let is_exported = names.clone().any(|name| name == METADATA_KEY);
         let splits = match is_exported {
             true => Vec::new(),
             false => splits(names.clone()),
         };
         let split = wanted.filter(|_| !splits.is_empty());
-        let of_split = names
-            .filter_map(split_of)
-            .filter(|(own, _)| Some(own.as_str()) == split);
-        Self {
-            split,
-            plain: of_split.map(|(_, plain)| plain.to_owned()).collect(),
-            splits,
-        }
+        let of_split = names.filter_map(split_of).filter(|(own, _)| Some(own.as_str()) == split);
+        Self { split, plain: of_split.map(|(_, plain)| plain.to_owned()).collect(), splits }
     }
 
     /// The name without its split; none if the array belongs to another split.
@@ -118,11 +94,7 @@ impl<'a> SplitNames<'a> {
     /// The caller's keys without the split.
     pub(super) fn keys<'b>(&self, keys: Keys<'b>) -> Keys<'b> {
         let plain = |key: Option<&'b str>| key.map(|key| self.plain(key).unwrap_or(key));
-        Keys {
-            image: plain(keys.image),
-            label: plain(keys.label),
-            mask: plain(keys.mask),
-        }
+        Keys { image: plain(keys.image), label: plain(keys.label), mask: plain(keys.mask) }
     }
 }
 
@@ -132,14 +104,7 @@ mod tests {
 
     #[test]
     fn splits_stand_before_or_behind_the_name() {
-        let names = [
-            "X_train",
-            "y_train",
-            "x_test",
-            "val-images",
-            "classes",
-            "train",
-        ];
+        let names = ["X_train", "y_train", "x_test", "val-images", "classes", "train"];
         let found = splits(names.into_iter());
         assert_eq!(found, ["test", "train", "val"]);
         let names = SplitNames::new(names.into_iter(), Some("train"));
@@ -149,21 +114,12 @@ mod tests {
         assert_eq!(splits(["test_loss", "x"].into_iter()), Vec::<String>::new());
         let half = ["images", "labels", "test_images", "test_labels", "classes"];
         let test = SplitNames::new(half.into_iter(), Some("test"));
-        assert_eq!(
-            half.map(|name| test.plain(name)),
-            [None, None, Some("images"), Some("labels"), Some("classes")]
-        );
+        assert_eq!(half.map(|name| test.plain(name)), [None, None, Some("images"), Some("labels"), Some("classes")]);
         let rest = SplitNames::new(half.into_iter(), None);
-        assert_eq!(
-            half.map(|name| rest.plain(name)),
-            [Some("images"), Some("labels"), None, None, Some("classes")]
-        );
+        assert_eq!(half.map(|name| rest.plain(name)), [Some("images"), Some("labels"), None, None, Some("classes")]);
         let whole = Shards::one(Path::new("f"));
         let found = |names: &[&'static str]| -> Vec<Option<String>> {
-            parts(&whole, names.iter().copied())
-                .into_iter()
-                .map(|part| part.split)
-                .collect()
+            parts(&whole, names.iter().copied()).into_iter().map(|part| part.split).collect()
         };
         assert_eq!(found(&half), [None, Some("test".to_owned())]);
         assert_eq!(found(&["x", "classes"]), [None]);

@@ -111,10 +111,7 @@ impl LabelScan {
             return Err((line, "the label is missing".to_owned()));
         }
         if let Some(line) = self.nested {
-            return Err((
-                line,
-                "expected a label or a list of labels, found nested JSON".to_owned(),
-            ));
+            return Err((line, "expected a label or a list of labels, found nested JSON".to_owned()));
         }
         if let (Some(text), Some(number)) = (self.json_text, self.integer.or(self.number)) {
             let reason = "some labels are strings and some are numbers".to_owned();
@@ -125,15 +122,9 @@ impl LabelScan {
         }
         match (self.number, self.negative) {
             (Some(_), _) if !lists => Ok(LabelForm::Numbers),
-            (Some(line), _) => Err((
-                line,
-                "expected integers or names in a list of labels".to_owned(),
-            )),
+            (Some(line), _) => Err((line, "expected integers or names in a list of labels".to_owned())),
             (None, Some(line)) => Err((line, "a class id is negative".to_owned())),
-            (None, None) => Ok(LabelForm::Classes {
-                names: false,
-                lists,
-            }),
+            (None, None) => Ok(LabelForm::Classes { names: false, lists }),
         }
     }
 }
@@ -145,12 +136,9 @@ fn for_each_item<'a>(cell: Cell<'a>, split: bool, mut each: impl FnMut(Cell<'a>)
     match cell {
         Cell::Missing => {}
         Cell::Json(Value::Array(items)) => items.iter().map(Cell::Json).for_each(each),
-        Cell::Text(text) if split => text
-            .split(SEPARATORS)
-            .map(str::trim)
-            .filter(|item| !item.is_empty())
-            .map(Cell::Text)
-            .for_each(each),
+        Cell::Text(text) if split => {
+            text.split(SEPARATORS).map(str::trim).filter(|item| !item.is_empty()).map(Cell::Text).for_each(each)
+        }
         Cell::Text(text) => each(Cell::Text(text.trim())),
         Cell::Json(_) => each(cell),
     }
@@ -233,15 +221,9 @@ impl LabelBuilder {
                 start = *end;
             }
         }
-        let classes = classes
-            .into_iter()
-            .map(|(name, _)| name.into_bytes())
-            .collect();
+        let classes = classes.into_iter().map(|(name, _)| name.into_bytes()).collect();
         let labels = if self.lists {
-            Labels::Lists(LabelLists {
-                ends: self.ends,
-                ids: self.ids,
-            })
+            Labels::Lists(LabelLists { ends: self.ends, ids: self.ids })
         } else {
             Labels::PerSample(self.ids)
         };
@@ -251,21 +233,14 @@ impl LabelBuilder {
 
 /// Maps labels to the class ids and names of the pack that the manifest was exported from. Unchanged if some class is not in that
 /// pack.
-pub(super) fn in_known_order(
-    mut labels: Labels,
-    classes: Vec<Vec<u8>>,
-    metadata: &Metadata,
-) -> (Labels, Vec<Vec<u8>>) {
+pub(super) fn in_known_order(mut labels: Labels, classes: Vec<Vec<u8>>, metadata: &Metadata) -> (Labels, Vec<Vec<u8>>) {
     let field = match labels {
         Labels::Lists(_) => "labels",
         _ => "label",
     };
     let known = metadata.class_names(field);
     let id_of: HashMap<&[u8], i64> = known.iter().map(String::as_bytes).zip(0..).collect();
-    let new_ids: Option<Vec<i64>> = classes
-        .iter()
-        .map(|name| id_of.get(name.as_slice()).copied())
-        .collect();
+    let new_ids: Option<Vec<i64>> = classes.iter().map(|name| id_of.get(name.as_slice()).copied()).collect();
     let (Some(new_ids), false) = (new_ids, classes.is_empty()) else {
         return (labels, classes);
     };

@@ -30,12 +30,29 @@ pub enum SourceKind {
     ImageFolder,
     /// A folder of images without labels.
     FlatFolder,
+    /// A folder of images and one of masks.
+    PairedFolders,
     /// A CSV or JSON Lines file that names the images.
     Manifest,
     /// A file or folder of a format that contains its samples.
     Container(DataFormat),
     /// A program that supplied its samples one by one.
     Program,
+}
+
+impl SourceKind {
+    /// Its name in provenance and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ImageFolder => "image_folder",
+            Self::FlatFolder => "flat_folder",
+            Self::PairedFolders => "paired_folders",
+            Self::Manifest => "manifest",
+            Self::Container(format) => format.name(),
+            Self::Program => "program",
+        }
+    }
 }
 
 impl From<DataFormat> for SourceKind {
@@ -86,8 +103,8 @@ pub struct Listing {
     pub(super) ignored: u64,
 }
 
-/// Samples known to be bad, by index: each lacks a required value such as its label. A placeholder fills the gap so that every
-/// field has an item for each sample.
+/// Samples known to be bad, by index: each lacks a required value such as its label. A filler takes the place of the value, so
+/// that every field has an item for each sample.
 pub(super) type Faults = BTreeMap<usize, Fault>;
 
 /// What a sample lacks.
@@ -273,12 +290,7 @@ impl Listing {
     }
 
     /// Appends the image of sample `idx`, at most `limit` bytes, to `out`. Returns its content type.
-    pub(crate) fn append_image(
-        &self,
-        idx: usize,
-        limit: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<Content, SampleError> {
+    pub(crate) fn append_image(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<Content, SampleError> {
         match &self.images {
             Images::Files => append_file(&self.file_path(idx), limit, out).map(|_| Content::File),
             Images::Stored(store) => append_stored(store.as_ref(), idx, limit, out),
@@ -286,11 +298,7 @@ impl Listing {
     }
 
     /// Appends the mask of sample `idx` to `out`. None if the source has no masks.
-    pub(crate) fn append_mask(
-        &self,
-        idx: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<Content>, SampleError> {
+    pub(crate) fn append_mask(&self, idx: usize, out: &mut Vec<u8>) -> Result<Option<Content>, SampleError> {
         match &self.masks {
             None => Ok(None),
             Some(Masks::Files { paths, .. }) => {
@@ -299,9 +307,7 @@ impl Listing {
                 append_file(&self.root.join(as_path(&path)), u64::MAX, out)?;
                 Ok(Some(Content::File))
             }
-            Some(Masks::Stored(store)) => {
-                append_stored(store.as_ref(), idx, u64::MAX, out).map(Some)
-            }
+            Some(Masks::Stored(store)) => append_stored(store.as_ref(), idx, u64::MAX, out).map(Some),
         }
     }
 
@@ -339,12 +345,7 @@ impl Listing {
             Fault::Said(reason) => {
                 return Some(SampleError::Source(format!("sample {idx}: {reason}")));
             }
-            Fault::File {
-                manifest,
-                line,
-                is_mask,
-                is_there,
-            } => (manifest.to_path_buf(), *line, *is_mask, *is_there),
+            Fault::File { manifest, line, is_mask, is_there } => (manifest.to_path_buf(), *line, *is_mask, *is_there),
         };
         let mut path = Vec::new();
         if is_mask {
@@ -352,18 +353,10 @@ impl Listing {
         } else {
             self.path_into(idx, &mut path);
         }
-        let no_file = SampleError::NoFile {
-            file: self.root.join(as_path(&path)),
-            is_there,
-            manifest,
-            line,
-        };
+        let no_file = SampleError::NoFile { file: self.root.join(as_path(&path)), is_there, manifest, line };
         Some(match is_mask {
             false => no_file,
-            true => SampleError::Mask {
-                mask: String::from_utf8_lossy(&path).into_owned(),
-                source: Box::new(no_file),
-            },
+            true => SampleError::Mask { mask: String::from_utf8_lossy(&path).into_owned(), source: Box::new(no_file) },
         })
     }
 
@@ -397,17 +390,11 @@ pub(crate) fn append_stored(
     let expected = match &content {
         Content::Pixels(shape) => shape.bytes(),
         Content::Array(array) => array.bytes().unwrap_or(u64::MAX),
-        Content::File | Content::Bytes | Content::Text | Content::Json
-            if found > MAX_FILE_BYTES =>
-        {
+        Content::File | Content::Bytes | Content::Text | Content::Json if found > MAX_FILE_BYTES => {
             let limit = MAX_FILE_BYTES;
             return Err(SampleError::TooLarge { limit, found });
         }
         Content::File | Content::Bytes | Content::Text | Content::Json => found,
     };
-    if found == expected.min(limit) {
-        Ok(content)
-    } else {
-        Err(SampleError::WrongLength { expected, found })
-    }
+    if found == expected.min(limit) { Ok(content) } else { Err(SampleError::WrongLength { expected, found }) }
 }

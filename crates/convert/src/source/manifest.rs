@@ -25,11 +25,7 @@ use crate::error::ConvertError;
 use crate::metadata::Metadata;
 
 /// Lists the rows of a manifest.
-pub(super) fn list(
-    source: &Path,
-    form: RowForm,
-    options: &ListOptions,
-) -> Result<Listing, ConvertError> {
+pub(super) fn list(source: &Path, form: RowForm, options: &ListOptions) -> Result<Listing, ConvertError> {
     let root = Root::open(source, options)?;
     let mut rows = Rows::open(source, form)?;
     let scans = scan(&mut rows, options)?;
@@ -147,13 +143,9 @@ impl Roles {
             let reason = format!("both {names} may be the labels: choose one by name");
             return Err(malformed(source, 1, reason));
         }
-        let label = if options.label_key.is_some() {
-            single
-        } else {
-            single.or(list)
-        };
+        let label = if options.label_key.is_some() { single } else { single.or(list) };
         if Some(path) == mask || Some(path) == label || (mask.is_some() && mask == label) {
-            let reason = "one column is asked for as two of path, label and mask".to_owned();
+            let reason = "one column is named for two of path, label and mask".to_owned();
             return Err(malformed(source, 1, reason));
         }
         Ok(Self { path, mask, label })
@@ -205,12 +197,7 @@ impl Plan {
                 (column, name, kinds.column_type_as(known))
             })
             .collect();
-        Ok(Self {
-            path,
-            mask,
-            label,
-            columns,
-        })
+        Ok(Self { path, mask, label, columns })
     }
 }
 
@@ -225,28 +212,17 @@ fn plan_label(
         return Ok(None);
     };
     match labels.form() {
-        Ok(LabelForm::Classes { names, lists }) => Ok(Some(PlannedLabel {
-            column,
-            names,
-            lists,
-            split: labels.split(),
-        })),
+        Ok(LabelForm::Classes { names, lists }) => {
+            Ok(Some(PlannedLabel { column, names, lists, split: labels.split() }))
+        }
         Ok(LabelForm::Numbers) => Ok(None),
-        Err((line, reason)) => Err(malformed(
-            source,
-            line,
-            format!("column '{name}': {reason}"),
-        )),
+        Err((line, reason)) => Err(malformed(source, line, format!("column '{name}': {reason}"))),
     }
 }
 
 /// The first column with one of these names.
 fn find_known(names: &[String], known: &[&str]) -> Option<usize> {
-    known.iter().find_map(|known| {
-        names
-            .iter()
-            .position(|name| name.eq_ignore_ascii_case(known))
-    })
+    known.iter().find_map(|known| names.iter().position(|name| name.eq_ignore_ascii_case(known)))
 }
 
 /// The second pass's result.
@@ -264,10 +240,7 @@ struct Taken {
 fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertError> {
     let mut taken = Taken {
         masks: plan.mask.map(|_| FileTable::default()),
-        labels: plan
-            .label
-            .as_ref()
-            .map(|label| LabelBuilder::new(label.names, label.lists, label.split)),
+        labels: plan.label.as_ref().map(|label| LabelBuilder::new(label.names, label.lists, label.split)),
         columns: plan
             .columns
             .iter()
@@ -324,15 +297,10 @@ fn finish(
         Some(masks) => {
             let sizes = root.file_sizes(&masks.paths, jobs)?;
             note(sizes.not_files, true);
-            Some(Masks::Files {
-                paths: masks.paths,
-                bytes: sizes.bytes,
-            })
+            Some(Masks::Files { paths: masks.paths, bytes: sizes.bytes })
         }
     };
-    let (labels, classes) = taken
-        .labels
-        .map_or((Labels::None, Vec::new()), LabelBuilder::finish);
+    let (labels, classes) = taken.labels.map_or((Labels::None, Vec::new()), LabelBuilder::finish);
     let (labels, classes) = match &metadata {
         Some(metadata) => in_known_order(labels, classes, metadata),
         None => (labels, classes),
@@ -371,15 +339,8 @@ fn narrowed_columns(
             _ => None,
         };
         let known = metadata.and_then(|metadata| metadata.field(&name));
-        match numbers
-            .zip(known)
-            .and_then(|(numbers, known)| narrowed(numbers, known))
-        {
-            Some(store) => fields.push(SourceField {
-                role: role_of(metadata, &name),
-                name,
-                store,
-            }),
+        match numbers.zip(known).and_then(|(numbers, known)| narrowed(numbers, known)) {
+            Some(store) => fields.push(SourceField { role: role_of(metadata, &name), name, store }),
             None => wide.push(SourceColumn { name, values }),
         }
     }

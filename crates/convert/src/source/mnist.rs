@@ -33,10 +33,7 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     if !source.is_dir() {
         return Ok(vec![Shards::one(source)]);
     }
-    let unreadable = |error| ConvertError::UnreadableDirectory {
-        path: source.to_owned(),
-        source: error,
-    };
+    let unreadable = |error| ConvertError::UnreadableDirectory { path: source.to_owned(), source: error };
     let mut sets: BTreeMap<String, PathBuf> = BTreeMap::new();
     for entry in std::fs::read_dir(source).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -57,18 +54,11 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     for (name, path) in sets {
         let split = split_of(&name);
         if parts.iter().any(|part| part.split == split) {
-            let reason = format!(
-                "several files of images for {}",
-                split.as_deref().unwrap_or("no split")
-            );
+            let reason = format!("several files of images for {}", split.as_deref().unwrap_or("no split"));
             let hint = "name one file of images; its labels are found beside it";
             return Err(ConvertError::unsupported(source, &name, reason, hint));
         }
-        parts.push(Shards {
-            root: source.to_owned(),
-            files: vec![path],
-            split,
-        });
+        parts.push(Shards { root: source.to_owned(), files: vec![path], split });
     }
     if parts.is_empty() {
         let reason = "no files of images (such as train-images-idx3-ubyte) in this folder";
@@ -127,11 +117,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 fn label_names(images: &str) -> Vec<String> {
     let plain = images.trim_end_matches(".gz");
     let labels = plain.replacen("images", "labels", 1);
-    let names = [
-        labels.replacen("idx3-ubyte", "idx1-ubyte", 1),
-        labels.replacen("idx3-ubyte", "idx2-int", 1),
-        labels,
-    ];
+    let names = [labels.replacen("idx3-ubyte", "idx1-ubyte", 1), labels.replacen("idx3-ubyte", "idx2-int", 1), labels];
     let with_gz = |name: &String| [name.clone(), format!("{name}.gz")];
     let names = names.iter().flat_map(with_gz);
     names.filter(|name| *name != images).collect()
@@ -149,35 +135,25 @@ struct IdxFile {
 impl IdxFile {
     fn open(path: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
-        let mut head = Vec::new();
-        let read = file.append_at(0, file.bytes.min(512), &mut head);
-        read.map_err(|e| ConvertError::malformed(path, "", e.to_string()))?;
+        let head = file.bytes_at(0, file.bytes.min(512));
+        let head = head.map_err(|e| ConvertError::malformed(path, "", e.to_string()))?;
         if head.starts_with(b"\x1f\x8b") {
             return Self::unpack(path, &file, options);
         }
         let (dtype, shape, data) = header(path, &head)?;
-        Ok(Self {
-            file: Arc::new(file),
-            dtype,
-            shape,
-            data,
-        })
+        Ok(Self { file: Arc::new(file), dtype, shape, data })
     }
 
     /// Unpacks a gzipped file, up to the length stated in its header.
     fn unpack(path: &Path, file: &OpenFile, options: &ListOptions) -> Result<Self, ConvertError> {
-        let damaged = |error: std::io::Error| {
-            ConvertError::malformed(path, "", format!("cannot be unpacked: {error}"))
-        };
+        let damaged = |error: std::io::Error| ConvertError::malformed(path, "", format!("cannot be unpacked: {error}"));
         let mut source = MultiGzDecoder::new(&file.file);
         let mut head = Vec::new();
         let most = u64::from(MAX_DIMENSIONS) * 4 + 4;
         let read = source.by_ref().take(most).read_to_end(&mut head);
         read.map_err(damaged)?;
         let (dtype, shape, data) = header(path, &head)?;
-        let bytes = shape
-            .iter()
-            .try_fold(dtype.size(), |n, d| n.checked_mul(*d));
+        let bytes = shape.iter().try_fold(dtype.size(), |n, d| n.checked_mul(*d));
         let expected = bytes.and_then(|n| n.checked_add(data)).unwrap_or(u64::MAX);
         let mut spool = Spool::create(&options.spool_folder())?;
         spool.append(&head)?;
@@ -195,12 +171,7 @@ impl IdxFile {
             let reason = format!("expected {expected} bytes when unpacked, found {found}");
             return Err(ConvertError::malformed(path, "", reason));
         }
-        Ok(Self {
-            file: Arc::new(spool.finish(path)?),
-            dtype,
-            shape,
-            data,
-        })
+        Ok(Self { file: Arc::new(spool.finish(path)?), dtype, shape, data })
     }
 
     /// Adds the array, or only the first number of each row.
@@ -210,10 +181,7 @@ impl IdxFile {
         let shape = self.shape.get(..1).filter(|_| is_first);
         let described = Described {
             name,
-            elements: Elements::Numbers {
-                dtype: self.dtype,
-                swapped: self.dtype.size() > 1,
-            },
+            elements: Elements::Numbers { dtype: self.dtype, swapped: self.dtype.size() > 1 },
             shape: shape.unwrap_or(&self.shape),
             offset: self.data,
             room: self.file.bytes.saturating_sub(self.data),

@@ -32,23 +32,27 @@ pub(crate) mod hdf5;
 mod image_folder;
 mod key_split;
 mod labels;
+mod layout;
 mod listing;
 pub(crate) mod lmdb;
 mod manifest;
 pub(crate) mod mnist;
 #[cfg(test)]
+#[path = "tests/mutation.rs"]
 mod mutation;
 mod narrow;
 pub(crate) mod npy;
 pub(crate) mod npz;
 mod numbers;
 mod overlooked;
+mod pairs;
 #[cfg(feature = "arrow")]
 pub(crate) mod parquet;
 mod paths;
 mod pickle;
 mod protobuf;
 pub(crate) mod pt;
+mod reading;
 mod roles;
 mod root;
 mod rows;
@@ -88,6 +92,7 @@ pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
     given::{Given, GivenKind, GivenValue},
     listing::{Listing, Sample, SourceKind},
+    reading::Reading,
     roles::LABEL_NAMES,
     spool::Unpacking,
     warning::Warning,
@@ -99,6 +104,7 @@ use self::spool::SpoolFolder;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::formats::Input;
+use crate::opt::{IMAGE_KEY, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY, MASKS, ROOT};
 
 /// Options for listing a source.
 #[derive(Debug, Clone, Default)]
@@ -116,6 +122,10 @@ pub struct ListOptions {
     pub label_key: Option<String>,
     /// The field of masks, or of their paths in a manifest; if none, found by name.
     pub mask_key: Option<String>,
+    /// The folder of images in a folder; if none, found by name.
+    pub images: Option<PathBuf>,
+    /// The folder of masks in a folder, which have the images' names; if none, found by name.
+    pub masks: Option<PathBuf>,
     /// Fields to exclude.
     pub leave_out: Vec<String>,
     /// Number of listing threads; 0 counts as 1. It does not change the listing.
@@ -143,11 +153,7 @@ impl ListOptions {
     fn check_left_out(&self, source: &Path, names: &[String]) -> Result<(), ConvertError> {
         let missing = self.leave_out.iter().find(|name| !names.contains(name));
         missing.map_or(Ok(()), |name| {
-            Err(ConvertError::LeftOutMissing {
-                path: source.to_owned(),
-                wanted: name.clone(),
-                found: names.to_vec(),
-            })
+            Err(ConvertError::LeftOutMissing { path: source.to_owned(), wanted: name.clone(), found: names.to_vec() })
         })
     }
 
@@ -158,9 +164,8 @@ impl ListOptions {
             (&self.label_key, "labels", labels),
             (&self.mask_key, "masks", &[]),
         ];
-        let is_wrong = |key: &Option<String>, own: &[&str]| {
-            key.as_ref().is_some_and(|key| !own.contains(&key.as_str()))
-        };
+        let is_wrong =
+            |key: &Option<String>, own: &[&str]| key.as_ref().is_some_and(|key| !own.contains(&key.as_str()));
         let wrong = keys.into_iter().find(|(key, _, own)| is_wrong(key, own));
         let Some((Some(key), part, _)) = wrong else {
             return Ok(());
@@ -175,10 +180,7 @@ impl ListOptions {
 
     /// The folder for unpacked sources.
     fn spool_folder(&self) -> SpoolFolder {
-        SpoolFolder {
-            path: self.spool.clone().unwrap_or_else(std::env::temp_dir),
-            unpacking: self.unpacking.clone(),
-        }
+        SpoolFolder { path: self.spool.clone().unwrap_or_else(std::env::temp_dir), unpacking: self.unpacking.clone() }
     }
 }
 
@@ -189,13 +191,13 @@ impl ListOptions {
 /// If the source is missing, empty, unreadable or damaged, lacks images, or has only splits and `options` chooses none. For a
 /// manifest, also if a row is malformed or names a missing file.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    list_one(source, options).map_err(|error| told_by_format(error, source, options))
+    list_one(source, options).map_err(|error| explained_by_format(error, source, options))
 }
 
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     match (input(source, options)?, &options.split) {
-        (Input::Folder, None) => image_folder::list_source(source, options.jobs),
-        (Input::Folder, Some(split)) => split::list_one(source, split, options.jobs),
+        (Input::Folder, None) => image_folder::list_source(source, options),
+        (Input::Folder, Some(split)) => split::list_one(source, split, options),
         (Input::Manifest, None) => manifest::list(source, manifest_form(source)?, options),
         (Input::Manifest, Some(split)) => Err(no_splits(source, split)),
         (Input::Samples { parts, read: of }, split) => {
@@ -212,10 +214,7 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
 /// The source's reader.
 fn input(source: &Path, options: &ListOptions) -> Result<&'static Input, ConvertError> {
     let format = source_format(source, options)?;
-    let lacking = || ConvertError::FormatLeftOut {
-        path: source.to_owned(),
-        format,
-    };
+    let lacking = || ConvertError::FormatLeftOut { path: source.to_owned(), format };
     format.entry().input.as_ref().ok_or_else(lacking)
 }
 
@@ -225,30 +224,25 @@ fn input(source: &Path, options: &ListOptions) -> Result<&'static Input, Convert
 /// # Errors
 ///
 /// As [`list`], and if the source has no splits.
-pub fn list_splits(
-    source: &Path,
-    options: &ListOptions,
-) -> Result<Vec<(String, Listing)>, ConvertError> {
-    list_each(source, options).map_err(|error| told_by_format(error, source, options))
+pub fn list_splits(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
+    list_each(source, options).map_err(|error| explained_by_format(error, source, options))
 }
 
 /// Adds the detected format to the error if `options` name a different one.
-fn told_by_format(error: ConvertError, source: &Path, options: &ListOptions) -> ConvertError {
+fn explained_by_format(error: ConvertError, source: &Path, options: &ListOptions) -> ConvertError {
     let Some(from) = options.from else {
         return error;
     };
     match detect::detect(source) {
         // Any folder is detected as an image folder.
-        Ok(found) if found != from && found != DataFormat::ImageFolder => {
-            error.of_other_format(found)
-        }
+        Ok(found) if found != from && found != DataFormat::ImageFolder => error.of_other_format(found),
         _ => error,
     }
 }
 
 fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     match input(source, options)? {
-        Input::Folder => split::list_all(source, options.jobs),
+        Input::Folder => split::list_all(source, options),
         Input::Manifest => Err(no_splits(source, "all")),
         Input::Samples { parts, read: of } => {
             let parts = parts(source, options)?;
@@ -284,32 +278,29 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
     let [image, label, mask] = keys;
     let (reason, hint) = match format {
         _ if is_twice(image, label) || is_twice(image, mask) || is_twice(label, mask) => (
-            "two of --image-key, --label-key and --mask-key name the same field",
+            format!("two of {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY} name the same field"),
             "name another field, or leave one of them out",
         ),
         DataFormat::ImageFolder if keyed => (
-            "--image-key, --label-key, --mask-key and --leave-out are for sources with fields, and a folder has none",
+            format!(
+                "{IMAGE_KEY}, {LABEL_KEY}, {MASK_KEY} and {LEAVE_OUT} are for sources with fields, and a folder has none"
+            ),
             "leave them out, or name a manifest or another file",
         ),
+        _ if format != DataFormat::ImageFolder && (options.images.is_some() || options.masks.is_some()) => {
+            (format!("{IMAGES} and {MASKS} are for folders of image files, and this is {format}"), "leave them out")
+        }
         DataFormat::Manifest => return Ok(format),
-        _ if options.root.is_some() => (
-            "--root is for manifests",
-            "leave it out, or name a .csv, .tsv or .jsonl manifest",
-        ),
+        _ if options.root.is_some() => {
+            (format!("{ROOT} is for manifests"), "leave it out, or name a .csv, .tsv or .jsonl manifest")
+        }
         _ => return Ok(format),
     };
-    Err(ConvertError::Options {
-        reason: reason.to_owned(),
-        hint: hint.to_owned(),
-    })
+    Err(ConvertError::Options { reason, hint: hint.to_owned() })
 }
 
 /// The requested part, or the only one.
-fn choose<'a>(
-    source: &Path,
-    parts: &'a [Shards],
-    wanted: Option<&str>,
-) -> Result<&'a Shards, ConvertError> {
+fn choose<'a>(source: &Path, parts: &'a [Shards], wanted: Option<&str>) -> Result<&'a Shards, ConvertError> {
     match (parts, wanted) {
         ([part], None) => Ok(part),
         (parts, None) => Err(several_splits(source, parts)),
@@ -336,9 +327,7 @@ fn by_key<'a>(parts: &'a [Shards], options: &ListOptions) -> Option<&'a Shards> 
 /// The error for a source with several parts. One of them may belong to no split.
 fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     let first = parts.first().map(|part| part.files.as_slice());
-    let are_of_one_file = parts
-        .iter()
-        .all(|part| Some(part.files.as_slice()) == first);
+    let are_of_one_file = parts.iter().all(|part| Some(part.files.as_slice()) == first);
     let and = match parts.iter().any(|part| part.split.is_none()) {
         true if are_of_one_file => ", and arrays of none of them",
         true => ", and files of none of them",
@@ -363,7 +352,7 @@ fn read(
             &part.root,
             key,
             "expected masks as image files or u8 arrays of two dimensions, found none",
-            "name another field with --mask-key, or leave it out",
+            format!("name another field with {MASK_KEY}, or leave it out"),
         )),
         _ => Ok(found),
     }
@@ -377,9 +366,5 @@ fn manifest_form(source: &Path) -> Result<rows::RowForm, ConvertError> {
 }
 
 fn no_splits(source: &Path, wanted: &str) -> ConvertError {
-    ConvertError::SplitMissing {
-        path: source.to_owned(),
-        wanted: wanted.to_owned(),
-        available: Vec::new(),
-    }
+    ConvertError::SplitMissing { path: source.to_owned(), wanted: wanted.to_owned(), available: Vec::new() }
 }

@@ -30,12 +30,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// One part per split, by the names of files or of the arrays in them.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     let parts = shards.by_split();
-    let [
-        Shards {
-            split: None, files, ..
-        },
-    ] = parts.as_slice()
-    else {
+    let [Shards { split: None, files, .. }] = parts.as_slice() else {
         return Ok(parts);
     };
     let pairs = pairs(files)?;
@@ -45,9 +40,7 @@ pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
     let entries = zip_entries(&file)?;
     let whole = parts.first();
-    Ok(whole.map_or_else(Vec::new, |whole| {
-        key_split::parts(whole, entries.iter().filter_map(key))
-    }))
+    Ok(whole.map_or_else(Vec::new, |whole| key_split::parts(whole, entries.iter().filter_map(key))))
 }
 
 /// NumPy's name for a member; none if it is not an array.
@@ -57,42 +50,20 @@ fn key(entry: &ZipEntry) -> Option<&str> {
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    let mut all: Option<(ArraySet, Keys<'_>)> = None;
-    for pair in pairs(&part.files)? {
-        let split = part.split.as_deref();
-        let (mut set, keys) = read_file(&pair.images, split, options)?;
-        if let Some(labels) = pair.labels {
-            let (beside, _) = read_file(&labels, split, options)?;
-            set.take_labels(beside, &labels, (part, keys))?;
-        }
-        match &mut all {
-            None => all = Some((set, keys)),
-            Some((all, _)) => all.append(set, &pair.images)?,
-        }
-    }
-    match all {
-        Some((mut set, keys)) => {
-            set.leave_out(&part.root, options)?;
-            set.into_found(&part.root, keys)
-        }
-        None => Err(ConvertError::malformed(
-            &part.root,
-            "",
-            "there are no files",
-        )),
-    }
+    // The split is chosen before arrays are unpacked.
+    let read = |file: &_| read_file(file, part.split.as_deref(), options);
+    ArraySet::join_split(part, options, read, |file| read(file).map(|(set, _)| set))
 }
 
 /// The arrays of a split in a file, and the caller's keys for them.
 fn read_file<'a>(
-    path: &Path,
+    file: &Arc<OpenFile>,
     split: Option<&str>,
     options: &'a ListOptions,
 ) -> Result<(ArraySet, Keys<'a>), ConvertError> {
-    let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
-    let entries = zip_entries(&file)?;
+    let entries = zip_entries(file)?;
     let names = SplitNames::new(entries.iter().filter_map(key), split);
-    let set = read_arrays(&file, &entries, &names, options)?;
+    let set = read_arrays(file, &entries, &names, options)?;
     Ok((set, names.keys(Keys::of(options))))
 }
 
@@ -144,15 +115,7 @@ fn read_arrays(
     if let Some(spool) = spool {
         let spooled = Arc::new(spool.finish(&file.path)?);
         for (name, header, offset) in unpacked {
-            let described = Described {
-                name,
-                elements: header.elements,
-                shape: &header.shape,
-                offset,
-                room: header.bytes,
-                stride: None,
-            };
-            set.push(&spooled, &described)?;
+            set.push(&spooled, &header.described(name, offset, header.bytes))?;
         }
     }
     Ok(set)
@@ -167,8 +130,7 @@ impl Member {
     /// Reads the header.
     fn open(file: &OpenFile, entry: &ZipEntry) -> Result<Self, ConvertError> {
         let mut head = Vec::new();
-        let most = to_u64(MAX_HEADER);
-        let read = unpack(file, entry)?.take(most).read_to_end(&mut head);
+        let read = unpack(file, entry)?.take(to_u64(MAX_HEADER)).read_to_end(&mut head);
         read.map_err(|error| damaged(&file.path, entry, &error))?;
         let header = NpyHeader::parse(&head);
         let header = header.map_err(|error| header_error(&file.path, &entry.name, error))?;
@@ -181,14 +143,8 @@ impl Member {
     }
 
     fn described<'a>(&'a self, name: &'a str, entry: &ZipEntry) -> Described<'a> {
-        Described {
-            name,
-            elements: self.header.elements,
-            shape: &self.header.shape,
-            offset: entry.offset.saturating_add(self.header.data),
-            room: entry.stored.saturating_sub(self.header.data),
-            stride: None,
-        }
+        let data = self.header.data;
+        self.header.described(name, entry.offset.saturating_add(data), entry.stored.saturating_sub(data))
     }
 
     /// Passes on all bytes, header included, piece by piece. Stops at the length stated in the header, and verifies the checksum.
@@ -204,14 +160,10 @@ impl Member {
         let mut piece = vec![0; PIECE_BYTES];
         let (mut found, mut digest) = (0_u64, Digest::new(Crc32IsoHdlc));
         loop {
-            let n = source.read(&mut piece);
-            let n = n.map_err(|error| damaged(&file.path, entry, &error))?;
+            let n = source.read(&mut piece).map_err(|error| damaged(&file.path, entry, &error))?;
             let bytes = piece.get(..n).unwrap_or_default();
-            if n == 0 {
-                break;
-            }
             found = found.saturating_add(to_u64(n));
-            if found > expected {
+            if n == 0 || found > expected {
                 break;
             }
             digest.update(bytes);
@@ -223,11 +175,7 @@ impl Member {
             return Err(ConvertError::malformed(&file.path, &entry.name, reason));
         }
         if digest.finalize() != u64::from(entry.crc) {
-            let reason = format!(
-                "expected the checksum {:08x}, found {:08x}",
-                entry.crc,
-                digest.finalize()
-            );
+            let reason = format!("expected the checksum {:08x}, found {:08x}", entry.crc, digest.finalize());
             return Err(ConvertError::malformed(&file.path, &entry.name, reason));
         }
         Ok(())
@@ -238,12 +186,7 @@ impl Member {
     }
 
     /// Unpacks the data. Returns its start.
-    fn unpack_into(
-        &self,
-        spool: &mut Spool,
-        file: &OpenFile,
-        entry: &ZipEntry,
-    ) -> Result<u64, ConvertError> {
+    fn unpack_into(&self, spool: &mut Spool, file: &OpenFile, entry: &ZipEntry) -> Result<u64, ConvertError> {
         let mut start = None;
         self.pieces(file, entry, |bytes| {
             let at = spool.append(bytes)?;

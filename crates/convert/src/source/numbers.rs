@@ -26,9 +26,7 @@ fn each_element(
     let mut piece = Vec::new();
     for part in &array.parts {
         let path = &part.file.path;
-        let read_error = |error: crate::SampleError| {
-            ConvertError::malformed(path, &array.name, error.to_string())
-        };
+        let read_error = |error: crate::SampleError| ConvertError::malformed(path, &array.name, error.to_string());
         // Items with gaps between them are read one by one.
         let mut row = 0;
         while row < part.rows {
@@ -85,14 +83,9 @@ pub(super) fn text_of(bytes: &[u8], wide: bool) -> String {
     if wide {
         let chars = bytes.as_chunks::<4>().0.iter();
         let codes = chars.map(|code| u32::from_le_bytes(*code));
-        let text: String = codes
-            .map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
-            .collect();
+        let text: String = codes.map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
         return text.trim_end_matches('\0').to_owned();
     }
-    let end = bytes
-        .iter()
-        .rposition(|b| *b != 0)
-        .map_or(0, |last| last + 1);
+    let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }

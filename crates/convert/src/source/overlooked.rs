@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::column::{ColumnValues, TextArena};
-use super::listing::Listing;
+use super::listing::{Listing, SourceKind};
 use super::roles::is_label_name;
 use super::store::{Content, Store};
 use super::warning::Warning;
@@ -20,7 +20,7 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     let json = json_columns(listing);
     listing.warnings.extend(json);
     if !numbers.is_empty() {
-        listing.warnings.push(Warning::NoLabels { fields: numbers });
+        listing.warnings.push(Warning::NoLabels { fields: numbers, is_program: listing.kind == SourceKind::Program });
     }
 }
 
@@ -37,20 +37,12 @@ fn json_columns(listing: &Listing) -> Vec<Warning> {
     let has_keys = listing.kind == DataFormat::WebDataset.into();
     let told = |(name, texts): (&String, &TextArena)| {
         if is_label_name(name) {
-            return Some(Warning::NotLabels {
-                field: name.clone(),
-                found: "lists or objects".to_owned(),
-            });
+            return Some(Warning::NotLabels { field: name.clone(), found: "lists or objects".to_owned() });
         }
         let first: Value = serde_json::from_str(texts.iter().find(|text| *text != "null")?).ok()?;
-        let is_label = |(key, value): &(&String, &Value)| {
-            is_label_name(key) && (value.is_i64() || value.is_string())
-        };
+        let is_label = |(key, value): &(&String, &Value)| is_label_name(key) && (value.is_i64() || value.is_string());
         let (key, _) = first.as_object()?.iter().find(is_label)?;
-        has_keys.then(|| Warning::LabelInside {
-            field: name.clone(),
-            key: key.clone(),
-        })
+        has_keys.then(|| Warning::LabelInside { field: name.clone(), key: key.clone() })
     };
     let columns = listing.columns.iter();
     let json = columns.filter_map(|column| match &column.values {

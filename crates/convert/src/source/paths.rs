@@ -58,6 +58,11 @@ impl PathTable {
         self.names.len()
     }
 
+    /// Number of directories.
+    pub(super) fn n_directories(&self) -> usize {
+        self.directories.len()
+    }
+
     /// Adds a directory and returns its index. `directory` has no trailing slash. The root is empty.
     pub(super) fn push_directory(&mut self, directory: &[u8]) -> usize {
         self.directories.push(directory);
@@ -79,8 +84,7 @@ impl PathTable {
         if self.directory_of.is_empty() {
             self.directory_of = other.directory_of;
         } else {
-            self.directory_of
-                .extend(other.directory_of.iter().map(|idx| idx + shift));
+            self.directory_of.extend(other.directory_of.iter().map(|idx| idx + shift));
         }
     }
 

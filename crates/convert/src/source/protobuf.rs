@@ -31,11 +31,7 @@ pub(super) struct Part<'a> {
 impl<'a> Part<'a> {
     /// The bytes as a message.
     pub(super) fn message(self) -> Message<'a> {
-        Message {
-            bytes: self.bytes,
-            at: 0,
-            base: self.at,
-        }
+        Message { bytes: self.bytes, at: 0, base: self.at }
     }
 }
 
@@ -57,9 +53,7 @@ impl<'a> Message<'a> {
             2 => {
                 let len = self.varint()?;
                 let at = self.at;
-                let end = usize::try_from(len)
-                    .ok()
-                    .and_then(|len| at.checked_add(len));
+                let end = usize::try_from(len).ok().and_then(|len| at.checked_add(len));
                 let bytes = end.and_then(|end| self.bytes.get(at..end));
                 let bytes = bytes.ok_or_else(|| {
                     let left = self.bytes.len() - at;
@@ -70,9 +64,7 @@ impl<'a> Message<'a> {
                 Wire::Bytes(Part { bytes, at })
             }
             other => {
-                return Err(format!(
-                    "expected a protocol buffer, found wire type {other}"
-                ));
+                return Err(format!("expected a protocol buffer, found wire type {other}"));
             }
         };
         match tag >> 3 {
@@ -129,10 +121,7 @@ mod tests {
         while let Some(field) = message.next().unwrap() {
             fields.push(field);
         }
-        let part = Part {
-            bytes: b"hi",
-            at: 5,
-        };
+        let part = Part { bytes: b"hi", at: 5 };
         assert_eq!(
             fields,
             [

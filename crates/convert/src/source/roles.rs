@@ -12,6 +12,7 @@ use super::store::{ArrayType, Content, PixelShape};
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
+use crate::opt::{IMAGE_KEY, LABEL_KEY, MASK_KEY};
 
 /// Usual names of the image field, used without a key. Earlier ones win; case is ignored.
 const IMAGE_NAMES: [&str; 16] = [
@@ -50,37 +51,24 @@ pub const LABEL_NAMES: [&str; 14] = [
     "arr_1",
 ];
 /// Usual names of the mask field.
-pub(super) const MASK_NAMES: [&str; 5] =
-    ["mask", "masks", "mask_path", "segmentation", "annotation"];
+pub(super) const MASK_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
 /// Usual names of a manifest's column of image files.
-pub(super) const IMAGE_PATH_NAMES: [&str; 6] = [
-    "path",
-    "image",
-    "image_path",
-    "file",
-    "file_name",
-    "filename",
-];
+pub(super) const IMAGE_PATH_NAMES: [&str; 6] = ["path", "image", "image_path", "file", "file_name", "filename"];
 /// The name of a list of labels.
 pub(super) const LABEL_LIST_NAME: &str = "labels";
 /// Usual names of the field with the samples' paths.
 const PATH_NAMES: [&str; 5] = ["path", "paths", "filename", "filenames", "file_name"];
 /// Usual names of a list of class names.
-pub(super) const CLASS_LIST_NAMES: [&str; 4] =
-    ["classes", "class_names", "label_names", "list_classes"];
+pub(super) const CLASS_LIST_NAMES: [&str; 4] = ["classes", "class_names", "label_names", "list_classes"];
 
 /// Whether this is a usual name of a label field.
 pub(super) fn is_label_name(name: &str) -> bool {
-    LABEL_NAMES
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name))
+    LABEL_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Whether this is a usual name of an image field.
 pub(super) fn is_image_name(name: &str) -> bool {
-    IMAGE_NAMES
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name))
+    IMAGE_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Whether this is a usual name of a field with the samples' paths.
@@ -92,9 +80,7 @@ pub(super) fn is_path_name(name: &str) -> bool {
 pub(super) fn are_paths<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     let is_part = |part: &str| !matches!(part, "" | "." | "..");
     let mut seen = std::collections::BTreeSet::new();
-    texts
-        .into_iter()
-        .all(|path| path.split('/').all(is_part) && seen.insert(path))
+    texts.into_iter().all(|path| path.split('/').all(is_part) && seen.insert(path))
 }
 
 /// The role of a source field.
@@ -161,13 +147,9 @@ pub(super) fn find_field(
     };
     let field = |name: &String| metadata.and_then(|metadata| metadata.field(name));
     let had_role = |name: &String| field(name).is_some_and(|field| field.role == Some(role));
-    let restored = names
-        .iter()
-        .position(|name| had_role(name) && !keys.has(name));
+    let restored = names.iter().position(|name| had_role(name) && !keys.has(name));
     // A field that was neither label nor mask in the exported pack is neither now. Images need no role there.
-    let was_other = |name: &String| {
-        field(name).is_some_and(|field| field.role.is_some() || part != Part::Image)
-    };
+    let was_other = |name: &String| field(name).is_some_and(|field| field.role.is_some() || part != Part::Image);
     let is_free = |name: &String| !keys.has(name) && !was_other(name);
     let named = |word: &&str| {
         let is = |name: &String| name.eq_ignore_ascii_case(word) && is_free(name);
@@ -192,16 +174,16 @@ pub(super) fn find_image_field(
     found.ok_or_else(|| ConvertError::KeyMissing {
         path: source.to_owned(),
         wanted: format!("of images ({})", IMAGE_NAMES.join(", ")),
-        found: names
-            .iter()
-            .filter(|name| !keys.has(name))
-            .cloned()
-            .collect(),
+        found: names.iter().filter(|name| !keys.has(name)).cloned().collect(),
     })
 }
 
 /// What to do if the images are texts or single numbers.
-const IMAGE_HINT: &str = "name another field with --image-key; a table of paths is converted as a manifest (.csv), and pixels in texts are not read: make arrays of them first";
+fn image_hint() -> String {
+    format!(
+        "name another field with {IMAGE_KEY}; a table of paths is converted as a manifest (.csv), and pixels in texts are not read: make arrays of them first"
+    )
+}
 
 /// The fields with a role, by index.
 #[derive(Debug, Clone, Copy)]
@@ -227,19 +209,9 @@ impl<'a> Roles<'a> {
     }
 
     /// Gives each field at most one role: image first, then mask.
-    pub(super) fn new(
-        image: usize,
-        label: Option<usize>,
-        mask: Option<usize>,
-        keys: Keys<'a>,
-    ) -> Self {
+    pub(super) fn new(image: usize, label: Option<usize>, mask: Option<usize>, keys: Keys<'a>) -> Self {
         let mask = mask.filter(|mask| *mask != image);
-        Self {
-            image,
-            label: label.filter(|label| *label != image && Some(*label) != mask),
-            mask,
-            keys,
-        }
+        Self { image, label: label.filter(|label| *label != image && Some(*label) != mask), mask, keys }
     }
 
     /// The role of the field at this index.
@@ -272,20 +244,16 @@ impl<'a> Roles<'a> {
     ) -> Result<Option<Part>, ConvertError> {
         let (fits, expected, hint) = match part {
             None => return Ok(None),
-            Some(Part::Image) => (
-                items.may_be_images,
-                "image files or arrays of numbers",
-                IMAGE_HINT,
-            ),
+            Some(Part::Image) => (items.may_be_images, "image files or arrays of numbers", image_hint()),
             Some(Part::Label) => (
                 items.may_be_labels,
                 "one number or class name for each image",
-                "name another field with --label-key",
+                format!("name another field with {LABEL_KEY}"),
             ),
             Some(Part::Mask) => (
                 items.may_be_masks,
                 "masks as image files or u8 arrays of two dimensions",
-                "name another field with --mask-key",
+                format!("name another field with {MASK_KEY}"),
             ),
         };
         let found = items.found.clone();
@@ -294,10 +262,7 @@ impl<'a> Roles<'a> {
         } else if self.is_needed(part) {
             let (reason, hint) = match items.is_readable {
                 true => (format!("expected {expected}, found {found}"), hint),
-                false => (
-                    found,
-                    "write the array again as numbers or as bytes of variable length",
-                ),
+                false => (found, "write the array again as numbers or as bytes of variable length".to_owned()),
             };
             Err(ConvertError::unsupported(source, name, reason, hint))
         } else {
@@ -336,11 +301,7 @@ impl Items {
 
     /// Image files, or pixels of varying size.
     pub(super) fn pictures() -> Self {
-        Self {
-            may_be_images: true,
-            may_be_masks: true,
-            ..Self::other("images")
-        }
+        Self { may_be_images: true, may_be_masks: true, ..Self::other("images") }
     }
 
     /// Arrays of one type. Those with two or more dimensions can be masks, and are then an error unless `u8`.
@@ -360,38 +321,23 @@ impl Items {
 
     /// One number per sample.
     pub(super) fn numbers() -> Self {
-        Self {
-            may_be_labels: true,
-            ..Self::other("numbers")
-        }
+        Self { may_be_labels: true, ..Self::other("numbers") }
     }
 
     /// One text per sample.
     pub(super) fn texts() -> Self {
-        Self {
-            may_be_labels: true,
-            ..Self::other("texts")
-        }
+        Self { may_be_labels: true, ..Self::other("texts") }
     }
 
     /// Anything else, with a description.
     pub(super) fn other(found: impl Into<String>) -> Self {
-        Self {
-            may_be_images: false,
-            may_be_labels: false,
-            may_be_masks: false,
-            is_readable: true,
-            found: found.into(),
-        }
+        Self { may_be_images: false, may_be_labels: false, may_be_masks: false, is_readable: true, found: found.into() }
     }
 
     /// Items that cannot be read, and why.
     #[cfg(any(feature = "hdf5", feature = "zarr"))]
     pub(super) fn unreadable(reason: &str) -> Self {
-        Self {
-            is_readable: false,
-            ..Self::other(reason)
-        }
+        Self { is_readable: false, ..Self::other(reason) }
     }
 }
 
@@ -406,14 +352,8 @@ mod tests {
         let names = ["X", "img", "label"].map(str::to_owned);
         let find = |part, keys| find_field(Path::new("s"), &names, part, keys, None);
         let none = Keys::default();
-        let image = |key| Keys {
-            image: Some(key),
-            ..none
-        };
-        let label = |key| Keys {
-            label: Some(key),
-            ..none
-        };
+        let image = |key| Keys { image: Some(key), ..none };
+        let label = |key| Keys { label: Some(key), ..none };
         assert_eq!(find(Part::Image, none).unwrap(), Some(1));
         assert_eq!(find(Part::Image, image("X")).unwrap(), Some(0));
         assert_eq!(find(Part::Mask, none).unwrap(), None);
@@ -421,10 +361,7 @@ mod tests {
         assert_eq!(find(Part::Image, label("img")).unwrap(), Some(0));
         assert_eq!(find(Part::Label, image("label")).unwrap(), None);
         let error = find(Part::Label, label("none")).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "s: no field 'none', found 'X', 'img', 'label'"
-        );
+        assert_eq!(error.to_string(), "s: no field 'none', found 'X', 'img', 'label'");
         let error = find_image_field(Path::new("s"), &names[2..], none, None).unwrap_err();
         assert!(error.to_string().contains("no field of images"), "{error}");
     }
@@ -443,9 +380,8 @@ mod tests {
     #[test]
     fn what_the_exported_pack_said_beats_names() {
         let names = ["target", "id", "image"].map(str::to_owned);
-        let find = |known: &Metadata, part| {
-            find_field(Path::new("s"), &names, part, Keys::default(), Some(known)).unwrap()
-        };
+        let find =
+            |known: &Metadata, part| find_field(Path::new("s"), &names, part, Keys::default(), Some(known)).unwrap();
         let labelled = metadata(&[("target", None), ("id", Some(Role::Label)), ("image", None)]);
         assert_eq!(find(&labelled, Part::Label), Some(1));
         assert_eq!(find(&labelled, Part::Image), Some(2));
@@ -458,12 +394,7 @@ mod tests {
 
     #[test]
     fn a_field_that_only_its_name_made_a_label_is_told_and_one_that_was_named_is_refused() {
-        let array = |shape: &[u64]| {
-            Items::of_array(&ArrayType {
-                dtype: DType::F32,
-                shape: shape.to_vec(),
-            })
-        };
+        let array = |shape: &[u64]| Items::of_array(&ArrayType { dtype: DType::F32, shape: shape.to_vec() });
         let fit = |keys, part, items: &Items| {
             let mut warnings = Vec::new();
             let roles = Roles::new(0, Some(1), Some(2), keys);
@@ -471,15 +402,8 @@ mod tests {
             (fit.map_err(|error| error.to_string()), warnings.len())
         };
         let none = Keys::default();
-        let named = Keys {
-            label: Some("f"),
-            mask: Some("f"),
-            ..none
-        };
-        assert_eq!(
-            fit(none, Part::Label, &array(&[1])),
-            (Ok(Some(Part::Label)), 0)
-        );
+        let named = Keys { label: Some("f"), mask: Some("f"), ..none };
+        assert_eq!(fit(none, Part::Label, &array(&[1])), (Ok(Some(Part::Label)), 0));
         assert_eq!(fit(none, Part::Label, &array(&[3])), (Ok(None), 1));
         assert_eq!(fit(none, Part::Mask, &Items::texts()), (Ok(None), 0));
         let (error, _) = fit(named, Part::Label, &array(&[3]));
@@ -491,14 +415,7 @@ mod tests {
     #[test]
     fn paths_stay_in_their_folder_and_tell_samples_apart() {
         assert!(are_paths(["a/b.png", "c.png"].into_iter()));
-        for wrong in [
-            &["a", "a"][..],
-            &[""],
-            &["../a"],
-            &["/a"],
-            &["a//b"],
-            &["./a"],
-        ] {
+        for wrong in [&["a", "a"][..], &[""], &["../a"], &["/a"], &["a//b"], &["./a"]] {
             assert!(!are_paths(wrong.iter().copied()), "{wrong:?}");
         }
     }

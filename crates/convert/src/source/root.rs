@@ -52,31 +52,16 @@ impl Root {
             let source = io::Error::from(error);
             match source.kind() {
                 ErrorKind::NotFound => ConvertError::SourceMissing { path: path.clone() },
-                _ => ConvertError::UnreadableDirectory {
-                    path: path.clone(),
-                    source,
-                },
+                _ => ConvertError::UnreadableDirectory { path: path.clone(), source },
             }
         })?;
-        let absolute = [absolute(&path), path.canonicalize()]
-            .into_iter()
-            .flatten()
-            .collect();
-        Ok(Self {
-            path,
-            folder,
-            absolute,
-            base: None,
-        })
+        let absolute = [absolute(&path), path.canonicalize()].into_iter().flatten().collect();
+        Ok(Self { path, folder, absolute, base: None })
     }
 
     /// The root for a manifest with absolute paths outside this root: the deepest folder that contains all files of these columns.
     /// Relative paths stay relative to this root.
-    pub(super) fn around(
-        &self,
-        rows: &mut Rows<'_>,
-        columns: &[usize],
-    ) -> Result<Self, ConvertError> {
+    pub(super) fn around(&self, rows: &mut Rows<'_>, columns: &[usize]) -> Result<Self, ConvertError> {
         let base = absolute(&self.path).map_err(ConvertError::io(&self.path))?;
         let mut common: Option<PathBuf> = None;
         while rows.advance()? {
@@ -104,15 +89,11 @@ impl Root {
             Some(base) => base.join(path),
             None => path.to_owned(),
         };
-        let below = if path.is_absolute() {
-            self.below(&path)
-        } else {
-            without_dots(&path)
-        };
+        let below = if path.is_absolute() { self.below(&path) } else { without_dots(&path) };
         match below {
             Some(relative) if relative.is_empty() => {
                 let name = &rows.columns()[column];
-                Err(rows.malformed(format!("column '{name}': '{text}' is no path of a file")))
+                Err(rows.malformed(format!("column '{name}': '{text}' is not a file path")))
             }
             Some(relative) => Ok(relative),
             None => Err(rows.escapes(&text, &self.path)),
@@ -122,10 +103,7 @@ impl Root {
     /// An absolute path relative to the root; none if outside.
     fn below(&self, path: &Path) -> Option<Vec<u8>> {
         let file = Path::new("/").join(as_path(&without_dots(path)?));
-        let below = self
-            .absolute
-            .iter()
-            .find_map(|root| file.strip_prefix(root).ok());
+        let below = self.absolute.iter().find_map(|root| file.strip_prefix(root).ok());
         below.and_then(without_dots)
     }
 
@@ -154,16 +132,11 @@ impl Root {
                 }
             }
         });
-        let mut failures = failures
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
         let not_files = not_files.into_inner();
         match failures.pop_first() {
             Some((_, error)) => Err(error),
-            None => Ok(Sizes {
-                bytes,
-                not_files: not_files.unwrap_or_else(PoisonError::into_inner),
-            }),
+            None => Ok(Sizes { bytes, not_files: not_files.unwrap_or_else(PoisonError::into_inner) }),
         }
     }
 
@@ -176,9 +149,7 @@ impl Root {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {
                 Ok(Found::NoFile { is_there: false })
             }
-            Err(error) => Err(ConvertError::io(&self.path.join(as_path(&path)))(
-                error.into(),
-            )),
+            Err(error) => Err(ConvertError::io(&self.path.join(as_path(&path)))(error.into())),
         }
     }
 }
@@ -215,7 +186,7 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
         }
     };
     if text.contains('\0') {
-        return Err(rows.malformed(format!("column '{name}': the path has a zero byte in it")));
+        return Err(rows.malformed(format!("column '{name}': the path contains a zero byte")));
     }
     Ok(text.into_owned())
 }

@@ -86,13 +86,7 @@ impl<'a> Rows<'a> {
             }
             RowForm::JsonLines => (Reader::Json(JsonReader::open(path)?), Vec::new()),
         };
-        Ok(Self {
-            path,
-            form,
-            columns,
-            line: 1,
-            reader,
-        })
+        Ok(Self { path, form, columns, line: 1, reader })
     }
 
     /// Restarts at the first row. Keeps the columns.
@@ -169,10 +163,7 @@ impl<'a> Rows<'a> {
 
 impl JsonReader {
     fn open(path: &Path) -> Result<Self, ConvertError> {
-        let file = open_regular(path).map_err(|source| ConvertError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = open_regular(path).map_err(|source| ConvertError::Io { path: path.to_owned(), source })?;
         Ok(Self {
             reader: BufReader::with_capacity(1 << 16, file),
             n_lines: 0,
@@ -186,10 +177,7 @@ impl JsonReader {
         loop {
             self.text.clear();
             let read = self.reader.read_until(b'\n', &mut self.text);
-            let len = read.map_err(|source| ConvertError::Io {
-                path: path.to_owned(),
-                source,
-            })?;
+            let len = read.map_err(|source| ConvertError::Io { path: path.to_owned(), source })?;
             if len == 0 {
                 return Ok(false);
             }
@@ -200,15 +188,9 @@ impl JsonReader {
         }
         let text = str::from_utf8(&self.text)
             .map_err(|_| malformed(path, self.n_lines, "the text is not UTF-8".to_owned()))?;
-        let text = if self.n_lines == 1 {
-            text.trim_start_matches('\u{feff}')
-        } else {
-            text
-        };
+        let text = if self.n_lines == 1 { text.trim_start_matches('\u{feff}') } else { text };
         let JsonRow(row) = serde_json::from_str(text).map_err(|error| {
-            let reason = error
-                .to_string()
-                .replace(" at line 1 column ", " at column ");
+            let reason = error.to_string().replace(" at line 1 column ", " at column ");
             malformed(path, self.n_lines, reason)
         })?;
         self.cells.fill(Value::Null);
@@ -250,9 +232,7 @@ impl<'de> Visitor<'de> for JsonRowVisitor {
         let mut seen = HashSet::new();
         while let Some((name, value)) = members.next_entry::<String, Value>()? {
             if !seen.insert(name.clone()) {
-                return Err(A::Error::custom(format_args!(
-                    "column '{name}' appears twice"
-                )));
+                return Err(A::Error::custom(format_args!("column '{name}' appears twice")));
             }
             row.push((name, value));
         }
@@ -262,9 +242,5 @@ impl<'de> Visitor<'de> for JsonRowVisitor {
 
 /// An error about a line of the manifest at `path`.
 pub(super) fn malformed(path: &Path, line: u64, reason: String) -> ConvertError {
-    ConvertError::ManifestMalformed {
-        path: path.to_owned(),
-        line,
-        reason,
-    }
+    ConvertError::ManifestMalformed { path: path.to_owned(), line, reason }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use packds_format::DType;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -15,6 +14,7 @@ use super::npy::Elements;
 use super::shards::Shards;
 use super::store::OpenFile;
 use crate::data_format::DataFormat;
+use crate::dtypes::of_safetensors_name;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
@@ -36,21 +36,17 @@ fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
     let mut len = Vec::new();
     let read = file.append_at(0, 8, &mut len);
     read.map_err(|e| malformed(e.to_string()))?;
-    let len = len
-        .first_chunk()
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let len = len.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let room = file.bytes.saturating_sub(8);
     if len > room.min(MAX_HEADER) {
         let most = room.min(MAX_HEADER);
-        return Err(malformed(format!(
-            "expected a header of at most {most} bytes, found {len}"
-        )));
+        return Err(malformed(format!("expected a header of at most {most} bytes, found {len}")));
     }
     let mut text = Vec::new();
     let read = file.append_at(8, len, &mut text);
     read.map_err(|e| malformed(e.to_string()))?;
     let Header(header) = serde_json::from_slice(&text)
-        .map_err(|error| malformed(format!("the header is no JSON object of tensors: {error}")))?;
+        .map_err(|error| malformed(format!("the header is not a JSON object of tensors: {error}")))?;
     check_apart(file, &header)?;
     let mut set = ArraySet::new(DataFormat::Safetensors, &file.path);
     let data = len.saturating_add(8);
@@ -86,9 +82,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
         let mut header = Map::new();
         while let Some((name, tensor)) = entries.next_entry::<String, Value>()? {
             if header.contains_key(&name) {
-                return Err(A::Error::custom(format!(
-                    "the name '{name}' stands there twice"
-                )));
+                return Err(A::Error::custom(format!("the name '{name}' appears twice")));
             }
             header.insert(name, tensor);
         }
@@ -106,15 +100,13 @@ fn offsets(tensor: &Value) -> Option<(u64, u64)> {
 
 /// Refuses tensors with overlapping bytes, as the format does.
 fn check_apart(file: &OpenFile, header: &Map<String, Value>) -> Result<(), ConvertError> {
-    let places = header
-        .iter()
-        .filter_map(|(name, tensor)| Some((offsets(tensor)?, name)));
+    let places = header.iter().filter_map(|(name, tensor)| Some((offsets(tensor)?, name)));
     let mut places: Vec<_> = places.filter(|((begin, end), _)| begin < end).collect();
     places.sort_unstable();
     for (((_, end), name), ((begin, _), next)) in places.iter().zip(places.iter().skip(1)) {
         if begin < end {
-            let reason = format!("its bytes are in part those of the tensor '{name}'");
-            let hint = "save the tensors again, each with bytes of its own";
+            let reason = format!("its bytes overlap those of the tensor '{name}'");
+            let hint = "save the tensors again, without shared bytes";
             return Err(ConvertError::contradictory(&file.path, next, reason, hint));
         }
     }
@@ -149,7 +141,7 @@ fn push_tensor(
     let shape = numbers("shape").ok_or_else(|| wrong("a list `shape` of dimensions"))?;
     let dtype = tensor.get("dtype").and_then(Value::as_str);
     let dtype = dtype.ok_or_else(|| wrong("a text `dtype`"))?;
-    let dtype = dtype_of(dtype).ok_or_else(|| {
+    let dtype = of_safetensors_name(dtype).ok_or_else(|| {
         ConvertError::unsupported(
             &file.path,
             name,
@@ -160,30 +152,18 @@ fn push_tensor(
     let Some((begin, end)) = offsets(tensor) else {
         return Err(wrong("two `data_offsets`"));
     };
-    let n = shape
-        .iter()
-        .try_fold(dtype.size(), |n, d| n.checked_mul(*d));
+    let n = shape.iter().try_fold(dtype.size(), |n, d| n.checked_mul(*d));
     let in_file = data.checked_add(end).is_some_and(|end| end <= file.bytes);
     if n.is_none() || end.checked_sub(begin) != n || !in_file {
         return Err(wrong("`data_offsets` that fit its shape and the file"));
     }
     let described = Described {
         name,
-        elements: Elements::Numbers {
-            dtype,
-            swapped: false,
-        },
+        elements: Elements::Numbers { dtype, swapped: false },
         shape: &shape,
         offset: data.saturating_add(begin),
         room: end.saturating_sub(begin),
         stride: None,
     };
     set.push(file, &described)
-}
-
-fn dtype_of(name: &str) -> Option<DType> {
-    let known = DType::ALL.into_iter();
-    known
-        .into_iter()
-        .find(|dtype| dtype.name().eq_ignore_ascii_case(name))
 }

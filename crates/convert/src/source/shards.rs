@@ -28,11 +28,7 @@ pub(crate) struct Shards {
 impl Shards {
     /// A source of one file or folder.
     pub(crate) fn one(path: &Path) -> Self {
-        Self {
-            root: path.to_owned(),
-            files: vec![path.to_owned()],
-            split: None,
-        }
+        Self { root: path.to_owned(), files: vec![path.to_owned()], split: None }
     }
 
     /// The files of `format` by extension in the folder `path`. If there are none, those in its [`DATA_FOLDER`] or its
@@ -55,18 +51,12 @@ impl Shards {
             pattern_files(path)?
         };
         if files.is_empty() {
-            let reason = format!(
-                "no files of {format} in this folder (names that end in .{})",
-                format.extensions().join(", .")
-            );
+            let reason =
+                format!("no files of {format} in this folder (names that end in .{})", format.extensions().join(", ."));
             let hint = "name the folder with the files, or a file of this format";
             return Err(ConvertError::contradictory(path, "", reason, hint));
         }
-        Ok(Self {
-            root: path.to_owned(),
-            files,
-            split: None,
-        })
+        Ok(Self { root: path.to_owned(), files, split: None })
     }
 
     /// The single file, for formats without sets of files.
@@ -102,11 +92,7 @@ impl Shards {
             let split = split(&file);
             match parts.iter_mut().find(|part| part.split == split) {
                 Some(part) => part.files.push(file),
-                None => parts.push(Self {
-                    root: self.root.clone(),
-                    files: vec![file],
-                    split,
-                }),
+                None => parts.push(Self { root: self.root.clone(), files: vec![file], split }),
             }
         }
         parts.sort_by(|a, b| a.split.cmp(&b.split));
@@ -119,10 +105,7 @@ impl Shards {
 pub(super) fn split_folders(folder: &Path) -> Vec<PathBuf> {
     let splits = |folder: &Path| {
         let folders = folders_in(folder);
-        let name = |path: &PathBuf| {
-            path.file_name()
-                .is_some_and(|n| is_split_name(n.as_bytes()))
-        };
+        let name = |path: &PathBuf| path.file_name().is_some_and(|n| is_split_name(n.as_bytes()));
         match folders.iter().all(name) {
             true => folders,
             false => Vec::new(),
@@ -142,9 +125,7 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
         name.is_some_and(|name| name.as_bytes().starts_with(b"."))
     };
     let paths = entries.map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = paths
-        .filter(|path| path.is_dir() && !is_hidden(path))
-        .collect();
+    let mut folders: Vec<PathBuf> = paths.filter(|path| path.is_dir() && !is_hidden(path)).collect();
     folders.sort();
     folders
 }
@@ -168,10 +149,7 @@ fn files_in(folder: &Path, format: DataFormat) -> Result<Vec<PathBuf>, ConvertEr
         let paths = entries.map(|entry| entry.map(|entry| entry.path()));
         paths.collect::<Result<Vec<_>, _>>()
     });
-    let mut files = listed.map_err(|source| ConvertError::UnreadableDirectory {
-        path: folder.to_owned(),
-        source,
-    })?;
+    let mut files = listed.map_err(|source| ConvertError::UnreadableDirectory { path: folder.to_owned(), source })?;
     files.retain(|path| {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.filter(|name| !name.starts_with('.'));
@@ -185,14 +163,12 @@ fn files_in(folder: &Path, format: DataFormat) -> Result<Vec<PathBuf>, ConvertEr
 fn pattern_files(pattern: &Path) -> Result<Vec<PathBuf>, ConvertError> {
     let text = pattern.to_str().unwrap_or_default();
     let names = expand_braces(text).map_err(|reason| {
-        let hint = "write a pattern as a shell takes it: {000..099} or {a,b}";
+        let hint = "write a pattern as in a shell: {000..099} or {a,b}";
         ConvertError::contradictory(pattern, "", reason, hint)
     })?;
     let missing = names.iter().find(|name| !Path::new(name).exists());
     match missing {
-        Some(name) => Err(ConvertError::SourceMissing {
-            path: PathBuf::from(name),
-        }),
+        Some(name) => Err(ConvertError::SourceMissing { path: PathBuf::from(name) }),
         None => Ok(names.into_iter().map(PathBuf::from).collect()),
     }
 }
@@ -224,11 +200,7 @@ fn expand_braces(pattern: &str) -> Result<Vec<String>, String> {
         if names.len().saturating_mul(words.len()) > MAX_FILES {
             return Err(format!("the pattern names more than {MAX_FILES} files"));
         }
-        let joined = names.iter().flat_map(|name| {
-            words
-                .iter()
-                .map(move |word| format!("{name}{before}{word}"))
-        });
+        let joined = names.iter().flat_map(|name| words.iter().map(move |word| format!("{name}{before}{word}")));
         names = joined.collect();
         rest = after;
     }
@@ -256,9 +228,7 @@ fn brace_words(inside: &str) -> Result<Vec<String>, String> {
                 false => words.into_iter().rev().collect(),
             })
         }
-        _ => Err(format!(
-            "expected numbers as in {{000..099}}, found {{{inside}}}"
-        )),
+        _ => Err(format!("expected numbers as in {{000..099}}, found {{{inside}}}")),
     }
 }
 
@@ -270,10 +240,7 @@ mod tests {
     fn braces_expand_as_in_a_shell() {
         let names = expand_braces("a-{08..11}.{tar,gz}").unwrap();
         assert_eq!(names.len(), 8);
-        assert_eq!(
-            (names[0].as_str(), names[7].as_str()),
-            ("a-08.tar", "a-11.gz")
-        );
+        assert_eq!((names[0].as_str(), names[7].as_str()), ("a-08.tar", "a-11.gz"));
         assert_eq!(expand_braces("plain").unwrap(), ["plain"]);
         assert_eq!(expand_braces("a-{}.{b}").unwrap(), ["a-{}.{b}"]);
         assert!(expand_braces("a{").is_err());
@@ -287,16 +254,11 @@ mod tests {
     fn files_go_to_the_split_that_their_names_start_with() {
         let shards = Shards {
             root: "d".into(),
-            files: ["test-0.parquet", "train-0.parquet", "train-1.parquet"]
-                .map(PathBuf::from)
-                .to_vec(),
+            files: ["test-0.parquet", "train-0.parquet", "train-1.parquet"].map(PathBuf::from).to_vec(),
             split: None,
         };
         let parts = shards.by_split();
-        let found: Vec<_> = parts
-            .iter()
-            .map(|p| (p.split.as_deref(), p.files.len()))
-            .collect();
+        let found: Vec<_> = parts.iter().map(|p| (p.split.as_deref(), p.files.len())).collect();
         assert_eq!(found, [(Some("test"), 1), (Some("train"), 2)]);
     }
 }

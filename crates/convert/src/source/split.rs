@@ -2,128 +2,143 @@
 //!
 //! `image_folder` lists a split's files.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use super::{
-    directory::Directory,
-    image_folder::list_folder,
-    listing::{Labels, Listing},
-    paths::as_path,
-};
+use super::ListOptions;
+use super::directory::Directory;
+use super::image_folder::{Opened, list_opened, manifest_in};
+use super::layout::Layout;
+use super::listing::{Labels, Listing};
 use crate::error::ConvertError;
 
-const SPLIT_NAMES: [&str; 9] = [
-    "train",
-    "training",
-    "val",
-    "valid",
-    "validation",
-    "test",
-    "testing",
-    "eval",
-    "dev",
-];
+const SPLIT_NAMES: [&str; 9] = ["train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"];
+/// Words that a split folder's name may have beside the split: `training_set`, `seg_train`, `train_images`.
+const OTHER_WORDS: [&str; 9] = ["set", "data", "dataset", "images", "imgs", "image", "seg", "folder", "split"];
 
-/// True if a folder with this name is a split. Case is ignored.
+/// True if a part with this name is a split. Case is ignored.
 pub(super) fn is_split_name(name: &[u8]) -> bool {
-    SPLIT_NAMES
-        .iter()
-        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    SPLIT_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// An error if every visible subfolder has a split's name and one of them has subfolders: those are the classes.
-pub(super) fn reject_only_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
-    let mut visible = top
-        .subdirectories
-        .iter()
-        .filter(|name| !name.starts_with(b"."));
-    if !visible.all(|name| is_split_name(name)) {
+/// True if a folder with this name is a split: `train`, `training_set`, `seg_train`, `train2017`.
+fn is_split_folder(name: &[u8]) -> bool {
+    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let words = name.split(['_', '-', ' ', '.']).map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
+    let (splits, others): (Vec<&str>, Vec<&str>) = words.partition(|word| is_split_name(word.as_bytes()));
+    let is_other = |word: &&str| word.is_empty() || OTHER_WORDS.iter().any(|known| word.eq_ignore_ascii_case(known));
+    splits.len() == 1 && others.iter().all(is_other)
+}
+
+/// An error if the subfolders are splits instead of classes: all of them, at least two, or one with class folders in it.
+pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
+    let splits = split_names(top);
+    let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".") && !is_split_folder(name));
+    let mut others: Vec<String> = visible.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    others.sort_unstable();
+    let has_classes = |split: &String| Ok::<_, ConvertError>(!folders_in(root, split)?.is_empty());
+    let are_splits = match (splits.as_slice(), others.as_slice()) {
+        ([], _) => false,
+        (_, []) | ([_, _, ..], _) => true,
+        ([one], _) => has_classes(one)?,
+    };
+    if !are_splits {
         return Ok(());
     }
-    let splits = split_names(top);
-    for split in &splits {
-        if !Directory::scan(root, split.as_bytes())?
-            .subdirectories
-            .is_empty()
-        {
-            return Err(ConvertError::OnlySplits {
-                path: root.to_owned(),
-                splits,
-            });
-        }
-    }
-    Ok(())
+    let manifest = manifest_in(top).map(|name| String::from_utf8_lossy(&name).into_owned());
+    Err(ConvertError::OnlySplits { path: root.to_owned(), splits, others, manifest })
+}
+
+fn folders_in(root: &Path, split: &str) -> Result<Vec<Vec<u8>>, ConvertError> {
+    Ok(Directory::scan(root, split.as_bytes())?.subdirectories)
 }
 
 /// Lists one split. It may have any name if another folder is a known split.
-pub(super) fn list_one(source: &Path, wanted: &str, jobs: usize) -> Result<Listing, ConvertError> {
-    let top = Directory::scan(source, b"")?;
-    let mut splits = split_names(&top);
-    if !splits.iter().any(|split| split == wanted) {
-        let known = top
-            .subdirectories
-            .iter()
-            .any(|name| name == wanted.as_bytes());
-        if !known || splits.is_empty() {
-            return Err(ConvertError::SplitMissing {
-                path: source.to_owned(),
-                wanted: wanted.to_owned(),
-                available: splits,
-            });
+pub(super) fn list_one(source: &Path, wanted: &str, options: &ListOptions) -> Result<Listing, ConvertError> {
+    let splits = Splits::of(source, options)?;
+    let missing = || ConvertError::SplitMissing {
+        path: source.to_owned(),
+        wanted: wanted.to_owned(),
+        available: splits.names.clone(),
+    };
+    let mut names = splits.names.clone();
+    if !names.iter().any(|split| split == wanted) {
+        if names.is_empty() || !splits.folders.iter().any(|name| name == wanted.as_bytes()) {
+            return Err(missing());
         }
-        splits.push(wanted.to_owned());
+        names.push(wanted.to_owned());
     }
-    let classes = class_union(source, &splits)?;
-    list_folder(&source.join(wanted), Some(&classes), jobs)
+    let mut opened = splits.opened(&names, options)?;
+    let classes = class_union(&opened);
+    let last = opened.iter().position(|(name, _)| name == wanted).ok_or_else(missing)?;
+    list_opened(opened.swap_remove(last).1, Some(&classes), options)
 }
 
 /// Lists every split with a known name.
-pub(super) fn list_all(source: &Path, jobs: usize) -> Result<Vec<(String, Listing)>, ConvertError> {
-    let splits = split_names(&Directory::scan(source, b"")?);
-    if splits.is_empty() {
-        return Err(ConvertError::SplitMissing {
-            path: source.to_owned(),
-            wanted: "all".to_owned(),
-            available: splits,
-        });
+pub(super) fn list_all(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
+    let splits = Splits::of(source, options)?;
+    if splits.names.is_empty() {
+        return Err(super::no_splits(source, "all"));
     }
-    let classes = class_union(source, &splits)?;
-    splits
-        .into_iter()
-        .map(|split| {
-            let listing = list_folder(&source.join(&split), Some(&classes), jobs)?;
-            Ok((split, listing))
-        })
-        .collect()
+    let opened = splits.opened(&splits.names, options)?;
+    let classes = class_union(&opened);
+    let listed = |(split, opened)| Ok((split, list_opened(opened, Some(&classes), options)?));
+    opened.into_iter().map(listed).collect()
+}
+
+/// Where the splits of a folder are.
+struct Splits {
+    root: PathBuf,
+    /// The folders of images and masks that each have the splits in them, if they do.
+    layout: Layout,
+    /// The splits' names, sorted.
+    names: Vec<String>,
+    /// The names of all folders beside them.
+    folders: Vec<Vec<u8>>,
+}
+
+impl Splits {
+    fn of(source: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
+        let Opened { root, top, layout, .. } = Opened::at(source, options)?;
+        let top = match &layout {
+            Layout::Pairs(pair) => Directory::scan(&root, &pair.images)?,
+            _ => top,
+        };
+        Ok(Self { names: split_names(&top), root, layout, folders: top.subdirectories })
+    }
+
+    /// The folders of these splits.
+    fn opened(&self, names: &[String], options: &ListOptions) -> Result<Vec<(String, Opened)>, ConvertError> {
+        let open = |name: &String| match &self.layout {
+            Layout::Pairs(pair) => {
+                let top = Directory::scan(&self.root, b"")?;
+                let layout = Layout::Pairs(pair.inside(name.as_bytes()));
+                Ok(Opened { root: self.root.clone(), top, layout, wrapper: None })
+            }
+            _ => Opened::at(&self.root.join(name), options),
+        };
+        names.iter().map(|name| Ok((name.clone(), open(name)?))).collect()
+    }
 }
 
 /// The split subfolders, sorted.
 fn split_names(top: &Directory) -> Vec<String> {
-    let mut names: Vec<String> = top
-        .subdirectories
-        .iter()
-        .filter(|name| is_split_name(name))
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        .collect();
+    let splits = top.subdirectories.iter().filter(|name| is_split_folder(name));
+    let mut names: Vec<String> = splits.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
     names.sort_unstable();
     names
 }
 
 /// The class folder names of all splits, sorted and unique.
-fn class_union(source: &Path, splits: &[String]) -> Result<Vec<Vec<u8>>, ConvertError> {
-    let mut classes = BTreeSet::new();
-    for split in splits {
-        let root = source.join(as_path(split.as_bytes()));
-        classes.extend(Directory::scan(&root, b"")?.subdirectories);
-    }
-    Ok(classes.into_iter().collect())
+fn class_union(splits: &[(String, Opened)]) -> Vec<Vec<u8>> {
+    let with_classes = splits.iter().filter(|(_, opened)| opened.layout == Layout::Classes);
+    let classes: BTreeSet<&Vec<u8>> = with_classes.flat_map(|(_, opened)| &opened.top.subdirectories).collect();
+    classes.into_iter().cloned().collect()
 }
 
 /// Gives the listings of all splits one class list, so that ids agree.
 pub(super) fn unite_classes(listings: &mut [(String, Listing)]) {
-    let alike = listings
-        .windows(2)
-        .all(|pair| matches!(pair, [(_, a), (_, b)] if a.classes == b.classes));
+    let alike = listings.windows(2).all(|pair| matches!(pair, [(_, a), (_, b)] if a.classes == b.classes));
     if alike {
         return;
     }
@@ -131,15 +146,9 @@ pub(super) fn unite_classes(listings: &mut [(String, Listing)]) {
     let all: Vec<Vec<u8>> = all.cloned().collect::<BTreeSet<_>>().into_iter().collect();
     for (_, listing) in listings {
         let place = |class: &Vec<u8>| all.binary_search(class).ok();
-        let new: Vec<Option<i64>> = listing
-            .classes
-            .iter()
-            .map(|class| i64::try_from(place(class)?).ok())
-            .collect();
+        let new: Vec<Option<i64>> = listing.classes.iter().map(|class| i64::try_from(place(class)?).ok()).collect();
         let new_id = |id: &mut i64| {
-            let found = usize::try_from(*id)
-                .ok()
-                .and_then(|id| new.get(id).copied());
+            let found = usize::try_from(*id).ok().and_then(|id| new.get(id).copied());
             *id = found.flatten().unwrap_or(*id);
         };
         if let Labels::PerSample(ids) = &mut listing.labels {

@@ -55,11 +55,7 @@ impl Spool {
     pub(super) fn create(folder: &SpoolFolder) -> Result<Self, ConvertError> {
         let file = tempfile::tempfile_in(&folder.path);
         let file = file.map_err(|e| spool_error(&folder.path, e))?;
-        Ok(Self {
-            folder: folder.clone(),
-            file: BufWriter::with_capacity(WRITE_BYTES, file),
-            bytes: 0,
-        })
+        Ok(Self { folder: folder.clone(), file: BufWriter::with_capacity(WRITE_BYTES, file), bytes: 0 })
     }
 
     /// Appends bytes. Returns their start.
@@ -80,11 +76,7 @@ impl Spool {
     pub(super) fn finish(self, source: &Path) -> Result<OpenFile, ConvertError> {
         let file = self.file.into_inner();
         let file = file.map_err(|e| spool_error(&self.folder.path, e.into_error()))?;
-        Ok(OpenFile {
-            path: source.to_owned(),
-            file,
-            bytes: self.bytes,
-        })
+        Ok(OpenFile { path: source.to_owned(), file, bytes: self.bytes })
     }
 
     /// Ends writing. The content is `rows` rows of arrays of one type.
@@ -95,16 +87,8 @@ impl Spool {
         rows: usize,
     ) -> Result<Arc<dyn Store>, ConvertError> {
         let stride = array.bytes().unwrap_or(u64::MAX);
-        let part = RowPart {
-            file: Arc::new(self.finish(source)?),
-            offset: 0,
-            rows,
-            stride,
-        };
-        Ok(Arc::new(Rows {
-            parts: vec![part],
-            array,
-        }))
+        let part = RowPart { file: Arc::new(self.finish(source)?), offset: 0, rows, stride };
+        Ok(Arc::new(Rows { parts: vec![part], array }))
     }
 
     /// Ends writing. The content is consecutive items that end at `ends`.
@@ -118,26 +102,15 @@ impl Spool {
         let mut spans = Vec::with_capacity(ends.len());
         for &end in ends {
             let bytes = end.saturating_sub(offset);
-            spans.push(Span {
-                file: 0,
-                offset,
-                bytes,
-            });
+            spans.push(Span { file: 0, offset, bytes });
             offset = end;
         }
-        Ok(Arc::new(Spans {
-            files: Arc::new(vec![self.finish(source)?]),
-            spans,
-            contents: contents.into(),
-        }))
+        Ok(Arc::new(Spans { files: Arc::new(vec![self.finish(source)?]), spans, contents: contents.into() }))
     }
 }
 
 fn spool_error(folder: &Path, source: std::io::Error) -> ConvertError {
-    ConvertError::Spool {
-        folder: folder.to_owned(),
-        source,
-    }
+    ConvertError::Spool { folder: folder.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -172,9 +145,7 @@ mod tests {
         spool.append(b"").unwrap();
         spool.append(&vec![7; 17 << 20]).unwrap();
         let ends = [2, 2, (17 << 20) + 2];
-        let store = spool
-            .into_items(Path::new("s"), &ends, Content::Bytes)
-            .unwrap();
+        let store = spool.into_items(Path::new("s"), &ends, Content::Bytes).unwrap();
         assert_eq!(*told.lock().unwrap(), [(17 << 20) + 2]);
         assert_eq!((store.len(), store.bytes(1)), (3, 0));
         assert_eq!(item(store.as_ref(), 2, 3), [7; 3]);
@@ -186,10 +157,7 @@ mod tests {
     fn rows_that_are_not_there_are_an_error_that_says_how_many_bytes_are() {
         let mut spool = spool(&Arc::default());
         spool.append(&[1, 2, 3, 4, 5]).unwrap();
-        let array = ArrayType {
-            dtype: DType::U8,
-            shape: vec![2],
-        };
+        let array = ArrayType { dtype: DType::U8, shape: vec![2] };
         let store = spool.into_rows(Path::new("s"), array, 3).unwrap();
         assert_eq!(item(store.as_ref(), 1, u64::MAX), [3, 4]);
         let mut out = Vec::new();
@@ -201,14 +169,8 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_written_is_named() {
-        let folder = SpoolFolder {
-            path: "/nowhere".into(),
-            unpacking: Unpacking::default(),
-        };
+        let folder = SpoolFolder { path: "/nowhere".into(), unpacking: Unpacking::default() };
         let error = Spool::create(&folder).unwrap_err();
-        assert!(
-            error.to_string().starts_with("/nowhere: cannot unpack"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("/nowhere: cannot unpack"), "{error}");
     }
 }

@@ -28,8 +28,13 @@ impl ArrayType {
 
     /// Whether an item is a single number.
     pub(crate) fn is_one_number(&self) -> bool {
-        self.shape.iter().all(|n| *n == 1)
+        is_one(&self.shape)
     }
+}
+
+/// Whether items of this shape are single values.
+pub(crate) fn is_one(shape: &[u64]) -> bool {
+    shape.iter().all(|n| *n == 1)
 }
 
 /// The size of an image of `u8` pixels.
@@ -63,11 +68,7 @@ impl PixelShape {
 
     /// The pixels' array type.
     pub(crate) fn array(&self) -> ArrayType {
-        let (w, h, c) = (
-            self.width.into(),
-            self.height.into(),
-            u64::from(self.channels),
-        );
+        let (w, h, c) = (self.width.into(), self.height.into(), u64::from(self.channels));
         ArrayType {
             dtype: DType::U8,
             shape: match (c, self.planar) {
@@ -97,10 +98,7 @@ pub(crate) enum Content {
     /// Opaque bytes.
     Bytes,
     /// A text.
-    #[cfg_attr(
-        not(feature = "arrow"),
-        expect(dead_code, reason = "only tables spool texts")
-    )]
+    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only tables spool texts"))]
     Text,
     /// A text of JSON.
     Json,
@@ -160,13 +158,15 @@ impl OpenFile {
         Ok(Self { path, file, bytes })
     }
 
+    /// The `len` bytes at `offset`.
+    pub(crate) fn bytes_at(&self, offset: u64, len: u64) -> Result<Vec<u8>, SampleError> {
+        let mut out = Vec::new();
+        self.append_at(offset, len, &mut out)?;
+        Ok(out)
+    }
+
     /// Appends `len` bytes at `offset` to `out`. If the file is shorter, `out` is unchanged.
-    pub(crate) fn append_at(
-        &self,
-        offset: u64,
-        len: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<(), SampleError> {
+    pub(crate) fn append_at(&self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
         let before = out.len();
         let end = offset.checked_add(len).filter(|end| *end <= self.bytes);
         let wanted = usize::try_from(len).ok().filter(|_| end.is_some());
@@ -260,9 +260,7 @@ impl Store for Spans {
 
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
         let span = self.spans.get(idx).ok_or(SampleError::Missing)?;
-        let file = usize::try_from(span.file)
-            .ok()
-            .and_then(|n| self.files.get(n));
+        let file = usize::try_from(span.file).ok().and_then(|n| self.files.get(n));
         let file = file.ok_or(SampleError::Missing)?;
         file.append_at(span.offset, span.bytes.min(limit), out)
     }

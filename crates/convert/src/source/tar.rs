@@ -66,22 +66,11 @@ impl TarReader {
     pub(super) fn gzip(path: &Path, wanted: &'static str) -> Result<Self, ConvertError> {
         let file = open_regular(path).map_err(ConvertError::io(path))?;
         let input = MultiGzDecoder::new(BufReader::with_capacity(1 << 16, file));
-        Ok(Self::of(
-            path.to_owned(),
-            Input::Gzip(Box::new(input)),
-            wanted,
-        ))
+        Ok(Self::of(path.to_owned(), Input::Gzip(Box::new(input)), wanted))
     }
 
     fn of(path: PathBuf, input: Input, wanted: &'static str) -> Self {
-        Self {
-            path,
-            input,
-            at: 0,
-            rest: 0,
-            wanted,
-            global: None,
-        }
+        Self { path, input, at: 0, rest: 0, wanted, global: None }
     }
 
     /// The global pax record, if found so far.
@@ -97,9 +86,7 @@ impl TarReader {
             let start = self.at;
             let mut header = [0; 512];
             if self.read(&mut header)? < header.len() {
-                return Err(
-                    self.cut_short(start, "a header of 512 bytes, or two of zeros at the end")
-                );
+                return Err(self.cut_short(start, "a header of 512 bytes, or two of zeros at the end"));
             }
             if header.iter().all(|b| *b == 0) {
                 return self.check_end().map(|()| None);
@@ -110,9 +97,8 @@ impl TarReader {
                 b'1'..=b'6' => 0,
                 _ => extended.bytes.unwrap_or(header.bytes),
             };
-            self.rest = padded(bytes).ok_or_else(|| {
-                self.malformed(start, format!("a member of {bytes} bytes is too large"))
-            })?;
+            self.rest = padded(bytes)
+                .ok_or_else(|| self.malformed(start, format!("a member of {bytes} bytes is too large")))?;
             match header.kind {
                 b'L' => {
                     let mut name = self.extended(start, bytes, MAX_EXTENDED)?;
@@ -142,12 +128,7 @@ impl TarReader {
     }
 
     /// Appends the remaining data of the last member returned, up to `limit` bytes.
-    pub(super) fn data(
-        &mut self,
-        member: &Member,
-        limit: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ConvertError> {
+    pub(super) fn data(&mut self, member: &Member, limit: u64, out: &mut Vec<u8>) -> Result<(), ConvertError> {
         let passed = self.at.saturating_sub(member.offset);
         let wanted = member.bytes.saturating_sub(passed).min(limit);
         let before = out.len();
@@ -191,10 +172,7 @@ impl TarReader {
     }
 
     fn cut_short(&self, offset: u64, expected: &str) -> ConvertError {
-        self.malformed(
-            offset,
-            format!("the tar file ends too early: expected {expected}"),
-        )
+        self.malformed(offset, format!("the tar file ends too early: expected {expected}"))
     }
 
     fn sparse(&self, offset: u64) -> ConvertError {
@@ -263,12 +241,7 @@ impl TarReader {
             return Err(self.malformed(start, reason));
         }
         let mut out = Vec::new();
-        let member = Member {
-            name: Vec::new(),
-            is_file: false,
-            offset: self.at,
-            bytes,
-        };
+        let member = Member { name: Vec::new(), is_file: false, offset: self.at, bytes };
         self.data(&member, u64::MAX, &mut out)?;
         Ok(out)
     }
@@ -354,24 +327,18 @@ fn check_sum(block: &[u8; 512], expected: u64) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "expected a header with the checksum {expected}, found {unsigned}: this is no tar header, or a damaged one"
+            "expected a header with the checksum {expected}, found {unsigned}: this is not a tar header, or it is damaged"
         ))
     }
 }
 
 /// A number in octal digits or, for large numbers from GNU tar, in binary.
 fn number(field: &[u8]) -> Result<u64, String> {
-    let wrong = || {
-        format!(
-            "expected an octal number, found \"{}\"",
-            field.escape_ascii()
-        )
-    };
+    let wrong = || format!("expected an octal number, found \"{}\"", field.escape_ascii());
     match field {
         [0x80, rest @ ..] => rest.iter().try_fold(0_u64, |n, byte| {
             let high = n.checked_mul(256);
-            high.and_then(|n| n.checked_add(u64::from(*byte)))
-                .ok_or_else(wrong)
+            high.and_then(|n| n.checked_add(u64::from(*byte))).ok_or_else(wrong)
         }),
         _ => {
             let text = field.split(|b| *b == 0).next().unwrap_or_default();
@@ -393,12 +360,11 @@ impl Extended {
                 b"size" => {
                     let text = str::from_utf8(value).ok();
                     let bytes = text.and_then(|text| text.parse().ok());
-                    self.bytes = Some(bytes.ok_or_else(|| {
-                        format!("expected a size, found \"{}\"", value.escape_ascii())
-                    })?);
+                    self.bytes =
+                        Some(bytes.ok_or_else(|| format!("expected a size, found \"{}\"", value.escape_ascii()))?);
                 }
                 key if key.starts_with(b"GNU.sparse.") => {
-                    return Err("sparse files are not read".to_owned());
+                    return Err("sparse files are not supported".to_owned());
                 }
                 _ => {}
             }
@@ -408,10 +374,7 @@ impl Extended {
 }
 
 /// Calls `each` with the key and value of each record, `LENGTH KEY=VALUE\n`.
-fn pax_records(
-    mut records: &[u8],
-    mut each: impl FnMut(&[u8], &[u8]) -> Result<(), String>,
-) -> Result<(), String> {
+fn pax_records(mut records: &[u8], mut each: impl FnMut(&[u8], &[u8]) -> Result<(), String>) -> Result<(), String> {
     while !records.is_empty() {
         let shown = records.get(..24).unwrap_or(records).escape_ascii();
         let wrong = format!("expected a pax record, found \"{shown}\"");
@@ -422,9 +385,7 @@ fn pax_records(
         let (Some(space), Some(len)) = (space, len) else {
             return Err(wrong);
         };
-        let record = records
-            .get(space + 1..len)
-            .and_then(|r| r.strip_suffix(b"\n"));
+        let record = records.get(space + 1..len).and_then(|r| r.strip_suffix(b"\n"));
         let pair = record.and_then(|r| {
             let equals = r.iter().position(|b| *b == b'=')?;
             Some((r.get(..equals)?, r.get(equals + 1..)?))

@@ -3,6 +3,7 @@
 mod folder;
 mod hints;
 mod manifest;
+mod pairs;
 mod speed;
 
 use std::{
@@ -20,9 +21,7 @@ struct Tree {
 
 impl Tree {
     fn new(files: &[&str]) -> Self {
-        let tree = Self {
-            folder: tempfile::tempdir().unwrap(),
-        };
+        let tree = Self { folder: tempfile::tempdir().unwrap() };
         for file in files {
             tree.write(file, b"x");
         }
@@ -56,13 +55,7 @@ impl Tree {
     }
 
     fn list_split(&self, split: &str) -> Result<Listing, ConvertError> {
-        super::list(
-            self.root(),
-            &ListOptions {
-                split: Some(split.to_owned()),
-                ..ListOptions::default()
-            },
-        )
+        super::list(self.root(), &ListOptions { split: Some(split.to_owned()), ..ListOptions::default() })
     }
 }
 
@@ -81,11 +74,7 @@ fn labels(listing: &Listing) -> Vec<Option<i64>> {
 }
 
 fn classes(listing: &Listing) -> Vec<&str> {
-    listing
-        .classes()
-        .iter()
-        .map(|class| str::from_utf8(class).unwrap())
-        .collect()
+    listing.classes().iter().map(|class| str::from_utf8(class).unwrap()).collect()
 }
 
 fn fingerprint(listing: &Listing) -> Vec<u8> {

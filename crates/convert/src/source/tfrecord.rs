@@ -23,10 +23,11 @@ use super::roles::{Keys, Part as Role, find_field};
 use super::shards::{Shards, allow_open_files};
 use super::store::{Content, OpenFile, Span};
 use super::there::text_file;
-use super::warning::Warning;
+use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
+use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT};
 use example::{Example, Feature};
 use frames::Frames;
 
@@ -67,12 +68,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         let mut frames = Frames::open(path, options)?;
         let mut record = Vec::new();
         while let Some(offset) = frames.next(&mut record)? {
-            let place = Place {
-                path,
-                file: number,
-                offset,
-                number: records.n_in(number),
-            };
+            let place = Place { path, file: number, offset, number: records.n_in(number) };
             records.add(&place, &record)?;
         }
         files.push(frames.into_file()?);
@@ -81,20 +77,11 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 }
 
 /// The metadata of an exported pack in the records' folder. A single file has none.
-fn metadata_beside(
-    part: &Shards,
-    warnings: &mut Vec<Warning>,
-) -> Result<Option<Metadata>, ConvertError> {
+fn metadata_beside(part: &Shards, warnings: &mut Vec<Warning>) -> Result<Option<Metadata>, ConvertError> {
     if !part.root.is_dir() {
         return Ok(None);
     }
-    Ok(match Metadata::in_folder(&part.root)? {
-        Some(Err(reason)) => {
-            warnings.push(Warning::BadMetadata { reason });
-            None
-        }
-        found => found.and_then(Result::ok),
-    })
+    Ok(readable(Metadata::in_folder(&part.root)?, warnings))
 }
 
 /// The location of a record.
@@ -110,13 +97,15 @@ struct Place<'a> {
 impl Place<'_> {
     /// An error about a value. The record itself is undamaged, as its checksum shows.
     fn malformed(&self, reason: impl Into<String>) -> ConvertError {
-        let hint = "write the records again with values that fit, name other features with --image-key and --label-key, or leave this one out with --leave-out";
+        let hint = format!(
+            "write the records again with values that fit, name other features with {IMAGE_KEY} and {LABEL_KEY}, or leave this one out with {LEAVE_OUT}"
+        );
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }
 
     /// The error for an undamaged record that is not a `tf.Example`.
     fn no_example(&self, reason: impl Into<String>) -> ConvertError {
-        let hint = "write each sample as a tf.train.Example (SerializeToString): records of other messages, as of tf.io.serialize_tensor, do not say what they are";
+        let hint = "write each sample as a tf.train.Example (SerializeToString): other messages, such as those of tf.io.serialize_tensor, do not describe themselves";
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }
 
@@ -130,11 +119,7 @@ impl Place<'_> {
 
     fn span(&self, part: Part<'_>) -> Span {
         let at = to_u64(part.at);
-        Span {
-            file: self.file,
-            offset: self.offset.saturating_add(at),
-            bytes: to_u64(part.bytes.len()),
-        }
+        Span { file: self.file, offset: self.offset.saturating_add(at), bytes: to_u64(part.bytes.len()) }
     }
 }
 
@@ -227,16 +212,11 @@ impl<'a> Records<'a> {
             self.make_plan(&example);
             self.needed = self.needed_fields(place.path);
         }
-        let others = example
-            .names()
-            .filter(|name| !self.plan.contains_key(*name));
+        let others = example.names().filter(|name| !self.plan.contains_key(*name));
         let room = MAX_LEFT_OUT.saturating_sub(self.left_out.len());
         self.left_out.extend(others.take(room).map(str::to_owned));
-        let planned: Vec<(String, Planned)> = self
-            .plan
-            .iter()
-            .filter_map(|(name, planned)| Some((name.clone(), planned.clone()?)))
-            .collect();
+        let planned: Vec<(String, Planned)> =
+            self.plan.iter().filter_map(|(name, planned)| Some((name.clone(), planned.clone()?))).collect();
         for (name, planned) in &planned {
             match example.get(name) {
                 Some(feature) => self.add_feature(place, &example, (name, feature), planned)?,
@@ -291,11 +271,7 @@ impl<'a> Records<'a> {
                 _ if LABEL_KEYS.contains(&name) => "label",
                 name => name,
             };
-            let planned = Planned {
-                field: field.to_owned(),
-                place: usize::MAX,
-                kind,
-            };
+            let planned = Planned { field: field.to_owned(), place: usize::MAX, kind };
             self.plan.insert(name.to_owned(), Some(planned));
         }
     }
@@ -311,9 +287,7 @@ impl<'a> Records<'a> {
         if let Some(key) = &self.options.image_key {
             return example.get(key).is_some().then(|| key.clone());
         }
-        let customary = IMAGE_KEYS
-            .iter()
-            .chain(&["image", "img", "jpg", "png", "jpeg"]);
+        let customary = IMAGE_KEYS.iter().chain(&["image", "img", "jpg", "png", "jpeg"]);
         let is_bytes = |name: &&str| example.get(name).is_some_and(Feature::is_one_bytes);
         let found = customary.copied().find(is_bytes).map(str::to_owned);
         found.or_else(|| {
@@ -366,9 +340,7 @@ impl<'a> Records<'a> {
                     Item::Json(&text)
                 }
             },
-            (Kind::Int, Feature::Ints(values)) if values.len() == 1 => {
-                Item::Int(values.first().copied().unwrap_or(0))
-            }
+            (Kind::Int, Feature::Ints(values)) if values.len() == 1 => Item::Int(values.first().copied().unwrap_or(0)),
             (Kind::Float, Feature::Floats(values)) if values.len() == 1 => {
                 Item::Float(values.first().copied().unwrap_or(0.0).into())
             }
@@ -376,7 +348,7 @@ impl<'a> Records<'a> {
                 text = feature.json().map_err(|reason| wrong(&reason))?;
                 Item::Json(&text)
             }
-            _ => return Err(wrong("expected the type that it has in the first record")),
+            _ => return Err(wrong("expected the same type as in the first record")),
         };
         if planned.field == "label"
             && let Item::Int(id) = item
@@ -388,13 +360,10 @@ impl<'a> Records<'a> {
             None => {
                 let known = self.fields.iter().position(|f| f.name == planned.field);
                 if known.is_some() {
-                    return Err(wrong(
-                        "there are two such fields: choose one with --image-key",
-                    ));
+                    return Err(wrong(&format!("there are two such fields: choose one with {IMAGE_KEY}")));
                 }
                 let number = self.fields.len();
-                self.fields
-                    .push(Gathered::begin(planned.field.clone(), &item));
+                self.fields.push(Gathered::begin(planned.field.clone(), &item));
                 if let Some(Some(planned)) = self.plan.get_mut(name) {
                     planned.place = number;
                 }
@@ -405,12 +374,7 @@ impl<'a> Records<'a> {
 
     /// Adds an empty item for a missing feature; in this format the two are equivalent. If the item cannot be empty, the sample is
     /// bad.
-    fn add_absent(
-        &mut self,
-        place: &Place<'_>,
-        name: &str,
-        planned: &Planned,
-    ) -> Result<(), ConvertError> {
+    fn add_absent(&mut self, place: &Place<'_>, name: &str, planned: &Planned) -> Result<(), ConvertError> {
         let is_needed = self.needed.contains(&planned.field);
         let Some(field) = self.fields.get_mut(planned.place) else {
             return Ok(());
@@ -439,10 +403,7 @@ impl<'a> Records<'a> {
         let planned = self.plan.values().flatten();
         let names: Vec<String> = planned.map(|planned| planned.field.clone()).collect();
         let label = label_key(self.options);
-        let keys = Keys {
-            label: label.as_deref(),
-            ..Keys::of(self.options)
-        };
+        let keys = Keys { label: label.as_deref(), ..Keys::of(self.options) };
         let find = |part| {
             // Unknown keys are reported at the end.
             let found = find_field(source, &names, part, keys, None).ok().flatten();
@@ -463,9 +424,7 @@ impl<'a> Records<'a> {
             None => true,
         };
         match text {
-            Some(text) if is_known || !is_first || is_text(one.bytes) => {
-                Item::TextIn(text, place.span(one))
-            }
+            Some(text) if is_known || !is_first || is_text(one.bytes) => Item::TextIn(text, place.span(one)),
             _ => Item::Stored(place.span(one), Content::Bytes),
         }
     }
@@ -476,8 +435,7 @@ impl<'a> Records<'a> {
         let (has_file, has_class) = (is_planned(FILE_NAME), is_planned(CLASS_TEXT));
         // If one sample has no name, all samples are numbered.
         let file = example.get(FILE_NAME).and_then(Feature::one_bytes);
-        self.paths
-            .extend(file.filter(|_| has_file).map(<[u8]>::to_vec));
+        self.paths.extend(file.filter(|_| has_file).map(<[u8]>::to_vec));
         if has_class {
             let class = example.get(CLASS_TEXT).and_then(Feature::text);
             if class.is_none() && !self.has_label() {
@@ -501,7 +459,7 @@ impl<'a> Records<'a> {
     ) -> Result<Found, ConvertError> {
         warnings.extend(self.left_out.iter().map(|name| Warning::LeftOut {
             field: name.clone(),
-            reason: "the first record, which says what features there are, lacks it".to_owned(),
+            reason: "the first record, which defines the features, lacks it".to_owned(),
         }));
         let metadata = self.metadata.cloned();
         let classes = match label_names(&part.root)? {
@@ -516,12 +474,13 @@ impl<'a> Records<'a> {
         };
         options.label_key = label_key(&options);
         let labels =
-            (!self.has_label() && self.class_texts.len() == self.n && options.label_key.is_none())
-                .then(|| FoundLabels {
+            (!self.has_label() && self.class_texts.len() == self.n && options.label_key.is_none()).then(|| {
+                FoundLabels {
                     name: CLASS_TEXT.to_owned(),
                     values: LabelValues::Names(std::mem::take(&mut self.class_texts)),
                     classes: Vec::new(),
-                });
+                }
+            });
         let names = match self.paths.len() == self.n && self.n > 0 {
             true => Names::Paths(self.paths),
             false => Names::Numbered("record".to_owned()),
@@ -538,10 +497,7 @@ impl<'a> Records<'a> {
             ignored: 0,
         };
         let found = gathering.into_found(&part.root, &options)?;
-        Ok(Found {
-            faults: self.faults,
-            ..found
-        })
+        Ok(Found { faults: self.faults, ..found })
     }
 
     /// The class names from texts next to the labels, if each id has exactly one. Ids without samples are named by number.
@@ -561,11 +517,7 @@ impl<'a> Records<'a> {
         if name_of.is_empty() {
             return Vec::new();
         }
-        let name = |id| {
-            name_of
-                .get(&id)
-                .map_or_else(|| id.to_string(), |n| (*n).to_owned())
-        };
+        let name = |id| name_of.get(&id).map_or_else(|| id.to_string(), |n| (*n).to_owned());
         (0..=largest).map(name).collect()
     }
 }

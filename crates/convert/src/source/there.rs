@@ -28,9 +28,7 @@ pub(super) fn is_there_as_file(path: &Path) -> Result<bool, ConvertError> {
 }
 
 /// The first of these that exists as a file.
-pub(super) fn first_there(
-    paths: impl IntoIterator<Item = PathBuf>,
-) -> Result<Option<PathBuf>, ConvertError> {
+pub(super) fn first_there(paths: impl IntoIterator<Item = PathBuf>) -> Result<Option<PathBuf>, ConvertError> {
     for path in paths {
         if is_there_as_file(&path)? {
             return Ok(Some(path));

@@ -41,23 +41,15 @@ pub(crate) fn folder(source: &Path, format: DataFormat) -> Result<PathBuf, Conve
 }
 
 /// The dataset below `root` with the wanted format.
-fn only(
-    root: &Path,
-    is_wanted: impl Fn(DataFormat) -> bool,
-) -> Result<Option<(PathBuf, DataFormat)>, ConvertError> {
+fn only(root: &Path, is_wanted: impl Fn(DataFormat) -> bool) -> Result<Option<(PathBuf, DataFormat)>, ConvertError> {
     let known = FOLDERS.into_iter().filter(|(_, format)| is_wanted(*format));
     let folders = known.map(|(name, format)| (root.join(name), format));
-    let mut found: Vec<_> = folders
-        .filter(|(folder, format)| holds(folder, *format))
-        .collect();
+    let mut found: Vec<_> = folders.filter(|(folder, format)| holds(folder, *format)).collect();
     if found.len() < 2 {
         return Ok(found.pop());
     }
-    let names: Vec<String> = found
-        .iter()
-        .map(|(folder, _)| folder.display().to_string())
-        .collect();
-    let reason = format!("several data sets below this folder: {}", names.join(", "));
+    let names: Vec<String> = found.iter().map(|(folder, _)| folder.display().to_string()).collect();
+    let reason = format!("several datasets in this folder: {}", names.join(", "));
     let hint = "name the folder of one of them";
     Err(ConvertError::unsupported(root, "", reason, hint))
 }

@@ -9,29 +9,24 @@ use packds_format::{FieldKind, Role, Scalar};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
-use super::found::{
-    Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, role_of,
-};
-use super::listing::{Faults, SourceField};
-use super::roles::{
-    CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, find_field, is_image_name, is_path_name,
-};
+use super::found::{Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, role_of};
+use super::listing::SourceField;
+use super::roles::{CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, find_field, is_image_name, is_path_name};
 use super::shards::Shards;
 use super::split::is_split_name;
 use super::store::{ArrayType, Content, RowPart, Rows, Store};
-use super::warning::Warning;
+use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
+use crate::opt::IMAGE_KEY;
 
 /// The attribute of a label field with the names of the class ids.
 pub(crate) const CLASSES_ATTRIBUTE: &str = "classes";
 
 /// The class names in the attributes of an array or a group: a list of texts, or one JSON text. `texts` reads an attribute. Empty
 /// if there are none.
-pub(super) fn class_names_in<E>(
-    texts: impl Fn(&str) -> Result<Vec<String>, E>,
-) -> Result<Vec<String>, E> {
+pub(super) fn class_names_in<E>(texts: impl Fn(&str) -> Result<Vec<String>, E>) -> Result<Vec<String>, E> {
     for name in CLASS_LIST_NAMES {
         let names = texts(name)?;
         match names.as_slice() {
@@ -66,6 +61,7 @@ pub(super) enum NodeKind {
 
 impl NodeKind {
     /// A description for messages.
+    #[cfg(feature = "hdf5")]
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Array(array) => format!("{} items of shape {:?}", array.dtype, array.shape),
@@ -143,11 +139,7 @@ fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, ConvertError> {
 }
 
 /// One part per split in the array names, and one for arrays without a split if images are among them.
-pub(super) fn parts(
-    whole: Shards,
-    nodes: &[Node],
-    is_exported: bool,
-) -> Result<Vec<Shards>, ConvertError> {
+pub(super) fn parts(whole: Shards, nodes: &[Node], is_exported: bool) -> Result<Vec<Shards>, ConvertError> {
     // A pack's export is a single set, whatever its fields are called.
     let splits = match is_exported {
         true => Vec::new(),
@@ -158,10 +150,7 @@ pub(super) fn parts(
     }
     let rest = nodes.iter().filter(|node| !is_of(&splits, &node.path));
     let has_rest = rest.into_iter().any(|node| is_image_name(last(&node.path)));
-    let part = |split| Shards {
-        split,
-        ..whole.clone()
-    };
+    let part = |split| Shards { split, ..whole.clone() };
     let rest = has_rest.then(|| part(None));
     let splits = splits.into_iter().map(|split| part(Some(split)));
     Ok(rest.into_iter().chain(splits).collect())
@@ -222,7 +211,7 @@ pub(super) fn read(
     options: &ListOptions,
 ) -> Result<Found, ConvertError> {
     let mut warnings = Vec::new();
-    let metadata = metadata_of(tree, &mut warnings)?;
+    let metadata = readable(tree.metadata()?.map(|text| Metadata::parse(&text)), &mut warnings);
     let nodes = tree.nodes().to_vec();
     let splits = match metadata {
         Some(_) => Vec::new(),
@@ -230,12 +219,7 @@ pub(super) fn read(
     };
     let members = members(&nodes, split, &splits);
     let members = left_in(source, &nodes, members, options)?;
-    let fields = Fields {
-        source,
-        nodes: &nodes,
-        members: &members,
-        metadata: metadata.as_ref(),
-    };
+    let fields = Fields { source, nodes: &nodes, members: &members, metadata: metadata.as_ref() };
     let keys = Keys {
         image: fields.key(options.image_key.as_deref()),
         label: fields.key(options.label_key.as_deref()),
@@ -244,36 +228,15 @@ pub(super) fn read(
     let roles = Roles::find(source, &fields.names(), keys, metadata.as_ref())?;
     let fits = |member, warnings: &mut Vec<Warning>| {
         let part = roles.of(member);
-        roles.fitting(
-            source,
-            fields.name(member),
-            part,
-            &fields.items(member),
-            warnings,
-        )
+        roles.fitting(source, fields.name(member), part, &fields.items(member), warnings)
     };
     fits(roles.image, &mut warnings)?;
     let image = roles.image;
     let images = fields.store(tree, image, Content::File)?;
-    let mut found = Found {
-        kind: format.into(),
-        names: Names::Numbered(fields.name(image).to_owned()),
-        images,
-        labels: None,
-        masks: None,
-        fields: Vec::new(),
-        texts: Vec::new(),
-        metadata: None,
-        faults: Faults::new(),
-        warnings,
-        ignored: 0,
-    };
-    let class_list = roles
-        .label
-        .and_then(|label| fields.class_list_of(tree, label));
+    let mut found = Found { warnings, ..Found::new(format, images, Names::Numbered(fields.name(image).to_owned())) };
+    let class_list = roles.label.and_then(|label| fields.class_list_of(tree, label));
     for (idx, member) in members.iter().enumerate() {
-        let is_class_list =
-            Some(member.node) == class_list && !fields.has_rows(idx, found.images.len());
+        let is_class_list = Some(member.node) == class_list && !fields.has_rows(idx, found.images.len());
         if idx == image || is_class_list {
             continue;
         }
@@ -287,24 +250,6 @@ pub(super) fn read(
     }
     found.metadata = metadata;
     Ok(found)
-}
-
-/// The exported pack's metadata. If unreadable, a warning.
-fn metadata_of(
-    tree: &impl Tree,
-    warnings: &mut Vec<Warning>,
-) -> Result<Option<Metadata>, ConvertError> {
-    match tree
-        .metadata()?
-        .map(|text| Metadata::parse(&text))
-        .transpose()
-    {
-        Ok(metadata) => Ok(metadata),
-        Err(reason) => {
-            warnings.push(Warning::BadMetadata { reason });
-            Ok(None)
-        }
-    }
 }
 
 /// The members that are not excluded. A member is excluded by its name or path.
@@ -367,12 +312,7 @@ impl Fields<'_> {
     }
 
     /// The items of an array of numbers or bytes.
-    fn store(
-        &self,
-        tree: &mut impl Tree,
-        member: usize,
-        content: Content,
-    ) -> Result<Arc<dyn Store>, ConvertError> {
+    fn store(&self, tree: &mut impl Tree, member: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError> {
         let (number, node) = self.node(member)?;
         match &node.kind {
             NodeKind::Array(array) => {
@@ -388,13 +328,13 @@ impl Fields<'_> {
                 self.source,
                 &node.path,
                 "expected images, found texts",
-                "name the field of images with --image-key",
+                format!("name the field of images with {IMAGE_KEY}"),
             )),
             NodeKind::Other(reason) => Err(ConvertError::unsupported(
                 self.source,
                 &node.path,
                 reason,
-                "write the array again as numbers or as bytes of variable length",
+                "write the array again as numbers or variable-length bytes",
             )),
         }
     }
@@ -418,13 +358,7 @@ impl Fields<'_> {
     }
 
     /// Stores a field other than images and masks according to its role.
-    fn put(
-        &self,
-        tree: &mut impl Tree,
-        member: usize,
-        is_label: bool,
-        found: &mut Found,
-    ) -> Result<(), ConvertError> {
+    fn put(&self, tree: &mut impl Tree, member: usize, is_label: bool, found: &mut Found) -> Result<(), ConvertError> {
         let (number, node) = self.node(member)?;
         let name = self.name(member);
         let has_rows = self.has_rows(member, found.images.len());
@@ -437,11 +371,7 @@ impl Fields<'_> {
                 let classes = self.classes(tree, number)?;
                 let values = tree.rows(number, array)?;
                 let values = self.label_values(node, array, values)?;
-                found.labels = Some(FoundLabels {
-                    name: name.to_owned(),
-                    values,
-                    classes,
-                });
+                found.labels = Some(FoundLabels { name: name.to_owned(), values, classes });
             }
             NodeKind::Texts if is_label => {
                 found.labels = Some(FoundLabels {
@@ -455,16 +385,11 @@ impl Fields<'_> {
             }
             NodeKind::Array(_) | NodeKind::Bytes if is_field => {
                 let store = self.store(tree, member, Content::Bytes)?;
-                found.fields.push(SourceField {
-                    name: name.to_owned(),
-                    store,
-                    role,
-                });
+                found.fields.push(SourceField { name: name.to_owned(), store, role });
             }
             NodeKind::Texts if is_field => {
                 let texts = tree.texts(number)?;
-                let paths: Option<Vec<&str>> =
-                    texts.iter().map(|t| str::from_utf8(t).ok()).collect();
+                let paths: Option<Vec<&str>> = texts.iter().map(|t| str::from_utf8(t).ok()).collect();
                 if is_path_name(name) && paths.is_some_and(|paths| are_paths(paths.into_iter())) {
                     found.names = Names::Paths(texts);
                 } else {
@@ -478,10 +403,9 @@ impl Fields<'_> {
                     _ => None,
                 }) {
                     Some(count) => *count += 1,
-                    None => found.warnings.push(Warning::OtherArrays {
-                        count: 1,
-                        first: node.path.clone().into_bytes(),
-                    }),
+                    None => {
+                        found.warnings.push(Warning::OtherArrays { count: 1, first: node.path.clone().into_bytes() })
+                    }
                 }
             }
         }
@@ -491,9 +415,7 @@ impl Fields<'_> {
     fn column(&self, name: &str, texts: &[Vec<u8>]) -> SourceColumn {
         let field = self.metadata.and_then(|m| m.field(name));
         let is_json = field.is_some_and(|field| field.kind == FieldKind::Json)
-            && texts
-                .iter()
-                .all(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok());
+            && texts.iter().all(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok());
         let texts = arena(texts);
         SourceColumn {
             name: name.to_owned(),
@@ -526,9 +448,7 @@ impl Fields<'_> {
 
     /// The node of an array of class names.
     fn class_list(&self) -> Option<usize> {
-        let is_list = |node: &Node| {
-            node.kind == NodeKind::Texts && CLASS_LIST_NAMES.contains(&last(&node.path))
-        };
+        let is_list = |node: &Node| node.kind == NodeKind::Texts && CLASS_LIST_NAMES.contains(&last(&node.path));
         self.nodes.iter().position(is_list)
     }
 
@@ -542,28 +462,17 @@ impl Fields<'_> {
 
     /// Whether a field has one item per image.
     fn has_rows(&self, member: usize, n_images: usize) -> bool {
-        let rows = self
-            .node(member)
-            .map(|(_, node)| usize::try_from(node.rows));
+        let rows = self.node(member).map(|(_, node)| usize::try_from(node.rows));
         matches!(rows, Ok(Ok(rows)) if rows == n_images)
     }
 
-    fn label_values(
-        &self,
-        node: &Node,
-        array: &ArrayType,
-        parts: Vec<RowPart>,
-    ) -> Result<LabelValues, ConvertError> {
-        let rows = Rows {
-            parts,
-            array: array.clone(),
-        };
+    fn label_values(&self, node: &Node, array: &ArrayType, parts: Vec<RowPart>) -> Result<LabelValues, ConvertError> {
+        let rows = Rows { parts, array: array.clone() };
         let bad = |reason: String| ConvertError::malformed(self.source, &node.path, reason);
         let (mut item, mut ids) = (Vec::new(), Vec::new());
         for idx in 0..rows.len() {
             item.clear();
-            rows.append(idx, u64::MAX, &mut item)
-                .map_err(|e| bad(e.to_string()))?;
+            rows.append(idx, u64::MAX, &mut item).map_err(|e| bad(e.to_string()))?;
             match Scalar::of(array.dtype, &item).and_then(Scalar::class_id) {
                 Some(id) => ids.push(id),
                 None => return Ok(LabelValues::Typed(Arc::new(rows))),

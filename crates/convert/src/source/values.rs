@@ -42,8 +42,7 @@ impl CellKind {
     /// Numbers with leading zeros or a plus sign are text, because they are usually codes.
     pub(super) fn of_text(text: &str) -> Self {
         let digits = text.strip_prefix('-').unwrap_or(text);
-        let padded =
-            digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
+        let padded = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
         let integral = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         if padded {
             return Self::Text;
@@ -61,13 +60,7 @@ impl CellKind {
         let numeric = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.');
         match text.parse::<f64>() {
             Ok(value) if numeric && value.is_finite() => Self::Float(value),
-            Ok(value)
-                if ["nan", "inf"]
-                    .iter()
-                    .any(|name| digits.eq_ignore_ascii_case(name)) =>
-            {
-                Self::Float(value)
-            }
+            Ok(value) if ["nan", "inf"].iter().any(|name| digits.eq_ignore_ascii_case(name)) => Self::Float(value),
             _ => Self::Text,
         }
     }
@@ -127,9 +120,7 @@ impl KindsSeen {
         let present = self.integer || self.float || self.boolean || self.text || self.nested;
         match known {
             Some(field) if field.kind == FieldKind::Json => ColumnType::Json,
-            Some(field) if !present && matches!(field.dtype, DType::F32 | DType::F64) => {
-                ColumnType::F64
-            }
+            Some(field) if !present && matches!(field.dtype, DType::F32 | DType::F64) => ColumnType::F64,
             _ => self.column_type(),
         }
     }

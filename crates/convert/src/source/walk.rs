@@ -39,13 +39,7 @@ impl Found {
 
     /// Adds the candidates of one folder and counts its other files. A folder without candidates is not added to the table.
     pub(super) fn add_directory(&mut self, path: &[u8], label: i64, directory: Directory) {
-        let Self {
-            paths,
-            bytes,
-            directory_labels,
-            oddities,
-            ..
-        } = self;
+        let Self { paths, bytes, directory_labels, oddities, .. } = self;
         let mut directory_idx = None;
         self.ignored += directory.for_each_candidate(oddities, |name, size| {
             let idx = *directory_idx.get_or_insert_with(|| {
@@ -68,19 +62,13 @@ impl Found {
         class: &[u8],
         label: i64,
     ) -> Result<(), ConvertError> {
-        let mut visited = vec![Visited {
-            identity: root_identity,
-            parent: None,
-        }];
+        let mut visited = vec![Visited { identity: root_identity, parent: None }];
         let mut waiting = BinaryHeap::from([Reverse((class.to_vec(), 0))]);
         while let Some(Reverse((path, parent))) = waiting.pop() {
             let mut directory = Directory::scan(root, &path)?;
             check_loop(root, &path, directory.identity, parent, &visited)?;
             let here = visited.len();
-            visited.push(Visited {
-                identity: directory.identity,
-                parent: Some(parent),
-            });
+            visited.push(Visited { identity: directory.identity, parent: Some(parent) });
             for name in std::mem::take(&mut directory.subdirectories) {
                 let mut below = Vec::with_capacity(path.len() + 1 + name.len());
                 join_into(&path, &name, &mut below);

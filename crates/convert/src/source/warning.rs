@@ -5,6 +5,8 @@ use std::fmt;
 use packds_format::DType;
 
 use crate::error::quoted;
+use crate::metadata::Metadata;
+use crate::opt::LABEL_KEY;
 
 /// A problem in a source that does not stop the conversion.
 ///
@@ -29,10 +31,36 @@ pub enum Warning {
         /// The first in name order.
         first: Vec<u8>,
     },
-    /// Every class has the name of a split and directly contains images.
-    ClassesLookLikeSplits {
-        /// The class names.
-        classes: Vec<Vec<u8>>,
+    /// Masks whose names match no image; ignored.
+    UnusedMasks {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// Images whose names are those of masks, while most images have none; packed as images.
+    FewMasks {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// Subfolders of a folder of images, which are not used as classes.
+    FoldersInImages {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// A manifest beside the images, which is not read with a folder.
+    ManifestUnread {
+        /// Its name.
+        file: Vec<u8>,
+    },
+    /// The only subfolder of the source, which was read in its place.
+    Wrapper {
+        /// The subfolder.
+        folder: Vec<u8>,
     },
     /// Dangling or circular symbolic links without an image extension.
     BrokenLinks {
@@ -118,6 +146,8 @@ pub enum Warning {
     NoLabels {
         /// The fields.
         fields: Vec<String>,
+        /// Whether a program declares the fields, instead of a source that is read.
+        is_program: bool,
     },
     /// The JSON objects of a field contain a key with a label name.
     LabelInside {
@@ -137,39 +167,31 @@ impl Warning {
     /// The label field contains numbers other than class ids.
     pub(super) fn no_ids(field: &str, dtype: DType) -> Self {
         let found = match !dtype.is_float() {
-            true => format!("{dtype} of which some are above 2^63 - 1"),
+            true => format!("{dtype} with values above 2^63 - 1"),
             false => "numbers that are not whole".to_owned(),
         };
-        Self::NotLabels {
-            field: field.to_owned(),
-            found,
-        }
+        Self::NotLabels { field: field.to_owned(), found }
     }
 
     /// The count, the thing counted, and the first case. None for warnings worded otherwise.
     fn what(&self) -> Option<(u64, &'static str, &[u8])> {
         let (count, what, first) = match self {
-            Self::FilesBesideClasses { count, first } => {
-                (count, "images beside the class folders ignored", first)
+            Self::FilesBesideClasses { count, first } => (count, "images beside the class folders ignored", first),
+            Self::UnusedMasks { count, first } => (count, "masks without an image ignored", first),
+            Self::FewMasks { count, first } => {
+                (count, "images with the name of a mask packed as images: most images have no mask", first)
+            }
+            Self::FoldersInImages { count, first } => {
+                (count, "subfolders of the images are not used as classes: there are masks beside them", first)
             }
             Self::BrokenLinks { count, first } => (count, "broken links ignored", first),
-            Self::SpecialFiles { count, first } => {
-                (count, "files that are not regular ignored", first)
-            }
-            Self::UndecodedFormats { count, first } => {
-                let what = "images in formats that are not decoded ignored";
-                (count, what, first)
-            }
+            Self::SpecialFiles { count, first } => (count, "special files ignored", first),
+            Self::UndecodedFormats { count, first } => (count, "images in unsupported formats ignored", first),
             Self::UnreadableFiles { count, first } => (count, "unreadable files ignored", first),
-            Self::OtherArrays { count, first } => {
-                let what = "arrays without an item for each image ignored";
-                (count, what, first)
-            }
-            Self::Pickles { count, first } => {
-                (count, "pickles ignored, which are never run", first)
-            }
+            Self::OtherArrays { count, first } => (count, "arrays without an item for each image ignored", first),
+            Self::Pickles { count, first } => (count, "pickles ignored (they are never run)", first),
             Self::FoldersInTar { count, first } => {
-                let what = "folders in the tar file are not taken for classes (WebDataset has labels in members such as KEY.cls; unpack it to convert class folders)";
+                let what = "folders in the tar file are not used as classes (WebDataset has labels in members such as KEY.cls; unpack it to convert class folders)";
                 (count, what, first)
             }
             _ => return None,
@@ -182,73 +204,55 @@ impl fmt::Display for Warning {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
-            Self::EmptyClasses {
-                count: 1,
-                first,
-                id,
-            } => {
+            Self::EmptyClasses { count: 1, first, id } => {
                 let class = text(first);
                 write!(out, "class '{class}' has no images and keeps its id {id}")
             }
             Self::EmptyClasses { count, first, id } => {
                 let first = text(first);
-                write!(
-                    out,
-                    "{count} classes have no images and keep their ids, first '{first}' (id {id})"
-                )
+                write!(out, "{count} classes have no images and keep their ids, first '{first}' (id {id})")
             }
-            Self::ClassesLookLikeSplits { classes } => {
-                let names: Vec<String> = classes.iter().map(|name| text(name)).collect();
-                write!(
-                    out,
-                    "the classes {} look like splits: pass --split",
-                    quoted(&names)
-                )
+            Self::ManifestUnread { file } => {
+                let file = text(file);
+                write!(out, "'{file}' was not read: if it has labels or other fields, name it as the source")
             }
-            Self::BadMetadata { reason } => {
-                write!(
-                    out,
-                    "the metadata of the pack it was exported from ignored: {reason}"
-                )
-            }
-            Self::LeftOut { field, reason } => {
-                write!(out, "field '{field}' left out: {reason}")
-            }
-            Self::NotLabels { field, found } => {
-                write!(
-                    out,
-                    "'{field}' gives no labels: expected a whole number or a name for each image, found {found}; it is packed as a field"
-                )
-            }
-            Self::Renamed { field, to } => write!(
+            Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder", text(folder)),
+            Self::BadMetadata { reason } => write!(out, "the metadata of the original pack ignored: {reason}"),
+            Self::LeftOut { field, reason } => write!(out, "field '{field}' left out: {reason}"),
+            Self::NotLabels { field, found } => write!(
                 out,
-                "the field '{field}' is packed as '{to}': packs call another one so"
+                "'{field}' gives no labels: expected an integer or a name for each image, found {found}; it is packed as a field"
             ),
+            Self::Renamed { field, to } => {
+                write!(out, "the field '{field}' is packed as '{to}': another field of packs has its name")
+            }
             Self::Stacks { shape } => write!(
                 out,
-                "each file is one sample, an array of shape {shape:?}; if it holds {} images, put those of all files into one array (numpy.concatenate) as x.npy, and their labels as y.npy",
+                "each file is one sample, an array of shape {shape:?}; if it holds {} images, merge those of all files into one array (numpy.concatenate), x.npy, and their labels into y.npy",
                 shape.first().unwrap_or(&0)
             ),
-            Self::NoLabels { fields } => write!(
-                out,
-                "no labels: no field is called as labels are, found {}; name them with --label-key",
-                quoted(fields)
-            ),
-            Self::LabelInside { field, key } => write!(
-                out,
-                "no labels: '{key}' in the objects of '{field}' is taken with --label-key {key}"
-            ),
-            Self::LabelsMissing { file } => {
-                write!(out, "no labels: there is no file '{}'", text(file))
-            }
-            counted => match counted.what() {
-                Some((count, what, first)) => {
-                    write!(out, "{count} {what}, first '{}'", text(first))
+            Self::NoLabels { fields, is_program } => {
+                write!(out, "no labels: no field is called as labels are, found {}", quoted(fields))?;
+                match is_program {
+                    true => out.write_str("; give it the kind 'label'"),
+                    false => write!(out, "; name them with {LABEL_KEY}"),
                 }
+            }
+            Self::LabelInside { field, key } => {
+                write!(out, "no labels: '{key}' in the objects of '{field}' is taken with {}", LABEL_KEY.with(key))
+            }
+            Self::LabelsMissing { file } => write!(out, "no labels: there is no file '{}'", text(file)),
+            counted => match counted.what() {
+                Some((count, what, first)) => write!(out, "{count} {what}, first '{}'", text(first)),
                 None => Ok(()),
             },
         }
     }
+}
+
+/// The exported pack's metadata, if there is any. If it cannot be read, that is a warning.
+pub(super) fn readable(metadata: Option<Result<Metadata, String>>, warnings: &mut Vec<Warning>) -> Option<Metadata> {
+    metadata?.map_err(|reason| warnings.push(Warning::BadMetadata { reason })).ok()
 }
 
 /// A count and its first case.
@@ -264,6 +268,13 @@ impl Tally {
             self.first = path.to_vec();
         }
         self.count += 1;
+    }
+
+    /// Adds a warning if there is a case.
+    pub(super) fn warn(self, warnings: &mut Vec<Warning>, of: impl FnOnce(u64, Vec<u8>) -> Warning) {
+        if self.count > 0 {
+            warnings.push(of(self.count, self.first));
+        }
     }
 
     /// Adds a later tally.
@@ -295,22 +306,10 @@ impl Oddities {
 
     pub(super) fn into_warnings(self) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        let Tally { count, first } = self.broken_links;
-        if count > 0 {
-            warnings.push(Warning::BrokenLinks { count, first });
-        }
-        let Tally { count, first } = self.special_files;
-        if count > 0 {
-            warnings.push(Warning::SpecialFiles { count, first });
-        }
-        let Tally { count, first } = self.undecoded_formats;
-        if count > 0 {
-            warnings.push(Warning::UndecodedFormats { count, first });
-        }
-        let Tally { count, first } = self.unreadable_files;
-        if count > 0 {
-            warnings.push(Warning::UnreadableFiles { count, first });
-        }
+        self.broken_links.warn(&mut warnings, |count, first| Warning::BrokenLinks { count, first });
+        self.special_files.warn(&mut warnings, |count, first| Warning::SpecialFiles { count, first });
+        self.undecoded_formats.warn(&mut warnings, |count, first| Warning::UndecodedFormats { count, first });
+        self.unreadable_files.warn(&mut warnings, |count, first| Warning::UnreadableFiles { count, first });
         warnings
     }
 }

@@ -24,10 +24,11 @@ use super::spool::Spool;
 use super::store::{Content, OpenFile, Span};
 use super::tar::{Member, TarReader};
 use super::there::text_file;
-use super::warning::{Tally, Warning};
+use super::warning::{Tally, Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::{CLASSES_FILE, METADATA_RECORD, Metadata};
+use crate::opt::IMAGE_KEY;
 use crate::ordered::{Next, ordered};
 use crate::sample::MAX_FILE_BYTES;
 
@@ -113,16 +114,9 @@ fn list_shard(
     options: &ListOptions,
 ) -> Result<(Shard, Option<Arc<OpenFile>>), ConvertError> {
     let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
-    let mut magic = Vec::new();
     // If the file is too short, reading it as a tar file reports that.
-    let _ = file.append_at(0, 2, &mut magic);
-    let mut shard = Shard {
-        path,
-        file: 0,
-        members: Vec::new(),
-        metadata: None,
-        ignored: 0,
-    };
+    let magic = file.bytes_at(0, 2).unwrap_or_default();
+    let mut shard = Shard { path, file: 0, members: Vec::new(), metadata: None, ignored: 0 };
     if magic == [0x1f, 0x8b] {
         unpack(&mut shard, spools, options)?;
         return Ok((shard, None));
@@ -140,15 +134,9 @@ fn list_shard(
     Ok((shard, Some(file)))
 }
 
-fn unpack(
-    shard: &mut Shard,
-    spools: &[Mutex<Option<Spool>>],
-    options: &ListOptions,
-) -> Result<(), ConvertError> {
+fn unpack(shard: &mut Shard, spools: &[Mutex<Option<Spool>>], options: &ListOptions) -> Result<(), ConvertError> {
     // There are as many spools as threads, so one is free.
-    let free = (0_u32..)
-        .zip(spools)
-        .find_map(|(number, spool)| spool.try_lock().ok().map(|spool| (number, spool)));
+    let free = (0_u32..).zip(spools).find_map(|(number, spool)| spool.try_lock().ok().map(|spool| (number, spool)));
     let Some((number, mut spool)) = free else {
         return Err(ConvertError::malformed(&shard.path, "", "no free spool"));
     };
@@ -252,9 +240,7 @@ impl<'a> Samples<'a> {
     /// Whether a member is excluded, by its extension or field.
     fn is_left_out(&mut self, extension: &str, field: &str) -> bool {
         let names = [extension, field];
-        let named = names
-            .into_iter()
-            .find(|name| self.options.is_left_out(name));
+        let named = names.into_iter().find(|name| self.options.is_left_out(name));
         if let Some(name) = named
             && !self.left_out.contains(name)
         {
@@ -266,10 +252,7 @@ impl<'a> Samples<'a> {
     /// All names that can be excluded.
     fn names(&self) -> Vec<String> {
         let fields = self.fields.iter().map(|field| field.name.clone());
-        let extensions = self
-            .places
-            .keys()
-            .map(|e| String::from_utf8_lossy(e).into_owned());
+        let extensions = self.places.keys().map(|e| String::from_utf8_lossy(e).into_owned());
         let names: BTreeSet<String> = fields.chain(extensions).collect();
         names.union(&self.left_out).cloned().collect()
     }
@@ -298,7 +281,7 @@ impl<'a> Samples<'a> {
             key = own;
             let extension = String::from_utf8_lossy(extension).to_ascii_lowercase();
             if parts.iter().any(|part| part.extension == extension) {
-                let reason = format!("there are two members '{}'", shown(&member.name));
+                let reason = format!("two members have the name '{}'", shown(&member.name));
                 let hint = "name each member of a sample differently: KEY.EXTENSION";
                 return Err(ConvertError::contradictory(path, "", reason, hint));
             }
@@ -337,7 +320,7 @@ impl<'a> Samples<'a> {
                         shard.path,
                         &shown(key),
                         "a sample with several images",
-                        "name the extension of the images with --image-key",
+                        format!("name the extension of the images with {IMAGE_KEY}"),
                     ));
                 }
                 image = Some(&part.extension);
@@ -345,28 +328,18 @@ impl<'a> Samples<'a> {
             self.add_item(shard, part, (kind, field))?;
         }
         // A bad number does not count as a missing member.
-        let missing = self
-            .fill()
-            .filter(|_| !self.faults.contains_key(&self.paths.len()));
+        let missing = self.fill().filter(|_| !self.faults.contains_key(&self.paths.len()));
         if let Some(field) = &missing
             && is_again
         {
-            let reason = format!(
-                "the members of this sample do not lie side by side: no '{field}' beside {}",
-                extensions(parts)
-            );
-            let hint =
-                "write the members of each sample one after another, as `tar --sort=name` does";
-            return Err(ConvertError::contradictory(
-                shard.path,
-                &shown(key),
-                reason,
-                hint,
-            ));
+            let reason =
+                format!("the members of this sample are not adjacent: no '{field}' next to {}", extensions(parts));
+            let hint = "write the members of each sample one after another, as `tar --sort=name` does";
+            return Err(ConvertError::contradictory(shard.path, &shown(key), reason, hint));
         }
         if let Some(field) = missing {
             let reason = format!(
-                "expected a member of the field '{field}' as other samples have it, found {} (in {})",
+                "expected a member of the field '{field}', as in other samples, found {} (in {})",
                 extensions(parts),
                 name_of(shard.path)
             );
@@ -380,7 +353,7 @@ impl<'a> Samples<'a> {
         Ok(())
     }
 
-    /// Adds a placeholder for each item that the current sample lacks. Returns the first missing field.
+    /// Adds a filler for each item that the current sample lacks. Returns the first missing field.
     fn fill(&mut self) -> Option<String> {
         let n = self.paths.len() + 1;
         let mut missing = None;
@@ -400,8 +373,7 @@ impl<'a> Samples<'a> {
         part: &Part<'_>,
         (kind, field): (Kind, String),
     ) -> Result<(), ConvertError> {
-        let wrong =
-            |reason: String| ConvertError::malformed(shard.path, &shown(&part.member.name), reason);
+        let wrong = |reason: String| ConvertError::malformed(shard.path, &shown(&part.member.name), reason);
         if kind == Kind::Json {
             self.take_json_label(shard, part, &field)?;
         }
@@ -421,7 +393,8 @@ impl<'a> Samples<'a> {
             }
             Kind::Integer => {
                 text = shard.text(part.member)?;
-                let is_text = matches!(known, Some(Some(place)) if self.fields.get(place).is_some_and(Gathered::is_text));
+                let is_text =
+                    matches!(known, Some(Some(place)) if self.fields.get(place).is_some_and(Gathered::is_text));
                 match text.trim().parse() {
                     Ok(number) if !is_text => Item::Int(number),
                     Err(_) if self.is_of_numbers(known) => {
@@ -435,9 +408,7 @@ impl<'a> Samples<'a> {
                 text = shard.json(part.member)?.to_string();
                 Item::Json(&text)
             }
-            Kind::Bytes | Kind::Undecoded | Kind::Refused => {
-                shard.stored(part.member, 0, Content::Bytes)
-            }
+            Kind::Bytes | Kind::Undecoded | Kind::Refused => shard.stored(part.member, 0, Content::Bytes),
         };
         match known {
             Some(Some(place)) => {
@@ -452,14 +423,12 @@ impl<'a> Samples<'a> {
             // sample has none.
             None if self.paths.is_empty() || self.is_label(&field) => {
                 let place = self.fields.len();
-                self.places
-                    .insert(part.extension.clone().into_bytes(), Some(place));
+                self.places.insert(part.extension.clone().into_bytes(), Some(place));
                 self.begin(shard, part, field, &item);
                 Ok(())
             }
             None => {
-                self.places
-                    .insert(part.extension.clone().into_bytes(), None);
+                self.places.insert(part.extension.clone().into_bytes(), None);
                 self.ignored += 1;
                 Ok(())
             }
@@ -472,11 +441,11 @@ impl<'a> Samples<'a> {
         field.is_some_and(Gathered::is_of_ints)
     }
 
-    /// Marks the current sample as bad: a member is not a number, unlike in earlier samples. A placeholder later fills the gap.
+    /// Marks the current sample as bad: a member is not a number, unlike in earlier samples. A filler later takes its place.
     fn add_bad_number(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, found: &str) {
         let found: String = found.chars().take(40).collect();
         let reason = format!(
-            "'{}' in {}: expected an integer as other samples have it, found '{}'",
+            "'{}' in {}: expected an integer, as in other samples, found '{}'",
             shown(&part.member.name),
             name_of(shard.path),
             found.escape_debug()
@@ -485,12 +454,7 @@ impl<'a> Samples<'a> {
     }
 
     /// Takes the label from the JSON of the field `field`, if it contains the label's key.
-    fn take_json_label(
-        &mut self,
-        shard: &ShardFile<'_>,
-        part: &Part<'_>,
-        field: &str,
-    ) -> Result<(), ConvertError> {
+    fn take_json_label(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, field: &str) -> Result<(), ConvertError> {
         let Some(key) = self.label_key.filter(|key| *key != field) else {
             return Ok(());
         };
@@ -513,7 +477,7 @@ impl<'a> Samples<'a> {
     fn begin(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, field: String, item: &Item<'_>) {
         let mut begun = Gathered::begin(field, item);
         let reason: Arc<str> = format!(
-            "expected a member of the field '{}' as other samples have it ('{}' in {}), found none",
+            "expected a member of the field '{}', as in other samples ('{}' in {}), found none",
             begun.name,
             shown(&part.member.name),
             name_of(shard.path)
@@ -521,9 +485,7 @@ impl<'a> Samples<'a> {
         .into();
         for idx in 0..self.paths.len() {
             begun.push_missing();
-            self.faults
-                .entry(idx)
-                .or_insert_with(|| Arc::clone(&reason).into());
+            self.faults.entry(idx).or_insert_with(|| Arc::clone(&reason).into());
         }
         self.fields.push(begun);
     }
@@ -549,24 +511,11 @@ impl<'a> Samples<'a> {
     ) -> Result<Found, ConvertError> {
         options.check_left_out(&part.root, &self.names())?;
         let mut warnings = Vec::new();
-        let Tally { count, first } = std::mem::take(&mut self.refused);
-        if count > 0 {
-            warnings.push(Warning::Pickles { count, first });
-        }
-        let Tally { count, first } = std::mem::take(&mut self.undecoded);
-        if count > 0 {
-            warnings.push(Warning::UndecodedFormats { count, first });
-        }
-        let metadata = self.metadata.take().and_then(|bytes| {
-            let text = String::from_utf8_lossy(&bytes);
-            match Metadata::parse(&text) {
-                Ok(metadata) => Some(metadata),
-                Err(reason) => {
-                    warnings.push(Warning::BadMetadata { reason });
-                    None
-                }
-            }
-        });
+        let (refused, undecoded) = (std::mem::take(&mut self.refused), std::mem::take(&mut self.undecoded));
+        refused.warn(&mut warnings, |count, first| Warning::Pickles { count, first });
+        undecoded.warn(&mut warnings, |count, first| Warning::UndecodedFormats { count, first });
+        let metadata = self.metadata.take().map(|bytes| Metadata::parse(&String::from_utf8_lossy(&bytes)));
+        let metadata = readable(metadata, &mut warnings);
         let mut options = options.clone();
         let names: Vec<&str> = self.fields.iter().map(|f| f.name.as_str()).collect();
         let has = |name: &str| names.contains(&name);
@@ -596,10 +545,7 @@ impl<'a> Samples<'a> {
         if found.labels.is_none() && found.metadata.is_none() && options.leave_out.is_empty() {
             found.warnings.extend(folders_of(&found.names));
         }
-        Ok(Found {
-            faults: self.faults,
-            ..found
-        })
+        Ok(Found { faults: self.faults, ..found })
     }
 
     fn sort_image_first(&mut self) {
@@ -625,9 +571,7 @@ impl<'a> Samples<'a> {
         }
         let reason: Arc<str> = format!("there is no '{key}' in its JSON").into();
         for (idx, _) in values.iter().enumerate().filter(|(_, v)| v.is_null()) {
-            self.faults
-                .entry(idx)
-                .or_insert_with(|| Arc::clone(&reason).into());
+            self.faults.entry(idx).or_insert_with(|| Arc::clone(&reason).into());
         }
         let id = |value: &Value| match value {
             Value::Null => Some(0),
@@ -643,11 +587,7 @@ impl<'a> Samples<'a> {
                 LabelValues::Names(names)
             }
         };
-        Some(FoundLabels {
-            name: key.to_owned(),
-            values,
-            classes: Vec::new(),
-        })
+        Some(FoundLabels { name: key.to_owned(), values, classes: Vec::new() })
     }
 }
 
@@ -680,37 +620,23 @@ impl ShardFile<'_> {
     }
 
     fn bytes(&self, member: &Member, limit: u64) -> Result<Vec<u8>, ConvertError> {
-        let mut bytes = Vec::new();
-        let read = self
-            .file
-            .append_at(member.offset, member.bytes.min(limit), &mut bytes);
-        let place = shown(&member.name);
-        read.map_err(|e| ConvertError::malformed(self.path, &place, e.to_string()))?;
-        Ok(bytes)
+        let read = self.file.bytes_at(member.offset, member.bytes.min(limit));
+        read.map_err(|e| ConvertError::malformed(self.path, &shown(&member.name), e.to_string()))
     }
 
     fn text(&self, member: &Member) -> Result<String, ConvertError> {
         let place = shown(&member.name);
         if member.bytes > MAX_TEXT {
-            let reason = format!(
-                "a text of {} bytes, more than the limit of {MAX_TEXT}",
-                member.bytes
-            );
+            let reason = format!("a text of {} bytes, more than the limit of {MAX_TEXT}", member.bytes);
             return Err(ConvertError::malformed(self.path, &place, reason));
         }
         let bytes = self.bytes(member, MAX_TEXT)?;
-        String::from_utf8(bytes)
-            .map_err(|e| ConvertError::malformed(self.path, &place, format!("expected text: {e}")))
+        String::from_utf8(bytes).map_err(|e| ConvertError::malformed(self.path, &place, format!("expected text: {e}")))
     }
 
     fn json(&self, member: &Member) -> Result<Value, ConvertError> {
-        serde_json::from_str(&self.text(member)?).map_err(|e| {
-            ConvertError::malformed(
-                self.path,
-                &shown(&member.name),
-                format!("expected JSON: {e}"),
-            )
-        })
+        serde_json::from_str(&self.text(member)?)
+            .map_err(|e| ConvertError::malformed(self.path, &shown(&member.name), format!("expected JSON: {e}")))
     }
 
     fn array(&self, member: &Member) -> Result<Item<'static>, ConvertError> {

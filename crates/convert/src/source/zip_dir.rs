@@ -38,9 +38,7 @@ pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError
     let mut rest = Fields { bytes: &directory };
     let mut entries = Vec::new();
     while !rest.bytes.is_empty() {
-        let entry = rest
-            .entry(&file.path)
-            .ok_or_else(|| damaged(file, offset))??;
+        let entry = rest.entry(&file.path).ok_or_else(|| damaged(file, offset))??;
         entries.push(locate(file, entry, offset)?);
     }
     check_apart(file, &entries)?;
@@ -50,21 +48,18 @@ pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError
 /// Refuses duplicate names and overlapping members. No program writes them, and the intended member is unclear.
 fn check_apart(file: &OpenFile, entries: &[ZipEntry]) -> Result<(), ConvertError> {
     let wrong = |entry: &ZipEntry, reason: String| {
-        let hint = "save the arrays again, each under a name of its own";
+        let hint = "save the arrays again under different names";
         ConvertError::contradictory(&file.path, &entry.name, reason, hint)
     };
     let mut names = BTreeSet::new();
     if let Some(again) = entries.iter().find(|entry| !names.insert(&entry.name)) {
-        return Err(wrong(
-            again,
-            "there are two members of this name".to_owned(),
-        ));
+        return Err(wrong(again, "two members have this name".to_owned()));
     }
     let mut in_order: Vec<&ZipEntry> = entries.iter().filter(|e| e.stored > 0).collect();
     in_order.sort_by_key(|entry| entry.offset);
     for (entry, next) in in_order.iter().zip(in_order.iter().skip(1)) {
         if entry.offset.saturating_add(entry.stored) > next.offset {
-            let reason = format!("its bytes are in part those of the member '{}'", entry.name);
+            let reason = format!("its bytes overlap those of the member '{}'", entry.name);
             return Err(wrong(next, reason));
         }
     }
@@ -77,10 +72,7 @@ fn damaged(file: &OpenFile, offset: u64) -> ConvertError {
 }
 
 fn read(file: &OpenFile, offset: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
-    let mut out = Vec::new();
-    let read = file.append_at(offset, bytes, &mut out);
-    read.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
-    Ok(out)
+    file.bytes_at(offset, bytes).map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))
 }
 
 /// The directory's start and its bytes.
@@ -95,17 +87,14 @@ fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
     let at = tail.windows(4).rposition(|four| four == b"PK\x05\x06");
     let at = at.ok_or_else(cut)?;
     let end = tail_offset + to_u64(at);
-    let mut record = Fields {
-        bytes: tail.get(at + 12..).unwrap_or_default(),
-    };
+    let mut record = Fields { bytes: tail.get(at + 12..).unwrap_or_default() };
     let (bytes, offset) = record.u32().zip(record.u32()).ok_or_else(cut)?;
     let (mut bytes, mut offset) = (u64::from(bytes), u64::from(offset));
     if bytes == LARGE || offset == LARGE {
         (bytes, offset) = large_directory(file, end).ok_or_else(cut)?;
     }
     if bytes > MAX_DIRECTORY {
-        let reason =
-            format!("a directory of {bytes} bytes, more than the limit of {MAX_DIRECTORY}");
+        let reason = format!("a directory of {bytes} bytes, more than the limit of {MAX_DIRECTORY}");
         return Err(ConvertError::malformed(&file.path, "", reason));
     }
     match offset.checked_add(bytes) {
@@ -189,9 +178,7 @@ impl<'a> Fields<'a> {
         self.take(8)?;
         let offset = self.u32()?;
         let name = String::from_utf8_lossy(self.take(name.into())?).into_owned();
-        let mut extra = Fields {
-            bytes: self.take(extra.into())?,
-        };
+        let mut extra = Fields { bytes: self.take(extra.into())? };
         self.take(comment.into())?;
         let mut wide = [u64::from(bytes), u64::from(stored), u64::from(offset)];
         if wide.contains(&LARGE) {
@@ -201,26 +188,15 @@ impl<'a> Fields<'a> {
             }
         }
         let [bytes, stored, offset] = wide;
-        let unsupported =
-            |reason: &str, hint| Some(Err(ConvertError::unsupported(path, &name, reason, hint)));
+        let unsupported = |reason: &str, hint| Some(Err(ConvertError::unsupported(path, &name, reason, hint)));
         if flags & 1 != 0 {
             return unsupported("the member is encrypted", "save it without a password");
         }
         if !matches!(method, 0 | 8) {
-            let reason = format!("packed by method {method}; stored and deflated members are read");
-            return unsupported(
-                &reason,
-                "save it with numpy.savez or numpy.savez_compressed",
-            );
+            let reason = format!("compressed with method {method}; stored and deflated members are supported");
+            return unsupported(&reason, "save it with numpy.savez or numpy.savez_compressed");
         }
-        Some(Ok(ZipEntry {
-            name,
-            is_deflated: method == 8,
-            crc,
-            offset,
-            stored,
-            bytes,
-        }))
+        Some(Ok(ZipEntry { name, is_deflated: method == 8, crc, offset, stored, bytes }))
     }
 
     /// The extra field with 64-bit sizes.
@@ -236,14 +212,10 @@ impl<'a> Fields<'a> {
 }
 
 /// The unpacked bytes of a member, read as needed.
-pub(super) fn unpack<'a>(
-    file: &'a OpenFile,
-    entry: &ZipEntry,
-) -> Result<Unpacked<'a>, ConvertError> {
+pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Unpacked<'a>, ConvertError> {
     let mut raw = &file.file;
     // Only one member is unpacked at a time, so the file's own position is free.
-    raw.seek(SeekFrom::Start(entry.offset))
-        .map_err(ConvertError::io(&file.path))?;
+    raw.seek(SeekFrom::Start(entry.offset)).map_err(ConvertError::io(&file.path))?;
     let stored = raw.take(entry.stored);
     Ok(if entry.is_deflated {
         Unpacked::Deflated(flate2::read::DeflateDecoder::new(stored))

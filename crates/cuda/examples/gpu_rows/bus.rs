@@ -1,4 +1,4 @@
-//! Copies to the device by size and number of streams, and within it.
+//! Copies to the device by size and number of streams, and copies on the device.
 
 use packds_cuda::Stream;
 use packds_reader::arena::Arena;
@@ -12,9 +12,7 @@ impl Bench {
         let mut slot = arena.try_take().ok_or("an arena without a slot")?;
         slot.fill(7);
         let device = self.driver.allocate(bytes(2 * self.largest), "copies")?;
-        let streams: Vec<Stream> = (0..4)
-            .map(|_| self.driver.stream())
-            .collect::<Result<_, _>>()?;
+        let streams: Vec<Stream> = (0..4).map(|_| self.driver.stream()).collect::<Result<_, _>>()?;
         println!("\npinned host -> device, GB/s");
         println!("{:>9}{:>9}{:>9}{:>9}", "size", "1 stream", "2", "4");
         // SAFETY: the arena outlives the registration, which ends below.
@@ -30,7 +28,7 @@ impl Bench {
                         let offset = at * size;
                         let to = device.plus(bytes(offset));
                         let from = slot[offset..].as_ptr();
-                        // SAFETY: both have that much, and `time` waits for the end.
+                        // SAFETY: both have that many bytes, and `time` waits for the end.
                         unsafe { self.driver.copy_in(from, to, size, used[at % n_streams])? };
                     }
                     Ok(())
@@ -42,11 +40,8 @@ impl Bench {
         }
         let time = self.time(&streams[..1], || {
             let to = device.plus(bytes(self.largest));
-            // SAFETY: the two halves of one allocation, and `time` waits for the end.
-            unsafe {
-                self.driver
-                    .copy_within(device, to, self.largest, streams[0])
-            }
+            // SAFETY: these are the two halves of one allocation, and `time` waits for the end.
+            unsafe { self.driver.copy_within(device, to, self.largest, streams[0]) }
         })?;
         println!(
             "device -> device, {}: {:.1} GB/s copied, {:.1} GB/s read and written",

@@ -1,5 +1,5 @@
-//! A mapped file that is registered itself: copies from the page cache without one by the processor. And reads from the disk into the
-//! device's memory.
+//! A registered mapped file: copies from the page cache without a CPU copy, and reads from disk into the device's
+//! memory.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
@@ -11,10 +11,10 @@ use memmap2::{Mmap, MmapOptions};
 
 use super::{Bench, Ended, MIB, bytes, name_of, rate, scratch, seconds_per_gib};
 
-/// Bytes of a read from the disk.
+/// Bytes per read from disk.
 const PIECE: usize = 16 * MIB;
 
-/// What the system counts, in pages and kilobytes.
+/// The system's counters, in pages and kilobytes.
 struct Counted {
     dirtied_pages: u64,
     dirty_kilobytes: u64,
@@ -33,28 +33,19 @@ impl Counted {
 
 fn number(path: &str, name: &str) -> io::Result<u64> {
     let text = fs::read_to_string(path)?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next());
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next());
     Ok(line.and_then(|n| n.parse().ok()).unwrap_or(0))
 }
 
 impl Bench {
-    /// Part d, row 4: shared as packs are mapped, and private beside it.
+    /// Part d, row 4: a shared map, like packs, and a private one.
     pub(super) fn file(&self) -> Ended {
-        let len = if self.is_simulated {
-            MIB
-        } else {
-            32 * self.largest
-        };
+        let len = if self.is_simulated { MIB } else { 32 * self.largest };
         let file = tempfile::NamedTempFile::new_in(scratch())?;
         io::copy(&mut io::repeat(5).take(bytes(len)), &mut file.as_file())?;
         file.as_file().sync_all()?;
-        println!(
-            "\na mapped file of {} that is registered read-only",
-            name_of(len)
-        );
-        // SAFETY: nobody else has the file, and it is not changed any more.
+        println!("\na mapped file of {} that is registered read-only", name_of(len));
+        // SAFETY: no one else has the file, and it no longer changes.
         let shared = unsafe { Mmap::map(file.as_file())? };
         self.registered("shared", &shared)?;
         drop(shared);
@@ -64,7 +55,7 @@ impl Bench {
         self.read_directly(file.path(), len)
     }
 
-    /// The same file, read from the disk into the device's memory as chunks are: one piece at a time.
+    /// The same file, read from disk into the device's memory one piece at a time, like chunks.
     fn read_directly(&self, path: &Path, len: usize) -> Ended {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -81,7 +72,7 @@ impl Bench {
         let time = self.time(&[], || {
             (0..len).step_by(PIECE).try_for_each(|start| {
                 let n = PIECE.min(len - start);
-                // SAFETY: it has that much, and nobody else uses it.
+                // SAFETY: it has that many bytes, and no one else uses it.
                 unsafe { file.read(bytes(start), device, n) }
             })
         })?;
@@ -91,7 +82,7 @@ impl Bench {
     }
 
     fn registered(&self, name: &str, map: &Mmap) -> Ended {
-        // In the page cache, and in the page table.
+        // Brings the file into the page cache and the page table.
         let sum = map.iter().fold(0_u64, |sum, byte| sum + u64::from(*byte));
         std::hint::black_box(sum);
         let before = Counted::now()?;
@@ -127,16 +118,15 @@ impl Bench {
         Ok(())
     }
 
-    /// The median time of copying all of a registered map, in pieces over one place on the device.
+    /// The median time to copy a whole registered map, in pieces to the same place on the device.
     fn copied(&self, map: &Mmap) -> Result<Duration, Box<dyn std::error::Error>> {
         let device = self.driver.allocate(bytes(self.largest), "copies")?;
         let stream = self.driver.stream()?;
         let time = self.time(&[stream], || {
             for piece in map.chunks(self.largest) {
-                // SAFETY: both have that much, and `time` waits for the end.
+                // SAFETY: both have that many bytes, and `time` waits for the end.
                 unsafe {
-                    self.driver
-                        .copy_in(piece.as_ptr(), device, piece.len(), stream)?;
+                    self.driver.copy_in(piece.as_ptr(), device, piece.len(), stream)?;
                 }
             }
             Ok(())

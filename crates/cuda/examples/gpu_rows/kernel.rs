@@ -1,4 +1,5 @@
-//! The kernel in every type and layout, of whole pictures and of drawn windows, with what augmentations add, beside a copy of as many bytes.
+//! The kernel in every type and layout, for whole pictures and random windows, with augmentations, compared with a copy
+//! of the same size.
 
 use packds_cuda::{DevicePtr, Emission, Stream, type_word};
 use packds_pixels::FloatType;
@@ -8,17 +9,13 @@ use packds_reader::device::{ColorOp, Frame, Patch};
 
 use super::{Bench, Ended, bytes, rate};
 
-/// Launches for each wait: one is shorter than the waiting.
+/// Launches per wait: one launch is shorter than the wait itself.
 const LAUNCHES: usize = 20;
 
 impl Bench {
     /// Part d, row 8.
     pub(super) fn kernel(&self) -> Ended {
-        let (n, side) = if self.is_simulated {
-            (4_u32, 32_u32)
-        } else {
-            (256, 224)
-        };
+        let (n, side) = if self.is_simulated { (4_u32, 32_u32) } else { (256, 224) };
         // Room around the windows.
         let picture_side = side + side / 7;
         let picture = usize::try_from(picture_side * picture_side * 3)?;
@@ -30,20 +27,8 @@ impl Bench {
         let stream = self.driver.stream()?;
         let frames = self.frames(count, picture_side, picture_side - side, stream)?;
         println!("\nthe kernel, {n} images of {side} x {side} x 3");
-        println!(
-            "{:>6}{:>8}{:>10}{:>10}{:>12}{:>22}",
-            "bytes", "layout", "", "us", "GB/s", "of copying as much"
-        );
-        let whole = Emission {
-            source,
-            table,
-            out,
-            n,
-            width: side,
-            height: side,
-            channels: 3,
-            ..Emission::default()
-        };
+        println!("{:>6}{:>8}{:>10}{:>10}{:>12}{:>22}", "bytes", "layout", "", "us", "GB/s", "of copying as much");
+        let whole = Emission { source, table, out, n, width: side, height: side, channels: 3, ..Emission::default() };
         for float in [None, Some(FloatType::Bf16), Some(FloatType::F32)] {
             let value_bytes = float.map_or(1, FloatType::n_bytes);
             let moved = pixels + pixels * value_bytes;
@@ -59,46 +44,27 @@ impl Bench {
                 self.launches(name, &emission, moved, copy_rate, stream)?;
             }
         }
-        let windows = Emission {
-            frames,
-            planar: 1,
-            ty: type_word(Some(FloatType::Bf16)),
-            ..whole
-        };
+        let windows = Emission { frames, planar: 1, ty: type_word(Some(FloatType::Bf16)), ..whole };
         self.augmented(&windows, stream)?;
         self.give_back(&[source, table, out, frames], &[stream]);
         Ok(())
     }
 
-    /// The same with what augmentations add, in the form that most trainings take.
+    /// The same with augmentations, in the most common form.
     fn augmented(&self, windows: &Emission, stream: Stream) -> Ended {
         let count = usize::try_from(windows.n)?;
         let pixels = count * usize::try_from(windows.width * windows.height * windows.channels)?;
         let moved = pixels + pixels * FloatType::Bf16.n_bytes();
         let copy_rate = self.copy_rate(windows.out, moved / 2, stream)?;
-        let patch = Patch {
-            x: (0, windows.width / 2),
-            y: (0, windows.height / 2),
-        };
+        let patch = Patch { x: (0, windows.width / 2), y: (0, windows.height / 2) };
         let patches = self.uploaded(&patch.to_bytes().repeat(count), stream)?;
-        let erased = Emission {
-            patches,
-            n_patches: 1,
-            ..*windows
-        };
+        let erased = Emission { patches, n_patches: 1, ..*windows };
         self.launches("erased", &erased, moved, copy_rate, stream)?;
-        let of_pixels = [
-            Adjustment::Brightness(1.2),
-            Adjustment::Saturation(0.8),
-            Adjustment::Hue(0.05),
-        ];
+        let of_pixels = [Adjustment::Brightness(1.2), Adjustment::Saturation(0.8), Adjustment::Hue(0.05)];
         let all = [&of_pixels[..], &[Adjustment::Contrast(1.2)]].concat();
         let mut colors = Vec::new();
         for (name, ops) in [("colours", &of_pixels[..]), ("contrast", &all)] {
-            let list: Vec<u8> = ops
-                .iter()
-                .flat_map(|op| ColorOp(Some(*op)).to_bytes())
-                .collect();
+            let list: Vec<u8> = ops.iter().flat_map(|op| ColorOp(Some(*op)).to_bytes()).collect();
             let list = self.uploaded(&list.repeat(count), stream)?;
             colors.push(list);
             let changed = Emission {
@@ -114,18 +80,11 @@ impl Bench {
         Ok(())
     }
 
-    /// A line of the table: launches that move so many bytes each.
-    fn launches(
-        &self,
-        name: &str,
-        emission: &Emission,
-        moved: usize,
-        copy_rate: f64,
-        stream: Stream,
-    ) -> Ended {
+    /// A line of the table: launches that move this many bytes each.
+    fn launches(&self, name: &str, emission: &Emission, moved: usize, copy_rate: f64, stream: Stream) -> Ended {
         let time = self.time(&[stream], || {
             for _ in 0..LAUNCHES {
-                // SAFETY: all memory is allocated as large as the numbers say.
+                // SAFETY: all memory is allocated with the sizes in the arguments.
                 unsafe { self.driver.emit(emission, stream)? };
             }
             Ok(())
@@ -141,14 +100,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Windows of pictures in an order that is none, every second one flipped, on the device.
-    fn frames(
-        &self,
-        n: usize,
-        side: u32,
-        room: u32,
-        stream: Stream,
-    ) -> Result<DevicePtr, Box<dyn std::error::Error>> {
+    /// Windows of pictures on the device, in an irregular order, every second one flipped.
+    fn frames(&self, n: usize, side: u32, room: u32, stream: Stream) -> Result<DevicePtr, Box<dyn std::error::Error>> {
         let mut all = Vec::with_capacity(n * Frame::BYTES);
         let picture = usize::try_from(side * side * 3)?;
         for number in 0..n {
@@ -168,23 +121,15 @@ impl Bench {
         self.uploaded(&all, stream)
     }
 
-    /// Bytes in memory of the device of their own.
-    fn uploaded(
-        &self,
-        all: &[u8],
-        stream: Stream,
-    ) -> Result<DevicePtr, Box<dyn std::error::Error>> {
+    /// Bytes in a device allocation of their own.
+    fn uploaded(&self, all: &[u8], stream: Stream) -> Result<DevicePtr, Box<dyn std::error::Error>> {
         let arena = Arena::new(1, all.len())?;
         let mut slot = arena.try_take().ok_or("an arena without a slot")?;
-        slot.get_mut(..all.len())
-            .ok_or("a slot too small")?
-            .copy_from_slice(all);
-        let to = self
-            .driver
-            .allocate(bytes(all.len()), "what launches read")?;
+        slot.get_mut(..all.len()).ok_or("a slot too small")?.copy_from_slice(all);
+        let to = self.driver.allocate(bytes(all.len()), "what launches read")?;
         // SAFETY: the arena outlives the registration, which ends below.
         unsafe { self.driver.register(slot.as_ptr(), slot.len())? };
-        // SAFETY: both have that much, and the end is waited for.
+        // SAFETY: both have that many bytes, and the code waits for the end.
         unsafe {
             self.driver.copy_in(slot.as_ptr(), to, all.len(), stream)?;
         }
@@ -194,19 +139,13 @@ impl Bench {
         Ok(to)
     }
 
-    /// Bytes read and written in a second by copies of `half` bytes.
-    fn copy_rate(
-        &self,
-        memory: DevicePtr,
-        half: usize,
-        stream: Stream,
-    ) -> Result<f64, Box<dyn std::error::Error>> {
+    /// Bytes read and written per second by copies of `half` bytes.
+    fn copy_rate(&self, memory: DevicePtr, half: usize, stream: Stream) -> Result<f64, Box<dyn std::error::Error>> {
         let copied = self.time(&[stream], || {
             for _ in 0..LAUNCHES {
-                // SAFETY: within one allocation, the halves apart, and `time` waits for the end.
+                // SAFETY: both are separate halves of one allocation, and `time` waits for the end.
                 unsafe {
-                    self.driver
-                        .copy_within(memory, memory.plus(bytes(half)), half, stream)?;
+                    self.driver.copy_within(memory, memory.plus(bytes(half)), half, stream)?;
                 }
             }
             Ok(())

@@ -1,9 +1,10 @@
-//! What a GPU's bus, memory and our kernel reach: tables for `scripts/gpu-check`, which says what the rows are.
+//! The speed of a GPU's bus and memory, and of our kernel: tables for `scripts/gpu-check`, which explains the
+//! rows.
 //!
 //!     cargo run --release --example gpu_rows -- bus memory file kernel
 //!
-//! Times are medians of several runs, each from the first call until an event says that all is done. With `simulated` in front
-//! the program runs on a simulated driver, small, so that it can be tested: its numbers mean nothing.
+//! Times are medians of several runs, each from the first call until an event reports completion. With `simulated`
+//! first, the program does small runs on a simulated driver, for tests: those numbers mean nothing.
 
 #![expect(clippy::print_stdout, reason = "it prints tables")]
 
@@ -25,10 +26,10 @@ const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
 const RUNS: usize = 9;
 
-/// What a row may end with.
+/// The possible results of a row.
 type Ended = Result<(), Box<dyn Error>>;
 
-/// A driver, and how large the measurements are.
+/// A driver, and the sizes of the measurements.
 struct Bench {
     driver: Arc<dyn Driver>,
     is_simulated: bool,
@@ -55,12 +56,7 @@ impl Bench {
             (Arc::new(driver), 256 * MIB)
         };
         let done = driver.event()?;
-        Ok(Self {
-            driver,
-            is_simulated,
-            largest,
-            done,
-        })
+        Ok(Self { driver, is_simulated, largest, done })
     }
 
     fn rows(&self, rows: &[String]) -> Ended {
@@ -80,14 +76,11 @@ impl Bench {
         Ok(())
     }
 
-    /// The median time of `work`, from its start until all that it queued on `streams` is done.
-    fn time(
-        &self,
-        streams: &[Stream],
-        work: impl Fn() -> Result<(), CudaError>,
-    ) -> Result<Duration, CudaError> {
+    /// The median time of `work`, from its start until everything that it queued on `streams` is
+    /// done.
+    fn time(&self, streams: &[Stream], work: impl Fn() -> Result<(), CudaError>) -> Result<Duration, CudaError> {
         let mut times = Vec::with_capacity(RUNS);
-        // The first run is left out: it has what happens once.
+        // The first run is excluded: it has one-time costs.
         for run in 0..=RUNS {
             let started = Instant::now();
             work()?;
@@ -102,7 +95,7 @@ impl Bench {
         Ok(times[times.len() / 2])
     }
 
-    /// Returns when all that is queued on `stream` is done.
+    /// Returns when everything queued on `stream` is done.
     fn wait(&self, stream: Stream) -> Result<(), CudaError> {
         // SAFETY: both exist.
         unsafe { self.driver.record(self.done, stream)? };
@@ -142,15 +135,11 @@ fn seconds_per_gib(bytes: usize, time: Duration) -> f64 {
     time.as_secs_f64() * GIB as f64 / bytes as f64
 }
 
-/// Where files for measurements lie: on a disk, which the folder for temporary files may not be.
+/// The folder for files to measure. It is on a disk; the folder for temporary files may not be.
 fn scratch() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let folder = target.unwrap_or_else(|| PathBuf::from("target"));
-    if folder.is_dir() {
-        folder
-    } else {
-        std::env::temp_dir()
-    }
+    if folder.is_dir() { folder } else { std::env::temp_dir() }
 }
 
 fn name_of(bytes: usize) -> String {

@@ -1,4 +1,4 @@
-//! Kinds of staging memory: what each costs to make and register, and what copies, the processor and the disk reach with it.
+//! Kinds of staging memory: the cost to allocate and register each, and its speed for copies, the CPU and the disk.
 
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -15,26 +15,21 @@ use packds_reader::arena::{Arena, SlotMut};
 
 use super::{Bench, Ended, MIB, bytes, name_of, rate, scratch, seconds_per_gib};
 
-/// How memory is made.
+/// How memory is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// By the driver, as `cudaHostAlloc` does.
+    /// By the driver, like `cudaHostAlloc`.
     Driver { is_combined: bool },
     /// In pages of 4 KiB, registered.
     Small,
-    /// The loader's ring, which asks for huge pages, registered.
+    /// The loader's ring, which requests huge pages, registered.
     Arena,
-    /// In pages that were reserved as huge ones, registered.
+    /// In reserved huge pages, registered.
     Huge,
 }
 
-const KINDS: [Kind; 5] = [
-    Kind::Driver { is_combined: false },
-    Kind::Driver { is_combined: true },
-    Kind::Small,
-    Kind::Arena,
-    Kind::Huge,
-];
+const KINDS: [Kind; 5] =
+    [Kind::Driver { is_combined: false }, Kind::Driver { is_combined: true }, Kind::Small, Kind::Arena, Kind::Huge];
 
 /// Memory of one kind.
 enum Made {
@@ -43,7 +38,7 @@ enum Made {
     Slot(SlotMut),
 }
 
-/// Memory of the driver's, in its primary context.
+/// Memory of the driver, in its primary context.
 struct DriverMemory {
     bytes: &'static mut [u8],
     _context: Arc<CudaContext>,
@@ -51,7 +46,7 @@ struct DriverMemory {
 
 impl Drop for DriverMemory {
     fn drop(&mut self) {
-        // SAFETY: it is of `malloc_host`, and nothing is queued that reads it.
+        // SAFETY: it is from `malloc_host`, and nothing queued reads it.
         let _ = unsafe { result::free_host(self.bytes.as_mut_ptr().cast()) };
     }
 }
@@ -71,19 +66,13 @@ impl Kind {
         Ok(match self {
             Self::Driver { is_combined } => {
                 let context = CudaContext::new(0).map_err(said)?;
-                let combined = if is_combined {
-                    sys::CU_MEMHOSTALLOC_WRITECOMBINED
-                } else {
-                    0
-                };
-                // SAFETY: the context is current, and the memory is given back by `DriverMemory`.
+                let combined = if is_combined { sys::CU_MEMHOSTALLOC_WRITECOMBINED } else { 0 };
+                // SAFETY: the context is current, and `DriverMemory` frees the memory.
                 let memory = unsafe { result::malloc_host(len, combined) }.map_err(said)?;
-                // SAFETY: it has that many bytes, which nobody else uses, until `DriverMemory` is dropped.
+                // SAFETY: until `DriverMemory` is dropped, it has that many bytes, and no one else uses
+                // them.
                 let bytes = unsafe { slice::from_raw_parts_mut(memory.cast(), len) };
-                Made::Driver(DriverMemory {
-                    bytes,
-                    _context: context,
-                })
+                Made::Driver(DriverMemory { bytes, _context: context })
             }
             Self::Small => {
                 let map = MmapOptions::new().len(len).map_anon()?;
@@ -110,7 +99,7 @@ impl Made {
 }
 
 impl Bench {
-    /// Part d, row 3; memory that is not registered stands beside it, which is row 2.
+    /// Part d, row 3, next to unregistered memory, which is row 2.
     pub(super) fn memory(&self) -> Ended {
         // A whole number of huge pages.
         let len = self.largest.next_multiple_of(2 * MIB);
@@ -147,12 +136,12 @@ impl Bench {
         let device = self.driver.allocate(bytes(len), "copies")?;
         let copied = |stream: Stream| {
             self.time(&[stream], || {
-                // SAFETY: both have that much, and `time` waits for the end.
+                // SAFETY: both have that many bytes, and `time` waits for the end.
                 unsafe { self.driver.copy_in(memory.as_ptr(), device, len, stream) }
             })
         };
         let is_pinned = matches!(kind, Kind::Driver { .. });
-        // The simulated driver refuses what is not registered.
+        // The simulated driver rejects unregistered memory.
         let pageable = match is_pinned || self.is_simulated {
             true => None,
             false => Some(copied(stream)?),
@@ -170,9 +159,7 @@ impl Bench {
         }
         let (words, _) = memory.as_chunks::<8>();
         let started = Instant::now();
-        let sum = words.iter().fold(0, |sum: u64, word| {
-            sum.wrapping_add(u64::from_le_bytes(*word))
-        });
+        let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_le_bytes(*word)));
         std::hint::black_box(sum);
         let read = started.elapsed();
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -190,19 +177,13 @@ impl Bench {
     }
 }
 
-/// What reading a file with `O_DIRECT` into the memory gives: GB/s, or the error.
+/// The speed of reading a file with `O_DIRECT` into the memory: GB/s, or the error.
 fn read_directly(memory: &mut [u8]) -> String {
     let mut read = || -> io::Result<Duration> {
         let file = tempfile::NamedTempFile::new_in(scratch())?;
-        io::copy(
-            &mut io::repeat(5).take(bytes(memory.len())),
-            &mut file.as_file(),
-        )?;
+        io::copy(&mut io::repeat(5).take(bytes(memory.len())), &mut file.as_file())?;
         file.as_file().sync_all()?;
-        let mut direct = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_DIRECT)
-            .open(file.path())?;
+        let mut direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(file.path())?;
         let started = Instant::now();
         direct.read_exact(memory)?;
         Ok(started.elapsed())

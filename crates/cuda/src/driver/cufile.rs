@@ -8,12 +8,10 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::OnceLock;
 
 use cudarc::driver::sys;
-use libloading::Library;
 
-use super::library::{self, symbol};
+use super::library::functions;
 use super::nvidia::Current;
 use super::{DevicePtr, DirectFile};
 use crate::error::CudaError;
@@ -59,45 +57,14 @@ struct Properties {
     others: [c_uint; 32],
 }
 
-/// The functions in use.
-struct Functions {
-    driver_open: unsafe extern "C" fn() -> Status,
-    properties: unsafe extern "C" fn(*mut Properties) -> Status,
-    register: unsafe extern "C" fn(*mut *mut c_void, *mut Description) -> Status,
-    deregister: unsafe extern "C" fn(*mut c_void),
-    read: unsafe extern "C" fn(*mut c_void, *mut c_void, usize, i64, i64) -> isize,
-    /// The library that contains them.
-    _library: Library,
-}
-
-impl Functions {
-    fn load() -> Result<Self, String> {
-        let library = library::open(&NAMES).map_err(|why| {
-            format!(
-                "cuFile cannot be loaded ({why}): install libcufile, or nvidia-cufile-cu12 of PyPI"
-            )
-        })?;
-        Ok(Self {
-            // SAFETY: as cufile.h declares it.
-            driver_open: unsafe { symbol(&library, "cuFile", "cuFileDriverOpen")? },
-            // SAFETY: as cufile.h declares it.
-            properties: unsafe { symbol(&library, "cuFile", "cuFileDriverGetProperties")? },
-            // SAFETY: as cufile.h declares it.
-            register: unsafe { symbol(&library, "cuFile", "cuFileHandleRegister")? },
-            // SAFETY: as cufile.h declares it.
-            deregister: unsafe { symbol(&library, "cuFile", "cuFileHandleDeregister")? },
-            // SAFETY: as cufile.h declares it.
-            read: unsafe { symbol(&library, "cuFile", "cuFileRead")? },
-            _library: library,
-        })
-    }
-}
-
-/// Loads the library. It stays loaded.
-fn functions() -> Result<&'static Functions, CudaError> {
-    static LOADED: OnceLock<Result<Functions, String>> = OnceLock::new();
-    let loaded = LOADED.get_or_init(Functions::load).as_ref();
-    loaded.map_err(|why| CudaError::Use(why.clone()))
+functions! {
+    // The types are those in cufile.h.
+    "cuFile" in NAMES, or install "libcufile, or nvidia-cufile-cu12 of PyPI";
+    "cuFileDriverOpen" as driver_open: unsafe extern "C" fn() -> Status;
+    "cuFileDriverGetProperties" as properties: unsafe extern "C" fn(*mut Properties) -> Status;
+    "cuFileHandleRegister" as register: unsafe extern "C" fn(*mut *mut c_void, *mut Description) -> Status;
+    "cuFileHandleDeregister" as deregister: unsafe extern "C" fn(*mut c_void);
+    "cuFileRead" as read: unsafe extern "C" fn(*mut c_void, *mut c_void, usize, i64, i64) -> isize;
 }
 
 /// A file that cuFile reads.
@@ -119,7 +86,7 @@ impl CuFile {
     pub(super) fn open(file: File, context: sys::CUcontext) -> Result<Self, CudaError> {
         let functions = functions()?;
         // It is never closed: others in the process may use it, and it ends with the process.
-        // SAFETY: it takes nothing; a second call says that it is open.
+        // SAFETY: it has no arguments; a second call reports that it is open.
         let opened = unsafe { (functions.driver_open)() };
         if opened.cufile != ALREADY_OPEN {
             checked("cuFileDriverOpen", opened)?;
@@ -133,22 +100,13 @@ impl CuFile {
             let text = "cuFile names no kind of disk that it supports here (is the kernel's module nvidia-fs loaded?)";
             return Err(CudaError::Use(text.to_owned()));
         }
-        let mut description = Description {
-            kind: OPAQUE_FD,
-            before: 0,
-            fd: file.as_raw_fd(),
-            behind: 0,
-            operations: std::ptr::null(),
-        };
+        let mut description =
+            Description { kind: OPAQUE_FD, before: 0, fd: file.as_raw_fd(), behind: 0, operations: std::ptr::null() };
         let mut handle = std::ptr::null_mut();
         // SAFETY: the description is of an open file; it writes a handle, which `drop` gives back.
         let registered = unsafe { (functions.register)(&raw mut handle, &raw mut description) };
         checked("cuFileHandleRegister", registered)?;
-        Ok(Self {
-            handle,
-            context,
-            _file: file,
-        })
+        Ok(Self { handle, context, _file: file })
     }
 }
 
@@ -185,18 +143,9 @@ impl Drop for CuFile {
 
 /// The number of bytes read, from the return value.
 fn taken(returned: isize) -> Result<usize, CudaError> {
-    let failed = |name: String, text: String| {
-        Err(CudaError::Call {
-            call: "cuFileRead",
-            name,
-            text,
-        })
-    };
+    let failed = |name: String, text: String| Err(CudaError::Call { call: "cuFileRead", name, text });
     match returned {
-        0 => failed(
-            "end of file".to_owned(),
-            "the file is shorter than it was".to_owned(),
-        ),
+        0 => failed("end of file".to_owned(), "the file is shorter than it was".to_owned()),
         // A system error.
         -1 => failed("-1".to_owned(), io::Error::last_os_error().to_string()),
         // A cuFile error, negated.
@@ -214,11 +163,7 @@ fn checked(call: &'static str, status: Status) -> Result<(), CudaError> {
         0 => text_of(code),
         cuda => format!("{}, error {cuda} of CUDA", text_of(code)),
     };
-    Err(CudaError::Call {
-        call,
-        name: status.cufile.to_string(),
-        text,
-    })
+    Err(CudaError::Call { call, name: status.cufile.to_string(), text })
 }
 
 /// Messages for errors that depend on the machine, by their numbers in cufile.h.
@@ -260,11 +205,7 @@ mod tests {
         let opened = CuFile::open(tempfile::tempfile().unwrap(), std::ptr::null_mut());
         if let Err(error) = opened {
             let text = error.to_string();
-            let known = [
-                "libcufile.so.0",
-                "names no kind of disk",
-                "cuFileDriverOpen failed",
-            ];
+            let known = ["libcufile.so.0", "names no kind of disk", "cuFileDriverOpen failed"];
             assert!(known.iter().any(|known| text.contains(known)), "{text}");
         }
     }
@@ -276,14 +217,8 @@ mod tests {
         assert!(failed(0).contains("shorter than it was"));
         assert!(failed(-1).starts_with("cuFileRead failed: -1"));
         assert!(failed(-5008).contains("does not support this file system"));
-        let status = Status {
-            cufile: 5011,
-            cuda: 100,
-        };
+        let status = Status { cufile: 5011, cuda: 100 };
         let error = checked("cuFileDriverOpen", status).unwrap_err().to_string();
-        assert!(
-            error.contains("5011") && error.contains("error 100 of CUDA"),
-            "{error}"
-        );
+        assert!(error.contains("5011") && error.contains("error 100 of CUDA"), "{error}");
     }
 }

@@ -4,11 +4,41 @@ use std::error::Error;
 
 use libloading::Library;
 
+/// Declares the functions in use of a library, and `functions`, which loads it once. Their types must be those in its header.
+macro_rules! functions {
+    ($library:literal in $names:expr, or install $remedy:literal; $($symbol:literal as $field:ident: $kind:ty;)+) => {
+        /// The functions in use.
+        struct Functions {
+            $($field: $kind,)+
+            /// The library that contains them.
+            _library: libloading::Library,
+        }
+
+        /// Loads the library. It stays loaded.
+        fn functions() -> Result<&'static Functions, CudaError> {
+            static LOADED: std::sync::OnceLock<Result<Functions, String>> = std::sync::OnceLock::new();
+            let load = || {
+                let library = $crate::driver::library::open(&$names).map_err(|why| {
+                    format!("{} cannot be loaded ({why}): install {}", $library, $remedy)
+                })?;
+                Ok(Functions {
+                    // SAFETY: the types are those in the library's header.
+                    $($field: unsafe { $crate::driver::library::symbol(&library, $library, $symbol)? },)+
+                    _library: library,
+                })
+            };
+            LOADED.get_or_init(load).as_ref().map_err(|why: &String| CudaError::Use(why.clone()))
+        }
+    };
+}
+
+pub(super) use functions;
+
 /// Loads the first available library of these names. The error is that of the first name.
 pub(super) fn open(names: &[&str]) -> Result<Library, String> {
     let mut why = None;
     for name in names {
-        // SAFETY: the library's initialisers are NVIDIA's, which vouches for them.
+        // SAFETY: NVIDIA's libraries may be initialised at any time.
         match unsafe { Library::new(*name) } {
             Ok(library) => return Ok(library),
             Err(error) => why = why.or(Some(said(&error))),
@@ -21,12 +51,8 @@ pub(super) fn open(names: &[&str]) -> Result<Library, String> {
 ///
 /// # Safety
 /// It is of the type `F`.
-pub(super) unsafe fn symbol<F: Copy>(
-    library: &Library,
-    whose: &str,
-    name: &str,
-) -> Result<F, String> {
-    // SAFETY: the caller's.
+pub(super) unsafe fn symbol<F: Copy>(library: &Library, whose: &str, name: &str) -> Result<F, String> {
+    // SAFETY: guaranteed by the caller.
     let found = unsafe { library.get::<F>(name.as_bytes()) };
     let found = found.map_err(|error| format!("{whose} lacks {name}: {}", said(&error)))?;
     Ok(*found)

@@ -7,6 +7,7 @@ mod cufile;
 mod library;
 mod nvidia;
 mod nvjpeg;
+#[cfg(any(test, feature = "testing"))]
 mod sim;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::emission::Emission;
 use crate::error::CudaError;
 
 pub use nvidia::Nvidia;
+#[cfg(any(test, feature = "testing"))]
 pub use sim::{Fault, MapFailure, SimDriver};
 
 /// An address in device memory. 0 is null.
@@ -165,13 +167,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`CudaError::Call`].
-    unsafe fn copy_in(
-        &self,
-        from: *const u8,
-        to: DevicePtr,
-        bytes: usize,
-        stream: Stream,
-    ) -> Result<(), CudaError>;
+    unsafe fn copy_in(&self, from: *const u8, to: DevicePtr, bytes: usize, stream: Stream) -> Result<(), CudaError>;
 
     /// Copies to the host and waits for the copy.
     ///
@@ -189,13 +185,8 @@ pub trait Driver: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`CudaError::Call`].
-    unsafe fn copy_within(
-        &self,
-        from: DevicePtr,
-        to: DevicePtr,
-        bytes: usize,
-        stream: Stream,
-    ) -> Result<(), CudaError>;
+    unsafe fn copy_within(&self, from: DevicePtr, to: DevicePtr, bytes: usize, stream: Stream)
+    -> Result<(), CudaError>;
 
     /// Opens a file for reads from the disk into device memory that bypass the CPU.
     ///
@@ -259,10 +250,5 @@ pub trait JpegDecoder: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`CudaError::Call`].
-    unsafe fn decode(
-        &self,
-        files: &[JpegFile<'_>],
-        channels: u32,
-        stream: Stream,
-    ) -> Result<Vec<usize>, CudaError>;
+    unsafe fn decode(&self, files: &[JpegFile<'_>], channels: u32, stream: Stream) -> Result<Vec<usize>, CudaError>;
 }

@@ -96,7 +96,7 @@ fn library() -> Result<(), CudaError> {
 }
 
 fn lacks(name: &str) -> Result<(), String> {
-    // SAFETY: the library's initialisers are NVIDIA's, which vouches for them.
+    // SAFETY: NVIDIA's libraries may be initialised at any time.
     let library = unsafe { Library::new(name) }.map_err(|error| said(&error))?;
     // Check that cudarc finds it too: it tries several names.
     // SAFETY: as above.
@@ -107,9 +107,7 @@ fn lacks(name: &str) -> Result<(), String> {
         // SAFETY: it is looked up, and never called by this.
         let symbol = unsafe { library.get::<*const c_void>(function.as_bytes()) };
         if symbol.is_err() {
-            return Err(format!(
-                "{name} lacks {function}: it is too old, or not NVIDIA's"
-            ));
+            return Err(format!("{name} lacks {function}: it is too old, or not NVIDIA's"));
         }
     }
     Ok(())
@@ -129,20 +127,13 @@ impl Nvidia {
         }
         let mut version = 0;
         // SAFETY: it writes one number.
-        checked("cuDriverGetVersion", unsafe {
-            sys::cuDriverGetVersion(&raw mut version)
-        })?;
+        checked("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
         if version < OLDEST_DRIVER {
-            return Err(CudaError::OldDriver {
-                major: positive(version / 1000),
-                minor: positive(version % 1000 / 10),
-            });
+            return Err(CudaError::OldDriver { major: positive(version / 1000), minor: positive(version % 1000 / 10) });
         }
         let mut count = 0;
         // SAFETY: it writes one number.
-        checked("cuDeviceGetCount", unsafe {
-            sys::cuDeviceGetCount(&raw mut count)
-        })?;
+        checked("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut count) })?;
         match positive(count) {
             0 => Err(CudaError::NoDevice),
             count => Ok(count),
@@ -155,33 +146,22 @@ impl Nvidia {
     /// [`CudaError`] if a requirement is missing.
     pub fn open(ordinal: u32) -> Result<Self, CudaError> {
         let found = Self::count()?;
-        let no_such = CudaError::NoSuchDevice {
-            asked: ordinal,
-            found,
-        };
+        let no_such = CudaError::NoSuchDevice { requested: ordinal, found };
         let number = c_int::try_from(ordinal).map_err(|_| no_such.clone())?;
         if ordinal >= found {
             return Err(no_such);
         }
         let mut device = 0;
         // SAFETY: it writes one number.
-        checked("cuDeviceGet", unsafe {
-            sys::cuDeviceGet(&raw mut device, number)
-        })?;
+        checked("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, number) })?;
         let name = name_of(device)?;
         let (major, minor) = capability_of(device)?;
         if (major, minor) < OLDEST_DEVICE {
-            return Err(CudaError::OldDevice {
-                name,
-                major: positive(major),
-                minor: positive(minor),
-            });
+            return Err(CudaError::OldDevice { name, major: positive(major), minor: positive(minor) });
         }
         let mut context = ptr::null_mut();
         // SAFETY: it writes one handle, which `drop` gives back.
-        checked("cuDevicePrimaryCtxRetain", unsafe {
-            sys::cuDevicePrimaryCtxRetain(&raw mut context, device)
-        })?;
+        checked("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) })?;
         let mut opened = Self {
             device,
             context,
@@ -220,15 +200,10 @@ impl Nvidia {
 
     /// # Safety
     /// As of [`Driver::register`].
-    unsafe fn register_with(
-        &self,
-        host: *const u8,
-        bytes: usize,
-        flags: u32,
-    ) -> Result<(), CudaError> {
+    unsafe fn register_with(&self, host: *const u8, bytes: usize, flags: u32) -> Result<(), CudaError> {
         let _current = self.current()?;
         let host = host.cast_mut().cast::<c_void>();
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let result = unsafe { sys::cuMemHostRegister_v2(host, bytes, flags) };
         checked("cuMemHostRegister", result)
     }
@@ -245,10 +220,8 @@ pub(super) struct Current;
 impl Current {
     /// The context must stay retained as long as the guard exists, like the driver's handles.
     pub(super) fn of(context: sys::CUcontext) -> Result<Self, CudaError> {
-        // SAFETY: it is retained as long as the driver, which whoever calls this belongs to.
-        checked("cuCtxPushCurrent", unsafe {
-            sys::cuCtxPushCurrent_v2(context)
-        })?;
+        // SAFETY: it is retained as long as the driver, which all callers belong to.
+        checked("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context) })?;
         Ok(Self)
     }
 }
@@ -256,7 +229,7 @@ impl Current {
 impl Drop for Current {
     fn drop(&mut self) {
         let mut popped = ptr::null_mut();
-        // SAFETY: it takes off what the guard's maker has put there.
+        // SAFETY: it removes the guard that was installed there.
         let _ = unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) };
     }
 }
@@ -267,7 +240,7 @@ impl Drop for Nvidia {
         if let Ok(_current) = self.current()
             && !self.module.is_null()
         {
-            // SAFETY: nothing is queued that runs the kernel: who launches it waits for it before it lets `self` go.
+            // SAFETY: no launch of the kernel is queued: whoever launches it waits for it before `self` is dropped.
             let _ = unsafe { sys::cuModuleUnload(self.module) };
         }
         // SAFETY: it was retained by `open`.
@@ -291,14 +264,9 @@ impl Driver for Nvidia {
         let _current = self.current()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: it writes two numbers.
-        checked("cuMemGetInfo", unsafe {
-            sys::cuMemGetInfo_v2(&raw mut free, &raw mut total)
-        })?;
+        checked("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
         let bytes = |n: usize| to_u64(n);
-        Ok(Memory {
-            free: bytes(free),
-            total: bytes(total),
-        })
+        Ok(Memory { free: bytes(free), total: bytes(total) })
     }
 
     fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError> {
@@ -315,34 +283,30 @@ impl Driver for Nvidia {
 
     unsafe fn free(&self, memory: DevicePtr) {
         if let Ok(_current) = self.current() {
-            // SAFETY: the caller's, as the trait says.
+            // SAFETY: guaranteed by the caller, as the trait requires.
             let _ = unsafe { sys::cuMemFree_v2(memory.0) };
         }
     }
 
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
-        // SAFETY: the caller's, as the trait says. The driver reads this memory and never writes it.
+        // SAFETY: guaranteed by the caller, as the trait requires. The driver reads this memory and never writes it.
         unsafe { self.register_with(host, bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) }
     }
 
     unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
         use sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED;
-        if attribute_of(
-            self.device,
-            CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
-        )? == 0
-        {
+        if attribute_of(self.device, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED)? == 0 {
             let text = "this GPU's driver cannot register memory that is only read";
             return Err(CudaError::Use(text.to_owned()));
         }
         let flags = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_READ_ONLY;
-        // SAFETY: the caller's, as the trait says.
+        // SAFETY: guaranteed by the caller, as the trait requires.
         unsafe { self.register_with(host, bytes, flags) }
     }
 
     unsafe fn unregister(&self, host: *const u8) {
         if let Ok(_current) = self.current() {
-            // SAFETY: the caller's, as the trait says.
+            // SAFETY: guaranteed by the caller, as the trait requires.
             let _ = unsafe { sys::cuMemHostUnregister(host.cast_mut().cast::<c_void>()) };
         }
     }
@@ -365,7 +329,7 @@ impl Driver for Nvidia {
 
     unsafe fn drop_stream(&self, stream: Stream) {
         if let Ok(_current) = self.current() {
-            // SAFETY: the caller's, as the trait says.
+            // SAFETY: guaranteed by the caller, as the trait requires.
             let _ = unsafe { sys::cuStreamDestroy_v2(handle(stream.0)) };
         }
     }
@@ -373,40 +337,38 @@ impl Driver for Nvidia {
     fn event(&self) -> Result<Event, CudaError> {
         let _current = self.current()?;
         // Threads that wait for the event sleep. Spinning would take a core from the loader's threads.
-        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32
-            | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
+        let flags =
+            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
         let mut event = ptr::null_mut();
         // SAFETY: it writes one handle.
-        checked("cuEventCreate", unsafe {
-            sys::cuEventCreate(&raw mut event, flags)
-        })?;
+        checked("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
         Ok(Event(number(event)))
     }
 
     unsafe fn drop_event(&self, event: Event) {
         if let Ok(_current) = self.current() {
-            // SAFETY: the caller's, as the trait says.
+            // SAFETY: guaranteed by the caller, as the trait requires.
             let _ = unsafe { sys::cuEventDestroy_v2(handle(event.0)) };
         }
     }
 
     unsafe fn record(&self, event: Event, stream: Stream) -> Result<(), CudaError> {
         let _current = self.current()?;
-        // SAFETY: the caller's, as the trait says.
+        // SAFETY: guaranteed by the caller, as the trait requires.
         let result = unsafe { sys::cuEventRecord(handle(event.0), handle(stream.0)) };
         checked("cuEventRecord", result)
     }
 
     unsafe fn wait_for(&self, stream: Stream, event: Event) -> Result<(), CudaError> {
         let _current = self.current()?;
-        // SAFETY: the caller's, as the trait says.
+        // SAFETY: guaranteed by the caller, as the trait requires.
         let result = unsafe { sys::cuStreamWaitEvent(handle(stream.0), handle(event.0), 0) };
         checked("cuStreamWaitEvent", result)
     }
 
     unsafe fn has_happened(&self, event: Event) -> Result<bool, CudaError> {
         let _current = self.current()?;
-        // SAFETY: the caller's, as the trait says.
+        // SAFETY: guaranteed by the caller, as the trait requires.
         match unsafe { sys::cuEventQuery(handle(event.0)) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             result => checked("cuEventQuery", result).map(|()| true),
@@ -415,21 +377,15 @@ impl Driver for Nvidia {
 
     unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError> {
         let _current = self.current()?;
-        // SAFETY: the caller's, as the trait says.
+        // SAFETY: guaranteed by the caller, as the trait requires.
         let result = unsafe { sys::cuEventSynchronize(handle(event.0)) };
         checked("cuEventSynchronize", result)
     }
 
-    unsafe fn copy_in(
-        &self,
-        from: *const u8,
-        to: DevicePtr,
-        bytes: usize,
-        stream: Stream,
-    ) -> Result<(), CudaError> {
+    unsafe fn copy_in(&self, from: *const u8, to: DevicePtr, bytes: usize, stream: Stream) -> Result<(), CudaError> {
         let _current = self.current()?;
         let from = from.cast::<c_void>();
-        // SAFETY: the caller's, as the trait says.
+        // SAFETY: guaranteed by the caller, as the trait requires.
         let result = unsafe { sys::cuMemcpyHtoDAsync_v2(to.0, from, bytes, handle(stream.0)) };
         checked("cuMemcpyHtoDAsync", result)
     }
@@ -437,7 +393,7 @@ impl Driver for Nvidia {
     unsafe fn copy_out(&self, from: DevicePtr, to: &mut [u8]) -> Result<(), CudaError> {
         let _current = self.current()?;
         let host = to.as_mut_ptr().cast::<c_void>();
-        // SAFETY: the caller's, as the trait says; the host's bytes are borrowed until the copy is done, which the call waits for.
+        // SAFETY: guaranteed by the caller, as the trait requires; the host's bytes are borrowed until the copy is done, which the call waits for.
         let result = unsafe { sys::cuMemcpyDtoH_v2(host, from.0, to.len()) };
         checked("cuMemcpyDtoH", result)
     }
@@ -450,7 +406,7 @@ impl Driver for Nvidia {
         stream: Stream,
     ) -> Result<(), CudaError> {
         let _current = self.current()?;
-        // SAFETY: the caller's, as the trait says.
+        // SAFETY: guaranteed by the caller, as the trait requires.
         let result = unsafe { sys::cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, handle(stream.0)) };
         checked("cuMemcpyDtoDAsync", result)
     }
@@ -498,26 +454,18 @@ impl Driver for Nvidia {
 }
 
 pub(super) fn checked(call: &'static str, result: sys::CUresult) -> Result<(), CudaError> {
-    let Err(error) = result.result() else {
-        return Ok(());
-    };
+    let Err(error) = result.result() else { return Ok(()) };
     let text = |text: Result<&CStr, DriverError>| match text {
         Ok(text) => text.to_string_lossy().into_owned(),
         Err(_) => format!("{:?}", error.0),
     };
-    Err(CudaError::Call {
-        call,
-        name: text(error.error_name()),
-        text: text(error.error_string()),
-    })
+    Err(CudaError::Call { call, name: text(error.error_name()), text: text(error.error_string()) })
 }
 
 fn name_of(device: sys::CUdevice) -> Result<String, CudaError> {
     let mut name = [0_u8; TEXT];
     // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
-    checked("cuDeviceGetName", unsafe {
-        sys::cuDeviceGetName(name.as_mut_ptr().cast(), TEXT_LEN, device)
-    })?;
+    checked("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), TEXT_LEN, device) })?;
     let text = CStr::from_bytes_until_nul(&name).unwrap_or(c"a GPU without a name");
     Ok(text.to_string_lossy().into_owned())
 }
@@ -526,30 +474,19 @@ fn name_of(device: sys::CUdevice) -> Result<String, CudaError> {
 fn place_of(device: sys::CUdevice) -> Result<String, CudaError> {
     let mut place = [0_u8; TEXT];
     // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
-    checked("cuDeviceGetPCIBusId", unsafe {
-        sys::cuDeviceGetPCIBusId(place.as_mut_ptr().cast(), TEXT_LEN, device)
-    })?;
+    checked("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(place.as_mut_ptr().cast(), TEXT_LEN, device) })?;
     let text = CStr::from_bytes_until_nul(&place).unwrap_or(c"");
     Ok(text.to_string_lossy().to_lowercase())
 }
 
 fn capability_of(device: sys::CUdevice) -> Result<(c_int, c_int), CudaError> {
     use sys::CUdevice_attribute as Attribute;
-    let major = attribute_of(
-        device,
-        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-    )?;
-    let minor = attribute_of(
-        device,
-        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-    )?;
+    let major = attribute_of(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute_of(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
     Ok((major, minor))
 }
 
-fn attribute_of(
-    device: sys::CUdevice,
-    attribute: sys::CUdevice_attribute,
-) -> Result<c_int, CudaError> {
+fn attribute_of(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Result<c_int, CudaError> {
     let mut value = 0;
     // SAFETY: it writes one number.
     let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
@@ -580,10 +517,7 @@ mod tests {
             Ok(device) => assert!(!device.device_name().is_empty()),
             Err(error) => {
                 let text = error.to_string();
-                assert!(
-                    text.starts_with("no CUDA ") || text.contains("CUDA driver is too old"),
-                    "{text}"
-                );
+                assert!(text.starts_with("no CUDA ") || text.contains("CUDA driver is too old"), "{text}");
             }
         }
         assert!(Nvidia::open(u32::MAX).is_err());

@@ -6,12 +6,11 @@
 use packds_system::to_usize;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys;
-use libloading::Library;
 
-use super::library::{self, symbol};
+use super::library::functions;
 use super::nvidia::Current;
 use super::{JpegDecoder, JpegFile, Stream};
 use crate::error::CudaError;
@@ -44,14 +43,14 @@ struct Planes {
     pitch: [usize; PLANES],
 }
 
-/// The functions in use.
-struct Functions {
-    create:
-        unsafe extern "C" fn(c_int, *mut c_void, *mut c_void, c_uint, *mut *mut c_void) -> c_int,
-    destroy: unsafe extern "C" fn(*mut c_void) -> c_int,
-    state_create: unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int,
-    state_destroy: unsafe extern "C" fn(*mut c_void) -> c_int,
-    info: unsafe extern "C" fn(
+functions! {
+    // The types are those in nvjpeg.h.
+    "nvJPEG" in NAMES, or install "libnvjpeg, or nvidia-nvjpeg-cu12 of PyPI";
+    "nvjpegCreateEx" as create: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void, c_uint, *mut *mut c_void) -> c_int;
+    "nvjpegDestroy" as destroy: unsafe extern "C" fn(*mut c_void) -> c_int;
+    "nvjpegJpegStateCreate" as state_create: unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int;
+    "nvjpegJpegStateDestroy" as state_destroy: unsafe extern "C" fn(*mut c_void) -> c_int;
+    "nvjpegGetImageInfo" as info: unsafe extern "C" fn(
         *mut c_void,
         *const u8,
         usize,
@@ -59,9 +58,9 @@ struct Functions {
         *mut c_int,
         *mut c_int,
         *mut c_int,
-    ) -> c_int,
-    initialize: unsafe extern "C" fn(*mut c_void, *mut c_void, c_int, c_int, c_int) -> c_int,
-    decode_one: unsafe extern "C" fn(
+    ) -> c_int;
+    "nvjpegDecodeBatchedInitialize" as initialize: unsafe extern "C" fn(*mut c_void, *mut c_void, c_int, c_int, c_int) -> c_int;
+    "nvjpegDecode" as decode_one: unsafe extern "C" fn(
         *mut c_void,
         *mut c_void,
         *const u8,
@@ -69,53 +68,15 @@ struct Functions {
         c_int,
         *mut Planes,
         sys::CUstream,
-    ) -> c_int,
-    decode: unsafe extern "C" fn(
+    ) -> c_int;
+    "nvjpegDecodeBatched" as decode: unsafe extern "C" fn(
         *mut c_void,
         *mut c_void,
         *const *const u8,
         *const usize,
         *mut Planes,
         sys::CUstream,
-    ) -> c_int,
-    /// The library that contains them.
-    _library: Library,
-}
-
-impl Functions {
-    fn load() -> Result<Self, String> {
-        let library = library::open(&NAMES).map_err(|why| {
-            format!(
-                "nvJPEG cannot be loaded ({why}): install libnvjpeg, or nvidia-nvjpeg-cu12 of PyPI"
-            )
-        })?;
-        Ok(Self {
-            // SAFETY: as nvjpeg.h declares it.
-            create: unsafe { symbol(&library, "nvJPEG", "nvjpegCreateEx")? },
-            // SAFETY: as nvjpeg.h declares it.
-            destroy: unsafe { symbol(&library, "nvJPEG", "nvjpegDestroy")? },
-            // SAFETY: as nvjpeg.h declares it.
-            state_create: unsafe { symbol(&library, "nvJPEG", "nvjpegJpegStateCreate")? },
-            // SAFETY: as nvjpeg.h declares it.
-            state_destroy: unsafe { symbol(&library, "nvJPEG", "nvjpegJpegStateDestroy")? },
-            // SAFETY: as nvjpeg.h declares it.
-            info: unsafe { symbol(&library, "nvJPEG", "nvjpegGetImageInfo")? },
-            // SAFETY: as nvjpeg.h declares it.
-            initialize: unsafe { symbol(&library, "nvJPEG", "nvjpegDecodeBatchedInitialize")? },
-            // SAFETY: as nvjpeg.h declares it.
-            decode_one: unsafe { symbol(&library, "nvJPEG", "nvjpegDecode")? },
-            // SAFETY: as nvjpeg.h declares it.
-            decode: unsafe { symbol(&library, "nvJPEG", "nvjpegDecodeBatched")? },
-            _library: library,
-        })
-    }
-}
-
-/// Loads the library. It stays loaded.
-fn functions() -> Result<&'static Functions, CudaError> {
-    static LOADED: OnceLock<Result<Functions, String>> = OnceLock::new();
-    let loaded = LOADED.get_or_init(Functions::load).as_ref();
-    loaded.map_err(|why| CudaError::Use(why.clone()))
+    ) -> c_int;
 }
 
 /// nvJPEG in a context.
@@ -173,11 +134,7 @@ impl NvJpeg {
             created => created,
         };
         checked("nvjpegCreateEx", created)?;
-        let opened = Self {
-            context,
-            handle,
-            turns: Mutex::default(),
-        };
+        let opened = Self { context, handle, turns: Mutex::default() };
         // From here on, `drop` releases what exists so far.
         for _ in 0..TURNS {
             opened.add_turn(functions)?;
@@ -186,16 +143,10 @@ impl NvJpeg {
     }
 
     fn add_turn(&self, functions: &Functions) -> Result<(), CudaError> {
-        let mut turn = Turn {
-            state: ptr::null_mut(),
-            done: ptr::null_mut(),
-            places: Places::default(),
-        };
+        let mut turn = Turn { state: ptr::null_mut(), done: ptr::null_mut(), places: Places::default() };
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
         // SAFETY: it writes a handle, which `drop` gives back.
-        super::nvidia::checked("cuEventCreate", unsafe {
-            sys::cuEventCreate(&raw mut turn.done, flags)
-        })?;
+        super::nvidia::checked("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut turn.done, flags) })?;
         // SAFETY: as above, of a handle that exists.
         let created = unsafe { (functions.state_create)(self.handle, &raw mut turn.state) };
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -268,7 +219,7 @@ impl NvJpeg {
             )
         };
         if OF_FILES.contains(&queued) {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             refused = unsafe { self.probe(functions, turn, files, format, stream)? };
         }
         if refused.is_empty() {
@@ -300,17 +251,8 @@ impl NvJpeg {
             let mut planes = planes_of(file);
             let (bytes, len) = (file.bytes.as_ptr(), file.bytes.len());
             // SAFETY: the file and its place are the caller's, and the state decodes nothing now.
-            let status = unsafe {
-                (functions.decode_one)(
-                    self.handle,
-                    state,
-                    bytes,
-                    len,
-                    format,
-                    &raw mut planes,
-                    stream,
-                )
-            };
+            let status =
+                unsafe { (functions.decode_one)(self.handle, state, bytes, len, format, &raw mut planes, stream) };
             turn.finish(stream)?;
             if OF_FILES.contains(&status) {
                 refused.push(number);
@@ -329,34 +271,22 @@ impl Turn {
     /// Waits for all work on a stream so far.
     fn finish(&self, stream: sys::CUstream) -> Result<(), CudaError> {
         // SAFETY: both exist.
-        super::nvidia::checked("cuEventRecord", unsafe {
-            sys::cuEventRecord(self.done, stream)
-        })?;
+        super::nvidia::checked("cuEventRecord", unsafe { sys::cuEventRecord(self.done, stream) })?;
         // SAFETY: as above.
-        super::nvidia::checked("cuEventSynchronize", unsafe {
-            sys::cuEventSynchronize(self.done)
-        })
+        super::nvidia::checked("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.done) })
     }
 }
 
 /// The destination of a file's pixels.
 fn planes_of(file: &JpegFile<'_>) -> Planes {
-    let mut planes = Planes {
-        channel: [ptr::null_mut(); PLANES],
-        pitch: [0; PLANES],
-    };
+    let mut planes = Planes { channel: [ptr::null_mut(); PLANES], pitch: [0; PLANES] };
     planes.channel[0] = ptr::with_exposed_provenance_mut(to_usize(file.to.0));
     planes.pitch[0] = to_usize(file.row_bytes);
     planes
 }
 
 impl JpegDecoder for NvJpeg {
-    unsafe fn decode(
-        &self,
-        files: &[JpegFile<'_>],
-        channels: u32,
-        stream: Stream,
-    ) -> Result<Vec<usize>, CudaError> {
+    unsafe fn decode(&self, files: &[JpegFile<'_>], channels: u32, stream: Stream) -> Result<Vec<usize>, CudaError> {
         let format = match channels {
             1 => LUMA,
             3 => INTERLEAVED,
@@ -376,16 +306,12 @@ impl JpegDecoder for NvJpeg {
         let turn = turns.first_mut().ok_or_else(lost)?;
         // The state's host memory is read until its last batch is complete.
         // SAFETY: it exists.
-        super::nvidia::checked("cuEventSynchronize", unsafe {
-            sys::cuEventSynchronize(turn.done)
-        })?;
-        // SAFETY: the caller's; the state decodes nothing now.
+        super::nvidia::checked("cuEventSynchronize", unsafe { sys::cuEventSynchronize(turn.done) })?;
+        // SAFETY: guaranteed by the caller; the state decodes nothing now.
         let queued = unsafe { self.queue(turn, files, format, stream) };
         // Needed even after an error: work may be queued.
         // SAFETY: both exist.
-        let recorded = super::nvidia::checked("cuEventRecord", unsafe {
-            sys::cuEventRecord(turn.done, stream)
-        });
+        let recorded = super::nvidia::checked("cuEventRecord", unsafe { sys::cuEventRecord(turn.done, stream) });
         queued.and_then(|refused| recorded.map(|()| refused))
     }
 }
@@ -416,11 +342,7 @@ fn checked(call: &'static str, status: c_int) -> Result<(), CudaError> {
     if status == SUCCESS {
         return Ok(());
     }
-    Err(CudaError::Call {
-        call,
-        name: status.to_string(),
-        text: text_of(status).to_owned(),
-    })
+    Err(CudaError::Call { call, name: status.to_string(), text: text_of(status).to_owned() })
 }
 
 /// The meaning of statuses, as numbered in nvjpeg.h.
@@ -430,11 +352,11 @@ fn text_of(status: c_int) -> &'static str {
         2 => "a parameter that nvJPEG does not take",
         3 => "a damaged JPEG file",
         4 => "a kind of JPEG file that nvJPEG does not decode",
-        5 => "nvJPEG got no memory",
-        6 => "the GPU did not do it, or there is none",
+        5 => "nvJPEG could not allocate memory",
+        6 => "the GPU failed, or there is none",
         7 => "the GPU lacks what nvJPEG needs",
         8 => "an error within nvJPEG",
-        9 => "nvJPEG does not do this here",
+        9 => "nvJPEG does not support this here",
         10 => "a JPEG file that ends too early",
         _ => "an error of nvJPEG's",
     }
@@ -450,13 +372,7 @@ mod tests {
     #[test]
     fn places_are_laid_out_as_nvjpeg_h_has_them() {
         assert_eq!((size_of::<Planes>(), offset_of!(Planes, pitch)), (64, 32));
-        let planes = planes_of(&JpegFile {
-            bytes: &[],
-            width: 5,
-            height: 4,
-            to: DevicePtr(0x1000),
-            row_bytes: 17,
-        });
+        let planes = planes_of(&JpegFile { bytes: &[], width: 5, height: 4, to: DevicePtr(0x1000), row_bytes: 17 });
         assert_eq!((planes.channel[0].addr(), planes.pitch[0]), (0x1000, 17));
         assert!(planes.channel[1..].iter().all(|plane| plane.is_null()));
     }
@@ -464,9 +380,7 @@ mod tests {
     /// With the library every function is found; without it there is an error.
     #[test]
     fn a_machine_without_nvjpeg_or_a_gpu_says_so_and_does_not_crash() {
-        let Err(error) = NvJpeg::open(ptr::null_mut()) else {
-            return;
-        };
+        let Err(error) = NvJpeg::open(ptr::null_mut()) else { return };
         let text = error.to_string();
         println!("{text}");
         let known = ["nvJPEG cannot be loaded", "nvjpegCreateEx failed"];

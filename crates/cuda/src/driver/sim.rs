@@ -80,24 +80,11 @@ impl SimDriver {
     /// A device with this much memory. Each step takes up to `longest`, randomized by `seed`.
     #[must_use]
     pub fn new(seed: u64, longest: Duration, bytes: u64) -> Self {
-        let state = State {
-            random: seed,
-            next: 1,
-            ..State::default()
-        };
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            longest,
-        });
+        let state = State { random: seed, next: 1, ..State::default() };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), longest });
         let engine = Arc::clone(&shared);
         let worker = thread::spawn(move || engine.work());
-        Self {
-            shared,
-            worker: Some(worker),
-            bytes,
-            node: None,
-        }
+        Self { shared, worker: Some(worker), bytes, node: None }
     }
 
     /// The same device, close to a NUMA node.
@@ -119,9 +106,7 @@ impl SimDriver {
     pub fn mapped_bytes(&self) -> u64 {
         let state = self.shared.lock();
         let maps = state.registered.iter();
-        maps.filter(|(base, _)| state.maps.contains(base))
-            .map(|(_, bytes)| bytes)
-            .sum()
+        maps.filter(|(base, _)| state.maps.contains(base)).map(|(_, bytes)| bytes).sum()
     }
 
     /// Bytes that were copied from registered maps.
@@ -173,10 +158,7 @@ impl SimDriver {
     #[must_use]
     pub fn in_use(&self) -> usize {
         let state = self.shared.lock();
-        let named = state
-            .streams
-            .keys()
-            .filter(|stream| **stream >= FIRST_STREAM);
+        let named = state.streams.keys().filter(|stream| **stream >= FIRST_STREAM);
         let kept = state.allocated.len() + state.registered.len() + state.events.len();
         kept + state.files + state.decoders + named.count()
     }
@@ -187,9 +169,7 @@ impl SimDriver {
         let state = self.shared.lock();
         let (base, memory) = state.allocated.range(..=from.0).next_back()?;
         let start = place(from.0 - base);
-        memory
-            .get(start..start.checked_add(bytes)?)
-            .map(<[u8]>::to_vec)
+        memory.get(start..start.checked_add(bytes)?).map(<[u8]>::to_vec)
     }
 
     /// Waits until all queued work is complete.
@@ -228,10 +208,7 @@ impl Shared {
         if state.fails_after.is_some_and(|after| state.calls > after) {
             // As after an error of a GPU: queued work is dropped.
             state.streams.values_mut().for_each(VecDeque::clear);
-            state
-                .events
-                .values_mut()
-                .for_each(|mark| mark.happened = mark.recorded);
+            state.events.values_mut().for_each(|mark| mark.happened = mark.recorded);
             self.changed.notify_all();
             return Err(CudaError::Call {
                 call: name,
@@ -288,10 +265,7 @@ impl Driver for SimDriver {
         let state = self.shared.call("memory")?;
         let used = state.allocated.values().map(Vec::len).sum::<usize>();
         let used = to_u64(used);
-        Ok(Memory {
-            free: self.bytes.saturating_sub(used),
-            total: self.bytes,
-        })
+        Ok(Memory { free: self.bytes.saturating_sub(used), total: self.bytes })
     }
 
     fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError> {
@@ -419,31 +393,16 @@ impl Driver for SimDriver {
     unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError> {
         let mut state = self.shared.call("synchronize")?;
         let wanted = state.events.get(&event.0).map_or(0, |mark| mark.recorded);
-        while state
-            .events
-            .get(&event.0)
-            .is_some_and(|mark| mark.happened < wanted)
-        {
+        while state.events.get(&event.0).is_some_and(|mark| mark.happened < wanted) {
             state = self.shared.wait(state);
         }
         Ok(())
     }
 
-    unsafe fn copy_in(
-        &self,
-        from: *const u8,
-        to: DevicePtr,
-        bytes: usize,
-        stream: Stream,
-    ) -> Result<(), CudaError> {
+    unsafe fn copy_in(&self, from: *const u8, to: DevicePtr, bytes: usize, stream: Stream) -> Result<(), CudaError> {
         let from = address(from.expose_provenance());
         let bytes = address(bytes);
-        let kind = Kind::CopyIn {
-            from,
-            to: to.0,
-            bytes,
-            sum: checksum(from, bytes),
-        };
+        let kind = Kind::CopyIn { from, to: to.0, bytes, sum: checksum(from, bytes) };
         self.queue("copy_in", stream, kind)
     }
 
@@ -469,11 +428,7 @@ impl Driver for SimDriver {
         bytes: usize,
         stream: Stream,
     ) -> Result<(), CudaError> {
-        let kind = Kind::CopyWithin {
-            from: from.0,
-            to: to.0,
-            bytes: address(bytes),
-        };
+        let kind = Kind::CopyWithin { from: from.0, to: to.0, bytes: address(bytes) };
         self.queue("copy_within", stream, kind)
     }
 

@@ -33,15 +33,13 @@ impl DirectReads {
             }
         };
         let told = |error: CudaError| error.to_string();
-        let reads = Self {
-            file: driver.open_direct(file).map_err(told)?,
-            driver: Arc::clone(driver),
-        };
+        let reads = Self { file: driver.open_direct(file).map_err(told)?, driver: Arc::clone(driver) };
         let place = middle(pack);
         let arrived = reads.arrived(&place).map_err(told)?;
-        match Some(arrived.as_slice()) == pack.bytes_unchecked().get(place) {
-            true => Ok(reads),
-            false => Err("a read past the processor arrived with other bytes".to_owned()),
+        if Some(arrived.as_slice()) == pack.bytes_unchecked().get(place) {
+            Ok(reads)
+        } else {
+            Err("a direct read returned other bytes".to_owned())
         }
     }
 
@@ -51,7 +49,7 @@ impl DirectReads {
     /// The memory has as many bytes, and nobody uses it meanwhile.
     pub(super) unsafe fn read(&self, part: &Range<usize>, to: DevicePtr) -> Result<(), CudaError> {
         let offset = to_u64(part.start);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.file.read(offset, to, part.len()) }
     }
 

@@ -11,7 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use packds_reader::Pack;
+use packds_reader::arena::SlotRef;
+use packds_reader::device::{DeviceError, StoredPart, StoredReceiver, Transfer};
 
+use super::RingWith;
 use super::direct::DirectReads;
 use crate::driver::{DevicePtr, Driver, Event, Stream};
 use crate::error::CudaError;
@@ -33,7 +36,7 @@ pub(crate) enum Copies {
     /// The same, although the file was to be registered, with the reason.
     Refused(String),
     /// From the registered file.
-    File(RegisteredFile),
+    File(Arc<RegisteredFile>),
     /// Direct reads from the disk into GPU memory.
     Disk(DirectReads),
 }
@@ -42,7 +45,8 @@ impl Copies {
     /// From the pack's file if possible.
     pub(crate) fn from_file(driver: &Arc<dyn Driver>, pack: &Arc<Pack>) -> Self {
         let counted = &mut dirtied_pages;
-        RegisteredFile::new(driver, pack, counted).map_or_else(Self::Refused, Self::File)
+        let file = RegisteredFile::new(driver, pack, counted);
+        file.map_or_else(Self::Refused, |file| Self::File(Arc::new(file)))
     }
 
     /// By direct reads from the disk if possible.
@@ -50,7 +54,7 @@ impl Copies {
         DirectReads::new(driver, pack).map_or_else(Self::Refused, Self::Disk)
     }
 
-    pub(crate) fn file(&self) -> Option<&RegisteredFile> {
+    pub(crate) fn file(&self) -> Option<&Arc<RegisteredFile>> {
         match self {
             Self::File(file) => Some(file),
             Self::Staged | Self::Refused(_) | Self::Disk(_) => None,
@@ -66,9 +70,7 @@ impl Copies {
                 Some(told)
             }
             Self::File(_) => Some(format!("{what} are copied from the registered file")),
-            Self::Disk(_) => Some(format!(
-                "{what} are read from the disk into the GPU's memory"
-            )),
+            Self::Disk(_) => Some(format!("{what} are read from the disk into the GPU's memory")),
         }
     }
 }
@@ -96,21 +98,15 @@ impl RegisteredFile {
             keeps_clean(driver.as_ref(), trial, dirtied)?;
         }
         // SAFETY: the pack, which has the map, is kept as long as the registration, which `drop` ends.
-        let registered = unsafe {
-            driver.register_read_only(
-                pack.bytes_unchecked().as_ptr(),
-                pack.bytes_unchecked().len(),
-            )
-        };
+        let registered =
+            unsafe { driver.register_read_only(pack.bytes_unchecked().as_ptr(), pack.bytes_unchecked().len()) };
         registered.map_err(told)?;
-        let file = Self {
-            driver: Arc::clone(driver),
-            pack: Arc::clone(pack),
-        };
+        let file = Self { driver: Arc::clone(driver), pack: Arc::clone(pack) };
         let compared = file.bytes(&middle(pack)).unwrap_or_default();
-        match arrived(driver.as_ref(), compared).map_err(told)? == compared {
-            true => Ok(file),
-            false => Err("a copy from the registered file arrived with other bytes".to_owned()),
+        if arrived(driver.as_ref(), compared).map_err(told)? == compared {
+            Ok(file)
+        } else {
+            Err("a copy from the registered file returned other bytes".to_owned())
         }
     }
 
@@ -127,8 +123,17 @@ impl RegisteredFile {
 
 impl Drop for RegisteredFile {
     fn drop(&mut self) {
-        // SAFETY: it was registered; windows that copied from it have waited for their copies before they let go of it.
+        // SAFETY: it was registered; windows that copied from it waited for their copies before they released it.
         unsafe { self.driver.unregister(self.pack.bytes_unchecked().as_ptr()) };
+    }
+}
+
+impl StoredReceiver for RingWith<RegisteredFile> {
+    fn submit_stored(&self, slot: SlotRef, len: usize, part: StoredPart<'_>) -> Result<Box<dyn Transfer>, DeviceError> {
+        let is_registered = self.with.is_of(part.pack);
+        let bytes = is_registered.then(|| self.with.bytes(&part.range)).flatten();
+        let other = || CudaError::Use("a batch lies in a file that is not registered".to_owned());
+        self.ring.queue(slot, len, (part.offset, bytes.ok_or_else(other)?))
     }
 }
 
@@ -140,13 +145,9 @@ pub(super) fn middle(pack: &Pack) -> Range<usize> {
 }
 
 /// Whether pages stay clean after registering and unregistering. Otherwise the whole dataset would be written back.
-fn keeps_clean(
-    driver: &dyn Driver,
-    map: &[u8],
-    dirtied: &mut dyn FnMut() -> Option<u64>,
-) -> Result<(), String> {
+fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Option<u64>) -> Result<(), String> {
     let pages = to_u64(map.len()) / PAGE_BYTES;
-    let untold = || "the system does not tell how many pages become dirty".to_owned();
+    let untold = || "the system does not say how many pages become dirty".to_owned();
     for _ in 0..TRIALS {
         let before = dirtied().ok_or_else(untold)?;
         // SAFETY: the map is borrowed, and the registration ends in the next step.
@@ -159,7 +160,7 @@ fn keeps_clean(
             return Ok(());
         }
     }
-    let text = "letting go of a registered file makes all of it dirty with this driver, or other processes write too much to tell";
+    let text = "releasing a registered file makes all of it dirty with this driver, or other processes write too much to be sure";
     Err(text.to_owned())
 }
 
@@ -203,14 +204,14 @@ unsafe fn there_and_back(
     memory: DevicePtr,
     (stream, event): (Stream, Event),
 ) -> Result<Vec<u8>, CudaError> {
-    // SAFETY: the caller's; the bytes are borrowed until the event has happened.
+    // SAFETY: guaranteed by the caller; the bytes are borrowed until the event has happened.
     unsafe { driver.copy_in(bytes.as_ptr(), memory, bytes.len(), stream)? };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { driver.record(event, stream)? };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { driver.synchronize(event)? };
     let mut back = vec![0; bytes.len()];
-    // SAFETY: the caller's; what wrote the memory is done.
+    // SAFETY: guaranteed by the caller; what wrote the memory is done.
     unsafe { driver.copy_out(memory, &mut back)? };
     Ok(back)
 }
@@ -245,7 +246,7 @@ mod tests {
         let dirty = tried(&driver, &[PAGES, PAGES / 2, PAGES, PAGES]).unwrap_err();
         assert!(dirty.contains("dirty with this driver"), "{dirty}");
         let untold = tried(&driver, &[]).unwrap_err();
-        assert!(untold.contains("does not tell"), "{untold}");
+        assert!(untold.contains("does not say"), "{untold}");
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
         let driver = driver.with_map_failure(MapFailure::Refused);
         let refused = tried(&driver, &[0]).unwrap_err();

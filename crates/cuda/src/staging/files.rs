@@ -20,9 +20,9 @@ use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use packds_reader::arena::SlotMut;
-use packds_reader::device::{DeviceError, FileHead, FileLimits, FilesPart, FilesTaken};
+use packds_reader::device::{DeviceError, FileHead, FileLimits, FileReceiver, FilesPart, FilesTaken};
 
-use super::{Images, Ring, Staging};
+use super::{RingWith, Staging};
 use crate::driver::{DevicePtr, JpegDecoder, JpegFile};
 use crate::error::CudaError;
 use crate::resident::Tables;
@@ -42,38 +42,24 @@ pub(crate) struct FilePlan {
 }
 
 impl FilePlan {
-    /// Maximum number of slots of this size, including the pixels of their files.
-    pub(crate) fn most_slots(&self, slot_bytes: u64) -> u64 {
-        self.room / slot_bytes.saturating_add(self.pixel_bytes()).max(1)
-    }
-
     /// Size of a batch's pixels.
     pub(super) fn pixel_bytes(&self) -> u64 {
         self.rows.saturating_mul(self.limits.pixel_bytes.into())
     }
 }
 
-impl Ring {
-    /// Submits a slot with files, which are decoded after its part of the mirror.
-    pub(super) fn queue_files(
-        &self,
-        slot: SlotMut,
-        len: usize,
-        files: FilesPart,
-    ) -> Result<FilesTaken, DeviceError> {
-        let Images::Files(plan) = &self.0.images else {
-            let text = "a batch of files for a device that decodes none";
-            return Err(CudaError::Use(text.to_owned()).into());
-        };
-        let refused = self.queue_with(slot.number(), |staging| {
-            // SAFETY: the slot is kept until `uploaded` has happened, or nothing of it is read, and nobody uses its part of the mirror before.
-            unsafe { staging.send_files(&slot, len, plan, files) }
+impl FileReceiver for RingWith<FilePlan> {
+    fn submit_files(&self, slot: SlotMut, len: usize, files: FilesPart) -> Result<FilesTaken, DeviceError> {
+        let refused = self.ring.queue_with(slot.number(), |staging| {
+            // SAFETY: the slot stays alive until `uploaded` has happened, unless the device reads none of it. Until then nothing
+            // else uses the slot's part of the mirror.
+            unsafe { staging.send_files(&slot, len, &self.with, files) }
         })?;
         if !refused.is_empty() {
             return Ok(FilesTaken::Refused(slot, refused));
         }
         let slot = slot.freeze();
-        let transfer = self.watch(slot.clone())?;
+        let transfer = self.ring.watch(slot.clone())?;
         Ok(FilesTaken::All(slot, transfer))
     }
 }
@@ -94,10 +80,7 @@ impl Staging {
     ) -> Result<Vec<usize>, CudaError> {
         let n_rows = to_u64(files.rows);
         if n_rows > plan.rows {
-            let text = format!(
-                "a batch of {n_rows} files for a device that was made for a loader of {}",
-                plan.rows
-            );
+            let text = format!("a batch of {n_rows} files for a device that was made for a loader of {}", plan.rows);
             return Err(CudaError::Use(text));
         }
         let mirror = self.mirror_of(slot.number());
@@ -119,17 +102,14 @@ impl Staging {
                 None => copied.push((start, start + files.item_bytes)),
             }
         }
-        // SAFETY: the files lie in the slot; their pixels have room, since they are within the limits, and the rest is the caller's.
+        // SAFETY: the files lie in the slot; their pixels have room, since they are within the limits, and the caller guarantees the rest.
         let refused = unsafe { plan.decoder.decode(&queued, files.channels, self.copies)? };
         if !refused.is_empty() {
-            return Ok(refused
-                .iter()
-                .filter_map(|number| rows.get(*number).copied())
-                .collect());
+            return Ok(refused.iter().filter_map(|number| rows.get(*number).copied()).collect());
         }
         for (start, end) in copied {
             let part = slot.get(start..end).ok_or_else(outside)?;
-            // SAFETY: the bytes lie in the arena, which is registered; the rest is the caller's.
+            // SAFETY: the bytes lie in the arena, which is registered; the caller guarantees the rest.
             unsafe { self.copy(part, at(start))? };
         }
         Ok(refused)
@@ -160,11 +140,5 @@ fn file_of(
     }
     let before = to_u64(row);
     let before = before.saturating_mul(limits.pixel_bytes.into());
-    Ok(Some(JpegFile {
-        bytes,
-        width,
-        height,
-        to: pixels.plus(before),
-        row_bytes,
-    }))
+    Ok(Some(JpegFile { bytes, width, height, to: pixels.plus(before), row_bytes }))
 }

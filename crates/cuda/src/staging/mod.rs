@@ -27,18 +27,16 @@ mod files;
 mod tests;
 mod window;
 
-use packds_system::{to_u64, to_usize};
+use packds_system::to_u64;
 use std::any::Any;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::fmt;
+use std::sync::mpsc::{self, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use packds_format::DType;
 use packds_pixels::{FloatType, Padding};
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
-use packds_reader::device::{
-    ChunkImages, Device, DeviceError, FilesPart, FilesTaken, Finish, StoredPart, Transfer,
-};
+use packds_reader::device::{DeviceError, Finish, Receiver, Transfer};
 use packds_reader::loader::{Batch, BatchField};
 
 use crate::driver::{DevicePtr, Driver, Event, Stream};
@@ -46,11 +44,9 @@ use crate::emission::{Emission, padding_word, planar, type_word};
 use crate::error::CudaError;
 use crate::resident::{Resident, Tables};
 
-pub(crate) use self::file::Copies;
-use self::file::RegisteredFile;
+pub(crate) use self::file::{Copies, RegisteredFile};
 pub(crate) use self::files::FilePlan;
-pub(crate) use self::window::WindowPlan;
-use self::window::{ChunkSource, Window};
+pub(crate) use self::window::{Window, WindowPlan};
 
 /// Maximum size of a copy, so that copies of the user's model can run in between.
 const PIECE: usize = 16 << 20;
@@ -77,29 +73,18 @@ struct Staging {
     failure: Arc<Mutex<Option<CudaError>>>,
 }
 
-/// The source of images for a device's loaders.
-#[derive(Debug, Clone, Default)]
-pub(crate) enum ImageSource {
+/// The source of a ring's images.
+#[derive(Debug)]
+pub(crate) enum Images {
     /// The slots.
-    #[default]
     Slots,
-    /// The slots, or the file for batches that are stored contiguously.
-    Batches(Arc<Copies>),
+    /// The slots, or the registered file for batches that are stored contiguously.
+    Stored(#[expect(dead_code, reason = "keeps the file until its copies are done")] Arc<RegisteredFile>),
     /// A dataset that is completely on the GPU.
     Resident(Arc<Resident>),
     /// Chunks.
-    Window(Arc<WindowPlan>),
+    Window(Arc<Window>),
     /// JPEG files in the slots.
-    Files(Arc<FilePlan>),
-}
-
-/// The same for one ring.
-#[derive(Debug)]
-enum Images {
-    Slots,
-    Batches(Arc<Copies>),
-    Resident(Arc<Resident>),
-    Window(Window),
     Files(Arc<FilePlan>),
 }
 
@@ -107,7 +92,7 @@ impl Images {
     /// Where they start, and the taps for resizing areas of them.
     fn on_gpu(&self) -> Option<(DevicePtr, Option<&Tables>)> {
         match self {
-            Self::Slots | Self::Batches(_) | Self::Files(_) => None,
+            Self::Slots | Self::Stored(_) | Self::Files(_) => None,
             Self::Resident(set) => Some((set.images, set.tables.as_ref())),
             Self::Window(window) => Some((window.memory, window.plan.tables.as_ref())),
         }
@@ -139,15 +124,11 @@ struct Arrival {
 }
 
 impl Ring {
-    pub(crate) fn new(
-        driver: Arc<dyn Driver>,
-        arena: Arc<Arena>,
-        source: &ImageSource,
-    ) -> Result<Self, CudaError> {
+    pub(crate) fn new(driver: Arc<dyn Driver>, arena: Arc<Arena>, images: Images) -> Result<Self, CudaError> {
         let (host, len) = arena.address();
         let slot_bytes = to_u64(arena.slot_bytes());
-        let behind = match source {
-            ImageSource::Files(plan) => plan.pixel_bytes(),
+        let behind = match &images {
+            Images::Files(plan) => plan.pixel_bytes(),
             _ => 0,
         };
         let mirror_step = slot_bytes.saturating_add(behind);
@@ -166,21 +147,17 @@ impl Ring {
             slots: Vec::new(),
             reaper: Mutex::default(),
             thread: Mutex::default(),
-            images: Images::Slots,
+            images,
             failure: Arc::default(),
         };
         // From here on, `drop` releases what exists so far.
         for _ in 0..staging.arena.n_slots() {
             let uploaded = staging.driver.event()?;
             let emitted = staging.driver.event().inspect_err(|_| {
-                // SAFETY: it was just made, and nobody has it.
+                // SAFETY: it was just made, and nothing uses it.
                 unsafe { staging.driver.drop_event(uploaded) };
             })?;
-            staging.slots.push(Mutex::new(SlotEvents {
-                uploaded,
-                emitted,
-                is_emitted: false,
-            }));
+            staging.slots.push(Mutex::new(SlotEvents { uploaded, emitted, is_emitted: false }));
         }
         let n_slots = to_u64(staging.arena.n_slots());
         let bytes = mirror_step.saturating_mul(n_slots);
@@ -193,16 +170,6 @@ impl Ring {
             return Err(error);
         }
         staging.mirror = mirror;
-        staging.images = match source {
-            ImageSource::Slots => Images::Slots,
-            ImageSource::Batches(copies) => Images::Batches(Arc::clone(copies)),
-            ImageSource::Resident(set) => Images::Resident(Arc::clone(set)),
-            ImageSource::Files(plan) => Images::Files(Arc::clone(plan)),
-            ImageSource::Window(plan) => {
-                let (driver, plan) = (Arc::clone(&staging.driver), Arc::clone(plan));
-                Images::Window(Window::new(driver, plan, staging.arena.n_slots())?)
-            }
-        };
         staging.start_reaper()?;
         Ok(Self(Arc::new(staging)))
     }
@@ -222,24 +189,20 @@ impl Staging {
     }
 
     /// Queues the work that brings a slot to its part of the mirror, after earlier reads of that part, and records the event.
-    fn upload<T>(
-        &self,
-        events: &mut SlotEvents,
-        bring: impl FnOnce() -> Result<T, CudaError>,
-    ) -> Result<T, CudaError> {
+    fn upload<T>(&self, events: &mut SlotEvents, bring: impl FnOnce() -> Result<T, CudaError>) -> Result<T, CudaError> {
         if events.is_emitted {
             match self.images {
                 // A decoder may write before the stream gets there.
-                // SAFETY: it is the staging's own.
+                // SAFETY: the staging owns it.
                 Images::Files(_) => unsafe { self.driver.synchronize(events.emitted)? },
-                // SAFETY: both are the staging's own.
+                // SAFETY: the staging owns both.
                 _ => unsafe { self.driver.wait_for(self.copies, events.emitted)? },
             }
             events.is_emitted = false;
         }
         let brought = bring();
         // Needed even after an error: work may be queued.
-        // SAFETY: both are the staging's own.
+        // SAFETY: the staging owns both.
         let recorded = unsafe { self.driver.record(events.uploaded, self.copies) };
         if brought.is_err() {
             // Wait before releasing the slot. After an error the driver has no queued work.
@@ -250,20 +213,11 @@ impl Staging {
     }
 
     /// Queues the copy of the first `len` bytes of a slot. Bytes from other memory replace those from an offset on.
-    fn copy_slot(
-        &self,
-        slot: &SlotRef,
-        len: usize,
-        elsewhere: (usize, &[u8]),
-    ) -> Result<(), CudaError> {
+    fn copy_slot(&self, slot: &SlotRef, len: usize, elsewhere: (usize, &[u8])) -> Result<(), CudaError> {
         let bytes = slot.get(..len).unwrap_or(slot);
         let (offset, other) = elsewhere;
         let end = offset.saturating_add(other.len());
-        let parts = [
-            (0, bytes.get(..offset)),
-            (offset, Some(other)),
-            (end, bytes.get(end..)),
-        ];
+        let parts = [(0, bytes.get(..offset)), (offset, Some(other)), (end, bytes.get(end..))];
         for (start, part) in parts {
             let outside = || CudaError::Use("a part of a batch lies outside its slot".to_owned());
             let part = part.ok_or_else(outside)?;
@@ -277,93 +231,15 @@ impl Staging {
         Ok(())
     }
 
-    /// Brings a chunk into the window unless it is there already. Returns its start. `None` if `write` failed.
-    fn take_chunk(
-        &self,
-        window: &Window,
-        (slot, chunk): (usize, u64),
-        images: &mut dyn ChunkImages,
-    ) -> Result<Option<u64>, CudaError> {
-        self.check()?;
-        // Hold the lock until the copy is queued: another thread that finds the chunk queues its own slot after the copy.
-        let mut state = window.lock();
-        if let Some(place) = state.find(chunk, slot) {
-            return Ok(Some(window.start_of(place)));
-        }
-        let Some(source) = window.source(images)? else {
-            return Ok(None);
-        };
-        let vacant = state.vacate();
-        let vacant = vacant.ok_or_else(|| CudaError::Use("every chunk is held".to_owned()))?;
-        let (place, start) = (vacant.place, window.start_of(vacant.place));
-        let mut emitted = Vec::with_capacity(vacant.readers.len());
-        for reader in &vacant.readers {
-            emitted.push(self.events_of(*reader)?.emitted);
-        }
-        // SAFETY: the place is read by what these events mark, and by later slots.
-        unsafe { self.bring_chunk(window, source, &emitted, window.memory.plus(start))? };
-        state.fill(place, chunk, slot);
-        Ok(Some(start))
-    }
-
-    /// Brings a chunk to its place after these events: either queues its copy after them, or waits for them and reads it.
-    ///
-    /// # Safety
-    /// Nobody uses the place but what the events mark, and what is queued behind this.
-    unsafe fn bring_chunk(
-        &self,
-        window: &Window,
-        source: ChunkSource<'_>,
-        emitted: &[Event],
-        to: DevicePtr,
-    ) -> Result<(), CudaError> {
-        if let ChunkSource::Disk(reads, part) = &source {
-            for event in emitted {
-                // SAFETY: it is the staging's own.
-                unsafe { self.driver.synchronize(*event)? };
-            }
-            // SAFETY: nothing is queued that uses the place: what has read it is done, and such windows have no copies.
-            return unsafe { reads.read(part, to) };
-        }
-        for event in emitted {
-            // SAFETY: both are the staging's own.
-            unsafe { self.driver.wait_for(self.copies, *event)? };
-        }
-        let (slot, copied) = match source {
-            ChunkSource::Disk(..) => return Ok(()),
-            ChunkSource::Slot(slot, copied) => (slot.freeze(), copied),
-            ChunkSource::File(bytes) => {
-                let copied = window.copied_from_file()?;
-                // SAFETY: the file is registered, nobody writes it, and the window keeps it until it has settled.
-                unsafe { self.copy(bytes, to)? };
-                // SAFETY: both exist.
-                return unsafe { self.driver.record(copied, self.copies) };
-            }
-        };
-        let len = to_usize(window.plan.chunk_bytes);
-        let bytes = slot.get(..len).unwrap_or(&slot);
-        // SAFETY: the bytes lie in the window's ring, which is registered, and do not change: the reaper keeps them until
-        // `copied` has happened.
-        unsafe { self.copy(bytes, to)? };
-        // SAFETY: both exist.
-        unsafe { self.driver.record(copied, self.copies)? };
-        self.send(Sent {
-            slot,
-            uploaded: copied,
-            arrival: Arc::default(),
-        })
-    }
-
     /// Queues a copy to the device, in pieces.
     ///
     /// # Safety
     /// As of [`Driver::copy_in`].
     unsafe fn copy(&self, bytes: &[u8], mut to: DevicePtr) -> Result<(), CudaError> {
         for piece in bytes.chunks(PIECE) {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe {
-                self.driver
-                    .copy_in(piece.as_ptr(), to, piece.len(), self.copies)?;
+                self.driver.copy_in(piece.as_ptr(), to, piece.len(), self.copies)?;
             }
             to = to.plus(to_u64(piece.len()));
         }
@@ -400,13 +276,8 @@ impl Staging {
 }
 
 /// Releases slots when their copies are complete, in the order of the copies.
-fn reap(driver: &dyn Driver, sent: &Receiver<Sent>, failure: &Mutex<Option<CudaError>>) {
-    for Sent {
-        slot,
-        uploaded,
-        arrival,
-    } in sent
-    {
+fn reap(driver: &dyn Driver, sent: &mpsc::Receiver<Sent>, failure: &Mutex<Option<CudaError>>) {
+    for Sent { slot, uploaded, arrival } in sent {
         // SAFETY: events live until this thread has ended.
         if let Err(error) = unsafe { driver.synchronize(uploaded) } {
             // Record the failure before the slot may be written again.
@@ -420,15 +291,8 @@ fn reap(driver: &dyn Driver, sent: &Receiver<Sent>, failure: &Mutex<Option<CudaE
 
 impl Ring {
     /// Submits a slot. Bytes from other memory replace those from an offset on.
-    fn queue(
-        &self,
-        slot: SlotRef,
-        len: usize,
-        elsewhere: (usize, &[u8]),
-    ) -> Result<Box<dyn Transfer>, DeviceError> {
-        self.queue_with(slot.number(), |staging| {
-            staging.copy_slot(&slot, len, elsewhere)
-        })?;
+    fn queue(&self, slot: SlotRef, len: usize, elsewhere: (usize, &[u8])) -> Result<Box<dyn Transfer>, DeviceError> {
+        self.queue_with(slot.number(), |staging| staging.copy_slot(&slot, len, elsewhere))?;
         self.watch(slot)
     }
 
@@ -451,40 +315,16 @@ impl Ring {
         let number = slot.number();
         let uploaded = staging.events_of(number)?.uploaded;
         let arrival = Arc::new(Arrival::default());
-        let sent = Sent {
-            slot,
-            uploaded,
-            arrival: Arc::clone(&arrival),
-        };
+        let sent = Sent { slot, uploaded, arrival: Arc::clone(&arrival) };
         let sent = staging.send(sent);
         sent.map_err(|error| staging.failed(error))?;
-        Ok(Box::new(Upload {
-            staging: Arc::clone(staging),
-            number,
-            arrival,
-        }))
-    }
-
-    /// The registered file that batches come from.
-    fn file(&self) -> Option<&RegisteredFile> {
-        match &self.0.images {
-            Images::Batches(copies) => copies.file(),
-            _ => None,
-        }
+        Ok(Box::new(Upload { staging: Arc::clone(staging), number, arrival }))
     }
 }
 
-impl Device for Ring {
+impl Receiver for Ring {
     fn name(&self) -> &'static str {
         "cuda"
-    }
-
-    fn takes_stored(&self) -> bool {
-        self.file().is_some()
-    }
-
-    fn finishes(&self) -> bool {
-        true
     }
 
     fn recycle(&self, slot: &mut SlotMut) {
@@ -493,44 +333,42 @@ impl Device for Ring {
         }
     }
 
-    fn take_chunk(
-        &self,
-        slot: usize,
-        chunk: u64,
-        images: &mut dyn ChunkImages,
-    ) -> Result<Option<u64>, DeviceError> {
-        let Images::Window(window) = &self.0.images else {
-            let text = "chunks are for the tier gpu-window";
-            return Err(CudaError::Use(text.to_owned()).into());
-        };
-        let taken = self.0.take_chunk(window, (slot, chunk), images);
-        // After an error some of its copies may be queued.
-        taken.map_err(|error| self.0.failed(error))
-    }
-
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
         self.queue(slot, len, (0, &[]))
     }
+}
 
-    fn submit_files(
-        &self,
-        slot: SlotMut,
-        len: usize,
-        files: FilesPart,
-    ) -> Result<FilesTaken, DeviceError> {
-        self.queue_files(slot, len, files)
+/// A ring, and what batches need besides its slots: the registered file, the window of chunks, or the decoder of files.
+#[derive(Debug)]
+pub(crate) struct RingWith<T> {
+    /// Declared before the rest, which must outlive it.
+    ring: Ring,
+    with: Arc<T>,
+}
+
+impl<T> RingWith<T> {
+    pub(crate) fn new(
+        driver: Arc<dyn Driver>,
+        arena: Arc<Arena>,
+        with: Arc<T>,
+        images: fn(Arc<T>) -> Images,
+    ) -> Result<Self, CudaError> {
+        let ring = Ring::new(driver, arena, images(Arc::clone(&with)))?;
+        Ok(Self { ring, with })
+    }
+}
+
+impl<T: fmt::Debug + Send + Sync> Receiver for RingWith<T> {
+    fn name(&self) -> &'static str {
+        self.ring.name()
     }
 
-    fn submit_stored(
-        &self,
-        slot: SlotRef,
-        len: usize,
-        part: StoredPart<'_>,
-    ) -> Result<Box<dyn Transfer>, DeviceError> {
-        let file = self.file().filter(|file| file.is_of(part.pack));
-        let bytes = file.and_then(|file| file.bytes(&part.range));
-        let other = || CudaError::Use("a batch lies in a file that is not registered".to_owned());
-        self.queue(slot, len, (part.offset, bytes.ok_or_else(other)?))
+    fn recycle(&self, slot: &mut SlotMut) {
+        self.ring.recycle(slot);
+    }
+
+    fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        self.ring.submit(slot, len)
     }
 }
 
@@ -603,11 +441,7 @@ impl Transfer for Upload {
 /// # Errors
 /// [`CudaError::Use`] if the batch belongs to another device or `outputs` has a wrong length, [`CudaError::Call`] if a driver
 /// call fails.
-pub unsafe fn finish(
-    batch: &Batch,
-    stream: Stream,
-    outputs: &[Option<DevicePtr>],
-) -> Result<(), CudaError> {
+pub unsafe fn finish(batch: &Batch, stream: Stream, outputs: &[Option<DevicePtr>]) -> Result<(), CudaError> {
     let transfer: &dyn Any = batch.transfer();
     let Some(upload) = transfer.downcast_ref::<Upload>() else {
         let text = "the batch is of a loader without a CUDA device";
@@ -615,30 +449,24 @@ pub unsafe fn finish(
     };
     if outputs.len() != batch.fields().len() {
         let (expected, found) = (batch.fields().len(), outputs.len());
-        return Err(CudaError::Use(format!(
-            "expected an address for each of {expected} fields, found {found}"
-        )));
+        return Err(CudaError::Use(format!("expected an address for each of {expected} fields, found {found}")));
     }
     let staging = &upload.staging;
     staging.check()?;
     let mut events = staging.events_of(upload.number)?;
-    // SAFETY: the caller's stream exists, the event is the staging's own.
+    // SAFETY: the caller's stream exists, and the staging owns the event.
     unsafe { staging.driver.wait_for(stream, events.uploaded)? };
     if events.is_emitted {
         // A second call, perhaps on another stream: `emitted` must cover both.
         // SAFETY: as above.
         unsafe { staging.driver.wait_for(stream, events.emitted)? };
     }
-    let queued = batch
-        .fields()
-        .iter()
-        .zip(outputs)
-        .try_for_each(|(field, to)| {
-            let Some(to) = to else { return Ok(()) };
-            // SAFETY: the stream waits for the copy, `emitted` is recorded behind what is queued here, and the output is the
-            // caller's.
-            unsafe { upload.write(batch, field, *to, stream) }
-        });
+    let queued = batch.fields().iter().zip(outputs).try_for_each(|(field, to)| {
+        let Some(to) = to else { return Ok(()) };
+        // SAFETY: the stream waits for the copy, `emitted` is recorded behind what is queued here, and the output is the
+        // caller's.
+        unsafe { upload.write(batch, field, *to, stream) }
+    });
     // Needed even after an error: work may be queued.
     // SAFETY: both exist.
     let recorded = unsafe { staging.driver.record(events.emitted, stream) };
@@ -653,19 +481,14 @@ pub unsafe fn finish(
 ///
 /// # Errors
 /// As for [`finish`].
-pub unsafe fn finish_and_wait(
-    batch: &Batch,
-    outputs: &[Option<DevicePtr>],
-) -> Result<(), CudaError> {
-    // SAFETY: the caller's; the default stream always exists.
+pub unsafe fn finish_and_wait(batch: &Batch, outputs: &[Option<DevicePtr>]) -> Result<(), CudaError> {
+    // SAFETY: guaranteed by the caller; the default stream always exists.
     let queued = unsafe { finish(batch, Stream(0), outputs) };
     let transfer: &dyn Any = batch.transfer();
-    let Some(upload) = transfer.downcast_ref::<Upload>() else {
-        return queued;
-    };
+    let Some(upload) = transfer.downcast_ref::<Upload>() else { return queued };
     let emitted = upload.staging.events_of(upload.number)?.emitted;
     // Needed even after an error: work may be queued.
-    // SAFETY: the event is the staging's own.
+    // SAFETY: the staging owns the event.
     let waited = unsafe { upload.staging.driver.synchronize(emitted) };
     queued.and(waited)
 }
@@ -675,13 +498,7 @@ impl Upload {
     ///
     /// # Safety
     /// As of [`finish`], and the slot's copy comes before.
-    unsafe fn write(
-        &self,
-        batch: &Batch,
-        field: &BatchField,
-        to: DevicePtr,
-        stream: Stream,
-    ) -> Result<(), CudaError> {
+    unsafe fn write(&self, batch: &Batch, field: &BatchField, to: DevicePtr, stream: Stream) -> Result<(), CudaError> {
         if field.shape.is_none() || batch.is_empty() {
             return Ok(());
         }
@@ -720,12 +537,12 @@ impl Upload {
                 emission.frames = at(windows.offset(field.view));
                 (emission.padding, emission.color) = padding_word(windows.padding);
             }
-            // SAFETY: the caller's; table, and pixels or frames, lie in the slot's part of the mirror, and frames are of
+            // SAFETY: guaranteed by the caller; table, and pixels or frames, lie in the slot's part of the mirror, and frames are of
             // pictures of the pack that is resident.
             return unsafe { self.staging.driver.emit(&emission, stream) };
         }
         let bytes = batch.len().saturating_mul(field.n_bytes());
-        // SAFETY: the caller's; the bytes lie in the slot's part of the mirror.
+        // SAFETY: guaranteed by the caller; the bytes lie in the slot's part of the mirror.
         unsafe { self.staging.driver.copy_within(from, to, bytes, stream) }
     }
 }
@@ -739,12 +556,7 @@ fn emission(
     out: DevicePtr,
 ) -> Result<Emission, CudaError> {
     let (padding, color) = padding_word(Padding::Constant([0; 4]));
-    let float = match finish.dtype {
-        DType::F16 => Some(FloatType::F16),
-        DType::Bf16 => Some(FloatType::Bf16),
-        DType::F32 => Some(FloatType::F32),
-        _ => None,
-    };
+    let float = FloatType::named(finish.dtype.name());
     let too_many = |_| CudaError::Use(format!("{n} images are too many for one batch"));
     Ok(Emission {
         source,

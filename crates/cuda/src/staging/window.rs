@@ -16,7 +16,7 @@
 //! have happened. The disk read is complete before the slots that need it are submitted. A window with disk reads does not
 //! copy chunks.
 
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -24,11 +24,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use packds_format::Uuid;
 use packds_reader::arena::{Arena, SlotMut};
-use packds_reader::device::ChunkImages;
+use packds_reader::device::{ChunkImages, ChunkReceiver, DeviceError};
 
 use super::direct::DirectReads;
 use super::file::Copies;
-use super::lock;
+use super::{RingWith, Sent, Staging, lock};
 use crate::driver::{DevicePtr, Driver, Event};
 use crate::error::CudaError;
 use crate::resident::Tables;
@@ -114,21 +114,14 @@ pub(super) struct Vacant {
 
 impl Window {
     /// A window for a ring of `n_slots`.
-    pub(super) fn new(
-        driver: Arc<dyn Driver>,
-        plan: Arc<WindowPlan>,
-        n_slots: usize,
-    ) -> Result<Self, CudaError> {
+    pub(crate) fn new(driver: Arc<dyn Driver>, plan: Arc<WindowPlan>, n_slots: usize) -> Result<Self, CudaError> {
         let slots = to_u64(n_slots);
-        let n_places = plan
-            .chunks_of_batch
-            .saturating_mul(slots)
-            .min(plan.n_chunks);
+        let n_places = plan.chunks_of_batch.saturating_mul(slots).min(plan.n_chunks);
         let too_large = |_| CudaError::Use(format!("{n_places} chunks are too many for one GPU"));
         let places = usize::try_from(n_places).map_err(too_large)?;
         let chunk = usize::try_from(plan.chunk_bytes).map_err(too_large)?;
-        let staged = Arena::new(STAGED, chunk)
-            .map_err(|error| CudaError::Use(format!("memory for chunks: {error}")))?;
+        let staged =
+            Arena::new(STAGED, chunk).map_err(|error| CudaError::Use(format!("memory for chunks: {error}")))?;
         let bytes = n_places.saturating_mul(plan.place_bytes());
         let memory = driver.allocate(bytes, "the window of chunks")?;
         let mut window = Self {
@@ -161,10 +154,7 @@ impl Window {
     }
 
     /// The source of a chunk. `None` if it could not be read.
-    pub(super) fn source(
-        &self,
-        images: &mut dyn ChunkImages,
-    ) -> Result<Option<ChunkSource<'_>>, CudaError> {
+    pub(super) fn source(&self, images: &mut dyn ChunkImages) -> Result<Option<ChunkSource<'_>>, CudaError> {
         if let Copies::Disk(reads) = &self.plan.copies {
             return Ok(images.in_file().map(|part| ChunkSource::Disk(reads, part)));
         }
@@ -234,20 +224,13 @@ impl State {
 
     /// The next place to overwrite: an unused one. Its chunk is removed.
     pub(super) fn vacate(&mut self) -> Option<Vacant> {
-        let free = self
-            .places
-            .iter()
-            .enumerate()
-            .filter(|(_, p)| p.holders == 0);
+        let free = self.places.iter().enumerate().filter(|(_, p)| p.holders == 0);
         let (place, _) = free.min_by_key(|(_, place)| place.last)?;
         let old = std::mem::take(self.places.get_mut(place)?);
         if let Some(chunk) = old.chunk {
             self.of_chunk.remove(&chunk);
         }
-        Some(Vacant {
-            place,
-            readers: old.readers,
-        })
+        Some(Vacant { place, readers: old.readers })
     }
 
     /// Records that a chunk is in a place and held by a slot of the ring.
@@ -261,10 +244,7 @@ impl State {
 
     fn hold(&mut self, place: usize, slot: usize) {
         self.taken += 1;
-        let is_new = self
-            .held
-            .get_mut(slot)
-            .is_some_and(|held| held.insert(place));
+        let is_new = self.held.get_mut(slot).is_some_and(|held| held.insert(place));
         if let Some(held) = self.places.get_mut(place) {
             held.last = self.taken;
             held.holders += usize::from(is_new);
@@ -272,10 +252,89 @@ impl State {
     }
 }
 
+impl RingWith<Window> {
+    /// Brings a chunk into the window unless it is there already. Returns its start. `None` if `write` failed.
+    fn bring(&self, (slot, chunk): (usize, u64), images: &mut dyn ChunkImages) -> Result<Option<u64>, CudaError> {
+        let (window, staging) = (&*self.with, &self.ring.0);
+        staging.check()?;
+        // Hold the lock until the copy is queued: another thread that finds the chunk queues its own slot after the copy.
+        let mut state = window.lock();
+        if let Some(place) = state.find(chunk, slot) {
+            return Ok(Some(window.start_of(place)));
+        }
+        let Some(source) = window.source(images)? else { return Ok(None) };
+        let vacant = state.vacate();
+        let vacant = vacant.ok_or_else(|| CudaError::Use("every chunk is held".to_owned()))?;
+        let (place, start) = (vacant.place, window.start_of(vacant.place));
+        let mut emitted = Vec::with_capacity(vacant.readers.len());
+        for reader in &vacant.readers {
+            emitted.push(staging.events_of(*reader)?.emitted);
+        }
+        // SAFETY: the place is read by what these events mark, and by later slots.
+        unsafe { staging.bring_chunk(window, source, &emitted, window.memory.plus(start))? };
+        state.fill(place, chunk, slot);
+        Ok(Some(start))
+    }
+}
+
+impl ChunkReceiver for RingWith<Window> {
+    fn take_chunk(&self, slot: usize, chunk: u64, images: &mut dyn ChunkImages) -> Result<Option<u64>, DeviceError> {
+        let brought = self.bring((slot, chunk), images);
+        // After an error some of its copies may be queued.
+        brought.map_err(|error| self.ring.0.failed(error))
+    }
+}
+
+impl Staging {
+    /// Brings a chunk to its place after these events: either queues its copy after them, or waits for them and reads it.
+    ///
+    /// # Safety
+    /// Only two kinds of work may use the place: work that the events mark, and work that is queued after this.
+    unsafe fn bring_chunk(
+        &self,
+        window: &Window,
+        source: ChunkSource<'_>,
+        emitted: &[Event],
+        to: DevicePtr,
+    ) -> Result<(), CudaError> {
+        if let ChunkSource::Disk(reads, part) = &source {
+            for event in emitted {
+                // SAFETY: the staging owns it.
+                unsafe { self.driver.synchronize(*event)? };
+            }
+            // SAFETY: nothing is queued that uses the place: what has read it is done, and such windows have no copies.
+            return unsafe { reads.read(part, to) };
+        }
+        for event in emitted {
+            // SAFETY: the staging owns both.
+            unsafe { self.driver.wait_for(self.copies, *event)? };
+        }
+        let (slot, copied) = match source {
+            ChunkSource::Disk(..) => return Ok(()),
+            ChunkSource::Slot(slot, copied) => (slot.freeze(), copied),
+            ChunkSource::File(bytes) => {
+                let copied = window.copied_from_file()?;
+                // SAFETY: the file is registered and never written. The window keeps it until the copy has settled.
+                unsafe { self.copy(bytes, to)? };
+                // SAFETY: both exist.
+                return unsafe { self.driver.record(copied, self.copies) };
+            }
+        };
+        let len = to_usize(window.plan.chunk_bytes);
+        let bytes = slot.get(..len).unwrap_or(&slot);
+        // SAFETY: the bytes lie in the window's ring, which is registered, and do not change: the reaper keeps them until
+        // `copied` has happened.
+        unsafe { self.copy(bytes, to)? };
+        // SAFETY: both exist.
+        unsafe { self.driver.record(copied, self.copies)? };
+        self.send(Sent { slot, uploaded: copied, arrival: Arc::default() })
+    }
+}
+
 impl Drop for Window {
     fn drop(&mut self) {
         for event in &self.copied {
-            // SAFETY: the ring, which is gone, has waited for all that was queued.
+            // SAFETY: the ring waited for all queued work before it was dropped.
             unsafe { self.driver.drop_event(*event) };
         }
         if self.is_registered {

@@ -1,4 +1,4 @@
-//! Colours, as the host changes them.
+//! Colour operations equal the host's.
 
 use packds_pixels::ops::Adjustment;
 
@@ -9,7 +9,7 @@ impl Draws {
         f32::from(u16::try_from(self.below(1 << 16)).unwrap()) / 65536.0
     }
 
-    /// Any operation with any factor, or nothing.
+    /// A random operation with a random factor, or nothing.
     fn color(&mut self) -> ColorOp {
         let factor = 3.0 * self.unit();
         ColorOp(match self.below(8) {
@@ -40,14 +40,7 @@ impl Case {
 #[test]
 fn the_kernel_changes_colors_with_the_hosts_bits() {
     let host = Mutex::new(Host::start());
-    let sizes = (
-        1_u32..5,
-        1_u32..30,
-        1_u32..30,
-        1_u32..75,
-        1_u32..75,
-        any::<bool>(),
-    );
+    let sizes = (1_u32..5, 1_u32..30, 1_u32..30, 1_u32..75, 1_u32..75, any::<bool>());
     let kinds = (0_usize..4, any::<bool>(), 0_u8..4);
     let norms = (-1.0_f32..2.0, 1e-3_f32..2.0);
     let changes = (0_u32..3, any::<bool>(), 1_u32..7);
@@ -63,7 +56,7 @@ fn the_kernel_changes_colors_with_the_hosts_bits() {
     );
 }
 
-/// As many operations as there may be.
+/// The maximum number of operations.
 #[test]
 fn the_longest_lists_of_colors_are_done() {
     let mut host = Host::start();
@@ -75,13 +68,13 @@ fn the_longest_lists_of_colors_are_done() {
     }
 }
 
-/// So many bytes.
+/// This many bytes.
 fn draws_of(n: usize) -> Vec<u8> {
     let mut draws = Draws(1);
     (0..n).map(|_| draws.byte()).collect()
 }
 
-/// One image for each of the 256 turns that hues may take, each of 4096 colours; and gray and black.
+/// One image for each of the 256 hue rotations, with 4096 colours each; and gray and black.
 #[test]
 fn every_turn_of_the_hue_is_the_hosts() {
     let mut host = Host::start();
@@ -100,7 +93,7 @@ fn every_turn_of_the_hue_is_the_hosts() {
     check(&mut host, &case);
 }
 
-/// Of every value, by factors from none to three times; a threshold for each value.
+/// Every value, with factors from 0 to 3, and every threshold.
 #[test]
 fn every_value_is_adjusted_as_the_hosts() {
     let mut host = Host::start();

@@ -1,4 +1,4 @@
-//! The kernel, compiled for the processor by `kernel/host.c`.
+//! The kernel, compiled for the CPU by `kernel/host.c`.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use packds_cuda::Emission;
 use packds_cuda::twin::Inputs;
 
-/// Bytes on both sides of the output that the kernel may not touch.
+/// Bytes on both sides of the output that the kernel must not touch.
 const GUARD: usize = 64;
 
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("kernel")
 }
 
-/// The kernel, compiled for this machine, as a process that answers launches.
+/// The kernel, compiled for this machine, in a process that runs launches.
 pub(crate) struct Host {
     child: Child,
     to: ChildStdin,
@@ -28,52 +28,24 @@ impl Host {
         let program = made.path().join("kernel");
         let source = folder().join("host.c");
         let output = Command::new("cc")
-            .args([
-                "-std=gnu11",
-                "-O1",
-                "-Wall",
-                "-Wextra",
-                "-Werror",
-                "-ffp-contract=off",
-                "-o",
-            ])
+            .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-o"])
             .args([&program, &source])
             .output()
             .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         program
     }
 
     pub(crate) fn start() -> Self {
         let made = tempfile::tempdir().unwrap();
-        let mut child = Command::new(Self::compiled(&made))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self {
-            to: child.stdin.take().unwrap(),
-            from: child.stdout.take().unwrap(),
-            child,
-            _folder: made,
-        }
+        let mut child =
+            Command::new(Self::compiled(&made)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        Self { to: child.stdin.take().unwrap(), from: child.stdout.take().unwrap(), child, _folder: made }
     }
 
-    /// The images of a launch; its guards are checked.
+    /// The images of a launch, after checking the guards.
     pub(crate) fn emit(&mut self, e: &Emission, inputs: Inputs<'_>) -> Vec<u8> {
-        let Inputs {
-            source,
-            frames,
-            table,
-            patches,
-            shares,
-            colors,
-            taps,
-        } = inputs;
+        let Inputs { source, frames, table, patches, shares, colors, taps } = inputs;
         let (lines, images) = e.grid();
         let words = [
             e.n,
@@ -96,20 +68,10 @@ impl Host {
         let mut sent: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         sent.extend(u64::try_from(source.len()).unwrap().to_le_bytes());
         sent.extend(source);
-        sent.extend(
-            frames
-                .into_iter()
-                .flatten()
-                .flat_map(|frame| frame.to_bytes()),
-        );
+        sent.extend(frames.into_iter().flatten().flat_map(|frame| frame.to_bytes()));
         sent.extend(table.iter().flat_map(|entry| entry.to_le_bytes()));
         sent.extend(patches.iter().flat_map(|patch| patch.to_bytes()));
-        sent.extend(
-            shares
-                .into_iter()
-                .flatten()
-                .flat_map(|share| share.to_bytes()),
-        );
+        sent.extend(shares.into_iter().flatten().flat_map(|share| share.to_bytes()));
         sent.extend(colors.iter().flat_map(|color| color.to_bytes()));
         sent.extend(taps.iter().flat_map(|word| word.to_le_bytes()));
         self.to.write_all(&sent).unwrap();
@@ -117,12 +79,7 @@ impl Host {
         let mut out = vec![0; usize::try_from(e.out_bytes()).unwrap() + 2 * GUARD];
         self.from.read_exact(&mut out).unwrap();
         let images = GUARD..out.len() - GUARD;
-        assert!(
-            out[..GUARD]
-                .iter()
-                .chain(&out[images.end..])
-                .all(|byte| *byte == 0xA5)
-        );
+        assert!(out[..GUARD].iter().chain(&out[images.end..]).all(|byte| *byte == 0xA5));
         out[images].to_vec()
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel against the host's own code, without a GPU: `kernel/host.c` runs emit.cu on a processor.
+//! Compares the kernel with the host's code, without a GPU: `kernel/host.c` runs emit.cu on the CPU.
 
 #![cfg(test)]
 
@@ -14,21 +14,20 @@ use packds_cuda::twin::{self, Inputs};
 use packds_cuda::{Emission, padding_word, planar, type_word};
 use packds_pixels::ops::Emit;
 use packds_pixels::{
-    Area, AxisTaps, CropResize, Filter, FloatType, Layout, Padding, Pixels, Resizer,
-    padded_crop_into, rows_come_first,
+    Area, AxisTaps, CropResize, Filter, FloatType, Layout, Padding, Pixels, Resizer, padded_crop_into, rows_come_first,
 };
 use packds_reader::device::{Changes, ColorOp, Frame, Patch, Share};
 use proptest::prelude::*;
 
 use self::host::{Host, folder};
 
-/// What one launch is made of.
+/// The inputs of a launch.
 #[derive(Debug, Clone)]
 struct Case {
     emission: Emission,
     source: Vec<u8>,
     frames: Option<Vec<Frame>>,
-    /// What patches are set to.
+    /// The values of patches.
     set: Vec<u32>,
     patches: Vec<Patch>,
     shares: Option<Vec<Share>>,
@@ -46,7 +45,7 @@ impl Case {
         Emit::new(mean.len(), norm, self.float, self.layout).unwrap()
     }
 
-    /// What the loader's threads would make of it, before anything is set or mixed.
+    /// The result of the loader's threads, before patches and mixing.
     fn on_host(&self) -> Vec<u8> {
         let e = &self.emission;
         let emit = self.emit();
@@ -104,7 +103,7 @@ impl Case {
     }
 }
 
-/// A picture among others, with bytes of nobody behind its rows.
+/// A picture among others, with unused bytes after its rows.
 #[derive(Debug, Clone, Copy)]
 struct Picture {
     first: usize,
@@ -114,11 +113,10 @@ struct Picture {
 }
 
 impl Picture {
-    /// Its pixels, row after row.
+    /// Its pixels, row by row.
     fn pixels(&self, source: &[u8], channels: u32) -> Vec<u8> {
         let index = |n: u32| usize::try_from(n).unwrap();
-        let row =
-            |y| &source[self.first + index(y * self.row_bytes)..][..index(self.width * channels)];
+        let row = |y| &source[self.first + index(y * self.row_bytes)..][..index(self.width * channels)];
         (0..self.height).flat_map(row).copied().collect()
     }
 }
@@ -126,7 +124,7 @@ impl Picture {
 /// Images and their size, the largest picture, and whether there are three channels.
 type Sizes = (u32, u32, u32, u32, u32, bool);
 
-/// Numbers that look drawn.
+/// Pseudorandom numbers.
 struct Draws(u64);
 
 impl Draws {
@@ -145,14 +143,9 @@ impl Draws {
         i32::try_from(drawn).unwrap() - i32::try_from(out).unwrap()
     }
 
-    /// Pictures of sizes of their own up to one, one after the other with bytes between them, the last of that size; and their
-    /// bytes, no more than they need.
-    fn pictures(
-        &mut self,
-        n: u32,
-        (width, height): (u32, u32),
-        channels: u32,
-    ) -> (Vec<Picture>, Vec<u8>) {
+    /// Variable-size pictures up to a maximum, with gaps between them. The last one has the maximum size. The buffer is
+    /// no larger than needed.
+    fn pictures(&mut self, n: u32, (width, height): (u32, u32), channels: u32) -> (Vec<Picture>, Vec<u8>) {
         let (mut pictures, mut end) = (Vec::new(), 0);
         for number in 1..=n {
             let mut side = |most: u32| match number == n {
@@ -163,12 +156,7 @@ impl Draws {
             let row_bytes = width * channels + u32::try_from(self.below(6)).unwrap();
             let first = end + usize::try_from(self.below(5)).unwrap();
             end = first + usize::try_from((height - 1) * row_bytes + width * channels).unwrap();
-            pictures.push(Picture {
-                first,
-                width,
-                height,
-                row_bytes,
-            });
+            pictures.push(Picture { first, width, height, row_bytes });
         }
         (pictures, (0..end).map(|_| self.byte()).collect())
     }
@@ -188,15 +176,10 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
     let (ty, is_planar, padding) = kind;
     let mut draws = Draws(seed);
     let channels: u32 = if is_color { 3 } else { 1 };
-    let float = [
-        None,
-        Some(FloatType::F16),
-        Some(FloatType::Bf16),
-        Some(FloatType::F32),
-    ][ty];
+    let float = [None, Some(FloatType::F16), Some(FloatType::Bf16), Some(FloatType::F32)][ty];
     let layout = if is_planar { Layout::Chw } else { Layout::Hwc };
     let padding = draws.padding(padding);
-    // Frames name any of twice as many pictures as there are images, or there are none.
+    // Frames refer to any of twice as many pictures as images, or there are no frames.
     let has_frames = (width, height) != (source_width, source_height) || draws.below(3) > 0;
     let (pictures, source) = match has_frames {
         true => draws.pictures(2 * n, (source_width, source_height), channels),
@@ -248,7 +231,7 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
 }
 
 impl Case {
-    /// The same with patches that are set and shares that are mixed.
+    /// The same with patches and mixing.
     fn changed(mut self, n_patches: u32, mixes: bool, seed: u64) -> Self {
         let e = &mut self.emission;
         let mut draws = Draws(seed);
@@ -258,7 +241,7 @@ impl Case {
             3 => u32::MAX,
             _ => 0xFFFF,
         };
-        // Of halves and brains any that is finite.
+        // Any finite f16 or bf16.
         let finite = [0xFF, 0xBBFF, 0x7EFF, 0xBEFF_FFFF][usize::try_from(e.ty).unwrap()];
         for _ in 0..n_patches * e.channels {
             let drawn = u32::try_from(draws.below(1 << 32)).unwrap();
@@ -270,31 +253,16 @@ impl Case {
                 let mut place = || u32::try_from(draws.below(u64::from(side) + 1)).unwrap();
                 (place(), place())
             };
-            Patch {
-                x: span(width),
-                y: span(height),
-            }
+            Patch { x: span(width), y: span(height) }
         };
         self.patches = (0..e.n * n_patches).map(|_| patch()).collect();
         let share = |number: u32| {
             let lambda = f32::from(u16::try_from(seed.wrapping_mul(77) % 1001).unwrap()) / 1000.0;
-            let whole = Patch {
-                x: (0, width),
-                y: (0, height),
-            };
+            let whole = Patch { x: (0, width), y: (0, height) };
             match number % 3 {
-                0 => Share {
-                    patch: whole,
-                    own: Some(lambda),
-                },
-                1 => Share {
-                    patch: patch(),
-                    own: None,
-                },
-                _ => Share {
-                    patch: whole,
-                    own: Some(1.0 - lambda * lambda),
-                },
+                0 => Share { patch: whole, own: Some(lambda) },
+                1 => Share { patch: patch(), own: None },
+                _ => Share { patch: whole, own: Some(1.0 - lambda * lambda) },
             }
         };
         self.shares = mixes.then(|| (0..e.n).map(share).collect());
@@ -333,10 +301,7 @@ fn the_kernel_gives_the_hosts_bits_in_every_type_and_layout() {
                 for (width, height) in [(1, 1), (32, 32), (33, 7), (224, 40), (5, 65)] {
                     let sizes = (3, width, height, width, height, is_color);
                     let seed = u64::from(width) * 1000 + u64::from(height);
-                    check(
-                        &mut host,
-                        &case(sizes, (ty, is_planar, 0), seed, (0.45, 0.225)),
-                    );
+                    check(&mut host, &case(sizes, (ty, is_planar, 0), seed, (0.45, 0.225)));
                 }
             }
         }
@@ -346,14 +311,7 @@ fn the_kernel_gives_the_hosts_bits_in_every_type_and_layout() {
 #[test]
 fn the_kernel_gives_the_hosts_bits_for_any_window() {
     let host = Mutex::new(Host::start());
-    let sizes = (
-        1_u32..5,
-        1_u32..41,
-        1_u32..41,
-        1_u32..72,
-        1_u32..72,
-        any::<bool>(),
-    );
+    let sizes = (1_u32..5, 1_u32..41, 1_u32..41, 1_u32..72, 1_u32..72, any::<bool>());
     let kinds = (0_usize..4, any::<bool>(), 0_u8..4);
     let norms = (-1.0_f32..2.0, 1e-3_f32..2.0);
     proptest!(
@@ -364,18 +322,11 @@ fn the_kernel_gives_the_hosts_bits_for_any_window() {
     );
 }
 
-/// The twin does what the loader's threads do: `src/staging/tests.rs` holds it against them.
+/// The twin does the same as the loader's threads: `src/staging/tests.rs` compares them.
 #[test]
 fn the_kernel_erases_and_mixes_with_the_hosts_bits() {
     let host = Mutex::new(Host::start());
-    let sizes = (
-        1_u32..5,
-        1_u32..30,
-        1_u32..30,
-        1_u32..50,
-        1_u32..50,
-        any::<bool>(),
-    );
+    let sizes = (1_u32..5, 1_u32..30, 1_u32..30, 1_u32..50, 1_u32..50, any::<bool>());
     let kinds = (0_usize..4, any::<bool>(), 0_u8..4);
     let norms = (-1.0_f32..2.0, 1e-3_f32..2.0);
     let changes = (0_u32..4, any::<bool>());
@@ -388,17 +339,13 @@ fn the_kernel_erases_and_mixes_with_the_hosts_bits() {
     );
 }
 
-/// Every pair of halves, of brains and of bytes, mixed.
+/// Mixes every pair of f16, of bf16 and of bytes.
 #[test]
 fn every_small_value_is_mixed_as_on_the_host() {
     let mut host = Host::start();
-    for (float, n_bits) in [
-        (None, 8),
-        (Some(FloatType::F16), 16),
-        (Some(FloatType::Bf16), 16),
-    ] {
+    for (float, n_bits) in [(None, 8), (Some(FloatType::F16), 16), (Some(FloatType::Bf16), 16)] {
         let n_values = 1_u32 << n_bits;
-        // What is not finite does not come out of a normalization.
+        // Normalization gives only finite values.
         let is_finite = |bits: u32| match float {
             Some(FloatType::F16) => bits & 0x7C00 != 0x7C00,
             Some(_) => bits & 0x7F80 != 0x7F80,
@@ -409,26 +356,12 @@ fn every_small_value_is_mixed_as_on_the_host() {
             for values in values.chunks(256) {
                 let mut table = values.to_vec();
                 table.resize(256, values[0]);
-                let whole = Patch {
-                    x: (0, 16),
-                    y: (0, 16),
-                };
-                let share = Share {
-                    patch: whole,
-                    own: Some(lambda),
-                };
-                let emission = Emission {
-                    n: 2,
-                    width: 16,
-                    height: 16,
-                    channels: 1,
-                    ty: type_word(float),
-                    ..Emission::default()
-                };
+                let whole = Patch { x: (0, 16), y: (0, 16) };
+                let share = Share { patch: whole, own: Some(lambda) };
+                let emission =
+                    Emission { n: 2, width: 16, height: 16, channels: 1, ty: type_word(float), ..Emission::default() };
                 let ascending = 0_u8..=255;
-                let other = ascending
-                    .clone()
-                    .map(|byte| byte.wrapping_mul(167).wrapping_add(13));
+                let other = ascending.clone().map(|byte| byte.wrapping_mul(167).wrapping_add(13));
                 let source: Vec<u8> = ascending.clone().chain(other).collect();
                 let inputs = Inputs {
                     source: &source,
@@ -441,17 +374,14 @@ fn every_small_value_is_mixed_as_on_the_host() {
                 };
                 let mut twin = vec![0; usize::try_from(emission.out_bytes()).unwrap()];
                 twin::emit(&emission, inputs, &mut twin).unwrap();
-                assert!(
-                    host.emit(&emission, inputs) == twin,
-                    "{float:?} {lambda} {values:x?}"
-                );
+                assert!(host.emit(&emission, inputs) == twin, "{float:?} {lambda} {values:x?}");
             }
         }
     }
 }
 
-/// Areas of pictures of sizes of their own, resized as the loader's threads do it, by columns or rows first, and pictures among them
-/// that are not resized.
+/// Areas of variable-size pictures, resized like the loader's threads do, columns or rows first, with unresized
+/// pictures among them.
 #[test]
 fn the_kernel_resizes_with_the_hosts_bytes() {
     let host = Mutex::new(Host::start());
@@ -475,15 +405,8 @@ fn resized(
     let mut draws = Draws(seed);
     let channels: u32 = if is_color { 3 } else { 1 };
     let layout = if is_planar { Layout::Chw } else { Layout::Hwc };
-    let emission = Emission {
-        n,
-        width,
-        height,
-        channels,
-        planar: planar(layout),
-        ty: type_word(None),
-        ..Emission::default()
-    };
+    let emission =
+        Emission { n, width, height, channels, planar: planar(layout), ty: type_word(None), ..Emission::default() };
     let largest = (largest_width, largest_height);
     let (pictures, source) = draws.pictures(2 * n, largest, channels);
     let emit = Emit::new(usize::try_from(channels).unwrap(), None, None, layout).unwrap();
@@ -516,13 +439,11 @@ fn resized(
     twin::emit(&emission, inputs, &mut twin).unwrap();
     assert!(twin == wanted, "the twin differs: {emission:?} {filter:?}");
     let found = host.emit(&emission, inputs);
-    assert!(
-        found == wanted,
-        "the kernel differs: {emission:?} {filter:?}"
-    );
+    assert!(found == wanted, "the kernel differs: {emission:?} {filter:?}");
 }
 
-/// An area of a picture, or all of it where that is not resized, and what the host shows of it. The frame has the size of the area.
+/// An area of a picture, or the whole picture without a resize, and the host's result for it. The frame has the size of
+/// the area.
 fn area(
     e: &Emission,
     filter: Filter,
@@ -550,16 +471,10 @@ fn area(
         ..Frame::default()
     };
     if !is_resized {
-        (frame.x, frame.y) = (
-            draws.start(picture.width, e.width),
-            draws.start(picture.height, e.height),
-        );
+        (frame.x, frame.y) = (draws.start(picture.width, e.width), draws.start(picture.height, e.height));
         let (x, y) = (frame.x.into(), frame.y.into());
         let padding = Padding::Constant([0; 4]);
-        padded_crop_into(
-            pixels, x, y, e.width, e.height, padding, is_left, is_up, &mut shown,
-        )
-        .unwrap();
+        padded_crop_into(pixels, x, y, e.width, e.height, padding, is_left, is_up, &mut shown).unwrap();
         return (frame, shown);
     }
     let mut span = |side: u32| {
@@ -569,12 +484,7 @@ fn area(
     };
     let ((x, width), (y, height)) = (span(picture.width), span(picture.height));
     let view = CropResize {
-        area: Area {
-            x,
-            y,
-            width,
-            height,
-        },
+        area: Area { x, y, width, height },
         width: e.width,
         height: e.height,
         filter,
@@ -590,7 +500,8 @@ fn area(
     (frame, shown)
 }
 
-/// Adds the taps of an axis as `packds_reader::device::Resampling` lays them out; where they start.
+/// Adds the taps of an axis in the layout of `packds_reader::device::Resampling`. Returns their
+/// start.
 fn push_taps(words: &mut Vec<u32>, length: u32, out: u32, filter: Filter) -> u32 {
     let start = u32::try_from(words.len()).unwrap();
     let taps = AxisTaps::new(length, out, filter);
@@ -605,34 +516,20 @@ fn push_taps(words: &mut Vec<u32>, length: u32, out: u32, filter: Filter) -> u32
 #[test]
 fn the_ptx_is_of_this_source() {
     let ptx = std::fs::read_to_string(folder().join("emit.ptx")).unwrap();
-    let recorded = ptx
-        .lines()
-        .find_map(|line| line.strip_prefix("// source sha256 "));
-    let output = Command::new("sha256sum")
-        .arg(folder().join("emit.cu"))
-        .output()
-        .unwrap();
+    let recorded = ptx.lines().find_map(|line| line.strip_prefix("// source sha256 "));
+    let output = Command::new("sha256sum").arg(folder().join("emit.cu")).output().unwrap();
     let found = String::from_utf8(output.stdout).unwrap();
     let found = found.split_whitespace().next();
-    assert_eq!(
-        recorded, found,
-        "emit.cu has changed: run crates/cuda/kernel/build"
-    );
+    assert_eq!(recorded, found, "emit.cu has changed: run crates/cuda/kernel/build");
 }
 
-/// What is passed to the kernel is a copy of our struct: its fields must lie where the kernel's do.
+/// The kernel gets a copy of our struct, so the fields must have the same offsets.
 #[test]
 fn a_launch_is_laid_out_as_the_kernel_has_it() {
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(Host::compiled(&folder))
-        .arg("layout")
-        .output()
-        .unwrap();
-    let found: Vec<usize> = String::from_utf8(output.stdout)
-        .unwrap()
-        .split(' ')
-        .map(|word| word.parse().unwrap())
-        .collect();
+    let output = Command::new(Host::compiled(&folder)).arg("layout").output().unwrap();
+    let found: Vec<usize> =
+        String::from_utf8(output.stdout).unwrap().split(' ').map(|word| word.parse().unwrap()).collect();
     let wanted = [
         offset_of!(Emission, source),
         offset_of!(Emission, frames),
@@ -659,29 +556,19 @@ fn a_launch_is_laid_out_as_the_kernel_has_it() {
     assert_eq!(found, wanted);
 }
 
-/// Where a Python has NVRTC: then the PTX is made anew.
+/// If a Python has NVRTC, the PTX is compiled again.
 #[test]
 fn the_ptx_is_what_the_compiler_gives() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let pythons = [root.join(".venv/bin/python"), PathBuf::from("python3")];
     let has_nvrtc = |python: &&PathBuf| {
-        let asked = Command::new(python)
-            .args(["-c", "import nvidia.cuda_nvrtc"])
-            .output();
+        let asked = Command::new(python).args(["-c", "import nvidia.cuda_nvrtc"]).output();
         asked.is_ok_and(|output| output.status.success())
     };
     let Some(python) = pythons.iter().find(has_nvrtc) else {
         println!("SKIPPED (no NVRTC): the_ptx_is_what_the_compiler_gives");
         return;
     };
-    let output = Command::new(python)
-        .arg(folder().join("build"))
-        .arg("--check")
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = Command::new(python).arg(folder().join("build")).arg("--check").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

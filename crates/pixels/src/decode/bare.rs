@@ -12,7 +12,6 @@ impl Decoder {
     /// Like `render_into`, for decoded pixels: 1 channel is gray, 3 are red, green and blue.
     ///
     /// # Errors
-    ///
     /// `TooManyPixels`, `NotSingleChannel` for a mask, `WrongBuffer` if `pixels` or `out` do not match the
     /// sizes, or `InvalidArgument` for other numbers of channels. Then `out` is unspecified.
     pub fn render_pixels_into(
@@ -27,12 +26,7 @@ impl Decoder {
         let (out_width, out_height) = geometry.output_size(width, height, 1);
         let channels = self.options.color.channels();
         let expected = byte_count(out_width, out_height, channels)?;
-        if out.len() != expected {
-            return Err(PixelError::WrongBuffer {
-                expected,
-                found: out.len(),
-            });
-        }
+        PixelError::check_len(out.len(), expected)?;
         let data = if usize::from(pixels.channels) == channels {
             pixels.data
         } else {
@@ -47,8 +41,7 @@ impl Decoder {
         if window.x.len < window.x.out || window.y.len < window.y.out {
             out.fill(0);
         }
-        self.resampler
-            .start(width, height, channels, window, geometry.filter);
+        self.resampler.start(width, height, channels, window, geometry.filter);
         let stride = usize_of(width) * channels;
         self.resampler.push_image(data, stride, out);
         Ok(())
@@ -60,8 +53,7 @@ impl Decoder {
             1 => Kind::Gray,
             3 => Kind::Rgb,
             other => {
-                let found = other.to_string();
-                return Err(PixelError::argument("channels", "1 or 3", &found));
+                return Err(PixelError::argument("channels", "1 or 3", other));
             }
         };
         let n_bytes = byte_count(pixels.width, pixels.height, self.options.color.channels())?;
@@ -70,7 +62,7 @@ impl Decoder {
         samples.clear();
         samples.extend_from_slice(pixels.data);
         let mut raster = Raster { kind, samples };
-        // The format only appears in errors about missing samples, which were checked for.
+        // The format appears only in errors about missing samples. Those were ruled out above.
         let info = ImageInfo {
             format: ImageFormat::Bmp,
             width: pixels.width,
@@ -95,42 +87,19 @@ mod tests {
 
     #[test]
     fn bare_pixels_render_as_their_png_does() {
-        let data: Vec<u8> = (0..20 * 14 * 3_u32)
-            .map(|i| (i * 37 % 251).to_le_bytes()[0])
-            .collect();
-        let crop = Geometry {
-            resize: Resize::Short(9),
-            crop: Crop::Center {
-                width: 8,
-                height: 12,
-            },
-            ..Geometry::default()
-        };
-        for (channels, color) in [
-            (3, Color::Rgb),
-            (3, Color::Gray),
-            (1, Color::Rgb),
-            (1, Color::Gray),
-        ] {
+        let data: Vec<u8> = (0..20 * 14 * 3_u32).map(|i| (i * 37 % 251).to_le_bytes()[0]).collect();
+        let crop =
+            Geometry { resize: Resize::Short(9), crop: Crop::Center { width: 8, height: 12 }, ..Geometry::default() };
+        for (channels, color) in [(3, Color::Rgb), (3, Color::Gray), (1, Color::Rgb), (1, Color::Gray)] {
             let data = &data[..20 * 14 * usize::from(channels)];
             let png = encode_png(20, 14, channels, data).unwrap();
-            let options = DecodeOptions {
-                color,
-                ..DecodeOptions::default()
-            };
+            let options = DecodeOptions { color, ..DecodeOptions::default() };
             let mut decoder = Decoder::new(options);
             for geometry in [Geometry::default(), crop] {
                 let expected = decoder.render(&png, &geometry).unwrap();
                 let mut out = vec![0; expected.data.len()];
-                let pixels = Pixels {
-                    data,
-                    width: 20,
-                    height: 14,
-                    channels,
-                };
-                decoder
-                    .render_pixels_into(pixels, &geometry, &mut out)
-                    .unwrap();
+                let pixels = Pixels { data, width: 20, height: 14, channels };
+                decoder.render_pixels_into(pixels, &geometry, &mut out).unwrap();
                 assert_eq!(out, expected.data, "{channels} {color:?}");
             }
         }
@@ -138,34 +107,14 @@ mod tests {
 
     #[test]
     fn wrong_lengths_channels_and_sizes_are_refused() {
-        let mut decoder = Decoder::new(DecodeOptions {
-            max_pixels: 100,
-            ..DecodeOptions::default()
-        });
+        let mut decoder = Decoder::new(DecodeOptions { max_pixels: 100, ..DecodeOptions::default() });
         let mut render = |data: &[u8], width, channels, out: usize| {
-            let pixels = Pixels {
-                data,
-                width,
-                height: 2,
-                channels,
-            };
+            let pixels = Pixels { data, width, height: 2, channels };
             decoder.render_pixels_into(pixels, &Geometry::default(), &mut vec![0; out])
         };
-        assert!(matches!(
-            render(&[0; 11], 2, 3, 12),
-            Err(PixelError::WrongBuffer { .. })
-        ));
-        assert!(matches!(
-            render(&[0; 12], 2, 3, 11),
-            Err(PixelError::WrongBuffer { .. })
-        ));
-        assert!(matches!(
-            render(&[0; 16], 2, 4, 12),
-            Err(PixelError::InvalidArgument { .. })
-        ));
-        assert!(matches!(
-            render(&[0; 600], 100, 3, 600),
-            Err(PixelError::TooManyPixels { .. })
-        ));
+        assert!(matches!(render(&[0; 11], 2, 3, 12), Err(PixelError::WrongBuffer { .. })));
+        assert!(matches!(render(&[0; 12], 2, 3, 11), Err(PixelError::WrongBuffer { .. })));
+        assert!(matches!(render(&[0; 16], 2, 4, 12), Err(PixelError::InvalidArgument { .. })));
+        assert!(matches!(render(&[0; 600], 100, 3, 600), Err(PixelError::TooManyPixels { .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! BMP: 1 to 32 bits, uncompressed, bit fields, or run-length coded.
+//! BMP with 1 to 32 bits: uncompressed, bit fields, or run-length coded.
 
 use super::convert::{Kind, Raster, palette, unpack};
 use super::{resize_zeroed, usize_of};
@@ -6,11 +6,11 @@ use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::{ImageInfo, le16, le32};
 
-/// What the two headers say.
+/// The contents of the two headers.
 struct Header {
     pixels_at: usize,
     palette_at: usize,
-    /// Bytes of a palette entry.
+    /// Bytes per palette entry.
     entry: usize,
     top_down: bool,
     bits: u16,
@@ -35,48 +35,20 @@ fn header(bytes: &[u8]) -> Option<Header> {
         let bits = le16(bytes, 24)?;
         let (top_down, compression, masks) = (false, 0, [0; 3]);
         let n_colors = 1 << bits.min(8);
-        return Some(Header {
-            pixels_at,
-            palette_at: end,
-            entry: 3,
-            top_down,
-            bits,
-            compression,
-            n_colors,
-            masks,
-        });
+        return Some(Header { pixels_at, palette_at: end, entry: 3, top_down, bits, compression, n_colors, masks });
     }
     let bits = le16(bytes, 28)?;
     let compression = le32(bytes, 30)?;
     let declared = usize_of(le32(bytes, 46)?);
-    let n_colors = if declared == 0 {
-        1 << bits.min(8)
-    } else {
-        declared.min(256)
-    };
-    let masks = if compression == 3 {
-        [le32(bytes, 54)?, le32(bytes, 58)?, le32(bytes, 62)?]
-    } else {
-        [0; 3]
-    };
+    let n_colors = if declared == 0 { 1 << bits.min(8) } else { declared.min(256) };
+    let masks = if compression == 3 { [le32(bytes, 54)?, le32(bytes, 58)?, le32(bytes, 62)?] } else { [0; 3] };
     let top_down = bytes.get(25)? & 0x80 != 0;
-    Some(Header {
-        pixels_at,
-        palette_at: end,
-        entry: 4,
-        top_down,
-        bits,
-        compression,
-        n_colors,
-        masks,
-    })
+    Some(Header { pixels_at, palette_at: end, entry: 4, top_down, bits, compression, n_colors, masks })
 }
 
 pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelError> {
     let header = header(bytes).ok_or_else(|| cut("ends inside its headers"))?;
-    let data = bytes
-        .get(header.pixels_at..)
-        .ok_or_else(|| cut("no pixels"))?;
+    let data = bytes.get(header.pixels_at..).ok_or_else(|| cut("no pixels"))?;
     let (width, height) = (usize_of(info.width), usize_of(info.height));
     let (bits, compression) = (header.bits, header.compression);
     let mut raster = match (bits, compression) {
@@ -84,49 +56,24 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
             let packed = rows(data, width, height, usize::from(bits))?;
             let depth = u8::try_from(bits).unwrap_or(8);
             let samples = unpack(&packed, width, depth);
-            Raster {
-                kind: colors(bytes, &header),
-                samples,
-            }
+            Raster { kind: colors(bytes, &header), samples }
         }
         (4, 2) | (8, 1) => {
             let samples = run_lengths(data, width, height, bits == 4)?;
-            Raster {
-                kind: colors(bytes, &header),
-                samples,
-            }
+            Raster { kind: colors(bytes, &header), samples }
         }
         (24, 0) => {
             let mut samples = rows(data, width, height, 24)?;
-            samples
-                .as_chunks_mut::<3>()
-                .0
-                .iter_mut()
-                .for_each(|pixel| pixel.reverse());
-            Raster {
-                kind: Kind::Rgb,
-                samples,
-            }
+            samples.as_chunks_mut::<3>().0.iter_mut().for_each(|pixel| pixel.reverse());
+            Raster { kind: Kind::Rgb, samples }
         }
         (16, 0) => masked(&rows(data, width, height, 16)?, 2, [0x7C00, 0x3E0, 0x1F])?,
-        (32, 0) => masked(
-            &rows(data, width, height, 32)?,
-            4,
-            [0xFF_0000, 0xFF00, 0xFF],
-        )?,
+        (32, 0) => masked(&rows(data, width, height, 32)?, 4, [0xFF_0000, 0xFF00, 0xFF])?,
         (16 | 32, 3) => {
             let n_bytes = usize::from(bits / 8);
-            masked(
-                &rows(data, width, height, usize::from(bits))?,
-                n_bytes,
-                header.masks,
-            )?
+            masked(&rows(data, width, height, usize::from(bits))?, n_bytes, header.masks)?
         }
-        _ => {
-            return Err(unsupported(format!(
-                "{bits} bits with compression {compression}"
-            )));
-        }
+        _ => return Err(unsupported(format!("{bits} bits with compression {compression}"))),
     };
     if !header.top_down {
         let stride = raster.samples.len() / height;
@@ -148,10 +95,7 @@ fn rows(data: &[u8], width: usize, height: usize, bits: usize) -> Result<Vec<u8>
     // The padding of the last row may be missing.
     let needed = stride.saturating_mul(height - 1).saturating_add(used);
     if data.len() < needed {
-        return Err(cut(&format!(
-            "{needed} bytes of pixels expected, {} found",
-            data.len()
-        )));
+        return Err(cut(&format!("{needed} bytes of pixels expected, {} found", data.len())));
     }
     let mut packed = Vec::new();
     resize_zeroed(&mut packed, used * height)?;
@@ -162,16 +106,9 @@ fn rows(data: &[u8], width: usize, height: usize, bits: usize) -> Result<Vec<u8>
 }
 
 fn colors(bytes: &[u8], header: &Header) -> Kind {
-    let end = header
-        .palette_at
-        .saturating_add(header.n_colors * header.entry);
-    let table = bytes
-        .get(header.palette_at..end.min(bytes.len()))
-        .unwrap_or_default();
-    let entries: Vec<[u8; 3]> = table
-        .chunks_exact(header.entry)
-        .map(|entry| [entry[2], entry[1], entry[0]])
-        .collect();
+    let end = header.palette_at.saturating_add(header.n_colors * header.entry);
+    let table = bytes.get(header.palette_at..end.min(bytes.len())).unwrap_or_default();
+    let entries: Vec<[u8; 3]> = table.chunks_exact(header.entry).map(|entry| [entry[2], entry[1], entry[0]]).collect();
     palette(entries)
 }
 
@@ -190,33 +127,19 @@ fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, Pixe
     }
     let mut samples = Vec::new();
     resize_zeroed(&mut samples, packed.len() / n_bytes * 3)?;
-    for (pixel, source) in samples
-        .chunks_exact_mut(3)
-        .zip(packed.chunks_exact(n_bytes))
-    {
-        let value = source
-            .iter()
-            .rev()
-            .fold(0_u32, |value, byte| value << 8 | u32::from(*byte));
+    for (pixel, source) in samples.chunks_exact_mut(3).zip(packed.chunks_exact(n_bytes)) {
+        let value = source.iter().rev().fold(0_u32, |value, byte| value << 8 | u32::from(*byte));
         for (channel, mask) in pixel.iter_mut().zip(masks) {
             let shift = mask.trailing_zeros();
             let scaled = ((value & mask) >> shift) * 255 / (mask >> shift);
             *channel = u8::try_from(scaled).unwrap_or(u8::MAX);
         }
     }
-    Ok(Raster {
-        kind: Kind::Rgb,
-        samples,
-    })
+    Ok(Raster { kind: Kind::Rgb, samples })
 }
 
-/// Run-length coded indices; what is skipped stays 0.
-fn run_lengths(
-    data: &[u8],
-    width: usize,
-    height: usize,
-    nibbles: bool,
-) -> Result<Vec<u8>, PixelError> {
+/// Run-length coded indices; skipped pixels stay 0.
+fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Result<Vec<u8>, PixelError> {
     let mut samples = Vec::new();
     resize_zeroed(&mut samples, width * height)?;
     let (mut x, mut y, mut at) = (0, 0, 0);

@@ -5,7 +5,7 @@ use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::ImageInfo;
 
-/// What the samples of a raster are.
+/// The meaning of a raster's samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Gray,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
     GrayAlpha,
     Rgb,
     Rgba,
-    /// 0 is no ink.
+    /// 0 means no ink.
     Cmyk,
     /// Indices; colours that a palette lacks are black.
     Palette(Box<[[u8; 3]; 256]>),
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// A palette of 256 entries from fewer.
+/// Extends a palette to 256 entries.
 pub(super) fn palette(colors: impl IntoIterator<Item = [u8; 3]>) -> Kind {
     let mut table = Box::new([[0; 3]; 256]);
     for (entry, color) in table.iter_mut().zip(colors) {
@@ -59,12 +59,7 @@ pub(super) fn palette(colors: impl IntoIterator<Item = [u8; 3]>) -> Kind {
 }
 
 /// Converts the samples to the channels of `color`, into `out`.
-pub(super) fn convert(
-    raster: &mut Raster,
-    info: &ImageInfo,
-    color: Color,
-    out: &mut [u8],
-) -> Result<(), PixelError> {
+pub(super) fn convert(raster: &mut Raster, info: &ImageInfo, color: Color, out: &mut [u8]) -> Result<(), PixelError> {
     let n_pixels = out.len() / color.channels();
     let expected = n_pixels * raster.kind.sample_bytes();
     let found = raster.samples.len();
@@ -85,29 +80,17 @@ fn to_rgb(kind: &Kind, samples: &[u8], out: &mut [u8]) {
     match kind {
         Kind::Rgb => out.copy_from_slice(samples),
         Kind::Gray => pixels.zip(samples).for_each(|(rgb, &gray)| rgb.fill(gray)),
-        Kind::Bits => pixels
-            .zip(samples)
-            .for_each(|(rgb, &bit)| rgb.fill(white_if(bit))),
+        Kind::Bits => pixels.zip(samples).for_each(|(rgb, &bit)| rgb.fill(white_if(bit))),
         Kind::Gray16 => {
-            pixels
-                .zip(samples.chunks_exact(2))
-                .for_each(|(rgb, gray)| rgb.fill(clip_16(gray)));
+            pixels.zip(samples.chunks_exact(2)).for_each(|(rgb, gray)| rgb.fill(clip_16(gray)));
         }
-        Kind::GrayAlpha => pixels
-            .zip(samples.chunks_exact(2))
-            .for_each(|(rgb, la)| rgb.fill(la[0])),
-        Kind::Rgba => pixels
-            .zip(samples.chunks_exact(4))
-            .for_each(|(rgb, rgba)| rgb.copy_from_slice(&rgba[..3])),
+        Kind::GrayAlpha => pixels.zip(samples.chunks_exact(2)).for_each(|(rgb, la)| rgb.fill(la[0])),
+        Kind::Rgba => pixels.zip(samples.chunks_exact(4)).for_each(|(rgb, rgba)| rgb.copy_from_slice(&rgba[..3])),
         Kind::Cmyk => {
-            pixels
-                .zip(samples.chunks_exact(4))
-                .for_each(|(rgb, cmyk)| rgb.copy_from_slice(&cmyk_pixel(cmyk)));
+            pixels.zip(samples.chunks_exact(4)).for_each(|(rgb, cmyk)| rgb.copy_from_slice(&cmyk_pixel(cmyk)));
         }
         Kind::Palette(table) => {
-            pixels
-                .zip(samples)
-                .for_each(|(rgb, &index)| rgb.copy_from_slice(&table[usize::from(index)]));
+            pixels.zip(samples).for_each(|(rgb, &index)| rgb.copy_from_slice(&table[usize::from(index)]));
         }
     }
 }
@@ -116,29 +99,17 @@ fn to_gray(kind: &Kind, samples: &[u8], out: &mut [u8]) {
     let pixels = out.iter_mut();
     match kind {
         Kind::Gray => out.copy_from_slice(samples),
-        Kind::Bits => pixels
-            .zip(samples)
-            .for_each(|(gray, &bit)| *gray = white_if(bit)),
-        Kind::Gray16 => pixels
-            .zip(samples.chunks_exact(2))
-            .for_each(|(gray, sample)| *gray = clip_16(sample)),
-        Kind::GrayAlpha => pixels
-            .zip(samples.chunks_exact(2))
-            .for_each(|(gray, la)| *gray = la[0]),
+        Kind::Bits => pixels.zip(samples).for_each(|(gray, &bit)| *gray = white_if(bit)),
+        Kind::Gray16 => pixels.zip(samples.chunks_exact(2)).for_each(|(gray, sample)| *gray = clip_16(sample)),
+        Kind::GrayAlpha => pixels.zip(samples.chunks_exact(2)).for_each(|(gray, la)| *gray = la[0]),
         Kind::Rgb => rgb_to_gray(samples, out),
-        Kind::Rgba => pixels
-            .zip(samples.chunks_exact(4))
-            .for_each(|(gray, rgba)| *gray = luma(rgba)),
+        Kind::Rgba => pixels.zip(samples.chunks_exact(4)).for_each(|(gray, rgba)| *gray = luma(rgba)),
         Kind::Cmyk => {
-            pixels
-                .zip(samples.chunks_exact(4))
-                .for_each(|(gray, cmyk)| *gray = luma(&cmyk_pixel(cmyk)));
+            pixels.zip(samples.chunks_exact(4)).for_each(|(gray, cmyk)| *gray = luma(&cmyk_pixel(cmyk)));
         }
         Kind::Palette(table) => {
             let lumas = table.map(|color| luma(&color));
-            pixels
-                .zip(samples)
-                .for_each(|(gray, &index)| *gray = lumas[usize::from(index)]);
+            pixels.zip(samples).for_each(|(gray, &index)| *gray = lumas[usize::from(index)]);
         }
     }
 }
@@ -150,9 +121,7 @@ fn to_index(raster: &Raster, format: ImageFormat, out: &mut [u8]) -> Result<(), 
             Ok(())
         }
         Kind::Gray16 => Err(PixelError::unsupported(format, "a mask of 16 bits")),
-        ref other => Err(PixelError::NotSingleChannel {
-            channels: other.channels(),
-        }),
+        ref other => Err(PixelError::NotSingleChannel { channels: other.channels() }),
     }
 }
 
@@ -166,10 +135,7 @@ fn clip_16(sample: &[u8]) -> u8 {
 }
 
 /// Pillow's luma: ITU-R 601 in 16-bit fixed point.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the weights sum to 65536, so the result is a byte"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the weights sum to 65536, so the result is a byte")]
 fn luma(rgb: &[u8]) -> u8 {
     let sum = u32::from(rgb[0]) * 19595 + u32::from(rgb[1]) * 38470 + u32::from(rgb[2]) * 7471;
     ((sum + 0x8000) >> 16) as u8
@@ -181,16 +147,13 @@ pub(super) fn rgb_to_gray(samples: &[u8], out: &mut [u8]) {
     }
 }
 
-/// `a * b / 255`, rounded as Pillow's `MULDIV255`.
+/// `a * b / 255`, rounded like Pillow's `MULDIV255`.
 fn multiply(a: u8, b: u8) -> u32 {
     let product = u32::from(a) * u32::from(b) + 128;
     ((product >> 8) + product) >> 8
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a share of `light` is at most `light`"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "a share of `light` is at most `light`")]
 fn cmyk_pixel(cmyk: &[u8]) -> [u8; 3] {
     let light = 255 - cmyk[3];
     let channel = |ink: u8| u32::from(light).saturating_sub(multiply(ink, light)) as u8;
@@ -219,11 +182,9 @@ pub(super) fn unpack(packed: &[u8], width: usize, bits: u8) -> Vec<u8> {
     let mask = if bits >= 8 { 255 } else { (1 << bits) - 1 };
     let mut samples = Vec::with_capacity(packed.len() * per_byte);
     for row in packed.chunks_exact(width.div_ceil(per_byte).max(1)) {
-        let values = row.iter().flat_map(|byte| {
-            (0..per_byte)
-                .rev()
-                .map(move |place| (byte >> (place * usize::from(bits))) & mask)
-        });
+        let values = row
+            .iter()
+            .flat_map(|byte| (0..per_byte).rev().map(move |place| (byte >> (place * usize::from(bits))) & mask));
         samples.extend(values.take(width));
     }
     samples
@@ -252,10 +213,7 @@ mod tests {
 
     #[test]
     fn packed_rows_are_padded_to_bytes() {
-        assert_eq!(
-            unpack(&[0b1010_0000, 0b0100_0000], 3, 1),
-            [1, 0, 1, 0, 1, 0]
-        );
+        assert_eq!(unpack(&[0b1010_0000, 0b0100_0000], 3, 1), [1, 0, 1, 0, 1, 0]);
         assert_eq!(unpack(&[0x12, 0x30], 3, 4), [1, 2, 3]);
         assert_eq!(unpack(&[0b00_01_10_11], 4, 2), [0, 1, 2, 3]);
     }

@@ -32,7 +32,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     let (width, height) = (usize_of(info.width), usize_of(info.height));
     let mut samples = Vec::new();
     resize_zeroed(&mut samples, width * height)?;
-    // Pillow fills what the first frame leaves open with the transparent index, or with 0.
+    // Pillow fills the area outside the first frame with the transparent index, or with 0.
     samples.fill(frame.transparent.unwrap_or(0));
     let (left, top) = (usize::from(frame.left), usize::from(frame.top));
     let n_columns = usize::from(frame.width).min(width.saturating_sub(left));

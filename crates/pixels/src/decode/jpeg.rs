@@ -11,8 +11,7 @@ use crate::jpeg::{JpegDecoder, Raw, Session};
 use crate::probe::{ImageInfo, jpeg_has_end};
 use crate::resize::Resampler;
 
-/// Minimum number of decoded columns: for chroma of two columns or less, libjpeg repeats instead of
-/// interpolating.
+/// Minimum number of decoded columns: for chroma of two columns or less, libjpeg repeats instead of interpolating.
 const MIN_COLUMNS: u32 = 8;
 
 /// Converts a decoded row to the output's channels.
@@ -29,15 +28,7 @@ struct RowReader<'a> {
 
 impl<'a> RowReader<'a> {
     fn new(session: Session<'a>, raw: Raw, color: Color, scratch: &'a mut Vec<u8>) -> Self {
-        Self {
-            session,
-            raw,
-            color,
-            scratch,
-            lead: 0,
-            n_columns: 0,
-            n_decoded: 0,
-        }
+        Self { session, raw, color, scratch, lead: 0, n_columns: 0, n_decoded: 0 }
     }
 
     /// Whether libjpeg can write directly to the destination.
@@ -59,7 +50,7 @@ impl<'a> RowReader<'a> {
         Ok(usize_of(columns.start)..usize_of(columns.end))
     }
 
-    /// Of the `n_decoded` columns that come, `n_columns` are wanted, `lead` columns in.
+    /// libjpeg writes `n_decoded` columns. The output needs `n_columns` of them, after the first `lead`.
     fn take(&mut self, lead: usize, n_columns: usize, n_decoded: usize) -> Result<(), PixelError> {
         self.lead = lead;
         self.n_columns = n_columns;
@@ -86,11 +77,7 @@ impl<'a> RowReader<'a> {
 
     /// Ends the session after the needed rows. `complete` means that these were all rows.
     fn end(self, complete: bool) -> Result<(), PixelError> {
-        if complete {
-            self.session.finish()
-        } else {
-            Ok(())
-        }
+        if complete { self.session.finish() } else { Ok(()) }
     }
 }
 
@@ -107,16 +94,11 @@ fn open<'a>(
         return Err(PixelError::truncated(format, "no end-of-image marker"));
     }
     if color == Color::Index && info.channels != 1 {
-        return Err(PixelError::NotSingleChannel {
-            channels: info.channels,
-        });
+        return Err(PixelError::NotSingleChannel { channels: info.channels });
     }
     let session = decoder.get_or_insert_with(JpegDecoder::new).open(bytes)?;
     if session.size() != (info.width, info.height) {
-        return Err(PixelError::malformed(
-            format,
-            "several frame headers that differ",
-        ));
+        return Err(PixelError::malformed(format, "several frame headers that differ"));
     }
     let raw = session.raw(color != Color::Rgb)?;
     Ok((session, raw))
@@ -178,12 +160,7 @@ impl Decoder {
     }
 
     /// Fills `pixels` with an area of the stored picture.
-    pub(super) fn decode_jpeg_area(
-        &mut self,
-        bytes: &[u8],
-        info: &ImageInfo,
-        area: Area,
-    ) -> Result<(), PixelError> {
+    pub(super) fn decode_jpeg_area(&mut self, bytes: &[u8], info: &ImageInfo, area: Area) -> Result<(), PixelError> {
         let color = self.options.color;
         let (mut session, raw) = open(&mut self.jpeg, bytes, info, color)?;
         let (width, height) = session.start(raw, 8)?;
@@ -222,9 +199,7 @@ fn stream(
     }
     let rows = resampler.rows();
     let first = corner.1 + rows.start;
-    reader
-        .session
-        .skip(u32::try_from(first).unwrap_or(u32::MAX))?;
+    reader.session.skip(u32::try_from(first).unwrap_or(u32::MAX))?;
     for _ in rows.clone() {
         reader.read(resampler.input())?;
         resampler.commit(out);

@@ -3,21 +3,30 @@
 mod bare;
 mod bmp;
 mod convert;
+#[cfg(feature = "codecs")]
 mod gif;
+#[cfg(feature = "codecs")]
 mod jpeg;
+#[cfg(not(feature = "codecs"))]
+mod left_out;
 mod orient;
+#[cfg(feature = "codecs")]
 mod png;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "codecs")]
 mod tiff;
 mod view;
 #[cfg(test)]
+#[path = "tests/view.rs"]
 mod view_tests;
+#[cfg(feature = "codecs")]
 mod webp;
 
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::geometry::{Geometry, Orientation};
+#[cfg(feature = "codecs")]
 use crate::jpeg::JpegDecoder;
 use crate::probe::{ImageInfo, probe};
 use crate::resize::Resampler;
@@ -113,6 +122,7 @@ pub struct Rendered {
 /// ```
 pub struct Decoder {
     options: DecodeOptions,
+    #[cfg(feature = "codecs")]
     jpeg: Option<JpegDecoder>,
     resampler: Resampler,
     /// Decoded pixels in the output's channels.
@@ -127,9 +137,7 @@ pub struct Decoder {
 
 impl std::fmt::Debug for Decoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decoder")
-            .field("options", &self.options)
-            .finish_non_exhaustive()
+        f.debug_struct("Decoder").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
@@ -139,6 +147,7 @@ impl Decoder {
     pub fn new(options: DecodeOptions) -> Self {
         Self {
             options,
+            #[cfg(feature = "codecs")]
             jpeg: None,
             resampler: Resampler::new(),
             pixels: Vec::new(),
@@ -153,15 +162,8 @@ impl Decoder {
     /// equal those of a full decode, and a truncated file is always an error.
     ///
     /// # Errors
-    ///
-    /// Every error of `PixelError`: in the file, in the limits, or `WrongBuffer`. Then `out` is
-    /// unspecified.
-    pub fn render_into(
-        &mut self,
-        bytes: &[u8],
-        geometry: &Geometry,
-        out: &mut [u8],
-    ) -> Result<Rendered, PixelError> {
+    /// Every error of `PixelError`: in the file, in the limits, or `WrongBuffer`. Then `out` is unspecified.
+    pub fn render_into(&mut self, bytes: &[u8], geometry: &Geometry, out: &mut [u8]) -> Result<Rendered, PixelError> {
         let info = self.admit(bytes)?;
         self.render_probed(bytes, &info, geometry, out)
     }
@@ -169,47 +171,32 @@ impl Decoder {
     /// Like `render_into`, with a new buffer.
     ///
     /// # Errors
-    ///
     /// Every error of `PixelError` except `WrongBuffer`.
     pub fn render(&mut self, bytes: &[u8], geometry: &Geometry) -> Result<Image, PixelError> {
         let info = self.admit(bytes)?;
         let (width, height) = geometry.output_size(info.width, info.height, info.orientation);
         let n_pixels = u64::from(width) * u64::from(height);
         if n_pixels > self.options.max_pixels {
-            return Err(PixelError::TooManyPixels {
-                width,
-                height,
-                limit: self.options.max_pixels,
-            });
+            return Err(PixelError::TooManyPixels { width, height, limit: self.options.max_pixels });
         }
         let channels = self.options.color.channels();
         let mut data = zeroed(width, height, channels)?;
         self.render_probed(bytes, &info, geometry, &mut data)?;
-        Ok(Image {
-            width,
-            height,
-            channels: if channels == 1 { 1 } else { 3 },
-            data,
-        })
+        Ok(Image { width, height, channels: if channels == 1 { 1 } else { 3 }, data })
     }
 
     /// The whole image at full size, as stored.
     ///
     /// # Errors
-    ///
     /// As `render`.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Image, PixelError> {
-        let as_stored = Geometry {
-            orientation: Orientation::Ignore,
-            ..Geometry::default()
-        };
+        let as_stored = Geometry { orientation: Orientation::Ignore, ..Geometry::default() };
         self.render(bytes, &as_stored)
     }
 
     /// Decodes the whole image into the decoder's buffer, which the next call reuses.
     ///
     /// # Errors
-    ///
     /// As `render`.
     pub fn decode_full(&mut self, bytes: &[u8]) -> Result<(ImageInfo, &[u8]), PixelError> {
         let info = self.admit(bytes)?;
@@ -227,11 +214,7 @@ impl Decoder {
     fn check_n_pixels(&self, width: u32, height: u32) -> Result<(), PixelError> {
         let limit = self.options.max_pixels;
         if u64::from(width) * u64::from(height) > limit {
-            return Err(PixelError::TooManyPixels {
-                width,
-                height,
-                limit,
-            });
+            return Err(PixelError::TooManyPixels { width, height, limit });
         }
         Ok(())
     }
@@ -246,15 +229,9 @@ impl Decoder {
         let (width, height) = geometry.output_size(info.width, info.height, info.orientation);
         let channels = self.options.color.channels();
         let expected = byte_count(width, height, channels)?;
-        if out.len() != expected {
-            return Err(PixelError::WrongBuffer {
-                expected,
-                found: out.len(),
-            });
-        }
+        PixelError::check_len(out.len(), expected)?;
         let turn = geometry.turn(info.orientation);
-        let (upright_width, upright_height) =
-            geometry.upright_size(info.width, info.height, info.orientation);
+        let (upright_width, upright_height) = geometry.upright_size(info.width, info.height, info.orientation);
         let window = geometry.window(upright_width, upright_height);
         if window.x.len < window.x.out || window.y.len < window.y.out {
             out.fill(0);
@@ -266,30 +243,14 @@ impl Decoder {
             let pixels = if turn == 1 {
                 &self.pixels
             } else {
-                orient::turn(
-                    &self.pixels,
-                    usize_of(info.width),
-                    channels,
-                    turn,
-                    &mut self.upright,
-                );
+                orient::turn(&self.pixels, usize_of(info.width), channels, turn, &mut self.upright);
                 &self.upright
             };
             let stride = usize_of(upright_width) * channels;
-            self.resampler.start(
-                upright_width,
-                upright_height,
-                channels,
-                window,
-                geometry.filter,
-            );
+            self.resampler.start(upright_width, upright_height, channels, window, geometry.filter);
             self.resampler.push_image(pixels, stride, out);
         }
-        Ok(Rendered {
-            info: *info,
-            width,
-            height,
-        })
+        Ok(Rendered { info: *info, width, height })
     }
 
     /// Fills `pixels` with the whole image.
@@ -301,11 +262,17 @@ impl Decoder {
         }
         let samples = std::mem::take(&mut self.samples);
         let mut raster = guarded(info.format, || match info.format {
-            ImageFormat::Png => png::decode(bytes, info, samples),
-            ImageFormat::Gif => gif::decode(bytes, info),
             ImageFormat::Bmp => bmp::decode(bytes, info),
+            #[cfg(feature = "codecs")]
+            ImageFormat::Png => png::decode(bytes, info, samples),
+            #[cfg(feature = "codecs")]
+            ImageFormat::Gif => gif::decode(bytes, info),
+            #[cfg(feature = "codecs")]
             ImageFormat::Tiff => tiff::decode(bytes, info),
+            #[cfg(feature = "codecs")]
             ImageFormat::WebP | ImageFormat::Jpeg => webp::decode(bytes, info),
+            #[cfg(not(feature = "codecs"))]
+            _ => left_out::decode(info),
         })?;
         resize_zeroed(&mut self.pixels, n_bytes)?;
         let converted = convert::convert(&mut raster, info, self.options.color, &mut self.pixels);
@@ -316,10 +283,7 @@ impl Decoder {
 
 /// Runs a third-party decoder. If a hostile file makes it panic, that is reported as an error in the
 /// file, so that callers can continue with others.
-fn guarded<T>(
-    format: ImageFormat,
-    decode: impl FnOnce() -> Result<T, PixelError>,
-) -> Result<T, PixelError> {
+fn guarded<T>(format: ImageFormat, decode: impl FnOnce() -> Result<T, PixelError>) -> Result<T, PixelError> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode));
     caught.unwrap_or_else(|_| Err(PixelError::malformed(format, "the decoder crashed")))
 }
@@ -348,32 +312,17 @@ pub(crate) fn zeroed(width: u32, height: u32, channels: usize) -> Result<Vec<u8>
 pub(crate) fn resize_zeroed(buffer: &mut Vec<u8>, n_bytes: usize) -> Result<(), PixelError> {
     let more = n_bytes.saturating_sub(buffer.len());
     let bytes = to_u64(n_bytes);
-    buffer
-        .try_reserve_exact(more)
-        .map_err(|_| PixelError::OutOfMemory { bytes })?;
+    buffer.try_reserve_exact(more).map_err(|_| PixelError::OutOfMemory { bytes })?;
     buffer.resize(n_bytes, 0);
     Ok(())
 }
 
 /// Checks the pixels passed for encoding.
-pub(crate) fn check_pixels(
-    width: u32,
-    height: u32,
-    channels: u8,
-    found: usize,
-) -> Result<(), PixelError> {
+pub(crate) fn check_pixels(width: u32, height: u32, channels: u8, found: usize) -> Result<(), PixelError> {
     if width == 0 || height == 0 || !matches!(channels, 1 | 3) {
         let found = format!("{width}x{height}x{channels}");
-        return Err(PixelError::argument(
-            "image",
-            "at least 1x1 pixels of 1 or 3 channels",
-            &found,
-        ));
+        return Err(PixelError::argument("image", "at least 1x1 pixels of 1 or 3 channels", found));
     }
     let expected = byte_count(width, height, usize::from(channels))?;
-    if found == expected {
-        Ok(())
-    } else {
-        Err(PixelError::WrongBuffer { expected, found })
-    }
+    PixelError::check_len(found, expected)
 }

@@ -1,19 +1,9 @@
-//! Turning stored pixels upright.
+//! Rotating stored pixels upright.
 
-/// Writes the pixels of an image of `width` columns turned as its EXIF `orientation` (2 to 8) asks.
-pub(super) fn turn(
-    pixels: &[u8],
-    width: usize,
-    channels: usize,
-    orientation: u8,
-    upright: &mut Vec<u8>,
-) {
+/// Applies the EXIF `orientation` (2 to 8) to an image with `width` columns.
+pub(super) fn turn(pixels: &[u8], width: usize, channels: usize, orientation: u8, upright: &mut Vec<u8>) {
     let height = pixels.len() / (width * channels);
-    let (out_width, out_height) = if orientation >= 5 {
-        (height, width)
-    } else {
-        (width, height)
-    };
+    let (out_width, out_height) = if orientation >= 5 { (height, width) } else { (width, height) };
     upright.clear();
     upright.reserve(pixels.len());
     for y in 0..out_height {

@@ -1,4 +1,4 @@
-//! PNG, raw: indices stay indices.
+//! PNG, without colour conversion: palette indices stay indices.
 
 use packds_system::to_u64;
 use std::io::Cursor;
@@ -11,7 +11,7 @@ use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::ImageInfo;
 
-/// Deflate makes at most about 1032 bytes of one.
+/// Deflate expands one byte to at most about 1032.
 const MAX_EXPANSION: u64 = 1040;
 
 fn error(error: DecodingError) -> PixelError {
@@ -23,20 +23,11 @@ fn error(error: DecodingError) -> PixelError {
     }
 }
 
-pub(super) fn decode(
-    bytes: &[u8],
-    info: &ImageInfo,
-    mut samples: Vec<u8>,
-) -> Result<Raster, PixelError> {
+pub(super) fn decode(bytes: &[u8], info: &ImageInfo, mut samples: Vec<u8>) -> Result<Raster, PixelError> {
     let bits = u64::from(info.width) * u64::from(info.bit_depth);
     let raw = bits.div_ceil(8).saturating_mul(u64::from(info.height));
     if raw > to_u64(bytes.len()).saturating_mul(MAX_EXPANSION) {
-        let reason = format!(
-            "{} bytes cannot hold {}x{} pixels",
-            bytes.len(),
-            info.width,
-            info.height
-        );
+        let reason = format!("{} bytes cannot hold {}x{} pixels", bytes.len(), info.width, info.height);
         return Err(PixelError::truncated(ImageFormat::Png, reason));
     }
     let mut options = DecodeOptions::default();
@@ -46,18 +37,13 @@ pub(super) fn decode(
     decoder.set_limits(Limits { bytes: usize::MAX });
     decoder.set_transformations(Transformations::IDENTITY);
     let mut reader = decoder.read_info().map_err(error)?;
-    let n_bytes = reader
-        .output_buffer_size()
-        .ok_or(PixelError::OutOfMemory { bytes: u64::MAX })?;
-    // Interlaced passes are merged into what is there, bit by bit: it must be zeros.
+    let n_bytes = reader.output_buffer_size().ok_or(PixelError::OutOfMemory { bytes: u64::MAX })?;
+    // Interlaced passes are merged bit by bit into the buffer, which must start as zeros.
     samples.clear();
     resize_zeroed(&mut samples, n_bytes)?;
     let frame = reader.next_frame(&mut samples).map_err(error)?;
     if (frame.width, frame.height) != (info.width, info.height) {
-        return Err(PixelError::malformed(
-            ImageFormat::Png,
-            "the first frame is smaller than the image",
-        ));
+        return Err(PixelError::malformed(ImageFormat::Png, "the first frame is smaller than the image"));
     }
     let depth = frame.bit_depth as u8;
     if depth < 8 {

@@ -1,4 +1,6 @@
-//! What a decoder promises beyond single formats.
+//! Properties of the decoder that hold for all formats.
+
+#![cfg(feature = "codecs")]
 
 use super::*;
 use crate::geometry::{Crop, Filter, Resize};
@@ -7,9 +9,7 @@ use crate::jpeg::encode_jpeg;
 fn smooth(width: u32, height: u32) -> Vec<u8> {
     let byte = |value: u32| u8::try_from(value).unwrap();
     let pixel = |x: u32, y: u32| [byte(x / 2), byte(y / 2), byte((x + y) / 4)];
-    (0..height)
-        .flat_map(|y| (0..width).flat_map(move |x| pixel(x, y)))
-        .collect()
+    (0..height).flat_map(|y| (0..width).flat_map(move |x| pixel(x, y))).collect()
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn a_decoder_can_be_sent_to_another_thread() {
     assert_eq!(decode.join().unwrap(), first);
 }
 
-/// The file without its segments of this kind.
+/// The file without its segments of this type.
 fn without(jpeg: &[u8], marker: u8) -> Vec<u8> {
     let mut bytes = jpeg.to_vec();
     while let Some(at) = bytes.windows(2).position(|pair| pair == [0xFF, marker]) {
@@ -51,31 +51,11 @@ fn a_file_without_tables_does_not_get_those_of_the_file_before() {
 #[test]
 fn scaled_decoding_gives_nearly_the_same_pixels() {
     let jpeg = encode_jpeg(400, 300, 3, &smooth(400, 300), 95).unwrap();
-    for (side, crop) in [
-        (40, Crop::None),
-        (
-            60,
-            Crop::Center {
-                width: 31,
-                height: 45,
-            },
-        ),
-        (150, Crop::None),
-    ] {
+    for (side, crop) in [(40, Crop::None), (60, Crop::Center { width: 31, height: 45 }), (150, Crop::None)] {
         let filter = Filter::Bilinear;
-        let geometry = Geometry {
-            resize: Resize::Short(side),
-            crop,
-            filter,
-            ..Geometry::default()
-        };
-        let exact = Decoder::new(DecodeOptions::default())
-            .render(&jpeg, &geometry)
-            .unwrap();
-        let options = DecodeOptions {
-            jpeg_scaling: true,
-            ..DecodeOptions::default()
-        };
+        let geometry = Geometry { resize: Resize::Short(side), crop, filter, ..Geometry::default() };
+        let exact = Decoder::new(DecodeOptions::default()).render(&jpeg, &geometry).unwrap();
+        let options = DecodeOptions { jpeg_scaling: true, ..DecodeOptions::default() };
         let scaled = Decoder::new(options).render(&jpeg, &geometry).unwrap();
         assert_eq!((exact.width, exact.height), (scaled.width, scaled.height));
         let pairs = exact.data.iter().zip(&scaled.data);
@@ -89,16 +69,8 @@ fn encoding_is_deterministic_and_close() {
     let pixels = smooth(70, 50);
     let jpeg = encode_jpeg(70, 50, 3, &pixels, 95).unwrap();
     assert_eq!(jpeg, encode_jpeg(70, 50, 3, &pixels, 95).unwrap());
-    let image = Decoder::new(DecodeOptions::default())
-        .decode(&jpeg)
-        .unwrap();
-    let worst = image
-        .data
-        .iter()
-        .zip(&pixels)
-        .map(|(a, b)| a.abs_diff(*b))
-        .max()
-        .unwrap();
+    let image = Decoder::new(DecodeOptions::default()).decode(&jpeg).unwrap();
+    let worst = image.data.iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap();
     assert!(worst <= 8, "differs by {worst}");
     assert!(encode_jpeg(70, 50, 3, &pixels, 0).is_err());
     assert!(encode_jpeg(70, 50, 2, &pixels, 90).is_err());

@@ -34,50 +34,26 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     limits.intermediate_buffer_size = most;
     decoder = decoder.with_limits(limits);
     let (width, height) = decoder.dimensions().map_err(error)?;
-    let turned = if colors.orientation >= 5 {
-        (height, width)
-    } else {
-        (width, height)
-    };
+    let turned = if colors.orientation >= 5 { (height, width) } else { (width, height) };
     if turned != (info.width, info.height) {
-        return Err(PixelError::malformed(
-            FORMAT,
-            "directories that differ in size",
-        ));
+        return Err(PixelError::malformed(FORMAT, "directories that differ in size"));
     }
     let color = decoder.colortype().map_err(error)?;
     let layout = decoder.image_buffer_layout().map_err(error)?;
     if layout.planes > 1 {
-        return Err(PixelError::unsupported(
-            FORMAT,
-            "channels in separate planes",
-        ));
+        return Err(PixelError::unsupported(FORMAT, "channels in separate planes"));
     }
     let samples = match decoder.read_image().map_err(error)? {
         DecodingResult::U8(samples) => samples,
-        DecodingResult::U16(samples) => samples
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect(),
-        _ => {
-            return Err(PixelError::unsupported(
-                FORMAT,
-                format!("{color:?} samples"),
-            ));
-        }
+        DecodingResult::U16(samples) => samples.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        _ => return Err(PixelError::unsupported(FORMAT, format!("{color:?} samples"))),
     };
     let mut raster = interpret(samples, color, usize_of(width), &colors)?;
     if colors.orientation != 1 {
         let n_pixels = usize_of(width) * usize_of(height);
         let n_bytes = raster.samples.len() / n_pixels.max(1);
         let mut upright = Vec::new();
-        orient::turn(
-            &raster.samples,
-            usize_of(width),
-            n_bytes,
-            colors.orientation,
-            &mut upright,
-        );
+        orient::turn(&raster.samples, usize_of(width), n_bytes, colors.orientation, &mut upright);
         raster.samples = upright;
     }
     Ok(raster)
@@ -86,9 +62,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
 /// The decoder does not support palettes and inverts only some depths. It decodes the samples as
 /// gray with 0 as black; their meaning is applied here.
 fn as_black_is_zero<'a>(bytes: &'a [u8], colors: &TiffColors) -> Cow<'a, [u8]> {
-    let Some(place) = colors.photometric_at.clone() else {
-        return Cow::Borrowed(bytes);
-    };
+    let Some(place) = colors.photometric_at.clone() else { return Cow::Borrowed(bytes) };
     let mut patched = bytes.to_vec();
     if let Some(field) = patched.get_mut(place) {
         let one = if colors.little { [1, 0] } else { [0, 1] };
@@ -97,12 +71,7 @@ fn as_black_is_zero<'a>(bytes: &'a [u8], colors: &TiffColors) -> Cow<'a, [u8]> {
     Cow::Owned(patched)
 }
 
-fn interpret(
-    mut samples: Vec<u8>,
-    color: ColorType,
-    width: usize,
-    colors: &TiffColors,
-) -> Result<Raster, PixelError> {
+fn interpret(mut samples: Vec<u8>, color: ColorType, width: usize, colors: &TiffColors) -> Result<Raster, PixelError> {
     let kind = match color {
         ColorType::Gray(bits @ (1 | 2 | 4 | 8)) => {
             samples = unpack(&samples, width, bits);
@@ -122,23 +91,10 @@ fn interpret(
         ColorType::RGB(8 | 16) => Kind::Rgb,
         ColorType::RGBA(8 | 16) => Kind::Rgba,
         ColorType::CMYK(8 | 16) => Kind::Cmyk,
-        other => {
-            return Err(PixelError::unsupported(
-                FORMAT,
-                format!("{other:?} samples"),
-            ));
-        }
+        other => return Err(PixelError::unsupported(FORMAT, format!("{other:?} samples"))),
     };
-    if matches!(
-        color,
-        ColorType::RGB(16) | ColorType::RGBA(16) | ColorType::CMYK(16)
-    ) {
-        samples = samples
-            .as_chunks::<2>()
-            .0
-            .iter()
-            .map(|pair| pair[1])
-            .collect();
+    if matches!(color, ColorType::RGB(16) | ColorType::RGBA(16) | ColorType::CMYK(16)) {
+        samples = samples.as_chunks::<2>().0.iter().map(|pair| pair[1]).collect();
     }
     Ok(Raster { kind, samples })
 }
@@ -147,11 +103,7 @@ fn gray(samples: &mut [u8], bits: u8, white_is_zero: bool) -> Kind {
     let most = u8::MAX >> (8 - bits);
     let factor = if bits == 1 { 1 } else { 255 / most };
     for sample in samples {
-        let value = if white_is_zero {
-            most - *sample
-        } else {
-            *sample
-        };
+        let value = if white_is_zero { most - *sample } else { *sample };
         *sample = value * factor;
     }
     if bits == 1 { Kind::Bits } else { Kind::Gray }

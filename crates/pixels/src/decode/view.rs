@@ -8,17 +8,14 @@ use crate::geometry::Orientation;
 use crate::probe::ImageInfo;
 
 impl Decoder {
-    /// Writes each view of the image, as stored or rotated upright according to the options'
-    /// `orientation`, to the buffer at the same position, of exactly `width * height * channels` bytes. The image is decoded
-    /// once for all views, and for a JPEG only the rows and columns that the areas span.
-    /// With a seek index, hardly anything else is even read. The pixels equal those of a full decode at full
-    /// size; `jpeg_scaling` is ignored.
+    /// Writes each view of the image, as stored or rotated upright according to the options' `orientation`, to the
+    /// buffer at the same position, of exactly `width * height * channels` bytes. The image is decoded once for all
+    /// views, and for a JPEG only the rows and columns that the areas span. With a seek index, hardly anything else is
+    /// even read. The pixels equal those of a full decode at full size; `jpeg_scaling` is ignored.
     ///
     /// # Errors
-    ///
-    /// `EmptyArea` or `AreaOutside`; `InvalidArgument` if the numbers of views and buffers differ
-    /// or a view is empty; `WrongBuffer`; `BadSeekIndex` if a wrong index is used; and the file and limit
-    /// errors of `render`.
+    /// `EmptyArea` or `AreaOutside`; `InvalidArgument` if the numbers of views and buffers differ or a view is empty;
+    /// `WrongBuffer`; `BadSeekIndex` if a wrong index is used; and the file and limit errors of `render`.
     pub fn crop_resize_into(
         &mut self,
         image: Encoded<'_>,
@@ -31,21 +28,15 @@ impl Decoder {
         }
         if views.len() != outs.len() {
             let found = format!("{} views, {} buffers", views.len(), outs.len());
-            return Err(PixelError::argument("views", "a buffer for each", &found));
+            return Err(PixelError::argument("views", "a buffer for each", found));
         }
         let turned = info.orientation >= 5;
-        let (width, height) = if turned {
-            (info.height, info.width)
-        } else {
-            (info.width, info.height)
-        };
+        let (width, height) = if turned { (info.height, info.width) } else { (info.width, info.height) };
         let channels = self.options.color.channels();
         for (view, out) in views.iter().zip(outs.iter()) {
             view.check(width, height, channels, out.len())?;
         }
-        let Some(span) = span_of(views) else {
-            return Ok(());
-        };
+        let Some(span) = span_of(views) else { return Ok(()) };
         if let ([view], [out]) = (views, &mut *outs)
             && info.format == ImageFormat::Jpeg
             && info.orientation <= 1
@@ -55,11 +46,7 @@ impl Decoder {
             });
         }
         let (origin, stride) = self.decode_span(&image, &info, span)?;
-        let pixels = if info.orientation <= 1 {
-            &self.pixels
-        } else {
-            &self.upright
-        };
+        let pixels = if info.orientation <= 1 { &self.pixels } else { &self.upright };
         for (view, out) in views.iter().zip(outs.iter_mut()) {
             let column = usize_of(view.area.x - origin.0) * channels;
             let first = usize_of(view.area.y - origin.1) * stride + column;
@@ -123,11 +110,7 @@ impl Decoder {
             Ok(Some(small)) => {
                 let (x, y) = (small.x, small.y);
                 let (width, height) = (small.width, small.height);
-                let info = ImageInfo {
-                    width,
-                    height,
-                    ..*info
-                };
+                let info = ImageInfo { width, height, ..*info };
                 decode(self, small.jpeg, &info, Area { x, y, ..area })
             }
         };
@@ -139,18 +122,10 @@ impl Decoder {
 /// The bounding box of all views' areas.
 fn span_of(views: &[CropResize]) -> Option<Area> {
     let areas = || views.iter().map(|view| view.area);
-    let (x, y) = (
-        areas().map(|area| area.x).min()?,
-        areas().map(|area| area.y).min()?,
-    );
+    let (x, y) = (areas().map(|area| area.x).min()?, areas().map(|area| area.y).min()?);
     let right = areas().map(|area| area.x + area.width).max()?;
     let bottom = areas().map(|area| area.y + area.height).max()?;
-    Some(Area {
-        x,
-        y,
-        width: right - x,
-        height: bottom - y,
-    })
+    Some(Area { x, y, width: right - x, height: bottom - y })
 }
 
 /// The stored area for an area of the upright picture.
@@ -158,12 +133,7 @@ fn stored_area(area: Area, info: &ImageInfo) -> Area {
     let (width, height) = (info.width, info.height);
     let from_right = |first: u32, len: u32| width - first - len;
     let from_bottom = |first: u32, len: u32| height - first - len;
-    let Area {
-        x,
-        y,
-        width: w,
-        height: h,
-    } = area;
+    let Area { x, y, width: w, height: h } = area;
     let (x, y, turned) = match info.orientation {
         2 => (from_right(x, w), y, false),
         3 => (from_right(x, w), from_bottom(y, h), false),
@@ -175,10 +145,5 @@ fn stored_area(area: Area, info: &ImageInfo) -> Area {
         _ => (x, y, false),
     };
     let (width, height) = if turned { (h, w) } else { (w, h) };
-    Area {
-        x,
-        y,
-        width,
-        height,
-    }
+    Area { x, y, width, height }
 }

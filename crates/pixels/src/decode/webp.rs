@@ -23,34 +23,23 @@ pub(super) fn error(format: crate::format::ImageFormat, error: &image::ImageErro
 }
 
 pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelError> {
-    let decoder =
-        WebPDecoder::new(Cursor::new(bytes)).map_err(|cause| error(info.format, &cause))?;
+    let decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(|cause| error(info.format, &cause))?;
     read(decoder, info)
 }
 
 /// Reads all samples from an `image` decoder of RGB or RGBA bytes.
 pub(super) fn read(decoder: impl ImageDecoder, info: &ImageInfo) -> Result<Raster, PixelError> {
     if decoder.dimensions() != (info.width, info.height) {
-        return Err(PixelError::malformed(
-            info.format,
-            "headers that differ in size",
-        ));
+        return Err(PixelError::malformed(info.format, "headers that differ in size"));
     }
     let kind = match decoder.color_type() {
         ColorType::L8 => Kind::Gray,
         ColorType::Rgb8 => Kind::Rgb,
         ColorType::Rgba8 => Kind::Rgba,
-        other => {
-            return Err(PixelError::unsupported(
-                info.format,
-                format!("{other:?} samples"),
-            ));
-        }
+        other => return Err(PixelError::unsupported(info.format, format!("{other:?} samples"))),
     };
     let mut samples = Vec::new();
     resize_zeroed(&mut samples, to_usize(decoder.total_bytes()))?;
-    decoder
-        .read_image(&mut samples)
-        .map_err(|cause| error(info.format, &cause))?;
+    decoder.read_image(&mut samples).map_err(|cause| error(info.format, &cause))?;
     Ok(Raster { kind, samples })
 }

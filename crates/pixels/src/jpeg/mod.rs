@@ -12,10 +12,10 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use mozjpeg_sys::{
-    J_COLOR_SPACE, JPEG_LIB_VERSION, boolean, jpeg_CreateDecompress, jpeg_common_struct,
-    jpeg_crop_scanline, jpeg_decompress_struct, jpeg_destroy_decompress, jpeg_error_mgr,
-    jpeg_finish_decompress, jpeg_read_header, jpeg_read_scanlines, jpeg_resync_to_restart,
-    jpeg_skip_scanlines, jpeg_source_mgr, jpeg_start_decompress, jpeg_std_error,
+    J_COLOR_SPACE, JPEG_LIB_VERSION, boolean, jpeg_CreateDecompress, jpeg_common_struct, jpeg_crop_scanline,
+    jpeg_decompress_struct, jpeg_destroy_decompress, jpeg_error_mgr, jpeg_finish_decompress, jpeg_read_header,
+    jpeg_read_scanlines, jpeg_resync_to_restart, jpeg_skip_scanlines, jpeg_source_mgr, jpeg_start_decompress,
+    jpeg_std_error,
 };
 
 use crate::error::PixelError;
@@ -23,7 +23,7 @@ use crate::format::ImageFormat;
 
 pub use encode::encode_jpeg;
 
-/// More scans than any encoder writes. Without a limit a small file could take hours.
+/// More scans than any encoder writes. Without a limit, a small file could take hours.
 const MAX_SCANS: c_int = 500;
 /// libjpeg's `JMSG_LENGTH_MAX`.
 const MESSAGE_BYTES: usize = 200;
@@ -45,17 +45,14 @@ struct Errors {
 
 impl Errors {
     fn new() -> Self {
-        // SAFETY: a C structure of integers, pointers and optional functions: all zeros is a value.
+        // SAFETY: a C structure of integers, pointers and optional functions: all zeros is valid.
         let mut manager: jpeg_error_mgr = unsafe { std::mem::zeroed() };
         // SAFETY: `manager` is writable; the function only fills it in.
         unsafe { jpeg_std_error(&mut manager) };
         manager.error_exit = Some(error_exit);
         manager.emit_message = Some(emit_message);
         manager.output_message = Some(output_message);
-        Self {
-            manager,
-            failure: None,
-        }
+        Self { manager, failure: None }
     }
 }
 
@@ -76,9 +73,9 @@ pub(crate) struct JpegDecoder {
     state: Box<State>,
 }
 
-// SAFETY: the pointers in `State` lead to `State` itself and to memory that libjpeg allocated with
-// malloc and that nothing else refers to; libjpeg has no thread-local state that a decompressor
-// depends on. So another thread may go on with it.
+// SAFETY: the pointers in `State` point to `State` itself, or to memory that libjpeg allocated with
+// malloc and that nothing else refers to. A decompressor depends on no thread-local state of
+// libjpeg. So another thread may continue with it.
 unsafe impl Send for JpegDecoder {}
 
 /// libjpeg's output for a pixel.
@@ -103,8 +100,8 @@ impl Raw {
 impl JpegDecoder {
     pub(crate) fn new() -> Self {
         let mut state = Box::new(State {
-            // SAFETY: a C structure of integers, pointers, optional functions and enums that have
-            // a value 0: all zeros is a value.
+            // SAFETY: a C structure of integers, pointers, optional functions, and enums with a
+            // value 0: all zeros is valid.
             cinfo: unsafe { std::mem::zeroed() },
             errors: Errors::new(),
             // SAFETY: as above.
@@ -129,18 +126,15 @@ impl JpegDecoder {
         state.source.next_input_byte = bytes.as_ptr();
         state.source.bytes_in_buffer = bytes.len();
         state.errors.failure = None;
-        let mut session = Session {
-            state,
-            bytes: PhantomData,
-        };
+        let mut session = Session { state, bytes: PhantomData };
         let version = JPEG_LIB_VERSION;
         let size = size_of::<jpeg_decompress_struct>();
-        // SAFETY: `cinfo` is zeroed or was destroyed, its `err` leads to a filled error manager, and version and size are those of the
-        // bindings that were compiled with the library.
+        // SAFETY: `cinfo` is zeroed or was destroyed, its `err` points to an initialized error manager, and version and
+        // size are those of the bindings, which were compiled with the library.
         session.call(|cinfo| unsafe { jpeg_CreateDecompress(cinfo, version, size) })?;
         session.state.cinfo.src = &raw mut session.state.source;
         session.state.cinfo.common.progress = &raw mut session.state.progress;
-        // SAFETY: the decompressor is idle and its source leads to `bytes`, which the session borrows.
+        // SAFETY: the decompressor is idle, and its source points to `bytes`, which the session borrows.
         session.call(|cinfo| unsafe { jpeg_read_header(cinfo, 1) })?;
         Ok(session)
     }
@@ -164,10 +158,7 @@ impl Session<'_> {
             1 if want_gray => Ok(Raw::Gray),
             1 | 3 => Ok(Raw::Rgb),
             4 => Ok(Raw::Cmyk),
-            n => Err(PixelError::unsupported(
-                ImageFormat::Jpeg,
-                format!("{n} components"),
-            )),
+            n => Err(PixelError::unsupported(ImageFormat::Jpeg, format!("{n} components"))),
         }
     }
 
@@ -187,18 +178,11 @@ impl Session<'_> {
             let reason = format!("{found} channels decoded, {} expected", raw.channels());
             return Err(PixelError::malformed(ImageFormat::Jpeg, reason));
         }
-        Ok((
-            self.state.cinfo.output_width,
-            self.state.cinfo.output_height,
-        ))
+        Ok((self.state.cinfo.output_width, self.state.cinfo.output_height))
     }
 
     /// Restricts decoding to some columns, plus a few. Returns the actual columns.
-    pub(crate) fn crop(
-        &mut self,
-        first: u32,
-        width: u32,
-    ) -> Result<std::ops::Range<u32>, PixelError> {
+    pub(crate) fn crop(&mut self, first: u32, width: u32) -> Result<std::ops::Range<u32>, PixelError> {
         let (mut offset, mut width) = (first, width);
         // SAFETY: decompression has started and no row was read (libjpeg checks both, and the range).
         self.call(|cinfo| unsafe { jpeg_crop_scanline(cinfo, &mut offset, &mut width) })?;
@@ -220,22 +204,16 @@ impl Session<'_> {
         let channels = to_usize(cinfo.output_components.cast_unsigned());
         let expected = to_usize(cinfo.output_width).saturating_mul(channels);
         if row.len() < expected {
-            return Err(PixelError::WrongBuffer {
-                expected,
-                found: row.len(),
-            });
+            return Err(PixelError::WrongBuffer { expected, found: row.len() });
         }
         let mut line = row.as_mut_ptr();
-        // SAFETY: decompression has started, and `line` leads to at least `output_width *
-        // output_components` writable bytes (checked above), which is what one row takes.
+        // SAFETY: decompression has started, and `line` points to at least the `output_width *
+        // output_components` writable bytes that a row needs (checked above).
         let n_rows = self.call(|cinfo| unsafe { jpeg_read_scanlines(cinfo, &raw mut line, 1) })?;
         if n_rows == 1 {
             return Ok(());
         }
-        Err(PixelError::malformed(
-            ImageFormat::Jpeg,
-            "fewer rows than declared",
-        ))
+        Err(PixelError::malformed(ImageFormat::Jpeg, "fewer rows than declared"))
     }
 
     /// Reads up to the end-of-image marker, after the last row.
@@ -246,10 +224,7 @@ impl Session<'_> {
     }
 
     /// Calls a libjpeg function and turns an unwinding error into a `PixelError`.
-    fn call<T>(
-        &mut self,
-        run: impl FnOnce(&mut jpeg_decompress_struct) -> T,
-    ) -> Result<T, PixelError> {
+    fn call<T>(&mut self, run: impl FnOnce(&mut jpeg_decompress_struct) -> T) -> Result<T, PixelError> {
         let cinfo = &mut self.state.cinfo;
         match catch_unwind(AssertUnwindSafe(|| run(cinfo))) {
             Ok(value) => Ok(value),
@@ -261,15 +236,9 @@ impl Session<'_> {
     fn error(&mut self) -> PixelError {
         let format = ImageFormat::Jpeg;
         match self.state.errors.failure.take() {
-            Some(Failure::OutOfInput) => {
-                PixelError::truncated(format, "the data end inside the image")
-            }
-            Some(Failure::TooManyScans) => {
-                PixelError::malformed(format, format!("more than {MAX_SCANS} scans"))
-            }
-            Some(Failure::Fatal(code, message))
-                if code == mozjpeg_sys::JERR_OUT_OF_MEMORY as c_int =>
-            {
+            Some(Failure::OutOfInput) => PixelError::truncated(format, "the data end inside the image"),
+            Some(Failure::TooManyScans) => PixelError::malformed(format, format!("more than {MAX_SCANS} scans")),
+            Some(Failure::Fatal(code, message)) if code == mozjpeg_sys::JERR_OUT_OF_MEMORY as c_int => {
                 drop(message);
                 PixelError::OutOfMemory { bytes: 0 }
             }
@@ -281,7 +250,7 @@ impl Session<'_> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        // SAFETY: allowed in every state, also where creating it failed; it frees all memory and never fails.
+        // SAFETY: allowed in every state, even if creation failed; it frees all memory and never fails.
         unsafe { jpeg_destroy_decompress(&mut self.state.cinfo) };
         self.state.source.next_input_byte = std::ptr::null();
         self.state.source.bytes_in_buffer = 0;
@@ -290,28 +259,25 @@ impl Drop for Session<'_> {
 
 /// Stores the cause and unwinds to `Session::call`, because `error_exit` must not return.
 fn fail(common: &mut jpeg_common_struct, failure: Failure) -> ! {
-    // SAFETY: `err` was set in `new` to the `Errors` whose first field it is, and lives as long as
-    // the decompressor; nothing else refers to it while libjpeg runs.
+    // SAFETY: `new` set `err` to the first field of an `Errors`, which lives as long as the
+    // decompressor; nothing else refers to it while libjpeg runs.
     let errors = unsafe { &mut *common.err.cast::<Errors>() };
     errors.failure = Some(failure);
     resume_unwind(Box::new(Unwound));
 }
 
 extern "C-unwind" fn error_exit(common: &mut jpeg_common_struct) {
-    // SAFETY: `err` leads to the filled error manager of `Errors::new`.
+    // SAFETY: `err` points to the initialized error manager of `Errors::new`.
     let manager = unsafe { &*common.err };
     let (code, format_message) = (manager.msg_code, manager.format_message);
     let mut text = [0_u8; MESSAGE_BYTES];
     if let Some(format_message) = format_message {
-        // SAFETY: the binding says 80 bytes, but it is only a pointer, and `text` has more.
+        // SAFETY: the binding declares 80 bytes, but C takes only a pointer, and `text` is longer.
         let buffer = unsafe { &*(&raw mut text).cast::<[u8; 80]>() };
-        // SAFETY: libjpeg writes at most JMSG_LENGTH_MAX = 200 bytes there, a NUL included.
+        // SAFETY: libjpeg writes at most JMSG_LENGTH_MAX = 200 bytes there, including a NUL.
         unsafe { format_message(common, buffer) };
     }
-    let n_bytes = text
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(text.len());
+    let n_bytes = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     let message = String::from_utf8_lossy(&text[..n_bytes]).to_lowercase();
     fail(common, Failure::Fatal(code, message));
 }
@@ -327,10 +293,7 @@ extern "C-unwind" fn fill_input_buffer(cinfo: &mut jpeg_decompress_struct) -> bo
     fail(&mut cinfo.common, Failure::OutOfInput);
 }
 
-extern "C-unwind" fn skip_input_data(
-    cinfo: &mut jpeg_decompress_struct,
-    n_bytes: std::ffi::c_long,
-) {
+extern "C-unwind" fn skip_input_data(cinfo: &mut jpeg_decompress_struct, n_bytes: std::ffi::c_long) {
     // SAFETY: `src` was set in `new` to a source that lives as long as the decompressor.
     let source = unsafe { &mut *cinfo.src };
     let n_bytes = to_usize(n_bytes.max(0).cast_unsigned()).min(source.bytes_in_buffer);
@@ -347,12 +310,12 @@ extern "C-unwind" fn monitor_progress(common: &mut jpeg_common_struct) {
     }
 }
 
-/// Whether libjpeg was built with SIMD. Without nasm it silently is not.
+/// Whether libjpeg was built with SIMD. Its build silently leaves SIMD out if nasm is missing.
 #[must_use]
 pub fn jpeg_simd() -> bool {
     unsafe extern "C" {
         fn jsimd_can_idct_islow() -> c_int;
     }
-    // SAFETY: a function of libjpeg without arguments: it asks the processor and remembers.
+    // SAFETY: this function of libjpeg has no arguments; it queries the processor and caches the answer.
     unsafe { jsimd_can_idct_islow() != 0 }
 }

@@ -1,8 +1,6 @@
 //! Colour operations with their factors, as values.
 
-use super::{
-    adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, solarize, to_grayscale,
-};
+use super::{adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, solarize, to_grayscale};
 
 /// A colour operation. All work per pixel, except that [`Contrast`](Self::Contrast) also needs the picture's mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,18 +51,9 @@ mod tests {
             pixels
         };
         for (found, wanted) in [
-            (
-                Adjustment::Brightness(0.5),
-                by(|p| adjust_brightness(p, 0.5)),
-            ),
-            (
-                Adjustment::Contrast(0.5),
-                by(|p| adjust_contrast(p, 3, 0.5)),
-            ),
-            (
-                Adjustment::Saturation(0.5),
-                by(|p| adjust_saturation(p, 3, 0.5)),
-            ),
+            (Adjustment::Brightness(0.5), by(|p| adjust_brightness(p, 0.5))),
+            (Adjustment::Contrast(0.5), by(|p| adjust_contrast(p, 3, 0.5))),
+            (Adjustment::Saturation(0.5), by(|p| adjust_saturation(p, 3, 0.5))),
             (Adjustment::Hue(0.25), by(|p| adjust_hue(p, 3, 0.25))),
             (Adjustment::Grayscale, by(|p| to_grayscale(p, 3))),
             (Adjustment::Solarize(90), by(|p| solarize(p, 90))),

@@ -40,9 +40,7 @@ impl Affine {
     /// rows and columns. torchvision rounds random translations; callers should too.
     ///
     /// # Errors
-    ///
-    /// `InvalidArgument` if a number or the matrix is not finite, or the scale is not
-    /// positive.
+    /// `InvalidArgument` if a number or the matrix is not finite, or the scale is not positive.
     pub fn new(
         width: u32,
         height: u32,
@@ -52,8 +50,7 @@ impl Affine {
         shear: (f64, f64),
     ) -> Result<Self, PixelError> {
         if !(scale.is_finite() && scale > 0.0) {
-            let found = scale.to_string();
-            return Err(PixelError::argument("scale", "above 0", &found));
+            return Err(PixelError::argument("scale", "above 0", scale));
         }
         Self::around(middle(width, height), degrees, translate, scale, shear)
     }
@@ -62,7 +59,6 @@ impl Affine {
     /// Filter nearest and fill black; both are fields.
     ///
     /// # Errors
-    ///
     /// `InvalidArgument` if the matrix is not finite.
     pub fn shear(x: f64, y: f64) -> Result<Self, PixelError> {
         Self::around((0.0, 0.0), 0.0, (0.0, 0.0), 1.0, (x, y))
@@ -76,11 +72,7 @@ impl Affine {
         scale: f64,
         shear: (f64, f64),
     ) -> Result<Self, PixelError> {
-        let (angle, x, y) = (
-            degrees.to_radians(),
-            shear.0.to_radians(),
-            shear.1.to_radians(),
-        );
+        let (angle, x, y) = (degrees.to_radians(), shear.0.to_radians(), shear.1.to_radians());
         // The forward matrix without the scale: rotation times shears. Its determinant is 1.
         let a = (angle - y).cos() / y.cos();
         let b = -(angle - y).cos() * x.tan() / y.cos() - angle.sin();
@@ -88,14 +80,7 @@ impl Affine {
         let d = -(angle - y).sin() * x.tan() / y.cos() + angle.cos();
         let [p, q, r, s] = [d, -b, -c, a].map(|value| value / scale);
         let (to_x, to_y) = (-middle_x - translate.0, -middle_y - translate.1);
-        let matrix = [
-            p,
-            q,
-            p * to_x + q * to_y + middle_x,
-            r,
-            s,
-            r * to_x + s * to_y + middle_y,
-        ];
+        let matrix = [p, q, p * to_x + q * to_y + middle_x, r, s, r * to_x + s * to_y + middle_y];
         Self::nearest(matrix)
     }
 
@@ -103,7 +88,6 @@ impl Affine {
     /// keeping the size. Filter nearest and fill black; both are fields.
     ///
     /// # Errors
-    ///
     /// `InvalidArgument` if the angle is not finite.
     pub fn rotation(width: u32, height: u32, degrees: f64) -> Result<Self, PixelError> {
         let angle = -degrees.rem_euclid(360.0).to_radians();
@@ -122,46 +106,27 @@ impl Affine {
 
     fn nearest(matrix: [f64; 6]) -> Result<Self, PixelError> {
         check(&matrix)?;
-        Ok(Self {
-            matrix,
-            sampling: Sampling::Nearest,
-            fill: [0; 4],
-        })
+        Ok(Self { matrix, sampling: Sampling::Nearest, fill: [0; 4] })
     }
 
     /// Writes the mapped picture at the same size, with the bytes of Pillow's
     /// `image.transform(image.size, AFFINE, matrix, filter, fillcolor=fill)`.
     ///
     /// # Errors
-    ///
     /// `InvalidArgument` if a number of the matrix is not finite or the picture has more than 4
     /// channels, `WrongBuffer` if a buffer has the wrong length.
     pub fn apply_into(&self, image: Pixels<'_>, out: &mut [u8]) -> Result<(), PixelError> {
         check(&self.matrix)?;
         image.check()?;
-        if out.len() != image.data.len() {
-            return Err(PixelError::WrongBuffer {
-                expected: image.data.len(),
-                found: out.len(),
-            });
-        }
+        PixelError::check_len(out.len(), image.data.len())?;
         let (width, height) = (usize_of(image.width), usize_of(image.height));
         match image.channels {
             1 => self.draw(Picture::new(image.data, width, height), out, sample::gray),
-            2 => self.draw(
-                Picture::<2>::new(image.data, width, height),
-                out,
-                sample::plain,
-            ),
+            2 => self.draw(Picture::<2>::new(image.data, width, height), out, sample::plain),
             3 => self.draw(Picture::new(image.data, width, height), out, sample::color),
-            4 => self.draw(
-                Picture::<4>::new(image.data, width, height),
-                out,
-                sample::plain,
-            ),
+            4 => self.draw(Picture::<4>::new(image.data, width, height), out, sample::plain),
             other => {
-                let found = other.to_string();
-                return Err(PixelError::argument("channels", "1 to 4", &found));
+                return Err(PixelError::argument("channels", "1 to 4", other));
             }
         }
         Ok(())
@@ -181,11 +146,7 @@ impl Affine {
         let [a, b, _, d, _, _] = matrix;
         if self.sampling != Sampling::Nearest {
             let cubic = self.sampling == Sampling::Bicubic;
-            let map = Map {
-                matrix,
-                fill,
-                cubic,
-            };
+            let map = Map { matrix, fill, cubic };
             smooth(&picture, &map, pixels);
         } else if b == 0.0 && d == 0.0 {
             self.scale(&picture, fill, pixels);
@@ -238,12 +199,7 @@ fn check(matrix: &[f64; 6]) -> Result<(), PixelError> {
     if matrix.iter().all(|value| value.is_finite()) {
         return Ok(());
     }
-    let found = format!("{matrix:?}");
-    Err(PixelError::argument(
-        "affine matrix",
-        "finite numbers",
-        &found,
-    ))
+    Err(PixelError::argument("affine matrix", "finite numbers", format!("{matrix:?}")))
 }
 
 fn middle(width: u32, height: u32) -> (f64, f64) {
@@ -285,9 +241,7 @@ impl Fixed {
         let [a, b, c, d, e, f] = *matrix;
         let (width, height) = (width as f64, height as f64);
         let corners = [(0.0, 0.0), (width, height), (0.0, height), (width, 0.0)];
-        let fits = |(x, y): &(f64, f64)| {
-            (x * a + y * b + c).abs() < 32768.0 && (x * d + y * e + f).abs() < 32768.0
-        };
+        let fits = |(x, y): &(f64, f64)| (x * a + y * b + c).abs() < 32768.0 && (x * d + y * e + f).abs() < 32768.0;
         corners.iter().all(fits).then(|| Self {
             first: [fixed(c + a * 0.5 + b * 0.5), fixed(f + d * 0.5 + e * 0.5)],
             steps: [[fixed(a), fixed(d)], [fixed(b), fixed(e)]],
@@ -317,10 +271,7 @@ impl Fixed {
 }
 
 /// Rounds to 16.16.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "positions below 32768 fit; the cast clips larger steps"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "positions below 32768 fit; the cast clips larger steps")]
 fn fixed(value: f64) -> i32 {
     (value * 65536.0 + 0.5).floor() as i32
 }
@@ -342,12 +293,7 @@ mod tests {
     fn apply(affine: &Affine, width: u32, data: &[u8]) -> Vec<u8> {
         let height = u32::try_from(data.len()).unwrap() / width / 3;
         let mut out = vec![99; data.len()];
-        let image = Pixels {
-            data,
-            width,
-            height,
-            channels: 3,
-        };
+        let image = Pixels { data, width, height, channels: 3 };
         affine.apply_into(image, &mut out).unwrap();
         out
     }
@@ -370,12 +316,7 @@ mod tests {
     #[test]
     fn buffers_that_do_not_fit_are_errors() {
         let mut affine = Affine::rotation(2, 2, 30.0).unwrap();
-        let image = |data, channels| Pixels {
-            data,
-            width: 2,
-            height: 2,
-            channels,
-        };
+        let image = |data, channels| Pixels { data, width: 2, height: 2, channels };
         assert!(affine.apply_into(image(&[0; 12], 3), &mut [0; 11]).is_err());
         assert!(affine.apply_into(image(&[0; 11], 3), &mut [0; 11]).is_err());
         assert!(affine.apply_into(image(&[0; 20], 5), &mut [0; 20]).is_err());
@@ -391,11 +332,7 @@ mod tests {
                 let mut matrix = [1.0, 0.5, 0.0, 0.5, 1.0, 0.0];
                 matrix[place] = value;
                 for sampling in EVERY {
-                    let affine = Affine {
-                        matrix,
-                        sampling,
-                        fill: [7; 4],
-                    };
+                    let affine = Affine { matrix, sampling, fill: [7; 4] };
                     apply(&affine, 3, &[1; 27]);
                     matrix[1] = 0.0;
                     matrix[3] = 0.0;

@@ -50,11 +50,9 @@ impl Blur {
 
     /// Blurs a picture in place, with a Gaussian of `sigma` pixels in a square of `kernel` pixels.
     ///
-    /// Edges are mirrored without repeating the edge pixels. Values differ from
-    /// torchvision's by at most one level.
+    /// Edges are mirrored without repeating the edge pixels. Values differ from torchvision's by at most one level.
     ///
     /// # Errors
-    ///
     /// `InvalidArgument` if the kernel is even, larger than 4095 pixels, or extends beyond
     /// the mirrored picture (half of it must be less than both sides), or if sigma is not
     /// finite and positive; `WrongBuffer` if the pixels do not match the size.
@@ -68,22 +66,16 @@ impl Blur {
         sigma: f32,
     ) -> Result<(), PixelError> {
         let expected = byte_count(width, height, usize::from(channels))?;
-        if pixels.len() != expected {
-            return Err(PixelError::WrongBuffer {
-                expected,
-                found: pixels.len(),
-            });
-        }
+        PixelError::check_len(pixels.len(), expected)?;
         if kernel.is_multiple_of(2) || kernel > MAX_KERNEL || kernel / 2 >= width.min(height) {
             return Err(PixelError::argument(
                 "blur kernel",
                 "an odd number of pixels up to 4095, half of it less than both sides",
-                &format!("{kernel} for {width}x{height}"),
+                format!("{kernel} for {width}x{height}"),
             ));
         }
         if !(sigma.is_finite() && sigma > 0.0) {
-            let found = sigma.to_string();
-            return Err(PixelError::argument("blur sigma", "above 0", &found));
+            return Err(PixelError::argument("blur sigma", "above 0", sigma));
         }
         if expected == 0 {
             return Ok(());
@@ -96,12 +88,7 @@ impl Blur {
         let padding = usize_of(kernel / 2) * channels;
         self.sums.clear();
         self.sums.resize(stride + 2 * padding, 0.0);
-        let rows = Rows {
-            source: &self.source,
-            sums: &mut self.sums,
-            stride,
-            channels,
-        };
+        let rows = Rows { source: &self.source, sums: &mut self.sums, stride, channels };
         let kernel = &self.kernel;
         fastest!(convolve(rows, kernel, pixels));
         Ok(())
@@ -110,10 +97,7 @@ impl Blur {
 
 impl Kernel {
     /// The weights `exp(-0.5 (x / sigma)^2)`, divided by their sum.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "integers up to 2047 are exact in f32"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "integers up to 2047 are exact in f32")]
     fn set(&mut self, size: u32, sigma: f32) {
         if self.size == size && self.sigma.to_bits() == sigma.to_bits() {
             return;
@@ -158,23 +142,16 @@ fn sum_columns(source: &[u8], stride: usize, y: usize, weights: &[f32], out: &mu
 
 /// The sums around row `y` for `N` columns from `x`.
 #[inline(always)]
-fn columns_around<const N: usize>(
-    source: &[u8],
-    stride: usize,
-    y: usize,
-    x: usize,
-    weights: &[f32],
-) -> [f32; N] {
+fn columns_around<const N: usize>(source: &[u8], stride: usize, y: usize, x: usize, weights: &[f32]) -> [f32; N] {
     let n_rows = source.len() / stride;
     let part = |row: usize| source[row * stride + x..].first_chunk::<N>();
     let mut sums = [0.0; N];
     for (distance, weight) in weights.iter().enumerate() {
         let below = y + distance;
         // Mirrored at the first and last row.
-        let (Some(above), Some(below)) = (
-            part(y.abs_diff(distance)),
-            part(below.min((2 * (n_rows - 1)).saturating_sub(below))),
-        ) else {
+        let (Some(above), Some(below)) =
+            (part(y.abs_diff(distance)), part(below.min((2 * (n_rows - 1)).saturating_sub(below))))
+        else {
             break;
         };
         for ((sum, above), below) in sums.iter_mut().zip(above).zip(below) {
@@ -190,10 +167,7 @@ fn columns_around<const N: usize>(
 fn pad(row: &mut [f32], padding: usize, channels: usize) {
     let last = row.len() - padding - channels;
     for distance in (channels..=padding).step_by(channels) {
-        row.copy_within(
-            padding + distance..padding + distance + channels,
-            padding - distance,
-        );
+        row.copy_within(padding + distance..padding + distance + channels, padding - distance);
         row.copy_within(last - distance..last - distance + channels, last + distance);
     }
 }
@@ -217,12 +191,7 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
 
 /// The sums around `N` values from `x`, in a row padded by all weights except the first.
 #[inline(always)]
-fn values_around<const N: usize>(
-    row: &[f32],
-    channels: usize,
-    x: usize,
-    weights: &[f32],
-) -> [f32; N] {
+fn values_around<const N: usize>(row: &[f32], channels: usize, x: usize, weights: &[f32]) -> [f32; N] {
     let middle = x + weights.len().saturating_sub(1) * channels;
     let mut sums = [0.0; N];
     for (distance, weight) in weights.iter().enumerate() {
@@ -248,9 +217,8 @@ mod tests {
     /// The square kernel in `f64`, before rounding.
     fn exact(pixels: &[u8], width: usize, channels: usize, kernel: usize, sigma: f64) -> Vec<f64> {
         let half = kernel / 2;
-        let weights: Vec<f64> = (0..kernel)
-            .map(|x| (-0.5 * ((x as f64 - half as f64) / sigma).powi(2)).exp())
-            .collect();
+        let weights: Vec<f64> =
+            (0..kernel).map(|x| (-0.5 * ((x as f64 - half as f64) / sigma).powi(2)).exp()).collect();
         let sum: f64 = weights.iter().sum();
         let height = pixels.len() / width / channels;
         let mirror = |at: usize, tap: usize, len: usize| {
@@ -258,11 +226,7 @@ mod tests {
             place.min((2 * (len - 1)).abs_diff(place))
         };
         let value = |index: usize| {
-            let (y, x, c) = (
-                index / channels / width,
-                index / channels % width,
-                index % channels,
-            );
+            let (y, x, c) = (index / channels / width, index / channels % width, index % channels);
             let mut total = 0.0;
             for (j, vertical) in weights.iter().enumerate() {
                 for (i, horizontal) in weights.iter().enumerate() {
@@ -292,9 +256,7 @@ mod tests {
         let mut blur = Blur::new();
         let mut pixels = [0; 5 * 3];
         let mut fails = |kernel, sigma, expected: &str| {
-            let error = blur
-                .gaussian(&mut pixels, 5, 3, 1, kernel, sigma)
-                .unwrap_err();
+            let error = blur.gaussian(&mut pixels, 5, 3, 1, kernel, sigma).unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         };
         fails(4, 1.0, "invalid blur kernel");
@@ -305,13 +267,7 @@ mod tests {
         fails(3, f32::NAN, "invalid blur sigma");
         fails(3, f32::INFINITY, "invalid blur sigma");
         let wrong = blur.gaussian(&mut [0; 14], 5, 3, 1, 3, 1.0).unwrap_err();
-        assert!(matches!(
-            wrong,
-            PixelError::WrongBuffer {
-                expected: 15,
-                found: 14
-            }
-        ));
+        assert!(matches!(wrong, PixelError::WrongBuffer { expected: 15, found: 14 }));
         assert!(blur.gaussian(&mut [], 0, 3, 1, 1, 1.0).is_err());
         assert!(blur.gaussian(&mut [], 3, 3, 0, 3, 1.0).is_ok());
     }
@@ -319,9 +275,7 @@ mod tests {
     #[test]
     fn a_tiny_sigma_changes_nothing() {
         let mut pixels = [1, 200, 3, 4, 5, 60, 7, 8, 9];
-        Blur::new()
-            .gaussian(&mut pixels, 3, 3, 1, 3, f32::MIN_POSITIVE)
-            .unwrap();
+        Blur::new().gaussian(&mut pixels, 3, 3, 1, 3, f32::MIN_POSITIVE).unwrap();
         assert_eq!(pixels, [1, 200, 3, 4, 5, 60, 7, 8, 9]);
     }
 

@@ -61,12 +61,7 @@ mod tests {
 
     #[test]
     fn pictures_without_columns_are_left_alone() {
-        let area = Area {
-            x: 0,
-            y: 0,
-            width: 1,
-            height: 1,
-        };
+        let area = Area { x: 0, y: 0, width: 1, height: 1 };
         let mut pixels = [7; 3];
         erase(&mut pixels, 0, 3, area, [0; 4]);
         erase(&mut pixels, 3, 0, area, [0; 4]);

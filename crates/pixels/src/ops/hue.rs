@@ -8,11 +8,7 @@ use super::{fastest, whole};
 
 /// Rotates all hues by `factor` of the circle, -0.5 to 0.5, like torchvision's `adjust_hue`
 /// on Pillow images. Values outside wrap around. Pictures without 3 channels are unchanged.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the hue is a byte that wraps around"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the hue is a byte that wraps around")]
 pub fn adjust_hue(pixels: &mut [u8], channels: u8, factor: f32) {
     if channels == 3 {
         let turn = (f64::from(factor) * 255.0) as i64 as u8;
@@ -103,8 +99,7 @@ fn hue(color: [u8; 3]) -> u8 {
     // For gray both distances are 0, and so is the hue.
     let range = f32::from(range(color).max(1));
     let (plus, minus) = (f32::from(plus) / range, f32::from(minus) / range);
-    // Pillow subtracts in f32 if red is highest. These differences are exact in f64, so the
-    // rounding is the same.
+    // Pillow subtracts in f32 if red is highest. These differences are exact in f64, so the rounding is the same.
     let sixths = (sixths + f64::from(plus) - f64::from(minus)) as f32;
     let circle = f64::from(sixths) / 6.0 + 1.0;
     let hue = if circle >= 1.0 { circle - 1.0 } else { circle };
@@ -117,8 +112,7 @@ fn low(value: u8, saturation: u8) -> u8 {
     darkened(value, f64::from(fraction(saturation)))
 }
 
-/// The middle channel. Pillow multiplies in `f32` in odd sectors,
-/// where it decreases, and in `f64` where it increases.
+/// The middle channel. Pillow multiplies in `f32` in odd sectors, where it decreases, and in `f64` where it increases.
 #[inline(always)]
 fn middle(value: u8, saturation: u8, sector: u8, part: f32) -> u8 {
     let saturation = fraction(saturation);
@@ -143,8 +137,7 @@ fn fraction(value: u8) -> f32 {
 /// the compiler turns branches into jumps.
 #[inline(always)]
 fn pick(sector: u8, highest: [u8; 2], middle: [u8; 2], values: [u8; 3]) -> u8 {
-    let mask =
-        |sectors: [u8; 2]| u8::from((sector == sectors[0]) | (sector == sectors[1])).wrapping_neg();
+    let mask = |sectors: [u8; 2]| u8::from((sector == sectors[0]) | (sector == sectors[1])).wrapping_neg();
     let (high, middle) = (mask(highest), mask(middle));
     (values[0] & !(high | middle)) | (values[1] & middle) | (values[2] & high)
 }

@@ -10,11 +10,7 @@ pub fn invert(pixels: &mut [u8]) {
 /// Inverts values of at least `threshold`: Pillow's `ImageOps.solarize`.
 pub fn solarize(pixels: &mut [u8], threshold: u8) {
     for value in pixels {
-        *value = if *value < threshold {
-            *value
-        } else {
-            255 - *value
-        };
+        *value = if *value < threshold { *value } else { 255 - *value };
     }
 }
 

@@ -1,9 +1,9 @@
 //! Operations on decoded pixels at load time, with the results of Pillow and torchvision.
 //!
-//! Every operation works on interleaved bytes `[height, width, channels]` of 1 or 3 channels and
-//! keeps the size. The colour operations, `erase`, `Blur` and `Sharpen` work in place; `Affine` writes to
-//! another picture, and `Emit` makes the floats of a batch in one pass. docs/reference/pixels.md says
-//! what was compared. Random numbers are drawn by the caller, who passes every factor.
+//! Every operation works on interleaved bytes `[height, width, channels]` of 1 or 3 channels and keeps
+//! the size. The colour operations, `erase`, `Blur` and `Sharpen` work in place; `Affine` writes to
+//! another picture, and `Emit` makes the floats of a batch in one pass. docs/reference/pixels.md lists
+//! what was compared. The caller draws all random numbers and passes the factors.
 //!
 //! Colour operations accept any `f32` factor. Below 0 and above 1 they extrapolate and clip,
 //! like Pillow; NaN gives black.

@@ -19,11 +19,7 @@ pub(super) struct Picture<'a, const N: usize> {
 impl<'a, const N: usize> Picture<'a, N> {
     pub(super) fn new(data: &'a [u8], width: usize, height: usize) -> Self {
         let pixels = data.as_chunks().0;
-        Self {
-            pixels,
-            width,
-            height,
-        }
+        Self { pixels, width, height }
     }
 
     /// The values of a pixel, the first in the lowest byte. Unused bytes are unspecified.
@@ -112,11 +108,7 @@ impl Taps<4> for Cubic {
 
 #[expect(clippy::cast_precision_loss, reason = "rows are exact in f64")]
 #[inline(always)]
-fn draw<const N: usize, const T: usize, K: Taps<T>>(
-    picture: &Picture<'_, N>,
-    map: &Map<N>,
-    out: &mut [[u8; N]],
-) {
+fn draw<const N: usize, const T: usize, K: Taps<T>>(picture: &Picture<'_, N>, map: &Map<N>, out: &mut [[u8; N]]) {
     let mut points = Points::<T>::new(picture.width, picture.height);
     for (row, pixels) in out.chunks_exact_mut(picture.width).enumerate() {
         for (block, pixels) in pixels.chunks_mut(LANES).enumerate() {
@@ -246,11 +238,7 @@ mod tests {
     use super::*;
 
     fn map<const N: usize>(matrix: [f64; 6], cubic: bool) -> Map<N> {
-        Map {
-            matrix,
-            fill: [7; N],
-            cubic,
-        }
+        Map { matrix, fill: [7; N], cubic }
     }
 
     proptest! {

@@ -23,7 +23,6 @@ impl Sharpen {
     /// `ImageEnhance.Sharpness`, which keeps the pixels at the edges.
     ///
     /// # Errors
-    ///
     /// `WrongBuffer` if the pixels do not match the size.
     pub fn adjust(
         &mut self,
@@ -34,12 +33,7 @@ impl Sharpen {
         factor: f32,
     ) -> Result<(), PixelError> {
         let expected = byte_count(width, height, usize::from(channels))?;
-        if pixels.len() != expected {
-            return Err(PixelError::WrongBuffer {
-                expected,
-                found: pixels.len(),
-            });
-        }
+        PixelError::check_len(pixels.len(), expected)?;
         if width < 3 || height < 3 || channels == 0 {
             return Ok(());
         }
@@ -78,11 +72,8 @@ fn sharpen_row(rows: [&[u8]; 3], channels: usize, factor: f32, out: &mut [u8]) {
         [part(0), part(channels), part(2 * channels)]
     });
     for place in 0..n {
-        let column = |part: usize| {
-            u16::from(above[part][place])
-                + u16::from(row[part][place])
-                + u16::from(below[part][place])
-        };
+        let column =
+            |part: usize| u16::from(above[part][place]) + u16::from(row[part][place]) + u16::from(below[part][place]);
         let value = row[1][place];
         let sum = column(0) + column(1) + column(2) + 4 * u16::from(value);
         out[place] = mixed(value, thirteenth(sum), factor);
@@ -91,10 +82,7 @@ fn sharpen_row(rows: [&[u8]; 3], channels: usize, factor: f32, out: &mut [u8]) {
 
 /// A weighted sum divided by its total weight 13, rounded to nearest. There are no ties, because 13 is odd. Pillow's `f32` error
 /// is too small to change the rounding.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a sum of 13 bytes, divided by 13"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "a sum of 13 bytes, divided by 13")]
 #[inline(always)]
 fn thirteenth(sum: u16) -> u8 {
     (((u32::from(sum) + 6) * 5042) >> 16) as u8
@@ -130,9 +118,7 @@ mod tests {
     #[test]
     fn edges_and_narrow_pictures_stay() {
         for (width, height) in [(1, 1), (2, 9), (9, 2), (1, 12), (3, 3)] {
-            let mut pixels: Vec<u8> = (0..width * height * 3)
-                .map(|n: u32| (n * 37).to_le_bytes()[0])
-                .collect();
+            let mut pixels: Vec<u8> = (0..width * height * 3).map(|n: u32| (n * 37).to_le_bytes()[0]).collect();
             let before = pixels.clone();
             let mut sharpen = Sharpen::new();
             sharpen.adjust(&mut pixels, width, height, 3, 0.0).unwrap();

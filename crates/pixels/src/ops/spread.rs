@@ -50,11 +50,7 @@ fn table(mut of: impl FnMut(u8) -> u8) -> [u8; 256] {
 }
 
 /// Pillow's line through the end points, in `f64`, truncated and clipped.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast truncates and clips"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast truncates and clips")]
 fn stretched(counts: &[u32; 256]) -> Table {
     let occurs = |value: &u8| counts[usize::from(*value)] > 0;
     let low = (0..=255).find(occurs)?;

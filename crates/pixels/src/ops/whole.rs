@@ -7,10 +7,7 @@ const WHOLE: f32 = 8_388_608.0;
 const WHOLE_64: f64 = 4_503_599_627_370_496.0;
 
 /// The nearest byte to a value of 0 to 255, ties to even.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the value is in the lowest byte"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the value is in the lowest byte")]
 #[inline(always)]
 pub(super) fn nearest(value: f32) -> u8 {
     (value + WHOLE).to_bits() as u8
@@ -22,27 +19,16 @@ pub(super) fn nearest(value: f32) -> u8 {
 pub(super) fn clipped(value: f32) -> u8 {
     let value = value.max(0.0).min(255.0);
     let nearest = value + WHOLE - WHOLE;
-    let whole = if nearest > value {
-        nearest - 1.0
-    } else {
-        nearest
-    };
+    let whole = if nearest > value { nearest - 1.0 } else { nearest };
     self::nearest(whole)
 }
 
 /// A value of 0 to 255, truncated.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the value is in the lowest byte"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the value is in the lowest byte")]
 #[inline(always)]
 pub(super) fn cut(value: f64) -> u8 {
     let nearest = value + WHOLE_64 - WHOLE_64;
-    let whole = if nearest > value {
-        nearest - 1.0
-    } else {
-        nearest
-    };
+    let whole = if nearest > value { nearest - 1.0 } else { nearest };
     (whole + WHOLE_64).to_bits() as u8
 }
 

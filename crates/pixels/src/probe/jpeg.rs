@@ -33,10 +33,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
     loop {
         let (marker, segment) = next_marker(bytes, at)?;
         if marker == EOI {
-            return Err(PixelError::malformed(
-                ImageFormat::Jpeg,
-                "ends before its first scan",
-            ));
+            return Err(PixelError::malformed(ImageFormat::Jpeg, "ends before its first scan"));
         }
         // Markers without a length: TEM, RSTn, a repeated SOI.
         if marker == 0x01 || (0xD0..=0xD8).contains(&marker) {
@@ -49,17 +46,14 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
             let reason = format!("marker {marker:02x} has length {length}");
             return Err(PixelError::malformed(ImageFormat::Jpeg, reason));
         }
-        let body = bytes
-            .get(segment + 2..segment + length)
-            .ok_or_else(|| truncated("ends inside its headers"))?;
+        let body = bytes.get(segment + 2..segment + length).ok_or_else(|| truncated("ends inside its headers"))?;
         at = segment + length;
         colors = colors.or_said_by(marker, body);
         if marker == APP1 && orientation.is_none() && body.starts_with(b"Exif\0\0") {
             orientation = Some(exif::orientation(body));
         } else if marker == SOS {
-            let mut info = info.ok_or_else(|| {
-                PixelError::malformed(ImageFormat::Jpeg, "a scan before the frame header")
-            })?;
+            let mut info =
+                info.ok_or_else(|| PixelError::malformed(ImageFormat::Jpeg, "a scan before the frame header"))?;
             // A sequential file whose first scan lacks components has more scans.
             let in_scan = body.first().copied().unwrap_or(0);
             info.progressive |= in_scan < info.channels;
@@ -85,9 +79,7 @@ impl Colors {
         match (self, marker) {
             (_, APP0) if body.len() >= 14 && body.starts_with(b"JFIF\0") => Self::Jfif,
             (Self::Unsaid | Self::Adobe { .. }, APP14) if body.starts_with(b"Adobe") => {
-                let said = body.get(11).map(|transform| Self::Adobe {
-                    transform: *transform,
-                });
+                let said = body.get(11).map(|transform| Self::Adobe { transform: *transform });
                 said.unwrap_or(self)
             }
             _ => self,
@@ -110,9 +102,7 @@ fn ids(body: &[u8]) -> [u8; 3] {
 
 /// The next marker at or after `at`, and the start of its segment.
 fn next_marker(bytes: &[u8], at: usize) -> Result<(u8, usize), PixelError> {
-    let rest = bytes
-        .get(at..)
-        .ok_or_else(|| truncated("ends inside its headers"))?;
+    let rest = bytes.get(at..).ok_or_else(|| truncated("ends inside its headers"))?;
     let mut previous_is_ff = false;
     for (index, &byte) in rest.iter().enumerate() {
         if previous_is_ff && byte != 0 && byte != 0xFF {
@@ -142,7 +132,7 @@ fn frame_info(marker: u8, progressive: bool, body: &[u8]) -> Result<ImageInfo, P
         orientation: 1,
         progressive,
         palette: false,
-        // From the names of its components, unless another segment decides.
+        // The names of its components decide, unless another segment does.
         stores_rgb: channels == 3 && ids(body) == *b"RGB",
     })
 }
@@ -157,11 +147,7 @@ pub(crate) fn jpeg_has_end(bytes: &[u8]) -> Result<bool, PixelError> {
 
 /// Fails if the end-of-image marker is missing.
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
-    if jpeg_has_end(bytes)? {
-        Ok(())
-    } else {
-        Err(truncated("no end-of-image marker"))
-    }
+    if jpeg_has_end(bytes)? { Ok(()) } else { Err(truncated("no end-of-image marker")) }
 }
 
 #[cfg(test)]
@@ -169,7 +155,7 @@ mod tests {
     use super::*;
     use crate::jpeg::encode_jpeg;
 
-    /// A file of ours with other segments behind its start, and other names of its components.
+    /// A file of our encoder with other segments after its start, and other component names.
     fn file(segments: &[&[u8]], ids: [u8; 3]) -> Vec<u8> {
         let whole = encode_jpeg(8, 8, 3, &[90; 192], 90).unwrap();
         let jfif = 2 + usize::from(whole[5]);

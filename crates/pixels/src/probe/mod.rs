@@ -30,8 +30,8 @@ pub struct ImageInfo {
     pub channels: u8,
     /// Bits of one channel, or of one palette index.
     pub bit_depth: u8,
-    /// EXIF orientation 1 to 8; 1 where there is none. Always 1 for TIFF, whose orientation
-    /// Pillow applies when it decodes: there width and height are those of the turned image.
+    /// EXIF orientation 1 to 8; 1 if there is none. Always 1 for TIFF: Pillow rotates a TIFF when
+    /// decoding, so width and height are those of the rotated image.
     pub orientation: u8,
     /// Whether a JPEG is progressive (or has several scans), or a PNG or GIF interlaced.
     pub progressive: bool,
@@ -44,9 +44,7 @@ pub struct ImageInfo {
 /// Reads the headers of an image.
 ///
 /// # Errors
-///
-/// `Empty`, `UnknownFormat`, or `Malformed` / `Truncated` / `Unsupported` if the headers are
-/// invalid.
+/// `Empty`, `UnknownFormat`, or `Malformed` / `Truncated` / `Unsupported` if the headers are invalid.
 pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let format = ImageFormat::sniff(bytes).ok_or_else(|| unknown(bytes))?;
     let info = match format {
@@ -64,12 +62,10 @@ pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     Ok(info)
 }
 
-/// Reads the headers and checks, without decoding, that the file is complete: JPEG an EOI
-/// marker after its first scan, PNG the IEND chunk, GIF its trailer, WebP and BMP their declared
-/// size, TIFF the end of its strips or tiles.
+/// Reads the headers and checks, without decoding, that the file is complete: JPEG an EOI marker after its first scan,
+/// PNG the IEND chunk, GIF its trailer, WebP and BMP their declared size, TIFF the end of its strips or tiles.
 ///
 /// # Errors
-///
 /// As `probe`, and `Truncated` if the end is missing.
 pub fn check_structure(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let info = probe(bytes)?;
@@ -88,7 +84,5 @@ fn unknown(bytes: &[u8]) -> PixelError {
     if bytes.is_empty() {
         return PixelError::Empty;
     }
-    PixelError::UnknownFormat {
-        first_bytes: bytes.iter().take(8).copied().collect(),
-    }
+    PixelError::UnknownFormat { first_bytes: bytes.iter().take(8).copied().collect() }
 }

@@ -22,11 +22,8 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
             if flags & EXIF_FLAG != 0 {
                 orientation = find_chunk(bytes, b"EXIF").map_or(1, exif::orientation);
             }
-            let side =
-                |at| Some(u32::from(le16(chunk, at)?) + (u32::from(*chunk.get(at + 2)?) << 16) + 1);
-            side(4)
-                .zip(side(7))
-                .map(|(width, height)| (width, height, flags & ALPHA_FLAG != 0))
+            let side = |at| Some(u32::from(le16(chunk, at)?) + (u32::from(*chunk.get(at + 2)?) << 16) + 1);
+            side(4).zip(side(7)).map(|(width, height)| (width, height, flags & ALPHA_FLAG != 0))
         }
         b"VP8L" => {
             let signature = chunk.first().copied().ok_or_else(truncated)?;
@@ -34,22 +31,14 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
                 let reason = format!("lossless signature is {signature:02x}, not 2f");
                 return Err(PixelError::malformed(ImageFormat::WebP, reason));
             }
-            le32(chunk, 1).map(|b| {
-                (
-                    (b & 0x3FFF) + 1,
-                    ((b >> 14) & 0x3FFF) + 1,
-                    (b >> 28) & 1 == 1,
-                )
-            })
+            le32(chunk, 1).map(|b| ((b & 0x3FFF) + 1, ((b >> 14) & 0x3FFF) + 1, (b >> 28) & 1 == 1))
         }
         b"VP8 " => {
             if chunk.get(3..6).ok_or_else(truncated)? != [0x9D, 0x01, 0x2A] {
                 return Err(PixelError::malformed(ImageFormat::WebP, "no key frame"));
             }
             let side = |at| le16(chunk, at).map(|side| u32::from(side & 0x3FFF));
-            side(6)
-                .zip(side(8))
-                .map(|(width, height)| (width, height, false))
+            side(6).zip(side(8)).map(|(width, height)| (width, height, false))
         }
         _ => {
             let reason = format!("unknown first chunk {:?}", String::from_utf8_lossy(&kind));
@@ -84,9 +73,7 @@ fn find_chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Option<&'a [u8]> {
 }
 
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
-    let declared = le32(bytes, 4)
-        .and_then(offset)
-        .and_then(|size| size.checked_add(8));
+    let declared = le32(bytes, 4).and_then(offset).and_then(|size| size.checked_add(8));
     match declared {
         Some(declared) if declared <= bytes.len() => Ok(()),
         declared => {

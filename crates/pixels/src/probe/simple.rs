@@ -23,12 +23,7 @@ pub(super) fn probe_png(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         2 | 3 => 3,
         4 => 2,
         6 => 4,
-        other => {
-            return Err(PixelError::malformed(
-                format,
-                format!("colour type {other}"),
-            ));
-        }
+        other => return Err(PixelError::malformed(format, format!("colour type {other}"))),
     };
     Ok(ImageInfo {
         format,
@@ -100,18 +95,9 @@ pub(super) fn probe_gif(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
 /// Walks through the blocks of a GIF by their lengths.
 pub(super) fn check_gif_end(bytes: &[u8]) -> Result<(), PixelError> {
     let table = |flags: u8| {
-        if flags & 0x80 == 0 {
-            0
-        } else {
-            3 << ((flags & 7) + 1)
-        }
+        if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
     };
-    let end = |at: usize| {
-        PixelError::truncated(
-            ImageFormat::Gif,
-            format!("no trailer: the block at byte {at} is cut"),
-        )
-    };
+    let end = |at: usize| PixelError::truncated(ImageFormat::Gif, format!("no trailer: the block at byte {at} is cut"));
     let flags = bytes.get(10).copied().ok_or_else(|| end(10))?;
     let mut at = 13 + table(flags);
     let mut n_frames = 0_u32;
@@ -156,10 +142,7 @@ pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         let size = le32(bytes, 18).zip(height).zip(le16(bytes, 28));
         size.map(|((width, height), bits)| (width, height.unsigned_abs(), bits))
     } else {
-        return Err(PixelError::malformed(
-            format,
-            format!("header of {header} bytes"),
-        ));
+        return Err(PixelError::malformed(format, format!("header of {header} bytes")));
     }
     .ok_or_else(|| cut(format))?;
     Ok(ImageInfo {
@@ -167,11 +150,7 @@ pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         width,
         height,
         channels: if bits == 32 { 4 } else { 3 },
-        bit_depth: if bits <= 8 {
-            u8::try_from(bits).unwrap_or(8)
-        } else {
-            8
-        },
+        bit_depth: if bits <= 8 { u8::try_from(bits).unwrap_or(8) } else { 8 },
         orientation: 1,
         progressive: false,
         palette: bits <= 8,
@@ -192,8 +171,7 @@ pub(super) fn check_bmp_end(bytes: &[u8], info: &ImageInfo) -> Result<(), PixelE
         u64::from(start)
     } else {
         let row = (u64::from(info.width) * u64::from(bits)).div_ceil(32) * 4;
-        row.saturating_mul(u64::from(info.height))
-            .saturating_add(u64::from(start))
+        row.saturating_mul(u64::from(info.height)).saturating_add(u64::from(start))
     };
     if usize::try_from(needed).is_ok_and(|needed| needed <= bytes.len()) {
         return Ok(());

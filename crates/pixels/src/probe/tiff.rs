@@ -47,13 +47,7 @@ impl<'a> Entries<'a> {
             b"MM" => false,
             _ => return None,
         };
-        let mut entries = Self {
-            bytes,
-            little,
-            big_tiff: false,
-            first: 0,
-            n_entries: 0,
-        };
+        let mut entries = Self { bytes, little, big_tiff: false, first: 0, n_entries: 0 };
         let at = match entries.u16(2)? {
             42 => offset(entries.u32(4)?)?,
             43 => {
@@ -62,39 +56,23 @@ impl<'a> Entries<'a> {
             }
             _ => return None,
         };
-        let (n_entries, head) = if entries.big_tiff {
-            (entries.u64(at)?, 8)
-        } else {
-            (u64::from(entries.u16(at)?), 2)
-        };
+        let (n_entries, head) = if entries.big_tiff { (entries.u64(at)?, 8) } else { (u64::from(entries.u16(at)?), 2) };
         entries.first = at.checked_add(head)?;
         entries.n_entries = usize::try_from(n_entries.min(4096)).ok()?;
         Some(entries)
     }
 
     fn u16(&self, at: usize) -> Option<u16> {
-        if self.little {
-            le16(self.bytes, at)
-        } else {
-            be16(self.bytes, at)
-        }
+        if self.little { le16(self.bytes, at) } else { be16(self.bytes, at) }
     }
 
     fn u32(&self, at: usize) -> Option<u32> {
-        if self.little {
-            le32(self.bytes, at)
-        } else {
-            be32(self.bytes, at)
-        }
+        if self.little { le32(self.bytes, at) } else { be32(self.bytes, at) }
     }
 
     fn u64(&self, at: usize) -> Option<u64> {
         let value = u64::from_le_bytes(array(self.bytes, at)?);
-        Some(if self.little {
-            value
-        } else {
-            value.swap_bytes()
-        })
+        Some(if self.little { value } else { value.swap_bytes() })
     }
 
     fn entry_bytes(&self) -> usize {
@@ -110,20 +88,15 @@ impl<'a> Entries<'a> {
         self.entry(at)
     }
 
-    /// Where the directory and all data it refers to end. `None` if that
-    /// is beyond the end of the file.
+    /// Where the directory and all data it refers to end. `None` if that is beyond the end of the file.
     fn end(&self) -> Option<usize> {
         let link = if self.big_tiff { 8 } else { 4 };
-        let end = self
-            .first
-            .checked_add(self.n_entries * self.entry_bytes() + link)?;
+        let end = self.first.checked_add(self.n_entries * self.entry_bytes() + link)?;
         let mut end = Some(end).filter(|&end| end <= self.bytes.len())?;
         for index in 0..self.n_entries {
             let at = self.first + index * self.entry_bytes();
             // Unknown types have no size to check.
-            let Some(entry) = self.entry(at) else {
-                continue;
-            };
+            let Some(entry) = self.entry(at) else { continue };
             let n_bytes = entry.count.checked_mul(width_of(entry.kind)?)?;
             end = end.max(entry.values.checked_add(usize::try_from(n_bytes).ok()?)?);
         }
@@ -133,22 +106,15 @@ impl<'a> Entries<'a> {
     /// The entry at `at`.
     fn entry(&self, at: usize) -> Option<Entry> {
         let kind = self.u16(at + 2)?;
-        let (count, field, room) = if self.big_tiff {
-            (self.u64(at + 4)?, at + 12, 8)
-        } else {
-            (u64::from(self.u32(at + 4)?), at + 8, 4)
-        };
+        let (count, field, room) =
+            if self.big_tiff { (self.u64(at + 4)?, at + 12, 8) } else { (u64::from(self.u32(at + 4)?), at + 8, 4) };
         let inline = count.checked_mul(width_of(kind)?)? <= room;
         let values = match (inline, self.big_tiff) {
             (true, _) => field,
             (false, true) => usize::try_from(self.u64(field)?).ok()?,
             (false, false) => offset(self.u32(field)?)?,
         };
-        Some(Entry {
-            kind,
-            count,
-            values,
-        })
+        Some(Entry { kind, count, values })
     }
 
     fn value(&self, entry: Entry, index: u64) -> Option<u64> {
@@ -180,16 +146,11 @@ impl<'a> Entries<'a> {
             u8::try_from(value >> 8).unwrap_or(u8::MAX)
         };
         let step = entry.count / 3;
-        Some(
-            (0..n_colors)
-                .map(|i| [value(i), value(step + i), value(2 * step + i)])
-                .collect(),
-        )
+        Some((0..n_colors).map(|i| [value(i), value(step + i), value(2 * step + i)]).collect())
     }
 
     fn side(&self, tag: u16) -> Option<u32> {
-        self.first_value(tag)
-            .and_then(|value| u32::try_from(value).ok())
+        self.first_value(tag).and_then(|value| u32::try_from(value).ok())
     }
 }
 
@@ -205,33 +166,21 @@ fn width_of(kind: u16) -> Option<u64> {
 }
 
 fn missing(what: &str) -> PixelError {
-    PixelError::malformed(
-        ImageFormat::Tiff,
-        format!("no {what} in the first directory"),
-    )
+    PixelError::malformed(ImageFormat::Tiff, format!("no {what} in the first directory"))
 }
 
 pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
-    let entries = Entries::open(bytes)
-        .ok_or_else(|| PixelError::truncated(ImageFormat::Tiff, "no image directory"))?;
+    let entries = Entries::open(bytes).ok_or_else(|| PixelError::truncated(ImageFormat::Tiff, "no image directory"))?;
     let width = entries.side(WIDTH).ok_or_else(|| missing("width"))?;
     let height = entries.side(HEIGHT).ok_or_else(|| missing("height"))?;
     let photometric = entries.first_value(PHOTOMETRIC).unwrap_or(0);
     let palette = photometric == 3;
     let samples = entries.first_value(SAMPLES_PER_PIXEL).unwrap_or(1);
-    let channels = if palette {
-        3
-    } else {
-        u8::try_from(samples.clamp(1, 255)).unwrap_or(1)
-    };
+    let channels = if palette { 3 } else { u8::try_from(samples.clamp(1, 255)).unwrap_or(1) };
     let bits = entries.first_value(BITS_PER_SAMPLE).unwrap_or(1);
     // Pillow rotates a TIFF upright when decoding, so report the rotated size.
     let turned = exif::valid(entries.first_value(ORIENTATION)) >= 5;
-    let (width, height) = if turned {
-        (height, width)
-    } else {
-        (width, height)
-    };
+    let (width, height) = if turned { (height, width) } else { (width, height) };
     Ok(ImageInfo {
         format: ImageFormat::Tiff,
         width,
@@ -260,13 +209,7 @@ pub(crate) struct TiffColors {
 pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
     let Some(entries) = Entries::open(bytes) else {
         let (photometric_at, palette) = (None, None);
-        return TiffColors {
-            little: true,
-            photometric_at,
-            white_is_zero: false,
-            palette,
-            orientation: 1,
-        };
+        return TiffColors { little: true, photometric_at, white_is_zero: false, palette, orientation: 1 };
     };
     let photometric = entries.find(PHOTOMETRIC);
     let value = photometric.and_then(|entry| entries.value(entry, 0));
@@ -276,11 +219,7 @@ pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
         little: entries.little,
         photometric_at: at.filter(|_| is_short && matches!(value, Some(0 | 3))),
         white_is_zero: value == Some(0),
-        palette: if value == Some(3) {
-            entries.palette()
-        } else {
-            None
-        },
+        palette: if value == Some(3) { entries.palette() } else { None },
         orientation: exif::valid(entries.first_value(ORIENTATION)),
     }
 }
@@ -288,27 +227,15 @@ pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     let entries = Entries::open(bytes).ok_or_else(|| missing("directory"))?;
     if entries.end().is_none() {
-        return Err(PixelError::truncated(
-            ImageFormat::Tiff,
-            "the directory refers beyond the end",
-        ));
+        return Err(PixelError::truncated(ImageFormat::Tiff, "the directory refers beyond the end"));
     }
-    let tags = [
-        (STRIP_OFFSETS, STRIP_BYTE_COUNTS),
-        (TILE_OFFSETS, TILE_BYTE_COUNTS),
-    ];
-    let found = tags
-        .into_iter()
-        .find_map(|(at, len)| Some((entries.find(at)?, entries.find(len)?)));
-    let Some((offsets, lengths)) = found else {
-        return Err(missing("strips or tiles"));
-    };
+    let tags = [(STRIP_OFFSETS, STRIP_BYTE_COUNTS), (TILE_OFFSETS, TILE_BYTE_COUNTS)];
+    let found = tags.into_iter().find_map(|(at, len)| Some((entries.find(at)?, entries.find(len)?)));
+    let Some((offsets, lengths)) = found else { return Err(missing("strips or tiles")) };
     for index in 0..offsets.count.min(MAX_VALUES) {
         let start = entries.value(offsets, index);
         let length = entries.value(lengths, index);
-        let end = start
-            .zip(length)
-            .and_then(|(start, length)| start.checked_add(length));
+        let end = start.zip(length).and_then(|(start, length)| start.checked_add(length));
         if end.is_none_or(|end| usize::try_from(end).is_ok_and(|end| end > bytes.len())) {
             let reason = format!("strip {index} ends beyond the file's {} bytes", bytes.len());
             return Err(PixelError::truncated(ImageFormat::Tiff, reason));

@@ -1,17 +1,15 @@
-//! The two passes with vector instructions: the same sums as the plain code, in another order.
+//! The two passes with AVX2: the same sums as the plain code, in another order.
 //!
-//! A weight of 23 bits does not fit the 16-bit multiplier of AVX2, so it is split as
-//! `high * 2^11 + low`; both halves do fit, two taps are multiplied and added at once, and the halves
-//! are recombined in 32 bits. Integer addition has no rounding, so the result equals the plain code's.
-//! (AVX-512 VNNI was tried for the colour rows: the gain was lost in the noise of whole images.)
+//! A weight of 23 bits does not fit the 16-bit multiplier of AVX2, so it is split as `high * 2^11 +
+//! low`. Both halves fit; two taps are multiplied and added at once, and the halves are recombined in
+//! 32 bits. Integer addition does not round, so the result equals the plain code's.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_cvtsi128_si64, _mm_loadl_epi64, _mm_loadu_si128, _mm_unpacklo_epi64,
-    _mm256_add_epi32, _mm256_castsi256_si128, _mm256_cvtepu8_epi16, _mm256_extracti128_si256,
-    _mm256_hadd_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_packs_epi32,
-    _mm256_packus_epi16, _mm256_set_m128i, _mm256_set1_epi32, _mm256_setr_epi8,
-    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_srai_epi32,
-    _mm256_storeu_si256, _mm256_unpackhi_epi8, _mm256_unpacklo_epi8,
+    __m128i, __m256i, _mm_cvtsi128_si64, _mm_loadl_epi64, _mm_loadu_si128, _mm_unpacklo_epi64, _mm256_add_epi32,
+    _mm256_castsi256_si128, _mm256_cvtepu8_epi16, _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_loadu_si256,
+    _mm256_madd_epi16, _mm256_packs_epi32, _mm256_packus_epi16, _mm256_set_m128i, _mm256_set1_epi32, _mm256_setr_epi8,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_srai_epi32, _mm256_storeu_si256,
+    _mm256_unpackhi_epi8, _mm256_unpacklo_epi8,
 };
 
 use super::kernel::{Horizontal, Ring};
@@ -21,9 +19,9 @@ use super::{SLACK, scalar};
 const HALF: i32 = 1 << (PRECISION - 1);
 const SHIFT: i32 = PRECISION as i32;
 const SPLIT_SHIFT: i32 = SPLIT as i32;
-/// Rows that the horizontal pass takes together.
+/// Rows that the horizontal pass processes together.
 const ROWS: usize = 4;
-/// Bytes that the vertical pass takes together.
+/// Bytes that the vertical pass processes together.
 const COLUMNS: usize = 32;
 
 /// Proof that this processor has AVX2.
@@ -35,12 +33,8 @@ impl Avx2 {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    /// See `Kernel::horizontal`. Every weight of the job must fit, see `Taps::fits_i16`.
-    pub(super) fn horizontal(
-        self,
-        job: &Horizontal<'_>,
-        blocks: &mut dyn Iterator<Item = &mut [u8]>,
-    ) {
+    /// See `Kernel::horizontal`. Every weight of the job must fit in 16 bits (`Taps::fits_i16`).
+    pub(super) fn horizontal(self, job: &Horizontal<'_>, blocks: &mut dyn Iterator<Item = &mut [u8]>) {
         let width = job.taps.start.len() * job.channels;
         let mut row = job.first;
         let end = job.first + job.n_rows;
@@ -54,68 +48,51 @@ impl Avx2 {
                 continue;
             }
             let rows = [0, 1, 2, 3].map(|index| job.ring.row(row + index));
-            let (Some(a), Some(b), Some(c), Some(d)) =
-                (blocks.next(), blocks.next(), blocks.next(), blocks.next())
+            let (Some(a), Some(b), Some(c), Some(d)) = (blocks.next(), blocks.next(), blocks.next(), blocks.next())
             else {
                 return;
             };
-            let out = [
-                &mut a[..width],
-                &mut b[..width],
-                &mut c[..width],
-                &mut d[..width],
-            ];
+            let out = [&mut a[..width], &mut b[..width], &mut c[..width], &mut d[..width]];
             check_reach(&rows, job);
             if job.channels == 3 {
-                // SAFETY: `self` exists only where the processor has AVX2, and `check_reach` says
-                // that the taps stay within the rows.
+                // SAFETY: `self` exists only if the processor has AVX2, and `check_reach` passed,
+                // so the taps stay within the rows.
                 unsafe { horizontal_rgb(rows, job.offset, job.taps, out) }
             } else {
-                // SAFETY: as above; this one checks its loads itself.
+                // SAFETY: as above, except that this function checks its loads itself.
                 unsafe { horizontal_gray(rows, job.offset, job.taps, out) }
             }
             row += ROWS;
         }
     }
 
-    /// See `Kernel::vertical`. Every weight must fit, see `Taps::fits_i16`.
+    /// See `Kernel::vertical`. Every weight must fit in 16 bits (`Taps::fits_i16`).
     pub(super) fn vertical(self, ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
         if dst.len() < COLUMNS {
             scalar::vertical(ring, taps, index, dst);
             return;
         }
-        // SAFETY: `self` exists only where the processor has AVX2.
+        // SAFETY: `self` exists only if the processor has AVX2.
         unsafe { vertical_row(ring, taps, index, dst) }
     }
 }
 
-/// Checks once for all loads of a block of rows what `load_16` and `load_pair` rely on: that no tap
-/// lies before the row's first column, that what is loaded behind the last tap is within the row's
-/// slack, and that there are weights for every group of taps.
+/// Checks what `load_16` and `load_pair` rely on, once for all loads of a block of rows: no tap is before the row's
+/// first column, loads past the last tap stay within the row's slack, and every group of taps has weights.
 fn check_reach(rows: &[&[u8]; ROWS], job: &Horizontal<'_>) {
     let (taps, n_outputs) = (job.taps, job.taps.start.len());
     let source = taps.source();
     assert!(source.start >= job.offset, "taps before the first column");
     let reach = (source.end - job.offset) * job.channels + SLACK;
-    assert!(
-        rows.iter().all(|row| row.len() >= reach),
-        "rows without slack"
-    );
-    assert!(
-        taps.len.len() == n_outputs && taps.longest() <= taps.stride,
-        "taps without weights"
-    );
+    assert!(rows.iter().all(|row| row.len() >= reach), "rows without slack");
+    assert!(taps.len.len() == n_outputs && taps.longest() <= taps.stride, "taps without weights");
     let n_pairs = n_outputs * taps.stride / 2;
-    assert!(
-        taps.high.len() == n_pairs && taps.low.len() == n_pairs,
-        "weights missing"
-    );
+    assert!(taps.high.len() == n_pairs && taps.low.len() == n_pairs, "weights missing");
 }
 
 /// Sixteen bytes of a row.
 ///
 /// # Safety
-///
 /// - `at + 16 <= row.len()`
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -123,14 +100,13 @@ unsafe fn load_16(row: &[u8], at: usize) -> __m128i {
     debug_assert!(at + 16 <= row.len());
     // SAFETY: within the row, as the caller guarantees.
     let start = unsafe { row.as_ptr().add(at) };
-    // SAFETY: 16 readable bytes start there; the load has no alignment to keep.
+    // SAFETY: 16 readable bytes start there; the load needs no alignment.
     unsafe { _mm_loadu_si128(start.cast()) }
 }
 
 /// One of a table's values.
 ///
 /// # Safety
-///
 /// - `at < table.len()`
 #[inline]
 unsafe fn entry<T: Copy>(table: &[T], at: usize) -> T {
@@ -142,14 +118,14 @@ unsafe fn entry<T: Copy>(table: &[T], at: usize) -> T {
 #[target_feature(enable = "avx2")]
 fn load_8(bytes: &[u8], at: usize) -> __m128i {
     let chunk = &bytes[at..at + 8];
-    // SAFETY: `chunk` is 8 readable bytes; the load reads no more and has no alignment to keep.
+    // SAFETY: `chunk` is 8 readable bytes; the load reads no more and needs no alignment.
     unsafe { _mm_loadl_epi64(chunk.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx2")]
 fn load_32(bytes: &[u8], at: usize) -> __m256i {
     let chunk = &bytes[at..at + 32];
-    // SAFETY: `chunk` is 32 readable bytes; the load has no alignment to keep.
+    // SAFETY: `chunk` is 32 readable bytes; the load needs no alignment.
     unsafe { _mm256_loadu_si256(chunk.as_ptr().cast()) }
 }
 
@@ -157,7 +133,7 @@ fn load_32(bytes: &[u8], at: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn load_weights(pairs: &[i32], at: usize) -> __m256i {
     let chunk = &pairs[at..at + 4];
-    // SAFETY: `chunk` is four `i32`, 16 readable bytes; the load has no alignment to keep.
+    // SAFETY: `chunk` is four `i32`, 16 readable bytes; the load needs no alignment.
     let half = unsafe { _mm_loadu_si128(chunk.as_ptr().cast()) };
     _mm256_set_m128i(half, half)
 }
@@ -165,11 +141,11 @@ fn load_weights(pairs: &[i32], at: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn store_32(bytes: &mut [u8], at: usize, value: __m256i) {
     let chunk = &mut bytes[at..at + 32];
-    // SAFETY: `chunk` is 32 writable bytes; the store has no alignment to keep.
+    // SAFETY: `chunk` is 32 writable bytes; the store needs no alignment.
     unsafe { _mm256_storeu_si256(chunk.as_mut_ptr().cast(), value) }
 }
 
-/// `(high << 11) + low`, rounded and shifted down to whole values, not clamped yet.
+/// `(high << 11) + low`, rounded and shifted down to whole levels, not yet clamped.
 #[target_feature(enable = "avx2")]
 fn recombine(high: __m256i, low: __m256i) -> __m256i {
     let sum = _mm256_add_epi32(_mm256_slli_epi32::<SPLIT_SHIFT>(high), low);
@@ -186,10 +162,7 @@ struct Sums {
 impl Sums {
     #[target_feature(enable = "avx2")]
     fn zero() -> Self {
-        Self {
-            high: _mm256_setzero_si256(),
-            low: _mm256_setzero_si256(),
-        }
+        Self { high: _mm256_setzero_si256(), low: _mm256_setzero_si256() }
     }
 
     #[target_feature(enable = "avx2")]
@@ -204,20 +177,19 @@ impl Sums {
     }
 }
 
-/// Two rows in the two halves of a register, each lane `r r' g g' b b' 0 0` of two taps.
+/// Two rows in the halves of a register. Each half holds two taps as `r r' g g' b b' 0 0`.
 ///
 /// # Safety
-///
 /// - `check_reach` passed for these rows, offset and taps.
 #[target_feature(enable = "avx2")]
 unsafe fn horizontal_rgb(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [u8]; ROWS]) {
     let even = _mm256_setr_epi8(
-        0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 0, -1, 3, -1, 1, -1, 4, -1, 2,
-        -1, 5, -1, -1, -1, -1, -1,
+        0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1,
+        -1,
     );
     let odd = _mm256_setr_epi8(
-        6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7, -1, 10, -1, 8,
-        -1, 11, -1, -1, -1, -1, -1,
+        6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1,
+        -1, -1,
     );
     let mut pixels = PixelWriter::new(out);
     for (index, (&start, &len)) in taps.start.iter().zip(&taps.len).enumerate() {
@@ -250,7 +222,7 @@ unsafe fn horizontal_rgb(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [
     }
 }
 
-/// Writes pixels of three bytes to four rows, as four bytes of which the next pixel overwrites one.
+/// Writes pixels of three bytes to four rows, as four bytes each. The next pixel overwrites the fourth.
 struct PixelWriter<'a> {
     rows: [&'a mut [u8]; ROWS],
     at: usize,
@@ -272,7 +244,7 @@ impl<'a> PixelWriter<'a> {
             for (row, pixel) in self.rows.iter_mut().zip(pixels) {
                 // SAFETY: four bytes from `at` are within the shortest row.
                 let place = unsafe { row.as_mut_ptr().add(at) };
-                // SAFETY: as above; an array of bytes has no alignment to keep.
+                // SAFETY: as above; an array of bytes needs no alignment.
                 unsafe { place.cast::<[u8; 4]>().write(pixel) };
             }
         } else {
@@ -294,10 +266,7 @@ fn horizontal_gray(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [
         for _ in 0..len.div_ceil(8) {
             let rows_01 = _mm_unpacklo_epi64(load_8(rows[0], at), load_8(rows[1], at));
             let rows_23 = _mm_unpacklo_epi64(load_8(rows[2], at), load_8(rows[3], at));
-            let (high, low) = (
-                load_weights(&taps.high, pair),
-                load_weights(&taps.low, pair),
-            );
+            let (high, low) = (load_weights(&taps.high, pair), load_weights(&taps.low, pair));
             first.add(_mm256_cvtepu8_epi16(rows_01), high, low);
             second.add(_mm256_cvtepu8_epi16(rows_23), high, low);
             at += 8;
@@ -317,7 +286,7 @@ fn horizontal_gray(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [
     }
 }
 
-/// Thirty-two columns at a time; the last step goes back to end at the edge.
+/// Thirty-two columns at a time; the last step overlaps the previous one to end at the edge.
 #[target_feature(enable = "avx2")]
 fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
     let n_pairs = taps.len[index].div_ceil(2);
@@ -331,7 +300,7 @@ fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
         let mut sums = [Sums::zero(); 4];
         let mut slot = ring.slot_of(taps.start[index]);
         for (&high, &low) in high.iter().zip(low) {
-            // The partner of an odd last tap has weight zero: any row will do.
+            // The partner of an odd last tap has weight zero, so any row works.
             let above = load_32(ring.slot(slot), column);
             slot = ring.next_slot(slot);
             let below = load_32(ring.slot(slot), column);

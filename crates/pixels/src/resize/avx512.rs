@@ -1,17 +1,15 @@
 //! The two passes with AVX-512, VBMI and VNNI: the same sums as the plain code, in another order.
 //!
-//! Horizontally, `vpermb` brings four source bytes of each of 16 output bytes together, whatever the
-//! channels, the scale or the flip: that is only a table (`lanes`). `vpdpbusd` multiplies and adds
-//! them with weights that are split into three digits of a byte. Vertically, pairs of rows are
-//! multiplied as in `avx2`, twice as many columns at a time. All sums wrap in 32 bits, as the plain
-//! code's do.
+//! Horizontally, `vpermb` gathers four source bytes for each of 16 output bytes. Channels, scale and
+//! flip only change the table of positions (`lanes`). `vpdpbusd` multiplies and adds them with
+//! weights that are split into three byte-sized digits. Vertically, pairs of rows are multiplied as
+//! in `avx2`, with twice as many columns at a time. All sums wrap in 32 bits, like the plain code's.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi32, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512,
-    _mm512_mask_storeu_epi8, _mm512_packs_epi32, _mm512_packus_epi16, _mm512_permutexvar_epi8,
-    _mm512_permutexvar_epi32, _mm512_set1_epi32, _mm512_setr_epi32, _mm512_setzero_si512,
-    _mm512_slli_epi32, _mm512_srai_epi32, _mm512_storeu_si512, _mm512_unpackhi_epi8,
-    _mm512_unpacklo_epi8,
+    __m512i, _mm512_add_epi32, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512, _mm512_mask_storeu_epi8,
+    _mm512_packs_epi32, _mm512_packus_epi16, _mm512_permutexvar_epi8, _mm512_permutexvar_epi32, _mm512_set1_epi32,
+    _mm512_setr_epi32, _mm512_setzero_si512, _mm512_slli_epi32, _mm512_srai_epi32, _mm512_storeu_si512,
+    _mm512_unpackhi_epi8, _mm512_unpacklo_epi8,
 };
 
 use super::kernel::{Horizontal, Ring};
@@ -20,10 +18,10 @@ use super::taps::{PRECISION, SPLIT, Taps};
 
 const SHIFT: u32 = PRECISION;
 const DIGIT: u32 = 8;
-/// Half of a level, in the highest digit and in the high halves: both are whole there.
+/// Half a level, for rounding, in units of the highest digit and of the high halves. It is an integer in both.
 const HALF_DIGIT: i32 = 1 << (PRECISION - 1 - 2 * DIGIT);
 const HALF_HIGH: i32 = 1 << (PRECISION - 1 - SPLIT);
-/// Rows that the horizontal pass takes together.
+/// Rows that the horizontal pass processes together.
 const ROWS: usize = 4;
 /// Bytes that are written together.
 const COLUMNS: usize = 64;
@@ -41,17 +39,12 @@ impl Avx512 {
         all.then_some(Self(()))
     }
 
-    /// See `Kernel::horizontal`. `lanes` are those of the job's taps.
-    pub(super) fn horizontal(
-        self,
-        job: &Horizontal<'_>,
-        lanes: &Lanes,
-        dst: &mut dyn Iterator<Item = &mut [u8]>,
-    ) {
+    /// See `Kernel::horizontal`. `lanes` must belong to the job's taps.
+    pub(super) fn horizontal(self, job: &Horizontal<'_>, lanes: &Lanes, dst: &mut dyn Iterator<Item = &mut [u8]>) {
         let width = job.taps.start.len() * job.channels;
         let last = job.n_rows - 1;
         for first in (0..job.n_rows).step_by(ROWS) {
-            // Rows that are missing in the last block are computed from its last row, and dropped.
+            // If the last block is incomplete, its last row is computed several times, and the copies are dropped.
             let row = |index: usize| job.ring.row(job.first + (first + index).min(last));
             let rows = [row(0), row(1), row(2), row(3)];
             let mut out: [&mut [u8]; ROWS] = [&mut [], &mut [], &mut [], &mut []];
@@ -62,27 +55,26 @@ impl Avx512 {
             }
             let complete = rows.iter().all(|row| row.len() >= lanes.reach());
             assert!(complete, "rows shorter than the table's reach");
-            // SAFETY: `self` exists only where the processor has the instructions, and every row has
+            // SAFETY: `self` exists only if the processor has the instructions, and every row has
             // the bytes that the table reaches.
             unsafe { horizontal_rows(rows, lanes, &mut out) }
         }
     }
 
-    /// See `Kernel::vertical`. Every weight must fit, see `Taps::fits_i16`, and `dst` have at least
-    /// `MIN_COLUMNS` bytes.
+    /// See `Kernel::vertical`. Every weight must fit in 16 bits (`Taps::fits_i16`), and `dst` must
+    /// have at least `MIN_COLUMNS` bytes.
     pub(super) fn vertical(self, ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
-        // SAFETY: `self` exists only where the processor has the instructions.
+        // SAFETY: `self` exists only if the processor has the instructions.
         unsafe { vertical_row(ring, taps, index, dst) }
     }
 
-    /// Fewer bytes of a row are left to `avx2`.
+    /// Minimum bytes of a row; `avx2` processes shorter ones.
     pub(super) const MIN_COLUMNS: usize = COLUMNS;
 }
 
 /// Sixty-four bytes of a row.
 ///
 /// # Safety
-///
 /// - `at + 64 <= row.len()`
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -90,7 +82,7 @@ unsafe fn load_within(row: &[u8], at: usize) -> __m512i {
     debug_assert!(at + COLUMNS <= row.len());
     // SAFETY: within the row, as the caller guarantees.
     let start = unsafe { row.as_ptr().add(at) };
-    // SAFETY: 64 readable bytes start there; the load has no alignment to keep.
+    // SAFETY: 64 readable bytes start there; the load needs no alignment.
     unsafe { _mm512_loadu_si512(start.cast()) }
 }
 
@@ -114,11 +106,11 @@ fn load_part(part: &[u8; REACH]) -> __m512i {
 #[target_feature(enable = "avx512f")]
 fn store_64(bytes: &mut [u8], at: usize, value: __m512i) {
     let chunk = &mut bytes[at..at + COLUMNS];
-    // SAFETY: `chunk` is 64 writable bytes; the store has no alignment to keep.
+    // SAFETY: `chunk` is 64 writable bytes; the store needs no alignment.
     unsafe { _mm512_storeu_si512(chunk.as_mut_ptr().cast(), value) }
 }
 
-/// Stores as many bytes as `rest` has, at most 64.
+/// Fills `rest`, at most 64 bytes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn store_rest(rest: &mut [u8], value: __m512i) {
@@ -127,14 +119,13 @@ fn store_rest(rest: &mut [u8], value: __m512i) {
         return;
     }
     let mask = (1_u64 << rest.len()) - 1;
-    // SAFETY: the mask lets only the bytes of `rest` be written.
+    // SAFETY: the mask restricts the store to the bytes of `rest`.
     unsafe { _mm512_mask_storeu_epi8(rest.as_mut_ptr().cast(), mask, value) }
 }
 
-/// The values of 16 output bytes of four rows, shifted to whole levels, not clamped yet.
+/// The values of 16 output bytes of four rows, shifted down to whole levels, not yet clamped.
 ///
 /// # Safety
-///
 /// - Every row has `lanes.reach()` bytes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vnni")]
@@ -161,14 +152,13 @@ unsafe fn values(rows: &[&[u8]; ROWS], steps: &[Step]) -> [__m512i; ROWS] {
     })
 }
 
-/// Four rows into as many outputs of one length, or of none.
+/// Resizes four rows into four outputs, which have the same length or are empty.
 ///
 /// # Safety
-///
 /// - Every row has `lanes.reach()` bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vnni")]
 unsafe fn horizontal_rows(rows: [&[u8]; ROWS], lanes: &Lanes, out: &mut [&mut [u8]; ROWS]) {
-    // Packing works within quarters of a register: this puts the pieces of four bytes in order.
+    // Packing works within quarters of a register. This permutation puts the groups of four bytes in order.
     let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     let per_block = lanes.n_groups() * (COLUMNS / LANES);
     for (block, steps) in lanes.steps().chunks_exact(per_block).enumerate() {
@@ -189,7 +179,7 @@ unsafe fn horizontal_rows(rows: [&[u8]; ROWS], lanes: &Lanes, out: &mut [&mut [u
     }
 }
 
-/// Sixty-four columns at a time; the last step goes back to end at the edge.
+/// Sixty-four columns at a time; the last step overlaps the previous one to end at the edge.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
     let n_pairs = taps.len[index].div_ceil(2);
@@ -204,7 +194,7 @@ fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
         let mut sums = [(half, zero); 4];
         let mut slot = ring.slot_of(taps.start[index]);
         for (&high, &low) in high.iter().zip(low) {
-            // The partner of an odd last tap has weight zero: any row will do.
+            // The partner of an odd last tap has weight zero, so any row works.
             let above = load_64(ring.slot(slot), column);
             slot = ring.next_slot(slot);
             let below = load_64(ring.slot(slot), column);

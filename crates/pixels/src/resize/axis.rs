@@ -1,22 +1,22 @@
-//! The resampling of one axis as numbers: for whoever computes it elsewhere, as on a GPU.
+//! The resampling of one axis as numbers, for code that runs it elsewhere, such as on a GPU.
 
 use super::taps::{PRECISION, Taps};
 use crate::geometry::{Filter, Span};
 
-/// What each output position of an axis is made of: the value is the sum of `weight * byte` of a run of source positions, plus
-/// half of `1 << AxisTaps::PRECISION`, shifted down by that many bits and limited to a byte.
+/// The weights of each output position of an axis. A value is the sum of `weight * byte` over a run of source
+/// positions, plus half of `1 << AxisTaps::PRECISION`, shifted right by `PRECISION` bits and clamped to a byte.
 ///
-/// A picture is resampled by one axis and then by the other, with bytes in between: first by its columns, unless
-/// [`rows_come_first`].
+/// A picture is resampled along one axis, rounded to bytes, and then resampled along the other: columns first,
+/// unless [`rows_come_first`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AxisTaps {
     /// First source position of each output.
     pub start: Vec<u32>,
-    /// Source positions of each output.
+    /// Number of source positions of each output.
     pub len: Vec<u32>,
-    /// Weights of each output, [`stride`](Self::stride) for each, zeros behind its own.
+    /// Weights, [`stride`](Self::stride) per output, padded with zeros.
     pub weights: Vec<i32>,
-    /// Weights that are kept for each output: as many as the longest has.
+    /// Weights stored per output: the number of the longest run.
     pub stride: usize,
 }
 
@@ -24,17 +24,11 @@ impl AxisTaps {
     /// Fractional bits of a weight.
     pub const PRECISION: u32 = PRECISION;
 
-    /// The taps of an axis of `source` positions that is resampled to `out`, both at least 1.
+    /// The taps for resampling an axis from `source` to `out` positions, both at least 1.
     #[must_use]
     pub fn new(source: u32, out: u32, filter: Filter) -> Self {
         let narrow = |n: &usize| u32::try_from(*n).unwrap_or(u32::MAX);
-        let whole = Span {
-            full: out,
-            start: 0,
-            len: out,
-            pad: 0,
-            out,
-        };
+        let whole = Span { full: out, start: 0, len: out, pad: 0, out };
         let mut taps = Taps::default();
         taps.compute(source, whole, filter, false);
         let stride = taps.longest();
@@ -42,7 +36,7 @@ impl AxisTaps {
         for index in 0..taps.start.len() {
             let own = &taps.weights[index * taps.stride..];
             match taps.stride {
-                // One position, as it is.
+                // Each position is copied.
                 0 => weights.push(1 << PRECISION),
                 _ => weights.extend(&own[..stride]),
             }
@@ -56,7 +50,7 @@ impl AxisTaps {
     }
 }
 
-/// Whether rows are resampled before columns where `width` x `height` pixels become others: Pillow 13's rule.
+/// Whether Pillow 13 resamples rows before columns when it resizes `width` x `height` pixels.
 #[must_use]
 pub fn rows_come_first(width: u32, height: u32, to_width: u32, to_height: u32) -> bool {
     let fewer_rows = i64::from(height) - i64::from(to_height);
@@ -70,7 +64,7 @@ mod tests {
     use crate::decode::Image;
     use crate::resize::resize;
 
-    /// What the taps say, in plain arithmetic.
+    /// Applies the taps in plain arithmetic.
     fn resampled(image: &[u8], side: u32, taps: &AxisTaps) -> Vec<u8> {
         let index = |n: u32| usize::try_from(n).unwrap();
         assert_eq!(image.len(), index(side));
@@ -78,10 +72,7 @@ mod tests {
             .map(|out| {
                 let run = &image[index(taps.start[out])..][..index(taps.len[out])];
                 let weights = &taps.weights[out * taps.stride..];
-                let products = run
-                    .iter()
-                    .zip(weights)
-                    .map(|(byte, w)| i32::from(*byte) * w);
+                let products = run.iter().zip(weights).map(|(byte, w)| i32::from(*byte) * w);
                 let sum = products.sum::<i32>() + (1 << (AxisTaps::PRECISION - 1));
                 u8::try_from((sum >> AxisTaps::PRECISION).clamp(0, 255)).unwrap()
             })
@@ -91,29 +82,12 @@ mod tests {
     #[test]
     fn taps_give_the_bytes_of_a_resize() {
         for filter in Filter::ALL {
-            for (side, out) in [
-                (1, 1),
-                (1, 7),
-                (9, 4),
-                (31, 31),
-                (40, 7),
-                (23, 60),
-                (255, 224),
-            ] {
+            for (side, out) in [(1, 1), (1, 7), (9, 4), (31, 31), (40, 7), (23, 60), (255, 224)] {
                 let data: Vec<u8> = (0..side).map(|at| (at * 97 % 251) as u8).collect();
-                let image = Image {
-                    width: side,
-                    height: 1,
-                    channels: 1,
-                    data: data.clone(),
-                };
+                let image = Image { width: side, height: 1, channels: 1, data: data.clone() };
                 let wanted = resize(&image, out, 1, filter).unwrap().data;
                 let taps = AxisTaps::new(side, out, filter);
-                assert_eq!(
-                    resampled(&data, side, &taps),
-                    wanted,
-                    "{filter:?} {side} {out}"
-                );
+                assert_eq!(resampled(&data, side, &taps), wanted, "{filter:?} {side} {out}");
             }
         }
     }

@@ -3,9 +3,9 @@
 use super::taps::Taps;
 use super::{SLACK, scalar};
 
-/// The last rows that went by, addressed by their absolute number.
+/// A ring buffer of the last rows, addressed by their absolute number.
 ///
-/// Every row has `SLACK` bytes behind it that kernels may read or write.
+/// Every row is followed by `SLACK` bytes that kernels may read or write.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     bytes: Vec<u8>,
@@ -18,13 +18,13 @@ pub(super) struct Ring {
     skip: usize,
 }
 
-/// libjpeg writes rows that start at a multiple of 32 past the cache, straight to memory. Ours are
-/// read again at once, so they start beside such a place: this makes rendering a fifth faster.
+/// libjpeg writes rows that start at a multiple of 32 directly to memory, bypassing the cache. Our rows are read again
+/// at once, so they start between such addresses. This makes rendering a fifth faster.
 const STREAMED: usize = 32;
 
 impl Ring {
-    /// Makes room for `n_rows` rows of `row_bytes` bytes, the first of which is number `base`. The
-    /// first `skip` bytes of a row are written only.
+    /// Allocates `n_rows` rows of `row_bytes` bytes. The first one has number `base`. The first
+    /// `skip` bytes of a row are written but not read.
     pub(super) fn reset(&mut self, row_bytes: usize, skip: usize, n_rows: usize, base: usize) {
         self.base = base;
         self.skip = skip;
@@ -38,23 +38,23 @@ impl Ring {
         self.lead = aligned.min(STREAMED - 1) + STREAMED / 2;
     }
 
-    /// The row and the slack behind it.
+    /// The row and its slack.
     pub(super) fn row(&self, number: usize) -> &[u8] {
         self.slot(self.slot_of(number))
     }
 
-    /// Where row `number` stands.
+    /// The slot of row `number`.
     pub(super) fn slot_of(&self, number: usize) -> usize {
         (number - self.base) % self.n_rows
     }
 
-    /// The place of the row after the one in `slot`.
+    /// The slot of the row after the one in `slot`.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn next_slot(&self, slot: usize) -> usize {
         if slot + 1 == self.n_rows { 0 } else { slot + 1 }
     }
 
-    /// The row in a place.
+    /// The row in a slot.
     pub(super) fn slot(&self, slot: usize) -> &[u8] {
         &self.bytes[self.lead + slot * self.stride..][self.skip..self.stride]
     }
@@ -65,7 +65,7 @@ impl Ring {
     }
 }
 
-/// Which instructions the passes use.
+/// The instructions that the passes use.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kernel {
     Scalar,
@@ -76,7 +76,7 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
-    /// Every way this processor offers, the plain one first: they must agree.
+    /// All kernels that this processor supports, the plain one first. They must agree.
     #[cfg(test)]
     pub(super) fn all() -> Vec<Self> {
         let mut kernels = vec![Self::Scalar];
@@ -101,7 +101,7 @@ impl Kernel {
         Self::Scalar
     }
 
-    /// Whether it takes `Lanes`.
+    /// Whether it uses `Lanes`.
     pub(super) fn has_lanes(self) -> bool {
         match self {
             Self::Scalar => false,
@@ -112,8 +112,8 @@ impl Kernel {
         }
     }
 
-    /// Resizes rows `first..first + n_rows` of `ring` horizontally into the rows that `dst` gives.
-    /// The ring's rows start at source column `offset`.
+    /// Resizes rows `first..first + n_rows` of `ring` horizontally into the rows of `dst`. The
+    /// ring's rows start at source column `offset`.
     pub(super) fn horizontal(self, job: &Horizontal<'_>, dst: &mut dyn Iterator<Item = &mut [u8]>) {
         #[cfg(target_arch = "x86_64")]
         match self {
@@ -129,24 +129,14 @@ impl Kernel {
         }
         let width = job.taps.start.len() * job.channels;
         for (row, out) in (job.first..job.first + job.n_rows).zip(dst) {
-            scalar::horizontal(
-                job.ring.row(row),
-                job.offset,
-                job.channels,
-                job.taps,
-                &mut out[..width],
-            );
+            scalar::horizontal(job.ring.row(row), job.offset, job.channels, job.taps, &mut out[..width]);
         }
     }
 
-    /// As `horizontal`, into the rows of another ring that have the same numbers; they must not
-    /// wrap around its end.
+    /// Like `horizontal`, into the rows of another ring with the same numbers. They must not wrap around its end.
     pub(super) fn horizontal_to_ring(self, job: &Horizontal<'_>, middle: &mut Ring) {
         let slot = middle.slot_of(job.first);
-        debug_assert!(
-            slot + job.n_rows <= middle.n_rows,
-            "a block of rows must not wrap"
-        );
+        debug_assert!(slot + job.n_rows <= middle.n_rows, "a block of rows must not wrap");
         let stride = middle.stride;
         let rows = &mut middle.bytes[middle.lead + slot * stride..];
         self.horizontal(job, &mut rows.chunks_mut(stride));
@@ -156,9 +146,7 @@ impl Kernel {
     pub(super) fn vertical(self, ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         match self {
-            Self::Avx512(avx512, _)
-                if taps.fits_i16 && dst.len() >= super::avx512::Avx512::MIN_COLUMNS =>
-            {
+            Self::Avx512(avx512, _) if taps.fits_i16 && dst.len() >= super::avx512::Avx512::MIN_COLUMNS => {
                 avx512.vertical(ring, taps, index, dst);
                 return;
             }

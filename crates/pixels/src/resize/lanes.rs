@@ -1,20 +1,20 @@
-//! The taps of one axis as tables of bytes: what `avx512` gathers and multiplies with.
+//! The taps of one axis as tables of bytes, for the gathers and products of `avx512`.
 
 use std::ops::Range;
 
 use super::taps::Taps;
 
-/// Output bytes of a step.
+/// Output bytes per step.
 pub(super) const LANES: usize = 16;
-/// Source bytes that a step can choose from.
+/// Source bytes that a step can gather from.
 pub(super) const REACH: usize = 64;
-/// Taps of each output byte in a step.
+/// Taps per output byte in a step.
 const TAPS: usize = 4;
-/// Steps come in whole blocks, of 64 output bytes.
+/// Steps per block of 64 output bytes. Blocks are always complete.
 const QUARTERS: usize = 4;
 
-/// Four taps of each of 16 output bytes: where they stand behind `base`, and the digits of their
-/// weights, which are signed: `(high * 256 + middle) * 256 + low`.
+/// Four taps for each of 16 output bytes: their positions from `base`, and the signed digits of
+/// their weights, `(high * 256 + middle) * 256 + low`.
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub(super) struct Step {
@@ -31,18 +31,18 @@ pub(super) struct Lanes {
     steps: Vec<Step>,
     n_groups: usize,
     reach: usize,
-    /// Channels and columns that the table is for.
+    /// Channels and columns of the table.
     key: Option<(usize, Range<usize>)>,
 }
 
 impl Lanes {
-    /// Forgets the table, as its taps have changed.
+    /// Drops the table, because its taps have changed.
     pub(super) fn clear(&mut self) {
         self.key = None;
         self.steps.clear();
     }
 
-    /// Makes the table for rows that have these `columns`.
+    /// Computes the table for rows with these `columns`.
     pub(super) fn compute(&mut self, taps: &Taps, channels: usize, columns: Range<usize>) {
         let key = (channels, columns);
         if self.key.as_ref() == Some(&key) {
@@ -68,15 +68,8 @@ impl Lanes {
         }
     }
 
-    /// One step, where its taps lie near enough together and its weights have three digits.
-    fn step(
-        &self,
-        taps: &Taps,
-        channels: usize,
-        offset: usize,
-        outputs: Range<usize>,
-        group: usize,
-    ) -> Option<Step> {
+    /// One step. `None` if its taps are too far apart or a weight needs more than three digits.
+    fn step(&self, taps: &Taps, channels: usize, offset: usize, outputs: Range<usize>, group: usize) -> Option<Step> {
         let at = |output: usize| {
             let pixel = output / channels;
             let first = (taps.start[pixel] - offset) * channels + output % channels;
@@ -86,13 +79,7 @@ impl Lanes {
         let used = outputs.clone().map(at).filter(|&(_, _, n_taps)| n_taps > 0);
         let base = used.map(|(_, first, _)| first).min().unwrap_or(0);
         let base = base.min(self.reach - REACH);
-        let mut step = Step {
-            from: [0; REACH],
-            high: [0; REACH],
-            middle: [0; REACH],
-            low: [0; REACH],
-            base,
-        };
+        let mut step = Step { from: [0; REACH], high: [0; REACH], middle: [0; REACH], low: [0; REACH], base };
         for (lane, (pixel, first, n_taps)) in outputs.map(at).enumerate() {
             let weights = &taps.weights[pixel * taps.stride + group * TAPS..];
             for (tap, &weight) in weights.iter().take(n_taps).enumerate() {
@@ -108,12 +95,12 @@ impl Lanes {
         Some(step)
     }
 
-    /// Whether the taps fit a table: where they do not, another kernel takes them.
+    /// Whether the taps fit a table. If not, another kernel is used.
     pub(super) fn is_usable(&self) -> bool {
         !self.steps.is_empty()
     }
 
-    /// `n_groups` steps for every 16 output bytes, to whole blocks of 64.
+    /// The steps: `n_groups` per 16 output bytes. The output is rounded up to blocks of 64 bytes.
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -122,13 +109,13 @@ impl Lanes {
         self.n_groups
     }
 
-    /// Bytes that a row must have: no step reads behind them.
+    /// Bytes that a row must have. No step reads past them.
     pub(super) fn reach(&self) -> usize {
         self.reach
     }
 }
 
-/// A weight in digits from -128 to 127 as bytes, the lowest first.
+/// A weight as digits from -128 to 127, stored as bytes, the lowest first.
 fn digits(weight: i32) -> Option<[u8; 3]> {
     let [low, ..] = weight.to_le_bytes();
     let rest = (weight - i32::from(low.cast_signed())) >> 8;
@@ -144,9 +131,7 @@ mod tests {
 
     #[test]
     fn digits_make_up_the_weight() {
-        for weight in [
-            0, 1, -1, 127, 128, -129, 32_768, -32_769, 4_194_304, -800_000, 8_000_000,
-        ] {
+        for weight in [0, 1, -1, 127, 128, -129, 32_768, -32_769, 4_194_304, -800_000, 8_000_000] {
             let [low, middle, high] = digits(weight).unwrap().map(|byte| i32::from(byte as i8));
             assert_eq!((high * 256 + middle) * 256 + low, weight);
         }

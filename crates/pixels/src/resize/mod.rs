@@ -1,9 +1,9 @@
 //! Pillow's resampling, bit for bit: two passes with bytes in between.
 //!
-//! Each output value is a weighted mean of the source values around it. The weights are computed
-//! in `f64`, rounded to 22 fractional bits, and summed in 32-bit integers, so the result does not
-//! depend on the machine. Pillow 13 runs the vertical pass first where the height shrinks by
-//! more than twice as many pixels as the width; the order changes the result, so it is kept.
+//! Each output value is a weighted mean of the source values around it. The weights are computed in
+//! `f64`, rounded to 22 fractional bits, and summed in 32-bit integers, so the result does not
+//! depend on the machine. Pillow 13 runs the vertical pass first if the height shrinks by more than
+//! twice as many pixels as the width. The order changes the result, so we do the same.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -30,50 +30,28 @@ pub(crate) use stream::Resampler;
 /// Bytes that may be read or written beyond a row of a scratch buffer.
 const SLACK: usize = 64;
 
-/// Resizes a whole image, as `PIL.Image.resize(size, filter)` does.
+/// Resizes a whole image like `PIL.Image.resize(size, filter)`.
 ///
 /// # Errors
-///
-/// `WrongBuffer` where the image's data do not fit its size, `InvalidArgument` for an empty size
-/// or a number of channels other than 1 and 3.
+/// `WrongBuffer` if the image's data do not match its size, `InvalidArgument` for an empty size or
+/// a number of channels other than 1 and 3.
 pub fn resize(src: &Image, width: u32, height: u32, filter: Filter) -> Result<Image, PixelError> {
     let expected = "at least 1x1 pixels of 1 or 3 channels";
     let channels = usize::from(src.channels);
-    if width == 0 || height == 0 || src.width == 0 || src.height == 0 || !matches!(channels, 1 | 3)
-    {
-        let found = format!(
-            "{}x{}x{channels} to {width}x{height}",
-            src.width, src.height
-        );
-        return Err(PixelError::argument("resize", expected, &found));
+    if width == 0 || height == 0 || src.width == 0 || src.height == 0 || !matches!(channels, 1 | 3) {
+        return Err(PixelError::argument(
+            "resize",
+            expected,
+            format!("{}x{}x{channels} to {width}x{height}", src.width, src.height),
+        ));
     }
     let stride = crate::decode::usize_of(src.width) * channels;
     let needed = stride * crate::decode::usize_of(src.height);
-    if src.data.len() != needed {
-        return Err(PixelError::WrongBuffer {
-            expected: needed,
-            found: src.data.len(),
-        });
-    }
-    let geometry = Geometry {
-        resize: Resize::Exact { width, height },
-        filter,
-        ..Geometry::default()
-    };
+    PixelError::check_len(src.data.len(), needed)?;
+    let geometry = Geometry { resize: Resize::Exact { width, height }, filter, ..Geometry::default() };
     let mut data = crate::decode::zeroed(width, height, channels)?;
     let mut resampler = Resampler::new();
-    resampler.start(
-        src.width,
-        src.height,
-        channels,
-        geometry.window(src.width, src.height),
-        filter,
-    );
+    resampler.start(src.width, src.height, channels, geometry.window(src.width, src.height), filter);
     resampler.push_image(&src.data, stride, &mut data);
-    Ok(Image {
-        width,
-        height,
-        channels: src.channels,
-        data,
-    })
+    Ok(Image { width, height, channels: src.channels, data })
 }

@@ -1,11 +1,11 @@
-//! Views of pictures that lie in memory.
+//! Views of pictures in memory.
 
 use super::Resampler;
 use crate::area::{CropResize, Pixels};
 use crate::decode::usize_of;
 use crate::error::PixelError;
 
-/// Crops and resizes one picture after the other and keeps its tables and rows in between.
+/// Crops and resizes pictures one at a time, reusing its tables and row buffers.
 ///
 /// ```
 /// use packds_pixels::{Area, CropResize, Filter, Pixels, Resizer};
@@ -36,32 +36,23 @@ impl Default for Resizer {
 }
 
 impl Resizer {
-    /// A resizer without memory yet.
+    /// A resizer that has not allocated memory yet.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            resampler: Resampler::new(),
-        }
+        Self { resampler: Resampler::new() }
     }
 
-    /// Writes what `view` shows of a picture of 1 or 3 channels to `out`, which must have exactly
+    /// Writes a view of a picture with 1 or 3 channels to `out`, which must have exactly
     /// `view.width * view.height * channels` bytes.
     ///
     /// # Errors
-    ///
-    /// `EmptyArea` or `AreaOutside`; `WrongBuffer` where the data do not fit the picture's size or
-    /// `out` the view's; `InvalidArgument` for an empty picture or result, or other channels.
-    pub fn crop_resize_into(
-        &mut self,
-        image: Pixels<'_>,
-        view: &CropResize,
-        out: &mut [u8],
-    ) -> Result<(), PixelError> {
+    /// `EmptyArea` or `AreaOutside`; `WrongBuffer` if the data do not match the picture's size, or `out` the view's;
+    /// `InvalidArgument` for an empty picture or result, or another number of channels.
+    pub fn crop_resize_into(&mut self, image: Pixels<'_>, view: &CropResize, out: &mut [u8]) -> Result<(), PixelError> {
         let stride = image.check()?;
         let channels = usize::from(image.channels);
         if !matches!(channels, 1 | 3) {
-            let found = channels.to_string();
-            return Err(PixelError::argument("channels", "1 or 3", &found));
+            return Err(PixelError::argument("channels", "1 or 3", channels));
         }
         view.check(image.width, image.height, channels, out.len())?;
         let first = usize_of(view.area.y) * stride + usize_of(view.area.x) * channels;

@@ -1,4 +1,4 @@
-//! The two passes in plain Rust: the oracle of the vector code, and the fallback without it.
+//! The two passes in plain Rust: the reference for the vector code, and the fallback without it.
 
 use super::kernel::Ring;
 use super::taps::{PRECISION, Taps};
@@ -10,13 +10,9 @@ fn clip(sum: i32) -> u8 {
     (sum >> PRECISION).clamp(0, 255) as u8
 }
 
-/// One row, horizontally: `src` starts at source column `offset`.
+/// Resizes one row horizontally. `src` starts at source column `offset`.
 pub(super) fn horizontal(src: &[u8], offset: usize, channels: usize, taps: &Taps, dst: &mut [u8]) {
-    let runs = taps
-        .start
-        .iter()
-        .zip(&taps.len)
-        .zip(taps.weights.chunks_exact(taps.stride));
+    let runs = taps.start.iter().zip(&taps.len).zip(taps.weights.chunks_exact(taps.stride));
     for (((start, len), weights), out) in runs.zip(dst.chunks_exact_mut(channels)) {
         let run = &src[(start - offset) * channels..][..len * channels];
         for (channel, value) in out.iter_mut().enumerate() {
@@ -29,7 +25,7 @@ pub(super) fn horizontal(src: &[u8], offset: usize, channels: usize, taps: &Taps
     }
 }
 
-/// One output row, vertically: output `index` of `taps` from the rows of the ring.
+/// Computes one row of the vertical pass: output `index` of `taps`, from the rows of the ring.
 pub(super) fn vertical(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
     let weights = &taps.weights[index * taps.stride..][..taps.len[index]];
     for (column, value) in dst.iter_mut().enumerate() {

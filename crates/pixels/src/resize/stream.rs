@@ -1,4 +1,4 @@
-//! Resizing while the rows arrive: only the rows and columns that the output shows.
+//! Resizing as rows arrive. Only the rows and columns that the output shows are computed.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::area::CropResize;
 use crate::geometry::{Filter, Span, Window};
 use crate::padded::reverse_pixels;
 
-/// Rows that the horizontal pass takes together.
+/// Rows that the horizontal pass processes together.
 const BLOCK: usize = 4;
 
-/// What is done to the rows, and in which order.
+/// The passes, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Copy,
@@ -36,21 +36,21 @@ pub(crate) struct Resampler {
     y: Axis,
     input: Ring,
     middle: Ring,
-    /// Source rows and columns that are needed.
+    /// The needed source rows and columns.
     rows: Range<usize>,
     columns: Range<usize>,
     /// Next source row to arrive.
     next_row: usize,
-    /// First source row that waits for the horizontal pass.
+    /// First source row that has not been resized horizontally.
     waiting: usize,
-    /// Columns that arrive before and behind the needed ones.
+    /// Columns that arrive before and after the needed ones.
     margin: (usize, usize),
     /// Next shown output row.
     next_out: usize,
     flip: Flip,
 }
 
-/// Which sides of the output are exchanged.
+/// The flips of the output.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Flip {
     pub(crate) horizontal: bool,
@@ -59,13 +59,7 @@ pub(crate) struct Flip {
 
 impl Resampler {
     pub(crate) fn new() -> Self {
-        let empty = Span {
-            full: 0,
-            start: 0,
-            len: 0,
-            pad: 0,
-            out: 0,
-        };
+        let empty = Span { full: 0, start: 0, len: 0, pad: 0, out: 0 };
         Self {
             kernel: Kernel::detect(),
             order: Order::Copy,
@@ -85,57 +79,27 @@ impl Resampler {
         }
     }
 
-    /// With these kernels rather than the best ones.
+    /// Uses this kernel instead of the best one.
     #[cfg(test)]
     pub(super) fn with_kernel(kernel: Kernel) -> Self {
-        Self {
-            kernel,
-            ..Self::new()
-        }
+        Self { kernel, ..Self::new() }
     }
 
     /// Begins an image of `width` x `height`.
-    pub(crate) fn start(
-        &mut self,
-        width: u32,
-        height: u32,
-        channels: usize,
-        window: Window,
-        filter: Filter,
-    ) {
+    pub(crate) fn start(&mut self, width: u32, height: u32, channels: usize, window: Window, filter: Filter) {
         self.start_flipped(width, height, channels, window, filter, Flip::default());
     }
 
-    /// Begins the area of a view.
+    /// Begins a view.
     pub(crate) fn start_view(&mut self, view: &CropResize, channels: usize) {
-        let whole = |full| Span {
-            full,
-            start: 0,
-            len: full,
-            pad: 0,
-            out: full,
-        };
-        let window = Window {
-            x: whole(view.width),
-            y: whole(view.height),
-        };
-        let flip = Flip {
-            horizontal: view.flip_horizontal,
-            vertical: view.flip_vertical,
-        };
+        let whole = |full| Span { full, start: 0, len: full, pad: 0, out: full };
+        let window = Window { x: whole(view.width), y: whole(view.height) };
+        let flip = Flip { horizontal: view.flip_horizontal, vertical: view.flip_vertical };
         let (width, height) = (view.area.width, view.area.height);
         self.start_flipped(width, height, channels, window, view.filter, flip);
     }
 
-    fn start_flipped(
-        &mut self,
-        width: u32,
-        height: u32,
-        channels: usize,
-        window: Window,
-        filter: Filter,
-        flip: Flip,
-    ) {
+    fn start_flipped(&mut self, width: u32, height: u32, channels: usize, window: Window, filter: Filter, flip: Flip) {
         self.flip = flip;
         self.margin = (0, 0);
         self.channels = channels;
@@ -170,11 +134,10 @@ impl Resampler {
         let (before, behind) = self.margin;
         let skip = before * self.channels;
         let row_bytes = skip + input_bytes + behind * self.channels;
-        self.input
-            .reset(row_bytes, skip, input_rows, self.rows.start);
+        self.input.reset(row_bytes, skip, input_rows, self.rows.start);
         let shown_bytes = crate::decode::usize_of(self.window.x.len) * self.channels;
         if self.order == Order::HorizontalFirst {
-            // Whole blocks, so that none wraps around the end.
+            // A multiple of the block size, so that no block wraps around the end.
             let n_rows = (self.y.longest() + BLOCK + 2).next_multiple_of(BLOCK);
             self.middle.reset(shown_bytes, 0, n_rows, self.rows.start);
         } else if self.order == Order::VerticalFirst {
@@ -182,29 +145,28 @@ impl Resampler {
         }
     }
 
-    /// Lets more columns come than are needed, before and behind them.
+    /// Lets rows have extra columns before and after the needed ones.
     pub(crate) fn widen(&mut self, before: usize, behind: usize) {
         self.margin = (before, behind);
         self.reserve();
     }
 
-    /// The source rows that are needed, to be given in this order.
+    /// The needed source rows. They must be passed in this order.
     pub(crate) fn rows(&self) -> Range<usize> {
         self.rows.clone()
     }
 
-    /// The source columns that are needed of every row.
+    /// The needed source columns of every row.
     pub(crate) fn columns(&self) -> Range<usize> {
         self.columns.clone()
     }
 
-    /// Where the next source row goes: the columns that come, and some bytes behind them that may be
-    /// written too.
+    /// The buffer for the next source row: its columns, then some bytes that may be overwritten.
     pub(crate) fn input(&mut self) -> &mut [u8] {
         self.input.row_mut(self.next_row)
     }
 
-    /// Takes the row that was written to `input`, and writes the output rows that are complete.
+    /// Processes the row in `input`, and writes the output rows that are now complete.
     pub(crate) fn commit(&mut self, out: &mut [u8]) {
         let row = self.next_row;
         self.next_row += 1;
@@ -230,12 +192,12 @@ impl Resampler {
         }
     }
 
-    /// All rows of an image that lies in memory, one every `stride` bytes.
+    /// Processes all rows of an image in memory, `stride` bytes apart.
     pub(crate) fn push_image(&mut self, pixels: &[u8], stride: usize, out: &mut [u8]) {
         self.push_area(pixels, 0, stride, out);
     }
 
-    /// The same of an image whose first pixel is at byte `first`.
+    /// Like `push_image`, for an image that starts at byte `first`.
     pub(crate) fn push_area(&mut self, pixels: &[u8], first: usize, stride: usize, out: &mut [u8]) {
         let columns = self.columns.start * self.channels..self.columns.end * self.channels;
         for row in self.rows.clone() {
@@ -245,15 +207,11 @@ impl Resampler {
         }
     }
 
-    /// Where shown output row `index` goes, and the distance of rows.
+    /// The byte where shown output row `index` starts, and the step to the next row.
     fn place(&self, index: usize) -> (usize, usize) {
         let of = crate::decode::usize_of;
         let stride = of(self.window.x.out) * self.channels;
-        let index = if self.flip.vertical {
-            of(self.window.y.len) - 1 - index
-        } else {
-            index
-        };
+        let index = if self.flip.vertical { of(self.window.y.len) - 1 - index } else { index };
         let row = of(self.window.y.pad) + index;
         (row * stride + of(self.window.x.pad) * self.channels, stride)
     }
@@ -271,7 +229,7 @@ impl Resampler {
         }
     }
 
-    /// Resizes the waiting rows horizontally: to the output, or for the vertical pass.
+    /// Resizes the pending rows horizontally: into the output, or for the vertical pass.
     fn flush_horizontal(&mut self, out: &mut [u8]) {
         let first = self.waiting;
         let job = Horizontal {
@@ -291,7 +249,7 @@ impl Resampler {
         self.emit_vertical(out);
     }
 
-    /// Resizes rows horizontally to the output rows from shown row `index` on.
+    /// Resizes rows horizontally into the output, starting at shown row `index`.
     fn horizontal_to_out(&self, job: &Horizontal<'_>, index: usize, out: &mut [u8]) {
         let (first, stride) = self.place(index);
         if self.flip.vertical {
@@ -299,19 +257,14 @@ impl Resampler {
             let mut rows = out[last..].chunks_mut(stride).take(job.n_rows).rev();
             self.kernel.horizontal(job, &mut rows);
         } else {
-            self.kernel
-                .horizontal(job, &mut out[first..].chunks_mut(stride));
+            self.kernel.horizontal(job, &mut out[first..].chunks_mut(stride));
         }
     }
 
     /// Writes the output rows whose last source row has arrived.
     fn emit_vertical(&mut self, out: &mut [u8]) {
         let bytes = crate::decode::usize_of(self.window.x.len) * self.channels;
-        let ring = if self.order == Order::Vertical {
-            &self.input
-        } else {
-            &self.middle
-        };
+        let ring = if self.order == Order::Vertical { &self.input } else { &self.middle };
         while self.is_complete(self.next_out) {
             let (at, _) = self.place(self.next_out);
             let line = &mut out[at..at + bytes];
@@ -354,17 +307,11 @@ impl Resampler {
 
 impl Order {
     fn resizes_width(self) -> bool {
-        matches!(
-            self,
-            Self::Nearest | Self::Horizontal | Self::HorizontalFirst | Self::VerticalFirst
-        )
+        matches!(self, Self::Nearest | Self::Horizontal | Self::HorizontalFirst | Self::VerticalFirst)
     }
 
     fn resizes_height(self) -> bool {
-        matches!(
-            self,
-            Self::Nearest | Self::Vertical | Self::HorizontalFirst | Self::VerticalFirst
-        )
+        matches!(self, Self::Nearest | Self::Vertical | Self::HorizontalFirst | Self::VerticalFirst)
     }
 }
 
@@ -380,7 +327,7 @@ fn order_of(width: u32, height: u32, window: Window, filter: Filter) -> Order {
         _ if filter == Filter::Nearest => Order::Nearest,
         (true, false) => Order::Horizontal,
         (false, true) => Order::Vertical,
-        // With the sizes of the whole image.
+        // Compares the sizes of the whole image, not of the window.
         (true, true) if rows_come_first(width, height, to_width, to_height) => Order::VerticalFirst,
         (true, true) => Order::HorizontalFirst,
     }

@@ -3,7 +3,7 @@
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "positions are clamped to the image, and Pillow truncates exactly so"
+    reason = "positions are clamped to the image; Pillow truncates the same way"
 )]
 
 use std::f64::consts::PI;
@@ -14,44 +14,43 @@ use crate::geometry::{Filter, Span};
 
 /// Fractional bits of a weight.
 pub(super) const PRECISION: u32 = 32 - 8 - 2;
-/// A weight is split as `high * 2^SPLIT + low`, both of which fit 16 bits.
+/// A weight is split as `high * 2^SPLIT + low`. Both parts fit in 16 bits.
 pub(super) const SPLIT: u32 = 11;
 const LOW_BITS: i32 = (1 << SPLIT) - 1;
-/// Taps are stored in groups of this many, zeros behind the last.
+/// Taps are stored in groups of this size, padded with zeros.
 pub(super) const GROUP: usize = 8;
 
-/// For every shown output position of one axis: where its source run starts, how long it is, and
-/// the weights.
+/// For every shown output position of one axis: the start and length of its source run, and the weights.
 #[derive(Debug, Default)]
 pub(super) struct Taps {
     /// First source position of each output.
     pub(super) start: Vec<usize>,
     /// Number of source positions of each output.
     pub(super) len: Vec<usize>,
-    /// Weights with 22 fractional bits, `stride` for each output.
+    /// Weights with 22 fractional bits, `stride` per output.
     pub(super) weights: Vec<i32>,
-    /// `weights >> 11`, two neighbours in one value: the even one in the low half.
+    /// `weights >> 11`, two neighbours per value, the even one in the low half.
     pub(super) high: Vec<i32>,
     /// `weights & 2047`, paired likewise.
     pub(super) low: Vec<i32>,
     /// Weights stored per output: a multiple of `GROUP`.
     pub(super) stride: usize,
-    /// Whether every `high` fits 16 bits.
+    /// Whether every `high` fits in 16 bits.
     pub(super) fits_i16: bool,
-    /// The same for `avx512`.
+    /// The tables for `avx512`.
     pub(super) lanes: Lanes,
     scratch: Vec<f64>,
     source: Range<usize>,
     longest: usize,
-    /// What the taps were computed for.
+    /// The parameters for which the taps were computed.
     key: Option<(u32, Span, Filter, bool)>,
 }
 
 impl Taps {
-    /// Computes the taps that `span` shows of an axis of `source` positions, from the last output to
-    /// the first where it is `flipped`.
+    /// Computes the taps for the part of an axis of `source` positions that `span` shows. If
+    /// `flipped`, outputs run from last to first.
     pub(super) fn compute(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
-        // Data sets have many images of one size.
+        // Datasets often have many images of the same size.
         let key = (source, span, filter, flipped);
         if self.key == Some(key) {
             return;
@@ -120,7 +119,7 @@ impl Taps {
         }
     }
 
-    /// For `Nearest`: one tap of weight 1 per output, its coordinate accumulated as Pillow does.
+    /// For `Nearest`: one tap of weight 1 per output, with the coordinate accumulated like Pillow's.
     fn nearest(&mut self, source: u32, span: Span) {
         self.start.clear();
         self.len.clear();
@@ -129,8 +128,7 @@ impl Taps {
         let mut position = step * 0.5;
         for index in 0..span.start + span.len {
             if index >= span.start {
-                self.start
-                    .push((position as usize).min(source as usize - 1));
+                self.start.push((position as usize).min(source as usize - 1));
                 self.len.push(1);
             }
             position += step;
@@ -140,39 +138,35 @@ impl Taps {
 
     fn measure(&mut self) {
         let first = self.start.iter().copied().min().unwrap_or(0);
-        let ends = self
-            .start
-            .iter()
-            .zip(&self.len)
-            .map(|(start, len)| start + len);
+        let ends = self.start.iter().zip(&self.len).map(|(start, len)| start + len);
         self.source = first..ends.max().unwrap_or(0).max(first);
         self.longest = self.len.iter().copied().max().unwrap_or(0);
     }
 
-    /// Makes the tables of bytes, for rows that have these `columns`.
+    /// Computes the byte tables for rows with these `columns`.
     fn arrange(&mut self, channels: usize, columns: Range<usize>) {
         let mut lanes = std::mem::take(&mut self.lanes);
         lanes.compute(self, channels, columns);
         self.lanes = lanes;
     }
 
-    /// The run of source positions that all outputs together need.
+    /// The source positions that the outputs need together.
     pub(super) fn source(&self) -> Range<usize> {
         self.source.clone()
     }
 
-    /// The most taps of one output.
+    /// The largest number of taps of an output.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
 }
 
-/// Random crops have a few hundred sizes, again and again.
+/// Random crops repeat a few hundred sizes.
 const SLOTS: usize = 512;
 /// Longer outputs are not kept: this bounds an axis to about 16 MiB.
 const LONGEST_KEPT: u32 = 256;
 
-/// The taps of one axis that are in use, and those of other sizes that may be wanted again.
+/// The taps in use for one axis, and a cache of those for other sizes.
 #[derive(Debug)]
 pub(super) struct Axis {
     slots: Vec<Taps>,
@@ -181,15 +175,12 @@ pub(super) struct Axis {
 
 impl Default for Axis {
     fn default() -> Self {
-        Self {
-            slots: vec![Taps::default()],
-            current: 0,
-        }
+        Self { slots: vec![Taps::default()], current: 0 }
     }
 }
 
 impl Axis {
-    /// Computes the taps, or finds them. See `Taps::compute`.
+    /// Computes the taps, or takes them from the cache. See `Taps::compute`.
     pub(super) fn choose(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
         let slot = (source as usize * 2 + usize::from(flipped)) % (SLOTS - 1) + 1;
         self.current = if span.len <= LONGEST_KEPT { slot } else { 0 };
@@ -232,10 +223,7 @@ fn weight_of(filter: Filter, x: f64) -> f64 {
     }
 }
 
-#[expect(
-    clippy::suboptimal_flops,
-    reason = "a fused multiply-add would round differently"
-)]
+#[expect(clippy::suboptimal_flops, reason = "a fused multiply-add would round differently")]
 fn bicubic(x: f64) -> f64 {
     const A: f64 = -0.5;
     if x < 1.0 {

@@ -1,4 +1,4 @@
-//! All kernels agree, and a window equals the same window cut from the whole.
+//! All kernels agree, and a window equals the same part of the whole result.
 
 use proptest::prelude::*;
 
@@ -7,14 +7,12 @@ use super::{Resampler, resize};
 use crate::decode::Image;
 use crate::geometry::{Crop, Filter, Geometry, Resize};
 
-/// Noise that does not repeat, with black and white in it for overshoots.
+/// Noise without a period. It contains black and white, so that sums overshoot.
 fn noise(width: u32, height: u32, channels: u8, seed: u64) -> Image {
     let n_bytes = width as usize * height as usize * usize::from(channels);
     let mut state = seed | 1;
     let data = (0..n_bytes).map(|_| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let value = (state >> 56) as u8;
         if value < 64 {
             0
@@ -24,12 +22,7 @@ fn noise(width: u32, height: u32, channels: u8, seed: u64) -> Image {
             value
         }
     });
-    Image {
-        width,
-        height,
-        channels,
-        data: data.collect(),
-    }
+    Image { width, height, channels, data: data.collect() }
 }
 
 fn render(kernel: Kernel, src: &Image, geometry: &Geometry) -> Vec<u8> {
@@ -47,10 +40,7 @@ fn cut(src: &Image, x: u32, y: u32, width: u32, height: u32) -> Vec<u8> {
     let channels = usize::from(src.channels);
     let rows = src.data.chunks_exact(src.width as usize * channels);
     let columns = x as usize * channels..(x + width) as usize * channels;
-    rows.skip(y as usize)
-        .take(height as usize)
-        .flat_map(|row| row[columns.clone()].to_vec())
-        .collect()
+    rows.skip(y as usize).take(height as usize).flat_map(|row| row[columns.clone()].to_vec()).collect()
 }
 
 fn any_filter() -> impl Strategy<Value = Filter> {
@@ -106,33 +96,16 @@ proptest! {
 
 #[test]
 fn extreme_shrinking_and_growing_agree() {
-    for (width, height, to_width, to_height) in [
-        (5000, 3, 1, 7),
-        (3, 5000, 7, 1),
-        (1, 1, 300, 200),
-        (2000, 40, 3, 39),
-        (40, 2000, 41, 2),
-    ] {
+    for (width, height, to_width, to_height) in
+        [(5000, 3, 1, 7), (3, 5000, 7, 1), (1, 1, 300, 200), (2000, 40, 3, 39), (40, 2000, 41, 2)]
+    {
         for channels in [1, 3] {
             let src = noise(width, height, channels, 7);
             for filter in Filter::ALL {
-                let resize = Resize::Exact {
-                    width: to_width,
-                    height: to_height,
-                };
-                let geometry = Geometry {
-                    resize,
-                    filter,
-                    ..Geometry::default()
-                };
-                let results: Vec<_> = Kernel::all()
-                    .into_iter()
-                    .map(|kernel| render(kernel, &src, &geometry))
-                    .collect();
-                assert!(
-                    results.windows(2).all(|pair| pair[0] == pair[1]),
-                    "{filter} {width}x{height}"
-                );
+                let resize = Resize::Exact { width: to_width, height: to_height };
+                let geometry = Geometry { resize, filter, ..Geometry::default() };
+                let results: Vec<_> = Kernel::all().into_iter().map(|kernel| render(kernel, &src, &geometry)).collect();
+                assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{filter} {width}x{height}");
             }
         }
     }

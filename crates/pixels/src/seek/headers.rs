@@ -113,13 +113,7 @@ impl<'a> Headers<'a> {
             }
             // With one component, an MCU is one block, whatever the factors are.
             let (h, v) = if n == 1 { (1, 1) } else { (h, v) };
-            *component = Component {
-                id: part[0],
-                h,
-                v,
-                quantization: part[2],
-                ..Component::default()
-            };
+            *component = Component { id: part[0], h, v, quantization: part[2], ..Component::default() };
         }
         self.frame_marker = marker;
         self.n_components = n;
@@ -138,8 +132,7 @@ impl<'a> Headers<'a> {
                 1 => &mut self.ac,
                 _ => return None,
             };
-            *tables.get_mut(usize::from(class_and_number & 15))? =
-                Some(CodeList::new(*counts, symbols)?);
+            *tables.get_mut(usize::from(class_and_number & 15))? = Some(CodeList::new(*counts, symbols)?);
             body = rest;
         }
         Some(())
@@ -155,8 +148,7 @@ impl<'a> Headers<'a> {
         for (component, part) in self.components.iter_mut().zip(rest.chunks_exact(2)).take(n) {
             component.dc = usize::from(part[1] >> 4);
             component.ac = usize::from(part[1] & 15);
-            let known =
-                self.dc.get(component.dc)?.is_some() && self.ac.get(component.ac)?.is_some();
+            let known = self.dc.get(component.dc)?.is_some() && self.ac.get(component.ac)?.is_some();
             if part[0] != component.id || !known {
                 return None;
             }

@@ -31,12 +31,7 @@ pub(super) struct CodeList<'a> {
 impl<'a> CodeList<'a> {
     /// `None` if there are too many codes of some length, or too few symbols.
     pub(super) fn new(counts: [u8; 16], symbols: &'a [u8]) -> Option<Self> {
-        let table = Self {
-            counts,
-            symbols,
-            added: [0; 12],
-            n_added: 0,
-        };
+        let table = Self { counts, symbols, added: [0; 12], n_added: 0 };
         let n: usize = counts.iter().map(|&n| usize::from(n)).sum();
         (n == symbols.len() && n <= 256 && table.next_codes().is_some()).then_some(table)
     }
@@ -89,25 +84,16 @@ impl<'a> CodeList<'a> {
 
     /// The code of a symbol, if it has one.
     pub(super) fn code(&self, wanted: u8) -> Option<Code> {
-        self.codes()
-            .find_map(|(symbol, code)| (symbol == wanted).then_some(code))
+        self.codes().find_map(|(symbol, code)| (symbol == wanted).then_some(code))
     }
 
     /// All symbols with their codes, shortest first.
     fn codes(&self) -> impl Iterator<Item = (u8, Code)> {
-        let lengths = (1_u32..)
-            .zip(self.counts)
-            .flat_map(|(len, n)| std::iter::repeat_n(len, usize::from(n)));
+        let lengths = (1_u32..).zip(self.counts).flat_map(|(len, n)| std::iter::repeat_n(len, usize::from(n)));
         let mut next = Code { bits: 0, len: 1 };
         self.symbols().zip(lengths).map(move |(symbol, len)| {
-            let code = Code {
-                bits: next.bits << (len - next.len),
-                len,
-            };
-            next = Code {
-                bits: code.bits + 1,
-                len,
-            };
+            let code = Code { bits: next.bits << (len - next.len), len };
+            next = Code { bits: code.bits + 1, len };
             (symbol, code)
         })
     }
@@ -138,11 +124,7 @@ impl<'a> Lookup<'a> {
     pub(super) fn dc(table: CodeList<'a>) -> Self {
         Self::new(table, |size| {
             let valid = size <= MAX_DC_CATEGORY;
-            valid.then_some(Step {
-                n_bits: size,
-                size,
-                advance: 1,
-            })
+            valid.then_some(Step { n_bits: size, size, advance: 1 })
         })
     }
 
@@ -155,11 +137,7 @@ impl<'a> Lookup<'a> {
                 (_, 0) => return None,
                 _ => run + 1,
             };
-            Some(Step {
-                n_bits: size,
-                size,
-                advance,
-            })
+            Some(Step { n_bits: size, size, advance })
         })
     }
 
@@ -191,19 +169,13 @@ impl<'a> Lookup<'a> {
         // OK because LOOK bits are left: less than the table has entries.
         let at = to_usize(bits >> (64 - LOOK));
         let step = self.short[at & ((1 << LOOK) - 1)];
-        if step.n_bits > 0 {
-            Some(step)
-        } else {
-            self.long_step(bits)
-        }
+        if step.n_bits > 0 { Some(step) } else { self.long_step(bits) }
     }
 
     #[cold]
     fn long_step(&self, bits: u64) -> Option<Step> {
         let mut n_before = 0;
-        for (len, (&count, &next)) in
-            (1_u8..).zip(self.table.counts.iter().zip(&self.next_codes[1..]))
-        {
+        for (len, (&count, &next)) in (1_u8..).zip(self.table.counts.iter().zip(&self.next_codes[1..])) {
             n_before += usize::from(count);
             let code = bits >> (64 - len);
             if code < u64::from(next) {
@@ -211,10 +183,7 @@ impl<'a> Lookup<'a> {
                 let back = usize::try_from(u64::from(next) - code).ok()?;
                 let symbol = *self.table.symbols.get(n_before.checked_sub(back)?)?;
                 let step = (self.step)(symbol)?;
-                return Some(Step {
-                    n_bits: step.n_bits + len,
-                    ..step
-                });
+                return Some(Step { n_bits: step.n_bits + len, ..step });
             }
         }
         None
@@ -227,34 +196,22 @@ mod tests {
 
     #[test]
     fn missing_codes_are_added_behind_the_old_ones() {
-        // Two codes of 2 bits, 00 and 01; 10 and 11 begin what is free.
+        // Two codes of 2 bits, 00 and 01. Free codes start with 10 and 11.
         let mut counts = [0; 16];
         counts[1] = 2;
         let table = CodeList::new(counts, &[5, 0]).unwrap();
         let full = table.with(&DC_CATEGORIES).unwrap();
         assert_eq!(full.code(5), Some(Code { bits: 0, len: 2 }));
         assert_eq!(full.code(0), Some(Code { bits: 1, len: 2 }));
-        // Ten codes behind 10, never ones alone: 5 bits give 16 - 1.
-        assert_eq!(
-            full.code(1),
-            Some(Code {
-                bits: 0b10000,
-                len: 5
-            })
-        );
-        assert_eq!(
-            full.code(11),
-            Some(Code {
-                bits: 0b11001,
-                len: 5
-            })
-        );
+        // Ten codes that start with 10 or 11, but are not all ones: 5 bits give 16 - 1.
+        assert_eq!(full.code(1), Some(Code { bits: 0b10000, len: 5 }));
+        assert_eq!(full.code(11), Some(Code { bits: 0b11001, len: 5 }));
         assert_eq!(full.n_symbols(), 12);
     }
 
     #[test]
     fn a_table_without_room_gets_no_codes() {
-        // One code of each length: only ones alone are left.
+        // One code of each length: only the code of all ones is left.
         let symbols: Vec<u8> = (20..36).collect();
         let table = CodeList::new([1; 16], &symbols).unwrap();
         assert_eq!(table.with(&[0]), None);
@@ -281,7 +238,7 @@ mod tests {
             let bits = !0_u64 << (65 - u32::from(len)).min(63);
             let bits = if len == 1 { 0 } else { bits };
             let step = lookup.step(bits).map(|step| step.n_bits);
-            // Symbol 16 has a run and no number, which no encoder writes.
+            // Symbol 16 has a run but no number. No encoder writes it.
             assert_eq!(step, (len < 16).then_some(2 * len), "{len} bits");
         }
         assert!(lookup.step(!0).is_none());

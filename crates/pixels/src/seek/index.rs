@@ -49,11 +49,7 @@ impl Grid {
 
     fn with_step(headers: &Headers<'_>, step: u32) -> Self {
         let (mcus_across, rows) = headers.n_mcus();
-        Self {
-            step,
-            mcus_across,
-            rows,
-        }
+        Self { step, mcus_across, rows }
     }
 
     /// Entries per row.
@@ -77,10 +73,7 @@ impl Entry {
         for (to, from) in values.iter_mut().zip(dc) {
             *to = i16::try_from(from).ok()?;
         }
-        Some(Self {
-            position,
-            dc: values,
-        })
+        Some(Self { position, dc: values })
     }
 }
 
@@ -124,21 +117,14 @@ fn unzigzag(value: u32) -> i64 {
 /// Serializes an index.
 pub(super) fn pack(headers: &Headers<'_>, grid: &Grid, walked: &Walked) -> Option<Vec<u8>> {
     let n = headers.components().len();
-    let predictor = Predictor {
-        columns: usize::try_from(grid.columns()).ok()?,
-    };
+    let predictor = Predictor { columns: usize::try_from(grid.columns()).ok()? };
     let entries = &walked.entries;
     let mut residuals: Vec<Residuals> = Vec::with_capacity(entries.len());
     // The first entry is always at 0 with zero predictors.
     for at in 1..entries.len() {
         let step = i64::from(entries[at].position) - i64::from(entries[at - 1].position);
         let dc = predictor.dc(entries, at);
-        let mut one = [
-            zigzag(step - predictor.position_step(entries, at))?,
-            0,
-            0,
-            0,
-        ];
+        let mut one = [zigzag(step - predictor.position_step(entries, at))?, 0, 0, 0];
         for ((to, value), predicted) in one[1..].iter_mut().zip(entries[at].dc).zip(dc) {
             *to = zigzag(i64::from(value) - i64::from(predicted))?;
         }
@@ -162,12 +148,7 @@ pub(super) fn pack(headers: &Headers<'_>, grid: &Grid, walked: &Walked) -> Optio
 }
 
 /// The header before the codes.
-fn head(
-    headers: &Headers<'_>,
-    grid: &Grid,
-    scan_bytes: u32,
-    parameters: [u8; FIELDS],
-) -> Option<Vec<u8>> {
+fn head(headers: &Headers<'_>, grid: &Grid, scan_bytes: u32, parameters: [u8; FIELDS]) -> Option<Vec<u8>> {
     let mut index = vec![VERSION, u8::try_from(grid.step).ok()?];
     index.extend(u16::try_from(headers.width).ok()?.to_le_bytes());
     index.extend(u16::try_from(headers.height).ok()?.to_le_bytes());
@@ -236,12 +217,7 @@ struct CodeReader<'a> {
 
 impl<'a> CodeReader<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes,
-            at: 0,
-            buffer: 0,
-            n_bits: 0,
-        }
+        Self { bytes, at: 0, buffer: 0, n_bits: 0 }
     }
 
     fn refill(&mut self) {
@@ -253,9 +229,7 @@ impl<'a> CodeReader<'a> {
             return;
         }
         while self.n_bits <= 56 {
-            let Some(&byte) = self.bytes.get(self.at) else {
-                return;
-            };
+            let Some(&byte) = self.bytes.get(self.at) else { return };
             self.buffer |= u64::from(byte) << (56 - self.n_bits);
             self.at += 1;
             self.n_bits += 8;
@@ -310,12 +284,7 @@ pub(super) fn unpack(
         return Err(bad("is damaged: wrong checksum"));
     }
     let (found, codes) = covered.split_at(HEAD_BYTES);
-    let number = |at: usize| {
-        found[at..at + 4]
-            .iter()
-            .rev()
-            .fold(0, |n, &byte| n << 8 | u32::from(byte))
-    };
+    let number = |at: usize| found[at..at + 4].iter().rev().fold(0, |n, &byte| n << 8 | u32::from(byte));
     let scan_bytes = number(7);
     let mut parameters = [0; FIELDS];
     parameters.copy_from_slice(&found[11..]);
@@ -323,18 +292,14 @@ pub(super) fn unpack(
         return Err(bad("belongs to another image"));
     }
     let n_fields = headers.components().len() + 1;
-    let usable = parameters
-        .iter()
-        .all(|&parameter| parameter <= MAX_PARAMETER);
+    let usable = parameters.iter().all(|&parameter| parameter <= MAX_PARAMETER);
     // A number takes at least one bit, so the allocation is bounded by the input.
     if !usable || last.saturating_mul(n_fields) > codes.len().saturating_mul(8) {
         return Err(bad("is truncated"));
     }
     let mut unpacker = Unpacker {
         reader: CodeReader::new(codes),
-        predictor: Predictor {
-            columns: to_usize(grid.columns()),
-        },
+        predictor: Predictor { columns: to_usize(grid.columns()) },
         parameters,
         n_fields,
         end: i64::from(scan_bytes) * 8,

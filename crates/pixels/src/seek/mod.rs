@@ -24,9 +24,8 @@ pub(crate) use splice::Splicer;
 
 /// Builds the seek index of a JPEG: about 1 to 2 % of its size, in one pass.
 ///
-/// `None` if the file cannot be indexed. It must have one baseline scan of one or three 8-bit
-/// components, no restart markers and no damage. Progressive and arithmetic-coded
-/// files and CMYK cannot be indexed.
+/// `None` if the file cannot be indexed. It must have one baseline scan of one or three 8-bit components, no restart
+/// markers and no damage. Progressive and arithmetic-coded files and CMYK cannot be indexed.
 #[must_use]
 pub fn build_seek_index(jpeg: &[u8]) -> Option<Vec<u8>> {
     let headers = Headers::parse(jpeg)?;

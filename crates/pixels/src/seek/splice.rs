@@ -54,24 +54,17 @@ impl Layout {
         let entry_width = mcu_width * grid.step;
         let columns = (
             area.x.saturating_sub(margin_x) / entry_width,
-            (area.x + area.width + margin_x)
-                .min(headers.width)
-                .div_ceil(entry_width),
+            (area.x + area.width + margin_x).min(headers.width).div_ceil(entry_width),
         );
         let rows = (
             area.y.saturating_sub(margin_y) / mcu_height,
-            (area.y + area.height + margin_y)
-                .min(headers.height)
-                .div_ceil(mcu_height),
+            (area.y + area.height + margin_y).min(headers.height).div_ceil(mcu_height),
         );
         let dummy_left = columns.0 > 0;
         let dummy_right = !dummy_left && columns.1 < grid.columns();
         let dummy_top = !dummy_left && rows.0 > 0;
         let across = (columns.1 * grid.step).min(grid.mcus_across) - columns.0 * grid.step;
-        let mcus = (
-            across + u32::from(dummy_left || dummy_right),
-            rows.1 - rows.0 + u32::from(dummy_top),
-        );
+        let mcus = (across + u32::from(dummy_left || dummy_right), rows.1 - rows.0 + u32::from(dummy_top));
         let n = u64::from(mcus.0) * u64::from(mcus.1);
         let all = u64::from(grid.mcus_across) * u64::from(grid.rows);
         let fits = mcus.0 * mcu_width <= MAX_SIDE && mcus.1 * mcu_height <= MAX_SIDE;
@@ -100,8 +93,7 @@ impl Layout {
         Some((width.try_into().ok()?, height.try_into().ok()?))
     }
 
-    /// The number of the entry at a row and a column. The column after the last is the next row's
-    /// first.
+    /// The number of the entry at a row and a column. The column after the last is the next row's first.
     fn entry(grid: &Grid, row: u32, column: u32) -> Option<usize> {
         let columns = usize::try_from(grid.columns()).ok()?;
         let row = usize::try_from(row).ok()?.checked_mul(columns)?;
@@ -112,24 +104,15 @@ impl Layout {
 impl Splicer {
     /// Builds a small JPEG that shows `area` of `jpeg` with the same
     /// pixels. `None` if decoding the file itself is as good.
-    pub(crate) fn splice(
-        &mut self,
-        jpeg: &[u8],
-        index: &[u8],
-        area: Area,
-    ) -> Result<Option<Spliced<'_>>, PixelError> {
+    pub(crate) fn splice(&mut self, jpeg: &[u8], index: &[u8], area: Area) -> Result<Option<Spliced<'_>>, PixelError> {
         let foreign = || bad("belongs to another image");
         let headers = Headers::parse(jpeg).ok_or_else(foreign)?;
         let grid = Grid::of_index(&headers, index)?;
-        let fits = |first: u32, len: u32, side: u32| {
-            len > 0 && first.checked_add(len).is_some_and(|end| end <= side)
-        };
+        let fits = |first: u32, len: u32, side: u32| len > 0 && first.checked_add(len).is_some_and(|end| end <= side);
         if !fits(area.x, area.width, headers.width) || !fits(area.y, area.height, headers.height) {
             return Err(foreign());
         }
-        let Some(layout) = Layout::new(&headers, &grid, area) else {
-            return Ok(None);
-        };
+        let Some(layout) = Layout::new(&headers, &grid, area) else { return Ok(None) };
         let last = Layout::entry(&grid, layout.rows.1 - 1, layout.columns.1);
         let last = last.ok_or_else(foreign)?;
         let scan_bytes = unpack(index, &headers, &grid, last, &mut self.entries)?;
@@ -145,21 +128,10 @@ impl Splicer {
         self.jpeg.clear();
         headers.write_into(size, &dummies.dc, &dummies.ac, &mut self.jpeg);
         self.jpeg.reserve(data.len());
-        let writer = BitWriter {
-            out: &mut self.jpeg,
-            buffer: 0,
-            n_bits: 0,
-        };
+        let writer = BitWriter { out: &mut self.jpeg, buffer: 0, n_bits: 0 };
         let (mcu_width, mcu_height) = headers.mcu_size();
-        let assembly = Assembly {
-            headers: &headers,
-            dummies: &dummies,
-            writer,
-            dc: [0; 3],
-        };
-        assembly
-            .write(&layout, &grid, &self.entries, data)
-            .ok_or_else(|| bad("has an invalid entry"))?;
+        let assembly = Assembly { headers: &headers, dummies: &dummies, writer, dc: [0; 3] };
+        assembly.write(&layout, &grid, &self.entries, data).ok_or_else(|| bad("has an invalid entry"))?;
         let left = if layout.dummy_left { mcu_width } else { 0 };
         let top = if layout.dummy_top { mcu_height } else { 0 };
         Ok(Some(Spliced {
@@ -184,12 +156,8 @@ pub(super) struct Dummies<'a> {
 impl<'a> Dummies<'a> {
     /// `None` if a table has no space for the missing codes.
     pub(super) fn new(headers: &Headers<'a>) -> Option<Self> {
-        let mut dummies = Self {
-            dc: [None; 4],
-            ac: [None; 4],
-            categories: [[Code::default(); 12]; 3],
-            ends: [Code::default(); 3],
-        };
+        let mut dummies =
+            Self { dc: [None; 4], ac: [None; 4], categories: [[Code::default(); 12]; 3], ends: [Code::default(); 3] };
         for (idx, component) in headers.components().iter().enumerate() {
             let dc = headers.dc[component.dc]?.with(&DC_CATEGORIES)?;
             let ac = headers.ac[component.ac]?.with(&[END_OF_BLOCK])?;
@@ -322,10 +290,7 @@ impl BitWriter<'_> {
     /// Writes the first bytes of a word.
     #[inline]
     fn push(&mut self, word: u64, n_bytes: usize) {
-        #[expect(
-            clippy::big_endian_bytes,
-            reason = "JPEG's bits start at the upper end"
-        )]
+        #[expect(clippy::big_endian_bytes, reason = "JPEG's bits start at the upper end")]
         let bytes = word.to_be_bytes();
         let end = self.out.len() + n_bytes;
         // Copying eight bytes is faster than copying some.
@@ -377,10 +342,7 @@ impl BitWriter<'_> {
         eight[..n_bytes].copy_from_slice(&rest[..n_bytes]);
         let word = be_word(eight);
         let (n_bytes, n_zeros) = match first_255(word) {
-            Some(first) => (
-                first + 1,
-                usize::from(data.get(*at + first + 1) == Some(&0)),
-            ),
+            Some(first) => (first + 1, usize::from(data.get(*at + first + 1) == Some(&0))),
             None => (n_bytes, 0),
         };
         let n_bits = 8 * u32::try_from(n_bytes).ok()?;

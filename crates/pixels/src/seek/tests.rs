@@ -1,4 +1,4 @@
-//! The pixels of a splice are those of the whole file, and no index or file makes it do harm.
+//! The pixels of a splice equal those of the whole file, and no index or file can do harm.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::decode::{DecodeOptions, Decoder};
 use crate::encode_jpeg;
 use crate::error::PixelError;
 
-/// Smooth colour with some noise: blocks of few bits and of many.
+/// Smooth colours with some noise, so that blocks have few or many bits.
 fn pixels(width: u32, height: u32, channels: u32) -> Vec<u8> {
     let mut noise = 12345_u32;
     let mut value = |x: u32, y: u32, c: u32| {
@@ -32,15 +32,12 @@ fn jpeg(width: u32, height: u32, channels: u8, quality: u8) -> Vec<u8> {
     encode_jpeg(width, height, channels, &data, quality).unwrap()
 }
 
-/// A 4:2:0 file under a header with other sampling factors: nonsense to look at, but valid.
+/// A 4:2:0 file with other sampling factors in its header: the picture is nonsense, but valid.
 fn with_sampling(width: u16, height: u16, factors: u8) -> Vec<u8> {
     let (h, v) = (u16::from(factors >> 4), u16::from(factors & 15));
     let (across, down) = (width.div_ceil(8 * h), height.div_ceil(8 * v));
     let mut bytes = jpeg(u32::from(across) * 16, u32::from(down) * 16, 3, 85);
-    let frame = bytes
-        .windows(2)
-        .position(|pair| pair == [0xFF, 0xC0])
-        .unwrap();
+    let frame = bytes.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
     for (at, side) in [(frame + 5, height), (frame + 7, width)] {
         bytes[at] = (side >> 8).to_le_bytes()[0];
         bytes[at + 1] = side.to_le_bytes()[0];
@@ -59,70 +56,36 @@ fn cut(pixels: &[u8], width: u32, area: Area) -> Vec<u8> {
     let usize_of = |n: u32| n as usize;
     let columns = usize_of(area.x) * 3..usize_of(area.x + area.width) * 3;
     let rows = pixels.chunks_exact(usize_of(width) * 3);
-    rows.skip(usize_of(area.y))
-        .take(usize_of(area.height))
-        .flat_map(|row| &row[columns.clone()])
-        .copied()
-        .collect()
+    rows.skip(usize_of(area.y)).take(usize_of(area.height)).flat_map(|row| &row[columns.clone()]).copied().collect()
 }
 
 fn decoder() -> Decoder {
-    Decoder::new(DecodeOptions {
-        max_pixels: 1 << 22,
-        ..DecodeOptions::default()
-    })
+    Decoder::new(DecodeOptions { max_pixels: 1 << 22, ..DecodeOptions::default() })
 }
 
 /// Areas at and across every edge, and others.
 fn areas(width: u32, height: u32) -> Vec<Area> {
     let mut random = 99_u64;
     let mut below = |n: u32| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         u32::try_from((u64::from(n) * (random >> 32)) >> 32).unwrap()
     };
     let mut all = Vec::new();
-    for (x, y) in [
-        (0, 0),
-        (width - 1, 0),
-        (0, height - 1),
-        (width - 1, height - 1),
-    ] {
+    for (x, y) in [(0, 0), (width - 1, 0), (0, height - 1), (width - 1, height - 1)] {
         let (width, height) = (1, 1);
-        all.push(Area {
-            x,
-            y,
-            width,
-            height,
-        });
+        all.push(Area { x, y, width, height });
     }
-    all.push(Area {
-        x: 0,
-        y: height / 2,
-        width,
-        height: 1,
-    });
-    all.push(Area {
-        x: width / 2,
-        y: 0,
-        width: 1,
-        height,
-    });
+    all.push(Area { x: 0, y: height / 2, width, height: 1 });
+    all.push(Area { x: width / 2, y: 0, width: 1, height });
     for _ in 0..40 {
         let (w, h) = (1 + below(width), 1 + below(height));
         let (x, y) = (below(width - w + 1), below(height - h + 1));
-        all.push(Area {
-            x,
-            y,
-            width: w,
-            height: h,
-        });
+        all.push(Area { x, y, width: w, height: h });
     }
     all
 }
 
-/// Compares every area; returns for how many a splice was made.
+/// Compares every area. Returns the number of splices.
 fn compare(jpeg: &[u8], what: &str) -> usize {
     let mut decoder = decoder();
     let whole = decoder.decode(jpeg).unwrap();
@@ -130,17 +93,11 @@ fn compare(jpeg: &[u8], what: &str) -> usize {
     let mut splicer = Splicer::default();
     let mut n = 0;
     for area in areas(whole.width, whole.height) {
-        let Some(small) = splicer.splice(jpeg, &index, area).unwrap() else {
-            continue;
-        };
+        let Some(small) = splicer.splice(jpeg, &index, area).unwrap() else { continue };
         n += 1;
         let picture = decoder.decode(small.jpeg).unwrap();
         assert_eq!((picture.width, picture.height), (small.width, small.height));
-        let there = Area {
-            x: small.x,
-            y: small.y,
-            ..area
-        };
+        let there = Area { x: small.x, y: small.y, ..area };
         let found = cut(&picture.data, picture.width, there);
         let expected = cut(&whole.data, whole.width, area);
         assert!(found == expected, "{what}: {area:?} differs");
@@ -151,15 +108,7 @@ fn compare(jpeg: &[u8], what: &str) -> usize {
 #[test]
 fn a_splice_shows_the_pixels_of_the_whole_file() {
     let mut n = 0;
-    for (width, height) in [
-        (1, 1),
-        (7, 5),
-        (64, 48),
-        (98, 134),
-        (203, 66),
-        (17, 190),
-        (333, 17),
-    ] {
+    for (width, height) in [(1, 1), (7, 5), (64, 48), (98, 134), (203, 66), (17, 190), (333, 17)] {
         for quality in [1, 50, 90, 100] {
             for channels in [1, 3] {
                 let what = format!("{width}x{height}x{channels} of quality {quality}");
@@ -175,49 +124,24 @@ fn every_sampling_is_spliced_to_the_same_pixels() {
     for factors in [0x22, 0x41, 0x14] {
         for (width, height) in [(203, 131), (64, 48), (33, 190)] {
             let what = format!("{factors:02x} {width}x{height}");
-            assert!(
-                compare(&with_sampling(width, height, factors), &what) > 5,
-                "{what}"
-            );
+            assert!(compare(&with_sampling(width, height, factors), &what) > 5, "{what}");
         }
     }
-    for name in [
-        "baseline.jpg",
-        "baseline_422.jpg",
-        "baseline_444.jpg",
-        "gray.jpg",
-        "exif_orientation_6.jpg",
-    ] {
-        assert!(
-            compare(&fixture(&format!("formats/{name}")), name) > 5,
-            "{name}"
-        );
+    for name in ["baseline.jpg", "baseline_422.jpg", "baseline_444.jpg", "gray.jpg", "exif_orientation_6.jpg"] {
+        assert!(compare(&fixture(&format!("formats/{name}")), name) > 5, "{name}");
     }
     assert!(compare(&fixture("folder/fish/b.JPEG"), "b.JPEG") > 5);
 }
 
 #[test]
 fn files_of_other_kinds_get_no_index() {
-    for name in [
-        "progressive.jpg",
-        "restart_markers.jpg",
-        "cmyk.jpg",
-        "rgb.png",
-        "lossy.webp",
-    ] {
-        assert_eq!(
-            build_seek_index(&fixture(&format!("formats/{name}"))),
-            None,
-            "{name}"
-        );
+    for name in ["progressive.jpg", "restart_markers.jpg", "cmyk.jpg", "rgb.png", "lossy.webp"] {
+        assert_eq!(build_seek_index(&fixture(&format!("formats/{name}"))), None, "{name}");
     }
     assert_eq!(build_seek_index(b""), None);
     assert_eq!(build_seek_index(&fixture("bad/truncated.jpg")), None);
     let whole = jpeg(60, 50, 3, 80);
-    let frame = whole
-        .windows(2)
-        .position(|pair| pair == [0xFF, 0xC0])
-        .unwrap();
+    let frame = whole.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
     for (at, value) in [(frame + 4, 12), (frame + 1, 0xC9), (frame + 9, 4)] {
         let mut other = whole.clone();
         other[at] = value;
@@ -269,16 +193,7 @@ fn reseal(index: &mut [u8]) {
 
 fn refused(file: &[u8], index: &[u8]) -> &'static str {
     let (x, y, width, height) = (20, 20, 30, 30);
-    match Splicer::default().splice(
-        file,
-        index,
-        Area {
-            x,
-            y,
-            width,
-            height,
-        },
-    ) {
+    match Splicer::default().splice(file, index, Area { x, y, width, height }) {
         Err(PixelError::BadSeekIndex { reason }) => reason,
         other => panic!("{other:?}"),
     }
@@ -328,25 +243,13 @@ fn every_changed_byte_of_an_index_is_found() {
 fn a_header_that_lies_about_the_size_costs_no_memory() {
     let mut file = jpeg(60, 50, 3, 80);
     let mut index = build_seek_index(&file).unwrap();
-    let frame = file
-        .windows(2)
-        .position(|pair| pair == [0xFF, 0xC0])
-        .unwrap();
+    let frame = file.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
     file[frame + 5..frame + 9].fill(0xFF);
     index[2..6].fill(0xFF);
     reseal(&mut index);
     let (x, y, width, height) = (65_000, 65_000, 30, 30);
     let mut splicer = Splicer::default();
-    let found = splicer.splice(
-        &file,
-        &index,
-        Area {
-            x,
-            y,
-            width,
-            height,
-        },
-    );
+    let found = splicer.splice(&file, &index, Area { x, y, width, height });
     let reason = "is truncated";
     assert_eq!(found.err(), Some(PixelError::BadSeekIndex { reason }));
     assert_eq!(build_seek_index(&file), None);
@@ -355,7 +258,7 @@ fn a_header_that_lies_about_the_size_costs_no_memory() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-    /// What comes of it may be wrong, but it comes back, and it is no larger than the file justifies.
+    /// The result may be wrong, but the call returns, and the result is no larger than the file justifies.
     #[test]
     fn hostile_indexes_and_files_do_no_harm(
         kind in 0_usize..3,

@@ -95,8 +95,7 @@ impl BitReader<'_> {
     }
 }
 
-/// The result: an entry for every few MCUs of every row, one for the end, and the length of
-/// the entropy-coded data.
+/// The result: an entry for every few MCUs of every row, one for the end, and the length of the entropy-coded data.
 pub(super) struct Walked {
     pub(super) entries: Vec<Entry>,
     pub(super) scan_bytes: u32,
@@ -104,12 +103,7 @@ pub(super) struct Walked {
 
 /// Walks through the data. `None` if they are damaged, or do not end with the picture.
 pub(super) fn walk(headers: &Headers<'_>, grid: &Grid, data: &[u8]) -> Option<Walked> {
-    let mut reader = BitReader {
-        data,
-        at: 0,
-        buffer: 0,
-        n_bits: 0,
-    };
+    let mut reader = BitReader { data, at: 0, buffer: 0, n_bits: 0 };
     let dc = [0, 1, 2, 3].map(|number: usize| headers.dc[number].map(Lookup::dc));
     let ac = [0, 1, 2, 3].map(|number: usize| headers.ac[number].map(Lookup::ac));
     // The components' blocks in an MCU, with their tables.
@@ -137,10 +131,7 @@ pub(super) fn walk(headers: &Headers<'_>, grid: &Grid, data: &[u8]) -> Option<Wa
     let end = reader.position()?;
     entries.push(Entry::new(end, [0; 3])?);
     let scan_bytes = end_of_data(data, usize::try_from(end / 8).ok()?)?;
-    Some(Walked {
-        entries,
-        scan_bytes: u32::try_from(scan_bytes).ok()?,
-    })
+    Some(Walked { entries, scan_bytes: u32::try_from(scan_bytes).ok()? })
 }
 
 /// The location of the end-of-image marker, if it is the next marker.
@@ -153,10 +144,7 @@ fn end_of_data(data: &[u8], from: usize) -> Option<usize> {
 
 /// Eight bytes, the first at the upper end.
 pub(super) fn be_word(bytes: [u8; 8]) -> u64 {
-    #[expect(
-        clippy::big_endian_bytes,
-        reason = "JPEG's bits start at the upper end"
-    )]
+    #[expect(clippy::big_endian_bytes, reason = "JPEG's bits start at the upper end")]
     u64::from_be_bytes(bytes)
 }
 

@@ -1,4 +1,4 @@
-"""Image data sets as one packed, checksummed file, and training fed from it.
+"""Pack an image dataset into one checksummed file, and train from it.
 
 >>> import packds
 >>> report = packds.convert(photos, folder / "photos.pack", progress=False)
@@ -10,7 +10,8 @@ True
 >>> for images, labels in packds.Loader(ds, batch_size=4, seed=1):
 ...     assert images.shape == (4, 224, 224, 3) and labels.shape == (4,)
 
-`packds.torch` has data sets for PyTorch's own DataLoader, `packds.jax` arrays for JAX. docs/reference/python.md is the guide.
+`packds.torch` has datasets for PyTorch's own DataLoader, `packds.jax` has arrays for JAX. The guide is
+docs/reference/python.md.
 """
 
 from ._batch import Batch, NamedBatch

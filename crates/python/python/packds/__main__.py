@@ -8,7 +8,7 @@ from ._packds import run
 
 def main() -> int:
     """Runs the command with the process's arguments; returns its exit code."""
-    # Python would only note Ctrl-C and look at it when the command is over: let it end the command, as everywhere else.
+    # Python would handle Ctrl-C only after the command has ended. Let it end the command, as everywhere else.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run(["packds", *sys.argv[1:]])
 

@@ -1,4 +1,4 @@
-"""Native memory as arrays of NumPy, PyTorch and JAX, without a copy."""
+"""Native memory as NumPy, PyTorch and JAX arrays, without a copy."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ from ._errors import OptionError
 NUMPY_NAMES: dict[str, str] = dict(_packds.DTYPES)
 _PACK_NAMES: dict[str, str] = {numpy: ours for ours, numpy in NUMPY_NAMES.items()}
 
-# What PyTorch has no tensors of, in its older versions, as the next type that holds all values.
+# Types that older versions of PyTorch lack, with the next larger type.
 _TORCH_WIDER = {"u16": np.int32, "u32": np.int64, "u64": np.int64}
 
 
+def _text(item: bytes | str) -> str:
+    return item if isinstance(item, str) else item.decode()
+
+
+#: What a variable-size item of each kind becomes. Items of other kinds stay bytes.
+OF_KIND: dict[str, Callable[[Any], Any]] = {"string": _text, "json": json.loads}
+
+
 def dtype_name(dtype: Any) -> str:
-    """The pack's name of an element type: `f32` for `"f32"`, `"float32"`, `numpy.float32`, `torch.float32`.
+    """The pack's name for an element type: `f32` for `"f32"`, `"float32"`, `numpy.float32` and `torch.float32`.
 
     >>> dtype_name(np.float32), dtype_name("bfloat16"), dtype_name("u8")
     ('f32', 'bf16', 'u8')
@@ -42,7 +50,7 @@ def dtype_name(dtype: Any) -> str:
 
 @functools.cache
 def bfloat16() -> np.dtype[Any] | None:
-    """NumPy's bfloat16 where the package ml_dtypes is there, else None."""
+    """NumPy's bfloat16 if the package ml_dtypes is installed, else None."""
     try:
         import ml_dtypes
     except ImportError:
@@ -51,13 +59,13 @@ def bfloat16() -> np.dtype[Any] | None:
 
 
 def json_dict(text: str) -> dict[str, Any]:
-    """What the native part tells as a JSON object."""
+    """Parses a JSON object from the native module."""
     told: dict[str, Any] = json.loads(text)
     return told
 
 
 def as_numpy(memory: _packds.Memory) -> np.ndarray[Any, Any]:
-    """The memory as an array, which keeps it alive. Bfloat16 without ml_dtypes is `uint16`: the bits."""
+    """The memory as an array, which keeps it alive. Without ml_dtypes, bfloat16 becomes `uint16`: the bits."""
     array = np.asarray(memory)
     if memory.dtype == "bf16" and (dtype := bfloat16()) is not None:
         return array.view(dtype)
@@ -65,7 +73,7 @@ def as_numpy(memory: _packds.Memory) -> np.ndarray[Any, Any]:
 
 
 def multi_hot(bits: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, Any]:
-    """Sets of class ids as rows of 0 and 1, float32 as losses take them: id `i` is bit `i % 8` of byte `i // 8`.
+    """Sets of class ids as rows of 0 and 1, in float32 for losses. Id `i` is bit `i % 8` of byte `i // 8`.
 
     >>> multi_hot(np.array([0b101], np.uint8), 4)
     array([1., 0., 1., 0.], dtype=float32)
@@ -74,18 +82,18 @@ def multi_hot(bits: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, Any
 
 
 def widened_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Values of bfloat16, which NumPy may only know as bits, as float32."""
+    """Converts bfloat16, which NumPy may only have as bits, to float32."""
     return (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def as_torch(memory: _packds.Memory) -> Any:
-    """The memory as a tensor, which keeps it alive; a copy of what is lent, since every tensor can be written."""
+    """The memory as a tensor, which keeps it alive. Borrowed memory is copied, because every tensor is writable."""
     array = np.asarray(memory)
     return tensor_of(array if array.flags.writeable else array.copy(), memory.dtype)
 
 
 def tensor_of(array: np.ndarray[Any, Any], dtype: str) -> Any:
-    """An array as a tensor of the same memory, where PyTorch has its type. Bfloat16 may be bits."""
+    """An array as a tensor on the same memory, if PyTorch has its type. Bfloat16 may be bits."""
     import torch
 
     if dtype == "bf16":
@@ -96,7 +104,7 @@ def tensor_of(array: np.ndarray[Any, Any], dtype: str) -> Any:
 
 
 def as_jax(memory: _packds.Memory) -> Any:
-    """The memory as a JAX array: without a copy where JAX takes it so."""
+    """The memory as a JAX array, without a copy if JAX allows it."""
     import jax
 
     array = as_numpy(memory)
@@ -109,7 +117,7 @@ AS: dict[str, Callable[[Any], Any]] = {"numpy": as_numpy, "torch": as_torch, "ja
 
 
 def converter(output: str) -> Callable[[Any], Any]:
-    """How memory becomes an array of this library."""
+    """The function that makes this library's arrays from memory."""
     try:
         return AS[output]
     except (KeyError, TypeError):

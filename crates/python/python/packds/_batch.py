@@ -1,4 +1,4 @@
-"""Batches as a program gets them: by name, and with all that is known of them."""
+"""Batches as programs get them: fields by name, and metadata."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _GEOMETRY = np.dtype(
 
 
 def _not_taken_apart(names: Sequence[str]) -> NoReturn:
-    """Says how values are got instead. A dict would give its names to `images, labels = batch`."""
+    """Explains how to get the values. A dict would unpack its names into `images, labels = batch`."""
     taken = ", ".join(f"batch[{name!r}]" for name in names)
     raise TypeError(
-        f"a batch with names is not unpacked: take {taken}, give the loader as_tuple=True for tuples of these, "
+        f"a batch with names cannot be unpacked: use {taken}, give the loader as_tuple=True for tuples of these, "
         "or go through batch.keys() or batch.items()"
     )
 
@@ -33,9 +33,9 @@ def _not_taken_apart(names: Sequence[str]) -> NoReturn:
 class NamedBatch(MutableMapping[str, Any]):
     """The fields of a batch by name: `batch["image"]`.
 
-    It is used as a dict, but that iterating over it is an error: `images, labels = batch` would give the names. `dict(batch)`,
-    `**batch`, `keys()`, `values()` and `items()` go through the fields, and PyTorch, JAX, Accelerate and Lightning take it for the
-    mapping that it is.
+    It works like a dict, except that iterating over it is an error: `images, labels = batch` would give the names.
+    `dict(batch)`, `**batch`, `keys()`, `values()` and `items()` work as usual, and PyTorch, JAX, Accelerate and Lightning treat
+    it as a mapping.
     """
 
     __slots__ = ("_values",)
@@ -64,34 +64,34 @@ class NamedBatch(MutableMapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in self._values
 
-    # What a mapping inherits goes through `__iter__`.
+    # The inherited methods of a mapping use `__iter__`.
 
     def keys(self) -> KeysView[str]:
-        """The names."""
+        """The names of the fields."""
         return self._values.keys()
 
     def values(self) -> ValuesView[Any]:
-        """The values."""
+        """The values of the fields."""
         return self._values.values()
 
     def items(self) -> ItemsView[str, Any]:
-        """Names with values."""
+        """Names and values."""
         return self._values.items()
 
     def update(self, *others: Any, **more: Any) -> None:
-        """Takes over other fields."""
+        """Adds or replaces fields."""
         self._values.update(*others, **more)
 
     def popitem(self) -> tuple[str, Any]:
-        """Takes the last field out."""
+        """Removes the last field."""
         return self._values.popitem()
 
     def clear(self) -> None:
-        """Takes all fields out."""
+        """Removes all fields."""
         self._values.clear()
 
     def copy(self) -> NamedBatch:
-        """Another one with the same values."""
+        """A shallow copy."""
         return NamedBatch(self._values)
 
     __copy__ = copy
@@ -101,25 +101,25 @@ class NamedBatch(MutableMapping[str, Any]):
 
 
 class Batch:
-    """Samples of one step of one rank, field by field: `batch["image"]`; `as_tuple()` and `as_dict()` have all fields.
+    """One rank's samples of one step. `batch["image"]` is a field; `as_tuple()` and `as_dict()` have all fields.
 
     Attributes:
-        ids: The samples `[n]` int64, by their place in the file.
-        step: The step, from 0 in each epoch.
+        ids: The samples `[n]` int64, by their position in the file.
+        step: The step, starting at 0 in each epoch.
         epoch: The epoch.
-        padding: How many samples at the end only fill up the epoch's last batch.
-        bad_samples: `(pack, sample, error)` of samples that were left out or replaced.
-        packs: The pack of each sample `[n]` int64, by its place in the list; 0 where there is one.
-        mix: `(partner, share)` where images were mixed: each is `share` of itself and the rest of its partner. In a batch that
-            was cut shorter, partners may be rows that were cut off.
-        is_lent: Whether arrays are the pack's own memory, which must not be written.
-        is_copied: Whether arrays are copies, because too many batches were held already.
+        padding: Number of samples at the end that only fill up the epoch's last batch.
+        bad_samples: `(pack, sample, error)` for each sample that was skipped or replaced.
+        packs: The pack of each sample `[n]` int64, by its index in the list; 0 if there is only one.
+        mix: `(partner, share)` if images were mixed: each is `share` of itself and the rest of its partner. In a shortened
+            batch, partners may be rows that were cut off.
+        is_lent: Whether arrays are the pack's own memory, which is read-only.
+        is_copied: Whether arrays are copies, because the program holds too many batches.
     """
 
     __slots__ = ("_geometry", "_values", "bad_samples", "epoch", "ids", "is_copied", "is_lent", "mix", "packs", "padding", "step")
 
     def __init__(self, native: _packds.Batch, values: dict[str, Any], n_samples: int, on_gpu: bool) -> None:
-        """Of the native batch the first `n_samples`, as `values` has them already: on a GPU or not."""
+        """The first `n_samples` of the native batch. `values` has their fields, on a GPU or not."""
         self._values = values
         self.ids = as_numpy(native.ids())[:n_samples]
         self.step = native.step
@@ -129,7 +129,7 @@ class Batch:
         self.packs = np.asarray(native.packs()[:n_samples], np.int64)
         mix = native.mix()
         self.mix = None if mix is None else (as_numpy(mix[0])[:n_samples], as_numpy(mix[1])[:n_samples])
-        # A GPU has copied what the host was lent.
+        # The GPU has a copy of memory that the host borrowed.
         self.is_lent = native.is_lent and not on_gpu
         self.is_copied = native.is_copied
         self._geometry = native.geometry()
@@ -145,38 +145,38 @@ class Batch:
 
     def __iter__(self) -> Iterator[Any]:
         taken = ", ".join(f"batch[{name!r}]" for name in self._values)
-        raise TypeError(f"a packds.Batch is not unpacked: take {taken}, or unpack batch.as_tuple()")
+        raise TypeError(f"a packds.Batch cannot be unpacked: use {taken}, or unpack batch.as_tuple()")
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
 
     def keys(self) -> Sequence[str]:
-        """The fields."""
+        """The names of the fields."""
         return list(self._values)
 
     def as_dict(self) -> dict[str, Any]:
-        """Every field by name."""
+        """All fields by name."""
         return dict(self._values)
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """Every field, in the order of `keys()`."""
+        """All fields, in the order of `keys()`."""
         return tuple(self._values.values())
 
     def geometry(self, view: int = 0) -> np.ndarray[Any, Any] | None:
-        """Which part of each stored image it has, and how: what boxes, points and other images need to be moved alike. It is drawn
-        again here, from seed, epoch and sample. None where nothing is done to images.
+        """The geometry of each image: which part of the stored image it shows, and how. Use it to transform boxes, points and
+        other images the same way. It is computed again from seed, epoch and sample. None without augmentation.
 
         Args:
-            view: Of several views of an image which one.
+            view: The index of the view, if an image has several.
 
         Returns:
-            A structured array `[n]`: `x`, `y`, `width` and `height` of the part in pixels of the stored image (beyond it where it is
-            padded), `out_width` and `out_height` of what it became, `flip_horizontal` and `flip_vertical`, and `matrix` `[2, 3]`, by
-            which the point (x, y) of the stored image is at `matrix @ (x, y, 1)` of the result, rotations and shears included. The
-            centre of the first pixel is (0.5, 0.5). Erased parts, and parts of a partner (`mix`), are not in it.
+            A structured array `[n]`: `x`, `y`, `width` and `height` of the part, in pixels of the stored image (outside it for
+            padding); `out_width` and `out_height` of the result; `flip_horizontal` and `flip_vertical`; and `matrix` `[2, 3]`,
+            which maps the point (x, y) of the stored image to `matrix @ (x, y, 1)` in the result, including rotations and
+            shears. The centre of the first pixel is (0.5, 0.5). It does not include erased parts or parts of a partner (`mix`).
 
         Raises:
-            OptionError: There is no such view.
+            OptionError: The view does not exist.
         """
         if self._geometry is None:
             return None
@@ -192,17 +192,17 @@ class Batch:
         return f"<packds.Batch: epoch {self.epoch}, step {self.step}, {len(self)} samples: {', '.join(self._values)}>"
 
 
-#: The libraries whose trees know `NamedBatch`.
+#: The libraries in which `NamedBatch` is registered as a tree.
 _known_to: set[str] = set()
 
 
 def make_known() -> None:
-    """Tells JAX and PyTorch, where the program uses them, that a `NamedBatch` is a tree of its values, as a dict is. Both go by
-    the exact type."""
+    """Registers `NamedBatch` as a tree of its values, like a dict, in JAX and PyTorch if the program uses them. Both check the
+    exact type."""
     for name in ("jax.tree_util", "torch.utils._pytree"):
         if (module := sys.modules.get(name)) is None or name in _known_to:
             continue
-        # PyTorch's older versions have it under a private name.
+        # Older versions of PyTorch have it under a private name.
         register = getattr(module, "register_pytree_node", None) or getattr(module, "_register_pytree_node", None)
         if register is not None:
             register(NamedBatch, _flat, _whole if name.startswith("torch") else _whole_from_names)

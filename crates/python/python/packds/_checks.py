@@ -1,4 +1,4 @@
-"""Arguments of the wrong type: errors that name them, before anything is done."""
+"""Checks argument types first, with errors that name the argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._errors import OptionError
 
 
 def _short(value: Any) -> str:
-    """A value as Python writes it, of long ones the beginning."""
+    """The start of a value's `repr`."""
     text = repr(value)
     return text if len(text) <= 100 else text[:97] + "..."
 
@@ -35,14 +35,14 @@ def text(name: str, value: Any) -> str:
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False, NumPy's too."""
+    """True or False, including NumPy's."""
     if not isinstance(value, bool) and not (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")):
         raise OptionError(f"{name}: expected True or False, found {_short(value)}")
     return bool(value)
 
 
 def whole(name: str, value: Any, bits: int) -> int:
-    """A whole number from 0 on that has no more than so many bits."""
+    """An integer from 0 that fits in this many bits."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -53,7 +53,7 @@ def whole(name: str, value: Any, bits: int) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """A number, which no text is."""
+    """A number, but not text."""
     try:
         if isinstance(value, (str, bytes)):
             raise TypeError
@@ -63,13 +63,13 @@ def number(name: str, value: Any) -> float:
 
 
 def several(name: str, what: str, value: Any) -> list[Any]:
-    """What a list, a tuple, an array or the like has; texts and dicts are none."""
+    """The items of a list, a tuple, an array or similar, but not of text or dicts."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, (Sequence, Iterable)):
         raise OptionError(f"{name}: expected {what}, found {_short(value)}")
     try:
         return list(value)
     except TypeError:
-        # An array without dimensions.
+        # A zero-dimensional array.
         raise OptionError(f"{name}: expected {what}, found {_short(value)}") from None
 
 

@@ -1,9 +1,9 @@
-"""Data sets into packs, and packs into other formats, with the command's options."""
+"""Converts datasets to packs, and packs to other formats, with the command's options."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -12,7 +12,7 @@ from . import _packds
 from ._arrays import dtype_name, json_dict
 from ._checks import names, path, truth, whole
 from ._dataset import Dataset, PathLike, opened
-from ._errors import OptionError, in_words, warn
+from ._errors import OptionError, warn
 from ._habits import OF_CONVERSIONS, OF_EXPORTS, with_habits
 from ._progress import Progress
 from ._types import ExportedImages, Filter, Mode, OnError, Orientation, PackLayout
@@ -51,6 +51,8 @@ def convert(
     image_key: str | None = None,
     label_key: str | None = None,
     mask_key: str | None = None,
+    images: PathLike | None = None,
+    masks: PathLike | None = None,
     leave_out: str | Sequence[str] = (),
     from_format: str | None = None,
     on_error: OnError | None = None,
@@ -60,95 +62,67 @@ def convert(
     dry_run: bool = False,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Packs an image folder, a manifest or a data set of another format into the file `dst`.
+    """Packs an image folder, a manifest or a dataset of another format into the file `dst`.
 
-    The options are those of `packds convert`, which docs/reference/convert.md explains; `from_format` is its `--from`. What is doubtful about
-    the source, and sizes that were decided here (images of several sizes become 224 x 224), are warnings of Python's, and stand
-    in the report.
+    The options are those of `packds convert`, which docs/reference/convert.md explains; `from_format` is its `--from`. Doubts
+    about the source, and sizes chosen by default (images of several sizes become 224 x 224), are Python warnings, and are in
+    the report.
 
     Args:
         src: A folder of class folders, a flat folder of images, a manifest (.csv, .tsv, .jsonl), or a file, a folder or a pattern such
             as `train-{000..099}.tar` of another format (`formats()`).
         dst: The pack to write.
-        mode: `raw` stores pixels (the default), `encoded` image files, `mixed` some of each.
-        raw_fraction: With `mixed` the share of samples that are stored as pixels, 0 to 1; by default 0.5.
+        mode: `raw` (the default) stores pixels, `encoded` stores image files, `mixed` stores some of each.
+        raw_fraction: With `mixed`, the share of samples that are stored as pixels, 0 to 1; by default 0.5.
         quality: Encodes images as JPEG of this quality, 1 to 100; by default files keep their bytes.
-        resize: `short:N`, `long:N`, `max:N`, `none` or (width, height). By default images of one size stay, others get `short:256`.
-        crop: `center:N`, `none`, a side or (width, height). By default images of one size stay, others get 224.
-        filter: Of the resize, as Pillow does it: `nearest`, `box`, `bilinear` (the default), `bicubic` or `lanczos`.
-        orientation: `apply` turns images as their EXIF orientation says, `ignore` (the default) leaves them, as torchvision does.
-        gray: One channel. By default three, or as many as arrays have.
-        rgb: Three channels, also where the source has one.
+        resize: `short:N`, `long:N`, `max:N`, `none` or (width, height). By default, images of one size are not resized, others
+            get `short:256`.
+        crop: `center:N`, `none`, a side or (width, height). By default, images of one size are not cropped, others get 224.
+        filter: Pillow's filter for the resize: `nearest`, `box`, `bilinear` (the default), `bicubic` or `lanczos`.
+        orientation: `apply` rotates images by their EXIF orientation; `ignore` (the default) does not, like torchvision.
+        gray: Stores one channel. By default three, or as many as the arrays have.
+        rgb: Stores three channels, even if the source has one.
         dtype: `u8` (the default), `f16`, `bf16` or `f32`, in any spelling of NumPy's or PyTorch's. Floats are 0 to 1, then normalized.
-        normalize: `none` (the default), `imagenet`, `dataset` (measured first) or (mean, std). Part of float pixels; with `u8` noted for
-            whoever reads the pack.
-        jpeg_scaling: Decodes JPEGs at 1/2, 1/4 or 1/8 where that is large enough: faster, other pixels (docs/reference/pixels.md).
-        check_decode: Decodes files that are stored as they are too: finds every damaged one, and measures mean and std.
-        seekable: With `encoded` adds an index to each JPEG, 1 to 2 % of its bytes, with which random crops decode faster.
-        layout: `hwc` or `chw`; by default that of arrays, else `hwc`.
+        normalize: `none` (the default), `imagenet`, `dataset` (measured first) or (mean, std). Float pixels are stored
+            normalized; with `u8`, the values are only recorded for readers.
+        jpeg_scaling: Decodes JPEGs at 1/2, 1/4 or 1/8 if that is large enough. Faster, but with other pixels
+            (docs/reference/pixels.md).
+        check_decode: Decodes files even if they are stored unchanged: finds every damaged one, and measures mean and std.
+        seekable: With `encoded`, adds an index to each JPEG, 1 to 2 % of its size, so that random crops decode faster.
+        layout: `hwc` or `chw`; by default that of the source's arrays, else `hwc`.
         codec: `none` (the default) or `zstd[:LEVEL]`, after a filter for pixels.
-        chunk: Samples in a chunk; by default a power of two, at most 16 MiB and 1024 samples.
+        chunk: Samples per chunk; by default a power of two, at most 16 MiB and 1024 samples.
         batch: The batch size that chunks are aligned with: its largest divisor that fits becomes `chunk`.
-        keep_order: Keeps the source's order. By default samples are shuffled: a sorted pack must not be read chunk by chunk in training.
-        seed: Of the order, and of the choice of raw samples.
-        split: The split of a folder of splits; `all` writes one pack for each: dst.train.pack and so on.
-        root: The folder that a manifest's paths are relative to; by default its own.
+        keep_order: Keeps the source's order. By default samples are shuffled, because reading a sorted pack by chunks harms
+            training.
+        seed: The seed of the order, and of the choice of raw samples.
+        split: The split to convert; `all` writes one pack per split: dst.train.pack and so on.
+        root: The folder to which a manifest's paths are relative; by default the manifest's folder.
         image_key, label_key, mask_key: The fields, or the manifest's columns, of images, labels and masks; by default found by name.
-        leave_out: Fields or columns that are not packed: a name or several.
-        from_format: The source's format; by default known by content and name.
-        on_error: What becomes of a file that cannot be read or decoded: `stop` (the default), `skip`, or `substitute`: a black image, with 0
-            in the column `valid`.
-        max_pixels: The most pixels that an image may have; more is an error. By default 178,956,970.
+        images, masks: In a folder, the folders of images and of masks, which have the images' names; by default found by name.
+        leave_out: One or several fields or columns to exclude.
+        from_format: The source's format; by default detected from content and name.
+        on_error: What to do if a file cannot be read or decoded: `stop` (the default), `skip`, or `substitute` a black image,
+            with 0 in the column `valid`.
+        max_pixels: Maximum number of pixels of an image; more is an error. By default 178,956,970.
         jobs: Threads; 0 is one for each core.
-        force: Replaces `dst` where it exists.
-        dry_run: Writes nothing, and reports what each mode would take.
-        progress: Shows how far it is.
+        force: Replaces `dst` if it exists.
+        dry_run: Writes nothing. Reports how the source is read (`source`), and the size of each mode.
+        progress: Shows progress.
 
     Returns:
-        The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, `notes`, ... With `split="all"` one for each split, by name.
-        With `dry_run=True` what each mode would take; nothing is written.
+        The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, `notes`, ... With `split="all"`, one report per split, by
+        name. With `dry_run=True`, the size of each mode; nothing is written.
 
     Raises:
-        SourceNotFoundError: The source is not there, or a file that a manifest names.
-        ConvertError: The source or an image is not right, or `dst` cannot be written. Nothing is left at `dst`.
-        OptionError: Options that contradict each other.
+        SourceNotFoundError: The source, or a file that a manifest names, does not exist.
+        ConvertError: The source or an image is invalid, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: Options contradict each other.
         KeyboardInterrupt: Nothing is left at `dst`.
     """
-    args = _arguments(
-        mode=mode,
-        raw_fraction=raw_fraction,
-        quality=quality,
-        resize=_size("resize", resize, ""),
-        crop=_size("crop", crop, "center:"),
-        filter=filter,
-        orientation=orientation,
-        gray=gray,
-        rgb=rgb,
-        dtype=None if dtype is None else dtype_name(dtype),
-        normalize=_normalize(normalize),
-        jpeg_scaling=jpeg_scaling,
-        check_decode=check_decode,
-        seekable=seekable,
-        layout=layout,
-        codec=codec,
-        chunk=chunk,
-        batch=batch,
-        keep_order=keep_order,
-        seed=seed,
-        split=split,
-        root=root,
-        image_key=image_key,
-        label_key=label_key,
-        mask_key=mask_key,
-        leave_out=names("leave_out", leave_out),
-        on_error=on_error,
-        max_pixels=max_pixels,
-        jobs=jobs,
-        force=force,
-        **{"from": from_format},
-    )
+    given = _given("convert", locals())
     with Progress(truth("progress", progress), "converting") as told:
-        text = _packds.convert(path("src", src), path("dst", dst), args, truth("dry_run", dry_run), told)
+        text = _packds.convert(path("src", src), path("dst", dst), given, truth("dry_run", dry_run), told)
     return told_report(text)
 
 
@@ -168,51 +142,41 @@ def export(
     force: bool = False,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Writes a pack's samples in another format, that of the name `dst` or `to`.
+    """Writes a pack's samples in another format, determined by the name `dst` or by `to`.
 
     The options are those of `packds export`; docs/reference/formats.md says what survives in each format.
 
     Args:
         pack: A `Dataset` or a path.
         dst: The file or folder to write.
-        to: The format; by default that of the name `dst`.
-        images: `pixels` (arrays) or `files` (those of the pack, else PNG); by default the format's.
-        chunk: Samples in a chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow); by default those of the pack's chunks.
-        shard: Samples in a shard (Zarr) or in a file of several (WebDataset, TFRecord, Parquet); by default all are in one.
-        codec: `none`, `gzip[:1-9]`, `zstd[:1-19]`, `blosc`, `lz4` or `snappy`, where the format has it.
-        per_sample: One .npy for each sample, in class folders (npy).
+        to: The format; by default from the name `dst`.
+        images: `pixels` (arrays) or `files` (the pack's own, else PNG); by default what suits the format.
+        chunk: Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow); by default as in the pack.
+        shard: Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet); by default all are in one.
+        codec: `none`, `gzip[:1-9]`, `zstd[:1-19]`, `blosc`, `lz4` or `snappy`, if the format supports it.
+        per_sample: Writes one .npy file per sample, in class folders (npy).
         zarr_version: 2, or 3, which is the default.
         jobs: Threads; 0 is one for each core.
-        force: Replaces `dst` where it is a file; folders are never replaced.
-        progress: Shows how far it is.
+        force: Replaces `dst` if it is a file; folders are never replaced.
+        progress: Shows progress.
 
     Returns:
-        The report: `format`, `n_samples`, `fields`, and in `lost` what the format could not hold.
+        The report: `format`, `n_samples`, `fields`, and `lost`: what the format could not hold.
 
     Raises:
         ConvertError: The pack is damaged, or `dst` cannot be written. Nothing is left at `dst`.
-        OptionError: Options that are unknown, or that the format has no use for.
+        OptionError: An option is unknown, or does not apply to the format.
     """
-    args = _arguments(
-        to=to,
-        images=images,
-        chunk=chunk,
-        shard=shard,
-        codec=codec,
-        per_sample=per_sample,
-        zarr_version=zarr_version,
-        jobs=jobs,
-        force=force,
-    )
+    given = _given("export", locals())
     with Progress(truth("progress", progress), "exporting") as told:
-        text = _packds.export(opened(pack)._pack, path("dst", dst), args, told)
-    report: dict[str, Any] = in_words(json_dict(text))
+        text = _packds.export(opened(pack)._pack, path("dst", dst), given, told)
+    report: dict[str, Any] = json_dict(text)
     return report
 
 
 def told_report(text: str) -> dict[str, Any]:
     """The report of a conversion, whose warnings and notes are given as warnings too: pixels may not be what was expected."""
-    report: dict[str, Any] = in_words(json_dict(text))
+    report: dict[str, Any] = json_dict(text)
     # One for each split, by name, where there are several.
     for name, one in {"": report}.items() if "warnings" in report else report.items():
         for said in [*one["warnings"], *one["notes"]]:
@@ -221,16 +185,15 @@ def told_report(text: str) -> dict[str, Any]:
 
 
 def writer_report(text: str) -> dict[str, Any]:
-    """The report of a writer. What is to be said of its samples' fields is no warning: the program named them."""
-    report: dict[str, Any] = in_words(json_dict(text))
-    report["warnings"] = [said.replace("name them with label_key", "give it the kind 'label'") for said in report["warnings"]]
+    """The report of a writer. Its warnings are about fields that the program named: they only stand in the report."""
+    report: dict[str, Any] = json_dict(text)
     for said in report["notes"]:
         warn(said)
     return report
 
 
 def formats() -> dict[str, str]:
-    """The formats of this build, with what each holds in a few words; packs can be exported to most of them.
+    """The formats of this build, each with a short description. Packs can be exported to most of them.
 
     >>> "npz" in formats()
     True
@@ -238,19 +201,22 @@ def formats() -> dict[str, str]:
     return {name: holds for name, holds, _ in _packds.formats()}
 
 
-def _arguments(**options: Any) -> list[str]:
-    """The command's arguments: `keep_order=True` is `--keep-order`, `seed=7` is `--seed=7`; lists are given item by item."""
-    args = []
-    for name, given in options.items():
-        flag = "--" + name.replace("_", "-")
-        for value in given if isinstance(given, list) else [given]:
-            # NumPy's own true and false are neither.
-            value = value.item() if isinstance(value, np.generic) else value
-            if value is True:
-                args.append(flag)
-            elif value is not None and value is not False:
-                args.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
-    return args
+def _given(command: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and texts of the options that were given; the text of a switch is empty."""
+    given: list[tuple[str, str]] = []
+    for name, _, _, is_switch in _packds.options(command):
+        value = values.get(name)
+        if value is None:
+            continue
+        if is_switch:
+            given += [(name, "")] if truth(name, value) else []
+            continue
+        value = _TEXTS[name](value) if name in _TEXTS else value
+        for one in value if name == "leave_out" else [value]:
+            # NumPy's numbers are written otherwise.
+            one = one.item() if isinstance(one, np.generic) else one
+            given.append((name, os.fspath(one) if isinstance(one, os.PathLike) else str(one)))
+    return given
 
 
 def _size(name: str, size: Size, prefix: str) -> str | None:
@@ -273,22 +239,21 @@ def _normalize(normalize: Any) -> str | None:
     return "/".join(",".join(repr(number) for number in numbers) for numbers in mean_and_std(normalize))
 
 
-#: Options of a conversion that a writer takes.
-WRITER_OPTIONS = (
-    "mode raw_fraction quality resize crop filter orientation gray rgb dtype normalize jpeg_scaling check_decode seekable "
-    "layout codec chunk batch keep_order seed on_error max_pixels jobs force"
-).split()
+#: Options whose values may be something else than a text or a number.
+_TEXTS: dict[str, Callable[[Any], Any]] = {
+    "resize": lambda size: _size("resize", size, ""),
+    "crop": lambda size: _size("crop", size, "center:"),
+    "dtype": dtype_name,
+    "normalize": _normalize,
+    "leave_out": lambda left_out: names("leave_out", left_out),
+}
+
+_CONVERSIONS = _packds.options("convert")
+#: Options of a conversion that a writer takes: it has no source. General ones come last.
+WRITER_OPTIONS = [name for name, heading, _, _ in _CONVERSIONS if heading not in ("Source", "")]
+WRITER_OPTIONS += [name for name, heading, _, _ in _CONVERSIONS if heading == ""]
 
 
-def writer_arguments(options: dict[str, Any]) -> list[str]:
-    """The arguments of a conversion whose samples a program hands over."""
-    options = dict(options)
-    if "resize" in options:
-        options["resize"] = _size("resize", options["resize"], "")
-    if "crop" in options:
-        options["crop"] = _size("crop", options["crop"], "center:")
-    if options.get("dtype") is not None:
-        options["dtype"] = dtype_name(options["dtype"])
-    if "normalize" in options:
-        options["normalize"] = _normalize(options["normalize"])
-    return _arguments(**options)
+def writer_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The options of a conversion whose samples a program hands over."""
+    return _given("convert", options)

@@ -1,4 +1,4 @@
-"""Tensors on a GPU: taken from PyTorch, written by the native part on PyTorch's current stream."""
+"""Tensors on a GPU: allocated by PyTorch, written by the native module on PyTorch's current stream."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 from . import _packds
 from ._errors import OptionError
 
-#: A device that is none: the native part simulates a late GPU, tensors are on the processor. For tests.
+#: A simulated device for tests: the native module simulates a slow GPU, and tensors are on the CPU.
 SIMULATED = "simulated"
 
-# PyTorch's types of the same bits; those that its older versions lack as signed numbers,
+# PyTorch's types with the same bits; types that older versions lack become signed ones,
 _BITS = {
     "bool": "bool", "u8": "uint8", "i8": "int8", "u16": "int16", "i16": "int16", "u32": "int32", "i32": "int32",
     "u64": "int64", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
@@ -26,10 +26,10 @@ _WIDER = {"u16": ("int32", 0xFFFF), "u32": ("int64", 0xFFFF_FFFF)}
 
 
 def device_name(device: Any, output: str) -> str:
-    """The device as PyTorch writes it, where batches can go there.
+    """The device's name in PyTorch, if batches can be copied to it.
 
     Raises:
-        OptionError: There is no such device here, or batches cannot go to it.
+        OptionError: The device does not exist, or batches cannot be copied to it.
     """
     known = "expected cpu, or with output='torch' cuda, cuda:0, ... or another device that this PyTorch has"
     if not isinstance(device, str) and type(device).__module__ != "torch":
@@ -37,7 +37,8 @@ def device_name(device: Any, output: str) -> str:
         raise OptionError(f"device: {known}, found {device!r}", hint)
     name = str(device)
     kind = name.partition(":")[0]
-    # Of GPUs the native part says what is missing. Without PyTorch's tensors only "cpu" is left, as is said elsewhere.
+    # For GPUs, the native module reports what is missing. Without PyTorch's tensors only "cpu" remains, which is
+    # checked elsewhere.
     if name in ("cpu", SIMULATED) or kind == "cuda" or output != "torch":
         if kind == "cuda" and not re.fullmatch(r"cuda(:(0|[1-9][0-9]*))?", name):
             raise OptionError(f"device: {known}, found {name!r}")
@@ -49,16 +50,16 @@ def device_name(device: Any, output: str) -> str:
             raise RuntimeError("its tensors have no values")
         torch.empty(1, device=torch.device(name))
     except Exception as error:
-        # PyTorch raises what it likes; the first sentence says why.
+        # PyTorch raises various exceptions; the first sentence gives the reason.
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise OptionError(f"device: {known}, found {name!r}: {why[:200]}") from None
     return name
 
 
 def find_nvjpeg() -> None:
-    """Loads nvJPEG of PyPI's packages, where it is installed, so that the native part finds it by its name.
+    """Loads nvJPEG from PyPI's packages, if installed, so that the native module finds it by name.
 
-    Where it is not, the native part looks where the system has its libraries, and says what is missing.
+    Otherwise the native module searches the system's libraries, and reports what is missing.
     """
     for package, name in (("cu13", "libnvjpeg.so.13"), ("nvjpeg", "libnvjpeg.so.12")):
         try:
@@ -74,7 +75,7 @@ def find_nvjpeg() -> None:
 
 
 def number_of(device: str) -> str | None:
-    """What the native part calls a device: the number of a GPU; None where batches stay on the host."""
+    """The native module's number of a GPU. None if batches stay on the host."""
     if device == SIMULATED:
         return device
     kind, _, number = device.partition(":")
@@ -84,12 +85,12 @@ def number_of(device: str) -> str | None:
         return number
     import torch
 
-    # Without a driver the native part says so.
+    # The native module reports a missing driver.
     return str(torch.cuda.current_device()) if torch.cuda.is_available() else "0"
 
 
 class Gpu:
-    """Where batches of a loader go."""
+    """The destination of a loader's batches."""
 
     def __init__(self, device: str, number: str, fields: Sequence[tuple[str, int, str, Sequence[int] | None]]) -> None:
         import torch
@@ -97,7 +98,7 @@ class Gpu:
         if number == SIMULATED:
             self._device = torch.device("cpu")
         elif not torch.cuda.is_available():
-            # The driver is there: the native part has opened the GPU.
+            # The driver works: the native module has opened the GPU.
             raise OptionError(
                 f"device {device!r}: this PyTorch ({torch.__version__}) cannot use the GPU",
                 "install one with CUDA, or leave device out",
@@ -110,7 +111,7 @@ class Gpu:
         ]
 
     def tensors(self, native: _packds.Batch) -> list[Any]:
-        """The batch's fields, written on the current stream; of fields with items of sizes of their own None."""
+        """The batch's fields, written on the current stream. None for variable-size fields."""
         import torch
 
         n = len(native)
@@ -124,7 +125,7 @@ class Gpu:
 
 
 def widened(dtype: str) -> Any:
-    """What turns bits of a type that PyTorch lacks into values; None where nothing has to."""
+    """Converts bits of a type that PyTorch lacks to values. None if no conversion is needed."""
     if dtype not in _WIDER:
         return None
     import torch

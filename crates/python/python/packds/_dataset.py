@@ -1,4 +1,4 @@
-"""A pack to look into: samples, columns, classes, statistics."""
+"""Read access to a pack: samples, columns, classes, statistics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import dataclasses
 import functools
 import html
-import json
 import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, Union
 import numpy as np
 
 from . import _checks, _packds
-from ._arrays import NUMPY_NAMES, as_numpy, json_dict, multi_hot, widened_bfloat16
+from ._arrays import NUMPY_NAMES, OF_KIND, as_numpy, json_dict, multi_hot, widened_bfloat16
 from ._errors import OptionError, ReadError
 from ._progress import Progress
 from ._sealed import Sealed
@@ -23,7 +22,7 @@ from ._types import DatasetChecksums
 
 PathLike = Union[str, "os.PathLike[str]"]
 
-#: Samples whose pictures a notebook shows.
+#: Number of pictures shown in a notebook.
 _SHOWN_PICTURES = 8
 _PICTURE_SIDE = 96
 
@@ -34,13 +33,13 @@ class Field:
 
     Attributes:
         name: Its name.
-        kind: `tensor` (of one shape), `image` (of sizes of their own), `bytes`, `string` or `json`.
+        kind: `tensor` (fixed shape), `image` (variable size), `bytes`, `string` or `json`.
         dtype: Element type: `u8`, `f32`, ...
         shape: Dimensions of a tensor; () for single numbers, and for other kinds.
-        role: `image`, `mask`, `label`, `labels`, `valid` or None for what one trains with.
-        layout: `hwc` or `chw` where it is known.
-        is_column: Whether it lies in a column, which `Dataset.columns` shows without a copy.
-        is_data: Whether one trains with it; the others describe fields or say where samples came from.
+        role: `image`, `mask`, `label`, `labels`, `valid` or None.
+        layout: `hwc` or `chw`, if known.
+        is_column: Whether it is stored as a column, which `Dataset.columns` returns without a copy.
+        is_data: Whether it is training data. Other fields describe fields, or say where samples came from.
     """
 
     name: str
@@ -54,30 +53,31 @@ class Field:
 
     def __str__(self) -> str:
         if self.kind != "tensor":
-            return {"image": "images of their own sizes", "string": "text"}.get(self.kind, self.kind)
+            return {"image": "variable-size images", "string": "text"}.get(self.kind, self.kind)
         return f"{NUMPY_NAMES[self.dtype]} {list(self.shape)}" if self.shape else NUMPY_NAMES[self.dtype]
 
 
 #: Element types that are floats.
 FLOATS = ("f16", "bf16", "f32", "f64")
 
-#: What fields of labels are called, by conversions too; earlier ones win.
+#: Names of label fields, also in conversions. Earlier ones win.
 LABEL_NAMES: list[str] = _packds.LABEL_NAMES
 
 
 def is_label(field: Field) -> bool:
-    """Whether a field is what is to be predicted: by its role, or called as labels are."""
+    """Whether a field is a label: by its role or its name."""
     return field.role in ("label", "labels") or (field.role is None and field.name.lower() in LABEL_NAMES)
 
 
 def is_float_label(field: Field) -> bool:
-    """Whether it is a label of floats, which PyTorch and JAX get as float32: their models and losses refuse others beside that."""
+    """Whether it is a label of floats. PyTorch and JAX get those as float32, because their models and losses reject other
+    types."""
     return field.dtype in FLOATS and is_label(field)
 
 
 def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:
-    """The image and its label or labels, where these are all fields: by their roles, or a field that is called as labels are and
-    holds something else than class ids, as numbers to predict."""
+    """The image and its label or labels, if there are no other fields. A field with a label's name counts as a label even if it
+    does not have class ids, such as a regression target."""
     images = [field.name for field in fields if field.role == "image"]
     others = [field for field in fields if field.role != "image"]
     if len(images) != 1 or len(others) != 1:
@@ -87,8 +87,8 @@ def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:
 
 
 class Columns(Mapping[str, np.ndarray[Any, Any]]):
-    """The columns of a pack by name: read-only arrays `[samples, ...]` that lie in the file. Each access looks whether the file is still
-    the one that was opened; an array that was taken before shows what the file has now."""
+    """The columns of a pack by name: read-only arrays `[samples, ...]` that map the file. Each access checks that the file is
+    still the one that was opened. Arrays taken before show the file's current contents."""
 
     def __init__(self, pack: _packds.Pack, names: Sequence[str]) -> None:
         self._pack = pack
@@ -97,11 +97,11 @@ class Columns(Mapping[str, np.ndarray[Any, Any]]):
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         if name not in self._names:
-            raise KeyError(f"{name!r} is no column; there are {', '.join(self._names)}")
+            raise KeyError(f"{name!r} is not a column; there are {', '.join(self._names)}")
         if name in self._arrays:
             self._pack.still_good()
         else:
-            # Its checksums are verified once: one pass over it.
+            # Checksums are verified once, in one pass.
             self._arrays[name] = as_numpy(self._pack.column(name))
         return self._arrays[name]
 
@@ -116,13 +116,13 @@ class Columns(Mapping[str, np.ndarray[Any, Any]]):
 
 
 class Dataset(Sealed):
-    """An open pack. `packds.open` makes it.
+    """An open pack, returned by `packds.open`.
 
-    `ds[i]` is a dict of a sample's fields: arrays for images (decoded, `[height, width, channels]` uint8 where they are image
-    files; masks `[height, width]`) and tensors, numbers for single numbers, str for text, bytes, and whatever JSON says. Several
-    class ids of a sample are a row of 0 and 1 `[classes]` float32.
-    `ds[[3, 5, 8]]`, slices and boolean masks give a dict of arrays `[samples, ...]`, or lists where items differ in shape.
-    All of them are copies. Nothing is shown before the checksum that covers it was compared.
+    `ds[i]` is a dict of a sample's fields: arrays for images (image files are decoded to `[height, width, channels]` uint8;
+    masks are `[height, width]`) and tensors, numbers for single numbers, str for text, bytes, and values for JSON. If a sample
+    has several class ids, they are a row of 0 and 1 `[classes]` float32. `ds[[3, 5, 8]]`, slices and boolean masks give a dict
+    of arrays `[samples, ...]`, or lists where items differ in shape. All of them are copies. Data is returned only after its
+    checksum was verified.
     """
 
     def __init__(self, path: PathLike, *, checksums: DatasetChecksums = "always") -> None:
@@ -150,11 +150,11 @@ class Dataset(Sealed):
         self._columns = Columns(self._pack, [f.name for f in self._fields.values() if f.is_column])
         self._seal()
 
-    # What it says about itself.
+    # Metadata.
 
     @property
     def path(self) -> str:
-        """The path it was opened by."""
+        """The path that was opened."""
         return os.fspath(self._pack.path)
 
     @property
@@ -164,10 +164,10 @@ class Dataset(Sealed):
 
     @property
     def columns(self) -> Columns:
-        """The columns by name, as read-only arrays that lie in the file.
+        """The columns by name, as read-only arrays that map the file.
 
         Raises:
-            KeyError: There is no such column.
+            KeyError: The column does not exist.
             FormatError: It does not match its checksums.
             ReadError: The file was written to or cut short since it was opened.
         """
@@ -175,8 +175,8 @@ class Dataset(Sealed):
 
     @property
     def labels(self) -> np.ndarray[Any, Any]:
-        """The class ids `[samples]`, or of samples with several a row of 0 and 1 `[samples, classes]` float32. Labels that are no
-        class ids, as numbers to predict, are in `columns` or `samples`.
+        """The class ids `[samples]`. If samples have several, rows of 0 and 1 `[samples, classes]` float32. Labels that are not
+        class ids, such as regression targets, are in `columns` or in samples.
 
         Raises:
             OptionError: The pack has none.
@@ -192,7 +192,7 @@ class Dataset(Sealed):
 
     @functools.cached_property
     def n_label_classes(self) -> int:
-        """Classes that lists of labels may have: as many as there are names, else up to the highest id; 0 without such lists."""
+        """Number of classes in label lists: the number of names, else one more than the highest id; 0 without such lists."""
         field = self._by_role("labels")
         if field is None:
             return 0
@@ -201,18 +201,19 @@ class Dataset(Sealed):
 
     @property
     def classes(self) -> list[str]:
-        """The name of each class id; empty where the pack has no names."""
+        """The name of each class id. Empty if the pack has no names."""
         classes = self.info()["classes"]
         return list(classes[0]["names"]) if classes else []
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """The class id of each name, as torchvision's data sets have it; empty where the pack has no names."""
+        """The class id of each name, like torchvision's datasets. Empty if the pack has no names."""
         return {name: number for number, name in enumerate(self.classes)}
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Statistics: `stats["fields"]["image"]` has mean, std, min and max of each channel, of 0..1. `histogram()` has the rest."""
+        """Statistics: `stats["fields"]["image"]` has mean, std, min and max of each channel, scaled to 0..1. See also
+        `histogram()`."""
         stats: dict[str, Any] = self.info()["stats"]
         fields = {
             name: {key: value for key, value in field.items() if key != "histogram"} for name, field in stats.get("fields", {}).items()
@@ -220,10 +221,10 @@ class Dataset(Sealed):
         return stats | {"fields": fields}
 
     def histogram(self, field: str | None = None) -> np.ndarray[Any, Any]:
-        """How often each value 0 to 255 is in each channel of the image, or of another field: `[channels, 256]` int64.
+        """The count of each value 0 to 255 in each channel of the image, or of another field: `[channels, 256]` int64.
 
         Raises:
-            OptionError: The pack has no such statistics: its pixels are files that were not decoded, or no bytes.
+            OptionError: The pack has no such statistics: its pixels are files that were not decoded, or not u8.
         """
         image = self._by_role("image")
         name = _checks.text("field", field) if field is not None else "image" if image is None else image.name
@@ -234,20 +235,20 @@ class Dataset(Sealed):
         return np.asarray(counts, np.int64)
 
     def info(self) -> dict[str, Any]:
-        """All that header and footer say, as `packds info --json` does."""
+        """The contents of header and footer, like `packds info --json`."""
         if self._info is None:
             self._info = json_dict(self._pack.info())
         return self._info
 
     def source_path(self, index: int) -> str | None:
-        """Where a sample came from, relative to the source; None where the pack does not say."""
+        """The path of a sample relative to the source. None if the pack does not store it."""
         return self._pack.sample_path(self._sample(index))
 
     def verify(self, *, jobs: int = 0, progress: bool = False) -> dict[str, Any]:
-        """Reads every byte on all cores and names the damage.
+        """Reads every byte on all cores and reports damage.
 
         Returns:
-            A dict with `ok`, `bad_chunks`, `bad_samples` (with class and path) and `errors`, as `packds verify --json`.
+            A dict with `ok`, `bad_chunks`, `bad_samples` (with class and path) and `errors`, like `packds verify --json`.
         """
         with Progress(progress, "verifying", unit="B") as told:
             return json_dict(self._pack.verify(_checks.whole("jobs", jobs, 32), told))
@@ -258,7 +259,7 @@ class Dataset(Sealed):
         return self._pack.n_samples
 
     def __getitem__(self, index: Any) -> dict[str, Any]:
-        # A number of Python, NumPy or PyTorch; True is none.
+        # A number from Python, NumPy or PyTorch, but not a bool.
         is_number = hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
         if is_number and not isinstance(index, (bool, np.bool_)):
             return self.sample(operator.index(index))
@@ -267,31 +268,31 @@ class Dataset(Sealed):
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self.sample(index) for index in range(len(self)))
 
-    # Samples are dicts of arrays, which are not told apart by `==`; without this Python would look through all of them.
+    # Samples are dicts of arrays, which `==` cannot compare. Without this method, Python would search all of them.
     __contains__ = None
 
     def sample(self, index: int, fields: str | Sequence[str] | None = None) -> dict[str, Any]:
-        """One sample, or some fields of it.
+        """A sample, or some of its fields.
 
         Raises:
-            IndexError: There is no such sample.
-            FormatError: It does not match its checksum, or does not decode.
+            IndexError: The sample does not exist.
+            FormatError: It does not match its checksum, or cannot be decoded.
         """
         sample = self._sample(index)
         self._check([sample])
         return {field.name: self._item(field, sample) for field in self._chosen(fields)}
 
     def samples(self, index: Any, fields: str | Sequence[str] | None = None) -> dict[str, Any]:
-        """Several samples: by a slice, a list of indices or a boolean mask, as NumPy takes them."""
+        """Several samples, by a slice, a list of indices or a boolean mask, as in NumPy."""
         samples = self._samples(index)
         self._check(samples)
         return {field.name: self._items(field, samples) for field in self._chosen(fields)}
 
     def raw(self, index: int, field: str | None = None) -> bytes:
-        """The bytes of a sample's image, or of another field, as they are stored: an image file's own, for one.
+        """The stored bytes of a sample's image, or of another field: for example an image file.
 
         Raises:
-            OptionError: The pack has no such field.
+            OptionError: The field does not exist.
         """
         sample = self._sample(index)
         self._check([sample])
@@ -304,7 +305,7 @@ class Dataset(Sealed):
         return self._pack.raw(field, sample)
 
     def picture(self, index: int, side: int = 256) -> bytes:
-        """A sample's picture as a PNG file of at most `side` pixels a side, masks in colours."""
+        """A sample's picture as a PNG file with sides of at most `side` pixels. Masks are coloured."""
         return self._pack.picture(self._sample(index), _checks.whole("side", side, 31))
 
     def _by_role(self, role: str) -> Field | None:
@@ -352,7 +353,8 @@ class Dataset(Sealed):
             if array.ndim > 0:
                 return array
             return array.item() if field.dtype != "bf16" else widened_bfloat16(array).item()
-        return json.loads(item) if field.kind == "json" else item
+        value = OF_KIND.get(field.kind)
+        return item if value is None else value(item)
 
     def _items(self, field: Field, samples: list[int]) -> Any:
         if field.kind == "tensor":
@@ -362,12 +364,12 @@ class Dataset(Sealed):
         shapes = {item.shape for item in items if isinstance(item, np.ndarray)}
         return np.stack(items) if field.kind == "image" and len(shapes) == 1 else items
 
-    # Pickling: by path, and only the same pack again.
+    # Pickling: by path. Only the same pack can be unpickled.
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._absolute, self._pack.uuid, self._pack.file_len, self._checksums)
 
-    # For people.
+    # Display.
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{field.name}: {field}" for field in self._data)
@@ -403,23 +405,22 @@ class Dataset(Sealed):
 
 
 def open(path: PathLike, *, checksums: DatasetChecksums = "always") -> Dataset:
-    """Opens a pack: milliseconds, whatever its size. Header, schema and tables are checked.
+    """Opens a pack in milliseconds, whatever its size. Header, schema and tables are checked.
 
     Args:
         path: The `.pack` file.
-        checksums: `always` compares a sample with its checksum each time that it is looked at, and with its chunk's the first
-            time where samples have none of their own. `off` leaves out both. Columns (labels, sizes) and paths are compared the
-            first time, whichever it is.
+        checksums: `always` verifies a sample's checksum at each access. If samples have no checksums, it verifies the chunk's
+            at the first access. `off` does neither. Columns (labels, sizes) and paths are always verified at the first access.
 
     Raises:
         ReadError: The file cannot be opened.
-        FormatError: It is no pack, or a damaged one.
+        FormatError: It is not a pack, or it is damaged.
     """
     return Dataset(path, checksums=checksums)
 
 
 def opened(pack: Any) -> Dataset:
-    """The data set itself, or the one at a path."""
+    """The dataset itself, or the one at a path."""
     return pack if isinstance(pack, Dataset) else Dataset(pack)
 
 

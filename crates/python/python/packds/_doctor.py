@@ -1,4 +1,4 @@
-"""Why training waits: what binds, how fast it could be, and what to change."""
+"""Finds the training bottleneck, the possible speed, and what to change."""
 
 from __future__ import annotations
 
@@ -18,44 +18,45 @@ from ._arrays import json_dict
 from ._checks import number, truth
 from ._cuda import SIMULATED, device_name, number_of
 from ._dataset import PathLike
-from ._errors import Error, OptionError, in_words, words
+from ._errors import Error, OptionError
 from ._loader import Loader
 
-#: Milliseconds: the time, the quickest, the slowest; whether they are of too few batches.
+#: Milliseconds: the time, the fastest, the slowest; whether there were too few batches.
 _Times = tuple[float, float, float, bool]
 _Step = Callable[[Any], Any]
 
-#: Parts of the time that steps, training as it is, and everything else have.
+#: Shares of the time for steps, for training as it is, and for everything else.
 _STEP, _TRAINED, _REST = 0.15, 0.25, 0.6
-#: Batches that a run has at least, if they come within so many times its time.
+#: Minimum batches of a run, if they arrive within this multiple of its time.
 _LEAST_BATCHES, _PATIENCE = 10, 2
-#: Samples that are looked at one by one at most, and kept to be packed.
+#: Maximum number of samples that are timed one by one and kept for packing.
 _MOST_SAMPLES, _KEPT_SAMPLES = 256, 64
 _NONE: _Times = (0.0, 0.0, 0.0, False)
 
 
 class DoctorReport:
-    """What binds a training, how fast it could be, and what to change. `packds.doctor` makes it.
+    """The bottleneck of a training, its possible speed, and what to change. Returned by `packds.doctor`.
 
     Attributes:
-        binds: What to make faster: `step`, `copy`, `transform`, `decode` or `read`.
-        stages: Milliseconds of each of these for a batch, each alone.
-        ladder: Images a second by what is cached, from `device_batch` (the step alone) to `source` (nothing).
-        advice: What is worth changing, from what gives most: dicts of `change`, `text`, `images_per_s`.
-        images_per_s: As it is.
-        possible_images_per_s: If nothing but the step took time.
-        modelled_images_per_s: What the stages alone make one expect.
-        unexplained_ms: Milliseconds of a batch that are in no stage, beyond the spread: no advice counts on them.
-        spread: How much times differed within runs, as a part of their median.
-        is_rough: Whether the spread is above 25 %: rates are no better than that.
-        is_certain: Whether times agree well enough to rely on `binds`.
-        checked: With `check=True` the advice that was followed, predicted and measured; else None.
-        notes: What else should be known about the measurement.
+        binds: The bottleneck: `step`, `copy`, `transform`, `decode` or `read`.
+        stages: Milliseconds per batch of each of these stages, alone.
+        ladder: Images per second with the pipeline cached up to each stage, from `device_batch` (the step alone) to `source`
+            (nothing cached).
+        advice: Worthwhile changes, the most effective first: dicts of `change`, `text`, `images_per_s`.
+        images_per_s: The current rate.
+        possible_images_per_s: The rate if only the step took time.
+        modelled_images_per_s: The rate expected from the stages.
+        unexplained_ms: Milliseconds per batch that no stage explains, beyond the spread. Advice does not count on them.
+        spread: The variation of times within runs, as a share of their median.
+        is_rough: Whether the spread is above 25 %. Rates are no more precise than that.
+        is_certain: Whether the times agree well enough to trust `binds`.
+        checked: With `check=True`, the advice that was followed, with predicted and measured rates; else None.
+        notes: Remarks on the measurement.
     """
 
     def __init__(self, native: _packds.Diagnosis, name: str, notes: list[str]) -> None:
         self._native, self._name = native, name
-        self._told: dict[str, Any] = in_words(json_dict(native.document()))
+        self._told: dict[str, Any] = json_dict(native.document())
         self.binds: str = self._told["binds"]
         self.stages: dict[str, float] = self._told["stages"]
         self.ladder: dict[str, float | None] = self._told["ladder"]
@@ -71,16 +72,16 @@ class DoctorReport:
         self.notes = notes
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as `packds doctor --json` tells it."""
+        """All results, like `packds doctor --json`."""
         return {**self._told, "notes": self.notes}
 
     def plot(self, path: PathLike) -> None:
-        """Draws it: an .svg or .png file, written over one that is there."""
+        """Draws an .svg or .png file. An existing file is overwritten."""
         self._native.plot(self._name, path)
 
     def __repr__(self) -> str:
         notes = "".join(f"note     {note}\n" for note in self.notes)
-        return (words(self._native.text()) + notes).rstrip("\n")
+        return (self._native.text() + notes).rstrip("\n")
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
@@ -96,18 +97,19 @@ def doctor(
     check: bool = False,
     plot: PathLike | None = None,
 ) -> DoctorReport:
-    """Measures a training with batches cached at one stage after the other, and says what binds.
+    """Measures a training with batches cached at each stage in turn, and reports the bottleneck.
 
-    It really trains: give it a model that may be trained some steps. The loader's place in its epoch stays as it is.
+    It really trains: pass a model that may be trained for some steps. The loader's position in its epoch does not change.
 
     Args:
-        loader: A `packds.Loader`, or a PyTorch `DataLoader`: then it also says what a pack would give.
-        train_step: Called with a batch as the loader gives it.
-        seconds: About how long it may take. Slow sources take up to twice as long.
-        device: Where batches go that `train_step` moves itself; by default the loader's, or the first GPU where there is one.
-        check: Follows the first advice that is an option of a `packds.Loader`, and measures again; of another loader it is
-            refused before anything is measured.
-        plot: An .svg or .png file to draw it to.
+        loader: A `packds.Loader`, or a PyTorch `DataLoader`. For the latter, it also estimates the speed with a pack.
+        train_step: Called with each of the loader's batches.
+        seconds: Approximate duration. Slow sources take up to twice as long.
+        device: The device to which `train_step` moves batches itself; by default the loader's, or the first GPU if there is
+            one.
+        check: Follows the first advice that is an option of a `packds.Loader`, and measures again. An error for other loaders,
+            before anything is measured.
+        plot: An .svg or .png file for the chart.
     """
     if not number("seconds", seconds) > 0:
         raise OptionError(f"seconds: expected a number above 0, found {seconds!r}")
@@ -120,7 +122,7 @@ def doctor(
         report = _of_packds(loader, train_step, seconds, device, check)
     elif hasattr(loader, "collate_fn") and hasattr(loader, "num_workers"):
         if check:
-            # Said before anything is measured.
+            # Checked before anything is measured.
             raise OptionError("check: only the options of a packds.Loader can be changed and measured again")
         report = _of_torch(loader, train_step, seconds, device)
     else:
@@ -131,7 +133,7 @@ def doctor(
 
 
 def _check_plot(plot: PathLike | None) -> None:
-    """Before anything is measured."""
+    """Checks the path before anything is measured."""
     if plot is None:
         return
     path = os.path.abspath(os.fspath(plot))
@@ -143,7 +145,7 @@ def _check_plot(plot: PathLike | None) -> None:
 
 
 def _check_device(device: Any) -> None:
-    """Batches can go there: to PyTorch's devices."""
+    """Checks that batches can be moved to a device."""
     if device is None or str(device) == "cpu":
         return
     torch = sys.modules.get("torch")
@@ -161,7 +163,7 @@ def _check_device(device: Any) -> None:
 
 
 def _repeated(work: Callable[[], Any], within: float) -> _Times:
-    """Milliseconds of `work`, warmed up once, with what it left to do on a GPU."""
+    """Milliseconds of `work`, after one warm-up run, including its pending work on a GPU."""
     _wait()
     started = time.perf_counter()
     work()
@@ -180,7 +182,8 @@ def _repeated(work: Callable[[], Any], within: float) -> _Times:
 
 
 def _run(batches: Callable[[], Any], work: _Step, within: float, lead: int) -> _packds.Clock:
-    """When batches were done, with the work on each, epoch after epoch. `lead` of them come together when an epoch begins."""
+    """The times when batches were finished, including the work on each, over several epochs. `lead` batches arrive together
+    when an epoch begins."""
     started = time.perf_counter()
     clock = _packds.Clock(lead)
     first = None
@@ -192,7 +195,7 @@ def _run(batches: Callable[[], Any], work: _Step, within: float, lead: int) -> _
             _wait()
             now = time.perf_counter()
             clock.tick((now - started) * 1e3)
-            # What it takes to start workers is not of the time to measure in.
+            # The start of workers does not count towards the duration.
             first = now if first is None else first
             if now - first > within * _PATIENCE or (now - first > within and clock.batches() >= _LEAST_BATCHES):
                 return clock
@@ -205,20 +208,20 @@ def _run(batches: Callable[[], Any], work: _Step, within: float, lead: int) -> _
 
 
 def _known(time: _Times | None) -> _Times:
-    """The time of a run, which has a batch."""
+    """The time of a run with at least one batch."""
     assert time is not None
     return time
 
 
 def _wait() -> None:
-    """Until GPUs have done what was asked of them. Nobody who has none pays for it."""
+    """Waits for GPUs to finish their work. Costs nothing without a GPU."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.synchronize()
 
 
 def _to(batch: Any, device: Any) -> Any:
-    """All tensors of a batch, on a device."""
+    """Moves all tensors of a batch to a device."""
     if hasattr(batch, "to"):
         return batch.to(device, non_blocking=True)
     if isinstance(batch, dict):
@@ -249,7 +252,7 @@ def _device(device: Any, default: str) -> str:
 
 
 def _steps(batch: Any, train_step: _Step, device: str, within: float) -> dict[str, Any]:
-    """The step on a batch that is on the device, and the copy of one that is not."""
+    """The step on a batch on the device, and the copy of a batch to it."""
     if device == "cpu":
         return {"step": _repeated(lambda: train_step(batch), within), "copy": _NONE, "pinned_copy": None}
     there, here = _to(batch, device), _to(batch, "cpu")
@@ -261,7 +264,7 @@ def _steps(batch: Any, train_step: _Step, device: str, within: float) -> dict[st
     }
 
 
-# A loader of packds.
+# packds.Loader.
 
 
 def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, check: bool) -> DoctorReport:
@@ -272,7 +275,7 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
     twin.close()
     if batch is None:
         raise OptionError("the loader gives no batch")
-    # What a loader copies to the GPU itself is timed where it does so.
+    # Copies to the GPU by the loader itself are timed in the loader.
     step = _steps(batch, train_step, "cpu" if loader._plan.device != "cpu" else where, seconds * _STEP)
     del batch, batches
     step["trained"] = _known(_run(lambda: twin, train_step, seconds * _TRAINED, twin.stats()["threads"]).time())
@@ -280,23 +283,23 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
     native = twin._native.examine(step, seconds * _REST, check)
     notes = []
     if where == "cpu":
-        notes.append("the step runs on the processor: it and the loader's threads share the cores")
+        notes.append("the step runs on the CPU: it and the loader's threads share the cores")
     report = DoctorReport(native, os.path.basename(loader.dataset.path), notes)
     if check and report.checked is None:
         notes.append("check: no advice is an option of the loader, so nothing was followed")
     return report
 
 
-# A DataLoader of PyTorch.
+# PyTorch's DataLoader.
 
 
 def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> DoctorReport:
     where = _device(device, "cpu")
     cores = len(os.sched_getaffinity(0))
     notes: list[str] = []
-    # First what must come from where it is: every run leaves more of it in memory.
+    # Uncached runs first, because every run leaves more of the data in memory.
     samples = _Samples(loader, seconds * 0.15)
-    # Workers come with their first batches together.
+    # The workers' first batches arrive together.
     lead = max(loader.num_workers, 1)
     loaded = _run(lambda: loader, lambda _: None, seconds * 0.2, lead)
     source = _known(loaded.steady_time())
@@ -308,23 +311,24 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     notes += counted
     del batch
     training = _run(lambda: loader, train_step, seconds * _TRAINED, lead)
-    # Workers that stay have been started once for all epochs.
+    # Persistent workers are started once for all epochs.
     trained = _known(training.steady_time() if loader.persistent_workers else training.time())
     notes += _starts(loader, loaded)
     if not samples.has_transform:
-        notes.append("the data set has no attribute `transform`: what it transforms counts as `decode`")
+        notes.append("the dataset has no attribute `transform`: its transforms count as `decode`")
     if not samples.comes_again:
-        notes.append("the data set is iterable: what its samples wait for counts as `read`; what would shorten that is not known")
+        notes.append("the dataset is iterable: all waiting counts as `read`, and what would shorten it is unknown")
     stages = samples.stages(n, loader.num_workers, cores)
-    # What all workers gave together is the truth: where it took longer, the rest is handing over.
+    # The rate of all workers together is what counts. If it took longer, the rest is the time to
+    # transfer batches.
     alone = sum(stages)
     collate, transform, decode, warm, cold = (ms * min(1.0, source[0] / max(alone, 1e-9)) for ms in stages)
     collate += max(source[0] - alone, 0.0)
     converted = _converted(samples.kept, n, seconds * 0.1)
     if converted is not None and not samples.comes_again and not samples.left_out:
-        notes.append("the data set is iterable: random transforms that a pack's loader would do anew are not known, and the estimate leaves them out")
+        notes.append("the dataset is iterable: its random transforms are unknown, and the estimate leaves them out")
     if converted is None:
-        notes.append("what a pack would give could not be measured: its samples cannot be packed as they are")
+        notes.append("the speed with a pack could not be measured: the samples cannot be packed unchanged")
     case = {
         **step,
         "batch": n,
@@ -345,13 +349,13 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
 
 
 def _starts(loader: Any, loaded: _packds.Clock) -> list[str]:
-    """What is to be known about the beginnings of epochs, where workers are started."""
+    """A note about the start of epochs, if workers are started there."""
     whole, steady = _known(loaded.time())[0], _known(loaded.steady_time())[0]
     if loader.persistent_workers or not loader.num_workers or whole < steady * 1.1:
         return []
     return [
         f"a batch takes {whole:.0f} ms of a whole epoch and {steady:.0f} ms in the middle of one: each epoch begins with starting workers, "
-        "which persistent_workers=True saves"
+        "which persistent_workers=True avoids"
     ]
 
 
@@ -360,17 +364,17 @@ def _exactly(ms: float) -> _Times:
 
 
 def _samples_of(loader: Any, batch: Any) -> tuple[int, list[str]]:
-    """Samples of a batch, and what else is to be known about that."""
+    """Number of samples per batch, and notes about it."""
     if loader.batch_sampler is not None:
         return _length(batch) or loader.batch_size or 1, []
     dataset, torch = loader.dataset, sys.modules.get("packds.torch")
     if torch is not None and isinstance(dataset, torch.IterableDataset):
-        return _length(batch) or 1, ["the DataLoader has batch_size=None: rates count the samples of the data set's own batches"]
-    return 1, ["the DataLoader has batch_size=None: what the data set gives counts as one image, however many are in it"]
+        return _length(batch) or 1, ["the DataLoader has batch_size=None: rates count the samples of the dataset's own batches"]
+    return 1, ["the DataLoader has batch_size=None: each item of the dataset counts as one image, however many it has"]
 
 
 def _length(batch: Any) -> int | None:
-    """Samples of a batch: the length of its first tensor."""
+    """Number of samples in a batch: the length of its first tensor."""
     if isinstance(batch, dict):
         batch = list(batch.values())
     if isinstance(batch, (tuple, list)):
@@ -382,7 +386,7 @@ def _length(batch: Any) -> int | None:
 
 
 class _Samples:
-    """Samples of a data set, made here one by one: what they wait for, decode and transform, in seconds of each."""
+    """Samples of a dataset, made here one by one, with the seconds each spends on reading, decoding and transforming."""
 
     def __init__(self, loader: Any, within: float) -> None:
         dataset = loader.dataset
@@ -412,15 +416,16 @@ class _Samples:
         cold = sum(one[0] for one in first) / max(len(first), 1)
         self._decode = processor - self._transform
         waits = max(wall - processor, 0.0)
-        # What an iterable data set waits for is not known: nothing is put down to the page cache.
+        # For an iterable dataset, the cause of waiting is unknown, so nothing is attributed to the
+        # page cache.
         self._warm = waits
         self._cold = max(cold - wall, 0.0) if self.comes_again else 0.0
         self._collate = self._collated()
-        #: What makes samples random, which those that are kept are no more.
+        #: Causes of randomness, which cached samples lack.
         self.left_out = ", ".join(random_steps) or ("what makes samples differ each time" if self._differ else None)
 
     def _pass(self, get: Callable[[int], Any], within: float, again: bool = False) -> list[tuple[float, float]]:
-        """Wall and processor seconds of samples, in order, until time is up; and the second time whether they are others."""
+        """Wall and CPU seconds of samples, in order, until time is up. On the second pass, also whether samples changed."""
         started = time.perf_counter()
         times: list[tuple[float, float]] = []
         for index in self._indices:
@@ -440,34 +445,34 @@ class _Samples:
         return times
 
     def _collated(self) -> float:
-        """Seconds of putting a sample into its batch."""
+        """Seconds to put a sample into its batch."""
         if self._collate_fn is None or not self.kept:
             return 0.0
         collate = self._collate_fn
         return _repeated(lambda: collate(self.kept), 0.2)[0] / 1e3 / len(self.kept)
 
     def stages(self, n: int, workers: int, cores: int) -> list[float]:
-        """Milliseconds for a batch of `n`, of all workers together: collating, transforming, decoding, waiting for what is in
-        the page cache, and for what is not. Workers wait side by side, but compute on so many cores."""
+        """Milliseconds per batch of `n` for all workers together: collating, transforming, decoding, and waiting for cached and
+        uncached data. Workers wait in parallel, but share the cores."""
         computing, waiting = n * 1e3 / max(1, min(workers, cores)), n * 1e3 / max(1, workers)
         computed = [ms * computing for ms in (self._collate, self._transform, self._decode)]
         return [*computed, self._warm * waiting, self._cold * waiting]
 
 
 def _worked() -> float:
-    """Seconds that this thread has computed, or wanted to while others had the processor: then it does not wait for data."""
+    """Seconds that this thread computed, or was ready but not scheduled: in neither case does it wait for data."""
     try:
         with open("/proc/thread-self/schedstat", encoding="ascii") as file:
             queued = int(file.read().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
-        # A kernel that does not tell.
+        # The kernel does not report it.
         queued = 0.0
     return time.thread_time() + queued
 
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    """PyTorch with one thread, as in workers: then the thread's time is all that is computed."""
+    """Runs PyTorch with one thread, like a worker. Then the thread's time is the whole computation."""
     torch = sys.modules["torch"]
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -479,7 +484,7 @@ def _one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _timed_transform(dataset: Any) -> Iterator[list[float] | None]:
-    """The seconds of each call of the data set's transform, where it has one."""
+    """The seconds of each call of the dataset's transform, if it has one."""
     dataset = _transforming(dataset)
     found = _transforms(dataset)
     times: list[float] = []
@@ -504,29 +509,29 @@ def _timed_transform(dataset: Any) -> Iterator[list[float] | None]:
 
 
 def _transforming(dataset: Any) -> Any:
-    """The data set that transforms: itself, or the one that it is a subset of, say."""
+    """The dataset that applies the transform: the dataset itself, or for example the one that it is a subset of."""
     while not _transforms(dataset) and hasattr(dataset, "dataset"):
         dataset = dataset.dataset
     return dataset
 
 
 def _transforms(dataset: Any) -> dict[str, Callable[..., Any]]:
-    """What torchvision's data sets call on images: one of the two, and the other is not called."""
+    """The two attributes of which torchvision's datasets call one on images."""
     own = getattr(dataset, "__dict__", {})
     return {name: own[name] for name in ("transform", "transforms") if callable(own.get(name))}
 
 
-#: Transforms that draw, besides those whose names begin with Random.
+#: Random transforms, besides those with names that start with Random.
 _DRAWING = ("AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "ColorJitter", "ElasticTransform", "GaussianBlur", "GaussianNoise")
 
 
 def _random_steps(dataset: Any) -> list[str]:
-    """The names of a data set's random transforms, as far as its `transform` shows its steps."""
+    """The names of a dataset's random transforms, as far as the steps of its `transform` are visible."""
     waiting = list(_transforms(_transforming(dataset)).values())
     names: list[str] = []
     while waiting:
         step = waiting.pop(0)
-        # Compose, Subset's and VisionDataset's wrappers, and Sequential.
+        # Compose, the wrappers of Subset and VisionDataset, and Sequential.
         inner = getattr(step, "transforms", None) or getattr(step, "transform", None) or getattr(step, "_modules", None)
         inner = list(inner.values()) if isinstance(inner, dict) else inner
         steps = list(inner) if isinstance(inner, (list, tuple)) else [inner] if callable(inner) else []
@@ -540,7 +545,7 @@ def _random_steps(dataset: Any) -> list[str]:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two samples are the same. Of what does not compare by its content it is not known to differ."""
+    """Whether two samples are the same. Objects that do not compare by content count as the same."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
     if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
@@ -555,14 +560,14 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _converted(samples: list[Any], n: int, within: float) -> float | None:
-    """Milliseconds of loading a batch of `n` from a pack of these samples; None where they cannot be packed."""
+    """Milliseconds to load a batch of `n` from a pack of these samples. None if they cannot be packed."""
     from ._write import from_dataset
 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "samples.pack")
         try:
             with warnings.catch_warnings():
-                # They are about a pack that nobody sees.
+                # The warnings are about a temporary pack.
                 warnings.simplefilter("ignore")
                 from_dataset(samples, path, keep_order=True, progress=False)
             with Loader(path, batch_size=max(1, len(samples)), rank=None) as loader:

@@ -1,4 +1,4 @@
-"""Options that a function does not have: an error that names the one that was meant."""
+"""Errors for unknown options, which suggest the intended one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: Names that are no more alike than this would be an absurd guess.
+#: Minimum similarity of names: below this, a suggestion would be absurd.
 _ALIKE = 0.8
 
 _NO_WORKERS = "leave it out: there are no worker processes"
@@ -28,7 +28,7 @@ _OUTPUT = "give output='numpy', 'torch' or 'jax'"
 _LAYOUT = "give layout='hwc', 'chw' or 'channels_last'"
 _WINDOW = "give order='window', and window= as a number of chunks"
 
-#: What other loaders call what a loader has or does not need.
+#: Names in other loaders, for options that ours has or does not need.
 OF_LOADERS = {
     "shuffle": "order='random' or 'window' shuffles, and so does the default; order='sequential' does not",
     "shuffle_buffer": _WINDOW,
@@ -91,7 +91,7 @@ OF_LOADERS = {
 
 _TO_LOADER = "give it to the DataLoader"
 
-#: What belongs to the DataLoader around a data set.
+#: Options of the DataLoader around a dataset.
 OF_DATALOADERS = dict.fromkeys(
     (
         "num_workers workers collate_fn pin_memory pin_memory_device prefetch_factor persistent_workers worker_init_fn "
@@ -100,7 +100,7 @@ OF_DATALOADERS = dict.fromkeys(
     _TO_LOADER,
 )
 
-#: What belongs to the DataLoader around a map-style data set, and what is otherwise there.
+#: Options of the DataLoader around a map-style dataset, and names for options that it has.
 OF_SAMPLES = {
     **OF_DATALOADERS,
     **dict.fromkeys("batch_size shuffle sampler batch_sampler drop_last generator".split(), _TO_LOADER),
@@ -119,7 +119,7 @@ _SIZES = "give resize= or crop="
 _SKIP = "give on_error='skip'"
 _SHOWN = "give progress=True or False"
 
-#: What conversions and exports are called elsewhere.
+#: Names of conversion and export options in other programs.
 _OF_FILES = {
     **dict.fromkeys(("num_workers", "workers", "threads", "num_threads", "n_jobs"), _JOBS),
     **dict.fromkeys(("overwrite", "replace", "exist_ok"), _FORCE),
@@ -147,7 +147,8 @@ OF_EXPORTS = {**_OF_FILES, "format": "give to=", "shards": "give shard=, samples
 def with_habits(
     owner: str, habits: Mapping[str, str], more: Iterable[str] = ()
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A function of this name whose unknown options are errors that name the known ones: its own, and those that it hands on."""
+    """A decorator that turns unknown options into errors, which list the known ones: the function's own, and those it passes
+    on."""
 
     def decorated(function: Callable[_P, _R]) -> Callable[_P, _R]:
         own = inspect.signature(function).parameters.values()
@@ -170,7 +171,7 @@ def with_habits(
 def _instead(name: str, known: list[str], habits: Mapping[str, str]) -> str:
     if name in habits:
         return f": {habits[name]}"
-    # `batchSize` is `batch_size`. Ours go before those of others.
+    # `batchSize` is `batch_size`. Our own options take precedence.
     meant = {_plain(one): one for one in [*habits, *known]}
     alike = difflib.get_close_matches(_plain(name), meant, 1, _ALIKE)
     if not alike:

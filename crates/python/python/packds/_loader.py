@@ -1,4 +1,4 @@
-"""Batches for training, loaded ahead by threads of the native part."""
+"""Batches for training, prefetched by threads of the native module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._batch import Batch, make_known
 from ._checks import whole
 from ._cuda import SIMULATED, device_name, find_nvjpeg, number_of
 from ._dataset import Dataset, PathLike, opened
-from ._errors import OptionError, warn, words
+from ._errors import OptionError, warn
 from ._habits import OF_LOADERS, with_habits
 from ._plan import Plan
 from ._ranks import RankLike, check_group, ranks
@@ -41,14 +41,14 @@ _LAST_EPOCH = (1 << 32) - 1
 
 
 class _Iteration:
-    """One pass over an epoch, which begins with its first batch: who calls `iter` and goes no further uses nothing up."""
+    """One pass over an epoch. It begins with the first batch, so calling only `iter` does not consume an epoch."""
 
     def __init__(self, loader: Loader, whole: bool) -> None:
         self._loader = loader
         self._whole = whole
         self._epoch: _packds.Epoch | None = None
         self._is_closed = False
-        # Several threads may ask for the first batch at one time.
+        # Several threads may request the first batch at the same time.
         self._beginning = threading.Lock()
 
     def __iter__(self) -> _Iteration:
@@ -77,7 +77,7 @@ class _Iteration:
         try:
             native = epoch.take()
         except BaseException:
-            # What has come of the epoch so far can be gone on from.
+            # The epoch can be resumed after the batches delivered so far.
             self.close()
             raise
         if native is None:
@@ -91,18 +91,18 @@ class _Iteration:
             return self._epoch
 
     def close(self) -> None:
-        """Ends the epoch's threads. The loader's state stays where it is."""
+        """Stops the epoch's threads. The loader's state does not change."""
         self._is_closed = True
         if self._epoch is not None:
             self._loader._stopped(self._epoch)
             self._epoch.close()
 
     def __del__(self) -> None:
-        # A loop was left early.
+        # A loop ended early.
         self.close()
 
 
-# Options of GPUs, and the values that ask for nothing.
+# Options for GPUs, and their values without a GPU.
 _HOST_VALUES = {"tier": "auto", "register": "staging", "jpeg": "host"}
 
 
@@ -111,7 +111,7 @@ def _cut(value: Any, n: int) -> Any:
 
 
 def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
-    """The GPU that batches go to, as the native part calls it; None where they stay on the host."""
+    """The native module's number of the GPU for batches. None if they stay on the host."""
     if output != "torch" or (number := number_of(device)) is None:
         for name, value in asked.items():
             if value != _HOST_VALUES[name]:
@@ -126,103 +126,100 @@ def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
 
 
 def _numbered(epoch: int) -> int:
-    """An epoch that is to begin; behind the last number there is none."""
+    """The number of an epoch that begins. An error after the last number."""
     if epoch > _LAST_EPOCH:
-        raise OptionError(f"epoch {_LAST_EPOCH} was the last that has a number", "begin another one with set_epoch")
+        raise OptionError(f"epoch {_LAST_EPOCH} was the last one", "begin another one with set_epoch")
     return epoch
 
 
 def _drops_last(drop_last: bool | None, order: str, n_packs: int) -> bool:
-    """Whether samples that do not fill a last batch are left out."""
+    """Whether to drop samples that do not fill the last batch."""
     if drop_last is None:
-        # In a fixed order no epoch would have them.
-        return order != "sequential" or n_packs > 1
+        # In a fixed order, no epoch would contain them.
+        return order not in _packds.FIXED_ORDERS or n_packs > 1
     drops = _checks.truth("drop_last", drop_last)
     if n_packs > 1 and not drops:
         raise OptionError("a mixture of packs has no last batch: the small ones start over", "leave drop_last out")
     return drops
 
 
-def _in_python(notice: str) -> str:
-    """A sentence of the native part with Python's options."""
-    return words(notice).replace("pad the last batch", "give drop_last=False")
-
-
 def _left(epoch: _packds.Epoch) -> int:
-    """Batches of an epoch that is not wanted yet."""
+    """Batches of an epoch that has not been requested yet."""
     left = epoch.left
     epoch.close()
     return left or 0
 
 
 def _number_of(epoch: _packds.Epoch) -> int:
-    """Of an epoch that has just begun: it is closed later than that."""
+    """The cause is an epoch that has just begun; it will be closed later."""
     number = epoch.number
     assert number is not None
     return number
 
 
 class Loader(Sealed):
-    """Batches of a pack in training order: iterate over it once for each epoch.
+    """Batches of a pack in training order. Iterate over it once per epoch.
 
-    A batch is `(images, labels)` where there is one image and one label; with `fields=`, or where there are other fields, it is
-    a `NamedBatch`: `batch["image"]`. `as_tuple` says it otherwise (docs/reference/python.md has a table). Arrays are the loader's own memory,
-    not copies: they stay as they are while anything refers to them, and may be written. Iterating again is the next epoch; an
-    iteration begins with its first batch.
+    A batch is `(images, labels)` if the pack has one image and one label. With `fields=`, or with other fields, it is a
+    `NamedBatch`: `batch["image"]`. `as_tuple` overrides this (docs/reference/python.md has a table). Arrays are the loader's
+    own memory, not copies. They do not change while anything refers to them, and are writable. Iterating again starts the next
+    epoch; an iteration begins with its first batch.
 
     Args:
-        data: A `Dataset`, a path, or a list of them that are mixed in `proportions`.
-        batch_size: Samples of a batch, on each rank.
+        data: A `Dataset`, a path, or a list of them to mix in `proportions`.
+        batch_size: Samples per batch, on each rank.
         order: `auto`, `random`, `window`, `chunks` or `sequential`.
-        window: Chunks mixed at one time, with the order `window`.
-        lanes: Parts of the epoch that are read side by side: docs/reference/sampling.md, "Lanes".
-        seed: The same seed, epoch and options give the same batches on any number of threads. 0 is the default: every run has the same
-            order and augmentation. None draws one from PyTorch's generator where it is imported, else from NumPy's, as
-            `torch.manual_seed` and `numpy.random.seed` set them; `loader.seed` tells it. Several ranks need the same, so they must be given one.
-        epoch: The epoch that the first iteration gives.
-        fields: Name of the field to load, or of several, each once; default all that one trains with.
-        as_tuple: True for tuples of the fields, in the order of `fields` or else of the pack, False for fields by name, also where
-            there are only an image and a label.
+        window: Chunks shuffled together, with the order `window`.
+        lanes: Parts of the epoch that are read in parallel: docs/reference/sampling.md, "Lanes".
+        seed: The same seed, epoch and options give the same batches on any number of threads. With the default 0, every run has
+            the same order and augmentation. None draws a seed from PyTorch's generator if it is imported, else from NumPy's;
+            `torch.manual_seed` and `numpy.random.seed` set these, and `loader.seed` is the result. Several ranks need the same
+            seed, so None is an error there.
+        epoch: The epoch of the first iteration.
+        fields: One or several names of fields to load, each once; by default all training data.
+        as_tuple: True for tuples of the fields, in the order of `fields` or else of the pack; False for fields by name, even
+            with only an image and a label.
         dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or NumPy's or PyTorch's.
         layout: `hwc`, `chw`, or with torch `channels_last`: the shape of `chw` with the memory of `hwc`.
-        normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` of values in 0..1.
-        augment: Words of docs/reference/augmentation.md, as a list or with commas: `"rrc224,flip,trivialaugment"`. That page says which words
-            stand for which of torchvision's transforms.
-        rank: `env` (what torch.distributed or torchrun say, else the only process), None, or `(rank, world)`.
-        drop_last: Whether samples that do not fill a last batch are left out. By default they are, except with the order
-            `sequential`, where these would be the same in every epoch. Where they are not, one process gets a shorter batch;
-            several get one filled with samples of its epoch, so that all have equally many steps.
-        samples: Only these: indices, each once, a slice or a mask. Indices are a set: `order` sets the order, so unsorted ones are
-            refused with `sequential`.
-        weights: How often each sample comes in an epoch on average, so that their sum is the epoch's length. Not with `samples`.
-        balance: The name of a label column whose classes come equally often, of all samples or those that `samples` chooses.
-        memory: What the loader may take: `auto`, bytes, or a text such as `2GiB`.
-        threads: Threads that decode and copy: `auto` is as many as training needs, at most one for each core.
-        prefetch: Batches made ahead: `auto` is as many as training needs, at most as many as fit.
-        slots: Batches that exist at one time, those that the program holds included; holding more makes copies.
+        normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` for values in 0..1.
+        augment: Words of docs/reference/augmentation.md, as a list or with commas: `"rrc224,flip,trivialaugment"`. That page
+            lists the corresponding torchvision transforms.
+        rank: `env` (from torch.distributed or torchrun, else a single process), None, or `(rank, world)`.
+        drop_last: Whether to drop samples that do not fill the last batch. Default: yes, except with the order `sequential`, in
+            which they would be the same in every epoch. Otherwise a single process gets a shorter batch; several processes get
+            one padded with samples of the epoch, so that all have the same number of steps.
+        samples: Loads only these: indices, each once, a slice or a mask. Indices are a set: `order` determines the order, so
+            unsorted ones are an error with `sequential`.
+        weights: How often each sample occurs per epoch on average. Their sum is the epoch's length. Not with `samples`.
+        balance: The name of a label column. Its classes occur equally often, among all samples or those in `samples`.
+        memory: The loader's memory: `auto`, bytes, or a text such as `2GiB`.
+        threads: Threads that decode and copy. `auto` is as many as training needs, at most one per core.
+        prefetch: Batches made ahead. `auto` is as many as training needs and memory allows.
+        slots: Batches that exist at the same time, including those that the program holds. If it holds more, they are copied.
         access: `auto`, `mapped` or `direct`.
         checksums: `first_touch`, `always` or `off`.
         bad_samples: `error`, `skip` or `substitute`, for samples that are damaged.
         output: `numpy`, `torch` or `jax`.
-        device: `cpu`; with torch another. Batches for `cuda:0` and the like are copied while training goes on, and images are
-            finished there (docs/reference/cuda.md). To devices of other kinds PyTorch copies each batch.
-        tier: Where images are, with a GPU: `resident` (the whole set there), `gpu-window` (the chunks that batches are made of),
-            `host-window` and `host` (as without a GPU, in the order `window` or any), or `auto`, which asks for memory.
-        register: What the GPU's driver registers: `staging` memory, or with `tier="gpu-window"` or `"host"` the mapped `file` too, so
-            that chunks, or batches that lie there as they are, are copied from the page cache; `gds`, with `tier="gpu-window"` and
-            `checksums="off"`, registers the file with cuFile, so that chunks are read from the disk into the GPU's memory
-            (docs/reference/cuda.md). `stats()["copies"]` tells whether that could be done.
-        jpeg: Who decodes JPEG files, with a GPU: `host`, or `gpu`, by NVIDIA's nvJPEG, whose pixels differ a little from the host's
-            (docs/reference/cuda.md); for `augment` with `rrc`. The host makes the images of others, which
-            `stats()["host_decoded"]` counts, and `notices()` tells which these are.
-        lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
-        proportions: Of the packs, where there are several: a positive number for each.
+        device: `cpu`, or with torch another device. Batches for `cuda:0` and the like are copied during training, and images
+            are finished there (docs/reference/cuda.md). For other kinds of devices, PyTorch copies each batch.
+        tier: Where images are, with a GPU: `resident` (the whole dataset on the GPU), `gpu-window` (the chunks of the current
+            batches on the GPU), `host-window` and `host` (as without a GPU, in the order `window` or any), or `auto`, which
+            depends on the free memory.
+        register: What the GPU's driver registers: `staging` memory. With `tier="gpu-window"` or `"host"`, `file` also registers
+            the mapped file, so that chunks, or batches stored in order, are copied from the page cache. With
+            `tier="gpu-window"` and `checksums="off"`, `gds` registers the file with cuFile, so that chunks are read from disk
+            directly into the GPU's memory (docs/reference/cuda.md). `stats()["copies"]` shows whether that worked.
+        jpeg: Where JPEG files are decoded, with a GPU: `host`, or `gpu` with NVIDIA's nvJPEG, for `augment` with `rrc`. Its
+            pixels differ slightly from the host's (docs/reference/cuda.md). The host decodes files that the GPU cannot;
+            `stats()["host_decoded"]` counts them, and `notices()` says which.
+        lend: Whether batches may be the pack's own memory if that saves a copy. Such arrays are read-only.
+        proportions: With several packs, a positive number for each.
 
     Warns:
-        UserWarning: The order costs accuracy: no epoch has some of the samples, or batches are mixed too little for this pack.
+        UserWarning: The order costs accuracy: some samples are in no epoch, or batches are not random enough for this pack.
 
     Raises:
-        OptionError: What was asked for does not fit the pack, or each other.
+        OptionError: The options do not fit the pack, or contradict each other.
     """
 
     _ASSIGNABLE = ("batch_size", "augment", "resolution")
@@ -286,9 +283,9 @@ class Loader(Sealed):
         self._samples = None if samples is None else subset(dataset, samples, order)
         self._is_drawn = seed is None
         self._augment = augment
-        # What `resolution` goes by, so that the sizes before the last one leave no trace.
+        # The basis of `resolution`, so that earlier sizes leave no trace.
         self._unsized = augment
-        # What is done to images behind `augment`, whatever that becomes.
+        # The operations on images after `augment`, even if that changes.
         self._finish = {"dtype": dtype, "layout": layout, "normalize": normalize}
         batch = whole("batch_size", batch_size, 32)
         self._options: dict[str, Any] = {
@@ -319,20 +316,20 @@ class Loader(Sealed):
         self._output = (output, layout, device, fields, as_tuple)
         self._plan = self._planned(self._native, self._options)
         self._number = whole("epoch", epoch, 32)
-        # An epoch without a batch is refused here, not in the loop.
+        # An epoch without a batch is an error here, not in the loop.
         self._native.steps(self._number)
         self._resume: str | None = None
-        # Batches that are left behind that state.
+        # Number of batches that remain after that state.
         self._resume_left = 0
-        # The epoch under way with its number. Not the iteration, which ends when its loop lets go of it.
+        # The running epoch and its number. Not the iteration, which ends when its loop drops it.
         self._open: tuple[_packds.Epoch, int] | None = None
-        # Where an iteration was that was left early, with its epoch.
+        # The position and epoch of an iteration that ended early.
         self._last_state: tuple[int, str] | None = None
         self._seal()
         self._warn()
 
     def _choice(self, weights: Any, balance: str | None, least: int) -> dict[str, Any]:
-        """Which samples an epoch has, as the native part is told; there must be `least` of them."""
+        """The samples of an epoch, for the native module. There must be `least` of them."""
         weights = None if weights is None else weights_of(weights, len(self.datasets[0]), least)
         balance = None if balance is None else balance_of(self.datasets[0], balance)
         if balance is not None and self._samples is not None and weights is None:
@@ -347,23 +344,23 @@ class Loader(Sealed):
 
     def _warn(self) -> None:
         """Warns of what costs accuracy."""
-        for doubt in [*map(_in_python, self._native.doubts()), *self._unmixed()]:
+        for doubt in [*self._native.doubts(), *self._unmixed()]:
             warn(doubt)
 
     def _unmixed(self) -> list[str]:
-        """That fields stay as they are stored while images are mixed, where it is so."""
+        """A note if images are mixed but other fields stay as stored."""
         names = self._plan.unmixed
         if not names:
             return []
         stay = "stays" if len(names) == 1 else "stay"
         quoted = ", ".join(f"`{name}`" for name in names)
         return [
-            f"{quoted} {stay} as stored while images are mixed: batch.mix, of loader.batches(), says with which and how much; "
-            "fields= leaves out what is not wanted"
+            f"{quoted} {stay} as stored while images are mixed: batch.mix, from loader.batches(), has partners and shares; "
+            "fields= selects the fields to load"
         ]
 
     def _twin(self) -> Loader:
-        """A loader with the same options and a ring of its own, whose batches nobody misses."""
+        """A loader with the same options and its own ring, for measurements."""
         twin = Loader.__new__(Loader)
         twin.__dict__.update(self.__dict__)
         twin._native, twin._made_in = self._native.twin(), os.getpid()
@@ -372,18 +369,18 @@ class Loader(Sealed):
 
     @property
     def dataset(self) -> Dataset | Subset:
-        """The pack; of several the first; with `samples` a `Subset` of it. `datasets` has the packs themselves."""
+        """The pack, or the first of several; with `samples`, a `Subset` of it. `datasets` has the packs themselves."""
         return self.datasets[0] if self._samples is None else Subset(self.datasets[0], self._samples)
 
     @property
     def n_samples(self) -> int:
-        """Samples of the epoch that is under way or comes next, of all ranks together, before its last batch is left out or
-        filled up: those of the pack, or that `samples` selects; with `weights` and `balance` each as often as it comes."""
+        """Number of samples in the current or next epoch, over all ranks, before its last batch is dropped or padded: those of
+        the pack, or those in `samples`; with `weights` and `balance`, each sample counts as often as it occurs."""
         return 0 if self.epoch > _LAST_EPOCH else self._native.samples(self.epoch)
 
     @property
     def seed(self) -> int:
-        """The seed of order and augmentation: the one that was given, drawn, or went on with."""
+        """The seed of order and augmentation: given, drawn, or from a resumed state."""
         seed: int = self._options["seed"]
         return seed
 
@@ -393,20 +390,21 @@ class Loader(Sealed):
         return _Iteration(self, whole=False)
 
     def batches(self) -> Iterator[Batch]:
-        """As iterating, with `Batch` objects: they know samples, step, padding and what was bad."""
+        """Like iterating, but with `Batch` objects, which have samples, step, padding and bad samples."""
         return _Iteration(self, whole=True)
 
     def _begin(self) -> _packds.Epoch:
         check_group(self._asked_rank, (self.rank, self.world))
         self._own()
-        # Left behind in a traceback, say; there is one ring for all iterations.
+        # For example kept alive by a traceback. All iterations share one ring.
         self.close()
         if self._resume is None:
             epoch = self._native.epoch(_numbered(self._number))
         else:
             epoch = self._native.epoch_at(self._resume)
         number, self._resume = _number_of(epoch), None
-        # What is left early is gone on from by its state alone: the next iteration is the next epoch.
+        # An iteration that ended early is resumed only by its state: the next iteration is the next
+        # epoch.
         self._number = number + 1
         self._open = (epoch, number)
         self._last_state = None
@@ -414,7 +412,7 @@ class Loader(Sealed):
         return epoch
 
     def _own(self) -> None:
-        """Threads do not survive a fork: the child makes its own, with what was decided so far."""
+        """Threads do not survive a fork. The child starts its own, with the same decisions."""
         if os.getpid() != self._made_in:
             if self._plan.gpu is not None:
                 raise OptionError("CUDA does not work in a forked process", "make the loader in the process that trains")
@@ -422,7 +420,7 @@ class Loader(Sealed):
             self._native = self._native.resumed(self._resume or self._native.state_of(_numbered(self._number)))
 
     def _stopped(self, epoch: _packds.Epoch) -> None:
-        """An iteration is left: remembers where it was."""
+        """An iteration ends: remembers its position."""
         if self._open is not None and self._open[0] is epoch:
             state = epoch.state()
             if state is not None:
@@ -435,14 +433,14 @@ class Loader(Sealed):
             self._last_state = None
 
     def __len__(self) -> int:
-        """Batches that each rank gets in the whole epoch that is under way or comes next; `batches_left` is what is left of it. 0 behind
-        the last epoch that has a number."""
+        """Number of batches per rank in the current or next epoch. `batches_left` is the number that remains. 0 after the last
+        epoch."""
         return 0 if self.epoch > _LAST_EPOCH else self._native.steps(self.epoch)
 
     @property
     def batches_left(self) -> int:
-        """Batches that the iteration under way has still to give, or else the next one will: fewer than `len(loader)` where it
-        goes on from a state in the middle of an epoch."""
+        """Number of batches that remain in the current iteration, or else in the next one. Fewer than `len(loader)` after
+        resuming in the middle of an epoch."""
         if self._open is None:
             return self._resume_left if self._resume is not None else len(self)
         left = self._open[0].left
@@ -450,18 +448,18 @@ class Loader(Sealed):
 
     @property
     def epoch(self) -> int:
-        """The epoch that is under way, or that comes next."""
+        """The current or next epoch."""
         return self._open[1] if self._open is not None else self._number
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next iteration epoch `epoch`, from its first batch."""
         self._number, self._resume, self._last_state = whole("epoch", epoch, 32), None, None
 
-    # Changing what batches are, between epochs.
+    # Changing batches between epochs.
 
     @property
     def batch_size(self) -> int:
-        """Samples of a batch, on each rank. Assign another for the epochs that come: the packs stay open."""
+        """Samples per batch, on each rank. Assign another value for the following epochs. The packs stay open."""
         samples: int = self._options["batch"]
         return samples
 
@@ -471,7 +469,7 @@ class Loader(Sealed):
 
     @property
     def augment(self) -> str | Sequence[str] | None:
-        """What is done to images, as `augment=` has it. Assign another for the epochs that come."""
+        """The augmentation, as in `augment=`. Assign another value for the following epochs."""
         return self._augment
 
     @augment.setter
@@ -486,8 +484,9 @@ class Loader(Sealed):
 
     @property
     def resolution(self) -> tuple[int, int] | None:
-        """(width, height) that `augment` crops to; None where it does not. Assign another, or one number for both, for the epochs
-        that come: `rrc`, `crop` or `center` gets that size, a `resize` before it grows or shrinks alike, and all other words stay."""
+        """The (width, height) of the crop in `augment`; None without a crop. Assign another value, or one number for both
+        sides, for the following epochs: `rrc`, `crop` or `center` gets that size, a `resize` before it is scaled alike, and all
+        other words stay."""
         return crop_of(self._augment)
 
     @resolution.setter
@@ -495,7 +494,7 @@ class Loader(Sealed):
         self._change_augment(cropped_to(self._unsized, size))
 
     def _change(self, name: str, **changed: Any) -> None:
-        """Makes the native loader anew with other options. What does not fit leaves this one as it was."""
+        """Creates the native loader again with other options. If they do not fit, this loader does not change."""
         if self._open is not None:
             raise OptionError(f"{name}: expected an assignment between epochs, found epoch {self.epoch} under way", "call close() first")
         self._own()
@@ -509,12 +508,12 @@ class Loader(Sealed):
         self._native, self._options = native, options
         self._warn()
 
-    # Stopping and going on.
+    # Saving and resuming.
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is: after the last batch that was taken. Plain numbers and text, for any checkpoint.
+        """The position: after the last batch taken. Plain numbers and text, for any checkpoint.
 
-        Batches made ahead do not count. Any rank may save it, and any number of ranks and threads may go on from it.
+        Batches made ahead do not count. Any rank may save it, and any number of ranks and threads may resume it.
         """
         number, state = self._number, self._resume
         last = self._last_state
@@ -527,7 +526,7 @@ class Loader(Sealed):
         return {"version": _STATE_VERSION, "epoch": number, "state": state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from a saved state: the next iteration gives the batches that were left of its epoch.
+        """Resumes a saved state: the next iteration gives the remaining batches of its epoch.
 
         Raises:
             OptionError: The state is of another pack, seed, order or choice of samples; the text names what differs.
@@ -542,30 +541,30 @@ class Loader(Sealed):
         self.close()
         options, native = self._options, self._native
         if self._is_drawn and (seed := seed_of(saved)) is not None:
-            # A seed that was drawn is that of the run that goes on.
+            # If the seed was drawn, the resumed run's seed is used.
             options = options | {"seed": seed}
             native = self._make(options)
         native = native.resumed(saved)
-        # Refused here, not when it is iterated over. Behind an epoch's last batch comes the next epoch.
+        # Rejected here, not when iterating. After an epoch's last batch comes the next epoch.
         epoch = native.epoch_at(saved)
         self._native, self._options = native, options
         self._number, self._resume, self._last_state = _number_of(epoch), saved, None
         self._resume_left = _left(epoch)
 
-    # What it tells.
+    # Reports.
 
     def stats(self) -> dict[str, Any]:
-        """What was done so far and who waited for whom, in seconds: docs/reference/loading.md, "What binds"."""
+        """Work done and time waited so far, in seconds: docs/reference/loading.md, "What binds"."""
         return json_dict(self._native.stats())
 
     def tuning(self) -> list[dict[str, Any]]:
-        """What `threads` and `prefetch` were set to while it ran where they are `auto`, and why, the oldest first.
+        """The values that `auto` chose for `threads` and `prefetch`, and why, the oldest first.
 
         Returns:
-            Dicts with `batches` (handed over by then), `threads` and `prefetch` (from then on) and `why`, a sentence.
+            Dicts with `batches` (delivered so far), `threads` and `prefetch` (from then on), and `why`, a sentence.
         """
         keys = ("batches", "threads", "prefetch", "why")
-        return [dict(zip(keys, (*entry[:3], words(entry[3])))) for entry in self._native.tuning()]
+        return [dict(zip(keys, entry)) for entry in self._native.tuning()]
 
     def shuffle_report(self) -> dict[str, Any]:
         """How random the batches are, and what that costs."""
@@ -573,22 +572,22 @@ class Loader(Sealed):
 
     def notices(self) -> list[str]:
         """What was decided where options left it open, and what is doubtful, in sentences."""
-        return [*map(_in_python, self._native.notices()), *self._unmixed()]
+        return [*self._native.notices(), *self._unmixed()]
 
     @property
     def access(self) -> tuple[str, str, str]:
-        """How the pack is read: `mapped` or `direct`, with which engine, and why."""
+        """How the pack is read (`mapped` or `direct`), with which engine, and why."""
         return self._native.access()
 
     @property
     def tier(self) -> str | None:
-        """Where the images are of which batches are made on a GPU: `resident` or `gpu-window`, there, `host-window` or `host`. None
+        """Where the images for a GPU's batches are: `resident` or `gpu-window` (on the GPU), `host-window` or `host`. None
         without a GPU."""
         return self._native.tier
 
     @property
     def fields(self) -> dict[str, tuple[str, tuple[int, ...] | None]]:
-        """What each batch holds: element type, and the shape of one sample, None where it varies."""
+        """The fields of a batch: element type, and the shape of a sample, or None if it varies."""
         return {
             name: (dtype, None if shape is None else tuple(shape)) for name, _, dtype, shape in self._native.fields()
         }
@@ -596,7 +595,7 @@ class Loader(Sealed):
     # Ending.
 
     def close(self) -> None:
-        """Ends the iteration under way and its threads. Arrays that were handed out stay."""
+        """Ends the current iteration and its threads. Arrays that were returned stay valid."""
         if self._open is not None:
             epoch, _ = self._open
             self._stopped(epoch)
@@ -609,11 +608,11 @@ class Loader(Sealed):
         self.close()
 
     def __reduce__(self) -> Any:
-        raise TypeError("a loader has threads and memory of its own: make one in each process, from its path")
+        raise TypeError("a loader has its own threads and memory: create one in each process, from the pack's path")
 
     def __repr__(self) -> str:
         fields = ", ".join(
-            f"{name}: {dtype} {'of sizes of their own' if shape is None else list(shape)}"
+            f"{name}: {dtype} {'variable size' if shape is None else list(shape)}"
             for name, (dtype, shape) in self.fields.items()
         )
         on_gpu = "" if self.tier is None else f" on {self._plan.device} ({self.tier})"

@@ -1,4 +1,4 @@
-"""Labels of images that were mixed (mixup, cutmix): they are mixed alike. Images are mixed by the native part."""
+"""Mixes the labels of mixed images (mixup, cutmix). The native module mixes the images."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ._dataset import FLOATS, Dataset, Field, is_label
 from ._errors import OptionError
 
 _Array = np.ndarray[Any, Any]
-#: Labels of a batch, the partner of each sample and its own share: the mixed labels, float32.
+#: From a batch's labels, each sample's partner and its own share: the mixed labels, float32.
 Mixer = Callable[[_packds.Memory, _Array, _Array], _Array]
 
 
 def mixers(datasets: Sequence[Dataset], fields: Sequence[Field]) -> dict[str, Mixer]:
-    """How those of the fields that are labels are mixed, by name.
+    """How to mix each field that is a label, by name.
 
     Raises:
-        OptionError: One of them cannot be mixed.
+        OptionError: A label cannot be mixed.
     """
     return {field.name: _mixer(datasets, field) for field in fields if is_label(field)}
 
@@ -40,19 +40,19 @@ def _mixer(datasets: Sequence[Dataset], field: Field) -> Mixer:
 
 
 def _mixed(rows: _Array, partner: _Array, share: _Array) -> _Array:
-    """Each row `share` of itself and the rest of its partner's."""
+    """Each row becomes `share` of itself plus the rest of its partner."""
     share = share.reshape(-1, *[1] * (rows.ndim - 1))
     mixed: _Array = (share * rows + (1 - share) * rows[partner]).astype(np.float32, copy=False)
     return mixed
 
 
 def _floats(memory: _packds.Memory) -> _Array:
-    """Floats that NumPy computes with."""
+    """Converts to floats that NumPy can compute with."""
     return widened_bfloat16(np.asarray(memory)) if memory.dtype == "bf16" else as_numpy(memory)
 
 
 def _bits(name: str, rows: _Array) -> _Array:
-    """Rows that say of each class whether it is there."""
+    """Rows that mark each class as present or absent."""
     if ((rows != 0) & (rows != 1)).any():
         text = f"images are mixed, and their label `{name}` has rows of whole numbers other than 0 and 1, which cannot be mixed"
         raise OptionError(text, "pack lists of class ids as 'labels', and numbers to predict as floats; or leave mixup and cutmix out")
@@ -60,7 +60,7 @@ def _bits(name: str, rows: _Array) -> _Array:
 
 
 class _ClassIds:
-    """Class ids as rows of shares, one for each class."""
+    """Class ids as rows of shares, one per class."""
 
     def __init__(self, datasets: Sequence[Dataset], name: str) -> None:
         self._datasets = datasets
@@ -78,7 +78,7 @@ class _ClassIds:
         return shares
 
     def _counted(self) -> int:
-        """Classes of all packs: as many as there are names, or up to the highest id."""
+        """Number of classes of all packs: the number of names, or one more than the highest id."""
         columns = [dataset.columns[self._name] for dataset in self._datasets]
         if any(int(column.min()) < 0 for column in columns):
             text = f"images of a class below 0 cannot be mixed: field {self._name!r} has some"

@@ -1,4 +1,4 @@
-"""Which epoch each pass over a data set is, counted by all processes that make its batches."""
+"""Determines the epoch of each pass over a dataset, consistently in all processes that make its batches."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ import secrets
 import struct
 from collections.abc import Callable
 
-# Whose pass, who begins it (twice 64 bits), and the epoch that it is, or that nothing is said of it.
+# A record: the process, who begins its pass (twice 64 bits), and the epoch, or a mark that it is not
+# set.
 _RECORD = struct.Struct("<qqqq")
 _UNSAID = -1
-# In place of who begins it: no pass begins, the epoch is that of the next one.
+# In place of who begins it: no pass begins, and the epoch is the next pass's.
 _NEXT = (0, -(1 << 63))
 _NAME = "packds-passes"
 
 
 class Passes:
-    """The epochs of the passes that a process makes, itself or by workers: one after the other.
+    """The epochs of the consecutive passes of a process, which makes batches itself or by workers.
 
-    Nobody tells the process that holds a DataLoader when a pass begins, and its workers are often made anew for each. So all
-    of them share a list in memory, to which each appends by single writes, which the kernel keeps whole and in an order:
-    a pass is what the first record of it says, in every process alike.
+    The process that holds a DataLoader is not notified when a pass begins, and its workers are often recreated for each pass.
+    So all of them share a list in memory. Each appends records by single writes, which the kernel keeps whole and in order. The
+    first record of a pass determines its epoch in every process.
     """
 
     def __init__(self, epoch: int) -> None:
-        #: Passes that this process has begun, with those of the process that it was forked or spawned from.
+        #: Number of passes that this process has begun, including those of the process that it was forked
+        #: or spawned from.
         self._begun = 0
-        #: The pass that this process began last.
+        #: The last pass that this process began.
         self._last: tuple[int, int] | None = None
         self._start(epoch)
 
@@ -39,11 +41,11 @@ class Passes:
 
     @property
     def is_shared(self) -> bool:
-        """Whether another process made the list."""
+        """Whether another process created the list."""
         return self._owner != os.getpid()
 
     def set(self, holder: int, epoch: int) -> None:
-        """Makes the next pass of a process this epoch."""
+        """Sets the epoch of a process's next pass."""
         os.write(self._fd, _RECORD.pack(holder, *_NEXT, epoch))
 
     def next(self, holder: int) -> int:
@@ -51,21 +53,22 @@ class Passes:
         return self._read(holder)[0]
 
     def begin(self, holder: int, seed: int | None) -> int:
-        """The epoch of a pass that begins now. Workers have the seed of their DataLoader's pass, which is the same in all."""
-        # Workers that live on keep their seed: by it and by how many passes they have begun they know each other.
+        """The epoch of a pass that begins now. The workers of a pass have the same seed from their DataLoader."""
+        # Persistent workers keep their seed. The seed and the number of passes begun identify workers of the same
+        # pass.
         who = (secrets.randbits(63), 0) if seed is None else (seed, self._begun)
         self._append(holder, who, _UNSAID)
         return self._read(holder)[1][who]
 
     def resume(self, holder: int, seed: int, epoch: int) -> None:
-        """Makes the pass that workers begin now this epoch, and the next pass the one behind it."""
-        # Workers that go on have the seed of the run before, which a later pass of this run may be given too: its number
-        # would be the same, but for the sign.
+        """Sets the epoch of the pass that workers begin now, and the following epoch for the next pass."""
+        # Resumed workers have the seed of the previous run, which a later pass of this run may get as well. The sign
+        # keeps the numbers different.
         self._append(holder, (seed, ~self._begun), epoch)
 
     @property
     def are_of_workers(self) -> bool:
-        """Whether the last pass of this process was begun by workers: only they know how far it is."""
+        """Whether workers began the last pass of this process. Then only they know its progress."""
         passes = self._read(os.getpid())[1]
         return bool(passes) and list(passes)[-1] != self._last
 
@@ -76,9 +79,9 @@ class Passes:
             os.write(self._fd, _RECORD.pack(holder, *who, epoch))
 
     def _read(self, holder: int) -> tuple[int, dict[tuple[int, int], int]]:
-        """The epoch that comes next, and those of all passes begun so far, by who began them."""
+        """The next epoch, and the epochs of all passes so far, by who began them."""
         records = _RECORD.iter_unpack(os.pread(self._fd, os.fstat(self._fd).st_size, 0))
-        # What it began with is for every process.
+        # The initial epoch applies to every process.
         epoch, passes = next(records)[3], {}
         for whose, seed, begun, said in records:
             if whose != holder:
@@ -90,15 +93,15 @@ class Passes:
                 epoch = passes[seed, begun] + 1
         return epoch, passes
 
-    # Bound here: when a process ends, its modules are emptied before its last objects go.
+    # Bound here, because at exit Python clears modules before it destroys the last objects.
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         try:
             close(self._fd)
         except (AttributeError, OSError):
-            # It was never opened, or somebody closed all files, as daemons do.
+            # It was never opened, or the program closed all files, as daemons do.
             pass
 
-    # Spawned processes share the list. What is copied within a process counts for itself.
+    # Spawned processes share the list. A copy within a process counts separately.
 
     def __getstate__(self) -> tuple[int, int, str, int]:
         return self._begun, os.getpid(), f"/proc/{os.getpid()}/fd/{self._fd}", self.next(os.getpid())
@@ -114,9 +117,9 @@ class Passes:
 
 
 def _opened(place: str) -> int | None:
-    """The list of another process; None where that is gone, or out of reach."""
+    """The list of another process. None if that process is gone or inaccessible."""
     try:
-        # A number may have gone to another process since.
+        # The process number may have been reused.
         if not os.readlink(place).startswith(f"/memfd:{_NAME}"):
             return None
         return os.open(place, os.O_RDWR | os.O_APPEND)

@@ -1,15 +1,14 @@
-"""How native batches become what a program gets: decided once for a loader."""
+"""How native batches become a program's batches, decided once per loader."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _packds
-from ._arrays import as_numpy, converter, multi_hot
+from ._arrays import OF_KIND, as_numpy, converter, multi_hot
 from ._batch import NamedBatch
 from ._cuda import SIMULATED, Gpu, number_of, widened
 from ._dataset import FLOATS, Dataset, Field, is_float_label, pair_of
@@ -18,7 +17,7 @@ from ._mixing import mixers
 
 
 class Plan:
-    """How a native batch becomes what Python iterates over; decided once for a loader."""
+    """Turns a native batch into the object that Python iterates over. Decided once per loader."""
 
     def __init__(
         self,
@@ -52,34 +51,31 @@ class Plan:
         self.several_views = len(names) < len(self.fields)
         roles = [dataset.fields[name].role for name in names]
         self.image = names[roles.index("image")] if "image" in roles else None
-        # What a training loop takes apart; None where it gets the fields by name.
+        # The fields of a tuple. None if the loop gets fields by name.
         loaded = [dataset.fields[name] for name in names]
         self.unpacked = _unpacked(loaded, fields is not None, as_tuple)
         self._mixers = mixers(datasets, loaded) if mixes else {}
-        # What stays as it is stored while images are mixed.
+        # Fields that are not mixed with the images.
         self.unmixed = [name for name in names if name not in (self.image, *self._mixers)] if mixes else []
 
     def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
         convert, device = self.convert, self.device
         if shape is None:
-            if field.kind == "string":
-                return lambda items: [item.decode() for item in items]
-            if field.kind == "json":
-                return lambda items: [json.loads(item) for item in items]
             if field.kind == "image":
                 return self._images(convert, device)
-            return lambda items: items
+            value = OF_KIND.get(field.kind)
+            return lambda items: items if value is None else [value(item) for item in items]
         if field.role == "labels":
             return self._multi_hot
         if self.output != "torch":
             is_made_float32 = self.output == "jax" and is_float_label(field)
             return (lambda memory: convert(memory).astype("float32")) if is_made_float32 else convert
-        # On a GPU they are tensors already.
+        # On a GPU, fields are already tensors.
         steps = [convert] if self.gpu is None else [step for step in [widened(dtype)] if step is not None]
         if layout == "channels_last" and field.role == "image" and len(shape) == 3:
             steps.append(lambda tensor: tensor.permute(0, 3, 1, 2))
         if field.role == "label" and dtype not in ("i64", *FLOATS):
-            # What losses take as class ids.
+            # Fields that losses use as class ids.
             steps.append(lambda tensor: tensor.long())
         if is_float_label(field):
             steps.append(lambda tensor: tensor.float())
@@ -101,13 +97,13 @@ class Plan:
         return self._out(multi_hot(as_numpy(bits), n_classes))
 
     def _images(self, convert: Any, device: str) -> Any:
-        """How images of sizes of their own are converted, one by one."""
+        """How variable-size images are converted, one by one."""
         if device == "cpu" or device == SIMULATED:
             return lambda items: [convert(item) for item in items]
         return lambda items: [convert(item).to(device, non_blocking=True) for item in items]
 
     def values(self, native: _packds.Batch) -> dict[str, Any]:
-        """Every field by name; a tuple of arrays where there are several views."""
+        """Every field by name; a tuple of arrays if there are several views."""
         values: dict[str, Any] = {}
         mix = native.mix()
         of_gpu = [None] * len(self.fields) if self.gpu is None else self.gpu.tensors(native)
@@ -115,7 +111,7 @@ class Plan:
             if mix is not None and name in self._mixers:
                 values[name] = self._out(self._mixers[name](value, as_numpy(mix[0]), as_numpy(mix[1])))
                 continue
-            # Sets of labels are taken apart on the host.
+            # Label sets are unpacked on the host.
             value = value if tensor is None or convert == self._multi_hot else tensor
             if self.several_views and name in values:
                 before = values[name]
@@ -125,7 +121,7 @@ class Plan:
         return values
 
     def _out(self, array: np.ndarray[Any, Any]) -> Any:
-        """An array of our own where batches go."""
+        """Copies an array to the device of the batches."""
         if self.output == "torch":
             import torch
 
@@ -137,13 +133,13 @@ class Plan:
         return array
 
     def given(self, values: dict[str, Any]) -> Any:
-        """What the loop gets."""
+        """The object for the loop."""
         if self.unpacked is None:
             return NamedBatch(values)
         return tuple(values[name] for name in self.unpacked)
 
 
 def _unpacked(fields: Sequence[Field], are_named: bool, as_tuple: bool | None) -> tuple[str, ...] | None:
-    """The fields that a tuple has, in its order."""
+    """The fields of a tuple, in order."""
     pair = None if are_named or as_tuple is False else pair_of(fields)
     return tuple(field.name for field in fields) if pair is None and as_tuple else pair

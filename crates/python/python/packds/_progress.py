@@ -1,4 +1,4 @@
-"""How far a long call is: a bar of tqdm where that is installed, else a line now and then."""
+"""Progress of a long call: a tqdm bar if it is installed, else an occasional line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _LINE_EVERY = 10.0
 
 
 class Progress:
-    """Shows progress while it is open. Calling it tells how far the work is.
+    """Shows progress while it is open. Call it to report progress.
 
-    As a context manager it gives what is to be called, or None where nothing is to be shown.
+    As a context manager it returns the function to call, or None if nothing is shown.
     """
 
     def __init__(self, shown: bool, what: str, unit: str = " images") -> None:
@@ -29,7 +29,7 @@ class Progress:
             from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
         except ImportError:
             return self
-        # Short work shows nothing.
+        # Short calls show nothing.
         self._bar = tqdm(desc=self._what, unit=self._unit, unit_scale=self._unit == "B", delay=0.5)
         return self
 

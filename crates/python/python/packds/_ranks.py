@@ -1,4 +1,4 @@
-"""Which of the processes that train together this is."""
+"""Determines the rank of this process in distributed training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RankLike = Union[str, None, "tuple[int, int]"]
 
 
 def ranks(rank: RankLike) -> tuple[int, int]:
-    """Rank and world: as given, (0, 1) for None, and for `"env"` what PyTorch or torchrun say."""
+    """Rank and world size: as given; (0, 1) for None; for `"env"`, those of PyTorch or torchrun."""
     if rank is None:
         return 0, 1
     if isinstance(rank, str):
@@ -25,17 +25,17 @@ def ranks(rank: RankLike) -> tuple[int, int]:
 
 
 def check_group(rank: RankLike, found: tuple[int, int]) -> None:
-    """Refuses to go on as a rank that was asked for before the process group was made: all would load the same samples."""
+    """Fails if the rank was read before the process group existed: then all ranks would load the same samples."""
     group = _of_torch() if isinstance(rank, str) and rank == "env" else None
     if group is None or group == found:
         return
     (number, world), (made_as, of) = group, found
     text = f"torch.distributed says rank {number} of {world}, this loader was made as rank {made_as} of {of}"
-    raise OptionError(text, "make it behind init_process_group, or give rank=(rank, world)")
+    raise OptionError(text, "create it after init_process_group, or give rank=(rank, world)")
 
 
 def _of_torch() -> tuple[int, int] | None:
-    # Who has not imported it does not train with it.
+    # A program that has not imported torch does not use torch.distributed.
     torch = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -50,5 +50,5 @@ def _of_environment() -> tuple[int, int] | None:
     try:
         return int(rank), int(world)
     except ValueError:
-        text = f"RANK={rank!r} and WORLD_SIZE={world!r} are no numbers"
+        text = f"RANK={rank!r} and WORLD_SIZE={world!r} are not numbers"
         raise OptionError(text, "give rank=(rank, world), or rank=None") from None

@@ -1,4 +1,4 @@
-"""Objects of which few attributes can be assigned: to assign another one would change nothing, in silence."""
+"""Objects with few assignable attributes. Assigning another one would silently have no effect, so it is an error."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 
 class Sealed:
-    """Refuses public attributes other than `_ASSIGNABLE`, from `_seal()` on. Classes outside of the package that inherit from it may
+    """Rejects assignments to public attributes other than `_ASSIGNABLE`, after `_seal()`. Subclasses outside the package may
     have more."""
 
     _ASSIGNABLE: ClassVar[tuple[str, ...]] = ()
-    #: What it is, for errors.
-    _NOUN: ClassVar[str] = "data set"
-    #: Public attributes that it was made with; None until then.
+    #: The noun for errors.
+    _NOUN: ClassVar[str] = "dataset"
+    #: Public attributes after construction. None before.
     _sealed: frozenset[str] | None = None
 
     def _seal(self) -> None:
-        """To be called at the end of `__init__`."""
+        """Call it at the end of `__init__`."""
         self._sealed = frozenset(name for name in self.__dict__ if not name.startswith("_"))
 
     if not TYPE_CHECKING:

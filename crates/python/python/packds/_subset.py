@@ -1,4 +1,4 @@
-"""The samples of a pack that a loader was told to load."""
+"""The selected samples of a pack."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ._dataset import Dataset, Field
 
 
 class Subset:
-    """Some samples of a pack, as PyTorch's `Subset` is some of a data set: item `i` is `dataset[indices[i]]`.
+    """Some samples of a pack, like PyTorch's `Subset`: item `i` is `dataset[indices[i]]`.
 
     Attributes:
-        dataset: The whole pack, which `ids` of batches count in.
+        dataset: The whole pack. The `ids` of batches are positions in it.
         indices: The samples.
     """
 
@@ -42,7 +42,7 @@ class Subset:
         """The labels of these samples.
 
         Raises:
-            OptionError: The pack has none.
+            OptionError: The pack has no labels.
         """
         labels: np.ndarray[Any, Any] = self.dataset.labels[self.indices]
         return labels
@@ -51,7 +51,7 @@ class Subset:
         return len(self.indices)
 
     def __getitem__(self, index: Any) -> dict[str, Any]:
-        """One sample, or several by a slice, a list of indices or a mask, as of a `Dataset`."""
+        """One sample, or several by a slice, a list of indices or a mask, like a `Dataset`."""
         return self.dataset[self.indices[index]]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The words that options take, for type checkers. At run time the native part decides what it knows."""
+"""Values of options, for type checkers. At run time the native module checks them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a loader in the words that the native part reads."""
+"""Converts options of a loader to words for the native module."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from ._arrays import dtype_name
 from ._checks import whole
 from ._dataset import Dataset, Field
 from ._errors import OptionError, warn
+from ._packds import PIXEL_TYPES
 
 _Channels = Union[float, Sequence[float]]
 Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
-#: What images can be cast to.
-_DTYPES = ("u8", "f16", "bf16", "f32")
-# A word that crops: its name, its size, and what else it says.
+# A cropping word: its name, its size, and the rest.
 _CROP = re.compile(r"\s*(rrc|crop|center)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
 _RESIZE = re.compile(r"resize(\d+)(?:x(\d+))?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def memory_bytes(memory: int | str) -> int | None:
-    """Bytes: a number, or a text such as `"2GiB"` or `"500MB"`; None for `"auto"`.
+    """Bytes from a number or text such as `"2GiB"` or `"500MB"`; None for `"auto"`.
 
     >>> memory_bytes("2GiB"), memory_bytes("1.5 kB"), memory_bytes(7), memory_bytes("auto")
     (2147483648, 1500, 7, None)
@@ -62,7 +61,7 @@ def number_or_auto(name: str, value: int | str | None) -> int | None:
 
 
 def drawn_seed(world: int) -> int:
-    """A seed from PyTorch's generator of random numbers where that is imported, else from NumPy's."""
+    """A seed from PyTorch's random number generator if it is imported, else from NumPy's."""
     if world > 1:
         raise OptionError("seed: None would be another seed on each rank", "give all ranks one number, which may be drawn by one of them")
     torch = sys.modules.get("torch")
@@ -72,17 +71,18 @@ def drawn_seed(world: int) -> int:
 
 
 def seed_of(state: str) -> int | None:
-    """The seed that a state of the native part is of; None where it says none."""
+    """The seed in a state of the native module. None if it has none."""
     try:
         seed = json.loads(state).get("seed")
         return None if seed is None else int(seed, 16)
     except (AttributeError, TypeError, ValueError):
-        # What it is instead is told by whoever reads it whole.
+        # Whoever reads the whole state reports what is wrong.
         return None
 
 
 def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
-    """The samples that a mask, a slice or indices choose. A loader reads them as a set, so what says more than that is refused."""
+    """The samples selected by a mask, a slice or indices. A loader uses them as a set, so duplicates, and an order that would
+    be ignored, are rejected."""
     try:
         chosen = dataset._samples(samples)
     except (TypeError, IndexError) as error:
@@ -92,20 +92,20 @@ def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
     seen: set[int] = set()
     for place, sample in enumerate(chosen):
         if sample in seen:
-            hint = "name each once; weights= makes samples come more often"
-            raise OptionError(f"samples: sample {sample} is there again at place {place}", hint)
+            hint = "pass each once; weights= makes samples more frequent"
+            raise OptionError(f"samples: sample {sample} appears again at index {place}", hint)
         seen.add(sample)
     if order == "sequential":
         for before, sample in zip(chosen, chosen[1:]):
             if sample < before:
-                text = f"samples: order 'sequential' reads them as they lie in the file, found {sample} behind {before}"
+                text = f"samples: order 'sequential' reads them in the order of the file, found {sample} after {before}"
                 raise OptionError(text, "sort them; samples= says which samples an epoch has, order= sets the order")
     return chosen
 
 
 def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
-    """A weight for each sample: an array, a tensor or a list. An epoch must have `least` samples."""
-    # There may be millions of them. What is no row of numbers is named one by one.
+    """A weight per sample: an array, a tensor or a list. An epoch must have `least` samples."""
+    # There may be millions, so only invalid input is checked item by item.
     if hasattr(weights, "__array__") and (array := np.asarray(weights)).ndim == 1 and array.dtype.kind in "fiub":
         floats: list[float] = array.astype(np.float64).tolist()
     else:
@@ -116,12 +116,12 @@ def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
 
 
 def _check_sum(total: float, n_samples: int, least: int) -> None:
-    """Names an epoch's length where it is far from the pack's: weights may be meant as shares."""
-    # What is no weight at all the native part says.
+    """Warns if an epoch's length is far from the pack's: weights may be meant as shares."""
+    # The native module rejects invalid weights.
     if not 0 < total < math.inf or n_samples / 2 <= total <= n_samples * 2:
         return
-    cause = ", as if divided by their sum" if math.isclose(total, 1, rel_tol=1e-3) else ""
-    text = f"weights: they sum to {total:g}{cause}, and that is how many samples an epoch has; the pack has {n_samples}"
+    cause = " (as if divided by their sum)" if math.isclose(total, 1, rel_tol=1e-3) else ""
+    text = f"weights: their sum {total:g}{cause} is the number of samples in an epoch; the pack has {n_samples}"
     hint = f"weights * {n_samples} / weights.sum() gives epochs of {n_samples}"
     if total < least:
         raise OptionError(text, hint)
@@ -129,7 +129,8 @@ def _check_sum(total: float, n_samples: int, least: int) -> None:
 
 
 def balanced_weights(dataset: Dataset, balance: str, samples: Sequence[int]) -> list[float]:
-    """A weight for each sample: of those chosen each value of a column comes equally often, as many as they are in all."""
+    """A weight per sample, so that each value of a column among the selected samples is equally frequent. The weights sum to
+    the number of selected samples."""
     column = dataset.columns[balance]
     if column.ndim != 1 or column.dtype.kind not in "iu":
         raise OptionError(f"balance: expected a column of class ids, found {dataset.fields[balance]} in {balance!r}")
@@ -141,7 +142,7 @@ def balanced_weights(dataset: Dataset, balance: str, samples: Sequence[int]) -> 
 
 
 def balance_of(dataset: Dataset, balance: Any) -> str:
-    """The name of the column whose values come equally often."""
+    """The name of the column to balance."""
     column = _checks.text("balance", balance)
     if column not in dataset.columns:
         raise OptionError(f"balance: expected one of the columns {', '.join(dataset.columns)}, found {column!r}")
@@ -149,7 +150,7 @@ def balance_of(dataset: Dataset, balance: Any) -> str:
 
 
 def image_field(dataset: Dataset, fields: Sequence[str] | None) -> Field | None:
-    """The first loaded field whose role is image: what augmentations work on."""
+    """The first loaded field with the role image. Augmentations apply to it."""
     loaded = dataset.fields.values() if fields is None else (dataset.fields[name] for name in fields if name in dataset.fields)
     return next((field for field in loaded if field.role == "image"), None)
 
@@ -162,7 +163,7 @@ def augmentation(
     layout: str | None,
     normalize: Normalize,
 ) -> str | None:
-    """All that happens to images, as one text of words; None where nothing does."""
+    """All operations on images, as one string of words. None if there are none."""
     words = [] if augment is None else [word for word in _checks.names("augment", augment) if word]
     image = image_field(dataset, fields)
     wanted = None if dtype is None else _image_dtype(dtype, image)
@@ -170,7 +171,7 @@ def augmentation(
         raise OptionError(f"layout: expected hwc, chw or channels_last, found {layout!r}")
     order = "hwc" if layout == "channels_last" else layout
     if image is not None and not words and normalize is None:
-        # What the pack has already needs no work.
+        # If the pack already has it, nothing needs to be done.
         is_there = image.kind == "tensor"
         if is_there and wanted in (None, image.dtype) and order in (None, image.layout):
             return None
@@ -187,7 +188,7 @@ def mixes(augment: str | Sequence[str] | None) -> bool:
 
 
 def crop_of(augment: str | Sequence[str] | None) -> tuple[int, int] | None:
-    """The (width, height) that the words crop to; None where none does.
+    """The (width, height) of the words' crop. None without a crop.
 
     >>> crop_of("rrc224,flip"), crop_of(["resize256", "center224x160"]), crop_of("flip")
     ((224, 224), (224, 160), None)
@@ -200,7 +201,7 @@ def crop_of(augment: str | Sequence[str] | None) -> tuple[int, int] | None:
 
 
 def cropped_to(augment: str | Sequence[str] | None, size: Any) -> str:
-    """The words with another size of the crop, and with a `resize` before it that shows as much.
+    """The words with another crop size. A `resize` before it is scaled, so that the crop shows the same part.
 
     >>> cropped_to("rrc224:0.35-1,flip", 160), cropped_to(["crop32+4"], (24, 16)), cropped_to("resize72,center64", 96)
     ('rrc160:0.35-1,flip', 'crop24x16+4', 'resize108,center96')
@@ -221,8 +222,8 @@ def cropped_to(augment: str | Sequence[str] | None, size: Any) -> str:
 
 
 def _resized(width: str, height: str | None, before: tuple[int, int], after: tuple[int, int]) -> str:
-    """`resize` for a crop of another size, to the nearest pixel. The short side grows as the side that grows most, so that a picture
-    which was as large as its crop still is."""
+    """`resize` for another crop size, rounded to pixels. The short side grows by the larger factor of both sides, so that a
+    picture that covered its crop still does."""
     factors = [Fraction(new, max(old, 1)) for new, old in zip(after, before)]
     if height is None:
         return f"resize{_nearest(int(width) * max(factors))}"
@@ -234,30 +235,30 @@ def _nearest(number: Fraction) -> int:
 
 
 def _split(augment: str | Sequence[str] | None) -> list[str]:
-    """Words that stand alone."""
+    """Words without arguments."""
     several = [] if augment is None else _checks.names("augment", augment)
     return [word.strip() for one in several for word in one.split(",")]
 
 
 def _image_dtype(dtype: Any, image: Field | None) -> str:
-    """The name of an element type that images can have in batches: one that they are cast to, or the pack's own."""
+    """The name of an element type for images in batches: a type that they are cast to, or the pack's own."""
     try:
         wanted = dtype_name(dtype)
     except OptionError:
         wanted = ""
-    if wanted not in _DTYPES and (image is None or wanted != image.dtype):
-        raise OptionError(f"dtype: expected {', '.join(_DTYPES[:-1])} or {_DTYPES[-1]}, found {dtype!r}")
+    if wanted not in PIXEL_TYPES and (image is None or wanted != image.dtype):
+        raise OptionError(f"dtype: expected {', '.join(PIXEL_TYPES[:-1])} or {PIXEL_TYPES[-1]}, found {dtype!r}")
     return wanted
 
 
 def _check_once(augment: Sequence[str], normalize: Normalize, dtype: str | None, layout: str | None) -> None:
-    """Refuses options that say once more what a word of `augment` says."""
+    """Rejects options that repeat a word of `augment`."""
     for word in _split(augment):
         said = {"normalize": normalize is not None and word.partition(":")[0] == "norm"}
-        said.update(dtype=dtype is not None and word in _DTYPES, layout=layout is not None and word in ("hwc", "chw"))
+        said.update(dtype=dtype is not None and word in PIXEL_TYPES, layout=layout is not None and word in ("hwc", "chw"))
         for name, is_said in said.items():
             if is_said:
-                raise OptionError(f"{name}: augment has {word!r}, which says the same or another", "leave one of them out")
+                raise OptionError(f"{name}: augment has {word!r}, which sets the same thing", "leave one of them out")
 
 
 def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple[Any, Any]) -> str:
@@ -274,7 +275,7 @@ def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple
                 "give normalize=(mean, std), or convert with check_decode=True",
             )
         means, stds = stats["mean"], stats["std"]
-        # A channel of one value would be divided by 0.
+        # A constant channel would be divided by 0.
         stds = [std if std > 0 else 1.0 for std in stds]
     else:
         means, stds = mean_and_std(normalize)
@@ -283,7 +284,7 @@ def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple
 
 
 def mean_and_std(normalize: Any) -> tuple[list[float], list[float]]:
-    """Means and standard deviations of channels; a number alone is that of the only one."""
+    """Means and standard deviations of channels. A single number is for a single channel."""
     what = "dataset, imagenet or (mean, std)"
     pair = _checks.two("normalize", what, normalize)
     means, stds = (_checks.numbers("normalize", [one] if np.ndim(one) == 0 else one) for one in pair)

@@ -1,4 +1,4 @@
-"""Packs of samples that a program has: arrays, pictures, any data set."""
+"""Writes packs from a program's samples: arrays, pictures, any dataset."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ import numpy as np
 
 from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, dtype_name
-from ._convert import WRITER_OPTIONS, writer_arguments, writer_report
+from ._convert import WRITER_OPTIONS, writer_options, writer_report
 from ._dataset import LABEL_NAMES, PathLike
 from ._errors import ConvertError, Error, OptionError, warn
 from ._habits import OF_CONVERSIONS, with_habits
 from ._loader import Loader
 from ._progress import Progress
 
-#: What a field is: a kind by name, an array's type and shape, or None to go by the first value.
+#: A field's type: the name of a kind, an array's type and shape, or None to infer it from the first
+#: value.
 Kind = Union[str, None, "tuple[Any, Sequence[int]]"]
 Schema = Union[Mapping[str, Kind], Sequence[str], None]
 
 _KINDS = ("image", "mask", "label", "labels", "bytes", "text", "json")
 _IMAGE_NAMES = ("image", "images", "img", "pixels", "x", "input", "data")
 _MASK_NAMES = ("mask", "segmentation")
-#: Packs call the image so, whatever the source does.
+#: The name of the image field in packs, whatever the source calls it.
 _OWN_NAMES = {"image": "image", "mask": "mask", "label": "label", "labels": "labels"}
 
 
 class _Field:
-    """A field being written: its kind, and how a value becomes what the native part takes."""
+    """A field being written: its kind, and the conversion of its values for the native module."""
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
@@ -40,7 +41,7 @@ class _Field:
         if isinstance(kind, str) and kind in _KINDS:
             self.kind = kind
         elif isinstance(kind, str):
-            # A number of this type.
+            # A single number of this type.
             self.kind, self.dtype, self.shape = "array", dtype_name(kind), ()
         elif kind is None:
             raise OptionError(f"field {name!r}: its kind is not known")
@@ -55,7 +56,7 @@ class _Field:
         return name, self.kind, self.dtype, None if self.shape is None else list(self.shape)
 
     def value(self, value: Any, sample: int) -> Any:
-        """A sample's value as bytes, text, numbers, or (dtype, shape, bytes)."""
+        """Converts a sample's value to bytes, text, numbers, or (dtype, shape, bytes)."""
         try:
             return self._value(value)
         except (TypeError, ValueError, OverflowError) as error:
@@ -84,28 +85,28 @@ class _Field:
 
 
 def _no_json(value: Any) -> Any:
-    raise TypeError(f"expected what JSON can hold, found {value!r}: make it a text, numbers, lists or dicts of them")
+    raise TypeError(f"expected a JSON value, found {value!r}: convert it to text, numbers, lists or dicts")
 
 
 def _class_id(value: Any) -> int:
-    """A whole number, which tables may have as a float."""
+    """An integer. Tables may store it as a float."""
     try:
         number = int(value)
         is_id = bool(number == value) and -(1 << 63) <= number < 1 << 63
     except (TypeError, ValueError, OverflowError):
-        # What is missing in a table, for one.
+        # For example a missing value in a table.
         is_id = False
     if not is_id:
         raise ValueError(f"expected the id of a class, found {value!r}")
     return number
 
 
-#: Bfloat16 that NumPy does not know: its bits, in a type that nothing else has.
+#: Bfloat16 without support in NumPy: its bits, in a type that nothing else uses.
 _BITS = np.dtype([("bf16", "<u2")])
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
-    """The value as an array; a tensor of bfloat16, which NumPy refuses, as `_BITS`."""
+    """The value as an array. A bfloat16 tensor, which NumPy does not support, becomes `_BITS`."""
     if not hasattr(value, "detach"):
         array = np.asarray(value)
         return array.view(_BITS) if array.dtype.name == "bfloat16" else array
@@ -128,7 +129,8 @@ def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[st
         if array.dtype == _BITS:
             array = (array["bf16"].astype(np.uint32) << 16).view(np.float32)
         wanted = np.dtype(NUMPY_NAMES[dtype])
-        # A number is of no type yet, as long as it is the same in that of the field; an array is not cut or rounded unasked.
+        # A single number may take the field's type if its value does not change. An array is never truncated or rounded
+        # implicitly.
         array = _number(array, wanted) if array.ndim == 0 else _cast(array, wanted)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
@@ -136,7 +138,7 @@ def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[st
 
 
 def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """A single number as `wanted`, which has to hold it: floats may round it, whole numbers and truth values may not."""
+    """Converts a single number to `wanted`. Floats may round it; integers and bools must hold it exactly."""
     number = array.item()
     if array.dtype.kind not in "fiubc":
         raise ValueError(f"expected a number, found {number!r}")
@@ -146,7 +148,7 @@ def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[An
         fits = number in (0, 1)
     else:
         least, most = np.iinfo(wanted).min, np.iinfo(wanted).max
-        # NaN and infinities are no whole numbers.
+        # NaN and infinities are not integers.
         fits = number == number and abs(number) != float("inf") and int(number) == number and least <= number <= most
     if not fits:
         raise ValueError(f"expected a number that {wanted.name} holds, found {number!r}")
@@ -156,7 +158,7 @@ def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[An
 def _cast(
     array: np.ndarray[Any, Any], wanted: np.dtype[Any], casting: Literal["same_kind", "unsafe"] = "same_kind"
 ) -> np.ndarray[Any, Any]:
-    """The numbers as `wanted`, where floats may be rounded, but not to infinity."""
+    """Converts numbers to `wanted`. Floats may be rounded, but not to infinity."""
     # NumPy would only warn.
     with np.errstate(over="ignore"):
         cast = array.astype(wanted, casting=casting)
@@ -166,15 +168,15 @@ def _cast(
 
 
 def _check_finite(array: np.ndarray[Any, Any], is_inf: np.ndarray[Any, Any], name: str) -> None:
-    """Refuses numbers that became infinite; what was infinite may be."""
+    """Rejects numbers that became infinite."""
     lost = is_inf & np.isfinite(array)
     if lost.any():
         raise ValueError(f"expected a number that {name} holds, found {array[lost].flat[0].item()!r}")
 
 
 def _as_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Numbers as bfloat16, rounded to the nearest, of two as near to the even one. `uint16` is taken for its bits, as loaders
-    give them where NumPy has no such type."""
+    """Converts numbers to bfloat16, rounded to nearest, ties to even. `uint16` is treated as bfloat16 bits, because loaders
+    return those if NumPy lacks the type."""
     if array.dtype == _BITS or array.dtype == np.uint16:
         return array
     if array.dtype.kind not in "fiub":
@@ -182,7 +184,7 @@ def _as_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     with np.errstate(over="ignore"):
         bits = np.asarray(array, np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & np.uint32(1))) >> 16
-    # Rounding could carry what is no number over to infinity.
+    # Rounding could turn NaN into infinity.
     quiet = (bits >> 16) | np.uint32(0x40)
     nearest = np.where(np.isnan(bits.view(np.float32)), quiet, rounded).astype(np.uint16)
     _check_finite(array, (nearest & 0x7FFF) == 0x7F80, "bfloat16")
@@ -193,7 +195,7 @@ def _picture(value: Any, kind: str) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes):
-        # As Hugging Face's data sets hold image files.
+        # The form of image files in Hugging Face's datasets.
         return value["bytes"]
     if isinstance(value, (str, os.PathLike)):
         try:
@@ -202,7 +204,7 @@ def _picture(value: Any, kind: str) -> Any:
         except OSError as error:
             raise ConvertError(f"{os.fspath(value)}: {error.strerror}", "images may be given as paths: is this one?") from error
     if hasattr(value, "convert") and hasattr(value, "mode"):
-        # A picture of Pillow's.
+        # A Pillow image.
         if kind == "image" and value.mode not in ("L", "RGB"):
             value = value.convert("RGB")
         value = np.asarray(value)
@@ -210,7 +212,7 @@ def _picture(value: Any, kind: str) -> Any:
 
 
 def _label_name(kinds: Mapping[str, Kind], sample: Mapping[str, Any]) -> str | None:
-    """The field that is the label, unless the schema names one: of those called so the one with the most customary name."""
+    """The label field, unless the schema names one: the field with the most common label name."""
     if "label" in kinds.values():
         return None
     called = {name.lower(): name for name in reversed(list(kinds)) if kinds[name] is None and name in sample}
@@ -219,7 +221,7 @@ def _label_name(kinds: Mapping[str, Kind], sample: Mapping[str, Any]) -> str | N
 
 
 def _inferred(name: str, value: Any, is_first: bool) -> Kind:
-    """The kind of a field that is not the label, by its name and its first value."""
+    """The kind of a field that is not the label, inferred from its name and first value."""
     lower = name.lower()
     is_file = isinstance(value, (bytes, bytearray)) or (isinstance(value, Mapping) and "bytes" in value)
     is_picture = hasattr(value, "convert") and hasattr(value, "mode")
@@ -249,7 +251,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _kinds(schema: Schema) -> dict[str, Kind] | None:
-    """The kind of each field, as far as it is said."""
+    """The kind of each field, if given."""
     if schema is None:
         return None
     names = _checks.names("schema", list(schema) if isinstance(schema, Mapping) else schema)
@@ -257,10 +259,10 @@ def _kinds(schema: Schema) -> dict[str, Kind] | None:
 
 
 class Writer:
-    """Takes samples and makes a pack of them; `packds.write` opens it.
+    """Writes samples to a pack. `packds.write` opens it.
 
     Attributes:
-        report: What was written, once it is closed; None before.
+        report: The report, after closing; None before.
     """
 
     @with_habits("packds.Writer", OF_CONVERSIONS, WRITER_OPTIONS)
@@ -274,28 +276,28 @@ class Writer:
         **options: Any,
     ) -> None:
         self.report: dict[str, Any] | None = None
-        # Until there is something that could be lost.
+        # Until there is data to lose.
         self._is_over = True
         self._dst = _checks.path("dst", dst)
         self._classes = [] if classes is None else _checks.names("classes", classes)
         self._progress = _checks.truth("progress", progress)
-        self._args = writer_arguments(options)
+        self._given = writer_options(options)
         self._kinds = _kinds(schema)
         self._fields: list[_Field] = []
         self._native: _packds.Writer | None = None
         if self._kinds is not None and not any(kind is None for kind in self._kinds.values()):
             self._start(self._kinds)
         elif not os.path.isdir(folder := os.path.dirname(self._dst) or "."):
-            raise ConvertError(f"{self._dst}: there is no folder {folder} to write it to", "make the folder first")
+            raise ConvertError(f"{self._dst}: the folder {folder} does not exist", "create the folder first")
 
     def _start(self, kinds: Mapping[str, Kind]) -> None:
         self._fields = [_Field(name, kind) for name, kind in kinds.items()]
         declared = [field.declared() for field in self._fields]
-        self._native = _packds.Writer(self._dst, declared, self._classes, self._args)
+        self._native = _packds.Writer(self._dst, declared, self._classes, self._given)
         self._is_over = False
 
     def _begin(self, sample: Mapping[str, Any]) -> _packds.Writer:
-        """The native writer; what the schema leaves open is decided by the first sample."""
+        """The native writer. The first sample determines kinds that the schema leaves open."""
         if self._native is None:
             kinds = self._kinds if self._kinds is not None else dict.fromkeys(sample)
             has_image = any(isinstance(kind, str) and kind == "image" for kind in kinds.values())
@@ -312,13 +314,13 @@ class Writer:
         return self._native
 
     def add(self, **sample: Any) -> None:
-        """Takes a sample: a value for each field, by name.
+        """Adds a sample: a value for each field, by name.
 
-        Images and masks are arrays `[H, W, 3]`, `[H, W, 1]`, `[H, W]` or `[3, H, W]` uint8, arrays of any other type (kept as
-        they are), pictures of Pillow's, bytes of an image file, or a path of one. Labels are ids or names.
+        Images and masks are uint8 arrays `[H, W, 3]`, `[H, W, 1]`, `[H, W]` or `[3, H, W]`, arrays of any other type (stored
+        unchanged), Pillow images, the bytes of an image file, or its path. Labels are ids or names.
 
         Raises:
-            ConvertError: A value is not of its field's kind; the sample is not in, and others can come.
+            ConvertError: A value does not match its field's kind. The sample is not added; others can follow.
         """
         native = self._begin(sample)
         names = [field.name for field in self._fields]
@@ -327,12 +329,12 @@ class Writer:
         native.add([field.value(sample[field.name], len(native)) for field in self._fields])
 
     def extend(self, **columns: Any) -> None:
-        """Takes many samples: for each field an array `[samples, ...]`, or a list."""
+        """Adds many samples: for each field an array `[samples, ...]` or a list."""
         if not columns:
             return
         lengths = _lengths(columns)
         if len(set(lengths.values())) > 1:
-            raise ConvertError(f"expected equally many values of each field, found {lengths}")
+            raise ConvertError(f"expected the same number of values for each field, found {lengths}")
         for row in range(next(iter(lengths.values()))):
             self.add(**{name: values[row] for name, values in columns.items()})
 
@@ -340,10 +342,10 @@ class Writer:
         return 0 if self._native is None else len(self._native)
 
     def close(self) -> dict[str, Any]:
-        """Makes the pack; returns the report, as `packds.convert` does.
+        """Finishes the pack. Returns the report, like `packds.convert`.
 
         Raises:
-            ConvertError: It cannot be made; nothing is left at its name.
+            ConvertError: The pack cannot be written. Nothing is left at its path.
         """
         if self.report is None:
             self._is_over = True
@@ -355,7 +357,7 @@ class Writer:
         return self.report
 
     def abandon(self) -> None:
-        """Forgets all samples; nothing is written."""
+        """Discards all samples. Nothing is written."""
         self._is_over = True
         if self._native is not None:
             self._native.abandon()
@@ -392,24 +394,24 @@ def write(
     >>> sorted(packds.open(folder / "written.pack").labels.tolist()) == list(range(10))
     True
 
-    Samples are kept in a temporary file without a name until the block ends; then they are shuffled, encoded on all cores and
-    written as `packds.convert` writes. An exception leaves nothing, nor does a process that is killed while samples come; one that
-    is killed while the pack is written leaves `.NAME.packing` beside it, which the next pack of that name uses again.
+    Samples are kept in an unnamed temporary file until the block ends. Then they are shuffled, encoded on all cores and written
+    like by `packds.convert`. An exception leaves no files, and neither does a process that is killed while adding samples. A
+    process that is killed while writing the pack leaves `.NAME.packing` next to it, which the next pack of that name reuses.
 
     Args:
         dst: The pack to write.
-        schema: Each field's kind: `image` (there is one), `mask`, `label` (ids or names), `labels` (several ids), `text`,
-            `json`, `bytes`, an element type (`"f32"`: a number), or element type and shape (`("f32", (4,))`). None, or names
-            alone, goes by the first sample.
+        schema: Each field's kind: `image` (exactly one), `mask`, `label` (ids or names), `labels` (several ids), `text`,
+            `json`, `bytes`, an element type (`"f32"`: a number), or element type and shape (`("f32", (4,))`). With None, or
+            only names, kinds are inferred from the first sample.
         classes: The name of each class id.
-        progress: Shows how far the writing of the pack is.
-        options: As of `packds.convert`: `mode`, `resize`, `codec`, `keep_order`, `seed`, `force`, ...
+        progress: Shows progress while the pack is written.
+        options: As in `packds.convert`: `mode`, `resize`, `codec`, `keep_order`, `seed`, `force`, ...
 
-    A writer that is neither closed nor abandoned writes nothing, and a `ResourceWarning` says so.
+    A writer that is neither closed nor abandoned writes nothing and causes a `ResourceWarning`.
 
     Raises:
         ConvertError: `dst` cannot be written.
-        OptionError: The schema is not possible.
+        OptionError: The schema is invalid.
     """
     return Writer(dst, schema, classes=classes, progress=progress, **options)
 
@@ -424,8 +426,8 @@ def from_dataset(
     progress: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
-    """Packs any data set: what can be indexed or iterated over (PyTorch's data sets, lists, generators) and gives tuples,
-    dicts or single values; a dict of arrays; a table of pandas or PyArrow.
+    """Packs any dataset: an indexable or iterable object (PyTorch datasets, lists, generators) of tuples, dicts or single
+    values; a dict of arrays; a pandas or PyArrow table.
 
     >>> images = np.zeros((20, 8, 8, 3), np.uint8)
     >>> report = packds.from_dataset({"image": images, "label": np.arange(20)}, folder / "arrays.pack", progress=False)
@@ -435,19 +437,19 @@ def from_dataset(
     Args:
         dataset: The samples.
         dst: The pack to write.
-        fields: Names and kinds as in `packds.write`, in the order of the tuples' values. Without them the values of a pair are
-            `image` and `label`, and kinds go by the first sample.
-        classes: The name of each class id; by default the data set's own `classes`, of a part (PyTorch's `Subset`) those of
+        fields: Names and kinds as in `packds.write`, in the order of the tuples' values. By default, the values of a pair are
+            `image` and `label`, and kinds are inferred from the first sample.
+        classes: The name of each class id; by default the dataset's own `classes`, or for a part (PyTorch's `Subset`) those of
             the whole.
-        progress: Shows how far it is.
-        options: As of `packds.convert`.
+        progress: Shows progress.
+        options: As in `packds.convert`.
 
     Returns:
-        The report, as `packds.convert` does.
+        The report, like `packds.convert`.
 
     Raises:
-        ConvertError: A sample is not of its fields' kinds, or `dst` cannot be written. Nothing is left at `dst`.
-        OptionError: It is a DataLoader, which gives batches; the schema or the options are not possible.
+        ConvertError: A sample does not match its fields' kinds, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: It is a DataLoader, which gives batches; or the schema or the options are invalid.
     """
     _check_samples(dataset)
     classes = _classes_of(dataset) if classes is None else classes
@@ -465,17 +467,17 @@ def from_dataset(
 
 
 def _check_samples(dataset: Any) -> None:
-    """Refuses what gives batches, which would become samples."""
+    """Rejects sources of batches, because batches would become samples."""
     if hasattr(dataset, "collate_fn") and hasattr(dataset, "num_workers"):
-        raise OptionError("a DataLoader gives batches, not samples", "give its data set: from_dataset(loader.dataset, ...)")
+        raise OptionError("a DataLoader gives batches, not samples", "give its dataset: from_dataset(loader.dataset, ...)")
     if isinstance(dataset, Loader):
         raise OptionError("a packds.Loader gives batches, not samples", "give its pack: from_dataset(loader.dataset, ...)")
 
 
 def _classes_of(dataset: Any) -> list[str] | None:
-    """The class names of a data set, or of the one that it is a part of; None where there are none."""
+    """The class names of a dataset, or of the dataset that it is a part of. None if there are none."""
     own: Any = getattr(dataset, "classes", None)
-    # A part, as PyTorch's Subset is one. Others that have a data set inside may give labels of their own.
+    # A part, such as PyTorch's Subset. Other wrappers of datasets may have their own labels.
     while own is None and hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
         dataset = dataset.dataset
         own = getattr(dataset, "classes", None)
@@ -501,16 +503,16 @@ def _samples(dataset: Any) -> Iterator[Any]:
     if isinstance(dataset, Mapping):
         return _rows(dataset)
     if hasattr(dataset, "to_batches") and hasattr(dataset, "column_names"):
-        # A table of PyArrow,
+        # A PyArrow table,
         return (row for batch in dataset.to_batches() for row in batch.to_pylist())
     if hasattr(dataset, "read_next_batch"):
-        # one that is read bit by bit,
+        # one that is read in pieces,
         return (row for batch in dataset for row in batch.to_pylist())
     if hasattr(dataset, "to_pylist") and hasattr(dataset, "schema"):
         # or a part of one.
         return iter(dataset.to_pylist())
     if hasattr(dataset, "itertuples") and hasattr(dataset, "columns"):
-        # A table of pandas.
+        # A pandas table.
         columns = [str(name) for name in dataset.columns]
         return (dict(zip(columns, row)) for row in dataset.itertuples(index=False, name=None))
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
@@ -521,7 +523,7 @@ def _samples(dataset: Any) -> Iterator[Any]:
 
 
 def _lengths(columns: Mapping[str, Any]) -> dict[str, int]:
-    """How many values each field has."""
+    """The number of values of each field."""
     for name, values in columns.items():
         if not hasattr(values, "__len__") or not hasattr(values, "__getitem__") or isinstance(values, Mapping):
             raise ConvertError(f"field {name!r}: expected an array or a list of values, found {type(values).__name__}")
@@ -531,5 +533,5 @@ def _lengths(columns: Mapping[str, Any]) -> dict[str, int]:
 def _rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     lengths = _lengths(columns)
     if len(set(lengths.values())) != 1:
-        raise ConvertError(f"expected equally many values of each field, found {lengths}")
+        raise ConvertError(f"expected the same number of values for each field, found {lengths}")
     return ({name: values[row] for name, values in columns.items()} for row in range(next(iter(lengths.values()))))

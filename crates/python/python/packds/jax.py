@@ -1,4 +1,4 @@
-"""Batches as JAX arrays. `packds.Loader(..., output="jax")` gives them at once."""
+"""Converts batches to JAX arrays. `packds.Loader(..., output="jax")` returns them directly."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ make_known()
 
 
 def arrays(batch: Any, device: Any = None) -> Any:
-    """The NumPy arrays of a batch, in whatever tuples and dicts it has them, as JAX arrays on a device.
+    """Converts the NumPy arrays of a batch, in any nested tuples and dicts, to JAX arrays on a device.
 
     On the CPU they share the batch's memory through DLPack; anything else is copied.
 
     Args:
-        batch: A batch as a loader gives it, or any part of one.
-        device: A device or a sharding of JAX's; by default the arrays stay on the CPU.
+        batch: A loader's batch, or any part of one.
+        device: A JAX device or sharding; by default the arrays stay on the CPU.
     """
 
     def one(leaf: Any) -> Any:

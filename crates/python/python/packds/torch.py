@@ -1,7 +1,7 @@
 """Packs for PyTorch's own DataLoader.
 
-`packds.Loader(..., output="torch")` needs none of this and is faster: it loads with threads. `MapDataset` takes the place of
-any other map-style data set, with samplers, workers and transforms; `IterableDataset` brings the loader's orders to workers.
+`packds.Loader(..., output="torch")` needs none of this and is faster, because it loads with threads. `MapDataset` replaces any
+other map-style dataset, with samplers, workers and transforms. `IterableDataset` has the loader's orders in workers.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ __all__ = ["IterableDataset", "MapDataset"]
 
 
 class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
-    """A pack as a map-style data set: `(image, label)` pairs where it has one image and one label, else dicts.
+    """A pack as a map-style dataset: `(image, label)` pairs if it has one image and one label, else dicts.
 
-    It can be pickled, forked and spawned: workers share the pages of the file. `classes` and `targets` are as torchvision's
-    data sets have them. `transform` and `target_transform` can be assigned.
+    It can be pickled, forked and spawned: workers share the pages of the file. `classes` and `targets` are as in torchvision's
+    datasets. `transform` and `target_transform` can be assigned.
 
     Args:
         data: A `packds.Dataset` or a path.
-        transform: What is done to each image, which it gets as `images` says.
-        target_transform: What is done to each label.
+        transform: A function for each image, which gets the type in `images`.
+        target_transform: A function for each label.
         fields: The field to load, or several; samples are then dicts.
-        images: What images are: `torch` (uint8 `[C, H, W]`), `numpy` (`[H, W, C]`) or `pil`. By default `torch`, and `pil` where torchvision's
-            `ToTensor` or `PILToTensor` is in `transform`, because these take pictures. A function that calls them itself needs
-            `images="pil"`, as nobody can see what it calls.
+        images: The type of images: `torch` (uint8 `[C, H, W]`), `numpy` (`[H, W, C]`) or `pil`. By default `torch`, or `pil` if
+            torchvision's `ToTensor` or `PILToTensor` is in `transform`, because these need PIL images. A function that calls
+            them internally needs `images="pil"`, because that cannot be detected.
 
     Raises:
-        OptionError: Options of the wrong type; or, when a sample is taken, `transform` does not take the tensor that it gets by default.
+        OptionError: An option has the wrong type; or, when a sample is read, `transform` fails on the tensor that it gets by
+        default.
     """
 
     _ASSIGNABLE = ("transform", "target_transform")
@@ -82,7 +83,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
 
     @property
     def transform(self) -> Callable[[Any], Any] | None:
-        """What is done to each image."""
+        """The function for each image."""
         return self._transform
 
     @transform.setter
@@ -92,7 +93,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
 
     @property
     def target_transform(self) -> Callable[[Any], Any] | None:
-        """What is done to each label."""
+        """The function for each label."""
         return self._target_transform
 
     @target_transform.setter
@@ -101,7 +102,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
 
     @property
     def images(self) -> TorchImages:
-        """What `transform` gets, or images are without one."""
+        """The type of images, before `transform`."""
         return self._images
 
     @property
@@ -116,7 +117,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
 
     @property
     def targets(self) -> list[int]:
-        """The class id of each sample; empty where samples have none, or several."""
+        """The class id of each sample. Empty if samples have none or several."""
         field = self.dataset._by_role("label")
         return [] if field is None else self.dataset.columns[field.name].tolist()
 
@@ -127,7 +128,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
         return self.__getitems__([int(index)])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """Several samples at a time, as DataLoader asks for them: one pass over their checksums and pixels."""
+        """Several samples at once, as DataLoader requests them: one pass over their checksums and pixels."""
         columns = self.dataset.samples(list(indices), self._names)
         return [self._made({name: values[row] for name, values in columns.items()}) for row in range(len(indices))]
 
@@ -177,7 +178,7 @@ def _function(name: str, function: Any) -> Any:
 
 
 def _float32(label: Any, field: Field) -> torch.Tensor:
-    """A label of floats, which are Python's, NumPy's, or the bits of bfloat16."""
+    """A label of floats: Python's, NumPy's, or the bits of bfloat16."""
     array = np.asarray(label)
     if field.dtype == "bf16" and array.dtype.itemsize == 2:
         array = widened_bfloat16(array)
@@ -185,17 +186,18 @@ def _float32(label: Any, field: Field) -> torch.Tensor:
 
 
 def _wants_pictures(transform: Any) -> bool:
-    """Whether a pipeline of torchvision's takes pictures, and no tensors: its first step that takes only one of them says so."""
+    """Whether a torchvision pipeline needs PIL images instead of tensors. Its first step that supports only one of them
+    decides."""
     first = next((step for step in _steps(transform) if step in _TAKE_PICTURES), None)
     return first is not None and _TAKE_PICTURES[first]
 
 
-#: torchvision's transforms that take pictures and no tensors, and one that does not take pictures.
+#: torchvision's transforms that need PIL images, and one that does not support them.
 _TAKE_PICTURES = {"ToTensor": True, "PILToTensor": True, "ToPILImage": False}
 
 
 def _steps(transform: Any) -> Iterator[str]:
-    """The names of a pipeline's steps that are torchvision's, in order."""
+    """The names of a pipeline's torchvision steps, in order."""
     if type(transform).__module__.startswith("torchvision."):
         yield type(transform).__name__
     steps = getattr(transform, "transforms", ())
@@ -205,25 +207,26 @@ def _steps(transform: Any) -> Iterator[str]:
 
 
 class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
-    """Whole batches of a `packds.Loader`, divided among a DataLoader's workers so that each sample comes once.
+    """Whole batches of a `packds.Loader`, divided among a DataLoader's workers so that each sample occurs once.
 
     Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`; a DataLoader that would batch
-    these batches again is refused. Each worker has its part of every `num_workers` global batches, and divides it among the
-    ranks (`rank="env"`): all ranks have equally many batches, and the global batches do not depend on how many ranks there are.
-    `drop_last=True` leaves out what does not fill a batch of every worker, up to `num_workers * batch_size - 1` samples of each
-    process. With `drop_last=False` each sample comes once in a single process; several fill up their last batches with samples of
-    the epoch. It has no `len()`, because the number of batches is another for each number of workers, which only they are told
-    (docs/how-to/pytorch.md).
+    these batches again is rejected. Each worker has its part of every `num_workers` global batches, and divides it among the
+    ranks (`rank="env"`). All ranks have the same number of batches, and the global batches do not depend on the number of
+    ranks. `drop_last=True` drops samples that do not fill a batch of every worker, up to `num_workers * batch_size - 1` per
+    process. With `drop_last=False`, each sample occurs once in a single process; several processes pad their last batches with
+    samples of the epoch. It has no `len()`, because the number of batches depends on the number of workers, which only workers
+    know (docs/how-to/pytorch.md).
 
-    Each pass is the next epoch, unless `set_epoch` says otherwise, whether workers are made anew for it or live on
-    (`persistent_workers=True`). Passes that PyTorch seeds alike, because `torch.manual_seed` comes before each, are the same
-    epoch, as the orders of its own samplers are then. torchdata's `StatefulDataLoader` goes on in the middle of any epoch.
+    Each pass is the next epoch, unless `set_epoch` sets another, with new or persistent workers (`persistent_workers=True`). If
+    `torch.manual_seed` is called before each pass, all passes are the same epoch, just as PyTorch's own samplers repeat their
+    order. torchdata's `StatefulDataLoader` can resume in the middle of any epoch.
 
     Args:
-        data, batch_size, options: As of `packds.Loader`. `threads` is by default 1 in workers; `memory` is each worker's.
+        data, batch_size, options: As in `packds.Loader`. In workers, `threads` is 1 by default; `memory` is per worker.
 
     Raises:
-        OptionError: As `packds.Loader`; when a pass begins, if the DataLoader batches again, or if accelerate has prepared it.
+        OptionError: As in `packds.Loader`; also when a pass begins, if the DataLoader batches again, or if accelerate has
+        prepared it.
     """
 
     @with_habits("packds.torch.IterableDataset", OF_LOADERS | OF_DATALOADERS, inspect.signature(Loader).parameters)
@@ -239,19 +242,20 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         super().__init__()
         self.dataset = opened(data)
         self.batch_size = batch_size
-        # Asked here: in workers there is no process group.
+        # Read here, because workers have no process group.
         self.rank, self.world = ranks(rank)
         self._asked = rank
         self.options = {"output": "torch", **options}
         if "seed" in options and options["seed"] is None:
-            # Workers would draw one each.
+            # Otherwise each worker would draw its own.
             self.options["seed"] = drawn_seed(self.world)
         self._passes = Passes(whole("epoch", epoch, 32))
         self._begun: _Begun | None = None
-        # A saved state that the next pass goes on from, and whether the other workers know which epoch that is.
+        # A saved state that the next pass resumes, and whether the other workers know its epoch.
         self._resume: dict[str, Any] | None = None
         self._is_known = False
-        # Refused here, not in a worker. GPUs are for the process that trains: forked ones could not use theirs any more.
+        # Rejected here, not in a worker. Only the training process uses GPUs: forked processes could no longer use
+        # theirs.
         here = {name: value for name, value in self.options.items() if name not in ("device", "tier", "register", "jpeg")}
         Loader(self.dataset, batch_size, rank=(self.rank, self.world), epoch=epoch, **here)
         self._seal()
@@ -262,7 +266,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         return self._passes.next(_holder())
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next pass epoch `epoch`, from its first batch. Workers that live on hear of it too."""
+        """Makes the next pass epoch `epoch`, from its first batch. This includes persistent workers."""
         refuse_preparation()
         self._passes.set(_holder(), whole("epoch", epoch, 32))
         self._begun = self._resume = None
@@ -271,12 +275,12 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         refuse_collation()
         refuse_preparation()
         check_group(self._asked, (self.rank, self.world))
-        # From here on the place is that of the new pass, even if it has no batch yet.
+        # From here on, the position is in the new pass, even before its first batch.
         self._begun = None
         return self._batches()
 
     def _batches(self) -> Iterator[Any]:
-        """The batches of a pass, which begins with the first of them: who goes no further than `iter` uses nothing up."""
+        """The batches of a pass. The pass begins with the first batch, so calling only `iter` does not consume an epoch."""
         epoch, resume = self._next_pass()
         number, workers = _worker()
         options = dict(self.options)
@@ -285,18 +289,18 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         loader = _Share(
             self.dataset,
             self.batch_size,
-            # A worker's part is the same for any number of ranks, so that any number of them can go on from its state.
+            # A worker's part is the same for any number of ranks, so any number of them can resume its state.
             rank=(number * self.world + self.rank, workers * self.world),
             epoch=epoch,
             **options,
         )
-        # What only fills up the last batches of workers would be seen twice. Ranks must have equally many batches.
+        # Padding of the workers' last batches would repeat samples. Ranks must have the same number of batches.
         loader._trims = not loader._drops_last and self.world == 1
         begun = self._begun = _Begun(epoch, loader)
         if resume is not None and resume["state"] is not None:
             self._check_fits(resume)
             loader.load_state_dict({"version": _STATE_VERSION, "state": resume["state"]})
-        # Behind an epoch's last batch a loader goes on with the next epoch.
+        # After an epoch's last batch, a loader continues with the next epoch.
         if loader.epoch == epoch and not (resume is not None and resume["is_over"]):
             with loader:
                 for batch in loader:
@@ -305,7 +309,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         begun.loader = None
 
     def _next_pass(self) -> tuple[int, dict[str, Any] | None]:
-        """Begins a pass: its epoch, and the state that it goes on from."""
+        """Begins a pass. Returns its epoch, and the state to resume."""
         worker = torch.utils.data.get_worker_info()
         resume, self._resume = self._resume, None
         if resume is not None and self._is_known:
@@ -315,16 +319,16 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             said = "workers cannot tell each other which epoch this is: call set_epoch before each pass"
             warnings.warn(said, RuntimeWarning, stacklevel=3)
         epoch = self._passes.begin(_holder(), None if worker is None else worker.seed - worker.id)
-        # Workers of a later pass may still find it in what they were forked from.
+        # Workers of a later pass may still have it in the memory that they were forked from.
         return epoch, resume if resume is not None and resume["epoch"] == epoch else None
 
-    # Stopping and going on.
+    # Saving and resuming.
 
     def state_dict(self) -> dict[str, Any]:
-        """Where this process's pass is, or this worker's part of it: after the last batch that was taken. Plain numbers and text.
+        """The position of this process's pass, or of this worker's part: after the last batch taken. Plain numbers and text.
 
         Raises:
-            OptionError: Workers make the batches, and this process does not know where they are.
+            OptionError: Workers make the batches, and this process does not know their position.
         """
         if torch.utils.data.get_worker_info() is None and self._passes.are_of_workers:
             text = "workers make the batches: this process does not know where they are"
@@ -341,12 +345,13 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         return {"version": _STATE_VERSION, "epoch": epoch, "state": place, "is_over": is_over, **made_by}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from a saved state: the next pass gives the batches that were left of its epoch.
+        """Resumes a saved state: the next pass gives the remaining batches of its epoch.
 
-        Any number of ranks may go on from it, with as many workers and the same global batch.
+        Any number of ranks may resume it, with the same number of workers and the same global batch.
 
         Raises:
-            OptionError: It is no such state; or, when the pass begins, it is of another pack, seed, order or number of workers.
+            OptionError: It is not such a state; or, when the pass begins, it belongs to another pack, seed, order or number of
+            workers.
         """
         if not isinstance(state, Mapping) or state.get("version") != _STATE_VERSION or "is_over" not in state:
             raise OptionError(f"state: expected what state_dict() of an IterableDataset gave, found {state!r}")
@@ -354,7 +359,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         self._begun, self._resume = None, dict(state)
         if worker is not None:
             self._check_fits(state)
-            # Now, not with the first batch: torchdata may ask these workers for none.
+            # Now, not with the first batch: torchdata may request none from these workers.
             self._passes.resume(_holder(), worker.seed - worker.id, epoch)
             self._is_known = True
         elif state["is_over"]:
@@ -363,19 +368,19 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             self._passes.set(_holder(), epoch)
 
     def _check_fits(self, state: Mapping[str, Any]) -> None:
-        """Workers know the place of their own part alone, so their parts must stay as they were."""
+        """Workers know only the position of their own part, so the parts must not change."""
         workers, batch = _worker()[1], self.batch_size * self.world
         if state["state"] is None:
             return
         if state["workers"] != workers:
             text = f"state: saved with num_workers={state['workers']}, found {workers}"
-            raise OptionError(text, "go on with as many workers as the state was saved with; any number can begin an epoch")
+            raise OptionError(text, "resume with the same number of workers; any number can begin an epoch")
         if workers > 1 and state["batch"] != batch:
             text = f"state: saved with {state['batch']} samples in a batch of all ranks, found {batch}"
-            raise OptionError(text, "with several workers go on with the same global batch; any can begin an epoch")
+            raise OptionError(text, "with several workers, resume with the same global batch; any can begin an epoch")
 
     def __getstate__(self) -> dict[str, Any]:
-        # Spawned workers are handed the data set under the frames of whoever starts them.
+        # For spawned workers, the dataset is pickled under the frames of their starter.
         refuse_preparation()
         return self.__dict__ | {"_begun": None}
 
@@ -384,17 +389,17 @@ class _Share(Loader):
     """The batches of one process or worker."""
 
     def _warn(self) -> None:
-        # The data set has.
+        # The dataset has.
         pass
 
 
 class _Begun:
-    """The pass that a process began last."""
+    """The last pass that a process began."""
 
     def __init__(self, epoch: int, loader: Loader) -> None:
         self.process = os.getpid()
         self.epoch = epoch
-        #: None when its batches are over.
+        #: None after its last batch.
         self.loader: Loader | None = loader
 
 
@@ -402,12 +407,12 @@ _STATE_VERSION = 1
 
 
 def _worker() -> tuple[int, int]:
-    """Which worker this is, of how many; a process without workers is the only one."""
+    """The number of this worker, and of all workers. A process without workers is the only one."""
     worker = torch.utils.data.get_worker_info()
     return (0, 1) if worker is None else (worker.id, worker.num_workers)
 
 
 def _holder() -> int:
-    """The process that holds the DataLoader: this one, or the one whose worker this is."""
+    """The process that holds the DataLoader: this one, or this worker's parent."""
     parent = None if torch.utils.data.get_worker_info() is None else multiprocessing.parent_process()
     return os.getpid() if parent is None or parent.pid is None else parent.pid

@@ -28,13 +28,7 @@ fn slots_are_rounded_to_pages_aligned_and_disjoint() {
 
 #[test]
 fn impossible_sizes_are_rejected() {
-    for (n, bytes) in [
-        (0, 1),
-        (1, 0),
-        (2, usize::MAX / 2),
-        (usize::MAX, 4096),
-        (1, usize::MAX),
-    ] {
+    for (n, bytes) in [(0, 1), (1, 0), (2, usize::MAX / 2), (usize::MAX, 4096), (1, usize::MAX)] {
         let error = Arena::new(n, bytes).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{n} {bytes}");
     }
@@ -48,10 +42,7 @@ fn pieces_are_disjoint_and_the_last_one_joins_the_slot() {
     for (i, piece) in (1..).zip(&mut pieces) {
         piece.fill(i);
     }
-    assert_eq!(
-        pieces.iter().map(|p| p.len()).collect::<Vec<_>>(),
-        [1, 4095, 0, 96]
-    );
+    assert_eq!(pieces.iter().map(|p| p.len()).collect::<Vec<_>>(), [1, 4095, 0, 96]);
     let last = pieces.pop().unwrap();
     for piece in pieces {
         assert!(piece.join().is_none());

@@ -40,15 +40,8 @@ impl Augmenter {
             1 => Color::Gray,
             _ => Color::Rgb,
         };
-        let options = DecodeOptions {
-            color,
-            jpeg_scaling: plan.dct_scaling,
-            ..DecodeOptions::default()
-        };
-        let masks = DecodeOptions {
-            color: Color::Index,
-            ..DecodeOptions::default()
-        };
+        let options = DecodeOptions { color, jpeg_scaling: plan.dct_scaling, ..DecodeOptions::default() };
+        let masks = DecodeOptions { color: Color::Index, ..DecodeOptions::default() };
         let workshop = Workshop {
             images: Renderer::new(options),
             masks: Renderer::new(masks),
@@ -73,7 +66,6 @@ impl Augmenter {
     /// channels; an encoded mask has one.
     ///
     /// # Errors
-    ///
     /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the picture cannot be decoded. The contents of the outputs
     /// are then unspecified.
     pub fn apply(
@@ -122,8 +114,7 @@ impl Workshop {
         let channels = plan.output().channels;
         let maps = plan.maps();
         if plan.writes_bytes() && !maps {
-            self.images
-                .render(plan, plan.filter, &self.frames, picture, outs)?;
+            self.images.render(plan, plan.filter, &self.frames, picture, outs)?;
             for (view, out) in (0..).zip(outs) {
                 let out = self.tools.work(plan, (root, view), out, &mut [])?;
                 erase(plan, root, view, out);
@@ -134,13 +125,8 @@ impl Workshop {
         let n_views = outs.len();
         grow(&mut self.scratch, n_bytes.saturating_mul(n_views))?;
         grow(&mut self.turned, if maps { n_bytes } else { 0 })?;
-        let mut views: Vec<&mut [u8]> = self
-            .scratch
-            .chunks_exact_mut(n_bytes)
-            .take(n_views)
-            .collect();
-        self.images
-            .render(plan, plan.filter, &self.frames, picture, &mut views)?;
+        let mut views: Vec<&mut [u8]> = self.scratch.chunks_exact_mut(n_bytes).take(n_views).collect();
+        self.images.render(plan, plan.filter, &self.frames, picture, &mut views)?;
         for ((view, pixels), out) in (0..).zip(views).zip(outs) {
             let spare = self.turned.get_mut(..n_bytes).unwrap_or_default();
             let pixels = self.tools.work(plan, (root, view), pixels, spare)?;
@@ -170,18 +156,14 @@ impl Workshop {
         };
         let n_bytes = pixel_bytes(plan.size(), channels)?;
         check_buffers(plan, outs, n_bytes)?;
-        self.masks
-            .render(plan, Filter::Nearest, &self.frames, (mask, size), outs)?;
+        self.masks.render(plan, Filter::Nearest, &self.frames, (mask, size), outs)?;
         if !plan.maps() {
             return Ok(());
         }
         grow(&mut self.scratch, n_bytes)?;
         grow(&mut self.turned, n_bytes)?;
         for (view, out) in (0..).zip(outs) {
-            let (Some(first), Some(second)) = (
-                self.scratch.get_mut(..n_bytes),
-                self.turned.get_mut(..n_bytes),
-            ) else {
+            let (Some(first), Some(second)) = (self.scratch.get_mut(..n_bytes), self.turned.get_mut(..n_bytes)) else {
                 continue;
             };
             first.copy_from_slice(out);
@@ -192,11 +174,7 @@ impl Workshop {
     }
 }
 
-fn check_buffers(
-    plan: &AugmentPlan,
-    outs: &[&mut [u8]],
-    n_bytes: usize,
-) -> Result<(), AugmentError> {
+fn check_buffers(plan: &AugmentPlan, outs: &[&mut [u8]], n_bytes: usize) -> Result<(), AugmentError> {
     let views = to_usize(plan.output().views);
     if outs.len() != views {
         return Err(AugmentError::Buffer {
@@ -206,11 +184,7 @@ fn check_buffers(
         });
     }
     match outs.iter().find(|out| out.len() != n_bytes) {
-        Some(out) => Err(AugmentError::Buffer {
-            what: "bytes of an output",
-            expected: n_bytes,
-            found: out.len(),
-        }),
+        Some(out) => Err(AugmentError::Buffer { what: "bytes of an output", expected: n_bytes, found: out.len() }),
         None => Ok(()),
     }
 }
@@ -218,9 +192,7 @@ fn check_buffers(
 /// Size of `u8` pixels.
 pub(super) fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentError> {
     let sides = [size.width, size.height, channels.into()];
-    let product = sides.iter().try_fold(1_usize, |n, &side| {
-        n.checked_mul(usize::try_from(side).ok()?)
-    });
+    let product = sides.iter().try_fold(1_usize, |n, &side| n.checked_mul(usize::try_from(side).ok()?));
     Ok(product.ok_or(PixelError::OutOfMemory { bytes: u64::MAX })?)
 }
 
@@ -228,11 +200,7 @@ pub(super) fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentErro
 pub(super) fn grow(memory: &mut Vec<u8>, n_bytes: usize) -> Result<(), AugmentError> {
     if memory.len() < n_bytes {
         let more = n_bytes - memory.len();
-        memory
-            .try_reserve_exact(more)
-            .map_err(|_| PixelError::OutOfMemory {
-                bytes: to_u64(n_bytes),
-            })?;
+        memory.try_reserve_exact(more).map_err(|_| PixelError::OutOfMemory { bytes: to_u64(n_bytes) })?;
         memory.resize(n_bytes, 0);
     }
     Ok(())

@@ -4,15 +4,11 @@ use packds_pixels::ops::Adjustment;
 
 use super::AugmentPlan;
 use super::draws::Draws;
-use super::op::Op;
+use super::op::{Op, Stage};
 use super::steps::Step;
 
 /// The per-pixel colour changes in a view of the sample with the root key `root`.
-pub(super) fn color_adjustments(
-    plan: &AugmentPlan,
-    root: u64,
-    view: u32,
-) -> impl Iterator<Item = Adjustment> {
+pub(super) fn color_adjustments(plan: &AugmentPlan, root: u64, view: u32) -> impl Iterator<Item = Adjustment> {
     let ops = (0..).zip(&plan.ops);
     let steps = ops.flat_map(move |(number, op)| steps(op, Draws::new(root, view, number)));
     steps.flatten().filter_map(|step| match step {
@@ -24,21 +20,12 @@ pub(super) fn color_adjustments(
 /// The maximum number of steps of an op. `None` if a step needs more than a pixel and the mean of its picture.
 pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     match *op {
-        Op::Jitter {
-            brightness,
-            contrast,
-            saturation,
-            hue,
-            ..
-        } => {
+        Op::Jitter { brightness, contrast, saturation, hue, .. } => {
             let by = [brightness, contrast, saturation, hue];
             Some(by.iter().filter(|by| **by > 0.0).count())
         }
         Op::Grayscale(_) | Op::Solarize { .. } => Some(1),
-        Op::Blur { .. }
-        | Op::RandAugment { .. }
-        | Op::TrivialAugment { .. }
-        | Op::AutoAugment(_) => None,
+        _ if matches!(op.stage(), Stage::Policy | Stage::Color) => None,
         _ => Some(0),
     }
 }
@@ -52,31 +39,19 @@ pub(super) fn measures(op: &Op) -> bool {
 pub(super) fn steps(op: &Op, draws: Draws) -> [Option<Step>; 4] {
     let one = |step| [Some(step), None, None, None];
     match *op {
-        Op::Jitter { p, .. } if draws.chance(0, p) => {
-            jitter(op, draws).map(|adjustment| adjustment.map(Step::Adjust))
-        }
+        Op::Jitter { p, .. } if draws.chance(0, p) => jitter(op, draws).map(|adjustment| adjustment.map(Step::Adjust)),
         Op::Grayscale(p) if draws.chance(0, p) => one(Step::Adjust(Adjustment::Grayscale)),
-        Op::Blur { kernel, sigma, p } if draws.chance(0, p) => one(Step::Blur {
-            kernel,
-            sigma: single(draws.uniform(1, sigma)),
-        }),
-        Op::Solarize { threshold, p } if draws.chance(0, p) => {
-            one(Step::Adjust(Adjustment::Solarize(threshold)))
+        Op::Blur { kernel, sigma, p } if draws.chance(0, p) => {
+            one(Step::Blur { kernel, sigma: single(draws.uniform(1, sigma)) })
         }
+        Op::Solarize { threshold, p } if draws.chance(0, p) => one(Step::Adjust(Adjustment::Solarize(threshold))),
         _ => [None; 4],
     }
 }
 
 /// Draws 1 to 3 decide the order of the four changes, draws 4 to 7 their factors.
 fn jitter(op: &Op, draws: Draws) -> [Option<Adjustment>; 4] {
-    let Op::Jitter {
-        brightness,
-        contrast,
-        saturation,
-        hue,
-        ..
-    } = *op
-    else {
+    let Op::Jitter { brightness, contrast, saturation, hue, .. } = *op else {
         return [None; 4];
     };
     let factor = |index, by: f64| single(draws.uniform(index, ((1.0 - by).max(0.0), 1.0 + by)));
@@ -101,10 +76,7 @@ pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
     order
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "rounds to the nearest f32: no factor is out of its range"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: no factor is out of its range")]
 fn single(value: f64) -> f32 {
     value as f32
 }

@@ -75,12 +75,7 @@ impl Augment {
     /// Like `random_resized_crop`, with other ranges. `scale` is the fraction of the area, drawn uniformly. `ratio` is width
     /// divided by height, drawn uniformly in its logarithm.
     #[must_use]
-    pub fn random_resized_crop_with(
-        self,
-        size: impl Into<Size>,
-        scale: (f64, f64),
-        ratio: (f64, f64),
-    ) -> Self {
+    pub fn random_resized_crop_with(self, size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) -> Self {
         let size = size.into();
         self.op(Op::RandomResizedCrop { size, scale, ratio })
     }
@@ -88,19 +83,8 @@ impl Augment {
     /// A random window of `size` pixels of the picture with `padding` pixels around it. If the padded picture is still smaller, it
     /// is padded more if `pad_if_needed` is set, otherwise it is an error.
     #[must_use]
-    pub fn random_crop(
-        self,
-        size: impl Into<Size>,
-        padding: u32,
-        mode: Padding,
-        pad_if_needed: bool,
-    ) -> Self {
-        self.op(Op::RandomCrop {
-            size: size.into(),
-            padding,
-            mode,
-            if_needed: pad_if_needed,
-        })
+    pub fn random_crop(self, size: impl Into<Size>, padding: u32, mode: Padding, pad_if_needed: bool) -> Self {
+        self.op(Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed })
     }
 
     /// The central `size` pixels, with black around a smaller picture.
@@ -136,19 +120,8 @@ impl Augment {
     /// Rotates by up to `degrees`, moves by up to `translate` (fractions of width and height), scales by a factor in the range
     /// `scale`, and shears by up to `shear` degrees along rows and columns.
     #[must_use]
-    pub fn affine(
-        self,
-        degrees: f64,
-        translate: (f64, f64),
-        scale: (f64, f64),
-        shear: (f64, f64),
-    ) -> Self {
-        self.op(Op::Affine {
-            degrees,
-            translate,
-            scale,
-            shear,
-        })
+    pub fn affine(self, degrees: f64, translate: (f64, f64), scale: (f64, f64), shear: (f64, f64)) -> Self {
+        self.op(Op::Affine { degrees, translate, scale, shear })
     }
 
     /// torchvision's `RandAugment`: `n` random operations of the policies' list. All have the same `magnitude` out of `bins` evenly
@@ -180,21 +153,8 @@ impl Augment {
 
     /// Like `color_jitter`, with probability `p`.
     #[must_use]
-    pub fn color_jitter_with(
-        self,
-        brightness: f64,
-        contrast: f64,
-        saturation: f64,
-        hue: f64,
-        p: f64,
-    ) -> Self {
-        self.op(Op::Jitter {
-            brightness,
-            contrast,
-            saturation,
-            hue,
-            p,
-        })
+    pub fn color_jitter_with(self, brightness: f64, contrast: f64, saturation: f64, hue: f64, p: f64) -> Self {
+        self.op(Op::Jitter { brightness, contrast, saturation, hue, p })
     }
 
     /// Converts to grayscale with probability `p`. The number of channels stays the same.
@@ -226,31 +186,15 @@ impl Augment {
     /// Like `random_erasing`, with `scale` (fraction of the area), `ratio` (height divided by width) and the value: one, or one
     /// per channel, as it appears in the result.
     #[must_use]
-    pub fn random_erasing_with(
-        self,
-        p: f64,
-        scale: (f64, f64),
-        ratio: (f64, f64),
-        value: &[f32],
-    ) -> Self {
-        self.op(Op::Erase {
-            p,
-            scale,
-            ratio,
-            value: Filling::Values(value.to_vec()),
-        })
+    pub fn random_erasing_with(self, p: f64, scale: (f64, f64), ratio: (f64, f64), value: &[f32]) -> Self {
+        self.op(Op::Erase { p, scale, ratio, value: Filling::Values(value.to_vec()) })
     }
 
     /// Like `random_erasing_with`, with normally distributed random values. Floats only.
     #[must_use]
     pub fn random_erasing_randomly(self, p: f64, scale: (f64, f64), ratio: (f64, f64)) -> Self {
         let value = Filling::Random;
-        self.op(Op::Erase {
-            p,
-            scale,
-            ratio,
-            value,
-        })
+        self.op(Op::Erase { p, scale, ratio, value })
     }
 
     /// Sets a square of `side` pixels around a random pixel to 0, after normalization.
@@ -327,24 +271,18 @@ impl Augment {
 
     /// The same without normalization, as `U8`. The device then only needs a multiplication and an addition. `None` if the result
     /// is `U8` already.
-    pub(crate) fn as_bytes(&self) -> Option<Self> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn as_bytes(&self) -> Option<Self> {
         let is_bytes = self.normalize.is_none() && matches!(self.dtype, None | Some(DType::U8));
-        (!is_bytes).then(|| Self {
-            normalize: None,
-            dtype: None,
-            ..self.clone()
-        })
+        (!is_bytes).then(|| Self { normalize: None, dtype: None, ..self.clone() })
     }
 
     /// The same up to the finishing of values: interleaved `u8` pixels, without erasing or mixing. The random draws are the same,
     /// since erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
-        let mut pixels = Self {
-            layout: Layout::Hwc,
-            mixup: None,
-            cutmix: None,
-            ..self.as_bytes().unwrap_or_else(|| self.clone())
-        };
+        let mut pixels =
+            Self { layout: Layout::Hwc, mixup: None, cutmix: None, ..self.as_bytes().unwrap_or_else(|| self.clone()) };
         pixels.ops.retain(|op| op.stage() != Stage::Erase);
         pixels
     }

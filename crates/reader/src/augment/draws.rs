@@ -25,9 +25,7 @@ impl Draws {
     /// The draws of op number `op` in view `view` of the sample with the root key `root`.
     pub(super) fn new(root: u64, view: u32, op: u32) -> Self {
         let place = (u64::from(view) << 32) | u64::from(op);
-        Self {
-            key: random(root, place),
-        }
+        Self { key: random(root, place) }
     }
 
     /// Draw `index`: 64 uniform bits.
@@ -36,10 +34,7 @@ impl Draws {
     }
 
     /// Draw `index` as a multiple of 2^-53 in [0, 1).
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "53 bits are exactly what an f64 holds"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "53 bits are exactly what an f64 holds")]
     pub(super) fn unit(self, index: u64) -> f64 {
         (self.word(index) >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }

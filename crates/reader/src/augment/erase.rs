@@ -32,17 +32,11 @@ impl AugmentPlan {
 }
 
 /// The erasing ops with their draws and rectangles, in order. A rectangle is empty if nothing is erased.
-pub(super) fn drawn(
-    plan: &AugmentPlan,
-    root: u64,
-    view: u32,
-) -> impl Iterator<Item = (&Op, Draws, Patch)> {
+pub(super) fn drawn(plan: &AugmentPlan, root: u64, view: u32) -> impl Iterator<Item = (&Op, Draws, Patch)> {
     (0..).zip(&plan.ops).filter_map(move |(number, op)| {
         let draws = Draws::new(root, view, number);
         let patch = match *op {
-            Op::Erase {
-                p, scale, ratio, ..
-            } => erased(draws, plan.size(), p, scale, ratio).unwrap_or_default(),
+            Op::Erase { p, scale, ratio, .. } => erased(draws, plan.size(), p, scale, ratio).unwrap_or_default(),
             Op::Cutout(side) => cut_out(draws, plan.size(), side),
             _ => return None,
         };
@@ -53,10 +47,7 @@ pub(super) fn drawn(
 /// The value that an erasing op sets. `None` if it is random.
 pub(super) fn erased_to(op: &Op) -> Option<&[f32]> {
     match op {
-        Op::Erase {
-            value: Filling::Values(values),
-            ..
-        } => Some(values),
+        Op::Erase { value: Filling::Values(values), .. } => Some(values),
         Op::Cutout(_) => Some(&[0.0]),
         _ => None,
     }
@@ -78,10 +69,7 @@ pub(super) fn erased(draws: Draws, size: Size, p: f64, scale: Span, ratio: Span)
             let (width, height) = (pixels(width), pixels(height));
             let y = draws.below(21, size.height - height + 1);
             let x = draws.below(22, size.width - width + 1);
-            return Some(Patch {
-                x: (x, x + width),
-                y: (y, y + height),
-            });
+            return Some(Patch { x: (x, x + width), y: (y, y + height) });
         }
     }
     None
@@ -96,10 +84,7 @@ pub(super) fn cut_out(draws: Draws, size: Size, side: u32) -> Patch {
         let clip = |place: i64| u32::try_from(place.clamp(0, full.into())).unwrap_or(0);
         (clip(start), clip(end))
     };
-    Patch {
-        y: span(0, size.height),
-        x: span(1, size.width),
-    }
+    Patch { y: span(0, size.height), x: span(1, size.width) }
 }
 
 /// Sets the values of a rectangle. `value` has one number, or one per channel.
@@ -126,11 +111,7 @@ impl AugmentPlan {
 
     /// Passes on the byte ranges of a rectangle of a result, row by row: all channels together, or one channel at a time if the
     /// result has separate planes.
-    pub(super) fn for_each_run(
-        &self,
-        patch: Patch,
-        mut run: impl FnMut(std::ops::Range<usize>, Option<usize>),
-    ) {
+    pub(super) fn for_each_run(&self, patch: Patch, mut run: impl FnMut(std::ops::Range<usize>, Option<usize>)) {
         let index = |place: u32| to_usize(place);
         let channels = usize::from(self.output().channels);
         let (planes, values) = match self.output().layout {
@@ -171,10 +152,7 @@ fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8])
                     (channel, (channel * height + row) * width + place / channels)
                 }
             };
-            let Some(last) = usize::try_from(channel)
-                .ok()
-                .and_then(|at| pairs.get_mut(at))
-            else {
+            let Some(last) = usize::try_from(channel).ok().and_then(|at| pairs.get_mut(at)) else {
                 continue;
             };
             if last.0 != number / 2 {
@@ -188,10 +166,7 @@ fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8])
 }
 
 /// Two normally distributed numbers from the halves of a draw, by the Box-Muller method.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "rounds to the nearest f32: none is above 7"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: none is above 7")]
 pub(super) fn normals(draws: Draws, pair: u64) -> [f32; 2] {
     let word = draws.word(NORMALS + pair);
     let part = |bits: u64, above: f64| (f64::from(bits as u32) + above) * 2.0_f64.powi(-32);
@@ -202,17 +177,9 @@ pub(super) fn normals(draws: Draws, pair: u64) -> [f32; 2] {
 
 /// The value in the type of the result, in the first bytes.
 pub(super) fn encode(float: Option<FloatType>, value: f32) -> [u8; 4] {
-    let half = |[low, high]: [u8; 2]| [low, high, 0, 0];
     match float {
         // An integer from 0 to 255, as checked when the plan was made.
-        None => [
-            u8::try_from(pixels(value.into())).unwrap_or(u8::MAX),
-            0,
-            0,
-            0,
-        ],
-        Some(FloatType::F32) => value.to_le_bytes(),
-        Some(FloatType::F16) => half(half::f16::from_f32(value).to_le_bytes()),
-        Some(FloatType::Bf16) => half(half::bf16::from_f32(value).to_le_bytes()),
+        None => [u8::try_from(pixels(value.into())).unwrap_or(u8::MAX), 0, 0, 0],
+        Some(float) => float.bits(value).to_le_bytes(),
     }
 }

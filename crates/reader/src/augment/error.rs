@@ -60,12 +60,12 @@ pub enum AugmentError {
     },
     /// Batches need one size, but neither the pack nor an op determines it.
     #[error(
-        "the images vary in size and no op gives them one: start with rrc224, crop224, center224 or resize224x224"
+        "the images vary in size and no operation gives them one size: start with rrc224, crop224, center224 or resize224x224"
     )]
     SizesVary,
     /// A picture is smaller than its crop.
     #[error(
-        "{op}: the picture, padding included, must be at least {expected}, found {found}: ask for padding as needed (crop32+4?) or a smaller crop"
+        "{op}: the picture, padding included, must be at least {expected}, found {found}: request padding as needed (crop32+4?) or use a smaller crop"
     )]
     TooSmall {
         /// The op, as in the text form.

@@ -9,7 +9,7 @@ use super::AugmentPlan;
 use super::color::{color_adjustments, measures, most_adjustments};
 use super::erase::{drawn, encode, erased_to};
 use super::frame::{Frame, Shown, resized_size, whole};
-use super::op::{Op, Size};
+use super::op::{Op, Size, Stage};
 use super::{AugmentError, SampleKey};
 use crate::device::{self, Changes, ColorOp, FileLimits, Finish, Patch, Resampling, Windows};
 
@@ -50,22 +50,13 @@ impl AugmentPlan {
                 Op::Resize(resize) => resized = Some((resized_size(resize, picture), false)),
                 Op::RandomResizedCrop { size, .. } => resized = Some((size, true)),
                 Op::RandomCrop { mode, .. } => padding = mode,
-                Op::CenterCrop(_)
-                | Op::HorizontalFlip(_)
-                | Op::VerticalFlip(_)
-                | Op::Jitter { .. }
-                | Op::Grayscale(_)
-                | Op::Solarize { .. }
-                | Op::Erase { .. }
-                | Op::Cutout(_) => {}
-                Op::Rotation(_) | Op::Affine { .. } | Op::Blur { .. } => {
-                    return Err("blur, rotate and affine take the pixels around");
-                }
-                Op::RandAugment { .. } | Op::TrivialAugment { .. } | Op::AutoAugment(_) => {
-                    return Err(
-                        "randaugment, trivialaugment and autoaugment take the pixels around",
-                    );
-                }
+                _ => {}
+            }
+            if op.stage() == Stage::Policy {
+                return Err("randaugment, trivialaugment and autoaugment need the neighbouring pixels");
+            }
+            if op.stage() == Stage::Map || most_adjustments(op).is_none() {
+                return Err("blur, rotate and affine need the neighbouring pixels");
             }
         }
         if self.erases_randomly() {
@@ -79,9 +70,7 @@ impl AugmentPlan {
             None => None,
             Some((to, of_areas)) => {
                 let made = Resampling::new(sides(picture), sides(to), self.filter, of_areas);
-                Some(Arc::new(made.ok_or(
-                    "the tables for resizing pictures so large take too much memory",
-                )?))
+                Some(Arc::new(made.ok_or("the tables for resizing pictures this large take too much memory")?))
             }
         };
         let row_bytes = picture.width.checked_mul(self.output().channels.into());
@@ -97,11 +86,7 @@ impl AugmentPlan {
         let values = self.finish_values();
         Ok(Finish {
             windows: Some(windows),
-            changes: Changes {
-                n_colors,
-                measures: self.ops.iter().any(measures),
-                ..values.changes
-            },
+            changes: Changes { n_colors, measures: self.ops.iter().any(measures), ..values.changes },
             ..values
         })
     }
@@ -114,17 +99,10 @@ impl AugmentPlan {
             return Err("they are not resized from random areas (rrc)");
         }
         if self.output().views != 1 {
-            return Err("several views of each are made");
+            return Err("each has several views");
         }
-        let side = Size {
-            width: limits.side,
-            height: limits.side,
-        };
-        let finish = self.finish_windows(side)?;
-        Ok(Finish {
-            files: Some(limits),
-            ..finish
-        })
+        let side = Size { width: limits.side, height: limits.side };
+        self.finish_windows(side)
     }
 
     /// The window of a picture that a view of a sample shows. `None` if `resampling`, which resizes areas, has no taps for its
@@ -185,7 +163,6 @@ impl AugmentPlan {
             channels: output.channels.into(),
             table: self.emit.table(),
             windows: None,
-            files: None,
             changes: self.changes(),
             offset: 0,
         }
@@ -215,12 +192,7 @@ impl AugmentPlan {
     }
 
     /// The `n` colour operations of a view of a sample. Unused ones come last.
-    pub(crate) fn colors(
-        &self,
-        key: SampleKey,
-        view: u32,
-        n: usize,
-    ) -> impl Iterator<Item = ColorOp> {
+    pub(crate) fn colors(&self, key: SampleKey, view: u32, n: usize) -> impl Iterator<Item = ColorOp> {
         let adjustments = color_adjustments(self, key.root(), view);
         let adjustments = adjustments.map(|adjustment| ColorOp(Some(adjustment)));
         adjustments.chain(std::iter::repeat(ColorOp(None))).take(n)

@@ -28,12 +28,7 @@ pub(super) enum Shown {
 
 impl Frame {
     /// Draws the frame of a view of a picture with this size. `root` and `view` select the draws.
-    pub(super) fn draw(
-        ops: &[Op],
-        picture: Size,
-        root: u64,
-        view: u32,
-    ) -> Result<Self, AugmentError> {
+    pub(super) fn draw(ops: &[Op], picture: Size, root: u64, view: u32) -> Result<Self, AugmentError> {
         if picture.width == 0 || picture.height == 0 {
             return Err(AugmentError::Picture {
                 what: "size",
@@ -42,36 +37,23 @@ impl Frame {
             });
         }
         let mut resized = None;
-        let mut frame = Self {
-            shown: Shown::Area(whole(picture)),
-            flip_horizontal: false,
-            flip_vertical: false,
-        };
+        let mut frame = Self { shown: Shown::Area(whole(picture)), flip_horizontal: false, flip_vertical: false };
         for (number, op) in (0_u32..).zip(ops) {
             let draws = || Draws::new(root, view, number);
             let size = resized.unwrap_or(picture);
             match *op {
                 Op::Resize(resize) => resized = Some(resized_size(resize, picture)),
                 Op::RandomResizedCrop { scale, ratio, .. } => {
-                    frame.shown = Shown::Area(random_area(draws(), picture, scale, ratio));
+                    frame.shown = Shown::Area(random_area(draws(), picture, scale, ratio))
                 }
-                Op::RandomCrop {
-                    size: out,
-                    padding,
-                    if_needed,
-                    ..
-                } => {
+                Op::RandomCrop { size: out, padding, if_needed, .. } => {
                     let draw = draws();
                     let y = random_start(draw, 0, size.height, out.height, padding, if_needed);
                     let x = random_start(draw, 1, size.width, out.width, padding, if_needed);
                     let (Some(x), Some(y)) = (x, y) else {
                         return Err(too_small(op, size, out, padding));
                     };
-                    frame.shown = Shown::Window {
-                        resized: size,
-                        x,
-                        y,
-                    };
+                    frame.shown = Shown::Window { resized: size, x, y };
                 }
                 Op::CenterCrop(out) => {
                     frame.shown = Shown::Window {
@@ -94,12 +76,7 @@ impl Frame {
     }
 
     /// The visible area of the picture, if the frame is an area. It is then resized to `out`.
-    pub(super) fn crop_resize(
-        &self,
-        picture: Size,
-        out: Size,
-        filter: Filter,
-    ) -> Option<CropResize> {
+    pub(super) fn crop_resize(&self, picture: Size, out: Size, filter: Filter) -> Option<CropResize> {
         let area = match self.shown {
             Shown::Area(area) => area,
             Shown::Window { resized, x, y } => {
@@ -108,12 +85,7 @@ impl Frame {
                 if resized != picture {
                     return None;
                 }
-                Area {
-                    x,
-                    y,
-                    width: out.width,
-                    height: out.height,
-                }
+                Area { x, y, width: out.width, height: out.height }
             }
         };
         Some(CropResize {
@@ -129,12 +101,7 @@ impl Frame {
 
 /// The whole of a picture.
 pub(super) fn whole(picture: Size) -> Area {
-    Area {
-        x: 0,
-        y: 0,
-        width: picture.width,
-        height: picture.height,
-    }
+    Area { x: 0, y: 0, width: picture.width, height: picture.height }
 }
 
 pub(super) fn resized_size(resize: Resize, picture: Size) -> Size {
@@ -172,33 +139,17 @@ fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
     };
     let width = pixels(width).clamp(1, picture.width);
     let height = pixels(height).clamp(1, picture.height);
-    Area {
-        x: (picture.width - width) / 2,
-        y: (picture.height - height) / 2,
-        width,
-        height,
-    }
+    Area { x: (picture.width - width) / 2, y: (picture.height - height) / 2, width, height }
 }
 
 /// A rounded number of pixels, not negative and at most a side.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "whole, not negative and clamped to u32"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative and clamped to u32")]
 pub(super) fn pixels(value: f64) -> u32 {
     value.clamp(0.0, f64::from(u32::MAX)) as u32
 }
 
 /// The start of a random window of `out` pixels on one axis. `None` if it does not fit.
-fn random_start(
-    draws: Draws,
-    index: u64,
-    side: u32,
-    out: u32,
-    padding: u32,
-    if_needed: bool,
-) -> Option<i64> {
+fn random_start(draws: Draws, index: u64, side: u32, out: u32, padding: u32, if_needed: bool) -> Option<i64> {
     let mut before = i64::from(padding);
     let mut padded = i64::from(side) + 2 * before;
     let out = i64::from(out);

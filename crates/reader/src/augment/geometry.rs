@@ -41,12 +41,7 @@ impl AugmentPlan {
     ///
     /// # Errors
     /// `TooSmall` if the picture is smaller than the crop.
-    pub fn geometry(
-        &self,
-        key: SampleKey,
-        view: u32,
-        (width, height): (u32, u32),
-    ) -> Result<Geometry, AugmentError> {
+    pub fn geometry(&self, key: SampleKey, view: u32, (width, height): (u32, u32)) -> Result<Geometry, AugmentError> {
         let picture = Size { width, height };
         let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
         let mut geometry = Geometry::of_frame(frame, picture, self.size());
@@ -68,18 +63,12 @@ impl Geometry {
                 let across = f64::from(picture.width) / f64::from(resized.width);
                 let down = f64::from(picture.height) / f64::from(resized.height);
                 let (width, height) = (f64::from(out.width), f64::from(out.height));
-                [
-                    pixels(x) * across,
-                    pixels(y) * down,
-                    width * across,
-                    height * down,
-                ]
+                [pixels(x) * across, pixels(y) * down, width * across, height * down]
             }
         };
         // From the edge that comes first in the view.
-        let axis = |start: f64, len: f64, out: f64, flips: bool| match flips {
-            false => (out / len, -start * out / len),
-            true => (-out / len, out + start * out / len),
+        let axis = |start: f64, len: f64, out: f64, flips: bool| {
+            if flips { (-out / len, out + start * out / len) } else { (out / len, -start * out / len) }
         };
         let (a, c) = axis(x, width, f64::from(out.width), frame.flip_horizontal);
         let (e, f) = axis(y, height, f64::from(out.height), frame.flip_vertical);

@@ -3,33 +3,25 @@
 use std::fmt;
 use std::str::FromStr;
 
-use packds_format::DType;
-use packds_pixels::{Filter, Layout, Resize};
+use packds_pixels::{Filter, Layout, PIXEL_TYPES, Resize};
 
 use super::description::IMAGENET;
 use super::op::{
-    CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, MAGNITUDE_BINS, Op, RAND_AUGMENT,
-    Size, Span,
+    CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, MAGNITUDE_BINS, Op, RAND_AUGMENT, Size, Span,
 };
 use super::{Augment, AugmentError, Policy};
 use packds_pixels::Padding;
 
 /// The name and the syntax of each word.
-const WORDS: [(&str, &str); 29] = [
+const WORDS: [(&str, &str); 25] = [
     ("rrc", "rrcSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
-    (
-        "crop",
-        "cropSIZE[+PADDING][?][:edge|reflect|symmetric|VALUE[/VALUE...]]",
-    ),
+    ("crop", "cropSIZE[+PADDING][?][:edge|reflect|symmetric|VALUE[/VALUE...]]"),
     ("center", "centerSIZE"),
     ("resize", "resizeSHORT or resizeWIDTHxHEIGHT"),
     ("flip", "flip[:P]"),
     ("vflip", "vflip[:P]"),
     ("rotate", "rotate:DEGREES"),
-    (
-        "affine",
-        "affine:DEGREES[/X/Y[/SCALE-SCALE[/SHEAR[/SHEAR]]]]",
-    ),
+    ("affine", "affine:DEGREES[/X/Y[/SCALE-SCALE[/SHEAR[/SHEAR]]]]"),
     ("randaugment", "randaugment[:OPERATIONS/MAGNITUDE[/BINS]]"),
     ("trivialaugment", "trivialaugment[:BINS]"),
     ("autoaugment", "autoaugment[:imagenet|cifar10|svhn]"),
@@ -37,10 +29,7 @@ const WORDS: [(&str, &str); 29] = [
     ("gray", "gray[:P]"),
     ("blur", "blur:KERNEL/SIGMA-SIGMA[/P]"),
     ("solarize", "solarize:THRESHOLD[/P]"),
-    (
-        "erase",
-        "erase[:P[/SCALE-SCALE/RATIO-RATIO][/random|/VALUE...]]",
-    ),
+    ("erase", "erase[:P[/SCALE-SCALE/RATIO-RATIO][/random|/VALUE...]]"),
     ("cutout", "cutout:SIDE"),
     ("mixup", "mixup:ALPHA"),
     ("cutmix", "cutmix:ALPHA"),
@@ -48,14 +37,7 @@ const WORDS: [(&str, &str); 29] = [
     ("filter", "filter:nearest|box|bilinear|bicubic|lanczos"),
     ("fill", "fill:VALUE[/VALUE/VALUE]"),
     ("dct", "dct"),
-    (
-        "norm",
-        "norm:imagenet or norm:MEAN[/MEAN/MEAN]/STD[/STD/STD]",
-    ),
-    ("u8", "u8"),
-    ("f32", "f32"),
-    ("f16", "f16"),
-    ("bf16", "bf16"),
+    ("norm", "norm:imagenet or norm:MEAN[/MEAN/MEAN]/STD[/STD/STD]"),
     ("chw", "chw or hwc"),
 ];
 
@@ -79,10 +61,7 @@ impl Augment {
             }
             let same = |previous: &&&str| setting_kind(previous) == setting_kind(word);
             if let Some(previous) = settings.iter().find(same) {
-                return Err(AugmentError::Twice {
-                    op: word.to_owned(),
-                    previous: (*previous).to_owned(),
-                });
+                return Err(AugmentError::Twice { op: word.to_owned(), previous: (*previous).to_owned() });
             }
             settings.push(word);
         }
@@ -96,11 +75,11 @@ impl Augment {
             None => (word, None),
         };
         // These names end in digits. Other names may be followed by a size.
-        let is_name = matches!(head, "u8" | "f32" | "f16" | "bf16");
-        let name = match head.find(digits) {
-            Some(at) if !is_name => &head[..at],
-            _ => head,
-        };
+        if PIXEL_TYPES.contains(&head) {
+            let dtype = head.parse().ok().filter(|_| options.is_none());
+            return dtype.map(|dtype| self.dtype(dtype)).ok_or_else(|| refused(word, head.to_owned()));
+        }
+        let name = head.find(digits).map_or(head, |at| &head[..at]);
         let name = if name == "hwc" { "chw" } else { name };
         let Some((_, form)) = WORDS.iter().find(|(known, _)| *known == name) else {
             return Err(refused(word, unknown(name)));
@@ -124,28 +103,24 @@ fn refused(word: &str, expected: String) -> AugmentError {
     let is_lower_meant = lower != word && Augment::new().word(&lower).is_ok();
     AugmentError::Word {
         word: word.to_owned(),
-        expected: if is_lower_meant {
-            format!("{lower}: words are in lower case")
-        } else {
-            expected
-        },
+        expected: if is_lower_meant { format!("{lower}: words are in lower case") } else { expected },
     }
 }
 
 /// Suggestions for an unknown name.
 fn unknown(name: &str) -> String {
     if name.eq_ignore_ascii_case("augmix") {
-        return "randaugment, trivialaugment or autoaugment: AugMix is not here, since it blends chains of pictures".to_owned();
+        return "randaugment, trivialaugment or autoaugment: AugMix is not supported, because it blends several pictures".to_owned();
     }
-    let names: Vec<&str> = WORDS.iter().map(|(known, _)| *known).collect();
-    format!("one of {}, hwc", names.join(", "))
+    let names: Vec<&str> = WORDS.iter().map(|(known, _)| *known).chain(["hwc"]).chain(PIXEL_TYPES).collect();
+    format!("one of {}", names.join(", "))
 }
 
 /// Explains missing or extra numbers if the syntax of the word alone does not.
 fn missing(name: &str, options: Option<&str>) -> String {
     match options.map_or(0, |options| options.split('/').count()) {
-        2 if name == "affine" => "; Y is missing behind X".to_owned(),
-        n @ 7.. if name == "affine" => format!("; these are {n} values, the most are 6"),
+        2 if name == "affine" => "; Y is missing after X".to_owned(),
+        n @ 7.. if name == "affine" => format!("; found {n} values, at most 6 are possible"),
         _ => String::new(),
     }
 }
@@ -153,7 +128,7 @@ fn missing(name: &str, options: Option<&str>) -> String {
 /// The setting that a word changes. Words of one setting exclude each other.
 fn setting_kind(word: &str) -> &str {
     match word.split(':').next().unwrap_or(word) {
-        "u8" | "f32" | "f16" | "bf16" => "dtype",
+        name if PIXEL_TYPES.contains(&name) => "dtype",
         "hwc" | "chw" => "layout",
         name => name,
     }
@@ -200,10 +175,6 @@ fn bare(augment: Augment, name: &str) -> Option<Augment> {
         "trivialaugment" => augment.trivial_augment(MAGNITUDE_BINS),
         "autoaugment" => augment.auto_augment(Policy::ImageNet),
         "dct" => augment.dct_scaling(true),
-        "u8" => augment.dtype(DType::U8),
-        "f32" => augment.dtype(DType::F32),
-        "f16" => augment.dtype(DType::F16),
-        "bf16" => augment.dtype(DType::Bf16),
         "chw" => augment.layout(Layout::Chw),
         "hwc" => augment.layout(Layout::Hwc),
         _ => return None,
@@ -219,39 +190,27 @@ fn with_options(augment: Augment, name: &str, options: &str) -> Option<Augment> 
         ("gray", [p]) => augment.random_grayscale(number(p)?),
         ("rotate", [degrees]) => augment.rotation(number(degrees)?),
         ("affine", parts) => return affine(augment, parts),
-        ("jitter", [b, c, s, h]) => {
-            augment.color_jitter(number(b)?, number(c)?, number(s)?, number(h)?)
-        }
+        ("jitter", [b, c, s, h]) => augment.color_jitter(number(b)?, number(c)?, number(s)?, number(h)?),
         ("jitter", [b, c, s, h, p]) => {
             augment.color_jitter_with(number(b)?, number(c)?, number(s)?, number(h)?, number(p)?)
         }
         ("blur", [kernel, sigma]) => augment.gaussian_blur(whole(kernel)?, span(sigma)?, 0.5),
-        ("blur", [kernel, sigma, p]) => {
-            augment.gaussian_blur(whole(kernel)?, span(sigma)?, number(p)?)
-        }
+        ("blur", [kernel, sigma, p]) => augment.gaussian_blur(whole(kernel)?, span(sigma)?, number(p)?),
         ("solarize", [threshold]) => augment.solarize(byte(threshold)?, 0.5),
         ("solarize", [threshold, p]) => augment.solarize(byte(threshold)?, number(p)?),
         ("erase", [p]) => augment.random_erasing(number(p)?),
-        ("erase", [p, "random"]) => {
-            augment.random_erasing_randomly(number(p)?, ERASE_SCALE, ERASE_RATIO)
-        }
+        ("erase", [p, "random"]) => augment.random_erasing_randomly(number(p)?, ERASE_SCALE, ERASE_RATIO),
         ("erase", [p, scale, ratio, "random"]) => {
             augment.random_erasing_randomly(number(p)?, span(scale)?, span(ratio)?)
         }
-        ("erase", [p, scale, ratio]) => {
-            augment.random_erasing_with(number(p)?, span(scale)?, span(ratio)?, &[0.0])
-        }
+        ("erase", [p, scale, ratio]) => augment.random_erasing_with(number(p)?, span(scale)?, span(ratio)?, &[0.0]),
         ("erase", [p, scale, ratio, values @ ..]) => {
             let values: Vec<f32> = values.iter().map(|v| single(v)).collect::<Option<_>>()?;
             augment.random_erasing_with(number(p)?, span(scale)?, span(ratio)?, &values)
         }
         ("cutout", [side]) => augment.cutout(whole(side)?),
-        ("randaugment", [n, magnitude]) => {
-            augment.rand_augment(whole(n)?, whole(magnitude)?, MAGNITUDE_BINS)
-        }
-        ("randaugment", [n, magnitude, bins]) => {
-            augment.rand_augment(whole(n)?, whole(magnitude)?, whole(bins)?)
-        }
+        ("randaugment", [n, magnitude]) => augment.rand_augment(whole(n)?, whole(magnitude)?, MAGNITUDE_BINS),
+        ("randaugment", [n, magnitude, bins]) => augment.rand_augment(whole(n)?, whole(magnitude)?, whole(bins)?),
         ("trivialaugment", [bins]) => augment.trivial_augment(whole(bins)?),
         ("autoaugment", [policy]) => augment.auto_augment(Policy::from_str(policy).ok()?),
         ("fill", [value]) => augment.fill(&[byte(value)?]),
@@ -297,10 +256,7 @@ fn padding(text: &str) -> Option<Padding> {
 fn size(text: &str) -> Option<Size> {
     match text.split_once('x') {
         None => Some(Size::from(whole(text)?)),
-        Some((width, height)) => Some(Size {
-            width: whole(width)?,
-            height: whole(height)?,
-        }),
+        Some((width, height)) => Some(Size { width: whole(width)?, height: whole(height)? }),
     }
 }
 
@@ -402,47 +358,23 @@ fn padding_text(mode: Padding) -> String {
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&match self {
-            Self::Resize(_)
-            | Self::RandomResizedCrop { .. }
-            | Self::RandomCrop { .. }
-            | Self::CenterCrop(_) => crop_text(self),
+            Self::Resize(_) | Self::RandomResizedCrop { .. } | Self::RandomCrop { .. } | Self::CenterCrop(_) => {
+                crop_text(self)
+            }
             Self::HorizontalFlip(p) => chance("flip", *p, 0.5),
             Self::VerticalFlip(p) => chance("vflip", *p, 0.5),
             Self::Rotation(degrees) => format!("rotate:{degrees}"),
-            Self::Affine {
-                degrees,
-                translate: (x, y),
-                scale,
-                shear,
-            } => format!(
-                "affine:{degrees}/{x}/{y}/{}/{}/{}",
-                range(*scale),
-                shear.0,
-                shear.1
-            ),
-            Self::Jitter {
-                brightness,
-                contrast,
-                saturation,
-                hue,
-                p,
-            } => {
+            Self::Affine { degrees, translate: (x, y), scale, shear } => {
+                format!("affine:{degrees}/{x}/{y}/{}/{}/{}", range(*scale), shear.0, shear.1)
+            }
+            Self::Jitter { brightness, contrast, saturation, hue, p } => {
                 let text = format!("jitter:{brightness}/{contrast}/{saturation}/{hue}");
-                if p.to_bits() == 1.0_f64.to_bits() {
-                    text
-                } else {
-                    format!("{text}/{p}")
-                }
+                if p.to_bits() == 1.0_f64.to_bits() { text } else { format!("{text}/{p}") }
             }
             Self::Grayscale(p) => chance("gray", *p, 0.1),
             Self::Blur { kernel, sigma, p } => format!("blur:{kernel}/{}/{p}", range(*sigma)),
             Self::Solarize { threshold, p } => format!("solarize:{threshold}/{p}"),
-            Self::Erase {
-                p,
-                scale,
-                ratio,
-                value,
-            } => {
+            Self::Erase { p, scale, ratio, value } => {
                 let usual = (*scale, *ratio) == (ERASE_SCALE, ERASE_RATIO);
                 let spans = format!("{}/{}", range(*scale), range(*ratio));
                 match value {
@@ -453,9 +385,7 @@ impl fmt::Display for Op {
                 }
             }
             Self::Cutout(side) => format!("cutout:{side}"),
-            Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => {
-                policy_text(self)
-            }
+            Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => policy_text(self),
         })
     }
 }
@@ -468,9 +398,7 @@ fn policy_text(op: &Op) -> String {
             RAND_AUGMENT => "randaugment".to_owned(),
             _ => format!("randaugment:{n}/{magnitude}"),
         },
-        Op::TrivialAugment {
-            bins: MAGNITUDE_BINS,
-        } => "trivialaugment".to_owned(),
+        Op::TrivialAugment { bins: MAGNITUDE_BINS } => "trivialaugment".to_owned(),
         Op::TrivialAugment { bins } => format!("trivialaugment:{bins}"),
         Op::AutoAugment(Policy::ImageNet) => "autoaugment".to_owned(),
         Op::AutoAugment(policy) => format!("autoaugment:{policy}"),
@@ -480,11 +408,7 @@ fn policy_text(op: &Op) -> String {
 
 /// Only the name if the probability is the default.
 fn chance(name: &str, p: f64, usual: f64) -> String {
-    if p.to_bits() == usual.to_bits() {
-        name.to_owned()
-    } else {
-        format!("{name}:{p}")
-    }
+    if p.to_bits() == usual.to_bits() { name.to_owned() } else { format!("{name}:{p}") }
 }
 
 fn range((from, to): Span) -> String {
@@ -494,19 +418,12 @@ fn range((from, to): Span) -> String {
 /// Resizes and crops; empty for other ops.
 fn crop_text(op: &Op) -> String {
     match op {
-        Op::RandomResizedCrop { size, scale, ratio } => {
-            match (*scale == CROP_SCALE, *ratio == CROP_RATIO) {
-                (true, true) => format!("rrc{size}"),
-                (false, true) => format!("rrc{size}:{}", range(*scale)),
-                _ => format!("rrc{size}:{}/{}", range(*scale), range(*ratio)),
-            }
-        }
-        Op::RandomCrop {
-            size,
-            padding,
-            mode,
-            if_needed,
-        } => {
+        Op::RandomResizedCrop { size, scale, ratio } => match (*scale == CROP_SCALE, *ratio == CROP_RATIO) {
+            (true, true) => format!("rrc{size}"),
+            (false, true) => format!("rrc{size}:{}", range(*scale)),
+            _ => format!("rrc{size}:{}/{}", range(*scale), range(*ratio)),
+        },
+        Op::RandomCrop { size, padding, mode, if_needed } => {
             let around = match padding {
                 0 => String::new(),
                 padding => format!("+{padding}"),

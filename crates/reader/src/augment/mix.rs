@@ -23,29 +23,15 @@ impl Mix {
     /// partner's class. If both classes are the same, the weights add up.
     ///
     /// # Errors
-    ///
     /// `Label` for a label outside `0..n_classes`; `Buffer` if the number of labels or weights differs from the number of
     /// samples, or a partner is outside the batch; `Pixels` if memory cannot be allocated.
-    pub fn soft_labels<L: Copy + Into<i64>>(
-        &self,
-        labels: &[L],
-        n_classes: usize,
-    ) -> Result<Vec<f32>, AugmentError> {
-        for (what, found) in [
-            ("labels of a batch", labels.len()),
-            ("shares of a batch", self.lambda.len()),
-        ] {
+    pub fn soft_labels<L: Copy + Into<i64>>(&self, labels: &[L], n_classes: usize) -> Result<Vec<f32>, AugmentError> {
+        for (what, found) in [("labels of a batch", labels.len()), ("shares of a batch", self.lambda.len())] {
             check_count(what, self.partner.len(), found)?;
         }
         let class = |place: usize, label: i64| {
             let class = usize::try_from(label).ok();
-            class
-                .filter(|&class| class < n_classes)
-                .ok_or(AugmentError::Label {
-                    place,
-                    n_classes,
-                    found: label,
-                })
+            class.filter(|&class| class < n_classes).ok_or(AugmentError::Label { place, n_classes, found: label })
         };
         // Check this before allocating memory.
         for (place, label) in labels.iter().enumerate() {
@@ -54,9 +40,7 @@ impl Mix {
         let n_values = labels.len().saturating_mul(n_classes);
         let mut soft = Vec::new();
         soft.try_reserve_exact(n_values)
-            .map_err(|_| PixelError::OutOfMemory {
-                bytes: to_u64(n_values.saturating_mul(4)),
-            })?;
+            .map_err(|_| PixelError::OutOfMemory { bytes: to_u64(n_values.saturating_mul(4)) })?;
         soft.resize(n_values, 0.0);
         let shares = self.partner.iter().zip(&self.lambda);
         // Without classes no label passes the check above.
@@ -70,10 +54,7 @@ impl Mix {
                     found: labels.len(),
                 });
             };
-            let shares = [
-                (place, (*own).into(), *lambda),
-                (partner, (*other).into(), 1.0 - *lambda),
-            ];
+            let shares = [(place, (*own).into(), *lambda), (partner, (*other).into(), 1.0 - *lambda)];
             for (place, label, share) in shares {
                 if let Some(value) = row.get_mut(class(place, label)?) {
                     *value += share;
@@ -88,11 +69,7 @@ fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), 
     if expected == found {
         return Ok(());
     }
-    Err(AugmentError::Buffer {
-        what,
-        expected,
-        found,
-    })
+    Err(AugmentError::Buffer { what, expected, found })
 }
 
 impl AugmentPlan {
@@ -102,7 +79,6 @@ impl AugmentPlan {
     /// Weights and rectangles depend on the sample alone, partners on the batch.
     ///
     /// # Errors
-    ///
     /// `Buffer` if the batch does not have `item_bytes()` per key.
     pub fn mix(&self, keys: &[SampleKey], batch: &mut [u8]) -> Result<Option<Mix>, AugmentError> {
         if self.mixup.is_none() && self.cutmix.is_none() {
@@ -137,10 +113,7 @@ impl AugmentPlan {
         let n = u32::try_from(keys.len()).unwrap_or(u32::MAX);
         let before = |place: u32| place.checked_sub(1).unwrap_or(n - 1);
         let lambda = |key: &SampleKey| self.lambda(self.share(*key));
-        Some(Mix {
-            partner: (0..n).map(before).collect(),
-            lambda: keys.iter().map(lambda).collect(),
-        })
+        Some(Mix { partner: (0..n).map(before).collect(), lambda: keys.iter().map(lambda).collect() })
     }
 
     /// Draw 0 chooses between mixup and cutmix, draws 1 to 4 the weight, draws 5 (y) and 6 (x) the centre of the rectangle.
@@ -155,10 +128,7 @@ impl AugmentPlan {
         };
         match cutmix {
             Err(alpha) => Share {
-                patch: Patch {
-                    x: (0, size.width),
-                    y: (0, size.height),
-                },
+                patch: Patch { x: (0, size.width), y: (0, size.height) },
                 own: Some(draws.beta(1, alpha) as f32),
             },
             Ok(alpha) => {
@@ -166,18 +136,9 @@ impl AugmentPlan {
                 let span = |index, side: u32| {
                     let middle = draws.below(index, side);
                     let half = pixels((half * f64::from(side)).floor());
-                    (
-                        middle.saturating_sub(half),
-                        middle.saturating_add(half).min(side),
-                    )
+                    (middle.saturating_sub(half), middle.saturating_add(half).min(side))
                 };
-                Share {
-                    patch: Patch {
-                        y: span(5, size.height),
-                        x: span(6, size.width),
-                    },
-                    own: None,
-                }
+                Share { patch: Patch { y: span(5, size.height), x: span(6, size.width) }, own: None }
             }
         }
     }
@@ -208,7 +169,6 @@ impl AugmentPlan {
 /// Mixes values into the first array: `lambda * own + (1 - lambda) * other` in `f32`, rounded to the type. If `float` is `None`,
 /// values are bytes and rounded to the nearest.
 pub fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]) {
-    use half::{bf16, f16};
     let mixed = |own: f32, other: f32| lambda * own + (1.0 - lambda) * other;
     match float {
         None => {
@@ -216,33 +176,7 @@ pub fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]
                 *own = byte(mixed((*own).into(), (*other).into()));
             }
         }
-        Some(FloatType::F32) => each(own, other, |own, other| {
-            mixed(f32::from_le_bytes(own), f32::from_le_bytes(other)).to_le_bytes()
-        }),
-        Some(FloatType::F16) => each(own, other, |own, other| {
-            let (own, other) = (f16::from_le_bytes(own), f16::from_le_bytes(other));
-            f16::from_f32(mixed(own.into(), other.into())).to_le_bytes()
-        }),
-        Some(FloatType::Bf16) => each(own, other, |own, other| {
-            let (own, other) = (bf16::from_le_bytes(own), bf16::from_le_bytes(other));
-            bf16::from_f32(mixed(own.into(), other.into())).to_le_bytes()
-        }),
-    }
-}
-
-/// Combines two arrays value by value, into the first.
-fn each<const N: usize>(
-    own: &mut [u8],
-    other: &[u8],
-    combine: impl Fn([u8; N], [u8; N]) -> [u8; N],
-) {
-    for (own, other) in own
-        .as_chunks_mut::<N>()
-        .0
-        .iter_mut()
-        .zip(other.as_chunks::<N>().0)
-    {
-        *own = combine(*own, *other);
+        Some(float) => float.combine(own, other, mixed),
     }
 }
 

@@ -41,16 +41,21 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use augmenter::Augmenter;
 pub use description::Augment;
 pub use error::AugmentError;
-pub(crate) use finish::Located;
 pub use geometry::Geometry;
 pub use mix::Mix;
-#[doc(hidden)]
-pub use mix::blend;
 pub use op::Size;
-pub use packds_pixels::{Encoded, Padding};
-pub use picture::{Picture, SampleKey};
-pub use plan::{AugmentPlan, ImageSource, Output};
+pub use packds_pixels::Padding;
 pub use policy::Policy;
+
+// For the other crates of this workspace. It may change in any version.
+#[doc(hidden)]
+pub use self::{
+    augmenter::Augmenter,
+    mix::blend,
+    picture::{Picture, SampleKey},
+    plan::{AugmentPlan, ImageSource, Output},
+};
+
+pub(crate) use finish::Located;

@@ -17,10 +17,7 @@ pub struct Size {
 
 impl From<u32> for Size {
     fn from(side: u32) -> Self {
-        Self {
-            width: side,
-            height: side,
-        }
+        Self { width: side, height: side }
     }
 }
 
@@ -49,60 +46,22 @@ pub(super) const RAND_AUGMENT: (u32, u32) = (2, 9);
 /// A step, named like the methods of `Augment`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Op {
-    RandomResizedCrop {
-        size: Size,
-        scale: Span,
-        ratio: Span,
-    },
-    RandomCrop {
-        size: Size,
-        padding: u32,
-        mode: Padding,
-        if_needed: bool,
-    },
+    RandomResizedCrop { size: Size, scale: Span, ratio: Span },
+    RandomCrop { size: Size, padding: u32, mode: Padding, if_needed: bool },
     CenterCrop(Size),
     Resize(Resize),
     HorizontalFlip(f64),
     VerticalFlip(f64),
     Rotation(f64),
-    Affine {
-        degrees: f64,
-        translate: (f64, f64),
-        scale: Span,
-        shear: (f64, f64),
-    },
-    Jitter {
-        brightness: f64,
-        contrast: f64,
-        saturation: f64,
-        hue: f64,
-        p: f64,
-    },
+    Affine { degrees: f64, translate: (f64, f64), scale: Span, shear: (f64, f64) },
+    Jitter { brightness: f64, contrast: f64, saturation: f64, hue: f64, p: f64 },
     Grayscale(f64),
-    Blur {
-        kernel: u32,
-        sigma: Span,
-        p: f64,
-    },
-    Solarize {
-        threshold: u8,
-        p: f64,
-    },
-    Erase {
-        p: f64,
-        scale: Span,
-        ratio: Span,
-        value: Filling,
-    },
+    Blur { kernel: u32, sigma: Span, p: f64 },
+    Solarize { threshold: u8, p: f64 },
+    Erase { p: f64, scale: Span, ratio: Span, value: Filling },
     Cutout(u32),
-    RandAugment {
-        n: u32,
-        magnitude: u32,
-        bins: u32,
-    },
-    TrivialAugment {
-        bins: u32,
-    },
+    RandAugment { n: u32, magnitude: u32, bins: u32 },
+    TrivialAugment { bins: u32 },
     AutoAugment(Policy),
 }
 
@@ -131,18 +90,11 @@ impl Op {
     pub(super) fn stage(&self) -> Stage {
         match self {
             Self::Resize(_) => Stage::Resize,
-            Self::RandomResizedCrop { .. } | Self::RandomCrop { .. } | Self::CenterCrop(_) => {
-                Stage::Crop
-            }
+            Self::RandomResizedCrop { .. } | Self::RandomCrop { .. } | Self::CenterCrop(_) => Stage::Crop,
             Self::HorizontalFlip(_) | Self::VerticalFlip(_) => Stage::Flip,
             Self::Rotation(_) | Self::Affine { .. } => Stage::Map,
-            Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => {
-                Stage::Policy
-            }
-            Self::Jitter { .. }
-            | Self::Grayscale(_)
-            | Self::Blur { .. }
-            | Self::Solarize { .. } => Stage::Color,
+            Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => Stage::Policy,
+            Self::Jitter { .. } | Self::Grayscale(_) | Self::Blur { .. } | Self::Solarize { .. } => Stage::Color,
             Self::Erase { .. } | Self::Cutout(_) => Stage::Erase,
         }
     }
@@ -168,33 +120,17 @@ impl Op {
             Self::CenterCrop(size) => self.sides(size),
             Self::Resize(resize) => match resize {
                 Resize::Exact { width, height } => self.sides(Size { width, height }),
-                Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => {
-                    self.sides(Size::from(side))
-                }
+                Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => self.sides(Size::from(side)),
                 Resize::None => self.sides(Size::from(0)),
             },
             Self::HorizontalFlip(p) | Self::VerticalFlip(p) => self.probability(p),
             Self::Rotation(degrees) => self.degrees(degrees),
-            Self::Affine {
-                degrees,
-                translate,
-                scale,
-                shear,
-            } => {
+            Self::Affine { degrees, translate, scale, shear } => {
                 self.degrees(degrees)?;
-                for (what, share) in [
-                    ("horizontal shift", translate.0),
-                    ("vertical shift", translate.1),
-                ] {
+                for (what, share) in [("horizontal shift", translate.0), ("vertical shift", translate.1)] {
                     self.number(what, "0 to 1", share, 0.0, 1.0)?;
                 }
-                self.span(
-                    "scale",
-                    "from 0.01 to 100, the smaller first",
-                    scale,
-                    0.01,
-                    100.0,
-                )?;
+                self.span("scale", "from 0.01 to 100, the smaller first", scale, 0.01, 100.0)?;
                 self.number("horizontal shear", "0 to 89 degrees", shear.0, 0.0, 89.0)?;
                 self.number("vertical shear", "0 to 89 degrees", shear.1, 0.0, 89.0)
             }
@@ -205,18 +141,8 @@ impl Op {
     /// Like `check`, for ops that only change values.
     fn check_values(&self) -> Result<(), AugmentError> {
         match *self {
-            Self::Jitter {
-                brightness,
-                contrast,
-                saturation,
-                hue,
-                p,
-            } => {
-                let factors = [
-                    ("brightness", brightness),
-                    ("contrast", contrast),
-                    ("saturation", saturation),
-                ];
+            Self::Jitter { brightness, contrast, saturation, hue, p } => {
+                let factors = [("brightness", brightness), ("contrast", contrast), ("saturation", saturation)];
                 for (what, by) in factors {
                     self.number(what, "0 to 100", by, 0.0, 100.0)?;
                 }
@@ -231,9 +157,7 @@ impl Op {
                 self.probability(p)
             }
             Self::Grayscale(p) | Self::Solarize { p, .. } => self.probability(p),
-            Self::Erase {
-                p, scale, ratio, ..
-            } => {
+            Self::Erase { p, scale, ratio, .. } => {
                 self.probability(p)?;
                 self.areas(scale)?;
                 self.ratios(ratio)
@@ -244,12 +168,7 @@ impl Op {
                 self.hold("number of operations", "1 to 16", holds, n.to_string())?;
                 self.bins(bins)?;
                 let found = format!("{magnitude} of {bins} bins");
-                self.hold(
-                    "magnitude",
-                    "below the number of bins",
-                    magnitude < bins,
-                    found,
-                )
+                self.hold("magnitude", "below the number of bins", magnitude < bins, found)
             }
             Self::TrivialAugment { bins } => self.bins(bins),
             _ => Ok(()),
@@ -266,12 +185,7 @@ impl Op {
         if holds {
             return Ok(());
         }
-        Err(AugmentError::Parameter {
-            op: self.to_string(),
-            what,
-            expected,
-            found,
-        })
+        Err(AugmentError::Parameter { op: self.to_string(), what, expected, found })
     }
 
     fn sides(&self, size: Size) -> Result<(), AugmentError> {
@@ -318,23 +232,11 @@ impl Op {
     }
 
     fn areas(&self, scale: Span) -> Result<(), AugmentError> {
-        self.span(
-            "scale",
-            "shares of the area from 0 to 1, the smaller first",
-            scale,
-            0.0,
-            1.0,
-        )
+        self.span("scale", "shares of the area from 0 to 1, the smaller first", scale, 0.0, 1.0)
     }
 
     fn ratios(&self, ratio: Span) -> Result<(), AugmentError> {
-        self.span(
-            "ratio",
-            "from 0.01 to 100, the smaller first",
-            ratio,
-            0.01,
-            100.0,
-        )
+        self.span("ratio", "from 0.01 to 100, the smaller first", ratio, 0.01, 100.0)
     }
 }
 

@@ -33,17 +33,11 @@ impl Picture<'_> {
         Ok(match self {
             Self::Encoded(encoded) => {
                 let info = probe(encoded.bytes)?;
-                Size {
-                    width: info.width,
-                    height: info.height,
-                }
+                Size { width: info.width, height: info.height }
             }
             Self::Raw(pixels) => {
                 pixels.check()?;
-                Size {
-                    width: pixels.width,
-                    height: pixels.height,
-                }
+                Size { width: pixels.width, height: pixels.height }
             }
         })
     }

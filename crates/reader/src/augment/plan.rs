@@ -29,27 +29,15 @@ impl ImageSource {
     /// Raw `u8` pixels or image files with these channels.
     #[must_use]
     pub fn raw(size: Option<Size>, channels: u8) -> Self {
-        Self {
-            size,
-            channels,
-            dtype: DType::U8,
-            layout: Layout::Hwc,
-        }
+        Self { size, channels, dtype: DType::U8, layout: Layout::Hwc }
     }
 
     /// The images of `field`: a tensor of three dimensions with a layout, or of two (one channel), or variable-size images.
     ///
     /// # Errors
-    ///
     /// `Source` if the field does not contain images, or does not have 1 or 3 channels.
     pub fn of_field(field: &Field) -> Result<Self, AugmentError> {
-        let wrong = |what, expected, found: String| {
-            Err(AugmentError::Source {
-                what,
-                expected,
-                found,
-            })
-        };
+        let wrong = |what, expected, found: String| Err(AugmentError::Source { what, expected, found });
         if field.kind == FieldKind::Image {
             let gray = matches!(field.color.as_deref(), Some("gray" | "index"));
             return Ok(Self::raw(None, if gray { 1 } else { 3 }));
@@ -89,11 +77,7 @@ impl ImageSource {
         } else {
             return Ok(());
         };
-        Err(AugmentError::Source {
-            what,
-            expected,
-            found,
-        })
+        Err(AugmentError::Source { what, expected, found })
     }
 }
 
@@ -135,7 +119,6 @@ impl AugmentPlan {
     /// Checks `augment` against `source`: the parameters, the order of the ops, and that the output size is known.
     ///
     /// # Errors
-    ///
     /// `Parameter`, `Order`, `Twice`, `Source`, `SizesVary`, `TooSmall`.
     pub fn new(augment: &Augment, source: &ImageSource) -> Result<Self, AugmentError> {
         source.check()?;
@@ -151,30 +134,18 @@ impl AugmentPlan {
         let (dtype, float) = output_type(augment.output_dtype())?;
         let norm = match &augment.normalize {
             None => None,
-            Some((mean, std)) => Some((
-                per_channel("mean", mean, channels)?,
-                per_channel("deviation", std, channels)?,
-            )),
+            Some((mean, std)) => Some((per_channel("mean", mean, channels)?, per_channel("deviation", std, channels)?)),
         };
         let norm = norm.as_ref().map(|(mean, std)| (&mean[..], &std[..]));
         let emit = Emit::new(channels.into(), norm, float, augment.layout)?;
         let Size { width, height } = output_size(&augment.ops, source.size)?;
         let n_values = [width, height, channels.into()]
             .iter()
-            .try_fold(1_usize, |n, &side| {
-                n.checked_mul(usize::try_from(side).ok()?)
-            });
+            .try_fold(1_usize, |n, &side| n.checked_mul(usize::try_from(side).ok()?));
         let item_bytes = n_values
             .and_then(|n| n.checked_mul(usize::try_from(dtype.size()).ok()?))
             .filter(|&n| isize::try_from(n).is_ok())
-            .ok_or_else(|| {
-                setting(
-                    "result",
-                    "size",
-                    "small enough for memory",
-                    format!("{width}x{height}"),
-                )
-            })?;
+            .ok_or_else(|| setting("result", "size", "small enough for memory", format!("{width}x{height}")))?;
         Ok(Self {
             ops: augment.ops.clone(),
             filter: augment.filter,
@@ -184,14 +155,7 @@ impl AugmentPlan {
             cutmix: augment.cutmix,
             float,
             emit,
-            output: Output {
-                height,
-                width,
-                channels,
-                dtype,
-                layout: augment.layout,
-                views: augment.views,
-            },
+            output: Output { height, width, channels, dtype, layout: augment.layout, views: augment.views },
             item_bytes,
         })
     }
@@ -212,14 +176,8 @@ impl AugmentPlan {
     /// extends outside the picture (padding) is an error.
     ///
     /// # Errors
-    ///
     /// `TooSmall` if the picture is smaller than the crop.
-    pub fn crops(
-        &self,
-        key: SampleKey,
-        width: u32,
-        height: u32,
-    ) -> Result<Vec<CropResize>, AugmentError> {
+    pub fn crops(&self, key: SampleKey, width: u32, height: u32) -> Result<Vec<CropResize>, AugmentError> {
         let picture = Size { width, height };
         let crop = |view| {
             let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
@@ -258,10 +216,7 @@ impl AugmentPlan {
     }
 
     pub(super) fn size(&self) -> Size {
-        Size {
-            width: self.output.width,
-            height: self.output.height,
-        }
+        Size { width: self.output.width, height: self.output.height }
     }
 }
 
@@ -276,25 +231,14 @@ impl Augment {
 }
 
 fn setting(name: &str, what: &'static str, expected: &'static str, found: String) -> AugmentError {
-    AugmentError::Parameter {
-        op: name.to_owned(),
-        what,
-        expected,
-        found,
-    }
+    AugmentError::Parameter { op: name.to_owned(), what, expected, found }
 }
 
 fn output_type(dtype: DType) -> Result<(DType, Option<FloatType>), AugmentError> {
-    let float = match dtype {
-        DType::U8 => None,
-        DType::F32 => Some(FloatType::F32),
-        DType::F16 => Some(FloatType::F16),
-        DType::Bf16 => Some(FloatType::Bf16),
-        _ => {
-            let expected = "u8, f32, f16 or bf16";
-            return Err(setting("result", "type", expected, dtype.to_string()));
-        }
-    };
+    let float = FloatType::named(dtype.name());
+    if float.is_none() && dtype != DType::U8 {
+        return Err(setting("result", "type", "u8, f32, f16 or bf16", dtype.to_string()));
+    }
     Ok((dtype, float))
 }
 
@@ -317,12 +261,7 @@ fn per_channel(what: &'static str, values: &[f32], channels: u8) -> Result<Vec<f
         values if values.len() == usize::from(channels) => Ok(values.to_vec()),
         values => {
             let found = format!("{} for {channels} channels", values.len());
-            Err(setting(
-                "norm",
-                what,
-                "one number, or one for each channel",
-                found,
-            ))
+            Err(setting("norm", what, "one number, or one for each channel", found))
         }
     }
 }
@@ -339,46 +278,27 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
         }
         if augment.views > 1 {
             let expected = "1, since labels are mixed by sample";
-            return Err(setting(
-                name,
-                "number of views",
-                expected,
-                augment.views.to_string(),
-            ));
+            return Err(setting(name, "number of views", expected, augment.views.to_string()));
         }
     }
     if augment.dct_scaling && !augment.ops.iter().any(|op| matches!(op, Op::Resize(_))) {
-        let expected = "used with a resize of the whole picture (resize256,center224): random parts are decoded at full size";
+        let expected =
+            "used with a resize of the whole picture (resize256,center224): random parts are decoded at full size";
         return Err(setting("dct", "setting", expected, "no resize".to_owned()));
     }
     if !augment.fill.is_empty() && !augment.ops.iter().any(Op::maps) {
-        let expected = "used with rotate, affine or a policy (randaugment, trivialaugment, autoaugment); crops have a value of their own (crop32+4:128)";
-        return Err(setting(
-            "fill",
-            "setting",
-            expected,
-            "none of these".to_owned(),
-        ));
+        let expected = "used with rotate, affine or a policy (randaugment, trivialaugment, autoaugment); crops have their own value (crop32+4:128)";
+        return Err(setting("fill", "setting", expected, "none of these".to_owned()));
     }
-    let Some((mean, std)) = &augment.normalize else {
-        return Ok(());
-    };
+    let Some((mean, std)) = &augment.normalize else { return Ok(()) };
     if augment.output_dtype() == DType::U8 {
         let expected = "f32, f16 or bf16: u8 cannot hold normalized values";
-        return Err(setting(
-            "norm",
-            "type of the result",
-            expected,
-            "u8".to_owned(),
-        ));
+        return Err(setting("norm", "type of the result", expected, "u8".to_owned()));
     }
     if let Some(bad) = mean.iter().find(|value| !value.is_finite()) {
         return Err(setting("norm", "mean", "finite", bad.to_string()));
     }
-    match std
-        .iter()
-        .find(|value| !(value.is_finite() && **value > 0.0))
-    {
+    match std.iter().find(|value| !(value.is_finite() && **value > 0.0)) {
         Some(bad) => Err(setting("norm", "deviation", "above 0", bad.to_string())),
         None => Ok(()),
     }
@@ -386,18 +306,12 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
 
 fn check_filling(op: &Op, value: &Filling, channels: u8, dtype: DType) -> Result<(), AugmentError> {
     let Filling::Values(value) = value else {
-        let expected =
-            "given numbers in u8: random ones lie around 0, so they need f32, f16 or bf16";
+        let expected = "given numbers in u8: random ones lie around 0, so they need f32, f16 or bf16";
         return op.hold("value", expected, dtype != DType::U8, "random".to_owned());
     };
     let found = format!("{value:?}");
     let count = value.len() == 1 || value.len() == usize::from(channels);
-    op.hold(
-        "value",
-        "one number, or one for each channel",
-        count,
-        found.clone(),
-    )?;
+    op.hold("value", "one number, or one for each channel", count, found.clone())?;
     let fits = |value: &f32| match dtype {
         DType::U8 => (0.0..=255.0).contains(value) && value.fract() == 0.0,
         _ => value.is_finite(),
@@ -410,58 +324,40 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
     for (number, op) in ops.iter().enumerate() {
         let before = &ops[..number];
         let order = |previous: &Op, reason| {
-            Err(AugmentError::Order {
-                op: op.to_string(),
-                previous: previous.to_string(),
-                reason,
-            })
+            Err(AugmentError::Order { op: op.to_string(), previous: previous.to_string(), reason })
         };
         if let Some(previous) = before.iter().find(|previous| previous.stage() > op.stage()) {
             let reason = match op.stage() {
                 Stage::Resize => {
-                    "a resize comes first of all: put it in front, or leave it out where a random resized crop gives the size"
+                    "a resize comes first: move it to the front, or leave it out if a random resized crop sets the size"
                 }
                 Stage::Crop => {
-                    "a crop comes before all but a resize, so that only what it shows is decoded: put it in front"
+                    "only a resize may come before a crop, so that only the cropped part is decoded: move the crop forward"
                 }
                 Stage::Flip => {
-                    "flips come right after the crop, which they cost nothing with: put them before rotations, colours and erasing"
+                    "flips come right after the crop, where they cost nothing: put them before rotations, colours and erasing"
                 }
-                Stage::Map => {
-                    "rotations come before policies, colours and erasing: put them in front of these"
-                }
-                Stage::Policy => {
-                    "policies come before colours and erasing: put them in front of these"
-                }
+                Stage::Map => "rotations come before policies, colours and erasing: put them in front of these",
+                Stage::Policy => "policies come before colours and erasing: put them in front of these",
                 Stage::Color | Stage::Erase => {
                     "erasing comes last, because it writes finished values: put it at the end"
                 }
             };
             return order(previous, reason);
         }
-        let (Stage::Resize | Stage::Crop | Stage::Flip) = op.stage() else {
-            continue;
-        };
+        let (Stage::Resize | Stage::Crop | Stage::Flip) = op.stage() else { continue };
         let same = |previous: &&Op| std::mem::discriminant(*previous) == std::mem::discriminant(op);
         if let Some(previous) = before.iter().find(same) {
-            return Err(AugmentError::Twice {
-                op: op.to_string(),
-                previous: previous.to_string(),
-            });
+            return Err(AugmentError::Twice { op: op.to_string(), previous: previous.to_string() });
         }
-        let Some(previous) = before.last() else {
-            continue;
-        };
+        let Some(previous) = before.last() else { continue };
         if op.stage() == Stage::Crop && previous.stage() == Stage::Crop {
-            return order(
-                previous,
-                "one crop is joined with the decode: leave one of them out",
-            );
+            return order(previous, "only one crop is possible: leave one of them out");
         }
         if matches!(op, Op::RandomResizedCrop { .. }) {
             return order(
                 previous,
-                "a random resized crop takes its part of the picture as stored and sets the size itself: leave the resize out",
+                "a random resized crop cuts from the stored picture and sets the size itself: leave the resize out",
             );
         }
     }
@@ -474,12 +370,10 @@ fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
     for op in ops {
         match *op {
             Op::Resize(Resize::Exact { width, height }) => size = Some(Size { width, height }),
-            Op::Resize(resize) => {
-                size = size.map(|size| super::frame::resized_size(resize, size));
+            Op::Resize(resize) => size = size.map(|size| super::frame::resized_size(resize, size)),
+            Op::RandomResizedCrop { size: out, .. } | Op::CenterCrop(out) | Op::RandomCrop { size: out, .. } => {
+                size = Some(out)
             }
-            Op::RandomResizedCrop { size: out, .. }
-            | Op::CenterCrop(out)
-            | Op::RandomCrop { size: out, .. } => size = Some(out),
             _ => {}
         }
     }

@@ -1,12 +1,9 @@
 //! torchvision's policies `RandAugment`, `TrivialAugmentWide` and `AutoAugment`, as the steps that a view's draws select.
 //! docs/reference/augmentation.md, "Policies", has the tables and the draws.
 
-use packds_system::to_usize;
-use std::fmt;
-use std::str::FromStr;
-
 use packds_pixels::PixelError;
 use packds_pixels::ops::{Adjustment, Affine};
+use packds_system::to_usize;
 
 use super::draws::Draws;
 use super::op::{Op, Size};
@@ -23,26 +20,7 @@ pub enum Policy {
     Svhn,
 }
 
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ImageNet => "imagenet",
-            Self::Cifar10 => "cifar10",
-            Self::Svhn => "svhn",
-        })
-    }
-}
-
-impl FromStr for Policy {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let all = [Self::ImageNet, Self::Cifar10, Self::Svhn];
-        all.into_iter()
-            .find(|policy| policy.to_string() == text)
-            .ok_or(())
-    }
-}
+packds_system::named!(Policy { ImageNet = "imagenet", Cifar10 = "cifar10", Svhn = "svhn" });
 
 /// The operations of policies, by torchvision's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +43,8 @@ pub(super) enum PolicyOp {
 }
 
 use PolicyOp::{
-    AutoContrast, Brightness, Color, Contrast, Equalize, Identity, Invert, Posterize, Rotate,
-    Sharpness, ShearX, ShearY, Solarize, TranslateX, TranslateY,
+    AutoContrast, Brightness, Color, Contrast, Equalize, Identity, Invert, Posterize, Rotate, Sharpness, ShearX,
+    ShearY, Solarize, TranslateX, TranslateY,
 };
 
 /// The operations that `RandAugment` and `TrivialAugmentWide` draw from.
@@ -116,9 +94,7 @@ pub(super) fn drawn(op: &Op, draws: Draws, size: Size) -> impl Iterator<Item = D
     };
     let learned = policy.map(|policy| learned(policy, draws, size));
     let random = (0..u64::from(n)).map(move |number| match *op {
-        Op::RandAugment {
-            magnitude, bins, ..
-        } => {
+        Op::RandAugment { magnitude, bins, .. } => {
             let op = POLICY_OPS[below(draws, 2 * number, POLICY_OPS.len())];
             let of = Space::Sized(size).magnitude(op, magnitude, bins);
             Some(signed(op, of, draws.chance(2 * number + 1, 0.5)))
@@ -158,14 +134,7 @@ fn signed(op: PolicyOp, magnitude: f64, negative: bool) -> Drawn {
         Brightness | Color | Contrast | Sharpness => true,
         Identity | Posterize | Solarize | AutoContrast | Equalize | Invert => false,
     };
-    Drawn {
-        op,
-        magnitude: if turns && negative {
-            -magnitude
-        } else {
-            magnitude
-        },
-    }
+    Drawn { op, magnitude: if turns && negative { -magnitude } else { magnitude } }
 }
 
 impl Space {
@@ -205,17 +174,10 @@ fn even(from: f64, to: f64, place: u32, n: u32) -> f64 {
     let (from, to) = (single(from), single(to));
     let count = |steps: u32| single(f64::from(steps));
     let step = (to - from) / count(n - 1);
-    f64::from(if place < n / 2 {
-        from + step * count(place)
-    } else {
-        to - step * count(n - 1 - place)
-    })
+    f64::from(if place < n / 2 { from + step * count(place) } else { to - step * count(n - 1 - place) })
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "rounds to the nearest f32: no magnitude is out of its range"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: no magnitude is out of its range")]
 fn single(value: f64) -> f32 {
     value as f32
 }
@@ -250,11 +212,7 @@ impl Drawn {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "bits and thresholds are 0 to 255"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bits and thresholds are 0 to 255")]
 fn byte(value: f64) -> u8 {
     value as u8
 }

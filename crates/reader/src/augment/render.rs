@@ -1,8 +1,8 @@
 //! Renders the frames of a sample from files or pixels.
 
 use packds_pixels::{
-    Color, Crop, CropResize, DecodeOptions, Decoder, Filter, Geometry, Padding, PixelError, Pixels,
-    Resizer, padded_crop_into,
+    Color, Crop, CropResize, DecodeOptions, Decoder, Filter, Geometry, Padding, PixelError, Pixels, Resizer,
+    padded_crop_into,
 };
 
 use super::augmenter::{grow, pixel_bytes};
@@ -44,22 +44,12 @@ impl Renderer {
         outs: &mut [&mut [u8]],
     ) -> Result<(), AugmentError> {
         let out = plan.size();
-        let views = frames
-            .iter()
-            .map(|frame| frame.crop_resize(size, out, filter));
+        let views = frames.iter().map(|frame| frame.crop_resize(size, out, filter));
         self.views.clear();
         self.views.extend(views.flatten());
         // A window of raw pixels is a copy. Only areas are resized.
-        let copies = matches!(
-            (picture, frames.first()),
-            (
-                Picture::Raw(_),
-                Some(Frame {
-                    shown: Shown::Window { .. },
-                    ..
-                })
-            )
-        );
+        let copies =
+            matches!((picture, frames.first()), (Picture::Raw(_), Some(Frame { shown: Shown::Window { .. }, .. })));
         // Views are decoded at full size.
         let scaled = plan.dct_scaling && matches!(picture, Picture::Encoded(_));
         if self.views.len() == frames.len() && !copies && !scaled {
@@ -84,13 +74,9 @@ impl Renderer {
         };
         let padding = padding(&plan.ops);
         for (frame, to) in frames.iter().zip(outs) {
-            let Shown::Window { x, y, .. } = frame.shown else {
-                continue;
-            };
+            let Shown::Window { x, y, .. } = frame.shown else { continue };
             let flips = (frame.flip_horizontal, frame.flip_vertical);
-            padded_crop_into(
-                whole, x, y, out.width, out.height, padding, flips.0, flips.1, to,
-            )?;
+            padded_crop_into(whole, x, y, out.width, out.height, padding, flips.0, flips.1, to)?;
         }
         Ok(())
     }
@@ -122,21 +108,11 @@ impl Renderer {
     }
 
     /// Renders a geometry of a file: `size` pixels, in the renderer's own memory.
-    fn rendered(
-        &mut self,
-        bytes: &[u8],
-        geometry: &Geometry,
-        size: Size,
-    ) -> Result<Pixels<'_>, AugmentError> {
+    fn rendered(&mut self, bytes: &[u8], geometry: &Geometry, size: Size) -> Result<Pixels<'_>, AugmentError> {
         let n_bytes = self.admit(size, self.file_channels)?;
         let memory = self.resized.get_mut(..n_bytes).unwrap_or_default();
         self.decoder.render_into(bytes, geometry, memory)?;
-        Ok(Pixels {
-            data: memory,
-            width: size.width,
-            height: size.height,
-            channels: self.file_channels,
-        })
+        Ok(Pixels { data: memory, width: size.width, height: size.height, channels: self.file_channels })
     }
 
     /// Makes `resized` large enough for a picture of this size. Returns the size in bytes.
@@ -144,12 +120,7 @@ impl Renderer {
         let Size { width, height } = size;
         let limit = self.max_pixels;
         if u64::from(width) * u64::from(height) > limit {
-            return Err(PixelError::TooManyPixels {
-                width,
-                height,
-                limit,
-            }
-            .into());
+            return Err(PixelError::TooManyPixels { width, height, limit }.into());
         }
         let n_bytes = pixel_bytes(size, channels)?;
         grow(&mut self.resized, n_bytes)?;
@@ -172,19 +143,11 @@ impl Renderer {
     }
 
     /// Resizes all of the raw pixels.
-    fn whole(
-        &mut self,
-        raw: Pixels<'_>,
-        resized: Size,
-        filter: Filter,
-    ) -> Result<Pixels<'_>, AugmentError> {
+    fn whole(&mut self, raw: Pixels<'_>, resized: Size, filter: Filter) -> Result<Pixels<'_>, AugmentError> {
         let n_bytes = self.admit(resized, raw.channels)?;
         let memory = self.resized.get_mut(..n_bytes).unwrap_or_default();
         let view = CropResize {
-            area: whole(Size {
-                width: raw.width,
-                height: raw.height,
-            }),
+            area: whole(Size { width: raw.width, height: raw.height }),
             width: resized.width,
             height: resized.height,
             filter,
@@ -192,21 +155,13 @@ impl Renderer {
             flip_vertical: false,
         };
         self.resizer.crop_resize_into(raw, &view, memory)?;
-        Ok(Pixels {
-            data: memory,
-            width: resized.width,
-            height: resized.height,
-            channels: raw.channels,
-        })
+        Ok(Pixels { data: memory, width: resized.width, height: resized.height, channels: raw.channels })
     }
 }
 
 /// The plan's resize and centre crop, as one geometry.
 fn geometry(ops: &[Op], filter: Filter) -> Geometry {
-    let mut geometry = Geometry {
-        filter,
-        ..Geometry::default()
-    };
+    let mut geometry = Geometry { filter, ..Geometry::default() };
     for op in ops {
         match *op {
             Op::Resize(resize) => geometry.resize = resize,

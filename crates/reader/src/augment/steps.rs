@@ -1,9 +1,7 @@
 //! The operations on the pixels of a view after cropping: maps, policies and colours, drawn in the order in which they are
 //! applied.
 
-use packds_pixels::ops::{
-    Adjustment, Affine, Blur, Sampling, Sharpen, autocontrast, equalize, posterize,
-};
+use packds_pixels::ops::{Adjustment, Affine, Blur, Sampling, Sharpen, autocontrast, equalize, posterize};
 use packds_pixels::{PixelError, Pixels};
 
 use super::draws::Draws;
@@ -44,10 +42,7 @@ pub(super) fn each_step(
                     }
                 }
             }
-            Stage::Color => color::steps(op, draws)
-                .into_iter()
-                .flatten()
-                .try_for_each(&mut to)?,
+            Stage::Color => color::steps(op, draws).into_iter().flatten().try_for_each(&mut to)?,
             Stage::Resize | Stage::Crop | Stage::Flip | Stage::Erase => {}
         }
     }
@@ -59,12 +54,7 @@ fn map(op: &Op, draws: Draws, size: Size) -> Result<Affine, PixelError> {
     let Size { width, height } = size;
     let both_ways = |index, most: f64| draws.uniform(index, (-most, most));
     match *op {
-        Op::Affine {
-            degrees,
-            translate,
-            scale,
-            shear,
-        } => {
+        Op::Affine { degrees, translate, scale, shear } => {
             let right = both_ways(1, translate.0 * f64::from(width)).round_ties_even();
             let down = both_ways(2, translate.1 * f64::from(height)).round_ties_even();
             let scale = draws.uniform(3, scale);
@@ -99,22 +89,15 @@ impl Tools {
         each_step(plan, root, view, |step| {
             match step {
                 Step::Map(affine) => {
-                    let map = Affine {
-                        sampling: plan.sampling(),
-                        fill: plan.fill,
-                        ..affine
-                    };
+                    let map = Affine { sampling: plan.sampling(), fill: plan.fill, ..affine };
                     map.apply_into(pixels(from, plan.size(), channels), to)?;
                     std::mem::swap(&mut from, &mut to);
                 }
                 Step::Adjust(adjustment) => adjustment.apply(from, channels),
                 Step::Blur { kernel, sigma } => {
-                    self.blur
-                        .gaussian(from, width, height, channels, kernel, sigma)?;
+                    self.blur.gaussian(from, width, height, channels, kernel, sigma)?;
                 }
-                Step::Sharpen(factor) => {
-                    self.sharpen.adjust(from, width, height, channels, factor)?
-                }
+                Step::Sharpen(factor) => self.sharpen.adjust(from, width, height, channels, factor)?,
                 Step::Posterize(bits) => posterize(from, bits),
                 Step::Autocontrast => autocontrast(from, channels),
                 Step::Equalize => equalize(from, channels),
@@ -135,11 +118,7 @@ pub(super) fn map_mask<'a>(
 ) -> Result<&'a mut [u8], AugmentError> {
     each_step(plan, root, view, |step| {
         if let Step::Map(affine) = step {
-            let map = Affine {
-                sampling: Sampling::Nearest,
-                fill: [0; 4],
-                ..affine
-            };
+            let map = Affine { sampling: Sampling::Nearest, fill: [0; 4], ..affine };
             map.apply_into(pixels(from, plan.size(), channels), to)?;
             std::mem::swap(&mut from, &mut to);
         }
@@ -149,10 +128,5 @@ pub(super) fn map_mask<'a>(
 }
 
 fn pixels(data: &[u8], Size { width, height }: Size, channels: u8) -> Pixels<'_> {
-    Pixels {
-        data,
-        width,
-        height,
-        channels,
-    }
+    Pixels { data, width, height, channels }
 }

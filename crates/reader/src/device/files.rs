@@ -76,11 +76,7 @@ impl FileHead {
         let word = |at: usize| words.get(at).map_or(0, |bytes| u32::from_le_bytes(*bytes));
         match word(0) {
             0 => Self::Pixels,
-            len => Self::File {
-                len,
-                width: word(1),
-                height: word(2),
-            },
+            len => Self::File { len, width: word(1), height: word(2) },
         }
     }
 }
@@ -89,8 +85,7 @@ impl FileLimits {
     /// The size of an image's place, if the pixels made by the host have this size.
     pub(crate) fn item_bytes(self, made: usize) -> Option<usize> {
         let most = made.max(self.file_bytes);
-        most.checked_add(FileHead::BYTES)?
-            .checked_next_multiple_of(FileHead::BYTES)
+        most.checked_add(FileHead::BYTES)?.checked_next_multiple_of(FileHead::BYTES)
     }
 
     /// Whether the device decodes a file of this length with a picture of this size.
@@ -108,11 +103,7 @@ mod tests {
 
     #[test]
     fn heads_come_back_as_they_were() {
-        let file = FileHead::File {
-            len: 70_000,
-            width: 500,
-            height: 3,
-        };
+        let file = FileHead::File { len: 70_000, width: 500, height: 3 };
         for head in [FileHead::Pixels, file] {
             assert_eq!(FileHead::of(&head.to_bytes()), head);
         }
@@ -120,23 +111,13 @@ mod tests {
 
     #[test]
     fn files_at_a_limit_are_the_devices_and_one_more_is_not() {
-        let limits = FileLimits {
-            file_bytes: 100,
-            pixel_bytes: 60,
-            side: 10,
-        };
+        let limits = FileLimits { file_bytes: 100, pixel_bytes: 60, side: 10 };
         assert!(limits.admit(100, (10, 2), 3) && limits.admit(100, (2, 10), 3));
         assert!(!limits.admit(101, (10, 2), 3));
         assert!(!limits.admit(100, (11, 1), 3) && !limits.admit(100, (1, 11), 3));
         assert!(!limits.admit(100, (7, 3), 3) && limits.admit(100, (7, 3), 1));
         assert!(!limits.admit(1, (u32::MAX, u32::MAX), 3));
-        assert_eq!(
-            (limits.item_bytes(50), limits.item_bytes(101)),
-            (Some(128), Some(128))
-        );
-        assert_eq!(
-            (limits.item_bytes(113), limits.item_bytes(usize::MAX)),
-            (Some(144), None)
-        );
+        assert_eq!((limits.item_bytes(50), limits.item_bytes(101)), (Some(128), Some(128)));
+        assert_eq!((limits.item_bytes(113), limits.item_bytes(usize::MAX)), (Some(144), None));
     }
 }

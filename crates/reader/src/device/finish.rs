@@ -7,7 +7,7 @@ use packds_format::DType;
 use packds_pixels::ops::Adjustment;
 use packds_pixels::{Layout, Padding};
 
-use super::{FileLimits, Resampling};
+use super::Resampling;
 
 /// Alignment in a slot of the data for finishing.
 const ALIGN: usize = 16;
@@ -28,12 +28,9 @@ pub struct Finish {
     pub channels: u32,
     /// The bit patterns of the result for each byte, channel by channel. Types of fewer than 32 bits have zeros in the upper bits.
     pub table: Vec<u32>,
-    /// The pictures that the images show, if the device [holds](super::Device::holds) them. `None` if their pixels are in the slot:
-    /// as large as the images, one after the other.
+    /// The pictures that the images show: those that the device holds or decodes, or pixels made by the host that are as large as
+    /// the images. `None` if the slot has the pixels of all images, one after the other.
     pub windows: Option<Windows>,
-    /// The limits of JPEG files that the device decodes, if it does. `windows` then refer to these pictures, or to pixels made by
-    /// the host, which are as large as the images.
-    pub files: Option<FileLimits>,
     /// Erasing of finished values, and mixing of images.
     pub changes: Changes,
     /// Offset of the table in each slot: 4 bytes per entry, little-endian. The values for erasing follow it.
@@ -165,12 +162,7 @@ impl Patch {
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        for (to, place) in bytes
-            .as_chunks_mut::<4>()
-            .0
-            .iter_mut()
-            .zip([self.x.0, self.x.1, self.y.0, self.y.1])
-        {
+        for (to, place) in bytes.as_chunks_mut::<4>().0.iter_mut().zip([self.x.0, self.x.1, self.y.0, self.y.1]) {
             *to = place.to_le_bytes();
         }
         bytes
@@ -223,20 +215,14 @@ impl Changes {
     /// Offset in each slot of the colour operations for the first image of a view, grouped by image.
     #[must_use]
     pub fn colors(&self, view: u32) -> usize {
-        let of_view = self
-            .rows
-            .saturating_mul(self.n_colors)
-            .saturating_mul(ColorOp::BYTES);
+        let of_view = self.rows.saturating_mul(self.n_colors).saturating_mul(ColorOp::BYTES);
         self.colors.saturating_add(of_views(view, of_view))
     }
 
     /// Offset in each slot of the patches for the first image of a view, grouped by image.
     #[must_use]
     pub fn patches(&self, view: u32) -> usize {
-        let of_view = self
-            .rows
-            .saturating_mul(self.n_patches)
-            .saturating_mul(Patch::BYTES);
+        let of_view = self.rows.saturating_mul(self.n_patches).saturating_mul(Patch::BYTES);
         self.patches.saturating_add(of_views(view, of_view))
     }
 
@@ -257,8 +243,7 @@ impl Windows {
     /// Offset of a view's frames in each slot.
     #[must_use]
     pub fn offset(&self, view: u32) -> usize {
-        self.offset
-            .saturating_add(of_views(view, self.rows * Frame::BYTES))
+        self.offset.saturating_add(of_views(view, self.rows * Frame::BYTES))
     }
 }
 
@@ -314,10 +299,7 @@ impl Finish {
 
     /// Writes the table and the values for erasing into a slot.
     pub(crate) fn write_table(&self, slot: &mut [u8]) {
-        let (words, _) = slot
-            .get_mut(self.offset..)
-            .unwrap_or_default()
-            .as_chunks_mut::<4>();
+        let (words, _) = slot.get_mut(self.offset..).unwrap_or_default().as_chunks_mut::<4>();
         let entries = self.table.iter().chain(&self.changes.erased);
         for (to, entry) in words.iter_mut().zip(entries) {
             *to = entry.to_le_bytes();

@@ -1,25 +1,18 @@
 //! The host: batches stay in the staging slots, where the user reads them.
 
-use super::{Device, DeviceError, Transfer};
-use crate::arena::{SlotMut, SlotRef};
+use std::sync::Arc;
+
+use super::{Device, DeviceError, Placement, Receiver, Transfer};
+use crate::Pack;
+use crate::arena::SlotRef;
 
 /// No device: the user reads batches from the loader's memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostDevice;
 
 impl Device for HostDevice {
-    fn name(&self) -> &'static str {
-        "host"
-    }
-
-    fn takes_lent(&self) -> bool {
-        true
-    }
-
-    fn recycle(&self, _: &mut SlotMut) {}
-
-    fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
-        Ok(Box::new(Done))
+    fn placement(self: Arc<Self>, _: &[Arc<Pack>]) -> Placement {
+        Placement::Host
     }
 }
 
@@ -28,16 +21,8 @@ impl Device for HostDevice {
 pub struct OwnSlots;
 
 impl Device for OwnSlots {
-    fn name(&self) -> &'static str {
-        HostDevice.name()
-    }
-
-    fn recycle(&self, slot: &mut SlotMut) {
-        HostDevice.recycle(slot);
-    }
-
-    fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
-        HostDevice.submit(slot, len)
+    fn placement(self: Arc<Self>, _: &[Arc<Pack>]) -> Placement {
+        Placement::slots(Arc::new(InPlace))
     }
 }
 
@@ -47,20 +32,22 @@ impl Device for OwnSlots {
 pub struct Staged;
 
 impl Device for Staged {
+    fn placement(self: Arc<Self>, _: &[Arc<Pack>]) -> Placement {
+        Placement::Pixels(Box::new(|_| Ok(Arc::new(InPlace))))
+    }
+}
+
+/// Leaves batches in their slots.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InPlace;
+
+impl Receiver for InPlace {
     fn name(&self) -> &'static str {
-        HostDevice.name()
+        "host"
     }
 
-    fn finishes(&self) -> bool {
-        true
-    }
-
-    fn recycle(&self, slot: &mut SlotMut) {
-        HostDevice.recycle(slot);
-    }
-
-    fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
-        HostDevice.submit(slot, len)
+    fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        Ok(Box::new(Done))
     }
 }
 

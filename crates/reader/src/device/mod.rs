@@ -1,4 +1,7 @@
-//! The destination of batches: host memory, or a device that copies them from the staging slots.
+//! The destination of batches: host memory, or a device that takes them from the staging slots.
+//!
+//! A [`Device`] says once per loader what it takes: its [`Placement`]. It is then attached to the loader's ring, as a [`Receiver`]
+//! that does just that.
 //!
 //! Each slot of the staging ring is in one state at a time: Free, Filling (the loader's threads write it), Ready, InFlight (the
 //! user holds the batch or the device reads it), and Free again. Both the user's batch and the device hold a counted reference
@@ -9,6 +12,7 @@ mod files;
 mod finish;
 mod host;
 mod resampling;
+#[cfg(any(test, feature = "testing"))]
 mod sim;
 
 use std::any::Any;
@@ -19,132 +23,215 @@ use std::sync::Arc;
 use crate::Pack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 
-pub use files::{FileHead, FileLimits, FilesPart, FilesTaken};
-pub use finish::{Changes, ColorOp, Finish, Frame, Patch, Share, Windows};
-pub use host::{Done, HostDevice, OwnSlots, Staged};
-pub use resampling::Resampling;
-pub use sim::{SimDevice, Violation};
+// For the other crates of this workspace. It may change in any version.
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub use self::sim::{SimDevice, Violation};
+#[doc(hidden)]
+pub use self::{
+    files::{FileHead, FileLimits, FilesPart, FilesTaken},
+    finish::{Changes, ColorOp, Finish, Frame, Patch, Share, Windows},
+    host::{Done, HostDevice, InPlace, OwnSlots, Staged},
+    resampling::Resampling,
+};
 
-/// The receiver of batches from the staging ring.
+/// A destination of batches.
 pub trait Device: fmt::Debug + Send + Sync {
-    /// Its name in statistics.
+    /// What it takes of the batches of a loader of these packs. The loader asks for it when it is built, plans its batches
+    /// accordingly, and then attaches the device to its ring.
+    fn placement(self: Arc<Self>, packs: &[Arc<Pack>]) -> Placement;
+}
+
+/// What a device takes of a loader's batches.
+///
+/// In all variants but [`Host`](Self::Host) and [`Slots`](Self::Slots) the device finishes images: type, normalization and order
+/// of their values. Their fields in the slots are then `u8` pixels `[samples, height, width, channels]`.
+/// [`BatchField::finish`](crate::loader::BatchField::finish) describes the remaining work, including augmentation of finished
+/// values.
+#[non_exhaustive]
+pub enum Placement {
+    /// Nothing: batches stay on the host, in their slots or borrowed from the pack. Borrowing saves a copy in the loader.
+    Host,
+    /// Full slots.
+    #[doc(hidden)]
+    Slots(Attach<dyn Receiver>),
+    /// Full slots with unfinished images.
+    #[doc(hidden)]
+    Pixels(Attach<dyn Receiver>),
+    /// The same, but the unchanged bytes of a pack directly from the pack. They are not copied into the slots.
+    #[doc(hidden)]
+    Stored(Attach<dyn StoredReceiver>),
+    /// Slots with windows of images: it holds all stored images of the pack, in file order. The loader writes a [`Frame`] per image
+    /// instead of pixels, if the augmentation allows it.
+    #[doc(hidden)]
+    Held(Attach<dyn Receiver>),
+    /// The same, with the stored images of the chunks in current batches.
+    #[doc(hidden)]
+    Chunks(Attach<dyn ChunkReceiver>),
+    /// The same, but the device reads the chunks from the pack's file, at [`ChunkImages::in_file`]. The loader does not read
+    /// them, and they are not verified.
+    #[doc(hidden)]
+    ChunksOfFile(Attach<dyn ChunkReceiver>),
+    /// Slots with JPEG files that it decodes, and a [`Frame`] per image. Frames count from the slot's first byte: see
+    /// [`FileLimits`].
+    #[doc(hidden)]
+    Files {
+        /// The limits of the files.
+        limits: FileLimits,
+        /// Memory of the device for slots and the pixels of their files. It limits the default number of slots.
+        room: u64,
+        /// Attaches the device.
+        attach: Attach<dyn FileReceiver>,
+    },
+}
+
+/// Called once per loader with the ring of its slots. Makes the part of the device that serves this ring. An error fails the
+/// construction of the loader.
+#[doc(hidden)]
+pub type Attach<T> = Box<dyn FnOnce(&Arc<Arena>) -> Result<Arc<T>, DeviceError>>;
+
+/// The part of a device that serves one ring.
+pub trait Receiver: fmt::Debug + Send + Sync {
+    /// Its name in errors.
     fn name(&self) -> &'static str;
 
-    /// Whether batches may be outside their slots, in the pack's memory. This saves a copy in the loader. A device that reads the
-    /// slots cannot support this.
-    fn takes_lent(&self) -> bool {
-        false
-    }
-
-    /// Whether it takes the parts of a batch that are unchanged bytes of a pack directly from the pack. Such batches come by
-    /// [`submit_stored`](Self::submit_stored), and those parts are not copied into the slots.
-    fn takes_stored(&self) -> bool {
-        false
-    }
-
-    /// Whether it finishes images: type, normalization and order of their values. Their fields in the slots are then `u8` pixels
-    /// `[samples, height, width, channels]`. [`BatchField::finish`](crate::loader::BatchField::finish) describes the remaining
-    /// work, including augmentation of finished values.
-    fn finishes(&self) -> bool {
-        false
-    }
-
-    /// The stored images of `pack` that it holds. A loader of that single pack then writes a [`Frame`] per image into the slot
-    /// instead of pixels, if the augmentation allows it: see
-    /// [`LoaderBuilder::holdable`](crate::loader::LoaderBuilder::holdable).
-    fn holds(&self, pack: &Pack) -> Holding {
-        let _ = pack;
-        Holding::Nothing
-    }
-
-    /// The limits of JPEG files that it decodes, if it does. A loader then writes these files into the slot instead of
-    /// their pixels, and a [`Frame`] per image. Frames count from the slot's first byte: see [`FileLimits`].
-    fn decodes(&self) -> Option<FileLimits> {
-        None
-    }
-
-    /// Maximum number of slots of this size, if it is limited. A ring of default length has at most this many.
-    fn most_slots(&self, slot_bytes: u64) -> Option<u64> {
-        let _ = slot_bytes;
-        None
-    }
-
-    /// Makes the images of a chunk available. Only for devices that hold [`Holding::Chunks`] or [`Holding::ChunksOfFile`].
-    /// It is called before slot number `slot` is submitted, for each chunk that the slot has images of. The images then
-    /// stay in place until the slot is recycled. Returns their start, for use in frames. If they are not on the device yet,
-    /// they come from `images`. `None` if `images` could not read them.
-    ///
-    /// # Errors
-    /// [`DeviceError`], which the consumer of the batch gets.
-    fn take_chunk(
-        &self,
-        slot: usize,
-        chunk: u64,
-        images: &mut dyn ChunkImages,
-    ) -> Result<Option<u64>, DeviceError> {
-        let _ = (slot, chunk, images);
-        Err(DeviceError {
-            device: self.name(),
-            reason: "it holds no chunks".to_owned(),
-        })
-    }
-
-    /// Called once per loader with the ring of its slots. Returns the device that serves this ring, if the device needs to prepare
-    /// the memory. `None` if this device can be used directly.
-    ///
-    /// # Errors
-    /// [`DeviceError`], which fails the construction of the loader.
-    fn attach(&self, ring: &Arc<Arena>) -> Result<Option<Arc<dyn Device>>, DeviceError> {
-        let _ = ring;
-        Ok(None)
-    }
-
     /// Called before a slot is reused. Only devices that track slots need it.
-    fn recycle(&self, slot: &mut SlotMut);
+    fn recycle(&self, slot: &mut SlotMut) {
+        let _ = slot;
+    }
 
     /// Called when a slot is full. Starts reading its first `len` bytes, and keeps `slot` until that is complete.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
+}
 
-    /// Like [`submit`](Self::submit), for a batch with JPEG files among its images. It may refuse some of the files. The host then
-    /// decodes them, and the batch is submitted again. Whether a file is refused must not depend on the other files.
+/// A receiver that reads parts of batches from the pack.
+#[doc(hidden)]
+pub trait StoredReceiver: Receiver {
+    /// Like [`submit`](Receiver::submit), for a batch that is partly in the pack's bytes instead of the slot.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
-    fn submit_files(
-        &self,
-        slot: SlotMut,
-        len: usize,
-        files: FilesPart,
-    ) -> Result<FilesTaken, DeviceError> {
-        let _ = (slot, len, files);
-        Err(DeviceError {
-            device: self.name(),
-            reason: "it decodes no files".to_owned(),
-        })
+    fn submit_stored(&self, slot: SlotRef, len: usize, part: StoredPart<'_>) -> Result<Box<dyn Transfer>, DeviceError>;
+}
+
+/// A receiver that takes the images of whole chunks.
+#[doc(hidden)]
+pub trait ChunkReceiver: Receiver {
+    /// Makes the images of a chunk available. It is called before slot number `slot` is submitted, for each chunk that the slot
+    /// has images of. The images then stay in place until the slot is recycled. Returns their start, for use in frames. If they
+    /// are not on the device yet, they come from `images`. `None` if `images` could not read them.
+    ///
+    /// # Errors
+    /// [`DeviceError`], which the consumer of the batch gets.
+    fn take_chunk(&self, slot: usize, chunk: u64, images: &mut dyn ChunkImages) -> Result<Option<u64>, DeviceError>;
+}
+
+/// A receiver that decodes JPEG files.
+#[doc(hidden)]
+pub trait FileReceiver: Receiver {
+    /// Like [`submit`](Receiver::submit), for a batch with JPEG files among its images. It may refuse some of the files. The host
+    /// then decodes them, and the batch is submitted again. Whether a file is refused must not depend on the other files.
+    ///
+    /// # Errors
+    /// [`DeviceError`], which the consumer of the batch gets.
+    fn submit_files(&self, slot: SlotMut, len: usize, files: FilesPart) -> Result<FilesTaken, DeviceError>;
+}
+
+/// A device that is attached to a loader's ring.
+#[derive(Debug)]
+pub(crate) enum Attached {
+    Host,
+    Slots(Arc<dyn Receiver>),
+    Stored(Arc<dyn StoredReceiver>),
+    Chunks(Arc<dyn ChunkReceiver>),
+    Files(Arc<dyn FileReceiver>),
+}
+
+/// The device's part in making images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum OnDevice {
+    /// None: it takes finished pixels.
+    Nothing,
+    /// It finishes pixels.
+    Pixels,
+    /// It shows windows of stored images, all of which it holds.
+    Held,
+    /// The same, of images that it takes chunk by chunk.
+    Chunks,
+    /// The same, of chunks that it reads from the file.
+    ChunksOfFile,
+    /// It decodes JPEG files within these limits.
+    Files(FileLimits),
+}
+
+impl Placement {
+    /// Full slots, for a device that treats all rings alike.
+    pub fn slots(device: Arc<impl Receiver + 'static>) -> Self {
+        Self::Slots(Box::new(move |_| Ok(device)))
     }
 
-    /// Like [`submit`](Self::submit), for a batch that is partly in the pack's bytes instead of the slot.
-    ///
-    /// # Errors
-    /// [`DeviceError`], which the consumer of the batch gets.
-    fn submit_stored(
-        &self,
-        slot: SlotRef,
-        len: usize,
-        part: StoredPart<'_>,
-    ) -> Result<Box<dyn Transfer>, DeviceError> {
-        let _ = (slot, len, part);
-        Err(DeviceError {
-            device: self.name(),
-            reason: "it takes nothing from where a pack lies".to_owned(),
+    /// The device's part in making images.
+    pub(crate) const fn images(&self) -> OnDevice {
+        match self {
+            Self::Host | Self::Slots(_) => OnDevice::Nothing,
+            Self::Pixels(_) | Self::Stored(_) => OnDevice::Pixels,
+            Self::Held(_) => OnDevice::Held,
+            Self::Chunks(_) => OnDevice::Chunks,
+            Self::ChunksOfFile(_) => OnDevice::ChunksOfFile,
+            Self::Files { limits, .. } => OnDevice::Files(*limits),
+        }
+    }
+
+    /// Maximum number of slots of this size for batches of `rows`, if it is limited.
+    pub(crate) fn most_slots(&self, slot_bytes: u64, rows: u64) -> Option<u64> {
+        let Self::Files { limits, room, .. } = self else { return None };
+        let pixels = rows.saturating_mul(limits.pixel_bytes.into());
+        Some(room / slot_bytes.saturating_add(pixels).max(1))
+    }
+
+    /// Attaches the device to a ring.
+    pub(crate) fn attach(self, ring: &Arc<Arena>) -> Result<Attached, DeviceError> {
+        Ok(match self {
+            Self::Host => Attached::Host,
+            Self::Slots(attach) | Self::Pixels(attach) | Self::Held(attach) => Attached::Slots(attach(ring)?),
+            Self::Stored(attach) => Attached::Stored(attach(ring)?),
+            Self::Chunks(attach) | Self::ChunksOfFile(attach) => Attached::Chunks(attach(ring)?),
+            Self::Files { attach, .. } => Attached::Files(attach(ring)?),
         })
     }
 }
 
+impl OnDevice {
+    /// Whether the device shows windows of stored images.
+    pub(crate) const fn holds(self) -> bool {
+        matches!(self, Self::Held | Self::Chunks | Self::ChunksOfFile)
+    }
+}
+
+impl Attached {
+    /// The receiver of full slots.
+    pub(crate) fn receiver(&self) -> &dyn Receiver {
+        match self {
+            Self::Host => &InPlace,
+            Self::Slots(device) => device.as_ref(),
+            Self::Stored(device) => device.as_ref(),
+            Self::Chunks(device) => device.as_ref(),
+            Self::Files(device) => device.as_ref(),
+        }
+    }
+
+    /// Whether batches may be outside their slots, in the pack's memory.
+    pub(crate) const fn borrows(&self) -> bool {
+        matches!(self, Self::Host | Self::Stored(_))
+    }
+}
+
 /// Bytes of a pack that replace those of a slot from an offset on.
+#[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct StoredPart<'a> {
     /// The pack.
@@ -156,6 +243,7 @@ pub struct StoredPart<'a> {
 }
 
 /// The images of a chunk, for a device that takes it.
+#[doc(hidden)]
 pub trait ChunkImages {
     /// Their contiguous range in the pack's file, after verification. `None` if the loader does not read them in place, or
     /// could not read them. Then [`write`](Self::write) them instead. For a device that reads the file itself, the images
@@ -164,21 +252,6 @@ pub trait ChunkImages {
 
     /// Copies them to `to`, one after the other. Returns whether it succeeded.
     fn write(&mut self, to: &mut [u8]) -> bool;
-}
-
-/// The images of a pack that a device holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Holding {
-    /// None: they come with the batch.
-    #[default]
-    Nothing,
-    /// All images, in file order.
-    All,
-    /// The images of the chunks in current batches. The device takes them by [`Device::take_chunk`].
-    Chunks,
-    /// The same, but the device reads them from the pack's file, at [`ChunkImages::in_file`]. The loader does not read
-    /// them, and they are not verified.
-    ChunksOfFile,
 }
 
 /// A transfer of one slot to a device. Downcast `&dyn Any` to the device's own type to continue with the batch on the device.

@@ -35,30 +35,12 @@ struct Kind {
 
 impl Resampling {
     /// For pictures of size `from`, resized to `to`: any area of them, or only the whole. `None` if the table would be too large.
-    pub(crate) fn new(
-        from: (u32, u32),
-        to: (u32, u32),
-        filter: Filter,
-        of_areas: bool,
-    ) -> Option<Self> {
-        let kind = Kind {
-            from,
-            to,
-            filter,
-            of_areas,
-        };
+    pub(crate) fn new(from: (u32, u32), to: (u32, u32), filter: Filter, of_areas: bool) -> Option<Self> {
+        let kind = Kind { from, to, filter, of_areas };
         let mut taps = Vec::new();
         let across = kind.axis(from.0, to.0, &mut taps)?;
-        let down = match (from.0, to.0) == (from.1, to.1) {
-            true => across.clone(),
-            false => kind.axis(from.1, to.1, &mut taps)?,
-        };
-        Some(Self {
-            taps,
-            across,
-            down,
-            kind,
-        })
+        let down = if (from.0, to.0) == (from.1, to.1) { across.clone() } else { kind.axis(from.1, to.1, &mut taps)? };
+        Some(Self { taps, across, down, kind })
     }
 
     /// The taps of all lengths.
@@ -135,16 +117,8 @@ mod tests {
         let areas = Resampling::new((9, 5), (4, 3), Filter::Bilinear, true).unwrap();
         for (width, height) in (1..=9).flat_map(|w| (1..=5).map(move |h| (w, h))) {
             let (across, down) = areas.places(width, height).unwrap();
-            assert!(is_at(
-                &areas,
-                across,
-                &AxisTaps::new(width, 4, Filter::Bilinear)
-            ));
-            assert!(is_at(
-                &areas,
-                down,
-                &AxisTaps::new(height, 3, Filter::Bilinear)
-            ));
+            assert!(is_at(&areas, across, &AxisTaps::new(width, 4, Filter::Bilinear)));
+            assert!(is_at(&areas, down, &AxisTaps::new(height, 3, Filter::Bilinear)));
         }
         for outside in [(0, 1), (1, 0), (10, 1), (1, 6)] {
             assert_eq!(areas.places(outside.0, outside.1), None);
@@ -152,10 +126,7 @@ mod tests {
         let whole = Resampling::new((9, 5), (4, 3), Filter::Bilinear, false).unwrap();
         assert!(whole.places(9, 5).is_some() && whole.places(8, 5).is_none());
         assert!(!whole.is_like(&areas) && whole.is_like(&whole.clone()));
-        assert_eq!(
-            Resampling::new((60_000, 9), (4000, 4), Filter::Box, true),
-            None
-        );
+        assert_eq!(Resampling::new((60_000, 9), (4000, 4), Filter::Box, true), None);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use packds_format::mix64;
 
-use super::{Device, DeviceError, Transfer};
+use super::{Device, DeviceError, Placement, Receiver, Transfer};
+use crate::Pack;
 use crate::arena::{SlotMut, SlotRef};
 
 /// The fill value of recycled memory. It makes late reads visible.
@@ -65,11 +66,8 @@ impl SimDevice {
     /// A device with transfers that take up to `longest`, randomized by `seed`.
     #[must_use]
     pub fn new(seed: u64, longest: Duration) -> Self {
-        let shared = Arc::new(Shared {
-            reading: Mutex::default(),
-            violations: Mutex::default(),
-            memory: Mutex::default(),
-        });
+        let shared =
+            Arc::new(Shared { reading: Mutex::default(), violations: Mutex::default(), memory: Mutex::default() });
         let (sender, receiver) = channel::<Job>();
         let engine = Arc::clone(&shared);
         let thread = thread::spawn(move || {
@@ -77,13 +75,7 @@ impl SimDevice {
                 engine.copy(job);
             }
         });
-        Self {
-            shared,
-            jobs: Mutex::new(Some(sender)),
-            thread: Some(thread),
-            seed,
-            longest,
-        }
+        Self { shared, jobs: Mutex::new(Some(sender)), thread: Some(thread), seed, longest }
     }
 
     /// The violations so far. Empty if the ring is correct.
@@ -117,15 +109,19 @@ impl Shared {
 }
 
 impl Device for SimDevice {
+    fn placement(self: Arc<Self>, _: &[Arc<Pack>]) -> Placement {
+        Placement::slots(self)
+    }
+}
+
+impl Receiver for SimDevice {
     fn name(&self) -> &'static str {
         "simulated"
     }
 
     fn recycle(&self, slot: &mut SlotMut) {
         if lock(&self.shared.reading).contains(&slot.number()) {
-            lock(&self.shared.violations).push(Violation::RecycledEarly {
-                slot: slot.number(),
-            });
+            lock(&self.shared.violations).push(Violation::RecycledEarly { slot: slot.number() });
         }
         slot.fill(POISON);
     }
@@ -138,21 +134,10 @@ impl Device for SimDevice {
         let micros = nanos(self.longest) / 1000;
         let delay = Duration::from_micros(draw % micros.saturating_add(1));
         lock(&self.shared.reading).insert(index);
-        let job = Job {
-            slot,
-            len,
-            delay,
-            checksum,
-            transfer: Arc::clone(&transfer),
-        };
-        let sent = lock(&self.jobs)
-            .as_ref()
-            .is_some_and(|jobs| jobs.send(job).is_ok());
+        let job = Job { slot, len, delay, checksum, transfer: Arc::clone(&transfer) };
+        let sent = lock(&self.jobs).as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         if !sent {
-            return Err(DeviceError {
-                device: self.name(),
-                reason: "its thread has ended".to_owned(),
-            });
+            return Err(DeviceError { device: self.name(), reason: "its thread has ended".to_owned() });
         }
         Ok(Box::new(ArcTransfer(transfer)))
     }
@@ -170,10 +155,7 @@ impl Drop for SimDevice {
 
 impl fmt::Debug for SimDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimDevice")
-            .field("seed", &self.seed)
-            .field("longest", &self.longest)
-            .finish_non_exhaustive()
+        f.debug_struct("SimDevice").field("seed", &self.seed).field("longest", &self.longest).finish_non_exhaustive()
     }
 }
 
@@ -188,11 +170,7 @@ impl Transfer for ArcTransfer {
     fn wait(&self) {
         let mut done = lock(&self.0.done);
         while !*done {
-            done = self
-                .0
-                .wake
-                .wait(done)
-                .unwrap_or_else(PoisonError::into_inner);
+            done = self.0.wake.wait(done).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::available::available_bytes;
 
 /// How a loader reads a pack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Access {
     /// Mapped if the pack fits in memory, else direct.
     #[default]
@@ -15,6 +16,8 @@ pub enum Access {
     /// Whole chunks are read into the loader's buffers. This bypasses the page cache if the system allows it.
     Direct,
 }
+
+packds_system::named!(Access { Auto = "auto", Mapped = "mapped", Direct = "direct" });
 
 /// How a loader reads its pack, and why. It is shown to users.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,76 +60,50 @@ pub(crate) fn choose(pack: &Pack, options: &FetchOptions) -> Choice {
 /// Decides for a pack in memory, whatever its size.
 fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
     let (access, reason) = match (options.access, compressed) {
-        (Access::Direct, _) => (Access::Direct, "direct, as asked for".to_owned()),
+        (Access::Direct, _) => (Access::Direct, "direct, as requested".to_owned()),
         (Access::Auto, Some(field)) => (
             Access::Direct,
-            format!(
-                "direct, because `{field}` is compressed and whole chunks are decompressed at once"
-            ),
+            format!("direct, because `{field}` is compressed and whole chunks are decompressed at once"),
         ),
-        _ => (
-            Access::Mapped,
-            "without a copy, because the pack lies in memory".to_owned(),
-        ),
+        _ => (Access::Mapped, "without a copy, because the pack is in memory".to_owned()),
     };
-    Choice {
-        access,
-        past_cache: false,
-        reason,
-    }
+    Choice { access, past_cache: false, reason }
 }
 
 /// Decides for a pack of `file_len` bytes. `compressed` is a field that must be decompressed, if any.
-fn decide(
-    file_len: u64,
-    compressed: Option<&str>,
-    options: &FetchOptions,
-    available: Option<u64>,
-) -> Choice {
-    let choice = |access, past_cache, reason| Choice {
-        access,
-        past_cache,
-        reason,
-    };
+fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, available: Option<u64>) -> Choice {
+    let choice = |access, past_cache, reason| Choice { access, past_cache, reason };
     if options.positions.is_empty() {
         // Direct reads would read whole chunks, and none are needed.
-        let reason = "mapped, because nothing is read but columns".to_owned();
+        let reason = "mapped, because only columns are read".to_owned();
         return choice(Access::Mapped, false, reason);
     }
     match options.access {
-        Access::Mapped => return choice(Access::Mapped, false, "mapped, as asked for".to_owned()),
-        Access::Direct => return choice(Access::Direct, true, "direct, as asked for".to_owned()),
+        Access::Mapped => return choice(Access::Mapped, false, "mapped, as requested".to_owned()),
+        Access::Direct => return choice(Access::Direct, true, "direct, as requested".to_owned()),
         Access::Auto => {}
     }
     let wanted = file_len.saturating_add(options.beside);
     let mut size = gib(file_len);
     if options.beside > 0 {
-        size = format!(
-            "{size} (and {} of smaller packs beside it)",
-            gib(options.beside)
-        );
+        size = format!("{size} (plus {} of smaller packs)", gib(options.beside));
     }
     if let Some(budget) = options.budget.filter(|budget| wanted > *budget) {
         let budget = gib(budget);
-        let reason =
-            format!("direct, because the pack has {size} and the memory budget is {budget}");
+        let reason = format!("direct, because the pack has {size} and the memory budget is {budget}");
         return choice(Access::Direct, true, reason);
     }
     let fits = match available {
         Some(available) if wanted > available / 10 * MAPPED_TENTHS => {
             let available = gib(available);
-            let reason = format!(
-                "direct, because the pack has {size}, more than 0.6 of the {available} of memory available"
-            );
+            let reason =
+                format!("direct, because the pack has {size}, more than 0.6 of the {available} of memory available");
             return choice(Access::Direct, true, reason);
         }
         Some(available) => {
-            format!(
-                "the pack's {size} fit in the {} of memory available",
-                gib(available)
-            )
+            format!("the pack's {size} fit in the {} of memory available", gib(available))
         }
-        None => "the system does not tell how much memory is available".to_owned(),
+        None => "the system does not say how much memory is available".to_owned(),
     };
     match compressed {
         Some(field) => {
@@ -168,16 +145,14 @@ pub(crate) fn against_holding(pack: &Pack) -> Option<String> {
 fn against(file_len: u64, available: Option<u64>, kind: Option<u64>) -> Option<String> {
     let remote = REMOTE.iter().find(|(number, _)| Some(*number) == kind);
     if let Some((_, name)) = remote {
-        return Some(format!(
-            "the pack lies on {name}, which may take back pages of the file"
-        ));
+        return Some(format!("the pack is on {name}, which may reclaim pages of the file"));
     }
     let Some(available) = available else {
-        return Some("the system does not tell how much memory is available".to_owned());
+        return Some("the system does not say how much memory is available".to_owned());
     };
     (file_len > available / 10 * MAPPED_TENTHS).then(|| {
         format!(
-            "the pack has {}, more than 0.6 of the {} of memory available, and all of it would be held there",
+            "the pack has {}, more than 0.6 of the {} of memory available, and all of it would stay in memory",
             gib(file_len),
             gib(available)
         )
@@ -223,10 +198,7 @@ mod tests {
     fn a_pack_is_mapped_up_to_six_tenths_of_the_memory() {
         let fits = auto(6 * GIB, None, None);
         assert_eq!((fits.access, fits.past_cache), (Access::Mapped, false));
-        assert_eq!(
-            fits.reason,
-            "mapped, because the pack's 6.0 GiB fit in the 10.0 GiB of memory available"
-        );
+        assert_eq!(fits.reason, "mapped, because the pack's 6.0 GiB fit in the 10.0 GiB of memory available");
         let larger = auto(6 * GIB + 1, None, None);
         assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
         assert_eq!(
@@ -255,7 +227,7 @@ mod tests {
         let larger = beside(GIB + 1, Some(4 * GIB));
         assert_eq!(
             larger.reason,
-            "direct, because the pack has 3.0 GiB (and 1.0 GiB of smaller packs beside it) and the memory budget is 4.0 GiB"
+            "direct, because the pack has 3.0 GiB (plus 1.0 GiB of smaller packs) and the memory budget is 4.0 GiB"
         );
     }
 
@@ -271,8 +243,8 @@ mod tests {
         let why = |len, available, kind| against(len, available, Some(kind)).unwrap_or_default();
         assert_eq!(why(6 * GIB, Some(10 * GIB), 0xEF53), "");
         assert!(why(6 * GIB + 1, Some(10 * GIB), 0xEF53).contains("0.6 of the 10.0 GiB"));
-        assert!(why(1, None, 0xEF53).contains("does not tell"));
-        assert!(why(1, Some(GIB), 0x6969).contains("lies on NFS"));
+        assert!(why(1, None, 0xEF53).contains("does not say"));
+        assert!(why(1, Some(GIB), 0x6969).contains("is on NFS"));
     }
 
     #[test]
@@ -287,13 +259,10 @@ mod tests {
     #[test]
     fn a_pack_of_which_only_columns_are_read_is_mapped() {
         for access in [Access::Auto, Access::Mapped, Access::Direct] {
-            let options = FetchOptions {
-                positions: Vec::new(),
-                ..options(access, Some(1))
-            };
+            let options = FetchOptions { positions: Vec::new(), ..options(access, Some(1)) };
             let choice = decide(100 * GIB, None, &options, Some(GIB));
             assert_eq!((choice.access, choice.past_cache), (Access::Mapped, false));
-            assert!(choice.reason.contains("but columns"));
+            assert!(choice.reason.contains("only columns"));
         }
     }
 }

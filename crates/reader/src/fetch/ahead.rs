@@ -115,7 +115,7 @@ struct State {
     /// The first step that was not scanned yet.
     next_step: u64,
     /// The latest requested step.
-    asked: u64,
+    requested: u64,
     /// Pieces to load, each with the first step that needs it.
     queue: VecDeque<(u64, u64)>,
     /// Number of pieces not loaded yet, by step.
@@ -132,7 +132,7 @@ impl State {
     /// Whether enough is loaded or in progress for steps that were not requested yet.
     fn is_far_ahead(&self) -> bool {
         let pieces: u64 = self.ahead.iter().map(|(_, pieces)| pieces).sum();
-        self.next_step > self.asked && pieces * PIECE_BYTES >= AHEAD_BYTES
+        self.next_step > self.requested && pieces * PIECE_BYTES >= AHEAD_BYTES
     }
 
     /// Adds the pieces of the next step.
@@ -143,23 +143,17 @@ impl State {
         let n = to_u64(pieces.len());
         if n > 0 {
             self.missing.insert(step, n);
-            if step > self.asked {
+            if step > self.requested {
                 self.ahead.push_back((step, n));
             }
         }
-        self.queue
-            .extend(pieces.into_iter().map(|piece| (piece, step)));
+        self.queue.extend(pieces.into_iter().map(|piece| (piece, step)));
     }
 }
 
 impl Ahead {
     /// Starts loading. If it `waits`, loading begins after [`go`](Self::go). `None` if there is nothing to load.
-    pub(super) fn start(
-        fetch: &Arc<MappedFetch>,
-        plan: Arc<dyn Route>,
-        first_step: u64,
-        waits: bool,
-    ) -> Option<Self> {
+    pub(super) fn start(fetch: &Arc<MappedFetch>, plan: Arc<dyn Route>, first_step: u64, waits: bool) -> Option<Self> {
         let cold = is_cold(fetch);
         let pieces = fetch.pieces();
         if cold {
@@ -175,12 +169,7 @@ impl Ahead {
             whole: plan.is_whole_from(first_step),
             plan,
             cold,
-            state: Mutex::new(State {
-                waits,
-                next_step: first_step,
-                asked: first_step,
-                ..State::default()
-            }),
+            state: Mutex::new(State { waits, next_step: first_step, requested: first_step, ..State::default() }),
             work: Condvar::new(),
             ready: Condvar::new(),
             bytes_read: AtomicU64::new(0),
@@ -248,19 +237,16 @@ impl Shared {
 
     fn wait(&self, step: u64) -> Result<(), ReadError> {
         let mut state = self.lock();
-        state.asked = state.asked.max(step);
-        let asked = state.asked;
-        while state.ahead.front().is_some_and(|(step, _)| *step <= asked) {
+        state.requested = state.requested.max(step);
+        let requested = state.requested;
+        while state.ahead.front().is_some_and(|(step, _)| *step <= requested) {
             state.ahead.pop_front();
         }
         self.work.notify_all();
         if self.cold && !state.stopped && !state.is_ready(step) {
             let start = Instant::now();
             while !state.stopped && !state.is_ready(step) {
-                state = self
-                    .ready
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             let waited = nanos(start.elapsed());
             self.wait_ns.fetch_add(waited, Ordering::Relaxed);
@@ -298,10 +284,7 @@ impl Shared {
                 return Some(next);
             }
             if state.waits || state.planning || state.is_far_ahead() {
-                state = self
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             let step = state.next_step;
@@ -390,10 +373,7 @@ mod tests {
         File::open(&path).unwrap().sync_all().unwrap();
         let pack = Arc::new(open(&path).unwrap());
         let checks = Checks::new(&pack, checksums).unwrap();
-        (
-            folder,
-            Arc::new(MappedFetch::new(pack, checks, &[0]).unwrap()),
-        )
+        (folder, Arc::new(MappedFetch::new(pack, checks, &[0]).unwrap()))
     }
 
     fn load_all(fetch: &Arc<MappedFetch>, order: Order) -> bool {
@@ -425,10 +405,7 @@ mod tests {
             for order in [Order::Random, Order::Sequential] {
                 let (_folder, fetch) = fetch(checksums);
                 assert!(load_all(&fetch, order));
-                assert_eq!(
-                    fetch.pieces().n_loaded.load(Ordering::Relaxed),
-                    fetch.pieces().n
-                );
+                assert_eq!(fetch.pieces().n_loaded.load(Ordering::Relaxed), fetch.pieces().n);
                 assert!(!load_all(&fetch, order));
             }
         }
@@ -445,8 +422,7 @@ mod tests {
         let checks = Checks::new(&pack, Checksums::Off).unwrap();
         let fetch = Arc::new(MappedFetch::new(pack, checks, &[0]).unwrap());
         let plan = plan(fetch.pack(), Order::Random, 7);
-        if let Some(ahead) = Ahead::start(&fetch, plan, 0, false).filter(|ahead| ahead.shared.cold)
-        {
+        if let Some(ahead) = Ahead::start(&fetch, plan, 0, false).filter(|ahead| ahead.shared.cold) {
             ahead.wait(0).unwrap();
             assert!(ahead.counts()[0] >= PIECE_BYTES && ahead.counts()[1] >= 1);
         }
@@ -469,14 +445,11 @@ mod tests {
             reads: AtomicU64::new(0),
             wait_ns: AtomicU64::new(0),
         };
-        let ahead = Ahead {
-            shared: Arc::new(shared),
-            threads: Vec::new(),
-        };
+        let ahead = Ahead { shared: Arc::new(shared), threads: Vec::new() };
         // There is no loading thread, so only stopping ends the wait.
         thread::scope(|scope| {
             let waiting = scope.spawn(|| ahead.wait(3));
-            while ahead.shared.lock().asked < 3 {
+            while ahead.shared.lock().requested < 3 {
                 thread::yield_now();
             }
             ahead.stop();
@@ -490,7 +463,7 @@ mod tests {
     fn loading_stays_a_bounded_distance_ahead() {
         let mut state = State::default();
         state.add(0, vec![0; 10_000]);
-        assert!(!state.is_far_ahead(), "what is asked for is not ahead");
+        assert!(!state.is_far_ahead(), "what is requested is not ahead");
         let most = usize::try_from(AHEAD_BYTES / PIECE_BYTES).unwrap();
         state.add(1, vec![0; most - 1]);
         assert!(!state.is_far_ahead());

@@ -14,6 +14,7 @@ use crate::{Pack, ReadError};
 
 /// When a loader verifies the bytes that it delivers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Checksums {
     /// Each time.
     Always,
@@ -23,6 +24,8 @@ pub enum Checksums {
     /// Never.
     Off,
 }
+
+packds_system::named!(Checksums { Always = "always", FirstTouch = "first_touch", Off = "off" });
 
 /// What a loader has verified of its pack. Call the methods with the pack it was made for.
 #[derive(Debug)]
@@ -117,18 +120,13 @@ impl Checks {
     ///
     /// # Errors
     /// [`ReadError::Format`] with [`FormatError::ChunkChecksum`].
-    pub(super) fn check_chunk(
-        &self,
-        pack: &Pack,
-        chunk: u64,
-        bytes: &[u8],
-    ) -> Result<(), ReadError> {
+    pub(super) fn check_chunk(&self, pack: &Pack, chunk: u64, bytes: &[u8]) -> Result<(), ReadError> {
         let entry = pack.chunk_entry(chunk).map_err(|error| pack.error(error))?;
         let computed = crc32c(bytes);
         count(&self.chunks_checked, 1);
         count(&self.bytes_checked, bytes.len());
         if let Some(found) = self.verdict(Unit::Chunk(chunk), entry.crc32c, computed) {
-            return pack.told(pack.compare_chunk(chunk, found));
+            return pack.located(pack.compare_chunk(chunk, found));
         }
         self.chunks.set(chunk);
         Ok(())

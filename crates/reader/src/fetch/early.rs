@@ -35,12 +35,7 @@ enum State {
 impl Early {
     /// Starts reading `step` of a pack that is not in memory. `None` if there is no gain, or it takes more than `memory_bytes`. It
     /// is only an optimization, so it is skipped if the system refuses anything.
-    pub(super) fn start(
-        fetch: &MappedFetch,
-        plan: &Arc<dyn Route>,
-        step: u64,
-        memory_bytes: u64,
-    ) -> Option<Self> {
+    pub(super) fn start(fetch: &MappedFetch, plan: &Arc<dyn Route>, step: u64, memory_bytes: u64) -> Option<Self> {
         let is_mixed = matches!(plan.order(), OrderKind::Random | OrderKind::Window);
         if step >= plan.steps() || !is_mixed || !fetch.reads_samples() {
             return None;
@@ -61,10 +56,7 @@ impl Early {
         };
         let (pack, checks) = (Arc::clone(fetch.pack()), Arc::clone(fetch.checks()));
         let direct = DirectFetch::new(pack, checks, &options, true).ok()?;
-        let plan = Arc::new(OneStep {
-            plan: Arc::clone(plan),
-            step,
-        });
+        let plan = Arc::new(OneStep { plan: Arc::clone(plan), step });
         let epoch = direct.start_by_sample(plan, step).ok()?;
         let state = Mutex::new(State::Reading(Arc::new(epoch)));
         Some(Self { step, state })
@@ -91,12 +83,7 @@ impl Early {
             State::Reading(epoch) => epoch.stats(),
             State::Over(stats) => *stats,
         };
-        FetchStats {
-            bytes_read: stats.bytes_read,
-            reads: stats.reads,
-            wait_ns: stats.wait_ns,
-            ..FetchStats::default()
-        }
+        FetchStats { bytes_read: stats.bytes_read, reads: stats.reads, wait_ns: stats.wait_ns, ..FetchStats::default() }
     }
 
     fn reading(&self) -> Option<Arc<DirectEpoch>> {

@@ -11,7 +11,7 @@ use packds_format::ChunkEntry;
 use super::ahead::{Ahead, PIECE_BYTES, Pieces, is_cold, pieces_of};
 use super::checks::{Checks, Checksums};
 use super::early::Early;
-use super::{EpochFetch, FetchStats, ItemRun, Run, Step, StepItems, chunk_memory};
+use super::{EpochFetch, FetchStats, ItemRun, Step, StepItems, chunk_memory};
 use crate::plan::Route;
 use crate::{Pack, ReadError};
 
@@ -55,11 +55,7 @@ impl Stride {
 }
 
 impl MappedFetch {
-    pub(super) fn new(
-        pack: Arc<Pack>,
-        checks: impl Into<Arc<Checks>>,
-        positions: &[usize],
-    ) -> Result<Self, ReadError> {
+    pub(super) fn new(pack: Arc<Pack>, checks: impl Into<Arc<Checks>>, positions: &[usize]) -> Result<Self, ReadError> {
         let checks = checks.into();
         let n_fields = pack.schema().body().count();
         if let Some(position) = positions.iter().find(|position| **position >= n_fields) {
@@ -70,21 +66,10 @@ impl MappedFetch {
             }));
         }
         let strides = strides(&pack)?;
-        let compressed = pack
-            .schema()
-            .body()
-            .any(|(_, field)| !field.codec.is_none());
+        let compressed = pack.schema().body().any(|(_, field)| !field.codec.is_none());
         // Verifying a compressed sample by its own checksum would decompress it twice.
-        let by_sample =
-            checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
-        Ok(Self {
-            pieces: Pieces::new(&body(&pack)?),
-            pack,
-            checks,
-            strides,
-            by_sample,
-            positions: positions.to_vec(),
-        })
+        let by_sample = checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
+        Ok(Self { pieces: Pieces::new(&body(&pack)?), pack, checks, strides, by_sample, positions: positions.to_vec() })
     }
 
     pub(super) fn pack(&self) -> &Arc<Pack> {
@@ -130,9 +115,7 @@ impl MappedFetch {
     }
 
     pub(super) fn stopped(&self) -> ReadError {
-        ReadError::Stopped {
-            path: self.pack.file_path().to_owned(),
-        }
+        ReadError::Stopped { path: self.pack.file_path().to_owned() }
     }
 
     /// The bytes of the file that a sample needs: its items, or all of its chunk if the chunk is verified as a whole.
@@ -167,10 +150,7 @@ impl MappedFetch {
                 len: self.pack.file_len(),
             })
         };
-        self.pack
-            .bytes_unchecked()
-            .get(range.clone())
-            .ok_or_else(out)
+        self.pack.bytes_unchecked().get(range.clone()).ok_or_else(out)
     }
 
     /// A mismatch may be caused by a lost page that reads as zeros. Then this reports the lost page.
@@ -179,10 +159,7 @@ impl MappedFetch {
     }
 
     fn check_chunk(&self, chunk: u64) -> Result<(), ReadError> {
-        let bytes = self
-            .pack
-            .chunk_bytes_unchecked(chunk)
-            .map_err(|e| self.pack.error(e))?;
+        let bytes = self.pack.chunk_bytes_unchecked(chunk).map_err(|e| self.pack.error(e))?;
         self.or_lost(self.checks.check_chunk(&self.pack, chunk, bytes))
     }
 
@@ -216,7 +193,7 @@ fn wide(range: Range<usize>) -> Option<Range<u64>> {
 /// The positions of each body field's items, for fixed-size uncompressed fields in strided chunks.
 fn strides(pack: &Pack) -> Result<Vec<Option<Stride>>, ReadError> {
     let n_fields = pack.schema().body().count();
-    let Some(parts) = pack.told(pack.strided_parts())? else {
+    let Some(parts) = pack.located(pack.strided_parts())? else {
         return Ok(vec![None; n_fields]);
     };
     let header = pack.header();
@@ -281,10 +258,7 @@ impl EpochFetch for MappedEpoch {
         if let Some(ahead) = &self.ahead {
             ahead.wait(step)?;
         }
-        Ok(StepItems(Step::Mapped(MappedStep {
-            fetch: Arc::clone(&self.fetch),
-            checked: Mutex::default(),
-        })))
+        Ok(StepItems(Step::Mapped(MappedStep { fetch: Arc::clone(&self.fetch), checked: Mutex::default() })))
     }
 
     fn stop(&self) {
@@ -366,19 +340,11 @@ impl MappedStep {
     }
 
     /// An item that must be looked up in its chunk or decompressed.
-    fn other_item<'a>(
-        &'a self,
-        position: usize,
-        sample: u64,
-        scratch: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], ReadError> {
+    fn other_item<'a>(&'a self, position: usize, sample: u64, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], ReadError> {
         let pack = &self.fetch.pack;
         let field = pack.schema().body().nth(position).map(|(number, _)| number);
         let field = field.unwrap_or(usize::MAX);
-        match pack
-            .item_unchecked(field, sample)
-            .map_err(|error| pack.error(error))?
-        {
+        match pack.item_unchecked(field, sample).map_err(|error| pack.error(error))? {
             std::borrow::Cow::Borrowed(item) => Ok(item),
             std::borrow::Cow::Owned(item) => {
                 *scratch = item;
@@ -387,12 +353,7 @@ impl MappedStep {
         }
     }
 
-    pub(super) fn run(
-        &self,
-        position: usize,
-        first_sample: u64,
-        n: u32,
-    ) -> Result<Option<ItemRun>, ReadError> {
+    pub(super) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         let fetch = &*self.fetch;
         let Some(stride) = fetch.place_of(position) else {
             return Ok(None);
@@ -409,7 +370,8 @@ impl MappedStep {
         };
         self.check_run(first_sample..end)?;
         fetch.bytes(range.clone())?;
-        Ok(Some(ItemRun(Run::Mapped(Arc::clone(&fetch.pack), range))))
+        let bytes = fetch.pack.data().slice(range.clone());
+        Ok(Some(ItemRun { bytes, place: Some((Arc::clone(&fetch.pack), range)) }))
     }
 
     /// Verifies whole chunks by their checksums. Parts of chunks are verified by sample if samples have checksums. So only

@@ -18,6 +18,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 pub use self::access::{Access, AccessReport};
 pub use self::checks::Checksums;
 
@@ -25,7 +27,7 @@ pub(crate) use self::access::{Choice, against_holding, choose};
 pub(crate) use self::direct::chunk_memory;
 
 use self::checks::Checks;
-use self::direct::{DirectFetch, DirectRun, DirectStep};
+use self::direct::{DirectFetch, DirectStep};
 use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
 use crate::plan::Route;
 use crate::{Pack, ReadError};
@@ -125,11 +127,7 @@ impl Fetch {
     ///
     /// # Errors
     /// [`ReadError::Format`] if a position is not a body field or the column of checksums is damaged.
-    pub(crate) fn chosen(
-        pack: Arc<Pack>,
-        options: FetchOptions,
-        choice: Choice,
-    ) -> Result<Arc<Self>, ReadError> {
+    pub(crate) fn chosen(pack: Arc<Pack>, options: FetchOptions, choice: Choice) -> Result<Arc<Self>, ReadError> {
         let checks = Checks::new(&pack, options.checksums)?;
         let memory_bytes = options.memory_bytes;
         let (access, mut reason) = (choice.access, choice.reason);
@@ -145,25 +143,12 @@ impl Fetch {
             reason = format!("{reason}; {}", direct.describe());
             (direct.engine(), Engine::Direct(direct, mapped))
         } else {
-            let engine = if pack.storage().file().is_some() {
-                "mmap"
-            } else {
-                "memory"
-            };
+            let engine = if pack.storage().file().is_some() { "mmap" } else { "memory" };
             let mapped = MappedFetch::new(pack, checks, &options.positions)?;
             (engine, Engine::Mapped(Arc::new(mapped)))
         };
-        let report = AccessReport {
-            access,
-            engine: engine_name,
-            past_cache: choice.past_cache,
-            reason,
-        };
-        Ok(Arc::new(Self {
-            report,
-            memory_bytes,
-            engine,
-        }))
+        let report = AccessReport { access, engine: engine_name, past_cache: choice.past_cache, reason };
+        Ok(Arc::new(Self { report, memory_bytes, engine }))
     }
 
     #[cfg(test)]
@@ -246,18 +231,10 @@ impl StepItems {
     ///
     /// # Errors
     /// As for [`item`](Self::item).
-    pub(crate) fn run(
-        &self,
-        position: usize,
-        first_sample: u64,
-        n: u32,
-    ) -> Result<Option<ItemRun>, ReadError> {
+    pub(crate) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         match &self.0 {
             Step::Mapped(step) => step.run(position, first_sample, n),
-            Step::Direct(step) => {
-                let run = step.run(position, first_sample, n)?;
-                Ok(run.map(|run| ItemRun(Run::Direct(run))))
-            }
+            Step::Direct(step) => step.run(position, first_sample, n),
         }
     }
 
@@ -276,32 +253,21 @@ impl StepItems {
 
 /// Contiguous items, without a copy. It keeps their memory alive.
 #[derive(Debug, Clone)]
-pub(crate) struct ItemRun(Run);
-
-#[derive(Debug, Clone)]
-enum Run {
-    /// These bytes of the pack.
-    Mapped(Arc<Pack>, Range<usize>),
-    /// These bytes of a buffer.
-    Direct(DirectRun),
+pub(crate) struct ItemRun {
+    bytes: Bytes,
+    /// Their range in the pack's bytes. `None` if they are in a buffer.
+    place: Option<(Arc<Pack>, Range<usize>)>,
 }
 
 impl ItemRun {
     /// Their range in the pack's bytes. `None` if they are in a buffer.
     pub(crate) fn in_pack(&self) -> Option<(&Arc<Pack>, &Range<usize>)> {
-        match &self.0 {
-            Run::Mapped(pack, range) => Some((pack, range)),
-            Run::Direct(_) => None,
-        }
+        self.place.as_ref().map(|(pack, range)| (pack, range))
     }
 }
 
 impl AsRef<[u8]> for ItemRun {
     fn as_ref(&self) -> &[u8] {
-        match &self.0 {
-            // The range was checked when the run was made, and the pack's bytes do not move.
-            Run::Mapped(pack, range) => pack.bytes_unchecked().get(range.clone()).unwrap_or(&[]),
-            Run::Direct(run) => run.as_ref(),
-        }
+        &self.bytes
     }
 }

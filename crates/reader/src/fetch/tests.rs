@@ -27,9 +27,7 @@ pub(super) fn plan(pack: &Pack, order: Order, batch: u32) -> Arc<EpochPlan> {
     let dataset = Dataset::new(*pack.geometry(), 1 << 20, &pack.header().pack_uuid.0);
     let sampler = Sampler::new(order).seed(7);
     let ranks = Ranks::new(0, 1).unwrap();
-    let schedule = sampler
-        .schedule(dataset, ranks, Batching::per_rank(batch).last(Last::Pad))
-        .unwrap();
+    let schedule = sampler.schedule(dataset, ranks, Batching::per_rank(batch).last(Last::Pad)).unwrap();
     Arc::new(schedule.epoch(0).unwrap())
 }
 
@@ -45,12 +43,8 @@ pub(crate) fn golden() -> Vec<PathBuf> {
     packs
 }
 
-pub(super) const ORDERS: [Order; 4] = [
-    Order::Sequential,
-    Order::Random,
-    Order::Chunks,
-    Order::Window { chunks: Some(3) },
-];
+pub(super) const ORDERS: [Order; 4] =
+    [Order::Sequential, Order::Random, Order::Chunks, Order::Window { chunks: Some(3) }];
 
 #[test]
 fn items_are_those_of_the_pack_in_every_order() {
@@ -62,11 +56,7 @@ fn items_are_those_of_the_pack_in_every_order() {
         let fields: Vec<usize> = pack.schema().body().map(|(number, _)| number).collect();
         for checksums in [Checksums::FirstTouch, Checksums::Always, Checksums::Off] {
             let mut options = options(&pack, checksums);
-            options.access = if checksums == Checksums::Off {
-                Access::Auto
-            } else {
-                Access::Mapped
-            };
+            options.access = if checksums == Checksums::Off { Access::Auto } else { Access::Mapped };
             let compressed = pack.schema().body().any(|(_, f)| !f.codec.is_none());
             let fetch = Fetch::new(Arc::clone(&pack), options.clone()).unwrap();
             let direct = compressed && options.access == Access::Auto;
@@ -150,10 +140,7 @@ fn a_flipped_bit_is_found_under_each_policy_that_checks() {
         let pack = open(&path).unwrap();
         let places = pack.sample_places(1).unwrap();
         let by_sample = pack.schema().by_role(Role::SampleCrc32c, None).is_some();
-        let compressed = pack
-            .schema()
-            .body()
-            .any(|(_, field)| !field.codec.is_none());
+        let compressed = pack.schema().body().any(|(_, field)| !field.codec.is_none());
         drop(pack);
         // The sample's checksum covers the bytes of all fields, not only of those that are read.
         flip(&path, places.last().unwrap().end - 1);
@@ -161,33 +148,15 @@ fn a_flipped_bit_is_found_under_each_policy_that_checks() {
         for checksums in [Checksums::FirstTouch, Checksums::Always] {
             let errors = errors(&pack, checksums);
             match errors[1].as_ref().unwrap() {
-                ReadError::Sample {
-                    sample: 1,
-                    chunk: 0,
-                    places: told,
-                    expected,
-                    found,
-                    ..
-                } => {
+                ReadError::Sample { sample: 1, chunk: 0, places: told, expected, found, .. } => {
                     assert!(by_sample && expected != found);
                     assert_eq!(*told, places);
                     assert!(errors[0].is_none() || compressed, "{name}");
                 }
-                ReadError::Format {
-                    source:
-                        FormatError::ChunkChecksum {
-                            chunk: 0,
-                            first_sample: 0,
-                            ..
-                        },
-                    ..
-                } => {
+                ReadError::Format { source: FormatError::ChunkChecksum { chunk: 0, first_sample: 0, .. }, .. } => {
                     assert!(!by_sample || compressed, "{name}");
                 }
-                ReadError::Format {
-                    source: FormatError::BadBlock { .. },
-                    ..
-                } if compressed => {}
+                ReadError::Format { source: FormatError::BadBlock { .. }, .. } if compressed => {}
                 other => panic!("{name}: {other}"),
             }
         }
@@ -219,11 +188,7 @@ fn samples_are_checked_once_or_always_or_never() {
     let (_folder, path) = copy("full_footer.pack");
     let pack = Arc::new(open(&path).unwrap());
     let n = pack.n_samples();
-    for (checksums, expected) in [
-        (Checksums::FirstTouch, n),
-        (Checksums::Always, 3 * n),
-        (Checksums::Off, 0),
-    ] {
+    for (checksums, expected) in [(Checksums::FirstTouch, n), (Checksums::Always, 3 * n), (Checksums::Off, 0)] {
         let fetch = Fetch::new(Arc::clone(&pack), options(&pack, checksums)).unwrap();
         for _ in 0..3 {
             let plan = plan(&pack, Order::Random, 1);
@@ -250,15 +215,11 @@ fn runs_are_the_files_bytes_and_check_whole_chunks() {
     let items = epoch.step(0).unwrap();
     let n = u32::try_from(pack.n_samples()).unwrap();
     let run = items.run(0, 0, n).unwrap().unwrap();
-    let expected: Vec<u8> = (0..pack.n_samples())
-        .flat_map(|sample| pack.item(0, sample).unwrap().into_owned())
-        .collect();
+    let expected: Vec<u8> =
+        (0..pack.n_samples()).flat_map(|sample| pack.item(0, sample).unwrap().into_owned()).collect();
     assert_eq!(run.as_ref(), expected);
     let stats = epoch.stats();
-    assert_eq!(
-        (stats.chunks_checked, stats.samples_checked),
-        (pack.n_chunks(), 0)
-    );
+    assert_eq!((stats.chunks_checked, stats.samples_checked), (pack.n_chunks(), 0));
     // Samples verified by their chunk are not verified again.
     items.item(0, 1, &mut Vec::new()).unwrap();
     assert_eq!(epoch.stats(), stats);
@@ -295,9 +256,7 @@ fn what_was_bad_stays_bad_for_the_loader() {
     }
     // A file that was written to is no longer the opened one.
     let fetch = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::Off)).unwrap();
-    let error = fetch
-        .start(plan(&pack, Order::Sequential, 1), 0)
-        .unwrap_err();
+    let error = fetch.start(plan(&pack, Order::Sequential, 1), 0).unwrap_err();
     assert!(matches!(error, ReadError::Modified { .. }) && error.is_data());
 }
 
@@ -310,13 +269,7 @@ fn a_damaged_column_of_checksums_is_refused() {
     flip(&path, column.unwrap().offset);
     let pack = Arc::new(open(&path).unwrap());
     let error = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::FirstTouch)).unwrap_err();
-    assert!(matches!(
-        error,
-        ReadError::Format {
-            source: FormatError::ChecksumMismatch { .. },
-            ..
-        }
-    ));
+    assert!(matches!(error, ReadError::Format { source: FormatError::ChecksumMismatch { .. }, .. }));
     Fetch::new(Arc::clone(&pack), options(&pack, Checksums::Off)).unwrap();
 }
 
@@ -327,23 +280,13 @@ fn fields_that_are_not_there_are_refused() {
     let mut options = options(&pack, Checksums::FirstTouch);
     options.positions = vec![0, 1];
     let error = Fetch::new(pack, options).unwrap_err();
-    assert!(matches!(
-        error,
-        ReadError::Format {
-            source: FormatError::OutOfRange { index: 1, .. },
-            ..
-        }
-    ));
+    assert!(matches!(error, ReadError::Format { source: FormatError::OutOfRange { index: 1, .. }, .. }));
 }
 
 #[test]
 fn a_file_cut_short_while_its_steps_are_read_is_an_error() {
     for checksums in [Checksums::Off, Checksums::FirstTouch] {
-        for name in [
-            "strided_one_field.pack",
-            "encoded_images.pack",
-            "zstd_text.pack",
-        ] {
+        for name in ["strided_one_field.pack", "encoded_images.pack", "zstd_text.pack"] {
             let (_folder, path) = copy(name);
             let pack = Arc::new(open(&path).unwrap());
             let fetch = Fetch::new(Arc::clone(&pack), options(&pack, checksums)).unwrap();
@@ -353,14 +296,9 @@ fn a_file_cut_short_while_its_steps_are_read_is_an_error() {
             file.set_len(4096).unwrap();
             let item = items.item(0, 0, &mut Vec::new()).map(|_| ());
             let error = item.and_then(|()| items.still_good()).unwrap_err();
-            let told = matches!(
-                error,
-                ReadError::Changed { found: 4096, .. } | ReadError::Format { .. }
-            );
+            let told = matches!(error, ReadError::Changed { found: 4096, .. } | ReadError::Format { .. });
             assert!(told, "{name} {error}");
-            let error = fetch
-                .start(plan(&pack, Order::Sequential, 1), 0)
-                .unwrap_err();
+            let error = fetch.start(plan(&pack, Order::Sequential, 1), 0).unwrap_err();
             assert!(matches!(error, ReadError::Changed { found: 4096, .. }));
         }
     }
@@ -378,9 +316,7 @@ fn a_stopped_epoch_says_so() {
 
 /// A pack of `n` raw samples of 224 x 224 x 3 bytes in chunks of 64.
 pub(super) fn large_pack(path: &Path, n: u32) {
-    use packds_format::{
-        BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Role, Schema,
-    };
+    use packds_format::{BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Role, Schema};
     let crc = Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c);
     let fields = vec![Field::tensor("image", DType::U8, &[224, 224, 3]), crc];
     let file = std::fs::File::create(path).unwrap();
@@ -470,29 +406,18 @@ fn how_fast_steps_are_copied_out_of_the_map() {
         }
         let again = start.elapsed().as_secs_f64();
         let bytes = 1e-9 * body.len() as f64;
-        println!(
-            "plain memcpy of a fresh map {:.2} GB/s, again {:.2}",
-            bytes / map,
-            bytes / again
-        );
+        println!("plain memcpy of a fresh map {:.2} GB/s, again {:.2}", bytes / map, bytes / again);
     }
 }
 
 #[test]
 fn single_samples_of_compressed_chunks_come_through_the_map_where_it_may_be_used() {
-    let path = golden()
-        .into_iter()
-        .find(|path| path.ends_with("zstd_several_blocks.pack"))
-        .unwrap();
+    let path = golden().into_iter().find(|path| path.ends_with("zstd_several_blocks.pack")).unwrap();
     let pack = Arc::new(open(&path).unwrap());
     assert!(pack.n_chunks() > 1);
     let mut options = options(&pack, Checksums::FirstTouch);
     options.access = Access::Auto;
-    for (order, memory, mapped) in [
-        (Order::Random, 1, true),
-        (Order::Random, 100, false),
-        (Order::Chunks, 1, false),
-    ] {
+    for (order, memory, mapped) in [(Order::Random, 1, true), (Order::Random, 100, false), (Order::Chunks, 1, false)] {
         let one = direct_chunk_bytes(&pack, &options);
         options.memory_bytes = one * memory;
         let fetch = Fetch::new(Arc::clone(&pack), options.clone()).unwrap();

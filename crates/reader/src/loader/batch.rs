@@ -4,11 +4,11 @@ use packds_system::to_u64;
 use std::sync::Arc;
 
 use super::board::{Board, Ready};
-use super::crew::Crew;
 use super::error::LoadError;
 use super::filling::{Ragged, Row};
 use super::geometry::BatchGeometry;
 use super::outputs::{BatchField, Outputs, Source};
+use super::workers::Workers;
 use crate::Pack;
 use crate::arena::SlotRef;
 use crate::augment::Mix;
@@ -23,27 +23,20 @@ pub(crate) struct Prepared {
     pub(crate) rows: Vec<Row>,
     pub(crate) padding: usize,
     pub(crate) ragged: Vec<Ragged>,
-    pub(crate) lent: Option<(usize, ItemRun)>,
+    pub(crate) borrowed: Option<(usize, ItemRun)>,
     pub(crate) bad: Vec<BadSample>,
     pub(crate) mix: Option<Mix>,
 }
 
 impl Prepared {
     pub(crate) const fn new(step: u64) -> Self {
-        Self {
-            step,
-            rows: Vec::new(),
-            padding: 0,
-            ragged: Vec::new(),
-            lent: None,
-            bad: Vec::new(),
-            mix: None,
-        }
+        Self { step, rows: Vec::new(), padding: 0, ragged: Vec::new(), borrowed: None, bad: Vec::new(), mix: None }
     }
 }
 
 /// A sample that was left out or replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BadSample {
     /// Index of its pack among the loader's packs.
     pub pack: usize,
@@ -71,17 +64,13 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new(crew: &Crew, epoch: u32, ready: Ready) -> Self {
-        let Ready {
-            prepared,
-            slot,
-            transfer,
-        } = ready;
+    pub(crate) fn new(workers: &Workers, epoch: u32, ready: Ready) -> Self {
+        let Ready { prepared, slot, transfer } = ready;
         Self {
-            outputs: Arc::clone(&crew.outputs),
-            packs: Arc::clone(&crew.packs),
-            seeds: Arc::clone(&crew.seeds),
-            board: Arc::clone(&crew.board),
+            outputs: Arc::clone(&workers.outputs),
+            packs: Arc::clone(&workers.packs),
+            seeds: Arc::clone(&workers.seeds),
+            board: Arc::clone(&workers.board),
             ids: prepared.rows.iter().map(|row| row.sample).collect(),
             prepared,
             epoch,
@@ -147,12 +136,7 @@ impl Batch {
     /// The random choices for the images: the crop of each and how it is shown. `None` if images are not augmented.
     #[must_use]
     pub fn geometry(&self) -> Option<BatchGeometry> {
-        let Self {
-            outputs,
-            packs,
-            seeds,
-            ..
-        } = self;
+        let Self { outputs, packs, seeds, .. } = self;
         let rows = &self.prepared.rows;
         let is_augmented = outputs.pictures.is_some();
         is_augmented.then(|| BatchGeometry::new(outputs, packs, seeds, rows))
@@ -161,7 +145,7 @@ impl Batch {
     /// Whether a field borrows the pack's bytes instead of copying them.
     #[must_use]
     pub fn is_lent(&self) -> bool {
-        self.prepared.lent.is_some()
+        self.prepared.borrowed.is_some()
     }
 
     /// The fields and their types.
@@ -190,28 +174,18 @@ impl Batch {
     /// As [`field`](Self::field).
     pub fn view(&self, name: &str, view: u32) -> Result<ArrayView<'_>, LoadError> {
         let (number, field) = self.find(name, view)?;
+        let refused = |what, why| Err(LoadError::Option(format!("the {what} of field `{name}` {why}")));
         let Some(item_shape) = &field.shape else {
-            return Err(LoadError::Option(format!(
-                "the items of field `{name}` have sizes of their own: take them one by one with `item`"
-            )));
+            return refused("items", "vary in size: read them one by one with `item`");
         };
-        if field.source == Source::Held {
-            return Err(LoadError::Option(format!(
-                "the images of field `{name}` are on the device: the batch has windows of them"
-            )));
-        }
-        if field.source == Source::File {
-            return Err(LoadError::Option(format!(
-                "the images of field `{name}` are decoded on the device: the batch has their files"
-            )));
+        match field.source {
+            Source::Held => return refused("images", "are on the device: the batch has windows of them"),
+            Source::File => return refused("images", "are decoded on the device: the batch has their files"),
+            _ => {}
         }
         let mut shape = vec![self.len()];
         shape.extend(item_shape);
-        Ok(ArrayView {
-            dtype: field.dtype,
-            shape,
-            bytes: self.bytes(number, field),
-        })
+        Ok(ArrayView { dtype: field.dtype, shape, bytes: self.bytes(number, field) })
     }
 
     /// The elements of a field, `[samples, ..]` in C order.
@@ -231,18 +205,11 @@ impl Batch {
         let (number, field) = self.find(name, 0)?;
         let item = if field.shape.is_some() {
             let start = row.saturating_mul(field.item_bytes);
-            self.bytes(number, field)
-                .get(start..start.saturating_add(field.item_bytes))
-                .filter(|_| row < self.len())
+            self.bytes(number, field).get(start..start.saturating_add(field.item_bytes)).filter(|_| row < self.len())
         } else {
             self.ragged(number).and_then(|ragged| ragged.item(row))
         };
-        item.ok_or_else(|| {
-            LoadError::Option(format!(
-                "the batch has {} samples, no row {row}",
-                self.len()
-            ))
-        })
+        item.ok_or_else(|| LoadError::Option(format!("the batch has {} samples: there is no row {row}", self.len())))
     }
 
     /// `[height, width, channels]` of one sample's image, or `[height, width]` of its mask, if variable-size images are
@@ -262,10 +229,7 @@ impl Batch {
 
     fn find(&self, name: &str, view: u32) -> Result<(usize, &BatchField), LoadError> {
         let fields = &self.outputs.fields;
-        let found = fields
-            .iter()
-            .enumerate()
-            .find(|(_, f)| f.name == name && f.view == view);
+        let found = fields.iter().enumerate().find(|(_, f)| f.name == name && f.view == view);
         found.ok_or_else(|| {
             let mut known: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
             known.dedup();
@@ -280,29 +244,25 @@ impl Batch {
     /// All bytes of a fixed-size field.
     fn bytes(&self, number: usize, field: &BatchField) -> &[u8] {
         let len = self.len() * field.item_bytes;
-        if let Some((lent, run)) = &self.prepared.lent
-            && *lent == number
+        if let Some((borrowed, run)) = &self.prepared.borrowed
+            && *borrowed == number
         {
             return run.as_ref().get(..len).unwrap_or_default();
         }
         let slot = self.slot.as_deref().unwrap_or_default();
-        slot.get(field.offset..field.offset + len)
-            .unwrap_or_default()
+        slot.get(field.offset..field.offset + len).unwrap_or_default()
     }
 
     /// The slot it lies in.
-    pub(crate) fn slot(&self) -> Option<&SlotRef> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn slot(&self) -> Option<&SlotRef> {
         self.slot.as_ref()
     }
 
     /// Size of all fields in bytes.
     pub(crate) fn n_bytes(&self) -> u64 {
-        let fixed: usize = self
-            .outputs
-            .fields
-            .iter()
-            .map(|f| f.item_bytes * self.len())
-            .sum();
+        let fixed: usize = self.outputs.fields.iter().map(|f| f.item_bytes * self.len()).sum();
         let ragged: usize = self.prepared.ragged.iter().map(|r| r.bytes.len()).sum();
         to_u64(fixed + ragged)
     }

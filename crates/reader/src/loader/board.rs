@@ -62,9 +62,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Whether the consumer can continue at once: with a batch, the end or an error.
     pub(crate) fn has_answer(&self) -> bool {
-        self.next_out >= self.steps
-            || self.failed.is_some()
-            || self.done.contains_key(&self.next_out)
+        self.next_out >= self.steps || self.failed.is_some() || self.done.contains_key(&self.next_out)
     }
 }
 
@@ -90,37 +88,22 @@ impl Board {
         }
     }
 
-    /// Locks the state. If a thread panicked while it held the lock, the panic was already reported (see `crew`).
+    /// Locks the state. If a thread panicked while it held the lock, the panic was already reported (see `workers`).
     pub(crate) fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn wait_for_work<'a>(
-        &self,
-        progress: MutexGuard<'a, Progress>,
-    ) -> MutexGuard<'a, Progress> {
-        self.work
-            .wait(progress)
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn wait_for_work<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
+        self.work.wait(progress).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until more threads may be needed.
-    pub(crate) fn wait_to_be_called<'a>(
-        &self,
-        progress: MutexGuard<'a, Progress>,
-    ) -> MutexGuard<'a, Progress> {
-        self.called
-            .wait(progress)
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn wait_to_be_called<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
+        self.called.wait(progress).unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn wait_for_batch<'a>(
-        &self,
-        progress: MutexGuard<'a, Progress>,
-    ) -> MutexGuard<'a, Progress> {
-        self.ready
-            .wait(progress)
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn wait_for_batch<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
+        self.ready.wait(progress).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Like [`wait_for_batch`](Self::wait_for_batch), with a timeout.

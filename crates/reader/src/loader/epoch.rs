@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::board::Ready;
-use super::crew::Crew;
 use super::error::LoadError;
 use super::stats::{add, add_time, time};
 use super::tuner::Spent;
+use super::workers::Workers;
 use crate::plan::{MixtureState, State};
 
 /// The batches of one epoch, in order. It ends after the last batch or the first error.
@@ -19,7 +19,7 @@ use crate::plan::{MixtureState, State};
 /// Its threads work ahead as long as it exists. Dropping it ends them at any point.
 #[derive(Debug)]
 pub struct Epoch {
-    crew: Arc<Crew>,
+    workers: Arc<Workers>,
     threads: Vec<JoinHandle<()>>,
     number: u32,
     /// The step of the next batch. The board has it too, but a fork may have left the board's lock locked.
@@ -57,17 +57,12 @@ impl Drop for Lease {
 }
 
 impl Epoch {
-    pub(crate) fn start(
-        crew: Arc<Crew>,
-        n_threads: usize,
-        number: u32,
-        lease: Lease,
-    ) -> Result<Self, LoadError> {
-        let next_step = crew.board.lock().next_out;
-        let threads = crew.start(n_threads)?;
+    pub(crate) fn start(workers: Arc<Workers>, n_threads: usize, number: u32, lease: Lease) -> Result<Self, LoadError> {
+        let next_step = workers.board.lock().next_out;
+        let threads = workers.start(n_threads)?;
         Ok(Self {
             next_step,
-            crew,
+            workers,
             threads,
             number,
             taken: Instant::now(),
@@ -93,7 +88,7 @@ impl Epoch {
     /// Steps in the epoch, the same on every rank.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.crew.course.steps()
+        self.workers.schedule.steps()
     }
 
     /// The step of the next batch.
@@ -106,13 +101,13 @@ impl Epoch {
     /// this is only the state of its first pack: save [`mixture_state`](Self::mixture_state) instead.
     #[must_use]
     pub fn state(&self) -> State {
-        self.crew.course.state(self.next_step())
+        self.workers.schedule.state(self.next_step())
     }
 
     /// The state of a mixture to save in order to resume after the batches taken so far. `None` for a single pack.
     #[must_use]
     pub fn mixture_state(&self) -> Option<MixtureState> {
-        self.crew.course.mixture_state(self.next_step())
+        self.workers.schedule.mixture_state(self.next_step())
     }
 
     /// Waits until [`next`](Iterator::next) would not block, for at most `at_most`. Returns whether it succeeded. Use it to
@@ -122,13 +117,13 @@ impl Epoch {
             // An error or the end: `next` reports it at once.
             return true;
         }
-        let asked = Instant::now();
-        self.waits_since.get_or_insert(asked);
-        let slots = self.crew.arena.n_slots();
-        let board = &self.crew.board;
+        let requested = Instant::now();
+        self.waits_since.get_or_insert(requested);
+        let slots = self.workers.arena.n_slots();
+        let board = &self.workers.board;
         let mut progress = board.lock();
         while !progress.has_answer() && board.held() < slots {
-            let left = at_most.saturating_sub(asked.elapsed());
+            let left = at_most.saturating_sub(requested.elapsed());
             if left.is_zero() {
                 return false;
             }
@@ -143,14 +138,14 @@ impl Epoch {
             let made_in = self.made_in;
             return Err(LoadError::Forked { made_in, found });
         }
-        let asked = self.waits_since.take().unwrap_or_else(Instant::now);
-        let board = &self.crew.board;
+        let requested = self.waits_since.take().unwrap_or_else(Instant::now);
+        let board = &self.workers.board;
         let mut progress = board.lock();
         let ready = loop {
             let step = progress.next_out;
             if step >= progress.steps {
                 // The time since then was spent on the last batch.
-                add_time(&self.crew.counters.consumer_busy, asked - self.taken);
+                add_time(&self.workers.counters.consumer_busy, requested - self.taken);
                 return Ok(None);
             }
             if let Some(result) = progress.done.remove(&step) {
@@ -159,7 +154,7 @@ impl Epoch {
             if let Some(error) = progress.failed.take() {
                 return Err(error);
             }
-            let slots = self.crew.arena.n_slots();
+            let slots = self.workers.arena.n_slots();
             if board.held() >= slots {
                 return Err(LoadError::SlotsHeld { slots });
             }
@@ -170,8 +165,8 @@ impl Epoch {
         drop(progress);
         board.batch_taken();
         board.tell_threads();
-        let (waited, busy) = (asked.elapsed(), asked - self.taken);
-        let counters = &self.crew.counters;
+        let (waited, busy) = (requested.elapsed(), requested - self.taken);
+        let counters = &self.workers.counters;
         add_time(&counters.consumer_waited, waited);
         add_time(&counters.consumer_busy, busy);
         self.learn(waited, waited + busy);
@@ -180,16 +175,11 @@ impl Epoch {
 
     /// Passes the times since the last batch to the tuner, and applies its choice.
     fn learn(&mut self, waited: Duration, passed: Duration) {
-        let crew = &self.crew;
-        let threads = (
-            time(&crew.counters.threads_busy),
-            time(&crew.counters.disk_waited),
-        );
+        let workers = &self.workers;
+        let threads = (time(&workers.counters.threads_busy), time(&workers.counters.disk_waited));
         let before = self.threads_before.replace(threads);
-        let mut tuner = crew.tuner.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((busy, read)) = before else {
-            return tuner.begin();
-        };
+        let mut tuner = workers.tuner.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((busy, read)) = before else { return tuner.begin() };
         let is_new = tuner.learn(Spent {
             passed,
             waited,
@@ -197,7 +187,7 @@ impl Epoch {
             read: threads.1.saturating_sub(read),
         });
         if is_new {
-            crew.board.set(&tuner);
+            workers.board.set(&tuner);
         }
     }
 }
@@ -213,12 +203,12 @@ impl Iterator for Epoch {
         self.taken = Instant::now();
         match taken {
             Ok(Some(ready)) => {
-                let crew = &self.crew;
-                let batch = Batch::new(crew, self.number, ready);
-                add(&crew.counters.batches, 1);
-                add(&crew.counters.samples, to_u64(batch.len()));
-                add(&crew.counters.bytes, batch.n_bytes());
-                if let Some(journal) = &crew.journal {
+                let workers = &self.workers;
+                let batch = Batch::new(workers, self.number, ready);
+                add(&workers.counters.batches, 1);
+                add(&workers.counters.samples, to_u64(batch.len()));
+                add(&workers.counters.bytes, batch.n_bytes());
+                if let Some(journal) = &workers.journal {
                     journal.tell();
                 }
                 Some(Ok(batch))
@@ -251,7 +241,7 @@ impl Drop for Epoch {
             // A forked child has no threads to wait for.
             return;
         }
-        self.crew.stop();
+        self.workers.stop();
         for thread in self.threads.drain(..) {
             // A panic was already reported to the consumer.
             let _ = thread.join();

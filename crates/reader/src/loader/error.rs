@@ -112,9 +112,7 @@ pub enum LoadError {
         slots: usize,
     },
     /// Another epoch of this loader is still open and uses the ring.
-    #[error(
-        "another epoch of this loader is still open: drop it first, or make a second loader from the same pack"
-    )]
+    #[error("another epoch of this loader is still open: drop it first, or make a second loader from the same pack")]
     EpochOpen,
     /// The process was forked after the loader was made. The threads are in the parent.
     #[error(

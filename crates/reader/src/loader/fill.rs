@@ -51,27 +51,17 @@ impl Filler {
 
     /// Skips the work whose results are kept.
     pub(crate) fn repeating(self, kept: Option<&Arc<Kept>>) -> Self {
-        Self {
-            kept: kept.map(Arc::clone),
-            ..self
-        }
+        Self { kept: kept.map(Arc::clone), ..self }
     }
 
     /// Writes the rows of `piece`. If `stopped` is set, it ends after the current row. Rows that fail are recorded in the piece,
     /// or the first error ends the work.
-    pub(crate) fn fill(
-        &mut self,
-        filling: &Filling,
-        piece: &mut Piece,
-        stopped: &AtomicBool,
-    ) -> Result<(), LoadError> {
+    pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece, stopped: &AtomicBool) -> Result<(), LoadError> {
         for (place, number) in piece.rows.clone().enumerate() {
             if stopped.load(Ordering::Acquire) {
                 break;
             }
-            let Some(row) = filling.rows.get(number).copied() else {
-                continue;
-            };
+            let Some(row) = filling.rows.get(number).copied() else { continue };
             if let Some(batch) = self.kept.as_deref().and_then(Kept::batch) {
                 copy_row(batch, &self.outputs, (number, place), piece);
                 continue;
@@ -95,20 +85,12 @@ impl Filler {
         Ok(())
     }
 
-    fn row(
-        &mut self,
-        items: &StepItems,
-        row: Row,
-        place: usize,
-        piece: &mut Piece,
-    ) -> Result<(), LoadError> {
+    fn row(&mut self, items: &StepItems, row: Row, place: usize, piece: &mut Piece) -> Result<(), LoadError> {
         let past_caches = self.outputs.slot_bytes >= PAST_CACHES;
         let mut regions = piece.regions.iter_mut();
         let mut ragged = piece.ragged.iter_mut();
         let mut views = Views::default();
-        let Some(pack) = self.packs.get(row.pack) else {
-            return Ok(());
-        };
+        let Some(pack) = self.packs.get(row.pack) else { return Ok(()) };
         for field in &self.outputs.fields {
             match field.source {
                 Source::Column(_) | Source::Held => {}
@@ -145,19 +127,14 @@ impl Filler {
                 }
             }
         }
-        let Some(pictures) = &mut self.pictures else {
-            return Ok(());
-        };
+        let Some(pictures) = &mut self.pictures else { return Ok(()) };
         let pixels = self.kept.as_deref().and_then(|kept| kept.pixels(row));
         pictures.fill(pack, items, row, pixels, &mut views)
     }
 }
 
 fn decoders(outputs: &Outputs, packs: &[Arc<Pack>]) -> Vec<ItemDecoder> {
-    let decoded = outputs
-        .fields
-        .iter()
-        .filter(|f| matches!(f.source, Source::Decoded(_)));
+    let decoded = outputs.fields.iter().filter(|f| matches!(f.source, Source::Decoded(_)));
     let fields = packs.first().map_or(&[][..], |pack| pack.schema().fields());
     let described = decoded.filter_map(|f| fields.iter().find(|field| field.name == f.name));
     described.map(ItemDecoder::new).collect()

@@ -57,10 +57,7 @@ impl Ragged {
 
     /// The dimensions of an item that holds pixels.
     pub(crate) fn shape(&self, row: usize) -> Option<&[usize]> {
-        self.shapes
-            .get(row)
-            .map(Vec::as_slice)
-            .filter(|shape| !shape.is_empty())
+        self.shapes.get(row).map(Vec::as_slice).filter(|shape| !shape.is_empty())
     }
 
     pub(crate) fn item(&self, row: usize) -> Option<&[u8]> {
@@ -106,18 +103,8 @@ impl Filling {
         pieces: VecDeque<Piece>,
     ) -> Self {
         let n_pieces = pieces.len();
-        let state = Mutex::new(State {
-            waiting: pieces,
-            done: Vec::with_capacity(n_pieces),
-            n_pieces,
-        });
-        Self {
-            step,
-            rows,
-            padding,
-            items,
-            state,
-        }
+        let state = Mutex::new(State { waiting: pieces, done: Vec::with_capacity(n_pieces), n_pieces });
+        Self { step, rows, padding, items, state }
     }
 
     /// Takes an unassigned piece. Also returns whether it was the last.
@@ -145,17 +132,10 @@ impl Filling {
 }
 
 /// Splits a slot into pieces of `piece_rows` rows each. A slot is stored field by field, and each field row by row.
-pub(crate) fn cut(
-    slot: SlotMut,
-    outputs: &Outputs,
-    n_rows: usize,
-    piece_rows: usize,
-) -> VecDeque<Piece> {
+pub(crate) fn cut(slot: SlotMut, outputs: &Outputs, n_rows: usize, piece_rows: usize) -> VecDeque<Piece> {
     let piece_rows = piece_rows.max(1);
-    let ranges: Vec<Range<usize>> = (0..n_rows)
-        .step_by(piece_rows)
-        .map(|start| start..(start + piece_rows).min(n_rows))
-        .collect();
+    let ranges: Vec<Range<usize>> =
+        (0..n_rows).step_by(piece_rows).map(|start| start..(start + piece_rows).min(n_rows)).collect();
     let n_ragged = outputs.fields.iter().filter(|f| f.shape.is_none()).count();
     let mut pieces: VecDeque<Piece> = ranges
         .iter()

@@ -27,23 +27,14 @@ pub(crate) fn finish(
             all.append(part);
         }
     }
-    let Some(mut slot) = join(&mut pieces) else {
-        return Ok(None);
-    };
-    let mut prepared = Prepared {
-        rows: filling.rows.clone(),
-        padding: filling.padding,
-        ragged,
-        ..Prepared::new(filling.step)
-    };
+    let Some(mut slot) = join(&mut pieces) else { return Ok(None) };
+    let mut prepared =
+        Prepared { rows: filling.rows.clone(), padding: filling.padding, ragged, ..Prepared::new(filling.step) };
     if !bad.is_empty() {
         let kept = kept_rows(filling, &mut bad, policy)?;
         move_rows(&mut slot, outputs, &kept);
         prepared.keep(&kept);
-        prepared.bad = bad
-            .iter()
-            .filter_map(|(row, error)| told(filling, *row, error))
-            .collect();
+        prepared.bad = bad.iter().filter_map(|(row, error)| told(filling, *row, error)).collect();
     }
     if let Some(pictures) = &outputs.pictures {
         prepared.mix = pictures.mix(outputs, &mut slot, &prepared.rows, seeds)?;
@@ -53,11 +44,7 @@ pub(crate) fn finish(
 
 fn told(filling: &Filling, row: usize, error: &LoadError) -> Option<BadSample> {
     let Row { pack, sample, .. } = *filling.rows.get(row)?;
-    Some(BadSample {
-        pack,
-        sample,
-        error: error.to_string(),
-    })
+    Some(BadSample { pack, sample, error: error.to_string() })
 }
 
 /// The source row for each row of the batch. A bad row is left out, or replaced by the good row before it. If there is none,
@@ -72,11 +59,7 @@ fn kept_rows(
     let is_bad = |row: &usize| bad.binary_search_by_key(row, |(row, _)| *row).is_ok();
     let good: Vec<usize> = (0..n).filter(|row| !is_bad(row)).collect();
     if good.is_empty() {
-        return Err(LoadError::NothingLeft {
-            step: filling.step,
-            samples: n,
-            first: Box::new(bad.swap_remove(0).1),
-        });
+        return Err(LoadError::NothingLeft { step: filling.step, samples: n, first: Box::new(bad.swap_remove(0).1) });
     }
     if policy == BadSamples::Skip {
         return Ok(good);
@@ -107,10 +90,7 @@ impl Prepared {
     fn keep(&mut self, kept: &[usize]) {
         let first_padding = self.rows.len() - self.padding;
         self.padding = kept.iter().filter(|from| **from >= first_padding).count();
-        self.rows = kept
-            .iter()
-            .filter_map(|from| self.rows.get(*from).copied())
-            .collect();
+        self.rows = kept.iter().filter_map(|from| self.rows.get(*from).copied()).collect();
         for ragged in &mut self.ragged {
             let mut moved = Ragged::default();
             for from in kept {

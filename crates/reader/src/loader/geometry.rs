@@ -20,18 +20,8 @@ pub struct BatchGeometry {
 }
 
 impl BatchGeometry {
-    pub(crate) fn new(
-        outputs: &Arc<Outputs>,
-        packs: &Arc<[Arc<Pack>]>,
-        seeds: &Arc<[u64]>,
-        rows: &[Row],
-    ) -> Self {
-        Self {
-            outputs: Arc::clone(outputs),
-            packs: Arc::clone(packs),
-            seeds: Arc::clone(seeds),
-            rows: rows.to_vec(),
-        }
+    pub(crate) fn new(outputs: &Arc<Outputs>, packs: &Arc<[Arc<Pack>]>, seeds: &Arc<[u64]>, rows: &[Row]) -> Self {
+        Self { outputs: Arc::clone(outputs), packs: Arc::clone(packs), seeds: Arc::clone(seeds), rows: rows.to_vec() }
     }
 
     /// Width and height of every view.
@@ -139,11 +129,7 @@ fn spaced(name: &str) -> String {
         }
         was_lower = c.is_ascii_lowercase();
         let is_letter = c.is_ascii_alphabetic();
-        spaced.push(if is_letter {
-            c.to_ascii_lowercase()
-        } else {
-            ' '
-        });
+        spaced.push(if is_letter { c.to_ascii_lowercase() } else { ' ' });
     }
     spaced
 }
@@ -156,10 +142,7 @@ pub(crate) fn unmoved<'a>(pack: &Pack, outputs: &'a Outputs) -> Vec<&'a str> {
     };
     let size = pictures.stored_size();
     let stays = |field: &&BatchField| {
-        let is_made = matches!(
-            field.source,
-            Source::Image | Source::File | Source::Held | Source::Mask
-        );
+        let is_made = matches!(field.source, Source::Image | Source::File | Source::Held | Source::Mask);
         let described = pack.schema().fields().iter().find(|f| f.name == field.name);
         !is_made && described.is_some_and(|described| is_of_places(described, size))
     };
@@ -179,15 +162,13 @@ fn is_of_places(field: &Field, image: Option<(u32, u32)>) -> bool {
             has_several && (names_places(&field.name) || is_of_size(&field.shape, image))
         }
         FieldKind::Json => names_places(&field.name),
-        FieldKind::Bytes | FieldKind::String => false,
+        _ => false,
     }
 }
 
 /// Whether an array has the rows and columns of the image, with channels first or last.
 fn is_of_size(shape: &[u64], image: Option<(u32, u32)>) -> bool {
-    let Some((width, height)) = image else {
-        return false;
-    };
+    let Some((width, height)) = image else { return false };
     let sides = [u64::from(height), u64::from(width)];
     shape.starts_with(&sides) || (shape.len() == 3 && shape.ends_with(&sides))
 }

@@ -41,7 +41,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// The journal for a loader of `pack`, if the environment names a file.
-    pub(crate) fn asked_for(
+    pub(crate) fn requested(
         pack: &Pack,
         batch: u32,
         kind: &dyn Debug,
@@ -51,11 +51,7 @@ impl Journal {
         static LOADERS: AtomicU64 = AtomicU64::new(0);
         let path = std::env::var_os(JOURNAL)?;
         // If the file cannot be opened, it stays empty. The doctor then reports that there were no timings.
-        let file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .ok()?;
+        let file = OpenOptions::new().append(true).create(true).open(path).ok()?;
         let number = LOADERS.fetch_add(1, Ordering::Relaxed);
         let mut hasher = DefaultHasher::new();
         format!("{kind:?}").hash(&mut hasher);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use packds_pixels::{Image, Pixels};
 
-use super::course::{Course, Way};
 use super::error::LoadError;
 use super::filling::Row;
+use super::schedule::{EpochSchedule, Sequence};
 use super::{BadSamples, Loader};
 use crate::fetch::StepItems;
 
@@ -30,7 +30,7 @@ enum Form {
 
 /// A batch that is made repeatedly.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     samples: Arc<Samples>,
     form: Form,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 struct Samples {
     /// The schedule that they came from. It is stopped and does not read any more.
-    course: Course,
+    schedule: EpochSchedule,
     epoch: u32,
     rows: Vec<Row>,
     items: Arc<[Option<StepItems>]>,
@@ -50,15 +50,15 @@ struct Samples {
 
 /// Total size of the images of some samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ImageSize {
+pub struct ImageSize {
     /// Stored bytes.
-    pub(crate) stored: u64,
+    pub stored: u64,
     /// Bytes of pixels.
-    pub(crate) decoded: u64,
+    pub decoded: u64,
     /// Number of pixels.
-    pub(crate) pixels: u64,
+    pub pixels: u64,
     /// Number of images.
-    pub(crate) images: u64,
+    pub images: u64,
 }
 
 impl Kept {
@@ -66,21 +66,15 @@ impl Kept {
     ///
     /// # Errors
     /// [`LoadError`], as for the step itself.
-    pub(crate) fn take(loader: &Loader) -> Result<Self, LoadError> {
-        let way = loader.way(0)?;
-        let epoch = way.number();
-        let course = Course::start(way, &loader.fetches, 0)?;
-        let (rows, _) = course.rows(0)?;
-        let items = course.items(0)?;
-        course.stop();
-        let mut samples = Samples {
-            course,
-            epoch,
-            rows: Vec::new(),
-            items,
-            pixels: BTreeMap::new(),
-            size: ImageSize::default(),
-        };
+    pub fn take(loader: &Loader) -> Result<Self, LoadError> {
+        let sequence = loader.sequence(0)?;
+        let epoch = sequence.number();
+        let schedule = EpochSchedule::start(sequence, &loader.fetches, 0)?;
+        let (rows, _) = schedule.rows(0)?;
+        let items = schedule.items(0)?;
+        schedule.stop();
+        let mut samples =
+            Samples { schedule, epoch, rows: Vec::new(), items, pixels: BTreeMap::new(), size: ImageSize::default() };
         for row in rows.iter().take(MOST_SAMPLES) {
             match samples.add(loader, *row) {
                 Err(error) if loader.bad_samples == BadSamples::Error => return Err(error),
@@ -97,41 +91,30 @@ impl Kept {
         }
         let own = samples.rows.clone();
         samples.rows = own.iter().copied().cycle().take(rows.len()).collect();
-        Ok(Self {
-            samples: Arc::new(samples),
-            form: Form::Raw,
-        })
+        Ok(Self { samples: Arc::new(samples), form: Form::Raw })
     }
 
     /// The same samples, decoded. `None` if they do not need decoding.
-    pub(crate) fn decoded(&self) -> Option<Self> {
+    pub fn decoded(&self) -> Option<Self> {
         let is_decoded = !self.samples.pixels.is_empty();
-        is_decoded.then(|| Self {
-            samples: Arc::clone(&self.samples),
-            form: Form::Decoded,
-        })
+        is_decoded.then(|| Self { samples: Arc::clone(&self.samples), form: Form::Decoded })
     }
 
     /// The same samples as a finished batch of `loader`. `None` if their images are not processed.
     ///
     /// # Errors
     /// [`LoadError`], as for that batch.
-    pub(crate) fn processed(self: &Arc<Self>, loader: &Loader) -> Result<Option<Self>, LoadError> {
+    pub fn processed(self: &Arc<Self>, loader: &Loader) -> Result<Option<Self>, LoadError> {
         if loader.outputs.pictures_on_host().is_none() {
             return Ok(None);
         }
-        let Some(batch) = loader.repeat(self)?.next().transpose()? else {
-            return Ok(None);
-        };
+        let Some(batch) = loader.repeat(self)?.next().transpose()? else { return Ok(None) };
         let slot = batch.slot().map(|slot| slot.to_vec());
-        Ok(slot.map(|slot| Self {
-            samples: Arc::clone(&self.samples),
-            form: Form::Processed(slot),
-        }))
+        Ok(slot.map(|slot| Self { samples: Arc::clone(&self.samples), form: Form::Processed(slot) }))
     }
 
     /// The size of the images.
-    pub(crate) fn size(&self) -> ImageSize {
+    pub fn size(&self) -> ImageSize {
         self.samples.size
     }
 
@@ -147,8 +130,8 @@ impl Kept {
         &self.samples.items
     }
 
-    pub(crate) fn course(&self) -> &Course {
-        &self.samples.course
+    pub(crate) fn schedule(&self) -> &EpochSchedule {
+        &self.samples.schedule
     }
 
     /// The pixels of a row's image, if kept.
@@ -157,12 +140,7 @@ impl Kept {
             return None;
         }
         let image = self.samples.pixels.get(&(row.pack, row.sample))?;
-        Some(Pixels {
-            data: &image.data,
-            width: image.width,
-            height: image.height,
-            channels: image.channels,
-        })
+        Some(Pixels { data: &image.data, width: image.width, height: image.height, channels: image.channels })
     }
 
     /// The bytes of the finished batch, if kept.
@@ -206,7 +184,11 @@ impl ImageSize {
 
 impl Loader {
     /// Endless batches of kept samples.
-    pub(crate) fn repeat(&self, kept: &Arc<Kept>) -> Result<super::Epoch, LoadError> {
-        self.start(Way::Kept(Arc::clone(kept)), 0)
+    ///
+    /// # Errors
+    /// [`LoadError`], as for an epoch.
+    #[doc(hidden)]
+    pub fn repeat(&self, kept: &Arc<Kept>) -> Result<super::Epoch, LoadError> {
+        self.start(Sequence::Kept(Arc::clone(kept)), 0)
     }
 }

@@ -18,7 +18,6 @@
 //! ```
 //!
 //! Several packs with the same fields are mixed in fixed proportions: every batch has the same number of samples of each.
-//! Several packs with the same fields are mixed in fixed proportions: every batch has the same number of samples of each.
 //! ```no_run
 //! use packds_reader::loader::Loader;
 //!
@@ -38,14 +37,12 @@
 //! # Ok::<(), packds_reader::loader::LoadError>(())
 //! ```
 //!
-//! Data flows in one direction. `course` determines the samples of a step and fetches their bytes. The threads in `crew` begin
+//! Data flows in one direction. `schedule` determines the samples of a step and fetches their bytes. The threads in `workers` begin
 //! steps in order and split each batch into pieces. `fill` writes the pieces into a slot of the staging ring. `finish` turns
 //! them into a batch. The consumer takes it from the `board`.
 
 mod batch;
 mod board;
-mod course;
-mod crew;
 mod epoch;
 mod error;
 mod fill;
@@ -57,54 +54,59 @@ mod kept;
 mod options;
 mod outputs;
 mod pictures;
-mod refused;
 mod remedy;
+mod schedule;
 mod sources;
 mod stats;
-mod stored_images;
 mod tuner;
+mod workers;
 
 #[cfg(test)]
 mod tests;
 
-use packds_system::to_u64;
+use packds_system::{Opt, to_u64};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use self::board::Board;
-use self::course::{Course, Way};
-use self::crew::Crew;
 use self::epoch::Lease;
 use self::journal::Journal;
 use self::outputs::Outputs;
 use self::pictures::Pictures;
+use self::schedule::{EpochSchedule, Sequence};
 use self::stats::{Counters, count, time};
 use self::tuner::Tuner;
+use self::workers::Workers;
 use crate::Pack;
 use crate::arena::Arena;
 use crate::augment::Output;
-use crate::device::Device;
+use crate::device::{Attached, Receiver};
 use crate::fetch::{AccessReport, Fetch, FetchStats};
-use crate::plan::{
-    Mixture, MixtureState, Notice, OrderKind, PlanError, Schedule, ShuffleReport, State, Verdict,
-};
-
-pub(crate) use self::kept::{ImageSize, Kept};
+use crate::plan::{Mixture, MixtureState, Notice, PlanError, Schedule, ShuffleReport, State, Verdict};
 
 pub use self::batch::{BadSample, Batch};
 pub use self::epoch::Epoch;
 pub use self::error::LoadError;
 pub use self::geometry::BatchGeometry;
-pub use self::journal::JOURNAL;
-pub use self::options::{Decodable, FileSurvey, Holdable, LoaderBuilder};
+#[doc(hidden)]
+pub use self::kept::{ImageSize, Kept};
+pub use self::options::LoaderBuilder;
 pub use self::outputs::BatchField;
-pub use self::remedy::Remedy;
 pub use self::stats::LoaderStats;
 pub use self::tuner::Tuned;
 
+// For the other crates of this workspace. It may change in any version.
+#[doc(hidden)]
+pub use self::{
+    journal::JOURNAL,
+    options::{Decodable, FileSurvey, Holdable, Probe},
+    remedy::Remedy,
+};
+
 /// What to do with a sample that cannot be read or decoded, or does not match its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum BadSamples {
     /// End the epoch with an error that names the sample.
     #[default]
@@ -114,6 +116,8 @@ pub enum BadSamples {
     /// Replace it by the sample before it in the batch, or the first good one after it.
     Substitute,
 }
+
+packds_system::named!(BadSamples { Error = "error", Skip = "skip", Substitute = "substitute" });
 
 /// One pack, or several in fixed proportions, with all decisions made: order, batches, fields, augmentation, memory. See the
 /// [module](self).
@@ -133,7 +137,7 @@ pub struct Loader {
     seeds: Arc<[u64]>,
     outputs: Arc<Outputs>,
     arena: Arc<Arena>,
-    device: Arc<dyn Device>,
+    device: Arc<Attached>,
     counters: Arc<Counters>,
     /// Records step times, if requested.
     journal: Option<Arc<Journal>>,
@@ -144,15 +148,15 @@ pub struct Loader {
     tuner: Arc<Mutex<Tuner>>,
     bad_samples: BadSamples,
     /// Requested number of prefetched batches.
-    asked_prefetch: Option<NonZero<usize>>,
+    requested_prefetch: Option<NonZero<usize>>,
     in_use: Arc<AtomicBool>,
     held: Arc<AtomicUsize>,
     made_in: u32,
     /// The threads of the last epoch, for statistics, while they exist.
-    last: Mutex<Weak<Crew>>,
+    last: Mutex<Weak<Workers>>,
     /// Read statistics of the finished epochs.
     fetched: Arc<Mutex<FetchStats>>,
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     disk_delay: std::time::Duration,
 }
 
@@ -174,14 +178,18 @@ impl Loader {
     }
 
     /// Like [`epoch`](Self::epoch), from a given step.
-    pub(crate) fn epoch_from(&self, number: u32, step: u64) -> Result<Epoch, LoadError> {
-        self.start(self.way(number)?, step)
+    ///
+    /// # Errors
+    /// As for [`epoch`](Self::epoch).
+    #[doc(hidden)]
+    pub fn epoch_from(&self, number: u32, step: u64) -> Result<Epoch, LoadError> {
+        self.start(self.sequence(number)?, step)
     }
 
-    fn way(&self, number: u32) -> Result<Way, LoadError> {
+    fn sequence(&self, number: u32) -> Result<Sequence, LoadError> {
         Ok(match &self.mixture {
-            None => Way::Epoch(Arc::new(self.schedule.epoch(number)?)),
-            Some(mixture) => Way::Mixture(Arc::clone(mixture), number),
+            None => Sequence::Epoch(Arc::new(self.schedule.epoch(number)?)),
+            Some(mixture) => Sequence::Mixture(Arc::clone(mixture), number),
         })
     }
 
@@ -193,11 +201,11 @@ impl Loader {
     pub fn epoch_at(&self, state: &State) -> Result<Epoch, LoadError> {
         if self.mixture.is_some() {
             return Err(LoadError::Option(
-                "the state is of one pack, this loader mixes several: go on with `Epoch::mixture_state` and `Loader::epoch_at_mixture`".to_owned(),
+                "the state is of one pack, this loader mixes several: continue with `Epoch::mixture_state` and `Loader::epoch_at_mixture`".to_owned(),
             ));
         }
         let (plan, step) = self.schedule.at(state)?;
-        self.start(Way::Epoch(Arc::new(plan)), step)
+        self.start(Sequence::Epoch(Arc::new(plan)), step)
     }
 
     /// The batches from a saved state of a mixture to the end of its epoch. The number of ranks may change. Packs,
@@ -209,18 +217,17 @@ impl Loader {
     pub fn epoch_at_mixture(&self, state: &MixtureState) -> Result<Epoch, LoadError> {
         let Some(mixture) = &self.mixture else {
             return Err(LoadError::Option(
-                "the state is of a mixture, this loader has one pack: go on with `Epoch::state` and `Loader::epoch_at`".to_owned(),
+                "the state is of a mixture, this loader has one pack: continue with `Epoch::state` and `Loader::epoch_at`".to_owned(),
             ));
         };
         let step = mixture.at(state)?;
         let per_epoch = mixture.steps_per_epoch();
-        let number = u32::try_from(step / per_epoch).map_err(|_| PlanError::State {
-            why: format!("step {step} is beyond the last epoch that has a number"),
-        })?;
-        self.start(Way::Mixture(Arc::clone(mixture), number), step % per_epoch)
+        let number = u32::try_from(step / per_epoch)
+            .map_err(|_| PlanError::State { why: format!("step {step} is beyond the last epoch that has a number") })?;
+        self.start(Sequence::Mixture(Arc::clone(mixture), number), step % per_epoch)
     }
 
-    fn start(&self, way: Way, first_step: u64) -> Result<Epoch, LoadError> {
+    fn start(&self, sequence: Sequence, first_step: u64) -> Result<Epoch, LoadError> {
         let found = std::process::id();
         if found != self.made_in {
             let made_in = self.made_in;
@@ -230,12 +237,12 @@ impl Loader {
         for pack in self.packs.iter() {
             pack.protect()?;
         }
-        let number = way.number();
+        let number = sequence.number();
         let held = Arc::clone(&self.held);
-        let board = Board::new(first_step, way.steps(), &self.tuner(), held);
-        let crew = Arc::new(Crew {
+        let board = Board::new(first_step, sequence.steps(), &self.tuner(), held);
+        let workers = Arc::new(Workers {
             board: Arc::new(board),
-            course: Course::start(way, &self.fetches, first_step)?,
+            schedule: EpochSchedule::start(sequence, &self.fetches, first_step)?,
             outputs: Arc::clone(&self.outputs),
             packs: Arc::clone(&self.packs),
             arena: Arc::clone(&self.arena),
@@ -246,28 +253,24 @@ impl Loader {
             bad_samples: self.bad_samples,
             seeds: Arc::clone(&self.seeds),
             piece_rows: self.piece_rows(),
-            lends: self.lends(),
+            borrows: self.borrows(),
             fetched: Arc::clone(&self.fetched),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             disk_delay: self.disk_delay,
         });
-        let table_bytes = crew.course.table_bytes();
-        self.counters
-            .table_bytes
-            .store(table_bytes, Ordering::Relaxed);
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&crew);
-        let epoch = Epoch::start(crew, self.threads, number, lease)?;
+        let table_bytes = workers.schedule.table_bytes();
+        self.counters.table_bytes.store(table_bytes, Ordering::Relaxed);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&workers);
+        let epoch = Epoch::start(workers, self.threads, number, lease)?;
         let not_started = self.threads.saturating_sub(epoch.n_threads());
         self.not_started.store(not_started, Ordering::Relaxed);
         Ok(epoch)
     }
 
     /// Whether batches may borrow the pack's bytes.
-    fn lends(&self) -> bool {
+    fn borrows(&self) -> bool {
         let order = self.schedule.recipe().order;
-        self.mixture.is_none()
-            && (self.device.takes_lent() || self.device.takes_stored())
-            && in_file_order(order)
+        self.mixture.is_none() && self.device.borrows() && order.in_file_order()
     }
 
     /// Rows per piece. There are several pieces per thread, so that all threads finish at about the same time.
@@ -308,20 +311,26 @@ impl Loader {
         self.tuner().log().to_vec()
     }
 
-    /// The device that takes the batches.
-    pub(crate) fn device(&self) -> &Arc<dyn Device> {
-        &self.device
+    /// The receiver of the batches.
+    #[doc(hidden)]
+    pub fn receiver(&self) -> &dyn Receiver {
+        self.device.receiver()
     }
 
     /// The output of the augmentation, if there is one.
-    pub(crate) fn picture_output(&self) -> Option<Output> {
+    #[doc(hidden)]
+    pub fn picture_output(&self) -> Option<Output> {
         let pictures = self.outputs.pictures_on_host();
         pictures.map(Pictures::made)
     }
 
     /// Steps in an epoch.
-    pub(crate) fn steps(&self) -> Result<u64, LoadError> {
-        Ok(self.way(0)?.steps())
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] if the epoch cannot be planned.
+    #[doc(hidden)]
+    pub fn steps(&self) -> Result<u64, LoadError> {
+        Ok(self.sequence(0)?.steps())
     }
 
     /// The fields of each batch.
@@ -380,14 +389,10 @@ impl Loader {
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
     pub fn doubts(&self) -> Result<Vec<String>, LoadError> {
-        let mut doubts =
-            self.of_each_pack(|pack, schedule, _| Ok(doubts(&shuffle_report(pack, schedule)?)))?;
+        let mut doubts = self.of_each_pack(|pack, schedule, _| Ok(doubts(&shuffle_report(pack, schedule)?)))?;
         let unmoved = geometry::unmoved(self.pack(), &self.outputs);
         if !unmoved.is_empty() {
-            let (names, stay) = (
-                unmoved.join("`, `"),
-                if unmoved.len() == 1 { "stays" } else { "stay" },
-            );
+            let (names, stay) = (unmoved.join("`, `"), if unmoved.len() == 1 { "stays" } else { "stay" });
             doubts.push(format!(
                 "`{names}` {stay} as stored while images are cropped, resized, flipped or turned: a batch's geometry() says how each was"
             ));
@@ -415,9 +420,9 @@ impl Loader {
 
     /// A notice if fewer batches are prefetched than requested.
     fn too_far_ahead(&self) -> Option<String> {
-        let (asked, slots) = (self.asked_prefetch?.get(), self.arena.n_slots());
-        (asked > slots).then(|| {
-            format!("prefetch is {asked}, but the staging ring has {slots} slots: {slots} batches are made ahead at most; `slots` makes it larger")
+        let (requested, slots) = (self.requested_prefetch?.get(), self.arena.n_slots());
+        (requested > slots).then(|| {
+            format!("prefetch is {requested}, but the staging ring has {slots} slots: {slots} batches are made ahead at most; `slots` makes it larger")
         })
     }
 
@@ -429,20 +434,16 @@ impl Loader {
 
     /// A notice if the system started too few threads.
     fn fewer_threads(&self) -> Option<String> {
-        let asked = self.threads;
+        let requested = self.threads;
         self.only_started().map(|started| {
-            format!("the system started only {started} of {asked} loading threads: loading may be slower; allow more threads (`ulimit -u`, the `pids` limit of a container)")
+            format!("the system started only {started} of {requested} loading threads: loading may be slower; allow more threads (`ulimit -u`, the `pids` limit of a container)")
         })
     }
 
     /// What the loader did so far, and where it waited.
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
-        let crew = self
-            .last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .upgrade();
+        let workers = self.last.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         // These do not include an epoch that is still open.
         let fetched = *self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = &self.counters;
@@ -463,8 +464,8 @@ impl Loader {
             threads_busy: time(&counters.threads_busy),
             threads_waited_for_disk: time(&counters.disk_waited),
             threads_waited_for_consumer: time(&counters.threads_idle),
-            fetch: match crew {
-                Some(crew) => fetched.then(crew.course.stats()),
+            fetch: match workers {
+                Some(workers) => fetched.then(workers.schedule.stats()),
                 None => fetched,
             },
             threads,
@@ -475,11 +476,6 @@ impl Loader {
             table_bytes: count(&counters.table_bytes),
         }
     }
-}
-
-/// Whether batches consist of consecutive samples of the file.
-pub(crate) const fn in_file_order(order: OrderKind) -> bool {
-    matches!(order, OrderKind::Sequential | OrderKind::Chunks)
 }
 
 fn shuffle_report(pack: &Pack, schedule: &Schedule) -> Result<ShuffleReport, LoadError> {
@@ -497,13 +493,21 @@ fn shuffle_report(pack: &Pack, schedule: &Schedule) -> Result<ShuffleReport, Loa
 fn notices(report: &ShuffleReport, access: &AccessReport) -> Vec<String> {
     let mut notices: Vec<String> = report.notices.iter().map(ToString::to_string).collect();
     if let Some(verdict) = bad_verdict(report) {
-        notices.push(format!("{verdict}, {LIKE_NEIGHBOURS}"));
+        notices.push(format!("{verdict}, {}", like_neighbours()));
     }
     notices.push(access.reason.clone());
     notices
 }
 
-const LIKE_NEIGHBOURS: &str = "whose neighbours have like labels: `packds info --shuffle` says which window is enough, converting without --keep-order cures it";
+/// What to do about batches of like labels.
+fn like_neighbours() -> String {
+    const KEEP_ORDER: Opt = Opt::new("keep_order");
+    const SHUFFLE: Opt = Opt::new("shuffle");
+    let info = SHUFFLE.in_command();
+    format!(
+        "whose neighbours have like labels: `packds info {info}` says which window is enough, converting without {KEEP_ORDER} cures it"
+    )
+}
 
 /// Problems of one pack's order that cost accuracy.
 fn doubts(report: &ShuffleReport) -> Vec<String> {
@@ -512,11 +516,11 @@ fn doubts(report: &ShuffleReport) -> Vec<String> {
         found.map(ToString::to_string)
     };
     let mut doubts: Vec<String> = of_kind(|n| matches!(n, Notice::NeverSeen { .. })).collect();
-    let verdict = bad_verdict(report).filter(|_| report.order != OrderKind::Sequential);
+    let verdict = bad_verdict(report).filter(|_| !report.order.is_fixed());
     if let Some(verdict) = verdict {
         let sorted: Vec<String> = of_kind(|n| matches!(n, Notice::Sorted { .. })).collect();
         doubts.push(if sorted.is_empty() {
-            format!("{verdict}, {LIKE_NEIGHBOURS}")
+            format!("{verdict}, {}", like_neighbours())
         } else {
             format!("{verdict}: {}", sorted.join("; "))
         });
@@ -529,8 +533,5 @@ fn bad_verdict(report: &ShuffleReport) -> Option<String> {
     let verdict = report.verdict;
     let verdict = verdict.filter(|verdict| matches!(verdict, Verdict::Weak | Verdict::Harmful))?;
     let order = report.order.name();
-    Some(format!(
-        "the order {order} is {} for this pack",
-        verdict.name()
-    ))
+    Some(format!("the order {order} is {} for this pack", verdict.name()))
 }

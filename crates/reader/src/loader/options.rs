@@ -1,6 +1,6 @@
 //! The options of a loader, and their defaults.
 
-mod decodable;
+mod probe;
 
 use packds_system::{to_u64, to_usize};
 use std::num::NonZero;
@@ -13,24 +13,24 @@ use serde_json::json;
 use super::filling::Row;
 use super::journal::Journal;
 use super::outputs::Outputs;
-use super::pictures::{OnDevice, Pictures};
+use super::pictures::{Held, Pictures};
 use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
 use super::tuner::{Tunable, Tuner};
-use super::{BadSamples, LoadError, Loader, Remedy, in_file_order};
+use super::{BadSamples, LoadError, Loader, Remedy};
 use crate::Pack;
 use crate::arena::{Arena, SLOT_ALIGN};
 use crate::augment::Augment;
 use crate::available::check_available;
-use crate::device::{Device, Holding, HostDevice, OwnSlots, Resampling, Staged};
-use crate::fetch::{Access, Checksums, FetchOptions, FetchStats, against_holding, choose};
+use crate::device::{Device, HostDevice, OnDevice, OwnSlots, Placement, Staged};
+use crate::fetch::{Access, Checksums, FetchOptions, FetchStats};
 use crate::plan::{
-    Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Recipe, Sampler, Schedule,
-    Source, State, check_proportion,
+    Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Recipe, Sampler, Schedule, Source, State,
+    check_proportion,
 };
 
-use self::decodable::not_decodable;
-pub use self::decodable::{Decodable, FileSurvey};
+use self::probe::not_decodable;
+pub use self::probe::{Decodable, FileSurvey, Holdable, Probe};
 
 /// Default memory. It is the same on every machine, because the default window depends on it.
 const DEFAULT_MEMORY: u64 = 4 << 30;
@@ -64,7 +64,7 @@ pub struct LoaderBuilder {
     checksums: Checksums,
     bad_samples: BadSamples,
     device: Arc<dyn Device>,
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     disk_delay: std::time::Duration,
 }
 
@@ -90,7 +90,7 @@ impl LoaderBuilder {
             checksums: Checksums::FirstTouch,
             bad_samples: BadSamples::Error,
             device: Arc::new(HostDevice),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             disk_delay: std::time::Duration::ZERO,
         }
     }
@@ -262,30 +262,25 @@ impl LoaderBuilder {
         let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
         let most_threads = self.most_threads()?;
         let (schedule, mixture) = self.plan(memory)?;
-        let pack = &self.pack;
-        let others = self.others.iter().map(|(pack, _)| Arc::clone(pack));
-        let packs: Arc<[Arc<Pack>]> = std::iter::once(Arc::clone(pack)).chain(others).collect();
-        let pictures = self.pictures(self.device.holds(pack))?;
-        if pictures.as_ref().is_some_and(Pictures::come_in_chunks) {
-            self.check_chunks(&schedule)?;
-        }
-        if pictures.as_ref().is_some_and(Pictures::are_unread) {
-            self.check_unread()?;
+        let packs = self.packs();
+        let placement = Arc::clone(&self.device).placement(&packs);
+        let pictures = self.pictures(placement.images())?;
+        if let Some(held) = pictures.as_ref().and_then(Pictures::held) {
+            self.check_held(held, &schedule)?;
         }
         let outputs = self.outputs(pictures)?;
-        if self.device.decodes().is_some() && outputs.files().is_none() {
-            let pictures = outputs.pictures.as_ref();
-            let why = pictures.and_then(Pictures::against_files);
+        if matches!(placement, Placement::Files { .. }) && outputs.files().is_none() {
+            let why = outputs.pictures.as_ref().and_then(Pictures::against);
             return Err(not_decodable(why.unwrap_or("nothing is augmented")));
         }
         check_alike(&packs, &outputs)?;
         check_columns(&packs, &outputs)?;
-        let arena = ring(&outputs, memory, self.slots, self.device.as_ref())?;
+        let arena = ring(&outputs, memory, self.slots, &placement)?;
         let ring_bytes = to_u64(arena.address().1);
         let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);
         let counters = Arc::new(Counters::default());
         let journal = self.journal(schedule.recipe(), &counters);
-        let device = self.device.attach(&arena)?.unwrap_or(self.device);
+        let device = Arc::new(placement.attach(&arena)?);
         let schedules: Vec<&Schedule> = match &mixture {
             None => vec![&schedule],
             Some(mixture) => mixture.schedules().collect(),
@@ -316,11 +311,11 @@ impl LoaderBuilder {
             not_started: AtomicUsize::new(0),
             tuner: Arc::new(Mutex::new(tuner)),
             bad_samples: self.bad_samples,
-            asked_prefetch: self.prefetch,
+            requested_prefetch: self.prefetch,
             in_use: Arc::new(AtomicBool::new(false)),
             held: Arc::new(AtomicUsize::new(0)),
             made_in: std::process::id(),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             disk_delay: self.disk_delay,
             last: Mutex::new(Weak::new()),
             fetched: Arc::new(Mutex::new(FetchStats::default())),
@@ -341,164 +336,72 @@ impl LoaderBuilder {
                 "chosen": self.sampler.chooses(),
             })
         };
-        Journal::asked_for(&self.pack, self.batch, &kind, &told, counters)
+        Journal::requested(&self.pack, self.batch, &kind, &told, counters)
     }
 }
 
-/// Variants of a loader, for the doctor.
+/// Variants of a loader, for `packds-doctor`.
+#[doc(hidden)]
 impl LoaderBuilder {
     /// The augmentation of images, if any.
-    pub(crate) fn augmentation(&self) -> Option<&Augment> {
+    #[must_use]
+    pub fn augmentation(&self) -> Option<&Augment> {
         self.augment.as_ref()
     }
 
     /// The same batches with items as stored.
-    pub(crate) fn unaugmented(mut self) -> Self {
+    #[must_use]
+    pub fn unaugmented(mut self) -> Self {
         self.augment = None;
         self
     }
 
     /// Simulates a disk that needs this much longer per batch.
-    #[cfg(test)]
-    pub(crate) fn slow_disk(mut self, delay: std::time::Duration) -> Self {
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn slow_disk(mut self, delay: std::time::Duration) -> Self {
         self.disk_delay = delay;
         self
     }
 
-    /// The images that the device holds. Batches then only take windows of them.
-    pub(crate) fn holding(&self) -> Holding {
-        self.of_one_pack(self.device.holds(&self.pack))
+    /// The device's part in making images.
+    #[must_use]
+    pub fn on_device(&self) -> OnDevice {
+        self.placement().images()
     }
 
     /// Whether the device makes images from those that it holds, or from files that it decodes.
-    pub(crate) fn makes_images_there(&self) -> bool {
-        self.holding() != Holding::Nothing || self.device.decodes().is_some()
-    }
-
-    /// A device does not hold images of a mixture.
-    const fn of_one_pack(&self, holds: Holding) -> Holding {
-        match self.others.is_empty() {
-            true => holds,
-            false => Holding::Nothing,
-        }
+    #[must_use]
+    pub fn makes_images_there(&self) -> bool {
+        !matches!(self.on_device(), OnDevice::Nothing | OnDevice::Pixels)
     }
 
     /// Whether batches go to a device that finishes them. They are copied there while others are loaded.
-    pub(crate) fn is_onto_device(&self) -> bool {
-        self.device.finishes()
+    #[must_use]
+    pub fn is_onto_device(&self) -> bool {
+        self.on_device() != OnDevice::Nothing
     }
 
     /// The same batches, delivered on the host.
-    pub(crate) fn on_host(mut self) -> Self {
-        self.device = if self.device.takes_lent() {
-            Arc::new(HostDevice)
-        } else if self.device.finishes() {
-            Arc::new(Staged)
-        } else {
-            Arc::new(OwnSlots)
+    #[must_use]
+    pub fn on_host(mut self) -> Self {
+        self.device = match self.placement() {
+            Placement::Host => Arc::new(HostDevice),
+            Placement::Slots(_) => Arc::new(OwnSlots),
+            _ => Arc::new(Staged),
         };
         self
     }
 }
 
-/// The images that a device may hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holdable {
-    /// The image field.
-    pub field: String,
-    /// Size of the images of all samples.
-    pub bytes: u64,
-    /// How they are resized, if at all.
-    pub resampling: Option<Arc<Resampling>>,
-    /// Size of the images of a chunk. The last chunk may be smaller.
-    pub chunk_bytes: u64,
-    /// Maximum number of chunks that a batch takes samples from.
-    pub chunks_of_batch: u64,
-}
-
 impl LoaderBuilder {
-    /// The images that a device could [hold](Device::holds), so that batches only take windows of them. This needs a single pack
-    /// with raw images of one size and without a mask. The augmentation may show windows of them, resized, flipped and with
-    /// changed colours. Otherwise the result is `None`.
-    ///
-    /// # Errors
-    /// [`LoadError`], as for [`build`](Self::build), if the augmentation does not match the pack.
-    pub fn holdable(&self) -> Result<Option<Holdable>, LoadError> {
-        let held = self.pictures(Holding::All)?.filter(Pictures::are_held);
-        Ok(held.and_then(|pictures| {
-            let bytes = pictures.picture_bytes()?;
-            let samples = self.pack.geometry().chunk_samples();
-            Some(Holdable {
-                field: pictures.image().0.to_owned(),
-                bytes: bytes.checked_mul(self.pack.n_samples())?,
-                resampling: pictures.resampling().cloned(),
-                chunk_bytes: bytes.checked_mul(samples.into())?,
-                chunks_of_batch: self.pack.n_chunks().min(self.batch.into()),
-            })
-        }))
+    fn packs(&self) -> Arc<[Arc<Pack>]> {
+        let others = self.others.iter().map(|(pack, _)| Arc::clone(pack));
+        std::iter::once(Arc::clone(&self.pack)).chain(others).collect()
     }
 
-    /// Why a device cannot [hold](Self::holdable) the images, as a sentence. `None` if it can.
-    ///
-    /// # Errors
-    /// [`LoadError`], as for [`holdable`](Self::holdable).
-    pub fn against_holding(&self) -> Result<Option<String>, LoadError> {
-        if !self.others.is_empty() {
-            return Ok(Some("several packs are mixed".to_owned()));
-        }
-        let device = OnDevice {
-            finishes: true,
-            holds: Holding::All,
-            decodes: None,
-        };
-        let (pack, fields) = (&self.pack, self.fields.as_deref());
-        let pictures = match &self.augment {
-            Some(augment) => Pictures::new(pack, augment, fields, device)?,
-            None => match Pictures::new(pack, &Augment::new(), fields, device) {
-                Ok(pictures) if pictures.image().1 => pictures,
-                Ok(_) => return Ok(Some("they have no dimension of channels".to_owned())),
-                Err(error) => return Ok(Some(error.to_string())),
-            },
-        };
-        Ok(pictures.against_holding().map(str::to_owned))
-    }
-
-    /// When checksums are verified.
-    #[must_use]
-    pub const fn checksum_policy(&self) -> Checksums {
-        self.checksums
-    }
-
-    /// What to do with samples that cannot be loaded.
-    #[must_use]
-    pub const fn bad_sample_policy(&self) -> BadSamples {
-        self.bad_samples
-    }
-
-    /// Whether a device that takes [chunks](Holding::Chunks) can find their images in a map of the pack's file, and the file may
-    /// be held in memory. If not, the inner error says why in a sentence.
-    ///
-    /// # Errors
-    /// [`LoadError`], as for [`build`](Self::build), if the options do not match the pack.
-    pub fn chunks_in_file(&self) -> Result<Result<(), String>, LoadError> {
-        let pictures = self.pictures(Holding::Chunks)?;
-        let image = pictures
-            .as_ref()
-            .map(|pictures| pictures.image().0.to_owned());
-        let outputs = self.outputs(pictures)?;
-        let stored = image.map_or(Ok(()), |image| self.are_as_stored(&image));
-        Ok(stored.and_then(|()| self.may_hold_file(&outputs)))
-    }
-
-    /// Whether a device that [reads chunks itself](Holding::ChunksOfFile) can find their images in the pack's file. If not, the
-    /// inner error says why in a sentence.
-    ///
-    /// # Errors
-    /// [`LoadError`], as for [`build`](Self::build), if the options do not match the pack or such a device.
-    pub fn chunks_on_disk(&self) -> Result<Result<(), String>, LoadError> {
-        self.check_unread()?;
-        let pictures = self.pictures(Holding::ChunksOfFile)?;
-        Ok(pictures.map_or(Ok(()), |pictures| self.are_as_stored(pictures.image().0)))
+    fn placement(&self) -> Placement {
+        Arc::clone(&self.device).placement(&self.packs())
     }
 
     /// The contents of batches.
@@ -509,63 +412,6 @@ impl LoaderBuilder {
             outputs.decode_images(self.pack.schema());
         }
         Ok(outputs)
-    }
-
-    /// Whether images are stored uncompressed in the file.
-    fn are_as_stored(&self, image: &str) -> Result<(), String> {
-        let mut fields = self.pack.schema().body().map(|(_, field)| field);
-        match fields.any(|field| field.name == image && !field.codec.is_none()) {
-            true => Err("the images are compressed".to_owned()),
-            false => Ok(()),
-        }
-    }
-
-    /// The resolved order.
-    ///
-    /// # Errors
-    /// [`LoadError`] if the order does not match the pack.
-    pub fn order_kind(&self) -> Result<OrderKind, LoadError> {
-        let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
-        Ok(self.plan(memory)?.0.recipe().order)
-    }
-
-    /// Whether a device that takes batches [from the pack's bytes](Device::takes_stored) can find them there, and the file may be
-    /// held in memory. If not, the inner error says why in a sentence.
-    ///
-    /// # Errors
-    /// [`LoadError`], as for [`build`](Self::build), if the options do not match the pack.
-    pub fn batches_in_file(&self) -> Result<Result<(), String>, LoadError> {
-        let refused = |why: &str| Ok(Err(why.to_owned()));
-        if !self.others.is_empty() {
-            return refused("several packs are mixed");
-        }
-        let order = self.order_kind()?;
-        if !in_file_order(order) {
-            let name = order.name();
-            return Ok(Err(format!(
-                "the order is {name}, and only in the orders chunks and sequential batches lie one after the other in the file"
-            )));
-        }
-        let pictures = self.pictures(Holding::Nothing)?;
-        let outputs = self.outputs(pictures)?;
-        if !self.pack.schema().is_strided() {
-            return refused("the pack has items that are compressed or have sizes of their own");
-        }
-        if outputs.lendable().is_none() {
-            return refused(
-                "the host changes the images, or batches have more than one field that is no column",
-            );
-        }
-        Ok(self.may_hold_file(&outputs))
-    }
-
-    /// Whether the pack is read through its map, and all of it may be held in memory. If not, why.
-    fn may_hold_file(&self, outputs: &Outputs) -> Result<(), String> {
-        let choice = choose(&self.pack, &self.fetching(0, outputs));
-        if choice.access == Access::Direct {
-            return Err(format!("the pack is read {}", choice.reason));
-        }
-        against_holding(&self.pack).map_or(Ok(()), Err)
     }
 
     /// How the packs are read with this much memory.
@@ -580,27 +426,15 @@ impl LoaderBuilder {
         }
     }
 
-    /// The pack. For a mixture, the first one.
-    #[must_use]
-    pub fn pack(&self) -> &Arc<Pack> {
-        &self.pack
-    }
-
-    /// The processing of images: on the host, and on a device that may hold them.
-    fn pictures(&self, holds: Holding) -> Result<Option<Pictures>, LoadError> {
-        let holds = self.of_one_pack(holds);
-        let device = OnDevice {
-            finishes: self.device.finishes(),
-            holds,
-            decodes: self.device.decodes(),
-        };
+    /// The processing of images: on the host, and on the device.
+    fn pictures(&self, device: OnDevice) -> Result<Option<Pictures>, LoadError> {
         let made = |augment| Pictures::new(&self.pack, augment, self.fields.as_deref(), device);
         match &self.augment {
             Some(augment) => made(augment).map(Some),
             // Images as stored, if they can be held in that form.
-            None if holds != Holding::Nothing => {
+            None if device.holds() => {
                 let pictures = made(&Augment::new()).ok();
-                Ok(pictures.filter(|pictures| pictures.are_held() && pictures.image().1))
+                Ok(pictures.filter(|pictures| pictures.held().is_some() && pictures.image().1))
             }
             None => Ok(None),
         }
@@ -610,24 +444,23 @@ impl LoaderBuilder {
     fn most_threads(&self) -> Result<usize, LoadError> {
         let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         match self.threads.unwrap_or_else(cores).get() {
-            threads if self.threads.is_some() && threads > MOST_THREADS => {
-                Err(LoadError::Option(format!(
-                    "threads: expected at most {MOST_THREADS}, found {threads}; one for each core is enough"
-                )))
-            }
+            threads if self.threads.is_some() && threads > MOST_THREADS => Err(LoadError::Option(format!(
+                "threads: expected at most {MOST_THREADS}, found {threads}; one for each core is enough"
+            ))),
             threads => Ok(threads),
         }
     }
 
-    /// Rejects options that chunks on a device do not support.
-    fn check_chunks(&self, schedule: &Schedule) -> Result<(), LoadError> {
-        let (why, remedy) = if schedule.recipe().order == OrderKind::Random {
-            ("are not for the order random", Remedy::OrderWindow)
+    /// Rejects options that images held by a device do not support.
+    fn check_held(&self, held: Held, schedule: &Schedule) -> Result<(), LoadError> {
+        let (why, remedy) = if held == Held::All {
+            return Ok(());
+        } else if schedule.recipe().order == OrderKind::Random {
+            ("cannot be used with the order random", Remedy::OrderWindow)
         } else if self.bad_samples != BadSamples::Error {
-            (
-                "are read whole, so that bad samples cannot be left out",
-                Remedy::BadSamplesError,
-            )
+            ("are read whole, so bad samples cannot be left out", Remedy::BadSamplesError)
+        } else if held == Held::ChunksOfFile {
+            return self.check_unread();
         } else {
             return Ok(());
         };
@@ -640,8 +473,7 @@ impl LoaderBuilder {
         match self.checksums {
             Checksums::Off => Ok(()),
             _ => Err(LoadError::OnDevice {
-                why: "images that a device reads from the disk itself are checked by nobody"
-                    .to_owned(),
+                why: "images that a device reads from the disk are not verified".to_owned(),
                 remedy: Remedy::ChecksumsOff,
             }),
         }
@@ -671,17 +503,14 @@ impl LoaderBuilder {
         let refused = |text: &str| Err(LoadError::Option(text.to_owned()));
         if self.resume.is_some() {
             return refused(
-                "`resume` takes the state of one pack: make a mixture with the options it had, and go on with `Loader::epoch_at_mixture`",
+                "`resume` takes the state of one pack: make a mixture with the options it had, and continue with `Loader::epoch_at_mixture`",
             );
         }
         if self.last == Last::Pad {
             return refused("a mixture has no last batch to fill up: leave `last` at `Last::Drop`");
         }
         let first = std::iter::once((&self.pack, self.proportion));
-        let others = self
-            .others
-            .iter()
-            .map(|(pack, proportion)| (pack, *proportion));
+        let others = self.others.iter().map(|(pack, proportion)| (pack, *proportion));
         let packs: Vec<(&Arc<Pack>, f64)> = first.chain(others).collect();
         let datasets = packs.iter().map(|(pack, _)| pack.dataset());
         let datasets: Vec<Dataset> = datasets.collect::<Result<_, _>>()?;
@@ -692,11 +521,7 @@ impl LoaderBuilder {
             .zip(packs.iter().zip(shares))
             .map(|((place, dataset), ((_, proportion), share))| Source {
                 dataset: *dataset,
-                sampler: self
-                    .sampler
-                    .clone()
-                    .for_source(place, dataset)
-                    .memory_bytes(share),
+                sampler: self.sampler.clone().for_source(place, dataset).memory_bytes(share),
                 proportion: *proportion,
             })
             .collect();
@@ -710,26 +535,20 @@ fn ring(
     outputs: &Outputs,
     memory: u64,
     slots: Option<NonZero<usize>>,
-    device: &dyn Device,
+    placement: &Placement,
 ) -> Result<Arc<Arena>, LoadError> {
     // The actual slot size in the arena.
     let slot_bytes = outputs.slot_bytes.max(1);
-    let slot_bytes = slot_bytes
-        .checked_next_multiple_of(SLOT_ALIGN)
-        .unwrap_or(usize::MAX);
+    let slot_bytes = slot_bytes.checked_next_multiple_of(SLOT_ALIGN).unwrap_or(usize::MAX);
     let bytes = to_u64(slot_bytes);
     let rows = to_u64(outputs.rows.saturating_mul(size_of::<Row>()));
     if rows > memory {
-        return Err(LoadError::Memory {
-            what: "the list of a batch's samples",
-            needed: rows,
-            budget: memory,
-        });
+        return Err(LoadError::Memory { what: "the list of a batch's samples", needed: rows, budget: memory });
     }
     let n_slots = match slots {
         Some(slots) => slots.get(),
         None => {
-            let on_device = device.most_slots(bytes).unwrap_or(MOST_SLOTS);
+            let on_device = placement.most_slots(bytes, to_u64(outputs.rows)).unwrap_or(MOST_SLOTS);
             let fit = (memory / 4 / bytes).min(on_device);
             let fit = fit.clamp(LEAST_SLOTS, MOST_SLOTS);
             usize::try_from(fit).unwrap_or(2)
@@ -737,17 +556,8 @@ fn ring(
     };
     let needed = bytes.saturating_mul(to_u64(n_slots));
     if needed > memory {
-        return Err(LoadError::Memory {
-            what: "the staging ring",
-            needed,
-            budget: memory,
-        });
+        return Err(LoadError::Memory { what: "the staging ring", needed, budget: memory });
     }
-    let arena = check_available(slot_bytes.saturating_mul(n_slots))
-        .and_then(|()| Arena::new(n_slots, slot_bytes));
-    arena.map_err(|source| LoadError::Reserve {
-        bytes: needed,
-        slots: n_slots,
-        source,
-    })
+    let arena = check_available(slot_bytes.saturating_mul(n_slots)).and_then(|()| Arena::new(n_slots, slot_bytes));
+    arena.map_err(|source| LoadError::Reserve { bytes: needed, slots: n_slots, source })
 }

@@ -7,14 +7,14 @@ use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
 use super::filling::Row;
-use super::pictures::Pictures;
-use super::stored_images::ChunkSource;
+use super::pictures::{ChunkSource, ImagePlace, Pictures};
 use crate::Pack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
-use crate::device::{FileLimits, Finish};
+use crate::device::Finish;
 
 /// A field of a batch.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct BatchField {
     /// Its name in the pack's schema.
     pub name: String,
@@ -77,10 +77,7 @@ impl BatchField {
 
     /// Whether it has a region in each slot that the pieces of the batch fill.
     pub(crate) const fn is_filled(&self) -> bool {
-        matches!(
-            self.source,
-            Source::Tensor(_) | Source::Image | Source::File | Source::Mask
-        )
+        matches!(self.source, Source::Tensor(_) | Source::Image | Source::File | Source::Mask)
     }
 }
 
@@ -107,20 +104,12 @@ impl Outputs {
         rows: usize,
     ) -> Result<Self, LoadError> {
         let schema = pack.schema();
-        let mut outputs = Self {
-            fields: Vec::new(),
-            rows,
-            slot_bytes: 0,
-            positions: Vec::new(),
-            pictures,
-        };
+        let mut outputs = Self { fields: Vec::new(), rows, slot_bytes: 0, positions: Vec::new(), pictures };
         for number in numbers(pack, wanted)? {
             outputs.add(schema, number)?;
         }
         if outputs.fields.is_empty() {
-            return Err(LoadError::Option(
-                "no field is loaded: name at least one".to_owned(),
-            ));
+            return Err(LoadError::Option("no field is loaded: name at least one".to_owned()));
         }
         if let Some(pictures) = &outputs.pictures {
             outputs.positions.extend(pictures.positions());
@@ -131,17 +120,12 @@ impl Outputs {
     }
 
     fn add(&mut self, schema: &Schema, number: usize) -> Result<(), LoadError> {
-        let Some(field) = schema.fields().get(number) else {
-            return Ok(());
-        };
+        let Some(field) = schema.fields().get(number) else { return Ok(()) };
         if field.store == Store::Column {
             return self.push(field, Source::Column(number));
         }
         let position = schema.body().position(|(n, _)| n == number).unwrap_or(0);
-        let role = self
-            .pictures
-            .as_ref()
-            .and_then(|pictures| pictures.source_of(position));
+        let role = self.pictures.as_ref().and_then(|pictures| pictures.source_of(position));
         match role {
             Some(source) => self.push_views(field, source),
             None => {
@@ -159,9 +143,7 @@ impl Outputs {
         let body: Vec<&Field> = schema.body().map(|(_, field)| field).collect();
         for field in &mut self.fields {
             if let Source::Ragged(position) = field.source
-                && body
-                    .get(position)
-                    .is_some_and(|f| f.kind == FieldKind::Image)
+                && body.get(position).is_some_and(|f| f.kind == FieldKind::Image)
             {
                 field.source = Source::Decoded(position);
             }
@@ -183,25 +165,19 @@ impl Outputs {
 
     /// Adds a field that the augmentation makes.
     fn push_views(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
-        let Some(pictures) = &self.pictures else {
-            return Ok(());
-        };
+        let Some(pictures) = &self.pictures else { return Ok(()) };
         let (dtype, shape, views) = pictures.output(source);
-        let bytes = shape
-            .iter()
-            .fold(dtype.size(), |n, d| n.saturating_mul(to_u64(*d)));
+        let bytes = shape.iter().fold(dtype.size(), |n, d| n.saturating_mul(to_u64(*d)));
         let bytes = match (source, pictures.files()) {
             (Source::Held, _) => 0,
-            (Source::File, Some(limits)) => {
+            (Source::File, Some(files)) => {
                 let made = usize::try_from(bytes).ok();
-                let place = made.and_then(|made| limits.item_bytes(made));
-                place
-                    .and_then(|n| u64::try_from(n).ok())
-                    .unwrap_or(u64::MAX)
+                let place = made.and_then(|made| files.limits.item_bytes(made));
+                place.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX)
             }
             _ => bytes,
         };
-        let finish = match (source, pictures.finish.clone()) {
+        let finish = match (source, pictures.finish().cloned()) {
             (Source::Image | Source::File | Source::Held, Some(finish)) => {
                 Some(Arc::new(self.place_table(finish, views)?))
             }
@@ -220,8 +196,7 @@ impl Outputs {
     fn place_table(&mut self, mut finish: Finish, views: u32) -> Result<Finish, LoadError> {
         let end = finish.place(self.slot_bytes, self.rows, views);
         let end = end.and_then(|end| end.checked_next_multiple_of(SLOT_ALIGN));
-        let too_large =
-            || LoadError::Option("a batch is more than this machine can address".to_owned());
+        let too_large = || LoadError::Option("a batch is larger than this machine can address".to_owned());
         self.slot_bytes = end.ok_or_else(too_large)?;
         Ok(finish)
     }
@@ -263,15 +238,12 @@ impl Outputs {
 
     /// The processing of images on the host, if any.
     pub(crate) fn pictures_on_host(&self) -> Option<&Pictures> {
-        self.pictures
-            .as_ref()
-            .filter(|pictures| !pictures.are_held())
+        self.pictures.as_ref().filter(|pictures| pictures.held().is_none())
     }
 
-    /// The image field that a device decodes, and the limits for its files.
-    pub(crate) fn files(&self) -> Option<(&BatchField, FileLimits)> {
-        let field = self.fields.iter().find(|f| f.source == Source::File)?;
-        Some((field, field.finish.as_ref()?.files?))
+    /// The image field that a device decodes.
+    pub(crate) fn files(&self) -> Option<&BatchField> {
+        self.fields.iter().find(|f| f.source == Source::File)
     }
 
     /// Writes what a device needs to finish images into a slot filled with `rows`. Returns how many images the host decoded
@@ -283,29 +255,17 @@ impl Outputs {
         seeds: &[u64],
         source: Option<&ChunkSource<'_>>,
     ) -> Result<u64, LoadError> {
-        let mut finishes = self.fields.iter().filter_map(|field| field.finish.as_ref());
-        let (Some(finish), Some(pictures)) = (finishes.next(), &self.pictures) else {
+        let mut finished = self.fields.iter().filter_map(|f| Some((f, f.finish.as_deref()?)));
+        let (Some((field, finish)), Some(pictures)) = (finished.next(), &self.pictures) else {
             return Ok(0);
         };
-        finish.write_table(slot);
-        pictures.write_changes(&finish.changes, slot, rows, seeds);
-        if let Some((field, _)) = self.files() {
-            let places = (field.offset, field.item_bytes);
-            return pictures.write_file_windows(finish, slot, places, rows, seeds);
-        }
-        if let Some((windows, source)) = finish.windows.as_ref().zip(source) {
-            pictures.write_windows(windows, slot, rows, seeds, source)?;
-        }
-        Ok(0)
+        let place = ImagePlace { offset: field.offset, item_bytes: field.item_bytes };
+        pictures.write_finish((finish, place), slot, rows, seeds, source)
     }
 
     /// The only field, if its batches can be borrowed from the pack: its samples must be stored as in a batch.
-    pub(crate) fn lendable(&self) -> Option<(usize, usize)> {
-        let mut filled = self
-            .fields
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| !matches!(f.source, Source::Column(_)));
+    pub(crate) fn borrowable(&self) -> Option<(usize, usize)> {
+        let mut filled = self.fields.iter().enumerate().filter(|(_, f)| !matches!(f.source, Source::Column(_)));
         match (filled.next(), filled.next()) {
             (Some((number, field)), None) => match field.source {
                 Source::Tensor(position) => Some((number, position)),
@@ -351,9 +311,5 @@ fn dimensions(field: &Field) -> Result<Vec<usize>, LoadError> {
             field.name, field.shape
         ))
     };
-    field
-        .shape
-        .iter()
-        .map(|d| usize::try_from(*d).map_err(too_large))
-        .collect()
+    field.shape.iter().map(|d| usize::try_from(*d).map_err(too_large)).collect()
 }

@@ -2,7 +2,16 @@
 
 use std::fmt;
 
-/// What to request instead. The text uses the terms of this crate. Other front ends have their own.
+use packds_system::Opt;
+
+const BAD_SAMPLES: Opt = Opt::new("bad_samples");
+const CHECKSUMS: Opt = Opt::new("checksums");
+const JPEG: Opt = Opt::new("jpeg");
+const ORDER: Opt = Opt::new("order");
+const REGISTER: Opt = Opt::new("register");
+const TIER: Opt = Opt::new("tier");
+
+/// What to request instead. The text names options in the words of the front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
@@ -24,14 +33,19 @@ pub enum Remedy {
 
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TierHost => "take the tier host",
-            Self::NameTier => "name one of them, or do not register the file",
-            Self::NameWindow => "name that tier, or do without GPUDirect Storage",
-            Self::HostDecodes => "let the host decode",
-            Self::OrderWindow => "take the order window",
-            Self::BadSamplesError => "take the policy error, or another tier",
-            Self::ChecksumsOff => "turn checksums off, or let the loader read the images",
-        })
+        let (host, window) = (TIER.with("host"), TIER.with("gpu-window"));
+        match self {
+            Self::TierHost => write!(f, "give {host}"),
+            Self::NameTier => write!(f, "give {window} or {host}, or leave {REGISTER} out"),
+            Self::NameWindow => write!(f, "give {window}, or leave {REGISTER} out"),
+            Self::HostDecodes => write!(f, "leave {JPEG} out: the host decodes"),
+            Self::OrderWindow => write!(f, "give {}", ORDER.with("window")),
+            Self::BadSamplesError => {
+                write!(f, "give {}, or another tier", BAD_SAMPLES.with("error"))
+            }
+            Self::ChecksumsOff => {
+                write!(f, "give {}, or leave {REGISTER} out", CHECKSUMS.with("off"))
+            }
+        }
     }
 }

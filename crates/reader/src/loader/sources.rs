@@ -3,13 +3,13 @@
 use packds_system::to_u64;
 use std::sync::Arc;
 
-use packds_format::{Classes, Field, FieldKind, Role, Store};
+use packds_format::{Classes, Field, Role, Store};
 
 use super::error::LoadError;
 use super::outputs::{BatchField, Outputs};
 use crate::Pack;
 use crate::fetch::{Access, Fetch, FetchOptions, choose, chunk_memory};
-use crate::plan::{OrderKind, Schedule};
+use crate::plan::{Schedule, Shuffled};
 
 /// Number of chunks to keep in memory if the order does not mix chunks.
 const CHUNKS_AHEAD: u64 = 64;
@@ -27,16 +27,6 @@ const fn store(store: Store) -> &'static str {
     }
 }
 
-const fn kind(kind: FieldKind) -> &'static str {
-    match kind {
-        FieldKind::Tensor => "tensor",
-        FieldKind::Image => "image",
-        FieldKind::Bytes => "bytes",
-        FieldKind::String => "string",
-        FieldKind::Json => "json",
-    }
-}
-
 fn or_none(word: Option<&str>) -> String {
     word.unwrap_or("none").to_owned()
 }
@@ -44,10 +34,7 @@ fn or_none(word: Option<&str>) -> String {
 fn normalization(field: &Field) -> String {
     field.normalize.as_ref().map_or("none".to_owned(), |by| {
         let applied = if by.applied { "applied" } else { "not applied" };
-        format!(
-            "scale {}, mean {:?}, deviation {:?}, {applied}",
-            by.scale, by.mean, by.std
-        )
+        format!("scale {}, mean {:?}, deviation {:?}, {applied}", by.scale, by.mean, by.std)
     })
 }
 
@@ -76,10 +63,7 @@ fn check_classes(first: &Pack, other: &Pack, numbers: &[usize]) -> Result<(), Lo
     let all_found = other.classes().map_err(|error| other.error(error))?;
     let loaded = numbers.iter();
     for field in loaded.filter_map(|number| first.schema().fields().get(*number)) {
-        let (expected, found) = (
-            names(&all_expected, &field.name),
-            names(&all_found, &field.name),
-        );
+        let (expected, found) = (names(&all_expected, &field.name), names(&all_found, &field.name));
         if let Some((expected, found)) = first_difference(expected, found) {
             return Err(LoadError::OtherClasses {
                 path: other.file_path().to_owned(),
@@ -147,13 +131,7 @@ fn check_field(first: &Pack, other: &Pack, number: usize) -> Result<(), LoadErro
         if expected == found {
             return Ok(());
         }
-        Err(LoadError::OtherFields {
-            path: other.file_path().to_owned(),
-            field: name.clone(),
-            what,
-            expected,
-            found,
-        })
+        Err(LoadError::OtherFields { path: other.file_path().to_owned(), field: name.clone(), what, expected, found })
     };
     let of_name = other.schema().fields().iter().find(|f| f.name == *name);
     let Some(found) = of_name else {
@@ -161,7 +139,7 @@ fn check_field(first: &Pack, other: &Pack, number: usize) -> Result<(), LoadErro
     };
     let told: [(&'static str, Tell); 8] = [
         ("store", |f| store(f.store).to_owned()),
-        ("kind", |f| kind(f.kind).to_owned()),
+        ("kind", |f| f.kind.name().to_owned()),
         ("element type", |f| f.dtype.to_string()),
         ("shape", |f| format!("{:?}", f.shape)),
         ("role", |f| or_none(f.role.map(Role::name))),
@@ -186,10 +164,7 @@ pub(crate) fn fetches(
     let mut choices = Vec::with_capacity(packs.len());
     let mut needs = Vec::with_capacity(packs.len());
     for ((pack, schedule), beside) in packs.iter().zip(schedules).zip(smaller(&lens)) {
-        let options = FetchOptions {
-            beside,
-            ..options.clone()
-        };
+        let options = FetchOptions { beside, ..options.clone() };
         let choice = choose(pack, &options);
         needs.push(match choice.access {
             Access::Direct => Some(need(pack, schedule, &options.positions)?),
@@ -202,11 +177,7 @@ pub(crate) fn fetches(
     let left = options.memory_bytes.saturating_sub(shares.iter().sum());
     let mapped = needs.iter().filter(|need| need.is_none()).count();
     let each = left / to_u64(mapped).max(1);
-    for (share, _) in shares
-        .iter_mut()
-        .zip(&needs)
-        .filter(|(_, need)| need.is_none())
-    {
+    for (share, _) in shares.iter_mut().zip(&needs).filter(|(_, need)| need.is_none()) {
         *share = each;
     }
     let mut fetches = Vec::with_capacity(packs.len());
@@ -220,12 +191,10 @@ pub(crate) fn fetches(
 /// Memory for the best direct reads of a pack: all of the pack in random order, else two windows.
 fn need(pack: &Pack, schedule: &Schedule, positions: &[usize]) -> Result<u64, LoadError> {
     let recipe = schedule.recipe();
-    let wanted = match recipe.order {
-        OrderKind::Random => u64::MAX,
-        OrderKind::Window => u64::from(recipe.window).saturating_mul(2),
-        OrderKind::Sequential | OrderKind::Chunks => {
-            u64::from(recipe.lanes).saturating_mul(2).max(CHUNKS_AHEAD)
-        }
+    let wanted = match recipe.order.shuffled() {
+        Shuffled::All => u64::MAX,
+        Shuffled::Windows => u64::from(recipe.window).saturating_mul(2),
+        Shuffled::Nothing => u64::from(recipe.lanes).saturating_mul(2).max(CHUNKS_AHEAD),
     };
     let chunk = chunk_memory(pack, positions)?;
     Ok(chunk.saturating_mul(wanted.min(pack.n_chunks())))
@@ -237,9 +206,7 @@ fn smaller(lens: &[u64]) -> Vec<u64> {
     let of = |own: (usize, &u64)| {
         let own = (own.0, *own.1);
         let others = lens.iter().copied().enumerate();
-        others
-            .filter(|other| is_first(*other, own))
-            .fold(0, |sum: u64, other| sum.saturating_add(other.1))
+        others.filter(|other| is_first(*other, own)).fold(0, |sum: u64, other| sum.saturating_add(other.1))
     };
     lens.iter().enumerate().map(of).collect()
 }
@@ -247,11 +214,7 @@ fn smaller(lens: &[u64]) -> Vec<u64> {
 /// Divides a budget into equal shares, capped at each need. Unused memory goes to the others. If all needs are met, the
 /// rest is divided among the packs that have a need.
 pub(crate) fn share_out(budget: u64, needs: &[Option<u64>]) -> Vec<u64> {
-    let mut by_need: Vec<(u64, usize)> = needs
-        .iter()
-        .enumerate()
-        .filter_map(|(i, need)| Some(((*need)?, i)))
-        .collect();
+    let mut by_need: Vec<(u64, usize)> = needs.iter().enumerate().filter_map(|(i, need)| Some(((*need)?, i))).collect();
     by_need.sort_unstable();
     let mut shares = vec![0; needs.len()];
     let (mut left, mut waiting) = (budget, to_u64(by_need.len()));
@@ -282,10 +245,7 @@ mod tests {
         assert_eq!(share_out(100, &[Some(10)]), [100]);
         assert_eq!(share_out(100, &[None, Some(10), None]), [0, 100, 0]);
         assert_eq!(share_out(100, &[Some(1000), Some(10)]), [90, 10]);
-        assert_eq!(
-            share_out(100, &[Some(70), Some(80), Some(10)]),
-            [45, 45, 10]
-        );
+        assert_eq!(share_out(100, &[Some(70), Some(80), Some(10)]), [45, 45, 10]);
         assert_eq!(share_out(100, &[Some(30), Some(10)]), [60, 40]);
         assert_eq!(share_out(0, &[Some(3), Some(3)]), [0, 0]);
         assert_eq!(share_out(7, &[]), [0; 0]);

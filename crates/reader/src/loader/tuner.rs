@@ -105,20 +105,12 @@ impl Tunable {
     /// A value from 1 to `most` that starts at `first`.
     pub(crate) fn up_to(most: usize, first: usize) -> Self {
         let most = most.max(1);
-        Self {
-            now: first.clamp(1, most),
-            most,
-            is_fixed: false,
-            patience: PATIENCE,
-        }
+        Self { now: first.clamp(1, most), most, is_fixed: false, patience: PATIENCE }
     }
 
     /// A fixed value.
     pub(crate) fn fixed(number: usize) -> Self {
-        Self {
-            is_fixed: true,
-            ..Self::up_to(number, number)
-        }
+        Self { is_fixed: true, ..Self::up_to(number, number) }
     }
 
     /// Doubles the value if possible.
@@ -169,9 +161,7 @@ impl Tuner {
         };
         let says = |number: &Tunable| if number.is_fixed { "fixed" } else { "tuned" };
         let (threads, prefetch) = (says(&tuner.threads), says(&tuner.prefetch));
-        tuner.write(format!(
-            "at first; threads are {threads}, batches ahead are {prefetch}"
-        ));
+        tuner.write(format!("at first; threads are {threads}, batches ahead are {prefetch}"));
         tuner
     }
 
@@ -232,17 +222,12 @@ impl Tuner {
         match more {
             // The preferred value is at its maximum.
             Some(knob) if knob != knobs[0] => {
-                self.write(format!(
-                    "{says}: more {knob}, since there are no more {}",
-                    knobs[0]
-                ));
+                self.write(format!("{says}: more {knob}, since there are no more {}", knobs[0]));
             }
             Some(knob) => self.write(format!("{says}: more {knob}")),
-            None if !(self.is_spent || self.threads.is_fixed && self.prefetch.is_fixed) => self
-                .write(format!(
-                    "{says}: there are no more {} and {}",
-                    knobs[0], knobs[1]
-                )),
+            None if !(self.is_spent || self.threads.is_fixed && self.prefetch.is_fixed) => {
+                self.write(format!("{says}: there are no more {} and {}", knobs[0], knobs[1]))
+            }
             None => {}
         }
         self.is_spent = more.is_none();
@@ -254,10 +239,7 @@ impl Tuner {
         let threads = round.threads_needed().max(self.threads.now.div_ceil(2));
         let (knob, number) = if self.threads.may_try(threads, self.quiet) {
             (Knob::Threads, threads)
-        } else if self
-            .prefetch
-            .may_try((self.prefetch.now - 1).max(1), self.quiet)
-        {
+        } else if self.prefetch.may_try((self.prefetch.now - 1).max(1), self.quiet) {
             (Knob::Prefetch, self.prefetch.now - 1)
         } else {
             return false;
@@ -294,12 +276,7 @@ impl Tuner {
         if self.log.len() >= MOST_ENTRIES {
             self.log.remove(0);
         }
-        self.log.push(Tuned {
-            batches: self.batches,
-            threads: self.threads.now,
-            prefetch: self.prefetch.now,
-            why,
-        });
+        self.log.push(Tuned { batches: self.batches, threads: self.threads.now, prefetch: self.prefetch.now, why });
     }
 }
 
@@ -324,11 +301,7 @@ mod tests {
 
     impl Training {
         fn of(step: Duration, work: Duration) -> Self {
-            Self {
-                step,
-                work,
-                hiccup: u64::MAX,
-            }
+            Self { step, work, hiccup: u64::MAX }
         }
 
         /// The times of a step. Prefetched batches hide some of the waiting.
@@ -336,11 +309,7 @@ mod tests {
             let is_slow = number % self.hiccup == self.hiccup - 1;
             let loading = self.work / u32::try_from(tuner.threads()).unwrap();
             let ahead = self.step * u32::try_from(tuner.prefetch()).unwrap();
-            let waited = if is_slow {
-                (loading * 20).saturating_sub(ahead)
-            } else {
-                loading.saturating_sub(self.step)
-            };
+            let waited = if is_slow { (loading * 20).saturating_sub(ahead) } else { loading.saturating_sub(self.step) };
             Spent {
                 passed: self.step + waited,
                 waited,
@@ -384,12 +353,7 @@ mod tests {
         let mut tuner = tuner(8, 4);
         Training::of(10 * MS, MS).go_on(&mut tuner, 20_000);
         for _ in 0..128 {
-            tuner.learn(Spent {
-                passed: 20 * MS,
-                waited: 10 * MS,
-                busy: MS,
-                read: 18 * MS,
-            });
+            tuner.learn(Spent { passed: 20 * MS, waited: 10 * MS, busy: MS, read: 18 * MS });
         }
         assert_eq!(tuner.threads(), 2);
         let says = &tuner.log().last().unwrap().why;
@@ -405,29 +369,15 @@ mod tests {
         let [_, .., before, last] = says.as_slice() else {
             panic!("{says:?}");
         };
-        assert!(
-            before.ends_with("more batches ahead, since there are no more threads"),
-            "{before}"
-        );
-        assert!(
-            last.ends_with("there are no more threads and batches ahead"),
-            "{last}"
-        );
-        assert_eq!(
-            says.iter()
-                .filter(|why| why.contains(": there are no more"))
-                .count(),
-            1
-        );
+        assert!(before.ends_with("more batches ahead, since there are no more threads"), "{before}");
+        assert!(last.ends_with("there are no more threads and batches ahead"), "{last}");
+        assert_eq!(says.iter().filter(|why| why.contains(": there are no more")).count(), 1);
     }
 
     #[test]
     fn batches_that_come_unevenly_are_made_further_ahead() {
         let mut tuner = tuner(4, 16);
-        let uneven = Training {
-            hiccup: 50,
-            ..Training::of(10 * MS, 8 * MS)
-        };
+        let uneven = Training { hiccup: 50, ..Training::of(10 * MS, 8 * MS) };
         uneven.go_on(&mut tuner, 200);
         assert_eq!((tuner.threads(), tuner.prefetch()), (4, 4));
     }
@@ -447,11 +397,7 @@ mod tests {
         for work in (1..200).step_by(9) {
             for hiccup in [u64::MAX, 1000, 300, 70, 7] {
                 let mut tuner = tuner(16, 16);
-                let training = Training {
-                    step: 10 * MS,
-                    work: work * MS,
-                    hiccup,
-                };
+                let training = Training { step: 10 * MS, work: work * MS, hiccup };
                 training.go_on(&mut tuner, 30_000);
                 let changes = tuner.log().len();
                 training.go_on(&mut tuner, 30_000);

@@ -36,17 +36,11 @@ impl Choice {
     ///
     /// # Errors
     /// [`PlanError::NoSuchSample`].
-    pub fn samples(
-        n_samples: u64,
-        samples: impl IntoIterator<Item = u64>,
-    ) -> Result<Self, PlanError> {
+    pub fn samples(n_samples: u64, samples: impl IntoIterator<Item = u64>) -> Result<Self, PlanError> {
         let mut codes = Codes::new(n_samples, 1);
         for sample in samples {
             if sample >= n_samples {
-                return Err(PlanError::NoSuchSample {
-                    sample,
-                    samples: n_samples,
-                });
+                return Err(PlanError::NoSuchSample { sample, samples: n_samples });
             }
             codes.set(sample, 1);
         }
@@ -57,17 +51,11 @@ impl Choice {
     ///
     /// # Errors
     /// [`PlanError::NoSuchSample`].
-    pub fn ranges(
-        n_samples: u64,
-        ranges: impl IntoIterator<Item = Range<u64>>,
-    ) -> Result<Self, PlanError> {
+    pub fn ranges(n_samples: u64, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Self, PlanError> {
         let mut codes = Codes::new(n_samples, 1);
         for range in ranges.into_iter().filter(|range| !range.is_empty()) {
             if range.end > n_samples {
-                return Err(PlanError::NoSuchSample {
-                    sample: range.end - 1,
-                    samples: n_samples,
-                });
+                return Err(PlanError::NoSuchSample { sample: range.end - 1, samples: n_samples });
             }
             range.for_each(|sample| codes.set(sample, 1));
         }
@@ -78,9 +66,7 @@ impl Choice {
     #[must_use]
     pub fn filter(n_samples: u64, mut selected: impl FnMut(u64) -> bool) -> Self {
         let mut codes = Codes::new(n_samples, 1);
-        (0..n_samples)
-            .filter(|&sample| selected(sample))
-            .for_each(|sample| codes.set(sample, 1));
+        (0..n_samples).filter(|&sample| selected(sample)).for_each(|sample| codes.set(sample, 1));
         Self::new(codes, vec![0, ONE], 0.0)
     }
 
@@ -166,9 +152,7 @@ impl Choice {
     /// Whether the number of occurrences of a sample can differ between epochs.
     #[must_use]
     pub fn varies(&self) -> bool {
-        self.palette
-            .iter()
-            .any(|weight| !weight.is_multiple_of(ONE))
+        self.palette.iter().any(|weight| !weight.is_multiple_of(ONE))
     }
 
     /// A hash of the whole choice, to compare choices.
@@ -187,22 +171,9 @@ impl Choice {
     }
 
     fn new(codes: Codes, palette: Vec<u64>, rounding: f64) -> Self {
-        let Codes {
-            n_samples,
-            bits,
-            bytes,
-        } = codes;
-        let palette_hash = palette.iter().fold(n_samples, |hash, weight| {
-            hash_bytes(hash, &weight.to_le_bytes())
-        });
-        Self {
-            n_samples,
-            bits,
-            fingerprint: hash_bytes(palette_hash, &bytes),
-            codes: bytes,
-            palette,
-            rounding,
-        }
+        let Codes { n_samples, bits, bytes } = codes;
+        let palette_hash = palette.iter().fold(n_samples, |hash, weight| hash_bytes(hash, &weight.to_le_bytes()));
+        Self { n_samples, bits, fingerprint: hash_bytes(palette_hash, &bytes), codes: bytes, palette, rounding }
     }
 }
 
@@ -219,11 +190,7 @@ impl Codes {
     fn new(n_samples: u64, bits: u8) -> Self {
         // One extra byte, because a code is read as two bytes.
         let len = (n_samples * u64::from(bits)).div_ceil(8) + 1;
-        Self {
-            n_samples,
-            bits,
-            bytes: vec![0; to_usize(len)],
-        }
+        Self { n_samples, bits, bytes: vec![0; to_usize(len)] }
     }
 
     fn place(bits: u8, sample: u64) -> (usize, u32) {
@@ -259,11 +226,7 @@ fn fixed(sample: u64, weight: f64) -> Result<u64, PlanError> {
     if (0.0..=MAX_WEIGHT).contains(&weight) {
         return Ok((weight * ONE as f64).round() as u64);
     }
-    Err(PlanError::Weight {
-        sample,
-        weight,
-        limit: MAX_WEIGHT,
-    })
+    Err(PlanError::Weight { sample, weight, limit: MAX_WEIGHT })
 }
 
 /// 0 and 127 geometrically spaced levels from `low` to `high`. Also returns their common ratio minus 1.
@@ -287,11 +250,7 @@ fn nearest_level(palette: &[u64], value: u64, draw: u64) -> u8 {
     let down = palette.get(below).copied().unwrap_or(value);
     // A draw in 0..(up - down) is below (value - down) with exactly the probability that preserves the mean.
     let takes_upper = up <= down || super::rng::below(draw, up - down) < value - down.min(value);
-    let code = if value == up || takes_upper {
-        above
-    } else {
-        below
-    };
+    let code = if value == up || takes_upper { above } else { below };
     u8::try_from(code).unwrap_or(WEIGHT_BITS_MASK)
 }
 
@@ -349,10 +308,7 @@ mod tests {
             let found = Choice::weighted(5, |i| if i == 3 { weight } else { 1.0 });
             assert!(matches!(found, Err(PlanError::Weight { sample: 3, .. })));
         }
-        let missing = PlanError::NoSuchSample {
-            sample: 5,
-            samples: 5,
-        };
+        let missing = PlanError::NoSuchSample { sample: 5, samples: 5 };
         assert_eq!(Choice::samples(5, [1, 5]), Err(missing.clone()));
         assert_eq!(Choice::ranges(5, [0..2, 3..6]), Err(missing));
     }

@@ -55,11 +55,7 @@ impl Choice {
     ///
     /// # Errors
     /// As for [`Integers::open`], and what [`Pack::still_good`] finds.
-    pub fn where_integer(
-        pack: &Pack,
-        name: &str,
-        mut selected: impl FnMut(i64) -> bool,
-    ) -> Result<Self, ReadError> {
+    pub fn where_integer(pack: &Pack, name: &str, mut selected: impl FnMut(i64) -> bool) -> Result<Self, ReadError> {
         let column = Integers::open(pack, name)?;
         let choice = Self::filter(pack.n_samples(), |sample| selected(column.at(sample)));
         pack.still_good()?;
@@ -70,15 +66,9 @@ impl Choice {
     ///
     /// # Errors
     /// [`ReadError::Format`] if the column does not exist or is damaged, and the errors of [`Pack::still_good`].
-    pub fn where_bytes(
-        pack: &Pack,
-        name: &str,
-        mut selected: impl FnMut(&[u8]) -> bool,
-    ) -> Result<Self, ReadError> {
+    pub fn where_bytes(pack: &Pack, name: &str, mut selected: impl FnMut(&[u8]) -> bool) -> Result<Self, ReadError> {
         let column = open(pack, name)?;
-        let choice = Self::filter(pack.n_samples(), |sample| {
-            column.get(sample).is_some_and(&mut selected)
-        });
+        let choice = Self::filter(pack.n_samples(), |sample| column.get(sample).is_some_and(&mut selected));
         pack.still_good()?;
         Ok(choice)
     }

@@ -43,9 +43,5 @@ impl EpochPlan {
 fn agreeing(counts: &BTreeMap<i64, f64>) -> f64 {
     let n: f64 = counts.values().sum();
     let pairs: f64 = counts.values().map(|count| count * (count - 1.0)).sum();
-    if n > 1.0 {
-        pairs / (n * (n - 1.0))
-    } else {
-        1.0
-    }
+    if n > 1.0 { pairs / (n * (n - 1.0)) } else { 1.0 }
 }

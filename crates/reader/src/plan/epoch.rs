@@ -9,8 +9,9 @@ use packds_format::Permutation;
 use super::error::PlanError;
 use super::lanes::{LaneGroups, Lanes};
 use super::line::{ChunkOrder, Line};
+use super::order::OrderKind;
 use super::rng::{Domain, key};
-use super::sampler::{Last, OrderKind, Schedule};
+use super::sampler::{Last, Schedule};
 use super::state::State;
 
 /// One position in a batch.
@@ -57,21 +58,14 @@ enum Mix {
 
 impl EpochPlan {
     pub(crate) fn new(schedule: &Schedule, epoch: u32, origin: u64) -> Result<Self, PlanError> {
-        let Schedule {
-            dataset,
-            seed,
-            recipe,
-            ..
-        } = *schedule;
+        let Schedule { dataset, seed, recipe, .. } = *schedule;
         let choice = schedule.choice.as_ref();
         let order = match recipe.order {
             OrderKind::Sequential | OrderKind::Random => ChunkOrder::File,
             OrderKind::Chunks if recipe.lanes == 1 && choice.is_none() => {
                 let n_samples = dataset.geometry().n_samples();
                 let rest = n_samples % u64::from(recipe.batch);
-                ChunkOrder::Aligned {
-                    delivered: n_samples - rest,
-                }
+                ChunkOrder::Aligned { delivered: n_samples - rest }
             }
             OrderKind::Chunks | OrderKind::Window => ChunkOrder::Anywhere,
         };
@@ -83,9 +77,7 @@ impl EpochPlan {
         let lanes = Lanes::new(len, recipe.batch, recipe.lanes);
         let mix = match recipe.order {
             OrderKind::Sequential | OrderKind::Chunks => Mix::Keep,
-            OrderKind::Random => {
-                Mix::All(Permutation::new(len, key(seed, epoch, Domain::Samples, 0)))
-            }
+            OrderKind::Random => Mix::All(Permutation::new(len, key(seed, epoch, Domain::Samples, 0))),
             OrderKind::Window => {
                 let most = recipe.window_per_lane(dataset.geometry().n_chunks());
                 let groups = |lane| LaneGroups::new(&line, &lanes, lane, most);
@@ -99,20 +91,9 @@ impl EpochPlan {
             Last::Pad => left.div_ceil(batch),
         };
         if steps == 0 && origin == 0 {
-            return Err(PlanError::NoBatch {
-                samples: len,
-                batch: schedule.batch,
-            });
+            return Err(PlanError::NoBatch { samples: len, batch: schedule.batch });
         }
-        Ok(Self {
-            schedule: schedule.clone(),
-            epoch,
-            line,
-            lanes,
-            mix,
-            origin,
-            steps,
-        })
+        Ok(Self { schedule: schedule.clone(), epoch, line, lanes, mix, origin, steps })
     }
 
     /// The epoch.
@@ -177,9 +158,7 @@ impl EpochPlan {
             }
             Mix::Groups(lanes) => {
                 let (lane, place) = self.lanes.locate(position);
-                let groups = usize::try_from(lane)
-                    .ok()
-                    .and_then(|lane| lanes.get(lane))?;
+                let groups = usize::try_from(lane).ok().and_then(|lane| lanes.get(lane))?;
                 let place = groups.start + place;
                 let group = groups.group_of(&self.line, place);
                 let key = key(self.schedule.seed, self.epoch, Domain::Group, group.start);
@@ -202,15 +181,9 @@ impl EpochPlan {
     pub(crate) fn batch_part(&self, step: u64, places: Range<u64>) -> Batch<'_> {
         Batch {
             plan: self,
-            start: self
-                .origin
-                .saturating_add(step.saturating_mul(u64::from(self.schedule.batch))),
+            start: self.origin.saturating_add(step.saturating_mul(u64::from(self.schedule.batch))),
             next: places.start,
-            end: if step < self.steps {
-                places.end
-            } else {
-                places.start
-            },
+            end: if step < self.steps { places.end } else { places.start },
         }
     }
 
@@ -263,19 +236,9 @@ impl EpochPlan {
         let (epoch, position) = if step >= self.steps {
             (self.epoch.saturating_add(1), 0)
         } else {
-            (
-                self.epoch,
-                self.origin + step * u64::from(self.schedule.batch),
-            )
+            (self.epoch, self.origin + step * u64::from(self.schedule.batch))
         };
-        State {
-            dataset: self.schedule.dataset.fingerprint(),
-            choice: self.schedule.choice_fingerprint(),
-            seed: self.schedule.seed,
-            recipe: self.schedule.recipe,
-            epoch,
-            position,
-        }
+        self.schedule.state(epoch, position)
     }
 
     /// All samples of the epoch, each as often as it occurs, in an unspecified order.
@@ -304,9 +267,7 @@ impl EpochPlan {
             Mix::Groups(lanes) => usize::try_from(lane)
                 .ok()
                 .and_then(|lane| lanes.get(lane))
-                .map_or(start + place + 1, |groups| {
-                    groups.group_of(&self.line, start + place).end
-                }),
+                .map_or(start + place + 1, |groups| groups.group_of(&self.line, start + place).end),
         };
         let last = self.lanes.last_position(lane, end - 1 - start);
         last.saturating_sub(self.origin) / u64::from(self.schedule.batch)
@@ -316,24 +277,13 @@ impl EpochPlan {
     /// the places in a planned batch, so that each rank stays in its lanes.
     fn share(&self, start: u64, nth: u64) -> u64 {
         let planned = u64::from(self.schedule.recipe.batch);
-        let (rounds, more) = (
-            u64::from(self.schedule.batch) / planned,
-            u64::from(self.schedule.batch) % planned,
-        );
+        let (rounds, more) = (u64::from(self.schedule.batch) / planned, u64::from(self.schedule.batch) % planned);
         let first = start % planned;
         // Places in first..first + more (modulo the planned batch) occur once more than the others.
         let parts = if first + more <= planned {
-            [
-                (first, rounds),
-                (first + more, rounds + 1),
-                (planned, rounds),
-            ]
+            [(first, rounds), (first + more, rounds + 1), (planned, rounds)]
         } else {
-            [
-                (first + more - planned, rounds + 1),
-                (first, rounds),
-                (planned, rounds + 1),
-            ]
+            [(first + more - planned, rounds + 1), (first, rounds), (planned, rounds + 1)]
         };
         let (mut from, mut nth) = (0, nth);
         for (to, times) in parts {

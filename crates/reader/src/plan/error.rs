@@ -1,5 +1,10 @@
 //! Why a plan cannot be made or resumed.
 
+use packds_system::Opt;
+
+const ORDER: Opt = Opt::new("order");
+const WINDOW: Opt = Opt::new("window");
+
 /// Why samplers, batches and ranks do not match a dataset, or a saved state does not match them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -8,13 +13,19 @@ pub enum PlanError {
     #[error("no samples to plan: the pack is empty, or nothing was selected")]
     NoSamples,
     /// Inconsistent pack metadata.
-    #[error("not a pack's numbers: {0}")]
+    #[error("inconsistent pack metadata: {0}")]
     Geometry(String),
     /// A number that must be at least 1.
     #[error("{what} is 0: it must be at least 1")]
     Zero {
         /// Which number.
         what: &'static str,
+    },
+    /// A window for an order that has none.
+    #[error("{WINDOW} requires {}, found {}", ORDER.with("window"), ORDER.with(order))]
+    OtherOrder {
+        /// The order.
+        order: &'static str,
     },
     /// A rank that does not exist.
     #[error("rank {rank} does not exist in a world of {world}: ranks count from 0")]

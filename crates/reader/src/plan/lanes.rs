@@ -21,12 +21,7 @@ impl Lanes {
     pub(crate) fn new(len: u64, batch: u32, count: u32) -> Self {
         let batch = u64::from(batch.max(1));
         let count = u64::from(count.max(1));
-        Self {
-            len,
-            count,
-            run: (batch / count).max(1),
-            batches: len / batch,
-        }
+        Self { len, count, run: (batch / count).max(1), batches: len / batch }
     }
 
     pub(crate) const fn count(&self) -> u64 {
@@ -95,24 +90,12 @@ impl LaneGroups {
     pub(crate) fn new(line: &Line, lanes: &Lanes, lane: u64, most: u64) -> Self {
         let (start, end) = (lanes.start(lane), lanes.start(lane + 1));
         if end <= start {
-            return Self {
-                start,
-                end,
-                first_slot: 0,
-                slots: 1,
-                groups: 1,
-            };
+            return Self { start, end, first_slot: 0, slots: 1, groups: 1 };
         }
         let (first_slot, _) = line.slot_of(start);
         let (last_slot, _) = line.slot_of(end - 1);
         let slots = last_slot - first_slot + 1;
-        Self {
-            start,
-            end,
-            first_slot,
-            slots,
-            groups: slots.div_ceil(most.max(1)),
-        }
+        Self { start, end, first_slot, slots, groups: slots.div_ceil(most.max(1)) }
     }
 
     /// The group that contains place `x` of the line.
@@ -123,11 +106,7 @@ impl LaneGroups {
         let first_of = |number: u64| self.first_slot + number * slots + number.min(longer);
         let place = slot - self.first_slot;
         let in_longer = longer * (slots + 1);
-        let number = if place < in_longer {
-            place / (slots + 1)
-        } else {
-            longer + (place - in_longer) / slots
-        };
+        let number = if place < in_longer { place / (slots + 1) } else { longer + (place - in_longer) / slots };
         Group {
             start: line.start(first_of(number)).max(self.start),
             end: line.start(first_of(number + 1)).min(self.end),

@@ -72,14 +72,9 @@ impl Line {
                 below(word, full + 1)
             }
         };
-        let permutation = (order != ChunkOrder::File)
-            .then(|| Permutation::new(full, key(seed, epoch, Domain::Chunks, 0)));
-        let mut line = Self {
-            geometry,
-            permutation,
-            short_slot,
-            counts: None,
-        };
+        let permutation =
+            (order != ChunkOrder::File).then(|| Permutation::new(full, key(seed, epoch, Domain::Chunks, 0)));
+        let mut line = Self { geometry, permutation, short_slot, counts: None };
         line.counts = choice.map(|choice| line.count(choice, seed, epoch));
         line
     }
@@ -100,9 +95,7 @@ impl Line {
 
     /// The chunk in a slot.
     pub(crate) fn chunk(&self, slot: u64) -> u64 {
-        let Some(permutation) = &self.permutation else {
-            return slot;
-        };
+        let Some(permutation) = &self.permutation else { return slot };
         match slot.cmp(&self.short_slot) {
             std::cmp::Ordering::Less => permutation.at(slot),
             std::cmp::Ordering::Equal => permutation.len(),
@@ -119,9 +112,7 @@ impl Line {
 
     /// Samples before a slot.
     pub(crate) fn start(&self, slot: u64) -> u64 {
-        let Some(counts) = &self.counts else {
-            return self.whole_start(slot);
-        };
+        let Some(counts) = &self.counts else { return self.whole_start(slot) };
         let slot = slot.min(self.geometry.n_chunks());
         let entry = slot / counts.slots_per_entry;
         (entry * counts.slots_per_entry..slot)
@@ -156,9 +147,7 @@ impl Line {
     pub(crate) fn sample(&self, x: u64) -> u64 {
         let (slot, start) = self.slot_of(x);
         let first = self.geometry.first_sample(self.chunk(slot));
-        let Some(counts) = &self.counts else {
-            return first + (x - start);
-        };
+        let Some(counts) = &self.counts else { return first + (x - start) };
         let mut rest = x - start;
         let mut sample = first;
         loop {
@@ -243,11 +232,7 @@ mod tests {
         for n in [1, 2, 7, 64, 100, 129, 640] {
             for per_chunk in [1, 3, 10, 64, 65, 700] {
                 let delivered = n / 6 * 6;
-                for order in [
-                    ChunkOrder::File,
-                    ChunkOrder::Aligned { delivered },
-                    ChunkOrder::Anywhere,
-                ] {
+                for order in [ChunkOrder::File, ChunkOrder::Aligned { delivered }, ChunkOrder::Anywhere] {
                     let whole = line(n, per_chunk, order, None);
                     let mut seen: Vec<u64> = (0..whole.len()).map(|x| whole.sample(x)).collect();
                     seen.sort_unstable();
@@ -281,12 +266,7 @@ mod tests {
     #[test]
     fn the_table_takes_an_eighth_of_a_byte_a_sample() {
         for per_chunk in [1, 5, 64, 1000] {
-            let line = line(
-                100_000,
-                per_chunk,
-                ChunkOrder::Anywhere,
-                Some(Choice::filter(100_000, |_| true)),
-            );
+            let line = line(100_000, per_chunk, ChunkOrder::Anywhere, Some(Choice::filter(100_000, |_| true)));
             assert!(line.memory_bytes() <= 100_000 / 8 + 16, "{per_chunk}");
         }
     }

@@ -10,8 +10,9 @@ use packds_format::hash_bytes;
 
 use super::epoch::{ChunkUse, EpochPlan};
 use super::error::PlanError;
+use super::order::OrderKind;
 use super::route::Route;
-use super::sampler::{Batching, Dataset, OrderKind, Ranks, Sampler, Schedule};
+use super::sampler::{Batching, Dataset, Ranks, Sampler, Schedule};
 use super::state::{Fields, MAX_POSITION, State, VERSION};
 
 /// Number of epoch plans cached per pack.
@@ -50,10 +51,7 @@ impl MixtureState {
     /// One line of JSON, under 100 bytes.
     #[must_use]
     pub fn to_json(&self) -> String {
-        format!(
-            "{{\"v\":{VERSION},\"mixture\":\"{:016x}\",\"step\":{}}}",
-            self.mixture, self.step
-        )
+        format!("{{\"v\":{VERSION},\"mixture\":\"{:016x}\",\"step\":{}}}", self.mixture, self.step)
     }
 
     /// Parses the output of [`to_json`](Self::to_json).
@@ -62,10 +60,7 @@ impl MixtureState {
     /// [`PlanError::State`] for anything else.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let fields = Fields::parse(text, 3)?;
-        Ok(Self {
-            mixture: fields.hex("mixture")?,
-            step: fields.number("step", MAX_POSITION)?,
-        })
+        Ok(Self { mixture: fields.hex("mixture")?, step: fields.number("step", MAX_POSITION)? })
     }
 }
 
@@ -106,26 +101,15 @@ impl Mixture {
                 return Err(wrong("it has fewer samples than its part of a batch"));
             }
             let all = Batching::global(quota);
-            let schedule = source
-                .sampler
-                .schedule(source.dataset, Ranks::single(), all)?;
+            let schedule = source.sampler.schedule(source.dataset, Ranks::single(), all)?;
             if schedule.choice.is_some() {
-                return Err(wrong(
-                    "a mixture takes whole packs, not a choice of samples",
-                ));
+                return Err(wrong("a mixture takes whole packs, not a choice of samples"));
             }
             let state = schedule.epoch(0)?.state(0);
             hash = hash_bytes(hash, state.to_json().as_bytes());
-            parts.push(Part {
-                schedule,
-                quota,
-                steps: samples / u64::from(quota),
-            });
+            parts.push(Part { schedule, quota, steps: samples / u64::from(quota) });
         }
-        let total: u64 = sources
-            .iter()
-            .map(|s| s.dataset.geometry().n_samples())
-            .sum();
+        let total: u64 = sources.iter().map(|s| s.dataset.geometry().n_samples()).sum();
         Ok(Self {
             places: places(&parts),
             parts,
@@ -184,11 +168,7 @@ impl Mixture {
             // Places are sorted, so a rank's samples of each source are contiguous.
             let mut own = self.rank_places().iter().filter(|place| place.0 == source);
             let start = own.next().map_or(0, |place| u64::from(place.1));
-            let n = self
-                .rank_places()
-                .iter()
-                .filter(|place| place.0 == source)
-                .count();
+            let n = self.rank_places().iter().filter(|place| place.0 == source).count();
             SourcePlan {
                 schedule: part.schedule.clone(),
                 epoch_steps: part.steps,
@@ -234,10 +214,7 @@ impl Mixture {
     /// The state to save in order to resume at `step`.
     #[must_use]
     pub const fn state(&self, step: u64) -> MixtureState {
-        MixtureState {
-            mixture: self.fingerprint,
-            step,
-        }
+        MixtureState { mixture: self.fingerprint, step }
     }
 
     /// The step to resume at. The number of ranks may change. Packs, samplers, proportions and the global batch must be the same.
@@ -289,23 +266,13 @@ impl SourcePlan {
     /// The pack's own state before a step.
     pub(crate) fn state(&self, step: u64) -> State {
         let (epoch, at) = self.place_of(step);
-        State {
-            dataset: self.schedule.dataset.fingerprint(),
-            choice: self.schedule.choice_fingerprint(),
-            seed: self.schedule.seed,
-            recipe: self.schedule.recipe,
-            epoch,
-            position: at * u64::from(self.schedule.batch),
-        }
+        self.schedule.state(epoch, at * u64::from(self.schedule.batch))
     }
 
     /// The pack's epoch at a step, and the step in that epoch.
     fn place_of(&self, step: u64) -> (u32, u64) {
         let step = self.first.saturating_add(step);
-        (
-            epoch_number(step / self.epoch_steps),
-            step % self.epoch_steps,
-        )
+        (epoch_number(step / self.epoch_steps), step % self.epoch_steps)
     }
 
     /// The plan of the pack's epoch at a step, and the step in that epoch.
@@ -370,10 +337,7 @@ pub(crate) fn check_proportion(source_index: usize, proportion: f64) -> Result<(
     if proportion > 0.0 && proportion.is_finite() {
         return Ok(());
     }
-    Err(PlanError::Mixture {
-        source_index,
-        why: "its proportion is not a positive number",
-    })
+    Err(PlanError::Mixture { source_index, why: "its proportion is not a positive number" })
 }
 
 /// The number of samples from each source in a batch: proportions of `batch`, rounded down, plus one for the largest
@@ -390,10 +354,7 @@ fn apportion(sources: &[Source], batch: u32) -> Result<Vec<u32>, PlanError> {
     for (source_index, source) in sources.iter().enumerate() {
         check_proportion(source_index, source.proportion)?;
         if !total.is_finite() {
-            return Err(PlanError::Mixture {
-                source_index,
-                why: "the sum of all proportions is too large",
-            });
+            return Err(PlanError::Mixture { source_index, why: "the sum of all proportions is too large" });
         }
         let exact = f64::from(batch) * (source.proportion / total);
         quotas.push(exact.floor() as u32);
@@ -426,10 +387,7 @@ fn places(parts: &[Part]) -> Vec<(usize, u32)> {
     }
     // Sort by (nth + 1/2) / quota. The doubled products of two u32 fit.
     places.sort_by(|a, b| {
-        let (left, right) = (
-            u128::from(a.0) * u128::from(b.1),
-            u128::from(b.0) * u128::from(a.1),
-        );
+        let (left, right) = (u128::from(a.0) * u128::from(b.1), u128::from(b.0) * u128::from(a.1));
         left.cmp(&right).then(a.2.cmp(&b.2))
     });
     places.into_iter().map(|place| (place.2, place.3)).collect()

@@ -32,6 +32,7 @@ mod error;
 mod lanes;
 mod line;
 mod mixture;
+mod order;
 mod quality;
 mod report;
 mod rng;
@@ -40,14 +41,25 @@ mod sampler;
 mod state;
 
 pub use choice::Choice;
-pub use columns::Integers;
-pub use epoch::{Batch, ChunkUse, EpochPlan, Slot};
 pub use error::PlanError;
-pub use mixture::{MixedSlot, Mixture, MixtureState, Source};
-pub(crate) use mixture::{SourcePlan, check_proportion};
-pub use quality::Verdict;
-pub use report::{LabelReport, Notice, ShuffleReport, WindowQuality};
-pub use rng::{Domain, below, key, random};
-pub(crate) use route::Route;
-pub use sampler::{Batching, Dataset, Last, Order, OrderKind, Ranks, Recipe, Sampler, Schedule};
+pub use mixture::MixtureState;
+pub use order::Order;
+pub use sampler::{Last, Ranks};
 pub use state::State;
+
+// For the other crates of this workspace. It may change in any version.
+#[doc(hidden)]
+pub use self::{
+    columns::Integers,
+    epoch::{Batch, ChunkUse, EpochPlan, Slot},
+    mixture::{MixedSlot, Mixture, Source},
+    order::OrderKind,
+    quality::Verdict,
+    report::{LabelReport, Notice, ShuffleReport, WindowQuality},
+    rng::{Domain, below, key, random},
+    sampler::{Batching, Dataset, Recipe, Sampler, Schedule},
+};
+
+pub(crate) use mixture::{SourcePlan, check_proportion};
+pub(crate) use order::Shuffled;
+pub(crate) use route::Route;

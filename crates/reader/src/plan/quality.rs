@@ -1,6 +1,7 @@
 //! How well an order mixes, as formulas of a few numbers. docs/reference/sampling.md, "Quality".
 
-use super::sampler::{OrderKind, Recipe, default_lanes};
+use super::order::{OrderKind, Shuffled};
+use super::sampler::{Recipe, default_lanes};
 use packds_format::Geometry;
 
 /// How far a batch is from a uniform sample.
@@ -78,10 +79,10 @@ impl Mixing {
         let planned = f64::from(recipe.batch);
         let run = (planned / lanes).min(f64::from(batch));
         let lane = samples / lanes;
-        let group = match recipe.order {
-            OrderKind::Sequential | OrderKind::Chunks => per_chunk,
-            OrderKind::Random => samples,
-            OrderKind::Window => {
+        let group = match recipe.order.shuffled() {
+            Shuffled::Nothing => per_chunk,
+            Shuffled::All => samples,
+            Shuffled::Windows => {
                 // With several lanes, each starts and ends inside chunks.
                 let cut = if recipe.lanes > 1 { 1.0 } else { 0.0 };
                 let slots = n_chunks as f64 / lanes + cut;
@@ -91,20 +92,8 @@ impl Mixing {
         };
         let run = run * (f64::from(batch) / planned).max(1.0);
         let fits = (group / run).fract() < 1e-9 || (run / group).fract() < 1e-9;
-        let aligned = if fits {
-            starts_aligned(geometry, samples, recipe)
-        } else {
-            0.0
-        };
-        Self {
-            order: recipe.order,
-            samples,
-            per_chunk,
-            batch: f64::from(batch),
-            run,
-            group,
-            aligned,
-        }
+        let aligned = if fits { starts_aligned(geometry, samples, recipe) } else { 0.0 };
+        Self { order: recipe.order, samples, per_chunk, batch: f64::from(batch), run, group, aligned }
     }
 
     /// Expected number of batch-mates from the same chunk in a uniform batch.
@@ -119,11 +108,11 @@ impl Mixing {
 
     /// Mean number of batch-mates from the same chunk.
     fn chunk_mates(&self) -> f64 {
-        match self.order {
-            OrderKind::Random => self.uniform_mates(),
+        match self.order.shuffled() {
+            Shuffled::All => self.uniform_mates(),
             // Worst case: consecutive chunks of a sorted file are as similar as the samples of one chunk.
-            OrderKind::Sequential => self.batch - 1.0,
-            OrderKind::Chunks | OrderKind::Window => {
+            _ if self.order.is_fixed() => self.batch - 1.0,
+            Shuffled::Nothing | Shuffled::Windows => {
                 let others = ratio(self.per_chunk - 1.0, self.group - 1.0);
                 (self.group_mates() * others).max(0.0)
             }
@@ -154,11 +143,11 @@ impl Mixing {
         if uniform <= 0.0 {
             return 1.0;
         }
-        let again = match self.order {
-            OrderKind::Random => return 1.0,
-            OrderKind::Sequential => return 1.0 / uniform,
-            OrderKind::Chunks => 1.0,
-            OrderKind::Window => ratio(self.group_mates(), self.group - 1.0),
+        let again = match self.order.shuffled() {
+            Shuffled::All => return 1.0,
+            _ if self.order.is_fixed() => return 1.0 / uniform,
+            Shuffled::Nothing => 1.0,
+            Shuffled::Windows => ratio(self.group_mates(), self.group - 1.0),
         };
         let of_chunk = ratio(self.chunk_mates(), self.batch - 1.0);
         let pairs = self.chunk_pairs();
@@ -177,7 +166,6 @@ fn starts_aligned(geometry: &Geometry, samples: f64, recipe: &Recipe) -> f64 {
     let even = n.is_multiple_of(lanes * per_chunk) && n.is_multiple_of(u64::from(recipe.batch));
     match recipe.order {
         _ if !whole => 0.0,
-        OrderKind::Chunks if lanes == 1 => 1.0,
         // The short chunk is at any place, so on average half of the line is after it.
         OrderKind::Window if lanes == 1 && !n.is_multiple_of(per_chunk) => 0.5,
         _ if lanes == 1 || even => 1.0,
@@ -191,23 +179,12 @@ fn ratio(part: f64, whole: f64) -> f64 {
 }
 
 /// The smallest window with a design effect of at most `target`, within 0.5%.
-pub(crate) fn smallest_window(
-    geometry: &Geometry,
-    samples: u64,
-    batch: u32,
-    icc: f64,
-    target: f64,
-) -> u64 {
+pub(crate) fn smallest_window(geometry: &Geometry, samples: u64, batch: u32, icc: f64, target: f64) -> u64 {
     let n_chunks = geometry.n_chunks().max(1);
     let most = u32::try_from(n_chunks).unwrap_or(u32::MAX);
     let mut window = 1;
     while window < most {
-        let recipe = Recipe {
-            order: OrderKind::Window,
-            window,
-            lanes: default_lanes(geometry, window, batch),
-            batch,
-        };
+        let recipe = Recipe { order: OrderKind::Window, window, lanes: default_lanes(geometry, window, batch), batch };
         if Mixing::new(geometry, samples, &recipe, batch).deff(icc) <= target {
             return u64::from(window);
         }

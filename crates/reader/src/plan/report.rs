@@ -3,11 +3,15 @@
 use std::fmt;
 
 use packds_format::LabelStats;
+use packds_system::Words;
 
 use super::epoch::EpochPlan;
 use super::error::PlanError;
+use super::order::{OrderKind, Shuffled};
 use super::quality::{Mixing, Verdict, smallest_window};
-use super::sampler::{Last, OrderKind, Recipe, Schedule, default_lanes, divisors};
+use super::sampler::{Last, Recipe, Schedule, default_lanes, divisors};
+
+const PAD_LAST: Words = Words { command: "pad the last batch", python: "give drop_last=False" };
 
 /// If chunks are read more often than this, a notice is given.
 const MUCH_REREADING: f64 = 1.25;
@@ -68,66 +72,43 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AutoRandom {
-                total_bytes,
-                memory_bytes,
-            } => write!(
-                f,
-                "order auto is random here: all {total_bytes} bytes fit in the {memory_bytes} bytes allowed"
-            ),
-            Self::WindowReduced {
-                chunks,
-                from,
-                memory_bytes,
-            } => write!(
+            Self::AutoRandom { total_bytes, memory_bytes } => {
+                write!(f, "order auto is random here: all {total_bytes} bytes fit in the {memory_bytes} bytes allowed")
+            }
+            Self::WindowReduced { chunks, from, memory_bytes } => write!(
                 f,
                 "the window has {} instead of {from}: two must fit in the {memory_bytes} bytes allowed",
                 counted((*chunks).into(), "chunk")
             ),
-            Self::Sorted {
-                label,
-                icc,
-                deff,
-                window_ok,
-            } => write!(
+            Self::Sorted { label, icc, deff, window_ok } => write!(
                 f,
                 "the file is sorted by `{label}` (icc {icc:.2}) and this order mixes too little (design effect \
                  {deff:.1}): use a window of {} or convert again with shuffling",
                 counted(*window_ok, "chunk")
             ),
-            Self::Rereading {
-                times,
-                world,
-                window,
-            } => {
+            Self::Rereading { times, world, window } => {
                 if *world == 1 {
                     return write!(
                         f,
-                        "each chunk is read {times:.2} times an epoch, because parts of the epoch that are read side by side begin within chunks: a smaller window has fewer such parts"
+                        "each chunk is read {times:.2} times an epoch, because parts of the epoch that are read in parallel begin within chunks: a smaller window has fewer such parts"
                     );
                 }
-                write!(
-                    f,
-                    "each chunk is read {times:.2} times an epoch, because the {world} ranks share chunks: "
-                )?;
+                write!(f, "each chunk is read {times:.2} times an epoch, because the {world} ranks share chunks: ")?;
                 match window {
-                    Some(chunks) => write!(
-                        f,
-                        "with a window of {} each rank has its own",
-                        counted((*chunks).into(), "chunk")
-                    ),
+                    Some(chunks) => {
+                        write!(f, "with a window of {} each rank has its own", counted((*chunks).into(), "chunk"))
+                    }
                     None => f.write_str(
-                        "let a rank's batch be a whole number of chunks, or convert again with smaller chunks",
+                        "make a rank's batch a whole number of chunks, or convert again with smaller chunks",
                     ),
                 }
             }
-            Self::NeverSeen { samples: 1 } => f.write_str(
-                "the same sample is left out of every epoch: pad the last batch to see it",
-            ),
-            Self::NeverSeen { samples } => write!(
-                f,
-                "the same {samples} samples are left out of every epoch: pad the last batch to see them"
-            ),
+            Self::NeverSeen { samples: 1 } => {
+                write!(f, "the same sample is left out of every epoch: {PAD_LAST} to see it",)
+            }
+            Self::NeverSeen { samples } => {
+                write!(f, "the same {samples} samples are left out of every epoch: {PAD_LAST} to see them")
+            }
             Self::WeightsRounded { by } => write!(
                 f,
                 "over 128 different weights: each is rounded by up to {:.1} %, their averages are kept",
@@ -216,11 +197,7 @@ impl Schedule {
                 batch: self.batch,
             };
             let mixing = Mixing::new(&geometry, samples, &recipe, self.batch);
-            WindowQuality {
-                window,
-                deff: mixing.deff(icc),
-                repetition: mixing.repetition(),
-            }
+            WindowQuality { window, deff: mixing.deff(icc), repetition: mixing.repetition() }
         };
         Ok(windows.map(quality).collect())
     }
@@ -229,10 +206,7 @@ impl Schedule {
     ///
     /// # Errors
     /// As for [`epoch`](Self::epoch).
-    pub fn shuffle_report(
-        &self,
-        labels: &[(&str, Option<f64>)],
-    ) -> Result<ShuffleReport, PlanError> {
+    pub fn shuffle_report(&self, labels: &[(&str, Option<f64>)]) -> Result<ShuffleReport, PlanError> {
         let plan = self.epoch(0)?;
         let geometry = self.dataset.geometry();
         let mixing = Mixing::new(&geometry, plan.len(), &self.recipe, self.batch);
@@ -240,9 +214,8 @@ impl Schedule {
             .iter()
             .map(|&(name, icc)| {
                 let rho = icc.unwrap_or(0.0);
-                let smallest = |verdict: Verdict| {
-                    smallest_window(&geometry, plan.len(), self.batch, rho, verdict.limit())
-                };
+                let smallest =
+                    |verdict: Verdict| smallest_window(&geometry, plan.len(), self.batch, rho, verdict.limit());
                 let deff = mixing.deff(rho);
                 LabelReport {
                     name: name.to_owned(),
@@ -258,10 +231,7 @@ impl Schedule {
         let verdict = labels.iter().map(|label| label.verdict).max();
         let window = self.chunks_mixed();
         let window_bytes = self.window_bytes(window);
-        let choice_bytes = self
-            .choice
-            .as_ref()
-            .map_or(0, |choice| choice.memory_bytes());
+        let choice_bytes = self.choice.as_ref().map_or(0, |choice| choice.memory_bytes());
         let mut report = ShuffleReport {
             order: self.recipe.order,
             window,
@@ -293,11 +263,7 @@ impl Schedule {
         });
         report.notices.extend(sorted);
         if let Some(times) = report.chunk_reads.filter(|&times| times > MUCH_REREADING) {
-            report.notices.push(Notice::Rereading {
-                times,
-                world: self.ranks.world(),
-                window: self.unshared_window(),
-            });
+            report.notices.push(Notice::Rereading { times, world: self.ranks.world(), window: self.unshared_window() });
         }
         let samples = self.never_seen(plan);
         if samples > 0 {
@@ -315,10 +281,10 @@ impl Schedule {
     fn chunks_mixed(&self) -> u64 {
         let n_chunks = self.dataset.geometry().n_chunks();
         let lanes = u64::from(self.recipe.lanes);
-        match self.recipe.order {
-            OrderKind::Sequential | OrderKind::Chunks => lanes.min(n_chunks),
-            OrderKind::Random => n_chunks,
-            OrderKind::Window => {
+        match self.recipe.order.shuffled() {
+            Shuffled::Nothing => lanes.min(n_chunks),
+            Shuffled::All => n_chunks,
+            Shuffled::Windows => {
                 let per_lane = self.recipe.window_per_lane(n_chunks);
                 lanes.saturating_mul(per_lane).min(n_chunks)
             }
@@ -327,9 +293,7 @@ impl Schedule {
 
     /// Two windows, because the next is read while one is used. The whole dataset if that is smaller, or the order is random.
     fn window_bytes(&self, window: u64) -> u64 {
-        let twice = window
-            .saturating_mul(2)
-            .min(self.dataset.geometry().n_chunks());
+        let twice = window.saturating_mul(2).min(self.dataset.geometry().n_chunks());
         twice.saturating_mul(self.dataset.chunk_bytes())
     }
 
@@ -391,8 +355,7 @@ impl Schedule {
         let world = self.ranks.world();
         let geometry = self.dataset.geometry();
         let first = self.recipe.window.max(world);
-        let own =
-            |window: &u32| default_lanes(&geometry, *window, self.batch).is_multiple_of(world);
+        let own = |window: &u32| default_lanes(&geometry, *window, self.batch).is_multiple_of(world);
         // The number of lanes changes only at divisors of the batch.
         std::iter::once(first)
             .chain(divisors(self.batch).filter(|&divisor| divisor > first))
@@ -409,7 +372,7 @@ impl Schedule {
             return 0;
         }
         match self.recipe.order {
-            OrderKind::Sequential => dropped,
+            order if order.is_fixed() => dropped,
             OrderKind::Chunks if self.recipe.lanes == 1 && self.choice.is_none() => {
                 let per_chunk = u64::from(geometry.chunk_samples());
                 let full = geometry.n_samples() / per_chunk;
@@ -422,7 +385,7 @@ impl Schedule {
                 let most = delivered.saturating_sub(first).min(per_chunk);
                 of_short + full * (per_chunk - most)
             }
-            OrderKind::Chunks | OrderKind::Random | OrderKind::Window => 0,
+            _ => 0,
         }
     }
 }
@@ -445,11 +408,7 @@ impl ShuffleReport {
     #[must_use]
     pub fn to_json(&self) -> String {
         let labels: Vec<String> = self.labels.iter().map(LabelReport::to_json).collect();
-        let notices: Vec<String> = self
-            .notices
-            .iter()
-            .map(|notice| quote(&notice.to_string()))
-            .collect();
+        let notices: Vec<String> = self.notices.iter().map(|notice| quote(&notice.to_string())).collect();
         let null = || "null".to_owned();
         format!(
             "{{\"order\":{},\"window\":{},\"lanes\":{},\"coverage\":{},\"labels\":[{}],\"verdict\":{},\
@@ -460,14 +419,12 @@ impl ShuffleReport {
             self.lanes,
             self.coverage,
             labels.join(","),
-            self.verdict
-                .map_or_else(null, |verdict| quote(verdict.name())),
+            self.verdict.map_or_else(null, |verdict| quote(verdict.name())),
             self.repetition,
             self.window_bytes,
             self.rank_window_bytes,
             self.table_bytes,
-            self.chunk_reads
-                .map_or_else(null, |reads| reads.to_string()),
+            self.chunk_reads.map_or_else(null, |reads| reads.to_string()),
             self.dropped,
             notices.join(",")
         )
@@ -479,8 +436,7 @@ impl LabelReport {
         format!(
             "{{\"name\":{},\"icc\":{},\"deff\":{},\"verdict\":{},\"window_ok\":{},\"window_uniform\":{}}}",
             quote(&self.name),
-            self.icc
-                .map_or_else(|| "null".to_owned(), |icc| icc.to_string()),
+            self.icc.map_or_else(|| "null".to_owned(), |icc| icc.to_string()),
             self.deff,
             quote(self.verdict.name()),
             self.window_ok,

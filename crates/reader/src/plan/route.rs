@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use super::epoch::{ChunkUse, EpochPlan};
-use super::sampler::OrderKind;
+use super::order::OrderKind;
 
 /// A rank's sequence of samples from one pack, step by step.
 pub(crate) trait Route: Debug + Send + Sync {

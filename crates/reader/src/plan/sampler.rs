@@ -7,6 +7,7 @@ use packds_format::{Geometry, hash_bytes};
 use super::choice::Choice;
 use super::epoch::EpochPlan;
 use super::error::PlanError;
+use super::order::{Order, OrderKind};
 use super::report::Notice;
 use super::state::State;
 
@@ -32,11 +33,7 @@ impl Dataset {
         let mut bytes = pack_uuid.to_vec();
         bytes.extend(geometry.n_samples().to_le_bytes());
         bytes.extend(u64::from(geometry.chunk_samples()).to_le_bytes());
-        Self {
-            geometry,
-            chunk_bytes,
-            fingerprint: hash_bytes(0, &bytes),
-        }
+        Self { geometry, chunk_bytes, fingerprint: hash_bytes(0, &bytes) }
     }
 
     /// The division into chunks.
@@ -64,57 +61,6 @@ impl Dataset {
     }
 }
 
-/// The order in which an epoch visits samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// [`Random`](Self::Random) if the dataset fits in memory, else [`Window`](Self::Window) with the default size.
-    #[default]
-    Auto,
-    /// File order.
-    Sequential,
-    /// All samples shuffled together.
-    Random,
-    /// Shuffled chunks, with the samples of each in file order.
-    Chunks,
-    /// Shuffled chunks, with the samples of several chunks shuffled together.
-    Window {
-        /// Number of chunks, over all ranks. `None` for 64, or as many as fit in memory twice if that is fewer.
-        chunks: Option<u32>,
-    },
-}
-
-/// A resolved [`Order`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OrderKind {
-    /// File order.
-    Sequential,
-    /// All samples shuffled together.
-    Random,
-    /// Shuffled chunks, with the samples of each in file order.
-    Chunks,
-    /// Shuffled chunks, with the samples of several chunks shuffled together.
-    Window,
-}
-
-impl OrderKind {
-    /// Its name in states and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::Random => "random",
-            Self::Chunks => "chunks",
-            Self::Window => "window",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Sequential, Self::Random, Self::Chunks, Self::Window]
-            .into_iter()
-            .find(|kind| kind.name() == name)
-    }
-}
-
 /// Everything that determines the order of a run, except seed, epoch and data. It is decided at the start of a run and saved
 /// in every [`State`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,13 +78,7 @@ pub struct Recipe {
 impl Recipe {
     /// A description for messages.
     fn describe(&self) -> String {
-        format!(
-            "{} of window {}, lanes {}, batch {}",
-            self.order.name(),
-            self.window,
-            self.lanes,
-            self.batch
-        )
+        format!("{} of window {}, lanes {}, batch {}", self.order.name(), self.window, self.lanes, self.batch)
     }
 
     /// Maximum number of chunks that each lane shuffles together, out of `n_chunks`.
@@ -191,6 +131,7 @@ impl Ranks {
 
 /// What to do with samples that do not fill a last batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Last {
     /// Leave them out of this epoch.
     #[default]
@@ -216,19 +157,13 @@ impl Batching {
     /// This many samples on each rank.
     #[must_use]
     pub const fn per_rank(samples: u32) -> Self {
-        Self {
-            size: BatchSize::PerRank(samples),
-            last: Last::Drop,
-        }
+        Self { size: BatchSize::PerRank(samples), last: Last::Drop }
     }
 
     /// This many samples over all ranks.
     #[must_use]
     pub const fn global(samples: u32) -> Self {
-        Self {
-            size: BatchSize::Global(samples),
-            last: Last::Drop,
-        }
+        Self { size: BatchSize::Global(samples), last: Last::Drop }
     }
 
     /// What to do with the last samples.
@@ -247,9 +182,9 @@ impl Batching {
         let world = ranks.world;
         let batch = match self.size {
             BatchSize::Global(batch) => batch,
-            BatchSize::PerRank(per_rank) => per_rank
-                .checked_mul(world)
-                .ok_or(PlanError::BatchTooLarge { per_rank, world })?,
+            BatchSize::PerRank(per_rank) => {
+                per_rank.checked_mul(world).ok_or(PlanError::BatchTooLarge { per_rank, world })?
+            }
         };
         if batch == 0 {
             return Err(PlanError::Zero { what: "the batch" });
@@ -281,13 +216,7 @@ impl Sampler {
     /// All samples in this order, seed 0, 4 GiB for windows.
     #[must_use]
     pub const fn new(order: Order) -> Self {
-        Self {
-            order,
-            seed: 0,
-            choice: None,
-            lanes: None,
-            memory_bytes: DEFAULT_MEMORY_BYTES,
-        }
+        Self { order, seed: 0, choice: None, lanes: None, memory_bytes: DEFAULT_MEMORY_BYTES }
     }
 
     /// Sets the order.
@@ -347,12 +276,7 @@ impl Sampler {
     ///
     /// # Errors
     /// [`PlanError`] if dataset, batch, ranks and options do not match.
-    pub fn schedule(
-        &self,
-        dataset: Dataset,
-        ranks: Ranks,
-        batching: Batching,
-    ) -> Result<Schedule, PlanError> {
+    pub fn schedule(&self, dataset: Dataset, ranks: Ranks, batching: Batching) -> Result<Schedule, PlanError> {
         let batch = batching.resolve(ranks)?;
         let mut notices = Vec::new();
         let (order, window) = self.decide(&dataset, &mut notices)?;
@@ -361,12 +285,7 @@ impl Sampler {
             (None, OrderKind::Window) => default_lanes(&dataset.geometry, window, batch),
             (None, _) => 1,
         };
-        let recipe = Recipe {
-            order,
-            window,
-            lanes,
-            batch,
-        };
+        let recipe = Recipe { order, window, lanes, batch };
         self.with_recipe(dataset, ranks, batching, recipe, notices)
     }
 
@@ -388,69 +307,38 @@ impl Sampler {
             if expected == found {
                 return Ok(());
             }
-            Err(PlanError::OtherRun {
-                what,
-                expected,
-                found,
-            })
+            Err(PlanError::OtherRun { what, expected, found })
         };
-        let order = match self.order {
-            Order::Auto => recipe.order,
-            Order::Sequential => OrderKind::Sequential,
-            Order::Random => OrderKind::Random,
-            Order::Chunks => OrderKind::Chunks,
-            Order::Window { .. } => OrderKind::Window,
-        };
-        same(
-            "order",
-            recipe.order.name().to_owned(),
-            order.name().to_owned(),
-        )?;
-        if let Order::Window {
-            chunks: Some(window),
-        } = self.order
-        {
+        let order = self.order.kind().unwrap_or(recipe.order);
+        same("order", recipe.order.name().to_owned(), order.name().to_owned())?;
+        if let Order::Window { chunks: Some(window) } = self.order {
             same("window", recipe.window.to_string(), window.to_string())?;
         }
         if let Some(lanes) = self.lanes {
-            same(
-                "number of lanes",
-                recipe.lanes.to_string(),
-                lanes.to_string(),
-            )?;
+            same("number of lanes", recipe.lanes.to_string(), lanes.to_string())?;
         }
         let schedule = self.with_recipe(dataset, ranks, batching, recipe, Vec::new())?;
         schedule.check(state)?;
         Ok(schedule)
     }
 
-    fn decide(
-        &self,
-        dataset: &Dataset,
-        notices: &mut Vec<Notice>,
-    ) -> Result<(OrderKind, u32), PlanError> {
-        Ok(match self.order {
-            Order::Sequential => (OrderKind::Sequential, 1),
-            Order::Random => (OrderKind::Random, 1),
-            Order::Chunks => (OrderKind::Chunks, 1),
-            Order::Window { chunks: Some(0) } => {
-                return Err(PlanError::Zero { what: "the window" });
+    fn decide(&self, dataset: &Dataset, notices: &mut Vec<Notice>) -> Result<(OrderKind, u32), PlanError> {
+        let total_bytes = dataset.total_bytes();
+        let order = match self.order.kind() {
+            Some(order) => order,
+            None if total_bytes <= self.memory_bytes => {
+                notices.push(Notice::AutoRandom { total_bytes, memory_bytes: self.memory_bytes });
+                OrderKind::Random
             }
-            Order::Window {
-                chunks: Some(chunks),
-            } => (OrderKind::Window, chunks),
-            Order::Window { chunks: None } => {
-                (OrderKind::Window, self.default_window(dataset, notices))
-            }
-            Order::Auto if dataset.total_bytes() <= self.memory_bytes => {
-                notices.push(Notice::AutoRandom {
-                    total_bytes: dataset.total_bytes(),
-                    memory_bytes: self.memory_bytes,
-                });
-                (OrderKind::Random, 1)
-            }
-            Order::Auto => (OrderKind::Window, self.default_window(dataset, notices)),
-        })
+            None => OrderKind::Window,
+        };
+        let window = match self.order {
+            Order::Window { chunks: Some(0) } => return Err(PlanError::Zero { what: "the window" }),
+            Order::Window { chunks: Some(chunks) } => chunks,
+            _ if order == OrderKind::Window => self.default_window(dataset, notices),
+            _ => 1,
+        };
+        Ok((order, window))
     }
 
     fn default_window(&self, dataset: &Dataset, notices: &mut Vec<Notice>) -> u32 {
@@ -484,10 +372,7 @@ impl Sampler {
         if let Some(choice) = &self.choice
             && choice.n_samples() != n_samples
         {
-            return Err(PlanError::Selection {
-                expected: choice.n_samples(),
-                found: n_samples,
-            });
+            return Err(PlanError::Selection { expected: choice.n_samples(), found: n_samples });
         }
         Ok(Schedule {
             dataset,
@@ -506,23 +391,17 @@ fn check_recipe(recipe: &Recipe) -> Result<(), PlanError> {
     let lanes = recipe.lanes;
     let wrong = |why| Err(PlanError::Lanes { lanes, why });
     if recipe.batch == 0 || recipe.window == 0 || lanes == 0 {
-        return Err(PlanError::Zero {
-            what: "the batch, the window or the number of lanes",
-        });
+        return Err(PlanError::Zero { what: "the batch, the window or the number of lanes" });
     }
     if !recipe.batch.is_multiple_of(lanes) {
         return wrong("they must divide the global batch");
     }
     if lanes > MAX_LANES {
-        return wrong("there may be 65536 at most");
+        return wrong("at most 65536 are possible");
     }
     match recipe.order {
-        OrderKind::Window if lanes > recipe.window => {
-            wrong("each lane needs a chunk of the window")
-        }
-        OrderKind::Sequential | OrderKind::Random if lanes > 1 => {
-            wrong("sequential and random orders have one")
-        }
+        OrderKind::Window if lanes > recipe.window => wrong("each lane needs a chunk of the window"),
+        order if lanes > 1 && !order.has_lanes() => wrong("sequential and random orders have one"),
         _ => Ok(()),
     }
 }
@@ -616,26 +495,32 @@ impl Schedule {
         Ok((plan, step))
     }
 
+    /// The state at a position of an epoch.
+    pub(super) fn state(&self, epoch: u32, position: u64) -> State {
+        State {
+            dataset: self.dataset.fingerprint(),
+            choice: self.choice_fingerprint(),
+            seed: self.seed,
+            recipe: self.recipe,
+            epoch,
+            position,
+        }
+    }
+
     /// A hash of the choice of samples; 0 if there is none.
     pub(crate) fn choice_fingerprint(&self) -> u64 {
-        self.choice
-            .as_ref()
-            .map_or(0, |choice| choice.fingerprint())
+        self.choice.as_ref().map_or(0, |choice| choice.fingerprint())
     }
 
     fn check(&self, state: &State) -> Result<(), PlanError> {
         let hex = |number: u64| format!("{number:016x}");
         let numbers = [
-            ("data set", state.dataset, self.dataset.fingerprint),
+            ("dataset", state.dataset, self.dataset.fingerprint),
             ("choice of samples", state.choice, self.choice_fingerprint()),
             ("seed", state.seed, self.seed),
         ];
         if let Some((what, expected, found)) = numbers.into_iter().find(|(_, a, b)| a != b) {
-            return Err(PlanError::OtherRun {
-                what,
-                expected: hex(expected),
-                found: hex(found),
-            });
+            return Err(PlanError::OtherRun { what, expected: hex(expected), found: hex(found) });
         }
         if state.recipe != self.recipe {
             return Err(PlanError::OtherRun {

@@ -1,7 +1,8 @@
 //! The position of a run: under 200 bytes that allow resuming at any step. docs/reference/sampling.md, "State".
 
 use super::error::PlanError;
-use super::sampler::{OrderKind, Recipe};
+use super::order::OrderKind;
+use super::sampler::Recipe;
 
 /// The version of the state and of the orders that it refers to.
 pub(crate) const VERSION: u64 = 1;
@@ -27,12 +28,7 @@ impl State {
     /// One line of JSON, under 200 bytes.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let Recipe {
-            order,
-            window,
-            lanes,
-            batch,
-        } = self.recipe;
+        let Recipe { order, window, lanes, batch } = self.recipe;
         format!(
             "{{\"v\":{VERSION},\"data\":\"{:016x}\",\"pick\":\"{:016x}\",\"seed\":\"{:016x}\",\"order\":\"{}\",\
              \"window\":{window},\"lanes\":{lanes},\"batch\":{batch},\"epoch\":{},\"at\":{}}}",
@@ -92,9 +88,7 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| wrong("it is not a JSON object"))?;
         let mut fields = Self(Vec::new());
         for pair in body.split(',') {
-            let (name, value) = pair
-                .split_once(':')
-                .ok_or_else(|| wrong("a value has no name"))?;
+            let (name, value) = pair.split_once(':').ok_or_else(|| wrong("a value has no name"))?;
             let name = quoted(name).ok_or_else(|| wrong("a name has no quotes"))?;
             if fields.0.iter().any(|field| field.0 == name) {
                 return Err(wrong("a name occurs twice"));
@@ -105,16 +99,14 @@ impl<'a> Fields<'a> {
             return Err(wrong("`v` is the version of another release"));
         }
         if fields.0.len() != n {
-            return Err(wrong("there are names that a state does not have"));
+            return Err(wrong("it has unknown names"));
         }
         Ok(fields)
     }
 
     fn find(&self, name: &str) -> Result<&'a str, PlanError> {
         let found = self.0.iter().find(|field| field.0 == name);
-        found
-            .map(|field| field.1)
-            .ok_or_else(|| wrong(&format!("`{name}` is missing")))
+        found.map(|field| field.1).ok_or_else(|| wrong(&format!("`{name}` is missing")))
     }
 
     pub(crate) fn number(&self, name: &str, most: u64) -> Result<u64, PlanError> {
@@ -132,15 +124,13 @@ impl<'a> Fields<'a> {
     }
 
     fn order(&self, name: &str) -> Result<OrderKind, PlanError> {
-        let order = quoted(self.find(name)?).and_then(OrderKind::from_name);
+        let order = quoted(self.find(name)?).and_then(|name| name.parse().ok());
         order.ok_or_else(|| wrong(&format!("`{name}` is not the name of an order")))
     }
 }
 
 fn wrong(why: &str) -> PlanError {
-    PlanError::State {
-        why: why.to_owned(),
-    }
+    PlanError::State { why: why.to_owned() }
 }
 
 fn quoted(text: &str) -> Option<&str> {
@@ -161,12 +151,7 @@ mod tests {
             dataset: u64::MAX,
             choice: 0,
             seed: 7,
-            recipe: Recipe {
-                order: OrderKind::Window,
-                window: u32::MAX,
-                lanes: 1 << 16,
-                batch: u32::MAX,
-            },
+            recipe: Recipe { order: OrderKind::Window, window: u32::MAX, lanes: 1 << 16, batch: u32::MAX },
             epoch: u32::MAX,
             position: (1 << 48) - 1,
         }
@@ -198,10 +183,7 @@ mod tests {
         ] {
             let bad = good.replace(from, to);
             assert_ne!(bad, good, "{from}");
-            assert!(
-                matches!(State::from_json(&bad), Err(PlanError::State { .. })),
-                "{bad}"
-            );
+            assert!(matches!(State::from_json(&bad), Err(PlanError::State { .. })), "{bad}");
         }
         assert!(State::from_json("").is_err());
         assert!(State::from_json("{}").is_err());

@@ -15,11 +15,11 @@ use packds_format::{BlockBuilder, DType, Field, FooterParts, PackOptions, PackWr
 
 use super::{default_action, exchange, protect};
 use crate::arena::{SlotMut, SlotRef};
-use crate::device::{Device, DeviceError, HostDevice, Transfer};
+use crate::device::{Device, DeviceError, InPlace, Placement, Receiver, Transfer};
 use crate::loader::{LoadError, Loader, LoaderBuilder};
 use crate::mmap::Mapping;
 use crate::plan::Order;
-use crate::{Access, ReadError, open};
+use crate::{Access, Pack, ReadError, open};
 
 /// Whether the system refuses the handler. Only set in processes with a single test.
 pub(super) static IS_REFUSED: AtomicBool = AtomicBool::new(false);
@@ -100,9 +100,7 @@ fn what_is_lost_stays_lost_until_it_is_mapped_again() {
 #[test]
 fn each_of_many_maps_is_guarded_for_itself() {
     let (file, page) = file();
-    let maps: Vec<Mapping> = (0..200)
-        .map(|_| Mapping::new(&file, len(PAGES * page)).unwrap())
-        .collect();
+    let maps: Vec<Mapping> = (0..200).map(|_| Mapping::new(&file, len(PAGES * page)).unwrap()).collect();
     file.set_len(len(page)).unwrap();
     for map in maps.iter().skip(1).step_by(2) {
         assert_eq!(map.as_ref()[4 * page], 0);
@@ -169,7 +167,7 @@ fn a_signal_that_is_sent_still_ends_the_process() {
 #[test]
 fn an_earlier_handler_gets_what_is_not_ours() {
     extern "C" fn leave(_: libc::c_int) {
-        // SAFETY: has no conditions, and may be called in a signal.
+        // SAFETY: it has no safety conditions, and may be called in a signal.
         unsafe { libc::_exit(42) }
     }
     if is_child() {
@@ -190,7 +188,7 @@ fn an_earlier_handler_with_a_context_gets_what_is_not_ours() {
         // SAFETY: the handler before this one passed on the siginfo that the kernel gave it.
         let code = unsafe { (*info).si_code };
         let right = signal == libc::SIGBUS && code == libc::BUS_ADRERR;
-        // SAFETY: has no conditions, and may be called in a signal.
+        // SAFETY: it has no safety conditions, and may be called in a signal.
         unsafe { libc::_exit(if right { 43 } else { 1 }) }
     }
     if is_child() {
@@ -236,13 +234,13 @@ fn put_in_front(handler: Handler) {
 
 /// A handler that ignores previous ones.
 extern "C" fn leave(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: has no conditions, and may be called in a signal.
+    // SAFETY: it has no safety conditions, and may be called in a signal.
     unsafe { libc::_exit(44) }
 }
 
 /// Another handler.
 extern "C" fn leave_too(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: has no conditions, and may be called in a signal.
+    // SAFETY: it has no safety conditions, and may be called in a signal.
     unsafe { libc::_exit(47) }
 }
 
@@ -252,16 +250,12 @@ extern "C" fn give_way(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut lib
     ours.sa_sigaction = super::address();
     ours.sa_flags = libc::SA_SIGINFO;
     let _ = exchange(Some(&ours));
-    // SAFETY: has no conditions, and may be called in a signal.
+    // SAFETY: it has no safety conditions, and may be called in a signal.
     unsafe { libc::raise(signal) };
 }
 
 /// A handler that calls the previous one.
-extern "C" fn call_before(
-    signal: libc::c_int,
-    info: *mut libc::siginfo_t,
-    context: *mut libc::c_void,
-) {
+extern "C" fn call_before(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     super::handle(signal, info, context);
 }
 
@@ -337,11 +331,10 @@ fn a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away() {
         let error = epoch.next().unwrap().unwrap_err();
         let is_told = matches!(error, LoadError::Read(ReadError::Changed { .. }));
         assert!(is_told, "{error}");
-        // SAFETY: has no conditions.
+        // SAFETY: it has no safety conditions.
         unsafe { libc::_exit(45) }
     } else {
-        let status =
-            child("a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away");
+        let status = child("a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away");
         assert_eq!(status.code(), Some(45), "{status}");
     }
 }
@@ -359,11 +352,10 @@ fn without_a_handler_the_length_of_the_file_is_compared_before_each_batch() {
         let error = epoch.next().unwrap().unwrap_err();
         let is_told = matches!(error, LoadError::Read(ReadError::Changed { .. }));
         assert!(is_told, "{error}");
-        // SAFETY: has no conditions.
+        // SAFETY: it has no safety conditions.
         unsafe { libc::_exit(46) }
     } else {
-        let status =
-            child("without_a_handler_the_length_of_the_file_is_compared_before_each_batch");
+        let status = child("without_a_handler_the_length_of_the_file_is_compared_before_each_batch");
         assert_eq!(status.code(), Some(46), "{status}");
     }
 }
@@ -373,6 +365,12 @@ fn without_a_handler_the_length_of_the_file_is_compared_before_each_batch() {
 struct Disturbed;
 
 impl Device for Disturbed {
+    fn placement(self: Arc<Self>, _: &[Arc<Pack>]) -> Placement {
+        Placement::slots(self)
+    }
+}
+
+impl Receiver for Disturbed {
     fn name(&self) -> &'static str {
         "disturbed"
     }
@@ -386,7 +384,7 @@ impl Device for Disturbed {
 
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
         assert!(super::is_ours(&exchange(None).unwrap()));
-        HostDevice.submit(slot, len)
+        InPlace.submit(slot, len)
     }
 }
 
@@ -397,7 +395,7 @@ fn protection_is_looked_at_again_before_the_pieces_of_a_batch_are_filled() {
         let loader = builder.device(Arc::new(Disturbed)).build().unwrap();
         let batches = loader.epoch(0).unwrap();
         assert_eq!(batches.map(|batch| batch.unwrap().len()).sum::<usize>(), 64);
-        // SAFETY: has no conditions.
+        // SAFETY: it has no safety conditions.
         unsafe { libc::_exit(48) }
     } else {
         let status = child("protection_is_looked_at_again_before_the_pieces_of_a_batch_are_filled");
@@ -411,15 +409,11 @@ fn loader_of_one_slot() -> (File, Loader) {
     (file, builder.build().unwrap())
 }
 
-/// The same, not yet made. The column lies behind the body, and nothing of it is
-/// in memory that was not read.
+/// The same, not yet made. The column lies behind the body, and nothing of it is in memory that was not read.
 fn builder_of_one_slot() -> (File, LoaderBuilder) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");
-    let fields = vec![
-        Field::tensor("x", DType::U8, &[5000]),
-        Field::column("y", DType::I32, &[]),
-    ];
+    let fields = vec![Field::tensor("x", DType::U8, &[5000]), Field::column("y", DType::I32, &[])];
     let options = PackOptions::new(Schema::new(fields).unwrap(), 8);
     let mut writer = PackWriter::new(Vec::new(), options).unwrap();
     for _ in 0..8 {

@@ -45,10 +45,7 @@ impl Storage for MappedFile {
     /// replace a pack.
     fn version(&self) -> io::Result<Version> {
         let metadata = self.file.metadata()?;
-        Ok(Version {
-            len: metadata.len(),
-            modified: metadata.modified().ok(),
-        })
+        Ok(Version { len: metadata.len(), modified: metadata.modified().ok() })
     }
 
     fn file(&self) -> Option<&File> {

@@ -27,9 +27,6 @@ impl Storage for Memory {
     }
 
     fn version(&self) -> io::Result<Version> {
-        Ok(Version {
-            len: to_u64(self.bytes().len()),
-            modified: None,
-        })
+        Ok(Version { len: to_u64(self.bytes().len()), modified: None })
     }
 }

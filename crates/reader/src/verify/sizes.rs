@@ -18,15 +18,9 @@ impl<'a> RawSizes<'a> {
             let sizes = pack.item_shape(&field.name, 0);
             pack.coding(&field.name, 0).is_ok_and(|c| c.is_some()) && sizes.is_ok()
         };
-        let images = pack
-            .schema()
-            .body()
-            .filter(|(_, field)| field.kind == FieldKind::Image && is_told(field));
+        let images = pack.schema().body().filter(|(_, field)| field.kind == FieldKind::Image && is_told(field));
         let fields = images.map(|(number, field)| (number, SizedField::new(field)));
-        Self {
-            pack,
-            fields: fields.collect(),
-        }
+        Self { pack, fields: fields.collect() }
     }
 
     /// The first item of each field in a chunk with a wrong or unreadable size. Call it after the chunk's checksum was verified:
@@ -45,15 +39,14 @@ impl<'a> RawSizes<'a> {
 
     fn compare(&self, chunk: u64, number: usize, field: &SizedField) -> Result<(), FormatError> {
         let bytes = self.pack.chunk_bytes_unchecked(chunk)?;
-        self.pack
-            .for_each_item(number, chunk, bytes, |sample, item| {
-                let shape = field.raw_shape(self.pack, sample, item.len());
-                shape.map(drop).map_err(|error| FormatError::BadItem {
-                    chunk,
-                    sample,
-                    field: field.name().to_owned(),
-                    reason: error.to_string(),
-                })
+        self.pack.for_each_item(number, chunk, bytes, |sample, item| {
+            let shape = field.raw_shape(self.pack, sample, item.len());
+            shape.map(drop).map_err(|error| FormatError::BadItem {
+                chunk,
+                sample,
+                field: field.name().to_owned(),
+                reason: error.to_string(),
             })
+        })
     }
 }

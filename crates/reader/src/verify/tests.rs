@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use packds_format::{
-    BlockBuilder, Codec, Coding, Crc32c, DType, Field, FieldKind, Filter, FooterParts, FormatError,
-    PackOptions, PackWriter, Role, Schema,
+    BlockBuilder, Codec, Coding, Crc32c, DType, Field, FieldKind, Filter, FooterParts, FormatError, PackOptions,
+    PackWriter, Role, Schema,
 };
 use tempfile::TempDir;
 
@@ -22,11 +22,7 @@ fn pack(n: u8) -> (TempDir, PathBuf) {
     let path = folder.path().join("a.pack");
     let crc = Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c);
     let fields = vec![Field::tensor("x", DType::U8, &[SAMPLE_BYTES]), crc];
-    let mut writer = PackWriter::new(
-        Vec::new(),
-        PackOptions::new(Schema::new(fields).unwrap(), 8),
-    )
-    .unwrap();
+    let mut writer = PackWriter::new(Vec::new(), PackOptions::new(Schema::new(fields).unwrap(), 8)).unwrap();
     for first in (0..n).step_by(8) {
         let mut block = BlockBuilder::new(writer.schema());
         for sample in first..n.min(first + 8) {
@@ -40,11 +36,7 @@ fn pack(n: u8) -> (TempDir, PathBuf) {
 }
 
 fn flip(path: &Path, offset: u64) {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
-        .unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, offset).unwrap();
     file.write_all_at(&[byte[0] ^ 4], offset).unwrap();
@@ -67,12 +59,7 @@ fn damage_is_reported_in_file_order_by_any_number_of_threads() {
         let chunks: Vec<u64> = report.bad_chunks.iter().map(|bad| bad.chunk).collect();
         let samples: Vec<u64> = report.bad_samples.iter().map(|bad| bad.sample).collect();
         assert_eq!((chunks, samples), (vec![0, 12, 24], vec![3, 4, 100, 199]));
-        assert!(
-            report
-                .bad_chunks
-                .iter()
-                .all(|bad| bad.samples_known && bad.expected != bad.found)
-        );
+        assert!(report.bad_chunks.iter().all(|bad| bad.samples_known && bad.expected != bad.found));
         assert_eq!(report.bad_chunks[1].offset, data_off + 96 * SAMPLE_BYTES);
         assert!(report.errors.is_empty() && !report.is_ok());
     }
@@ -88,10 +75,7 @@ fn progress_reaches_the_total() {
         *last = (done.max(last.0), total);
     })
     .unwrap();
-    assert_eq!(
-        last.into_inner().unwrap(),
-        (200 * SAMPLE_BYTES, 200 * SAMPLE_BYTES)
-    );
+    assert_eq!(last.into_inner().unwrap(), (200 * SAMPLE_BYTES, 200 * SAMPLE_BYTES));
 }
 
 #[test]
@@ -109,10 +93,7 @@ fn a_file_shortened_after_it_was_opened_is_an_error() {
     pack.check_len().unwrap();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(9000).unwrap();
-    assert!(matches!(
-        pack.check_len(),
-        Err(ReadError::Changed { found: 9000, .. })
-    ));
+    assert!(matches!(pack.check_len(), Err(ReadError::Changed { found: 9000, .. })));
     let error = verify(&pack, VerifyOptions::default(), &|_, _| {}).unwrap_err();
     assert!(matches!(error, ReadError::Changed { found: 9000, .. }) && error.is_data());
 }
@@ -137,22 +118,10 @@ fn errors_say_whose_fault_they_are() {
     let empty = folder.path().join("empty");
     File::create(&empty).unwrap();
     let error = open(&empty).unwrap_err();
-    assert!(matches!(
-        &error,
-        ReadError::Format {
-            source: FormatError::TooShort { found: 0, .. },
-            ..
-        }
-    ));
+    assert!(matches!(&error, ReadError::Format { source: FormatError::TooShort { found: 0, .. }, .. }));
     assert!(error.is_data());
-    assert_eq!(
-        error.reason(),
-        "file is too short to be a pack: expected at least 4160 bytes, found 0"
-    );
-    assert_eq!(
-        error.to_string(),
-        format!("{}: {}", empty.display(), error.reason())
-    );
+    assert_eq!(error.reason(), "file is too short to be a pack: expected at least 4160 bytes, found 0");
+    assert_eq!(error.to_string(), format!("{}: {}", empty.display(), error.reason()));
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(&[0; 64]).unwrap();
     assert!(open(&path).unwrap_err().is_data());
@@ -284,13 +253,10 @@ fn raw_pixels_that_are_not_of_their_size_are_damage_by_right_checksums_too() {
                 let report = report(&pack, jobs);
                 assert!(!report.is_ok() && report.bad_chunks.is_empty());
                 let (width, height, channels) = wrong;
-                let size = format!(
-                    "picture: size must be [{height}, {width}, {channels}], found 36 bytes"
-                );
+                let size = format!("picture: size must be [{height}, {width}, {channels}], found 36 bytes");
                 let told: Vec<String> = report.errors.iter().map(ToString::to_string).collect();
-                let expected = [(1, 5), (2, 9)].map(|(chunk, sample)| {
-                    format!("chunk {chunk}, sample {sample}, field `image`: {size}")
-                });
+                let expected = [(1, 5), (2, 9)]
+                    .map(|(chunk, sample)| format!("chunk {chunk}, sample {sample}, field `image`: {size}"));
                 assert_eq!(told, expected);
             }
         }
@@ -305,8 +271,5 @@ fn sizes_in_a_damaged_column_are_the_damage_of_the_column_alone() {
     let offset = open(&path).unwrap().columns()[1].offset;
     flip(&path, offset);
     let report = report(&open(&path).unwrap(), 1);
-    assert!(matches!(
-        report.errors[..],
-        [FormatError::ChecksumMismatch { .. }]
-    ));
+    assert!(matches!(report.errors[..], [FormatError::ChecksumMismatch { .. }]));
 }

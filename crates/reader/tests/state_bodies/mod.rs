@@ -1,35 +1,27 @@
-//! What the fuzzer does with saved states, shared by cargo-fuzz (`fuzz/`) and by the tests on stable. None of it may panic,
-//! take long or take much memory, whatever the state says.
+//! The fuzz body for saved states, shared by cargo-fuzz (`fuzz/`) and the tests on stable Rust. No state may make it
+//! panic, take long or use much memory.
 
 use packds_format::Geometry;
-use packds_reader::plan::{
-    Batching, Dataset, Last, Mixture, MixtureState, Order, Ranks, Sampler, Source, State,
-};
+use packds_reader::plan::{Batching, Dataset, Last, Mixture, MixtureState, Order, Ranks, Sampler, Source, State};
 
-/// The most that the tables of a plan may take: 40 bytes for each of 65,536 lanes.
+/// Maximum size of a plan's tables: 40 bytes for each of 65,536 lanes.
 const MOST_BYTES: u64 = 40 << 16;
 
 /// Samples and samples per chunk.
-const SETS: [(u64, u32); 5] = [
-    (1, 1),
-    (1000, 7),
-    (4096, 64),
-    (1_281_167, 64),
-    (1 << 45, u32::MAX),
-];
+const SETS: [(u64, u32); 5] = [(1, 1), (1000, 7), (4096, 64), (1_281_167, 64), (1 << 45, u32::MAX)];
 
 pub(crate) fn dataset(n: u64, per_chunk: u32) -> Option<Dataset> {
     let geometry = Geometry::new(n, per_chunk).ok()?;
     Some(Dataset::new(geometry, 1 << 20, &[1; 16]))
 }
 
-/// Reads bytes as a state of a run and as one of a mixture, and goes on with what they say.
+/// Reads bytes as a state of a run and of a mixture, and resumes from it.
 pub(crate) fn state(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match State::from_json(&text) {
         Ok(state) => {
             assert_eq!(State::from_json(&state.to_json()), Ok(state));
-            // Numbers that no run comes to make it longer than the 200 bytes of real ones: all of them at most 209.
+            // Numbers that no run reaches make it longer than the 200 bytes of real ones, but at most 209.
             assert!(state.to_json().len() < 210);
             go_on(&state);
         }
@@ -41,7 +33,7 @@ pub(crate) fn state(bytes: &[u8]) {
     }
 }
 
-/// Resumes runs over several data sets, as if the state were theirs: each is refused, or has a plan that is one.
+/// Resumes runs over several datasets with the state. Each is rejected, or has a valid plan.
 pub(crate) fn go_on(state: &State) {
     for (n, per_chunk) in SETS {
         let Some(set) = dataset(n, per_chunk) else {
@@ -50,11 +42,7 @@ pub(crate) fn go_on(state: &State) {
         let mut theirs = *state;
         (theirs.dataset, theirs.choice) = (set.fingerprint(), 0);
         let sampler = Sampler::default().seed(theirs.seed);
-        for (batch, last) in [
-            (1, Last::Drop),
-            (96, Last::Pad),
-            (theirs.recipe.batch, Last::Pad),
-        ] {
+        for (batch, last) in [(1, Last::Drop), (96, Last::Pad), (theirs.recipe.batch, Last::Pad)] {
             let batching = Batching::global(batch).last(last);
             let Ok(schedule) = sampler.resume(set, Ranks::single(), batching, &theirs) else {
                 continue;
@@ -80,17 +68,8 @@ pub(crate) fn go_on(state: &State) {
 
 /// The same for a mixture of two packs.
 fn mix_on(state: &MixtureState) {
-    let source = |n, order| {
-        Some(Source {
-            dataset: dataset(n, 7)?,
-            sampler: Sampler::new(order),
-            proportion: 1.0,
-        })
-    };
-    let sources = [
-        source(1000, Order::Window { chunks: None }),
-        source(50, Order::Random),
-    ];
+    let source = |n, order| Some(Source { dataset: dataset(n, 7)?, sampler: Sampler::new(order), proportion: 1.0 });
+    let sources = [source(1000, Order::Window { chunks: None }), source(50, Order::Random)];
     let sources: Vec<Source> = sources.into_iter().flatten().collect();
     let Ok(mixture) = Mixture::new(&sources, Ranks::single(), Batching::global(8)) else {
         return;

@@ -32,9 +32,7 @@ impl ArrayFile {
     /// The array `image` of a `.npz` that is stored without compression.
     pub(crate) fn npz(made: &Made) -> Result<Self, BenchError> {
         let map = Map::open(&made.path)?;
-        let member = stored_members(made)?
-            .into_iter()
-            .find(|member| member.name == "image.npy");
+        let member = stored_members(made)?.into_iter().find(|member| member.name == "image.npy");
         let start = member.map_or(usize::MAX, |member| member.start);
         let header = map.as_ref().get(start..).and_then(header_bytes);
         let header = header.ok_or_else(|| made.odd("no stored image.npy"))?;
@@ -55,11 +53,9 @@ impl ArrayFile {
         let odd = || made.odd("no tensor `image`");
         let (len, rest) = map.as_ref().split_first_chunk::<8>().ok_or_else(odd)?;
         let len = usize::try_from(u64::from_le_bytes(*len)).map_err(|_| odd())?;
-        let header: Value = serde_json::from_slice(rest.get(..len).ok_or_else(odd)?)
-            .map_err(|error| made.odd(&error.to_string()))?;
-        let start = header["image"]["data_offsets"][0]
-            .as_u64()
-            .ok_or_else(odd)?;
+        let header: Value =
+            serde_json::from_slice(rest.get(..len).ok_or_else(odd)?).map_err(|error| made.odd(&error.to_string()))?;
+        let start = header["image"]["data_offsets"][0].as_u64().ok_or_else(odd)?;
         let start = usize::try_from(start).map_err(|_| odd())?;
         Self::at(made, 8 + len + start)
     }
@@ -70,11 +66,7 @@ impl ArrayFile {
         if start.saturating_add(made.pixel_bytes()) > len.len() {
             return Err(made.odd("too short for all pixels"));
         }
-        Ok(Self {
-            labels: made.listed_labels(),
-            made: made.clone(),
-            offset,
-        })
+        Ok(Self { labels: made.listed_labels(), made: made.clone(), offset })
     }
 }
 
@@ -96,11 +88,7 @@ fn stored_members(made: &Made) -> Result<Vec<Member>, BenchError> {
             continue;
         }
         let start = member.data_start().unwrap_or(u64::MAX);
-        members.push(Member {
-            name: member.name().to_owned(),
-            start: to_usize(start),
-            bytes: member.size(),
-        });
+        members.push(Member { name: member.name().to_owned(), start: to_usize(start), bytes: member.size() });
     }
     Ok(members)
 }
@@ -132,8 +120,7 @@ impl MappedRows {
         let start = first.saturating_mul(self.sample_bytes);
         let start = start.saturating_add(self.offset);
         let all = self.map.as_ref().as_ref();
-        all.get(start..start.saturating_add(bytes))
-            .unwrap_or_default()
+        all.get(start..start.saturating_add(bytes)).unwrap_or_default()
     }
 }
 

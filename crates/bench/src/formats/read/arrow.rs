@@ -31,10 +31,7 @@ impl Candidate for ArrowFile {
         let map = Map::open(&self.0.path)?;
         let batches = batches(Bytes::from_owner(map));
         let batches: Arc<[RecordBatch]> = batches.map_err(|e| self.0.odd(&e.to_string()))?.into();
-        let reader = || MappedBatches {
-            made: self.0.clone(),
-            batches: Arc::clone(&batches),
-        };
+        let reader = || MappedBatches { made: self.0.clone(), batches: Arc::clone(&batches) };
         Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
     }
 }
@@ -43,9 +40,7 @@ impl Candidate for ArrowFile {
 fn batches(file: Bytes) -> Result<Vec<RecordBatch>, ArrowError> {
     let odd = |reason: &str| ArrowError::IpcError(reason.to_owned());
     let file = Buffer::from(file);
-    let (rest, tail) = file
-        .split_last_chunk::<10>()
-        .ok_or_else(|| odd("too short"))?;
+    let (rest, tail) = file.split_last_chunk::<10>().ok_or_else(|| odd("too short"))?;
     let footer = rest.len().checked_sub(read_footer_length(*tail)?);
     let footer = footer.and_then(|start| rest.get(start..));
     let footer = footer.ok_or_else(|| odd("too short for its footer"))?;

@@ -8,15 +8,8 @@ pub(crate) struct Pictures(Decoder);
 impl Pictures {
     /// To pixels of so many channels.
     pub(crate) fn new(channels: u64) -> Self {
-        let color = if channels == 1 {
-            Color::Gray
-        } else {
-            Color::Rgb
-        };
-        Self(Decoder::new(DecodeOptions {
-            color,
-            ..DecodeOptions::default()
-        }))
+        let color = if channels == 1 { Color::Gray } else { Color::Rgb };
+        Self(Decoder::new(DecodeOptions { color, ..DecodeOptions::default() }))
     }
 
     /// Decodes a file into `out`; says whether it has as many pixels as that has room for.

@@ -33,11 +33,7 @@ impl Hdf5File {
     }
 
     fn new(made: &Made, slices: bool) -> Result<Self, BenchError> {
-        Ok(Self {
-            labels: labels(made)?,
-            made: made.clone(),
-            slices,
-        })
+        Ok(Self { labels: labels(made)?, made: made.clone(), slices })
     }
 }
 
@@ -59,13 +55,7 @@ pub(super) fn chunk_place(dataset: &Dataset, start: &[u64]) -> Option<(u64, u64,
         // SAFETY: the identifier is that of `dataset`, which lives; `start` has as many numbers as it has dimensions; the
         // other pointers are to variables of the types that the library writes. It is called under its lock.
         unsafe {
-            H5Dget_chunk_info_by_coord(
-                dataset.id(),
-                start.as_ptr(),
-                &raw mut mask,
-                &raw mut address,
-                &raw mut bytes,
-            )
+            H5Dget_chunk_info_by_coord(dataset.id(), start.as_ptr(), &raw mut mask, &raw mut address, &raw mut bytes)
         }
     });
     // A chunk that was never written has no address.
@@ -141,9 +131,9 @@ impl DatasetRows {
 impl Reader for DatasetRows {
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
         match rows {
-            Rows::Run(run) if self.slices => self
-                .read(run.start, out.pixels_mut())
-                .map_err(|e| failed(&self.made, &e))?,
+            Rows::Run(run) if self.slices => {
+                self.read(run.start, out.pixels_mut()).map_err(|e| failed(&self.made, &e))?
+            }
             rows => {
                 for (sample, pixels) in rows.iter().zip(out.samples_mut()) {
                     let read = self.read(sample, pixels);

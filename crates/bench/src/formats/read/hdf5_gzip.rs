@@ -39,9 +39,7 @@ impl Hdf5Gzip {
         };
         let chunks: Option<Vec<_>> = (0..made.n_samples).map(place).collect();
         Ok(Self {
-            chunks: chunks
-                .ok_or_else(|| made.odd("`image` has chunks without gzip"))?
-                .into(),
+            chunks: chunks.ok_or_else(|| made.odd("`image` has chunks without gzip"))?.into(),
             labels: labels(made)?,
             made: made.clone(),
         })

@@ -21,10 +21,7 @@ type Values = Database<'static, Bytes, Bytes>;
 impl LmdbFolder {
     pub(crate) fn new(made: &Made) -> Self {
         let digits = made.n_samples.saturating_sub(1).to_string().len().max(8);
-        Self {
-            made: made.clone(),
-            digits,
-        }
+        Self { made: made.clone(), digits }
     }
 }
 

@@ -1,4 +1,9 @@
 //! How each format is read: whatever it keeps, pixels and labels end in a batch's memory.
+//!
+//! None of this uses the converter's readers. They unpack a source once, in order and with every check, before the first sample. A
+//! figure here is what a training gets: from the library of the format where there is one (`zarr`, `hdf5`, `arrow`, `parquet`,
+//! `lmdb`), otherwise from the shortest reader that gives the same pixels (`shards` and `proto` for tar and TFRecord, mapped files
+//! in `array_file`, files of one sample in `sample_files`).
 
 mod array_file;
 #[cfg(feature = "arrow")]

@@ -20,10 +20,7 @@ mod tests {
     #[test]
     fn data_begins_behind_the_header() {
         assert_eq!(header_bytes(b"\x93NUMPY\x01\x00\x76\x00{"), Some(128));
-        assert_eq!(
-            header_bytes(b"\x93NUMPY\x02\x00\x74\x00\x00\x00{"),
-            Some(128)
-        );
+        assert_eq!(header_bytes(b"\x93NUMPY\x02\x00\x74\x00\x00\x00{"), Some(128));
         assert_eq!(header_bytes(b"NUMPY\x01\x00\x76\x00"), None);
         assert_eq!(header_bytes(b"\x93NUMPY\x01"), None);
     }

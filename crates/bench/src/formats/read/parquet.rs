@@ -4,8 +4,7 @@ use ::arrow_array::RecordBatch;
 use ::bytes::Bytes;
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
-    RowSelector,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::PageIndexPolicy;
@@ -34,11 +33,7 @@ impl Candidate for ParquetFile {
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options);
         let metadata = metadata.map_err(|e| self.0.odd(&e.to_string()))?;
-        let reader = || RowGroups {
-            made: self.0.clone(),
-            file: file.clone(),
-            metadata: metadata.clone(),
-        };
+        let reader = || RowGroups { made: self.0.clone(), file: file.clone(), metadata: metadata.clone() };
         Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
     }
 }
@@ -51,21 +46,10 @@ struct RowGroups {
 
 impl RowGroups {
     /// Rows of some row groups in the file's order, in as few pieces as the reader makes.
-    fn read(
-        &self,
-        groups: Vec<usize>,
-        rows: Option<RowSelection>,
-        n: usize,
-    ) -> Result<Vec<RecordBatch>, ParquetError> {
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
-            self.file.clone(),
-            self.metadata.clone(),
-        );
+    fn read(&self, groups: Vec<usize>, rows: Option<RowSelection>, n: usize) -> Result<Vec<RecordBatch>, ParquetError> {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
         let columns = ProjectionMask::columns(builder.parquet_schema(), ["image", "label"]);
-        let mut builder = builder
-            .with_projection(columns)
-            .with_row_groups(groups)
-            .with_batch_size(n);
+        let mut builder = builder.with_projection(columns).with_row_groups(groups).with_batch_size(n);
         if let Some(rows) = rows {
             builder = builder.with_row_selection(rows);
         }

@@ -106,8 +106,7 @@ mod tests {
     fn images_and_labels_are_found_by_what_they_are() {
         let image = field(1, &field(1, &[7; 5]));
         let label = field(3, &field(1, &[0xac, 0x02]));
-        let entry =
-            |name: &[u8], feature: &[u8]| field(1, &[field(1, name), field(2, feature)].concat());
+        let entry = |name: &[u8], feature: &[u8]| field(1, &[field(1, name), field(2, feature)].concat());
         let features = [entry(b"image", &image), entry(b"label", &label)].concat();
         let message = field(1, &features);
         let found = example(&message).unwrap();

@@ -50,11 +50,7 @@ impl SampleFiles {
         Self::new(made, files, None)
     }
 
-    fn new(
-        made: &Made,
-        files: Vec<(PathBuf, i64)>,
-        decoded_to: Option<u64>,
-    ) -> Result<Self, BenchError> {
+    fn new(made: &Made, files: Vec<(PathBuf, i64)>, decoded_to: Option<u64>) -> Result<Self, BenchError> {
         if u64::try_from(files.len()).ok() != Some(made.n_samples) {
             return Err(made.odd("not one file for each sample"));
         }
@@ -96,13 +92,9 @@ impl Reader for OneByOne {
             };
             if let Some(pictures) = &mut self.pictures {
                 self.bytes.clear();
-                file.read_to_end(&mut self.bytes)
-                    .map_err(BenchError::io(path))?;
+                file.read_to_end(&mut self.bytes).map_err(BenchError::io(path))?;
                 let decoded = pictures.decode(&self.bytes, pixels);
-                let fits = decoded.map_err(|source| BenchError::Pixels {
-                    path: path.clone(),
-                    source,
-                })?;
+                let fits = decoded.map_err(|source| BenchError::Pixels { path: path.clone(), source })?;
                 if !fits {
                     return Err(odd());
                 }

@@ -56,11 +56,7 @@ impl Shards {
         if u64::try_from(files.len()).ok() != Some(expected) {
             return Err(made.odd(&format!("{} shards, not {expected}", files.len())));
         }
-        Ok(Self {
-            made: made.clone(),
-            kind,
-            files: files.into(),
-        })
+        Ok(Self { made: made.clone(), kind, files: files.into() })
     }
 }
 
@@ -100,11 +96,7 @@ impl Reader for Walk {
             };
             let read = match self.kind {
                 Kind::Tar => {
-                    let mut member = Members {
-                        file,
-                        scratch: &mut self.scratch,
-                        pictures: &mut self.pictures,
-                    };
+                    let mut member = Members { file, scratch: &mut self.scratch, pictures: &mut self.pictures };
                     member.sample(pixels, label)
                 }
                 Kind::Records => record(file, &mut self.scratch, pixels, label),
@@ -195,9 +187,7 @@ impl Members<'_> {
 
     /// The data of a `.npy`, straight into place.
     fn array(&mut self, len: usize, pixels: &mut [u8]) -> std::io::Result<()> {
-        let header = len
-            .checked_sub(pixels.len())
-            .filter(|header| *header < 4096);
+        let header = len.checked_sub(pixels.len()).filter(|header| *header < 4096);
         let header = header.ok_or_else(|| odd("an array of another size"))?;
         self.bytes(header)?;
         if header_bytes(self.scratch) != Some(header) {

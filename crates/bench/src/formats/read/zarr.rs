@@ -42,11 +42,7 @@ impl ZarrArray {
             Ok(narrow) => Ok(narrow.into_iter().map(i64::from).collect()),
             Err(_) => labels.retrieve_array_subset::<Vec<i64>>(&all),
         };
-        Ok(Self {
-            labels: labels.map_err(|e| made.odd(&e.to_string()))?.into(),
-            made: made.clone(),
-            by,
-        })
+        Ok(Self { labels: labels.map_err(|e| made.odd(&e.to_string()))?.into(), made: made.clone(), by })
     }
 }
 
@@ -94,20 +90,12 @@ impl ArrayRows {
 
     fn rows(&self, first: u64, n: u64, out: &mut [u8]) -> Result<(), BenchError> {
         let dimensions = self.images.shape().iter().skip(1).map(|n| 0..*n);
-        let ranges: Vec<_> = std::iter::once(first..first + n)
-            .chain(dimensions)
-            .collect();
+        let ranges: Vec<_> = std::iter::once(first..first + n).chain(dimensions).collect();
         let subset = ArraySubset::new_with_ranges(&ranges);
         let options = &self.options;
         let found = match self.by {
-            ReadBy::Shard => self.images.retrieve_array_subset_sharded_opt::<Vec<u8>>(
-                &self.cache,
-                &subset,
-                options,
-            ),
-            _ => self
-                .images
-                .retrieve_array_subset_opt::<Vec<u8>>(&subset, options),
+            ReadBy::Shard => self.images.retrieve_array_subset_sharded_opt::<Vec<u8>>(&self.cache, &subset, options),
+            _ => self.images.retrieve_array_subset_opt::<Vec<u8>>(&subset, options),
         };
         self.put(found.map_err(|e| self.made.odd(&e.to_string()))?, out)
     }

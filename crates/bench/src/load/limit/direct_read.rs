@@ -73,11 +73,7 @@ impl<'a> DirectRead<'a> {
     }
 
     /// The locations of the first batches' samples.
-    pub(crate) fn of_samples(
-        &self,
-        epoch: u32,
-        n_batches: u64,
-    ) -> Result<Vec<(u64, u32)>, BenchError> {
+    pub(crate) fn of_samples(&self, epoch: u32, n_batches: u64) -> Result<Vec<(u64, u32)>, BenchError> {
         let pack = self.loader.pack();
         let plan = self.loader.schedule().epoch(epoch)?;
         let mut requests = Vec::new();
@@ -114,12 +110,10 @@ fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> st
                 free.push(number);
                 break;
             };
-            let read = opcode::Read::new(fd, buffer.as_mut_ptr(), *len)
-                .offset(*offset)
-                .build()
-                .user_data(to_u64(number));
-            // SAFETY: the buffer has REQUEST_BYTES, `len` is at most that; it is not touched until its completion has
-            // arrived, and this function does not return before all have.
+            let read =
+                opcode::Read::new(fd, buffer.as_mut_ptr(), *len).offset(*offset).build().user_data(to_u64(number));
+            // SAFETY: the buffer has REQUEST_BYTES bytes and `len` is at most that. It is not touched until its
+            // completion has arrived, and this function does not return before all completions have.
             let pushed = unsafe { ring.submission().push(&read) };
             if pushed.is_err() {
                 free.push(number);

@@ -38,19 +38,10 @@ impl<'a> Memcpy<'a> {
         let source_bytes = blocks * batch_bytes;
         let mut source = reserve(loader, 1, source_bytes)?;
         let mut source = source.remove(0);
-        for (to, from) in source
-            .chunks_mut(body.len().max(1))
-            .zip(std::iter::repeat(body))
-        {
+        for (to, from) in source.chunks_mut(body.len().max(1)).zip(std::iter::repeat(body)) {
             to.copy_from_slice(from.get(..to.len()).unwrap_or_default());
         }
-        Ok(Self {
-            loader,
-            source,
-            source_bytes,
-            batch_bytes,
-            threads,
-        })
+        Ok(Self { loader, source, source_bytes, batch_bytes, threads })
     }
 
     pub(super) fn run(&self, n_batches: u64) -> Result<Duration, BenchError> {
@@ -87,7 +78,6 @@ impl<'a> Memcpy<'a> {
 
 /// Memory in huge pages, like the staging ring.
 fn reserve(loader: &Loader, n: usize, bytes: usize) -> Result<Vec<SlotMut>, BenchError> {
-    let arena: Arc<Arena> =
-        Arena::new(n, bytes).map_err(BenchError::io(loader.pack().file_path()))?;
+    let arena: Arc<Arena> = Arena::new(n, bytes).map_err(BenchError::io(loader.pack().file_path()))?;
     Ok(std::iter::from_fn(|| arena.try_take()).collect())
 }

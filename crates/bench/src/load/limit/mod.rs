@@ -37,12 +37,7 @@ impl<'a> Limit<'a> {
         }
         match augment {
             None => Ok(Self::Memcpy(Memcpy::new(loader, threads)?)),
-            Some(augment) => Ok(Self::CropResizes(Box::new(CropResizes::new(
-                loader,
-                augment,
-                options.seed,
-                threads,
-            )?))),
+            Some(augment) => Ok(Self::CropResizes(Box::new(CropResizes::new(loader, augment, options.seed, threads)?))),
         }
     }
 

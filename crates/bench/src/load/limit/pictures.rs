@@ -8,9 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use packds_format::{Coding, Field, FieldKind, FormatError, Role};
-use packds_pixels::{
-    Color, CropResize, DecodeOptions, Decoder, Encoded, PixelError, Pixels, Resizer, probe,
-};
+use packds_pixels::{Color, CropResize, DecodeOptions, Decoder, Encoded, PixelError, Pixels, Resizer, probe};
 use packds_reader::augment::{Augment, AugmentPlan, ImageSource, SampleKey};
 use packds_reader::loader::Loader;
 
@@ -49,12 +47,7 @@ enum Image<'a> {
 }
 
 impl<'a> CropResizes<'a> {
-    pub(super) fn new(
-        loader: &'a Loader,
-        augment: &Augment,
-        seed: u64,
-        threads: usize,
-    ) -> Result<Self, BenchError> {
+    pub(super) fn new(loader: &'a Loader, augment: &Augment, seed: u64, threads: usize) -> Result<Self, BenchError> {
         let schema = loader.pack().schema();
         let mut body = schema.body();
         let found = body.find(|(_, field)| field.role == Some(Role::Image));
@@ -83,20 +76,14 @@ impl<'a> CropResizes<'a> {
     }
 
     pub(super) const fn name(&self) -> &'static str {
-        if self.decodes {
-            "decode_crop_resize"
-        } else {
-            "resize"
-        }
+        if self.decodes { "decode_crop_resize" } else { "resize" }
     }
 
     pub(super) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
         // Crops and item locations are computed before timing starts.
         let plan = self.loader.schedule().epoch(epoch)?;
         let samples = (0..n_batches).flat_map(|step| plan.batch(step));
-        let work: Vec<Work<'_>> = samples
-            .map(|slot| self.work(epoch, slot.sample))
-            .collect::<Result<_, _>>()?;
+        let work: Vec<Work<'_>> = samples.map(|slot| self.work(epoch, slot.sample)).collect::<Result<_, _>>()?;
         let next = AtomicUsize::new(0);
         let started = Instant::now();
         let outcomes: Vec<Result<(), PixelError>> = thread::scope(|scope| {
@@ -110,10 +97,7 @@ impl<'a> CropResizes<'a> {
         outcomes
             .into_iter()
             .collect::<Result<(), _>>()
-            .map_err(|source| BenchError::Pixels {
-                path: self.loader.pack().file_path().to_owned(),
-                source,
-            })?;
+            .map_err(|source| BenchError::Pixels { path: self.loader.pack().file_path().to_owned(), source })?;
         Ok(time)
     }
 
@@ -135,35 +119,18 @@ impl<'a> CropResizes<'a> {
         let (height, width) = match raw {
             Some((height, width, _)) => (height, width),
             None => {
-                let info = probe(item).map_err(|source| BenchError::Pixels {
-                    path: pack.file_path().to_owned(),
-                    source,
-                })?;
+                let info =
+                    probe(item).map_err(|source| BenchError::Pixels { path: pack.file_path().to_owned(), source })?;
                 (info.height, info.width)
             }
         };
         let image = match raw {
-            Some((height, width, channels)) => Image::Raw(Pixels {
-                data: item,
-                width,
-                height,
-                channels,
-            }),
-            None => Image::File(Encoded {
-                bytes: item,
-                seek_index: seek_index.filter(|index| !index.is_empty()),
-            }),
+            Some((height, width, channels)) => Image::Raw(Pixels { data: item, width, height, channels }),
+            None => Image::File(Encoded { bytes: item, seek_index: seek_index.filter(|index| !index.is_empty()) }),
         };
-        let key = SampleKey {
-            seed: self.seed,
-            epoch,
-            sample,
-        };
+        let key = SampleKey { seed: self.seed, epoch, sample };
         let views = self.plan.crops(key, width, height);
-        Ok(Work {
-            image,
-            views: views.map_err(BenchError::augment)?,
-        })
+        Ok(Work { image, views: views.map_err(BenchError::augment)? })
     }
 
     /// Height, width and channels of a sample with raw pixels. `None` for files.
@@ -177,11 +144,7 @@ impl<'a> CropResizes<'a> {
         }
         let shape = pack.item_shape(&self.name, sample)?;
         Ok(shape.and_then(|(height, width, channels)| {
-            Some((
-                u32::try_from(height).ok()?,
-                u32::try_from(width).ok()?,
-                u8::try_from(channels).ok()?,
-            ))
+            Some((u32::try_from(height).ok()?, u32::try_from(width).ok()?, u8::try_from(channels).ok()?))
         }))
     }
 
@@ -189,15 +152,8 @@ impl<'a> CropResizes<'a> {
         let output = self.plan.output();
         let side = |n: u32| to_usize(n);
         let n_bytes = side(output.width) * side(output.height) * usize::from(output.channels);
-        let color = if output.channels == 1 {
-            Color::Gray
-        } else {
-            Color::Rgb
-        };
-        let mut decoder = Decoder::new(DecodeOptions {
-            color,
-            ..DecodeOptions::default()
-        });
+        let color = if output.channels == 1 { Color::Gray } else { Color::Rgb };
+        let mut decoder = Decoder::new(DecodeOptions { color, ..DecodeOptions::default() });
         let mut resizer = Resizer::new();
         let mut outs = vec![vec![0; n_bytes]; side(output.views)];
         loop {

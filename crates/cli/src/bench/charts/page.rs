@@ -1,16 +1,11 @@
-//! The report as a self-contained HTML page with all charts. It works without scripts:
-//! they only sort the table.
+//! The report as an HTML page with all charts.
 
 use packds_bench::formats::report::{FormatRow, Report, RunRow};
+use packds_report::page::{self, xml};
+use packds_report::{number, tick_number};
 
 use super::{Chart, is_ours, label, to_f64};
-use crate::bench::axis::{number, tick_number};
-use crate::bench::palette::dark_rules;
-use crate::figure::xml;
 use crate::human::{counted, human_bytes};
-
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
 
 /// How the results were measured.
 const METHOD: [&str; 5] = [
@@ -33,20 +28,11 @@ struct Cell(String, Option<f64>);
 
 /// The whole page.
 pub(super) fn html(report: &Report, charts: &[&Chart]) -> String {
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>packds bench formats</title>\n<style>\n{STYLE}@media (prefers-color-scheme: dark) {{\n{}}}\n</style>\n</head>\n<body>\n<main>\n",
-        dark_rules()
-    );
+    let mut html = String::new();
     html.push_str("<h1>Loading images from different formats</h1>\n");
     html.push_str(&lead(report));
     for chart in charts {
-        let says = xml(&chart.says);
-        html.push_str(&format!(
-            "<figure>\n<div class=\"chart\" tabindex=\"0\">\n{}</div>\n<figcaption>{says}</figcaption>\n</figure>\n",
-            chart.figure.svg()
-        ));
+        html.push_str(&page::figure(&chart.figure, &chart.says));
     }
     html.push_str(&conditions(report));
     html.push_str(&limits(report));
@@ -58,19 +44,12 @@ pub(super) fn html(report: &Report, charts: &[&Chart]) -> String {
     html.push_str(&all_runs(report));
     html.push_str(&formats(report));
     html.push_str(&skipped(report));
-    html.push_str(&format!(
-        "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
-    ));
-    html
+    page::page("packds bench formats", &html)
 }
 
 fn lead(report: &Report) -> String {
     let data = &report.data;
-    let quick = if report.options.quick {
-        "<p class=\"warning\">Quick run: rough, do not cite.</p>\n"
-    } else {
-        ""
-    };
+    let quick = if report.options.quick { "<p class=\"warning\">Quick run: rough, do not cite.</p>\n" } else { "" };
     format!(
         "<p>{} images of {}x{}x{} ({}), {}, on {}.</p>\n<p>We wrote packds and chose what to measure. Judge by the method below, and run it yourself.</p>\n{quick}",
         tick_number(to_f64(data.n_images)),
@@ -85,31 +64,17 @@ fn lead(report: &Report) -> String {
 
 fn conditions(report: &Report) -> String {
     let (machine, data, options) = (&report.machine, &report.data, &report.options);
-    let versions: Vec<String> = report
-        .versions
-        .iter()
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect();
+    let versions: Vec<String> = report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let threads: Vec<String> = options.threads.iter().map(ToString::to_string).collect();
-    let step = if options.step_ms > 0.0 {
-        format!("{} ms", tick_number(options.step_ms))
-    } else {
-        "none".to_owned()
-    };
+    let step = if options.step_ms > 0.0 { format!("{} ms", tick_number(options.step_ms)) } else { "none".to_owned() };
     let batch = match options.batch_asked {
         None => counted(options.batch, "image"),
-        Some(asked) => format!(
-            "{} ({asked} requested, but there are fewer than four batches of them)",
-            options.batch
-        ),
+        Some(asked) => format!("{} ({asked} requested, but there are fewer than four batches of them)", options.batch),
     };
     let rows = [
         ("Command", format!("<code>{}</code>", xml(&report.command))),
         ("Started", xml(&report.started)),
-        (
-            "Processor",
-            format!("{}, {}", xml(&machine.cpu), counted(machine.cores, "core")),
-        ),
+        ("Processor", format!("{}, {}", xml(&machine.cpu), counted(machine.cores, "core"))),
         (
             "Memory",
             human_bytes(machine.ram_bytes)
@@ -120,10 +85,7 @@ fn conditions(report: &Report) -> String {
                 },
         ),
         ("Kernel", xml(&machine.kernel)),
-        (
-            "File system",
-            format!("{}, {}", xml(&machine.filesystem), xml(&machine.disk)),
-        ),
+        ("File system", format!("{}, {}", xml(&machine.filesystem), xml(&machine.disk))),
         ("Data", xml(&data.path)),
         (
             "Images",
@@ -146,10 +108,7 @@ fn conditions(report: &Report) -> String {
         ("Seed", report.seed.to_string()),
         ("Versions", xml(&versions.join(", "))),
     ];
-    let rows: String = rows
-        .iter()
-        .map(|(name, text)| format!("<dt>{name}</dt><dd>{text}</dd>\n"))
-        .collect();
+    let rows: String = rows.iter().map(|(name, text)| format!("<dt>{name}</dt><dd>{text}</dd>\n")).collect();
     format!("<h2>Machine, data and options</h2>\n<dl>\n{rows}</dl>\n")
 }
 
@@ -191,19 +150,12 @@ fn value(value: Option<f64>) -> Cell {
 }
 
 fn step(ms: f64) -> Cell {
-    let shown = if ms > 0.0 {
-        tick_number(ms)
-    } else {
-        String::new()
-    };
+    let shown = if ms > 0.0 { tick_number(ms) } else { String::new() };
     Cell(shown, Some(ms))
 }
 
 fn bytes(bytes: Option<u64>) -> Cell {
-    Cell(
-        bytes.map(human_bytes).unwrap_or_default(),
-        bytes.map(to_f64),
-    )
+    Cell(bytes.map(human_bytes).unwrap_or_default(), bytes.map(to_f64))
 }
 
 fn percent(share: Option<f64>) -> Cell {
@@ -215,25 +167,15 @@ const COLUMNS: [Column; 25] = [
     column("format", false, |format, _| text(&label(format))),
     column("order", false, |_, run| text(&run.order)),
     column("cache", false, |_, run| text(&run.cache)),
-    column("threads", true, |_, run| {
-        whole(u64::try_from(run.threads).ok())
-    }),
+    column("threads", true, |_, run| whole(u64::try_from(run.threads).ok())),
     column("batch ms, mean", true, |_, run| value(run.mean_batch_ms())),
-    column("batch ms, median", true, |_, run| {
-        value(run.batch_ms.map(|ms| ms.median))
-    }),
-    column("batch ms, p95", true, |_, run| {
-        value(run.batch_ms.map(|ms| ms.p95))
-    }),
+    column("batch ms, median", true, |_, run| value(run.batch_ms.map(|ms| ms.median))),
+    column("batch ms, p95", true, |_, run| value(run.batch_ms.map(|ms| ms.p95))),
     column("images/s", true, |_, run| value(run.images_per_s)),
     column("first batch ms", true, |_, run| value(run.first_batch_ms)),
     column("step ms", true, |_, run| step(run.step_ms)),
-    column("wait ms, median", true, |_, run| {
-        value(run.wait_ms.map(|ms| ms.median))
-    }),
-    column("wait ms, p95", true, |_, run| {
-        value(run.wait_ms.map(|ms| ms.p95))
-    }),
+    column("wait ms, median", true, |_, run| value(run.wait_ms.map(|ms| ms.median))),
+    column("wait ms, p95", true, |_, run| value(run.wait_ms.map(|ms| ms.p95))),
     column("waiting", true, |_, run| percent(run.wait_share)),
     column("CPU s per 1000", true, |_, run| value(run.cpu_s_per_1000)),
     column("peak memory", true, |_, run| bytes(run.peak_rss_bytes)),
@@ -241,32 +183,16 @@ const COLUMNS: [Column; 25] = [
     column("write s", true, |format, _| value(format.write_s)),
     column("chunk", true, |format, _| whole(format.chunk)),
     column("batch", true, |_, run| whole(Some(run.batch.into()))),
-    column("cached before", true, |_, run| {
-        percent(run.cached_share_before)
-    }),
-    column("lossless", false, |format, _| {
-        text(if format.lossless { "yes" } else { "no" })
-    }),
+    column("cached before", true, |_, run| percent(run.cached_share_before)),
+    column("lossless", false, |format, _| text(if format.lossless { "yes" } else { "no" })),
     column("runtime", false, |format, _| text(&format.runtime)),
     column("name", false, |format, _| text(&format.format)),
-    column("checksum", false, |_, run| {
-        text(run.checksum.as_deref().unwrap_or_default())
-    }),
-    column("skipped", false, |_, run| {
-        text(run.skipped.as_deref().unwrap_or_default())
-    }),
+    column("checksum", false, |_, run| text(run.checksum.as_deref().unwrap_or_default())),
+    column("skipped", false, |_, run| text(run.skipped.as_deref().unwrap_or_default())),
 ];
 
-const fn column(
-    name: &'static str,
-    numeric: bool,
-    cell: fn(&FormatRow, &RunRow) -> Cell,
-) -> Column {
-    Column {
-        name,
-        numeric,
-        cell,
-    }
+const fn column(name: &'static str, numeric: bool, cell: fn(&FormatRow, &RunRow) -> Cell) -> Column {
+    Column { name, numeric, cell }
 }
 
 fn whole(n: Option<u64>) -> Cell {
@@ -275,29 +201,21 @@ fn whole(n: Option<u64>) -> Cell {
 }
 
 fn all_runs(report: &Report) -> String {
-    let mut html = "<h2>All runs</h2>\n<div class=\"table wide\" tabindex=\"0\"><table id=\"runs\">\n<thead><tr>".to_owned();
+    let mut html =
+        "<h2>All runs</h2>\n<div class=\"table wide\" tabindex=\"0\"><table id=\"runs\">\n<thead><tr>".to_owned();
     for Column { name, numeric, .. } in &COLUMNS {
         let class = if *numeric { "" } else { " class=\"text\"" };
         html.push_str(&format!("<th scope=\"col\"{class}>{name}</th>"));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for run in &report.runs {
-        let format = report
-            .formats
-            .iter()
-            .find(|format| format.format == run.format);
+        let format = report.formats.iter().find(|format| format.format == run.format);
         let Some(format) = format else { continue };
-        let class = if is_ours(format) {
-            " class=\"ours\""
-        } else {
-            ""
-        };
+        let class = if is_ours(format) { " class=\"ours\"" } else { "" };
         html.push_str(&format!("<tr{class}>"));
         for (nth, Column { numeric, cell, .. }) in COLUMNS.iter().enumerate() {
             let Cell(shown, sorted) = cell(format, run);
-            let sorted = sorted
-                .map(|sorted| format!(" data-v=\"{sorted}\""))
-                .unwrap_or_default();
+            let sorted = sorted.map(|sorted| format!(" data-v=\"{sorted}\"")).unwrap_or_default();
             let class = if *numeric { "" } else { " class=\"text\"" };
             html.push_str(&match nth {
                 0 => format!("<th scope=\"row\">{shown}</th>"),
@@ -313,30 +231,14 @@ fn all_runs(report: &Report) -> String {
 fn formats(report: &Report) -> String {
     let mut html = "<h2>The formats</h2>\n<dl class=\"formats\">\n".to_owned();
     for format in &report.formats {
-        let mut facts = vec![format!(
-            "<code>{}</code>, {}",
-            xml(&format.format),
-            xml(&format.runtime)
-        )];
-        facts.extend(
-            format
-                .bytes_on_disk
-                .map(|bytes| format!("{} on disk", human_bytes(bytes))),
-        );
-        facts.extend(
-            format
-                .write_s
-                .map(|s| format!("written in {} s", number(s))),
-        );
-        facts.extend(format.chunk.map(|n| format!("{n} samples per chunk")));
+        let mut facts = vec![format!("<code>{}</code>, {}", xml(&format.format), xml(&format.runtime))];
+        facts.extend(format.bytes_on_disk.map(|bytes| format!("{} on disk", human_bytes(bytes))));
+        facts.extend(format.write_s.map(|s| format!("written in {} s", number(s))));
+        facts.extend(format.chunk.map(|n| format!("{} per chunk", counted(n, "sample"))));
         if !format.lossless {
             facts.push("lossy: pixels differ".to_owned());
         }
-        html.push_str(&format!(
-            "<dt>{}</dt><dd>{}",
-            xml(&label(format)),
-            facts.join("; ")
-        ));
+        html.push_str(&format!("<dt>{}</dt><dd>{}", xml(&label(format)), facts.join("; ")));
         for note in &format.notes {
             html.push_str(&format!("<br>{}", xml(note)));
         }
@@ -350,14 +252,9 @@ fn skipped(report: &Report) -> String {
     let mut reasons: Vec<(String, String, Vec<String>)> = Vec::new();
     for run in &report.runs {
         let Some(reason) = &run.skipped else { continue };
-        let format = report
-            .formats
-            .iter()
-            .find(|format| format.format == run.format);
+        let format = report.formats.iter().find(|format| format.format == run.format);
         let name = format.map_or_else(|| run.format.clone(), label);
-        let at = reasons
-            .iter()
-            .position(|(n, r, _)| *n == name && r == reason);
+        let at = reasons.iter().position(|(n, r, _)| *n == name && r == reason);
         match at.and_then(|at| reasons.get_mut(at)) {
             Some((_, _, orders)) if orders.contains(&run.order) => {}
             Some((_, _, orders)) => orders.push(run.order.clone()),
@@ -370,12 +267,7 @@ fn skipped(report: &Report) -> String {
     let rows: String = reasons
         .iter()
         .map(|(name, reason, orders)| {
-            format!(
-                "<li><b>{}</b>, {}: {}</li>\n",
-                xml(name),
-                xml(&orders.join(", ")),
-                xml(reason)
-            )
+            format!("<li><b>{}</b>, {}: {}</li>\n", xml(name), xml(&orders.join(", ")), xml(reason))
         })
         .collect();
     format!("<h2>Not measured</h2>\n<ul>\n{rows}</ul>\n")

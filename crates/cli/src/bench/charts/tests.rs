@@ -22,10 +22,7 @@ fn run(format: &str, order: &str, cache: &str, threads: usize, ms: f64) -> RunRo
         cache: cache.to_owned(),
         threads,
         batch: 64,
-        batch_ms: Some(Spread {
-            median: ms,
-            p95: ms * 2.0,
-        }),
+        batch_ms: Some(Spread { median: ms, p95: ms * 2.0 }),
         images_per_s: Some(64_000.0 / ms),
         ..RunRow::default()
     }
@@ -40,10 +37,7 @@ fn report() -> Report {
     };
     let waits = RunRow {
         step_ms: 50.0,
-        wait_ms: Some(Spread {
-            median: 0.001,
-            p95: 0.2,
-        }),
+        wait_ms: Some(Spread { median: 0.001, p95: 0.2 }),
         wait_share: Some(0.0),
         ..run("packds-raw", "sequential", "warm", 2, 1.0)
     };
@@ -80,10 +74,7 @@ fn report() -> Report {
             quick: false,
             rounds: 3,
         },
-        limits: Limits {
-            memcpy_images_per_s: BTreeMap::from([(1, 50_000.0), (2, 100_000.0)]),
-            ..Limits::default()
-        },
+        limits: Limits { memcpy_images_per_s: BTreeMap::from([(1, 50_000.0), (2, 100_000.0)]), ..Limits::default() },
         formats: vec![
             format("tar", "tar of PNG", true),
             format("packds-raw", "packds", true),
@@ -112,12 +103,8 @@ fn svg(report: &Report, name: &str) -> String {
 #[test]
 fn formats_stand_in_the_order_of_their_speed() {
     let svg = svg(&report(), "batch-time-sequential");
-    let places = [
-        "packds</text>",
-        "JPEG &lt;files&gt; †</text>",
-        "tar of PNG</text>",
-    ]
-    .map(|label| svg.find(label).unwrap());
+    let places =
+        ["packds</text>", "JPEG &lt;files&gt; †</text>", "tar of PNG</text>"].map(|label| svg.find(label).unwrap());
     assert!(places.is_sorted(), "{places:?}");
     // Runs on one and on two threads are not mixed.
     assert!(!svg.contains("7,777") && svg.contains("1 thread;"));
@@ -130,10 +117,7 @@ fn the_time_of_a_batch_is_the_mean_and_the_line_goes_to_the_slow_end() {
     report.options.threads = vec![2];
     report.runs.retain(|run| run.threads == 2);
     // Every other batch is ready when requested.
-    report.runs[0].batch_ms = Some(Spread {
-        median: 0.123,
-        p95: 55.5,
-    });
+    report.runs[0].batch_ms = Some(Spread { median: 0.123, p95: 55.5 });
     report.runs[0].images_per_s = Some(64_000.0 / 27.8);
     let svg = svg(&report, "batch-time");
     assert!(svg.contains("Mean time per batch of 64 images") && svg.contains("2 threads;"));
@@ -178,11 +162,7 @@ fn waits_that_are_nothing_are_drawn_as_nothing() {
     assert!(svg(&report, "training-wait").contains("≤ 0.01"));
     let mut without = report;
     without.options.step_ms = 0.0;
-    assert!(
-        charts(&without)
-            .iter()
-            .all(|chart| chart.name != "training-wait")
-    );
+    assert!(charts(&without).iter().all(|chart| chart.name != "training-wait"));
 }
 
 #[test]
@@ -216,12 +196,7 @@ fn the_page_has_everything_and_asks_for_nothing() {
 #[test]
 fn everything_is_written_and_the_same_each_time() {
     let dir = tempfile::tempdir().unwrap();
-    let bytes = |paths: &[PathBuf]| -> Vec<Vec<u8>> {
-        paths
-            .iter()
-            .map(|path| std::fs::read(path).unwrap())
-            .collect()
-    };
+    let bytes = |paths: &[PathBuf]| -> Vec<Vec<u8>> { paths.iter().map(|path| std::fs::read(path).unwrap()).collect() };
     let paths = write_all(&report(), dir.path()).unwrap();
     let first = bytes(&paths);
     assert_eq!(paths.len(), 2 * 7 + 1);

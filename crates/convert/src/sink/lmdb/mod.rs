@@ -49,17 +49,14 @@ impl LmdbSink {
         let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
         let mut others: Vec<(usize, String)> = names.into_iter().enumerate().skip(1).collect();
         others.sort_by(|a, b| a.1.cmp(&b.1));
-        let label = exported.by_role(Role::Label).filter(|(_, label)| {
-            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype))
-        });
+        let label = exported
+            .by_role(Role::Label)
+            .filter(|(_, label)| matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype)));
         let label = label.map(|(place, _)| place);
         let path = start.path.join(DATA_FILE);
         let tree = File::create_new(&path).and_then(TreeWriter::create);
         let classes = start.metadata.class_names("label");
-        let mut last = vec![
-            ("__len__", start.n_samples.to_string()),
-            (LMDB_METADATA, start.metadata.to_text()),
-        ];
+        let mut last = vec![("__len__", start.n_samples.to_string()), (LMDB_METADATA, start.metadata.to_text())];
         if !classes.is_empty() {
             let names = serde_json::Value::from(classes.to_vec());
             last.insert(0, (LMDB_CLASSES, names.to_string()));
@@ -69,11 +66,9 @@ impl LmdbSink {
         let bent = bent.filter(|path| str::from_utf8(path).is_err()).count();
         let mut lost = Vec::new();
         if exported.has_paths && is_taken {
-            lost.push(format!(
-                "the samples' paths: a field has the name `{PATHS}`"
-            ));
+            lost.push(format!("the samples' paths: a field has the name `{PATHS}`"));
         } else if bent > 0 {
-            lost.push(format!("{bent} paths are no UTF-8 and were changed"));
+            lost.push(format!("{bent} paths are not UTF-8 and were changed"));
         }
         Ok(Self {
             lost,
@@ -106,8 +101,7 @@ impl Sink for LmdbSink {
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         let mut last = self.last.iter();
-        let added =
-            last.try_for_each(|(key, value)| self.tree.add(key.as_bytes(), value.as_bytes()));
+        let added = last.try_for_each(|(key, value)| self.tree.add(key.as_bytes(), value.as_bytes()));
         let finished = added.and_then(|()| self.tree.finish());
         finished.map_err(ConvertError::io(&self.path))?;
         Ok(self.lost)
@@ -164,11 +158,7 @@ mod tests {
     use crate::sink::test_pack::{assert_same, back, fields, pack_of, to};
 
     fn options(jobs: usize) -> ExportOptions {
-        ExportOptions {
-            to: Some(DataFormat::Lmdb),
-            jobs,
-            ..ExportOptions::default()
-        }
+        ExportOptions { to: Some(DataFormat::Lmdb), jobs, ..ExportOptions::default() }
     }
 
     #[test]

@@ -56,12 +56,7 @@ struct Page {
 
 impl Page {
     fn new() -> Self {
-        Self {
-            bytes: vec![0; PAGE],
-            n: 0,
-            upper: PAGE,
-            first_key: Vec::new(),
-        }
+        Self { bytes: vec![0; PAGE], n: 0, upper: PAGE, first_key: Vec::new() }
     }
 
     /// Adds a node. False if it does not fit. `low` is the first word of the node: the size of the value, or a page number.
@@ -112,20 +107,12 @@ impl TreeWriter {
         let mut file = BufWriter::with_capacity(WRITE_BYTES, file);
         // The meta pages are written last.
         file.write_all(&[0; 2 * PAGE])?;
-        Ok(Self {
-            file,
-            next_page: 2,
-            leaf: Page::new(),
-            leaves: Vec::new(),
-            n_overflow: 0,
-            n_entries: 0,
-        })
+        Ok(Self { file, next_page: 2, leaf: Page::new(), leaves: Vec::new(), n_overflow: 0, n_entries: 0 })
     }
 
     /// Adds an entry. Its key must be greater than all earlier ones in byte order.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> std::io::Result<()> {
-        let too_large =
-            || std::io::Error::other("LMDB holds keys of 1 to 511 bytes and values of 4 GiB");
+        let too_large = || std::io::Error::other("LMDB holds keys of 1 to 511 bytes and values of 4 GiB");
         let bytes = u32::try_from(value.len()).map_err(|_| too_large())?;
         if key.is_empty() || key.len() > MAX_KEY {
             return Err(too_large());
@@ -140,11 +127,7 @@ impl TreeWriter {
         let mut header = [0; PAGE_HEADER];
         put(&mut header, 0, &first.to_le_bytes());
         put(&mut header, 10, &OVERFLOW.to_le_bytes());
-        put(
-            &mut header,
-            12,
-            &u32::try_from(n_pages).unwrap_or(0).to_le_bytes(),
-        );
+        put(&mut header, 12, &u32::try_from(n_pages).unwrap_or(0).to_le_bytes());
         self.file.write_all(&header)?;
         self.file.write_all(value)?;
         let fill = n_pages * PAGE - PAGE_HEADER - value.len();
@@ -176,10 +159,7 @@ impl TreeWriter {
         let (bytes, first_key) = page.finish(number, kind);
         self.file.write_all(&bytes)?;
         self.next_page += 1;
-        Ok(Child {
-            first_key,
-            page: number,
-        })
+        Ok(Child { first_key, page: number })
     }
 
     /// Writes the branches and the meta pages.
@@ -204,16 +184,10 @@ impl TreeWriter {
             root: level.first().map_or(NO_PAGE, |child| child.page),
         };
         let last_page = self.next_page - 1;
-        let file = self
-            .file
-            .into_inner()
-            .map_err(std::io::IntoInnerError::into_error)?;
+        let file = self.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         // As the library leaves them: the empty file, then a single transaction.
         file.write_all_at(&meta(0, &Database::EMPTY, (self.next_page, 1), 0), 0)?;
-        file.write_all_at(
-            &meta(1, &database, (self.next_page, last_page), 1),
-            PAGE_BYTES,
-        )
+        file.write_all_at(&meta(1, &database, (self.next_page, last_page), 1), PAGE_BYTES)
     }
 
     /// Writes one level of branches above `children`.
@@ -256,10 +230,7 @@ impl TreeWriter {
                 }
             }
             let child = self.write_page(page, BRANCH)?;
-            written.push(Child {
-                first_key,
-                page: child.page,
-            });
+            written.push(Child { first_key, page: child.page });
         }
         Ok(written)
     }
@@ -276,27 +247,13 @@ struct Database {
 }
 
 impl Database {
-    const EMPTY: Self = Self {
-        depth: 0,
-        n_branches: 0,
-        n_leaves: 0,
-        n_overflow: 0,
-        n_entries: 0,
-        root: NO_PAGE,
-    };
+    const EMPTY: Self = Self { depth: 0, n_branches: 0, n_leaves: 0, n_overflow: 0, n_entries: 0, root: NO_PAGE };
 
     fn append(&self, pad: u32, flags: u16, out: &mut Vec<u8>) {
         out.extend_from_slice(&pad.to_le_bytes());
         out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&self.depth.to_le_bytes());
-        let Self {
-            n_branches,
-            n_leaves,
-            n_overflow,
-            n_entries,
-            root,
-            ..
-        } = self;
+        let Self { n_branches, n_leaves, n_overflow, n_entries, root, .. } = self;
         for number in [n_branches, n_leaves, n_overflow, n_entries, root] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -304,12 +261,7 @@ impl Database {
 }
 
 /// A meta page. The map size is the file size.
-fn meta(
-    number: u64,
-    main: &Database,
-    (n_pages, last_page): (u64, u64),
-    transaction: u64,
-) -> Vec<u8> {
+fn meta(number: u64, main: &Database, (n_pages, last_page): (u64, u64), transaction: u64) -> Vec<u8> {
     const INTEGER_KEYS: u16 = 8;
     const PAGE_U32: u32 = 4096;
     let mut page = Vec::new();

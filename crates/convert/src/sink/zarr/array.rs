@@ -111,10 +111,7 @@ impl Array {
     /// The names and contents of the metadata files.
     pub(super) fn files(&self, grid: &Grid) -> Vec<(&'static str, Value)> {
         match grid.version {
-            2 => vec![
-                (".zarray", self.version2(grid)),
-                (".zattrs", self.attributes()),
-            ],
+            2 => vec![(".zarray", self.version2(grid)), (".zattrs", self.attributes())],
             _ => vec![("zarr.json", self.version3(grid))],
         }
     }

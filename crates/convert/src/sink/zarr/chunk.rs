@@ -3,13 +3,11 @@
 //! `array` writes their metadata.
 
 use packds_system::to_u64;
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use zarrs::array::codec::{BloscCodec, BloscCompressor, BloscShuffleMode};
-use zarrs::array::{BytesToBytesCodecTraits, CodecOptions};
+use zarrs::array::codec::{BloscCompressor, BloscShuffleMode, blosc_compress_bytes};
 
 use super::array::BLOSC_LEVEL;
 use crate::error::ConvertError;
@@ -17,10 +15,7 @@ use crate::export::ExportCodec;
 
 /// Variable-length items as `vlen-utf8` and `vlen-bytes` store them: a count, then the length and bytes of each. A chunk is always
 /// full, so it is padded to `count` with empty items.
-pub(super) fn framed<'a>(
-    items: impl Iterator<Item = &'a [u8]>,
-    count: usize,
-) -> Result<Vec<u8>, String> {
+pub(super) fn framed<'a>(items: impl Iterator<Item = &'a [u8]>, count: usize) -> Result<Vec<u8>, String> {
     let number = |n: usize| u32::try_from(n).map(u32::to_le_bytes);
     let mut out = number(count).map_err(|e| e.to_string())?.to_vec();
     let mut left = count;
@@ -35,11 +30,7 @@ pub(super) fn framed<'a>(
 }
 
 /// Compresses a chunk with elements of `element` bytes.
-pub(super) fn packed(
-    bytes: Vec<u8>,
-    codec: ExportCodec,
-    element: usize,
-) -> Result<Vec<u8>, String> {
+pub(super) fn packed(bytes: Vec<u8>, codec: ExportCodec, element: usize) -> Result<Vec<u8>, String> {
     match codec {
         ExportCodec::Gzip(level) => {
             let level = flate2::Compression::new(level);
@@ -56,10 +47,8 @@ pub(super) fn packed(
             };
             let level = BLOSC_LEVEL.try_into();
             let level = level.map_err(|_| "blosc's level".to_owned())?;
-            let codec = BloscCodec::new(BloscCompressor::LZ4, level, None, shuffle, Some(element));
-            let codec = codec.map_err(|e| e.to_string())?;
-            let packed = codec.encode(Cow::Owned(bytes), &CodecOptions::default());
-            packed.map(Cow::into_owned).map_err(|e| e.to_string())
+            let packed = blosc_compress_bytes(&bytes, level, shuffle, element, BloscCompressor::LZ4, 0, 1);
+            packed.map_err(|e| e.to_string())
         }
         _ => Ok(bytes),
     }
@@ -84,22 +73,14 @@ struct Shard {
 
 impl Shards {
     pub(super) fn new(per_shard: usize) -> Self {
-        Self {
-            per_shard,
-            open: None,
-        }
+        Self { per_shard, open: None }
     }
 
     /// Appends the next chunk. `path` is the path of its shard.
     pub(super) fn append(&mut self, path: &Path, chunk: &[u8]) -> Result<(), ConvertError> {
         if self.open.is_none() {
             let file = File::create(path).map_err(ConvertError::io(path))?;
-            self.open = Some(Shard {
-                path: path.to_owned(),
-                file: BufWriter::new(file),
-                end: 0,
-                index: Vec::new(),
-            });
+            self.open = Some(Shard { path: path.to_owned(), file: BufWriter::new(file), end: 0, index: Vec::new() });
         }
         let Some(shard) = &mut self.open else {
             return Ok(());
@@ -129,9 +110,7 @@ impl Shards {
         let checksum = packds_format::crc32c(&index);
         index.extend_from_slice(&checksum.to_le_bytes());
         let written = shard.file.write_all(&index);
-        written
-            .and_then(|()| shard.file.flush())
-            .map_err(ConvertError::io(&shard.path))
+        written.and_then(|()| shard.file.flush()).map_err(ConvertError::io(&shard.path))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Zarr, version 2 and 3: one array per field in a group, split into chunks or shards of samples.
 //!
-//! `source::zarr` reads it.
+//! `source::zarr` reads it. zarrs only packs here: it writes a shard from memory at once, and a shard may be larger than memory.
 
 mod array;
 mod chunk;
@@ -19,6 +19,7 @@ use super::{Batch, Encode, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
+use crate::opt::{CHUNK, SHARD, ZARR_VERSION};
 
 /// The array of the samples' paths.
 const PATHS: &str = "path";
@@ -49,11 +50,8 @@ impl ZarrSink {
             let bytes = array.sample_bytes().unwrap_or(1).saturating_mul(grid.chunk);
             if bytes > MAX_CHUNK_BYTES {
                 return Err(refused(
-                    format!(
-                        "chunks of {} samples of `{}` are more than 1 GiB",
-                        grid.chunk, array.name
-                    ),
-                    "choose fewer samples with --chunk",
+                    format!("chunks of {} samples of `{}` are more than 1 GiB", grid.chunk, array.name),
+                    &format!("choose fewer samples with {CHUNK}"),
                 ));
             }
         }
@@ -63,12 +61,7 @@ impl ZarrSink {
             lost.push(format!("paths: there is a field `{PATHS}`"));
         }
         if has_paths {
-            arrays.push(Array {
-                name: PATHS.to_owned(),
-                kind: Kind::Texts,
-                dims: Vec::new(),
-                classes: Vec::new(),
-            });
+            arrays.push(Array { name: PATHS.to_owned(), kind: Kind::Texts, dims: Vec::new(), classes: Vec::new() });
         }
         let per_shard = grid.shard.map(|shard| shard / grid.chunk);
         let per_shard = per_shard.and_then(|n| usize::try_from(n).ok());
@@ -92,14 +85,8 @@ impl ZarrSink {
     fn describe(&self, metadata: &str) -> std::io::Result<()> {
         let attributes = json!({METADATA_KEY: metadata});
         let group = match self.grid.version {
-            2 => vec![
-                (".zgroup", json!({"zarr_format": 2})),
-                (".zattrs", attributes),
-            ],
-            _ => vec![(
-                "zarr.json",
-                json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}),
-            )],
+            2 => vec![(".zgroup", json!({"zarr_format": 2})), (".zattrs", attributes)],
+            _ => vec![("zarr.json", json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}))],
         };
         write_all(&self.folder, group)?;
         for array in &self.arrays {
@@ -117,10 +104,7 @@ fn write_all(folder: &Path, files: Vec<(&'static str, Value)>) -> std::io::Resul
 }
 
 fn refused(reason: String, hint: &str) -> ConvertError {
-    ConvertError::Options {
-        reason,
-        hint: hint.to_owned(),
-    }
+    ConvertError::Options { reason, hint: hint.to_owned() }
 }
 
 fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
@@ -135,13 +119,13 @@ fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
         Some(_) if version == 2 => {
             return Err(refused(
                 "shards are new in version 3 of Zarr".to_owned(),
-                "leave --shard or --zarr-version out",
+                &format!("leave {SHARD} or {ZARR_VERSION} out"),
             ));
         }
         Some(shard) if shard == 0 || !shard.is_multiple_of(batch) => {
             return Err(refused(
                 format!("shards of {shard} samples are no multiple of chunks of {batch}"),
-                "choose a multiple with --shard, or other chunks with --chunk",
+                &format!("choose a multiple with {SHARD}, or other chunks with {CHUNK}"),
             ));
         }
         // Index entries for chunks that do not exist would waste space.
@@ -183,15 +167,9 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
             _ => Vec::new(),
         };
         if field.field.dtype == DType::Bf16 && matches!(kind, Kind::Numbers(_)) {
-            lost.push(format!(
-                "field `{of}`: Zarr has no bfloat16, so its bits are there as uint16"
-            ));
+            lost.push(format!("field `{of}`: Zarr has no bfloat16, so its bits are there as uint16"));
         }
-        let classes = start
-            .metadata
-            .classes
-            .iter()
-            .find(|classes| classes.field == *of);
+        let classes = start.metadata.classes.iter().find(|classes| classes.field == *of);
         arrays.push(Array {
             name,
             kind,
@@ -262,11 +240,7 @@ impl Encode for ZarrEncoder {
         }
         let paths = batch.paths.iter().filter(|_| self.has_paths);
         let bent = paths.filter(|path| str::from_utf8(path).is_err()).count();
-        Ok(Chunks {
-            first: batch.first,
-            chunks,
-            bent_paths: to_u64(bent),
-        })
+        Ok(Chunks { first: batch.first, chunks, bent_paths: to_u64(bent) })
     }
 }
 

@@ -28,12 +28,7 @@ fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 fn every_version_codec_and_shard_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let pack = pack_of(11, fields());
-    let codecs = [
-        None,
-        Some(ExportCodec::Gzip(4)),
-        Some(ExportCodec::Zstd(3)),
-        Some(ExportCodec::Blosc),
-    ];
+    let codecs = [None, Some(ExportCodec::Gzip(4)), Some(ExportCodec::Zstd(3)), Some(ExportCodec::Blosc)];
     for (number, codec) in codecs.into_iter().enumerate() {
         for (version, chunk, shard) in [
             (2, None, None),
@@ -67,12 +62,8 @@ fn threads_change_no_byte() {
     let pack = pack_of(23, fields());
     let export = |jobs| {
         let target = folder.path().join("same.zarr");
-        let options = ExportOptions {
-            codec: Some(ExportCodec::Blosc),
-            shard_samples: Some(8),
-            jobs,
-            ..ExportOptions::default()
-        };
+        let options =
+            ExportOptions { codec: Some(ExportCodec::Blosc), shard_samples: Some(8), jobs, ..ExportOptions::default() };
         to(&pack, &target, &options).unwrap();
         let files = files(&target);
         std::fs::remove_dir_all(target).unwrap();
@@ -92,9 +83,7 @@ fn no_name_leads_out_of_the_group() {
     let target = folder.path().join("in").join("out.zarr");
     std::fs::create_dir(folder.path().join("in")).unwrap();
     let report = to(&pack_of(3, all), &target, &ExportOptions::default()).unwrap();
-    let outside: Vec<_> = std::fs::read_dir(folder.path().join("in"))
-        .unwrap()
-        .collect();
+    let outside: Vec<_> = std::fs::read_dir(folder.path().join("in")).unwrap().collect();
     assert_eq!(outside.len(), 1);
     assert!(target.join("_._column/c.0.0").is_file());
     assert!(target.join("field-zarr.json/c.0.0").is_file());

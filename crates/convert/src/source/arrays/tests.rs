@@ -27,13 +27,8 @@ fn fields(folder: &Path) -> PathBuf {
     let bytes = |n: usize| (0..n).map(byte).collect::<Vec<u8>>();
     let save = |name: &str, file: Vec<u8>| fs::write(source.join(name), file).unwrap();
     let n = usize::try_from(N).unwrap();
-    let labels: Vec<u8> = (0..n)
-        .flat_map(|i| ((i % 3) as u64).to_le_bytes())
-        .collect();
-    save(
-        "images.npy",
-        npy_file(DType::U8, &[N, 4, 6, 3], &bytes(n * 72)),
-    );
+    let labels: Vec<u8> = (0..n).flat_map(|i| ((i % 3) as u64).to_le_bytes()).collect();
+    save("images.npy", npy_file(DType::U8, &[N, 4, 6, 3], &bytes(n * 72)));
     save("labels.npy", npy_file(DType::I64, &[N, 1], &labels));
     save("vectors.npy", npy_file(DType::F32, &[N, 5], &bytes(n * 20)));
     let big = npy_file(DType::U16, &[N], &bytes(n * 2));
@@ -48,11 +43,7 @@ fn fields(folder: &Path) -> PathBuf {
 /// The pack of a source, in its order.
 fn pack_of(source: &Path, folder: &Path, name: &str) -> Pack<Vec<u8>> {
     let pack = folder.join(name);
-    let options = ConvertOptions {
-        keep_order: true,
-        chunk_samples: Some(7),
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions { keep_order: true, chunk_samples: Some(7), ..ConvertOptions::default() };
     convert(source, &pack, &options, &()).unwrap();
     Pack::open(fs::read(&pack).unwrap()).unwrap()
 }
@@ -64,10 +55,7 @@ fn content(listing: &Listing) -> Vec<(String, Vec<u8>)> {
         let (mut image, mut path) = (Vec::new(), Vec::new());
         listing.append_image(idx, u64::MAX, &mut image).unwrap();
         listing.path_into(idx, &mut path);
-        all.push((
-            format!("{:?} {}", listing.label(idx), path.escape_ascii()),
-            image,
-        ));
+        all.push((format!("{:?} {}", listing.label(idx), path.escape_ascii()), image));
     }
     let mut fields: Vec<_> = listing.fields().iter().collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
@@ -76,10 +64,7 @@ fn content(listing: &Listing) -> Vec<(String, Vec<u8>)> {
         for idx in 0..listing.len() {
             append_stored(field.store.as_ref(), idx, u64::MAX, &mut bytes).unwrap();
         }
-        all.push((
-            format!("{} {:?}", field.name, field.store.content(0)),
-            bytes,
-        ));
+        all.push((format!("{} {:?}", field.name, field.store.content(0)), bytes));
     }
     all
 }
@@ -92,21 +77,9 @@ fn chunks(pack: &Pack<Vec<u8>>) -> impl Iterator<Item = &[u8]> {
 /// The exports of one pack: names and options.
 fn exports() -> Vec<(&'static str, ExportOptions)> {
     let plain = ExportOptions::default;
-    let npy = ExportOptions {
-        to: Some(DataFormat::Npy),
-        ..plain()
-    };
-    let deflated = ExportOptions {
-        codec: Some(ExportCodec::Gzip(6)),
-        ..plain()
-    };
-    vec![
-        ("a.npz", plain()),
-        ("deflated.npz", deflated),
-        ("a.pt", plain()),
-        ("a.safetensors", plain()),
-        ("arrays", npy),
-    ]
+    let npy = ExportOptions { to: Some(DataFormat::Npy), ..plain() };
+    let deflated = ExportOptions { codec: Some(ExportCodec::Gzip(6)), ..plain() };
+    vec![("a.npz", plain()), ("deflated.npz", deflated), ("a.pt", plain()), ("a.safetensors", plain()), ("arrays", npy)]
 }
 
 #[test]
@@ -115,11 +88,7 @@ fn every_format_of_arrays_gives_back_what_it_was_given() {
     let source = fields(folder.path());
     let pack = pack_of(&source, folder.path(), "a.pack");
     let expected = content(&list(&source, &ListOptions::default()).unwrap());
-    assert!(
-        expected[1].0.starts_with("Some(0) fields/0"),
-        "{}",
-        expected[1].0
-    );
+    assert!(expected[1].0.starts_with("Some(0) fields/0"), "{}", expected[1].0);
     for (name, options) in exports() {
         let target = folder.path().join(name);
         let report = export(&pack, &target, &options, &()).unwrap();
@@ -142,10 +111,7 @@ fn the_number_of_threads_changes_no_byte() {
     for (name, options) in exports().into_iter().take(4) {
         let made = |jobs| {
             let target = folder.path().join(format!("{jobs}-{name}"));
-            let options = ExportOptions {
-                jobs,
-                ..options.clone()
-            };
+            let options = ExportOptions { jobs, ..options.clone() };
             export(&pack, &target, &options, &()).unwrap();
             fs::read(target).unwrap()
         };
@@ -159,26 +125,16 @@ fn files_of_one_sample_keep_classes_and_names() {
     let source = fields(folder.path());
     let pack = pack_of(&source, folder.path(), "a.pack");
     let target = folder.path().join("samples");
-    let options = ExportOptions {
-        to: Some(DataFormat::Npy),
-        per_sample: true,
-        ..ExportOptions::default()
-    };
+    let options = ExportOptions { to: Some(DataFormat::Npy), per_sample: true, ..ExportOptions::default() };
     let report = export(&pack, &target, &options, &()).unwrap();
     assert!(report.lost[0].contains("vectors"), "{:?}", report.lost);
     let listing = list(&target, &ListOptions::default()).unwrap();
     assert_eq!(listing.len(), 40);
-    assert_eq!(
-        listing.classes(),
-        [b"cat".to_vec(), b"dog".to_vec(), b"eel".to_vec()]
-    );
+    assert_eq!(listing.classes(), [b"cat".to_vec(), b"dog".to_vec(), b"eel".to_vec()]);
     let (mut image, mut path) = (Vec::new(), Vec::new());
     listing.append_image(0, u64::MAX, &mut image).unwrap();
     listing.path_into(0, &mut path);
-    assert_eq!(
-        (path.as_slice(), listing.label(0)),
-        (&b"cat/0.npy"[..], Some(0))
-    );
+    assert_eq!((path.as_slice(), listing.label(0)), (&b"cat/0.npy"[..], Some(0)));
     assert_eq!(image, (0..72).map(byte).collect::<Vec<_>>());
 }
 
@@ -203,18 +159,9 @@ fn no_damage_makes_a_reader_panic_hang_or_fill_the_memory() {
 fn arrays_that_do_not_fit_are_refused_or_left_out() {
     let folder = TempDir::new().unwrap();
     let source = fields(folder.path());
-    fs::write(
-        source.join("labels.npy"),
-        npy_file(DType::I64, &[3], &[0; 24]),
-    )
-    .unwrap();
-    let error = list(&source, &ListOptions::default())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("expected 40 values, one for each image, found 3"),
-        "{error}"
-    );
+    fs::write(source.join("labels.npy"), npy_file(DType::I64, &[3], &[0; 24])).unwrap();
+    let error = list(&source, &ListOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("expected 40 values, one for each image, found 3"), "{error}");
     let short = npy_file(DType::U8, &[1 << 40, 4], &[0; 8]);
     fs::write(folder.path().join("short.npy"), short).unwrap();
     let error = list(&folder.path().join("short.npy"), &ListOptions::default()).unwrap_err();

@@ -27,11 +27,10 @@ impl Buffers {
         for buffer in batch.buffers().into_iter().flatten() {
             let place = u64::try_from(buffer.offset()).ok();
             let place = place.zip(u64::try_from(buffer.length()).ok());
-            let place = place
-                .filter(|(offset, len)| offset.checked_add(*len).is_some_and(|end| end <= bytes));
+            let place = place.filter(|(offset, len)| offset.checked_add(*len).is_some_and(|end| end <= bytes));
             places.push(place.ok_or_else(|| {
                 let (offset, len) = (buffer.offset(), buffer.length());
-                format!("an array of {len} bytes at {offset} goes past the end of {bytes} bytes")
+                format!("an array of {len} bytes at {offset} extends past the end at {bytes} bytes")
             })?);
         }
         let compressed = batch.compression().is_some();
@@ -46,15 +45,11 @@ impl Buffers {
         schema: &Schema,
         in_place: &[(usize, Option<usize>)],
     ) -> Result<Buffer, String> {
-        let gaps = if self.compressed {
-            Vec::new()
-        } else {
-            self.gaps(schema, in_place)
-        };
+        let gaps = if self.compressed { Vec::new() } else { self.gaps(schema, in_place) };
         let len = usize::try_from(frame.bytes).map_err(|_| "too many bytes".to_owned())?;
         // Untouched zero pages take no memory. The allocation is tested first, because a failing one would abort the program.
         if !has_room(len) {
-            return Err(format!("there is no memory for its {len} bytes"));
+            return Err(format!("not enough memory for its {len} bytes"));
         }
         let mut body = vec![0_u8; len];
         let mut at = 0_u64;
@@ -101,15 +96,13 @@ impl Buffers {
             sum = sum.saturating_add(said.max(0).cast_unsigned());
         }
         if sum > MAX_BODY_BYTES {
-            return Err(format!(
-                "its arrays have {sum} bytes unpacked: write it with smaller record batches"
-            ));
+            return Err(format!("its arrays have {sum} bytes unpacked: write it with smaller record batches"));
         }
         // Once when unpacked, once when split into columns.
         let twice = to_usize(sum.saturating_mul(2));
         if !has_room(twice) {
             return Err(format!(
-                "its arrays have {sum} bytes unpacked, and there is no memory for twice as many: write it with smaller record batches"
+                "its arrays have {sum} bytes unpacked, and twice that exceeds the free memory: write it with smaller record batches"
             ));
         }
         Ok(())
@@ -126,13 +119,7 @@ fn has_room(bytes: usize) -> bool {
 }
 
 /// Reads the body's bytes `from..to`.
-fn read_into(
-    file: &OpenFile,
-    body_offset: u64,
-    from: u64,
-    to: u64,
-    body: &mut [u8],
-) -> Result<(), String> {
+fn read_into(file: &OpenFile, body_offset: u64, from: u64, to: u64, body: &mut [u8]) -> Result<(), String> {
     let Some(room) = body.get_mut(to_usize(from)..to_usize(to)) else {
         // The arrays overlap. The library will report that.
         return Ok(());
@@ -155,9 +142,9 @@ fn buffer_count(data_type: &DataType, level: usize) -> Option<usize> {
             child(field.data_type())?.checked_add(2)
         }
         DataType::FixedSizeList(field, _) => child(field.data_type())?.checked_add(1),
-        DataType::Struct(fields) => fields.iter().try_fold(1_usize, |sum, field| {
-            sum.checked_add(child(field.data_type())?)
-        }),
+        DataType::Struct(fields) => {
+            fields.iter().try_fold(1_usize, |sum, field| sum.checked_add(child(field.data_type())?))
+        }
         DataType::Dictionary(..) | DataType::FixedSizeBinary(_) | DataType::Boolean => Some(2),
         leaf if leaf.is_primitive() => Some(2),
         _ => None,
@@ -168,9 +155,10 @@ fn buffer_count(data_type: &DataType, level: usize) -> Option<usize> {
 fn values_of(data_type: &DataType, child: Option<usize>) -> Option<usize> {
     match (data_type, child) {
         (DataType::Struct(fields), Some(child)) => {
-            let before = fields.iter().take(child).try_fold(1_usize, |sum, field| {
-                sum.checked_add(buffer_count(field.data_type(), 1)?)
-            })?;
+            let before = fields
+                .iter()
+                .take(child)
+                .try_fold(1_usize, |sum, field| sum.checked_add(buffer_count(field.data_type(), 1)?))?;
             before.checked_add(values_of(fields.get(child)?.data_type(), None)?)
         }
         (
@@ -190,18 +178,11 @@ fn values_of(data_type: &DataType, child: Option<usize>) -> Option<usize> {
 /// in the body.
 fn has_bytes(data_type: &DataType) -> bool {
     let mut data_type = data_type;
-    while let DataType::List(field)
-    | DataType::LargeList(field)
-    | DataType::FixedSizeList(field, _) = data_type
-    {
+    while let DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) = data_type {
         data_type = field.data_type();
     }
     matches!(
         data_type,
-        DataType::UInt8
-            | DataType::Int8
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::FixedSizeBinary(_)
+        DataType::UInt8 | DataType::Int8 | DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_)
     )
 }

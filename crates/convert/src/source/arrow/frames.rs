@@ -64,11 +64,7 @@ impl Frames {
                 "write it as version 2: pyarrow.feather.write_feather(pyarrow.feather.read_table(old), new)",
             ));
         }
-        if head.starts_with(MAGIC) {
-            Self::of_file(file)
-        } else {
-            Self::of_stream(file)
-        }
+        if head.starts_with(MAGIC) { Self::of_file(file) } else { Self::of_stream(file) }
     }
 
     fn of_file(file: OpenFile) -> Result<Self, ConvertError> {
@@ -81,25 +77,15 @@ impl Frames {
         let (len, magic) = tail.split_at(4);
         if magic != MAGIC {
             let found = magic.escape_ascii();
-            return Err(malformed(format!(
-                "expected \"ARROW1\" at the end, found \"{found}\""
-            )));
+            return Err(malformed(format!("expected \"ARROW1\" at the end, found \"{found}\"")));
         }
         let len = u64::from(u32_of(len));
-        let offset = start
-            .checked_sub(len)
-            .filter(|offset| *offset >= HEAD_BYTES && len <= MAX_MESSAGE_BYTES);
-        let offset = offset.ok_or_else(|| {
-            malformed(format!(
-                "it says that it has {len} bytes, found a file of {}",
-                file.bytes
-            ))
-        })?;
+        let offset = start.checked_sub(len).filter(|offset| *offset >= HEAD_BYTES && len <= MAX_MESSAGE_BYTES);
+        let offset =
+            offset.ok_or_else(|| malformed(format!("it declares {len} bytes, but the file has {}", file.bytes)))?;
         let bytes = read(&file, offset, len, "the footer")?;
         let footer = root_as_footer(&bytes).map_err(|e| malformed(e.to_string()))?;
-        let schema = footer
-            .schema()
-            .ok_or_else(|| malformed("there is no schema in it".to_owned()))?;
+        let schema = footer.schema().ok_or_else(|| malformed("there is no schema in it".to_owned()))?;
         let schema = schema_of(&path, schema)?;
         let mut places = Vec::new();
         let lists = [footer.dictionaries(), footer.recordBatches()];
@@ -107,17 +93,11 @@ impl Frames {
             let start = u64::try_from(block.offset());
             let bytes = u64::try_from(block.bodyLength());
             places.push(
-                start.ok().zip(bytes.ok()).ok_or_else(|| {
-                    malformed("it gives a place or a length below zero".to_owned())
-                })?,
+                start.ok().zip(bytes.ok()).ok_or_else(|| malformed("it has a negative offset or length".to_owned()))?,
             );
         }
         places.reverse();
-        Ok(Self {
-            file: Arc::new(file),
-            schema,
-            order: Order::Listed(places),
-        })
+        Ok(Self { file: Arc::new(file), schema, order: Order::Listed(places) })
     }
 
     fn of_stream(file: OpenFile) -> Result<Self, ConvertError> {
@@ -127,15 +107,10 @@ impl Frames {
         let frame = frame.ok_or_else(|| malformed("the stream is empty".to_owned()))?;
         let message = root_as_message(&frame.message).map_err(|e| malformed(e.to_string()))?;
         let schema = message.header_as_schema();
-        let schema =
-            schema.ok_or_else(|| malformed("the stream does not start with it".to_owned()))?;
+        let schema = schema.ok_or_else(|| malformed("the stream does not start with it".to_owned()))?;
         let schema = schema_of(&path, schema)?;
         let next = frame.offset.saturating_add(frame.bytes);
-        Ok(Self {
-            file: Arc::new(file),
-            schema,
-            order: Order::Stream(next),
-        })
+        Ok(Self { file: Arc::new(file), schema, order: Order::Stream(next) })
     }
 
     /// The next dictionary or record batch.
@@ -147,7 +122,7 @@ impl Frames {
                     let frame = frame_at(&self.file, start, Some(bytes))?;
                     let missing = || {
                         let place = format!("the message at {start}");
-                        let reason = "there is none, though the footer lists it";
+                        let reason = "it is missing, although the footer lists it";
                         ConvertError::malformed(&self.file.path, &place, reason)
                     };
                     frame.map(Some).ok_or_else(missing)
@@ -170,7 +145,7 @@ fn schema_of(path: &Path, schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, Co
             path,
             "",
             "the numbers are big-endian",
-            "write it again on a machine of today, for example with pyarrow",
+            "write it again on a little-endian machine, for example with pyarrow",
         ));
     }
     let schema = super::guarded(path, "the schema", || {
@@ -181,11 +156,7 @@ fn schema_of(path: &Path, schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, Co
 }
 
 /// The message at `start`; none at the end of a stream. `listed` is the length of its arrays according to the footer.
-fn frame_at(
-    file: &OpenFile,
-    start: u64,
-    listed: Option<u64>,
-) -> Result<Option<Frame>, ConvertError> {
+fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<Frame>, ConvertError> {
     let place = format!("the message at {start}");
     let malformed = |reason: String| Err(ConvertError::malformed(&file.path, &place, reason));
     if start == file.bytes && listed.is_none() {
@@ -202,16 +173,14 @@ fn frame_at(
         return Ok(None);
     }
     if len > MAX_MESSAGE_BYTES {
-        return malformed(format!("it says that it has {len} bytes"));
+        return malformed(format!("it declares {len} bytes"));
     }
     let at = start.saturating_add(PREFIX_BYTES);
     let message = read(file, at, len, &place)?;
     let bytes = match root_as_message(&message) {
         Err(error) => return malformed(error.to_string()),
         Ok(parsed) => match parsed.header_type() {
-            MessageHeader::RecordBatch | MessageHeader::DictionaryBatch | MessageHeader::Schema => {
-                parsed.bodyLength()
-            }
+            MessageHeader::RecordBatch | MessageHeader::DictionaryBatch | MessageHeader::Schema => parsed.bodyLength(),
             other => {
                 let found = other.variant_name().unwrap_or("another message");
                 return malformed(format!("expected a batch, found {found}"));
@@ -227,25 +196,16 @@ fn frame_at(
             let hint = "write it with smaller record batches";
             Err(ConvertError::unsupported(&file.path, &place, reason, hint))
         }
-        (Some(bytes), Some(listed)) if bytes != listed => malformed(format!(
-            "its arrays have {bytes} bytes, and {listed} by the footer"
-        )),
-        (Some(bytes), _) => Ok(Some(Frame {
-            message,
-            offset,
-            bytes,
-        })),
-        (None, _) => malformed(format!(
-            "its arrays go past the end of the file: {left} bytes are left"
-        )),
+        (Some(bytes), Some(listed)) if bytes != listed => {
+            malformed(format!("its arrays have {bytes} bytes, but the footer says {listed}"))
+        }
+        (Some(bytes), _) => Ok(Some(Frame { message, offset, bytes })),
+        (None, _) => malformed(format!("its arrays extend past the end of the file: {left} bytes are left")),
     }
 }
 
 fn read(file: &OpenFile, offset: u64, len: u64, place: &str) -> Result<Vec<u8>, ConvertError> {
-    let mut bytes = Vec::new();
-    let read = file.append_at(offset, len, &mut bytes);
-    read.map_err(|e| ConvertError::malformed(&file.path, place, e.to_string()))?;
-    Ok(bytes)
+    file.bytes_at(offset, len).map_err(|e| ConvertError::malformed(&file.path, place, e.to_string()))
 }
 
 fn u32_of(bytes: &[u8]) -> u32 {

@@ -53,7 +53,7 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     for split in splits {
         let is_name = !split.is_empty() && !split.contains('/') && split != "..";
         if !is_name {
-            let reason = format!("'{split}' is no name of a folder");
+            let reason = format!("'{split}' is not a valid folder name");
             return Err(ConvertError::malformed(&listed, "splits", reason));
         }
         let mut part = Shards::find(&source.join(split), DataFormat::Arrow)?;
@@ -71,9 +71,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     for path in &part.files {
         files.push(OpenFile::open(path).map_err(ConvertError::io(path))?);
     }
-    let file_bytes = files
-        .iter()
-        .fold(0, |sum: u64, f| sum.saturating_add(f.bytes));
+    let file_bytes = files.iter().fold(0, |sum: u64, f| sum.saturating_add(f.bytes));
     let (plan, body_bytes) = plan(part, options)?;
     let plan = Arc::new(plan);
     let spool = Spool::create(&options.spool_folder())?;
@@ -137,13 +135,7 @@ impl Table {
     fn open(path: &Path, number: u32, options: &ListOptions) -> Result<Self, ConvertError> {
         let frames = Frames::open(path)?;
         let columns = Columns::of(path, &frames.schema, options)?;
-        Ok(Self {
-            frames,
-            columns: Arc::new(columns),
-            number,
-            dictionaries: Arc::default(),
-            rows: 0,
-        })
+        Ok(Self { frames, columns: Arc::new(columns), number, dictionaries: Arc::default(), rows: 0 })
     }
 
     /// The next record batch. Also reads the dictionaries before it.
@@ -155,9 +147,7 @@ impl Table {
             let message = root_as_message(&frame.message);
             let message = message.map_err(|e| malformed(e.to_string()))?;
             let rows = match message.header_type() {
-                MessageHeader::RecordBatch => {
-                    message.header_as_record_batch().map(|batch| batch.length())
-                }
+                MessageHeader::RecordBatch => message.header_as_record_batch().map(|batch| batch.length()),
                 MessageHeader::DictionaryBatch => {
                     guarded(&path, &place, || self.take_dictionary(&frame))?;
                     continue;
@@ -168,9 +158,7 @@ impl Table {
             let most = self.frames.file.bytes.saturating_mul(ROWS_A_BYTE);
             let rows = rows.filter(|rows| *rows <= most).ok_or_else(|| {
                 let found = rows.map_or("none".to_owned(), |rows| format!("one of {rows}"));
-                malformed(format!(
-                    "expected a batch of at most {most} rows, found {found}"
-                ))
+                malformed(format!("expected a batch of at most {most} rows, found {found}"))
             })?;
             let first_row = self.rows;
             self.rows = self.rows.saturating_add(rows);
@@ -226,10 +214,7 @@ impl Task {
     }
 
     /// The batch and its body. In the body, the values of the columns in `in_place` are zero.
-    fn decode(
-        &self,
-        in_place: &[(usize, Option<usize>)],
-    ) -> Result<(RecordBatch, arrow_buffer::Buffer), ConvertError> {
+    fn decode(&self, in_place: &[(usize, Option<usize>)]) -> Result<(RecordBatch, arrow_buffer::Buffer), ConvertError> {
         let path = self.file.path.as_path();
         let malformed = |reason: String| ConvertError::malformed(path, &self.place(), reason);
         let message = root_as_message(&self.frame.message).map_err(|e| malformed(e.to_string()))?;
@@ -237,8 +222,7 @@ impl Task {
         let batch = batch.ok_or_else(|| malformed("expected a batch".to_owned()))?;
         let buffers = Buffers::of(&batch, self.frame.bytes).map_err(malformed)?;
         let places = &self.columns.places;
-        let in_file =
-            |(column, child): &(usize, Option<usize>)| Some((*places.get(*column)?, *child));
+        let in_file = |(column, child): &(usize, Option<usize>)| Some((*places.get(*column)?, *child));
         let in_place: Vec<_> = in_place.iter().filter_map(in_file).collect();
         let body = buffers.read(&self.file, &self.frame, &self.schema, &in_place);
         let body = body.map_err(malformed)?;
@@ -255,10 +239,7 @@ impl Task {
         let spot = Spot {
             path: &self.file.path,
             first_row: self.first_row,
-            in_file: Some(InFile {
-                bytes: body.as_slice(),
-                offset: self.frame.offset,
-            }),
+            in_file: Some(InFile { bytes: body.as_slice(), offset: self.frame.offset }),
         };
         Piece::of(plan, &batch, &spot)
     }
@@ -278,12 +259,7 @@ struct Tasks<'a> {
 
 impl<'a> Tasks<'a> {
     fn new(files: &'a [PathBuf], plan: &'a TablePlan, options: &'a ListOptions) -> Self {
-        Self {
-            files: files.iter().enumerate(),
-            plan,
-            options,
-            current: None,
-        }
+        Self { files: files.iter().enumerate(), plan, options, current: None }
     }
 
     fn next(&mut self) -> Result<Option<Task>, ConvertError> {
@@ -312,15 +288,13 @@ fn check_state(folder: &Path) -> Result<(), ConvertError> {
     }
     let state = read_json(&path)?;
     let indices = ["_indices_data_files", "_indices_files"].map(|key| state.get(key));
-    let has_indices = indices
-        .into_iter()
-        .flatten()
-        .any(|files| files.as_array().is_some_and(|files| !files.is_empty()));
+    let has_indices =
+        indices.into_iter().flatten().any(|files| files.as_array().is_some_and(|files| !files.is_empty()));
     if has_indices {
         return Err(ConvertError::unsupported(
             &path,
             "",
-            "the rows are to be read in an order that other files give",
+            "other files define the order of its rows",
             "save it again after `flatten_indices()`",
         ));
     }
@@ -333,9 +307,7 @@ fn read_json(path: &Path) -> Result<Value, ConvertError> {
     if file.bytes > MAX_JSON_BYTES {
         return Err(malformed(format!("it has {} bytes", file.bytes)));
     }
-    let mut text = Vec::new();
-    let read = file.append_at(0, file.bytes, &mut text);
-    read.map_err(|e| malformed(e.to_string()))?;
+    let text = file.bytes_at(0, file.bytes).map_err(|e| malformed(e.to_string()))?;
     serde_json::from_slice(&text).map_err(|e| malformed(e.to_string()))
 }
 

@@ -17,26 +17,16 @@ use crate::error::ConvertError;
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Adds the samples of a file.
-pub(super) fn read(
-    file: &Arc<OpenFile>,
-    options: &ListOptions,
-    batches: &mut Batches,
-) -> Result<(), ConvertError> {
+pub(super) fn read(file: &Arc<OpenFile>, options: &ListOptions, batches: &mut Batches) -> Result<(), ConvertError> {
     let tree = read_pickle(file, 0, file.bytes)?;
     let missing = |key: &str| {
-        let reason = format!(
-            "expected a dictionary with `{key}`, found {}",
-            tree.kind(tree.root)
-        );
+        let reason = format!("expected a dictionary with `{key}`, found {}", tree.kind(tree.root));
         ConvertError::malformed(&file.path, "", reason)
     };
-    let data = tree
-        .value(tree.root, "data")
-        .ok_or_else(|| missing("data"))?;
+    let data = tree.value(tree.root, "data").ok_or_else(|| missing("data"))?;
     let array = numpy_array(&tree, data);
     let array = array.map_err(|error| header_error(&file.path, "data", error))?;
-    let array = array
-        .filter(|array| array.elements == U8 && matches!(array.shape.as_slice(), [_, IMAGE_BYTES]));
+    let array = array.filter(|array| array.elements == U8 && matches!(array.shape.as_slice(), [_, IMAGE_BYTES]));
     let array = array.ok_or_else(|| {
         let reason = format!("expected an array of bytes with {IMAGE_BYTES} in each row");
         ConvertError::malformed(&file.path, "data", reason)
@@ -61,7 +51,7 @@ pub(super) fn read(
 
 /// The labels of a list, one per image.
 fn ids(file: &OpenFile, tree: &Tree, list: Id, n: usize) -> Result<Vec<i64>, ConvertError> {
-    let hint = "give the file one label for each image";
+    let hint = "the file needs one label for each image";
     each(tree, list, (n, "labels", "a number"), |id| tree.int(id))
         .map_err(|reason| ConvertError::contradictory(&file.path, "labels", reason, hint))
 }
@@ -74,23 +64,18 @@ fn each<T>(
     one: impl Fn(Id) -> Option<T>,
 ) -> Result<Vec<T>, String> {
     let items = tree.items(list).filter(|items| items.len() == n);
-    let items =
-        items.ok_or_else(|| format!("expected a list of {n} {all}, found {}", tree.kind(list)))?;
-    let taken = items.iter().enumerate().map(|(place, id)| {
-        one(*id).ok_or_else(|| format!("item {place}: expected {kind}, found {}", tree.kind(*id)))
-    });
+    let items = items.ok_or_else(|| format!("expected a list of {n} {all}, found {}", tree.kind(list)))?;
+    let taken = items
+        .iter()
+        .enumerate()
+        .map(|(place, id)| one(*id).ok_or_else(|| format!("item {place}: expected {kind}, found {}", tree.kind(*id))));
     taken.collect()
 }
 
 /// The file names of a list, one per image.
-fn file_names(
-    file: &OpenFile,
-    tree: &Tree,
-    list: Id,
-    n: usize,
-) -> Result<Vec<Vec<u8>>, ConvertError> {
+fn file_names(file: &OpenFile, tree: &Tree, list: Id, n: usize) -> Result<Vec<Vec<u8>>, ConvertError> {
     let name = |id| Some(tree.text(id)?.as_bytes().to_vec());
-    let hint = "give the file one name for each image, or none";
+    let hint = "the file needs one name for each image, or none";
     each(tree, list, (n, "names", "a text"), name)
         .map_err(|reason| ConvertError::contradictory(&file.path, "filenames", reason, hint))
 }
@@ -124,29 +109,17 @@ fn images(
         }
     };
     let [c, h, w] = SHAPE;
-    let described = Described {
-        name: "data",
-        elements: U8,
-        shape: &[n, c, h, w],
-        offset,
-        room,
-        stride: None,
-    };
+    let described = Described { name: "data", elements: U8, shape: &[n, c, h, w], offset, room, stride: None };
     StoredArray::new(&place, &described)
 }
 
-fn unpack_text(
-    file: &OpenFile,
-    (mut offset, bytes): (u64, u64),
-    spool: &mut Spool,
-) -> Result<(), ConvertError> {
+fn unpack_text(file: &OpenFile, (mut offset, bytes): (u64, u64), spool: &mut Spool) -> Result<(), ConvertError> {
     let end = offset.saturating_add(bytes);
-    let (mut piece, mut half) = (Vec::new(), None);
+    let mut half = None;
     while offset < end {
         let n = PIECE_BYTES.min(end - offset);
-        piece.clear();
-        let read = file.append_at(offset, n, &mut piece);
-        read.map_err(|e| ConvertError::malformed(&file.path, "data", e.to_string()))?;
+        let piece = file.bytes_at(offset, n);
+        let piece = piece.map_err(|e| ConvertError::malformed(&file.path, "data", e.to_string()))?;
         spool.append(&latin1(&piece, &mut half, file)?)?;
         offset += n;
     }
@@ -162,7 +135,7 @@ fn latin1(text: &[u8], half: &mut Option<u8>, file: &OpenFile) -> Result<Vec<u8>
             (None, 0xc2 | 0xc3) => *half = Some(byte),
             (Some(first), 0x80..=0xbf) => out.push(((first & 3) << 6) | (byte & 0x3f)),
             _ => {
-                let reason = "expected characters below 256 where bytes are kept as a text";
+                let reason = "expected characters below 256 in bytes that are stored as text";
                 return Err(ConvertError::malformed(&file.path, "data", reason));
             }
         }

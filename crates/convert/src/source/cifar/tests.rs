@@ -19,16 +19,16 @@ fn binary(labels: &[&[u8]]) -> Vec<u8> {
 
 /// As pickled by Python 2: protocol 2, with the bytes as text.
 fn pickled(n: u8, labels: &[u8]) -> Vec<u8> {
-    let mut out = b"\x80\x02}(U\x04datacnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K".to_vec();
+    let mut out =
+        b"\x80\x02}(U\x04datacnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K"
+            .to_vec();
     out.push(n);
     out.extend_from_slice(b"M\x00\x0c\x86cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T");
     let pixels = usize::from(n) * 3072;
     out.extend_from_slice(&u32::try_from(pixels).unwrap().to_le_bytes());
     out.extend((0..pixels).map(|k| u8::try_from(k % 253).unwrap()));
     out.extend_from_slice(b"tbU\x06labels](");
-    labels
-        .iter()
-        .for_each(|label| out.extend_from_slice(&[b'K', *label]));
+    labels.iter().for_each(|label| out.extend_from_slice(&[b'K', *label]));
     out.extend_from_slice(b"eu.");
     out
 }
@@ -47,9 +47,7 @@ fn pickled_with_names(n: u8, names: &[&str]) -> Vec<u8> {
 }
 
 fn labels(listing: &crate::source::Listing) -> Vec<i64> {
-    (0..listing.len())
-        .filter_map(|i| listing.label(i))
-        .collect()
+    (0..listing.len()).filter_map(|i| listing.label(i)).collect()
 }
 
 #[test]
@@ -62,10 +60,7 @@ fn binary_batches_are_one_training_set_with_class_names() {
     save("batches.meta.txt", b"plane\ncar\nbird\ncat\n\n".to_vec());
     let listings = list_splits(folder.path(), &ListOptions::default()).unwrap();
     let train = &listings[1].1;
-    assert_eq!(
-        (listings[1].0.as_str(), labels(train)),
-        ("train", vec![3, 0, 1])
-    );
+    assert_eq!((listings[1].0.as_str(), labels(train)), ("train", vec![3, 0, 1]));
     assert_eq!(train.classes()[3], b"cat");
     let mut image = Vec::new();
     train.append_image(1, u64::MAX, &mut image).unwrap();
@@ -75,38 +70,21 @@ fn binary_batches_are_one_training_set_with_class_names() {
 #[test]
 fn of_two_labels_the_fine_one_is_the_label() {
     let folder = TempDir::new().unwrap();
-    fs::write(
-        folder.path().join("train.bin"),
-        binary(&[&[9, 42], &[1, 7]]),
-    )
-    .unwrap();
+    fs::write(folder.path().join("train.bin"), binary(&[&[9, 42], &[1, 7]])).unwrap();
     fs::write(folder.path().join("fine_label_names.txt"), "x\n".repeat(50)).unwrap();
     let listings = list_splits(folder.path(), &ListOptions::default()).unwrap();
     assert_eq!(labels(&listings[0].1), [42, 7]);
     let coarse = &listings[0].1.columns()[0];
     assert_eq!(coarse.name, "coarse_label");
     assert_eq!(coarse.values, ColumnValues::I64(vec![9, 1]));
-    fs::write(
-        folder.path().join("coarse_label_names.txt"),
-        "y\n".repeat(20),
-    )
-    .unwrap();
-    let options = |key: &str| ListOptions {
-        label_key: Some(key.to_owned()),
-        ..ListOptions::default()
-    };
+    fs::write(folder.path().join("coarse_label_names.txt"), "y\n".repeat(20)).unwrap();
+    let options = |key: &str| ListOptions { label_key: Some(key.to_owned()), ..ListOptions::default() };
     let (_, train) = &list_splits(folder.path(), &options("coarse_label")).unwrap()[0];
     assert_eq!(labels(train), [9, 1]);
-    assert_eq!(
-        (train.classes().len(), train.columns()[0].name.as_str()),
-        (20, "fine_label")
-    );
+    assert_eq!((train.classes().len(), train.columns()[0].name.as_str()), (20, "fine_label"));
     let error = list_splits(folder.path(), &options("fine")).unwrap_err();
     let said = error.to_string();
-    assert!(
-        said.ends_with("no field 'fine' of labels, found 'image', 'label', 'coarse_label'"),
-        "{said}"
-    );
+    assert!(said.ends_with("no field 'fine' of labels, found 'image', 'label', 'coarse_label'"), "{said}");
 }
 
 #[test]
@@ -152,9 +130,7 @@ fn encoded(protocol: u8, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn keys_of_bytes_are_read_as_python_3_pickles_them_for_python_2() {
-    let pixels: Vec<u8> = (0..3072_u32 * 30)
-        .map(|k| u8::try_from(k % 256).unwrap())
-        .collect();
+    let pixels: Vec<u8> = (0..3072_u32 * 30).map(|k| u8::try_from(k % 256).unwrap()).collect();
     for protocol in [0, 1, 2] {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("train");
@@ -204,15 +180,9 @@ fn torchvisions_root_is_its_one_data_set() {
     fs::write(raw.join("train-images-idx3-ubyte"), images).unwrap();
     let error = list(folder.path(), &ListOptions::default()).unwrap_err();
     let said = error.to_string();
-    assert!(
-        said.contains("FashionMNIST/raw, ") && said.ends_with("cifar-10-batches-py"),
-        "{said}"
-    );
+    assert!(said.contains("FashionMNIST/raw, ") && said.ends_with("cifar-10-batches-py"), "{said}");
     assert_eq!(error.hint().unwrap(), "name the folder of one of them");
-    let options = ListOptions {
-        from: Some(DataFormat::Mnist),
-        ..ListOptions::default()
-    };
+    let options = ListOptions { from: Some(DataFormat::Mnist), ..ListOptions::default() };
     let listing = list(folder.path(), &options).unwrap();
     assert_eq!(listing.len(), 1);
     let one = list(&folder.path().join("FashionMNIST"), &ListOptions::default()).unwrap();
@@ -225,9 +195,7 @@ fn wrong_lengths_and_labels_are_refused() {
     let refused = |name: &str, file: &[u8]| {
         let path = folder.path().join(name);
         fs::write(&path, file).unwrap();
-        list(&path, &ListOptions::default())
-            .unwrap_err()
-            .to_string()
+        list(&path, &ListOptions::default()).unwrap_err().to_string()
     };
     let file = binary(&[&[1], &[2]]);
     assert!(refused("data_batch_1.bin", &file[1..]).contains("records of 3073"));
@@ -238,10 +206,7 @@ fn wrong_lengths_and_labels_are_refused() {
 
 #[test]
 fn no_damage_makes_the_readers_panic() {
-    for (name, file) in [
-        ("data_batch_1", pickled(1, &[4])),
-        ("data_batch_1.bin", binary(&[&[1]])),
-    ] {
+    for (name, file) in [("data_batch_1", pickled(1, &[4])), ("data_batch_1.bin", binary(&[&[1]]))] {
         survives(DataFormat::Cifar, name, 1000, |dice| {
             let mut bytes = file.clone();
             // The head and the tail contain everything except pixels.
@@ -258,17 +223,11 @@ fn keys_that_name_no_field_are_refused() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("data_batch_1.bin");
     fs::write(&file, binary(&[&[3], &[0]])).unwrap();
-    let options = ListOptions {
-        label_key: Some("zz".to_owned()),
-        ..ListOptions::default()
-    };
+    let options = ListOptions { label_key: Some("zz".to_owned()), ..ListOptions::default() };
     let said = list(&file, &options).unwrap_err().to_string();
     let expected = "no field 'zz' of labels, found 'image', 'label'";
     assert!(said.ends_with(expected), "{said}");
-    let own = ListOptions {
-        label_key: Some("label".to_owned()),
-        ..ListOptions::default()
-    };
+    let own = ListOptions { label_key: Some("label".to_owned()), ..ListOptions::default() };
     assert_eq!(labels(&list(&file, &own).unwrap()), [3, 0]);
 }
 
@@ -291,10 +250,7 @@ fn names_of_files_are_taken_only_where_each_image_has_its_own() {
     // As many distinct names as images, plus a duplicate.
     for names in [&["a", "a", "b", "c"][..], &["a"]] {
         let error = listed(names).unwrap_err().to_string();
-        let expected = format!(
-            "filenames: expected a list of 3 names, found a list of {}",
-            names.len()
-        );
+        let expected = format!("filenames: expected a list of 3 names, found a list of {}", names.len());
         assert!(error.contains(&expected), "{error}");
     }
 }

@@ -52,72 +52,39 @@ pub(super) enum Values {
 }
 
 impl GivenField {
-    pub(super) fn new(
-        name: &str,
-        kind: &GivenKind,
-        folder: &SpoolFolder,
-    ) -> Result<Self, ConvertError> {
+    pub(super) fn new(name: &str, kind: &GivenKind, folder: &SpoolFolder) -> Result<Self, ConvertError> {
         let kept = match kind {
-            GivenKind::Image | GivenKind::Mask | GivenKind::Bytes => Kept::Items {
-                spool: Spool::create(folder)?,
-                ends: Vec::new(),
-                contents: Contents::All(Content::Bytes),
-            },
-            GivenKind::Array { dtype, shape } => Kept::Rows(
-                Spool::create(folder)?,
-                ArrayType {
-                    dtype: *dtype,
-                    shape: shape.clone(),
-                },
-            ),
+            GivenKind::Image | GivenKind::Mask | GivenKind::Bytes => {
+                Kept::Items { spool: Spool::create(folder)?, ends: Vec::new(), contents: Contents::All(Content::Bytes) }
+            }
+            GivenKind::Array { dtype, shape } => {
+                Kept::Rows(Spool::create(folder)?, ArrayType { dtype: *dtype, shape: shape.clone() })
+            }
             GivenKind::Label => Kept::Ids(Vec::new()),
             GivenKind::Labels => Kept::Lists(LabelLists::default()),
             GivenKind::Text | GivenKind::Json => Kept::Texts(TextArena::default()),
         };
-        Ok(Self {
-            name: name.to_owned(),
-            kind: kind.clone(),
-            kept,
-        })
+        Ok(Self { name: name.to_owned(), kind: kind.clone(), kept })
     }
 
     /// Checks whether `value` may be added. The error says why not.
     pub(super) fn check(&self, value: &GivenValue<'_>, classes: &[String]) -> Result<(), String> {
         let known = |id: i64| {
-            let is_known =
-                classes.is_empty() || usize::try_from(id).is_ok_and(|id| id < classes.len());
+            let is_known = classes.is_empty() || usize::try_from(id).is_ok_and(|id| id < classes.len());
             if is_known {
                 return Ok(());
             }
             let n = classes.len();
-            Err(format!(
-                "there are {n} class names, found the class id {id}"
-            ))
+            Err(format!("there are {n} class names, found the class id {id}"))
         };
         match (&self.kind, value) {
-            (GivenKind::Image | GivenKind::Mask | GivenKind::Bytes, GivenValue::Bytes(bytes)) => {
-                check_bytes(bytes)
+            (GivenKind::Image | GivenKind::Mask | GivenKind::Bytes, GivenValue::Bytes(bytes)) => check_bytes(bytes),
+            (GivenKind::Image | GivenKind::Mask, GivenValue::Array { dtype, shape, bytes }) => {
+                check_array(*dtype, shape, bytes)
             }
-            (
-                GivenKind::Image | GivenKind::Mask,
-                GivenValue::Array {
-                    dtype,
-                    shape,
-                    bytes,
-                },
-            ) => check_array(*dtype, shape, bytes),
-            (
-                GivenKind::Array { dtype, shape },
-                GivenValue::Array {
-                    dtype: found,
-                    shape: found_shape,
-                    bytes,
-                },
-            ) => {
+            (GivenKind::Array { dtype, shape }, GivenValue::Array { dtype: found, shape: found_shape, bytes }) => {
                 if (dtype, shape.as_slice()) != (found, *found_shape) {
-                    return Err(format!(
-                        "expected {dtype} {shape:?}, found {found} {found_shape:?}"
-                    ));
+                    return Err(format!("expected {dtype} {shape:?}, found {found} {found_shape:?}"));
                 }
                 check_array(*found, found_shape, bytes)
             }
@@ -128,16 +95,14 @@ impl GivenField {
             (GivenKind::Label, GivenValue::Text(name)) => match &self.kept {
                 _ if !classes.is_empty() => match classes.iter().any(|class| class == name) {
                     true => Ok(()),
-                    false => Err(format!("`{name}` is none of the classes")),
+                    false => Err(format!("`{name}` is not one of the classes")),
                 },
-                Kept::Ids(ids) if !ids.is_empty() => {
-                    Err("expected the id of a class, found a name".to_owned())
-                }
+                Kept::Ids(ids) if !ids.is_empty() => Err("expected the id of a class, found a name".to_owned()),
                 _ => Ok(()),
             },
             (GivenKind::Labels, GivenValue::Ids(ids)) => {
                 if let Some(id) = ids.iter().find(|id| **id < 0) {
-                    return Err(format!("ids of classes count from 0, found {id}"));
+                    return Err(format!("class ids start at 0, found {id}"));
                 }
                 ids.iter().try_for_each(|id| known(*id))
             }
@@ -151,20 +116,9 @@ impl GivenField {
     }
 
     /// Stores a value that [`check`](Self::check) has accepted.
-    pub(super) fn push(
-        &mut self,
-        value: &GivenValue<'_>,
-        classes: &[String],
-    ) -> Result<(), ConvertError> {
+    pub(super) fn push(&mut self, value: &GivenValue<'_>, classes: &[String]) -> Result<(), ConvertError> {
         match (&mut self.kept, value) {
-            (
-                Kept::Items {
-                    spool,
-                    ends,
-                    contents,
-                },
-                GivenValue::Bytes(bytes) | GivenValue::Array { bytes, .. },
-            ) => {
+            (Kept::Items { spool, ends, contents }, GivenValue::Bytes(bytes) | GivenValue::Array { bytes, .. }) => {
                 let start = spool.append(bytes)?;
                 let content = content(&self.kind, value);
                 note(contents, ends.len(), content);
@@ -198,23 +152,14 @@ impl GivenField {
     }
 
     /// Completes the field after all `n` values.
-    pub(super) fn finish(
-        self,
-        source: &Path,
-        n: usize,
-        classes: &[String],
-    ) -> Result<Values, ConvertError> {
+    pub(super) fn finish(self, source: &Path, n: usize, classes: &[String]) -> Result<Values, ConvertError> {
         let name = self.name;
         let field = |store| {
             let (name, role) = (name.clone(), None);
             Values::Field(SourceField { name, store, role })
         };
         Ok(match self.kept {
-            Kept::Items {
-                spool,
-                ends,
-                contents,
-            } => {
+            Kept::Items { spool, ends, contents } => {
                 let store = spool.into_items(source, &ends, contents)?;
                 match self.kind {
                     GivenKind::Image => Values::Images(store),
@@ -226,16 +171,12 @@ impl GivenField {
                 let rows = spool.into_rows(source, array.clone(), n)?;
                 field(Arc::new(Arrays { rows, array }))
             }
-            Kept::Ids(ids) => Values::Labels(FoundLabels {
-                name,
-                values: LabelValues::Ids(ids),
-                classes: classes.to_vec(),
-            }),
-            Kept::Names(names) => Values::Labels(FoundLabels {
-                name,
-                values: LabelValues::Names(names),
-                classes: Vec::new(),
-            }),
+            Kept::Ids(ids) => {
+                Values::Labels(FoundLabels { name, values: LabelValues::Ids(ids), classes: classes.to_vec() })
+            }
+            Kept::Names(names) => {
+                Values::Labels(FoundLabels { name, values: LabelValues::Names(names), classes: Vec::new() })
+            }
             Kept::Lists(lists) => Values::Lists(lists),
             Kept::Texts(texts) => {
                 let values = match self.kind {
@@ -279,10 +220,9 @@ impl Store for Arrays {
 
 fn content(kind: &GivenKind, value: &GivenValue<'_>) -> Content {
     match (kind, value) {
-        (_, GivenValue::Array { dtype, shape, .. }) => Content::of_array(ArrayType {
-            dtype: *dtype,
-            shape: shape.to_vec(),
-        }),
+        (_, GivenValue::Array { dtype, shape, .. }) => {
+            Content::of_array(ArrayType { dtype: *dtype, shape: shape.to_vec() })
+        }
         (GivenKind::Image | GivenKind::Mask, _) => Content::File,
         _ => Content::Bytes,
     }
@@ -305,25 +245,20 @@ fn note(contents: &mut Contents, n: usize, content: Content) {
 fn check_bytes(bytes: &[u8]) -> Result<(), String> {
     let len = to_u64(bytes.len());
     if len > MAX_FILE_BYTES {
-        return Err(format!(
-            "expected at most {MAX_FILE_BYTES} bytes, found {len}"
-        ));
+        return Err(format!("expected at most {MAX_FILE_BYTES} bytes, found {len}"));
     }
     Ok(())
 }
 
 fn check_array(dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<(), String> {
-    let array = ArrayType {
-        dtype,
-        shape: shape.to_vec(),
-    };
+    let array = ArrayType { dtype, shape: shape.to_vec() };
     let found = u64::try_from(bytes.len()).ok();
     if shape.contains(&0) {
         return Err(format!("an array without elements, {shape:?}"));
     }
     if array.bytes() != found {
         let n = bytes.len();
-        return Err(format!("{n} bytes are no {dtype} {shape:?}"));
+        return Err(format!("{n} bytes do not fit {dtype} {shape:?}"));
     }
     Ok(())
 }

@@ -4,20 +4,14 @@ use super::super::store::{ArrayType, Content};
 use super::*;
 
 fn given(fields: &[(&str, GivenKind)], classes: &[&str]) -> Result<Given, ConvertError> {
-    let fields: Vec<(String, GivenKind)> = fields
-        .iter()
-        .map(|(name, kind)| ((*name).to_owned(), kind.clone()))
-        .collect();
+    let fields: Vec<(String, GivenKind)> =
+        fields.iter().map(|(name, kind)| ((*name).to_owned(), kind.clone())).collect();
     let classes = classes.iter().map(|name| (*name).to_owned()).collect();
     Given::new("a.pack".as_ref(), &std::env::temp_dir(), &fields, classes)
 }
 
 fn pixels(bytes: &[u8; 4]) -> GivenValue<'_> {
-    GivenValue::Array {
-        dtype: DType::U8,
-        shape: &[2, 2],
-        bytes,
-    }
+    GivenValue::Array { dtype: DType::U8, shape: &[2, 2], bytes }
 }
 
 fn stored(listing: &Listing, idx: usize) -> Vec<u8> {
@@ -31,30 +25,13 @@ fn stored(listing: &Listing, idx: usize) -> Vec<u8> {
 
 #[test]
 fn samples_are_listed_as_they_came() {
-    let number = GivenKind::Array {
-        dtype: DType::I64,
-        shape: Vec::new(),
-    };
-    let kinds = [
-        ("image", GivenKind::Image),
-        ("label", GivenKind::Label),
-        ("text", GivenKind::Text),
-        ("n", number),
-    ];
+    let number = GivenKind::Array { dtype: DType::I64, shape: Vec::new() };
+    let kinds = [("image", GivenKind::Image), ("label", GivenKind::Label), ("text", GivenKind::Text), ("n", number)];
     let mut given = given(&kinds, &["cat", "dog"]).unwrap();
     for (bytes, label, n) in [([1, 2, 3, 4], "dog", 7_i64), ([5, 6, 7, 8], "cat", 9)] {
         let n = n.to_le_bytes();
-        let number = GivenValue::Array {
-            dtype: DType::I64,
-            shape: &[],
-            bytes: &n,
-        };
-        let values = [
-            pixels(&bytes),
-            GivenValue::Text(label),
-            GivenValue::Text(label),
-            number,
-        ];
+        let number = GivenValue::Array { dtype: DType::I64, shape: &[], bytes: &n };
+        let values = [pixels(&bytes), GivenValue::Text(label), GivenValue::Text(label), number];
         given.push(&values).unwrap();
     }
     let listing = given.into_listing().unwrap();
@@ -72,9 +49,7 @@ fn names_become_ids_in_their_order() {
     let kinds = [("image", GivenKind::Image), ("y", GivenKind::Label)];
     let mut given = given(&kinds, &[]).unwrap();
     for name in ["dog", "cat", "dog"] {
-        given
-            .push(&[pixels(&[0; 4]), GivenValue::Text(name)])
-            .unwrap();
+        given.push(&[pixels(&[0; 4]), GivenValue::Text(name)]).unwrap();
     }
     let listing = given.into_listing().unwrap();
     let ids: Vec<_> = (0..3).map(|i| listing.label(i).unwrap()).collect();
@@ -97,9 +72,7 @@ fn files_and_arrays_may_come_together() {
 fn sets_of_labels_are_sorted_and_without_repeats() {
     let kinds = [("image", GivenKind::Image), ("labels", GivenKind::Labels)];
     let mut given = given(&kinds, &[]).unwrap();
-    given
-        .push(&[pixels(&[1; 4]), GivenValue::Ids(&[5, 2, 5])])
-        .unwrap();
+    given.push(&[pixels(&[1; 4]), GivenValue::Ids(&[5, 2, 5])]).unwrap();
     let listing = given.into_listing().unwrap();
     assert_eq!(listing.label_list(0), Some(&[2, 5][..]));
 }
@@ -111,7 +84,7 @@ fn a_wrong_value_is_named_and_leaves_the_sample_out() {
     given.push(&[pixels(&[1; 4]), GivenValue::Id(1)]).unwrap();
     for (value, said) in [
         (GivenValue::Id(2), "2 class names, found the class id 2"),
-        (GivenValue::Text("c"), "`c` is none of the classes"),
+        (GivenValue::Text("c"), "`c` is not one of the classes"),
         (GivenValue::Bytes(b""), "found bytes"),
     ] {
         let error = given.push(&[pixels(&[2; 4]), value]).unwrap_err();
@@ -127,22 +100,9 @@ fn a_wrong_value_is_named_and_leaves_the_sample_out() {
 #[test]
 fn arrays_that_look_like_pixels_keep_their_shape() {
     let shape = vec![2, 2, 1];
-    let kinds = [
-        ("image", GivenKind::Image),
-        (
-            "x",
-            GivenKind::Array {
-                dtype: DType::U8,
-                shape: shape.clone(),
-            },
-        ),
-    ];
+    let kinds = [("image", GivenKind::Image), ("x", GivenKind::Array { dtype: DType::U8, shape: shape.clone() })];
     let mut given = given(&kinds, &[]).unwrap();
-    let array = GivenValue::Array {
-        dtype: DType::U8,
-        shape: &shape,
-        bytes: &[1; 4],
-    };
+    let array = GivenValue::Array { dtype: DType::U8, shape: &shape, bytes: &[1; 4] };
     given.push(&[pixels(&[1; 4]), array]).unwrap();
     let listing = given.into_listing().unwrap();
     let content = listing.fields()[0].store.content(0);
@@ -154,11 +114,7 @@ fn arrays_that_look_like_pixels_keep_their_shape() {
 fn arrays_must_be_as_long_as_their_shape_says() {
     let mut given = given(&[("image", GivenKind::Image)], &[]).unwrap();
     for shape in [&[3, 2][..], &[0, 4], &[u64::MAX, u64::MAX]] {
-        let value = GivenValue::Array {
-            dtype: DType::U8,
-            shape,
-            bytes: &[0; 4],
-        };
+        let value = GivenValue::Array { dtype: DType::U8, shape, bytes: &[0; 4] };
         assert!(given.push(&[value]).is_err(), "{shape:?}");
     }
 }
@@ -178,11 +134,7 @@ fn a_pack_has_one_image_and_one_label_at_most() {
     for kinds in [
         vec![("y", label.clone())],
         vec![("a", image.clone()), ("b", image.clone())],
-        vec![
-            ("a", image.clone()),
-            ("b", label.clone()),
-            ("c", GivenKind::Labels),
-        ],
+        vec![("a", image.clone()), ("b", label.clone()), ("c", GivenKind::Labels)],
         vec![("a", image.clone()), ("a", label)],
         vec![("a", image), ("b", GivenKind::Mask), ("c", GivenKind::Mask)],
     ] {

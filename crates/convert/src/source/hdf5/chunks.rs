@@ -11,9 +11,8 @@ use ::hdf5::filters::Filter;
 use super::file::{Element, H5Dataset, H5File};
 use super::rows::row_bytes;
 use crate::error::ConvertError;
-use crate::ordered::{Next, ordered};
 use crate::source::ListOptions;
-use crate::source::grid::{MAX_BAND_BYTES, Placing, WINDOW_BYTES};
+use crate::source::grid::{MAX_BAND_BYTES, Placing, bands};
 use crate::source::spool::Spool;
 
 /// The library finds chunk `n` by iterating over all earlier ones. With more chunks, the library reads the dataset itself.
@@ -44,32 +43,23 @@ pub(super) struct Chunks<'a> {
 }
 
 /// Refuses chunks with so many rows that one band does not fit in memory.
-pub(super) fn check_band(
-    file: &H5File,
-    dataset: &H5Dataset,
-    rows: usize,
-) -> Result<u64, ConvertError> {
+pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Result<u64, ConvertError> {
     let all = dataset.shape.first().copied().unwrap_or(0);
     let rows = to_u64(rows).min(all);
     let bytes = row_bytes(file, dataset)?.checked_mul(rows);
-    bytes
-        .filter(|bytes| *bytes <= MAX_BAND_BYTES)
-        .ok_or_else(|| {
-            ConvertError::unsupported(
-                &file.open.path,
-                &dataset.path,
-                format!("chunks of {rows} rows, which are more than 1 GiB"),
-                "rewrite the data set with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)",
-            )
-        })
+    bytes.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
+        ConvertError::unsupported(
+            &file.open.path,
+            &dataset.path,
+            format!("chunks of {rows} rows, which have more than 1 GiB"),
+            "rewrite the dataset with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)",
+        )
+    })
 }
 
 impl<'a> Chunks<'a> {
     /// None if the library has to read it.
-    pub(super) fn of(
-        file: &'a H5File,
-        dataset: &'a H5Dataset,
-    ) -> Result<Option<Self>, ConvertError> {
+    pub(super) fn of(file: &'a H5File, dataset: &'a H5Dataset) -> Result<Option<Self>, ConvertError> {
         let data = &dataset.dataset;
         if data.layout() != Layout::Chunked {
             return Ok(None);
@@ -86,10 +76,7 @@ impl<'a> Chunks<'a> {
             return Ok(None);
         };
         let chunk = data.chunk().unwrap_or_default();
-        let chunk: Vec<u64> = chunk
-            .iter()
-            .filter_map(|n| u64::try_from(*n).ok())
-            .collect();
+        let chunk: Vec<u64> = chunk.iter().filter_map(|n| u64::try_from(*n).ok()).collect();
         if chunk.len() != dataset.shape.len() || chunk.contains(&0) {
             return Err(dataset.malformed(file, format!("chunks of {chunk:?} elements")));
         }
@@ -104,9 +91,7 @@ impl<'a> Chunks<'a> {
         let mut infos = Vec::with_capacity(n);
         for idx in 0..n {
             let info = data.chunk_info(idx);
-            infos.push(info.ok_or_else(|| {
-                dataset.malformed(file, format!("chunk {idx} is not to be found"))
-            })?);
+            infos.push(info.ok_or_else(|| dataset.malformed(file, format!("chunk {idx} is missing")))?);
         }
         infos.sort_by(|a, b| a.offset.cmp(&b.offset));
         let element_bytes = match &dataset.element {
@@ -114,59 +99,27 @@ impl<'a> Chunks<'a> {
             Element::FixedText(bytes) => *bytes,
             Element::Text | Element::Bytes | Element::Other(_) => 16,
         };
-        Ok(Some(Self {
-            file,
-            dataset,
-            steps,
-            chunk,
-            element_bytes,
-            infos,
-        }))
+        Ok(Some(Self { file, dataset, steps, chunk, element_bytes, infos }))
     }
 
     /// Appends all rows to `spool`.
-    pub(super) fn unpack(
-        &self,
-        options: &ListOptions,
-        spool: &mut Spool,
-    ) -> Result<(), ConvertError> {
+    pub(super) fn unpack(&self, options: &ListOptions, spool: &mut Spool) -> Result<(), ConvertError> {
         let rows = self.dataset.shape.first().copied().unwrap_or(0);
         let step = self.chunk.first().copied().unwrap_or(1);
         let in_band = to_usize(step);
-        let band_bytes = check_band(self.file, self.dataset, in_band)?.max(1);
+        let band_bytes = check_band(self.file, self.dataset, in_band)?;
         self.chunk_bytes()?;
-        let fit = to_usize(WINDOW_BYTES / band_bytes).max(1);
-        let jobs = options.jobs.max(1).min(fit);
-        let mut next = 0;
-        ordered(
-            jobs,
-            (jobs * 2).min(fit),
-            || (),
-            |(), start: u64| self.band(start, step.min(rows - start)),
-            || {
-                let start = next;
-                next += step;
-                Ok((start < rows).then_some(start))
-            },
-            |band: Result<Vec<u8>, ConvertError>| {
-                spool.append(&band?)?;
-                Ok(Next::Continue)
-            },
-        )
+        let unpack = |start, count| self.band(start, count);
+        bands((rows, step), band_bytes, options.jobs, unpack, |band: Vec<u8>| spool.append(&band).map(|_| ()))
     }
 
     /// Bytes of an unpacked chunk.
     fn chunk_bytes(&self) -> Result<usize, ConvertError> {
         let bytes = self.chunk.iter();
-        let bytes = bytes
-            .copied()
-            .try_fold(self.element_bytes, u64::checked_mul)
-            .filter(|bytes| *bytes <= MAX_BAND_BYTES);
+        let bytes =
+            bytes.copied().try_fold(self.element_bytes, u64::checked_mul).filter(|bytes| *bytes <= MAX_BAND_BYTES);
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        bytes.ok_or_else(|| {
-            self.dataset
-                .malformed(self.file, format!("chunks of {:?} elements", self.chunk))
-        })
+        bytes.ok_or_else(|| self.dataset.malformed(self.file, format!("chunks of {:?} elements", self.chunk)))
     }
 
     /// The rows `start..start + count`. They start at a chunk boundary and lie in no other chunks.
@@ -174,14 +127,9 @@ impl<'a> Chunks<'a> {
         let row = row_bytes(self.file, self.dataset)?;
         let len = to_usize(row.saturating_mul(count));
         let mut out = vec![0; len];
-        let from = self
-            .infos
-            .partition_point(|i| i.offset.first() < Some(&start));
+        let from = self.infos.partition_point(|i| i.offset.first() < Some(&start));
         let infos = self.infos.get(from..).unwrap_or_default();
-        for info in infos
-            .iter()
-            .take_while(|i| i.offset.first() == Some(&start))
-        {
+        for info in infos.iter().take_while(|i| i.offset.first() == Some(&start)) {
             let bad = |reason: String| {
                 let place = format!("chunk at {:?}: {reason}", info.offset);
                 self.dataset.malformed(self.file, place)
@@ -192,14 +140,9 @@ impl<'a> Chunks<'a> {
             if let (Some(rows), Some(first)) = (shape.first_mut(), at.first_mut()) {
                 (*rows, *first) = (count, 0);
             }
-            let placing = Placing {
-                chunk: &self.chunk,
-                shape: &shape,
-                at: &at,
-                element_bytes: self.element_bytes,
-            };
+            let placing = Placing { chunk: &self.chunk, shape: &shape, at: &at, element_bytes: self.element_bytes };
             let placed = placing.copy(&bytes, &mut out);
-            placed.ok_or_else(|| bad("lies outside the data set".to_owned()))?;
+            placed.ok_or_else(|| bad("is outside the dataset".to_owned()))?;
         }
         Ok(out)
     }
@@ -207,9 +150,7 @@ impl<'a> Chunks<'a> {
     /// Reads a chunk and unpacks it.
     fn chunk(&self, info: &ChunkInfo) -> Result<Vec<u8>, String> {
         let expected = self.chunk_bytes().map_err(|e| e.to_string())?;
-        let mut bytes = Vec::new();
-        let read = self.file.open.append_at(info.addr, info.size, &mut bytes);
-        read.map_err(|e| e.to_string())?;
+        let mut bytes = self.file.open.bytes_at(info.addr, info.size).map_err(|e| e.to_string())?;
         for (number, step) in self.steps.iter().enumerate().rev() {
             if info.filter_mask >> number.min(31) & 1 == 1 {
                 continue;
@@ -232,9 +173,7 @@ impl<'a> Chunks<'a> {
 /// Number of chunks if none is missing.
 fn chunk_count(shape: &[u64], chunk: &[u64]) -> Option<u64> {
     let mut dims = shape.iter().zip(chunk);
-    dims.try_fold(1, |n: u64, (shape, chunk)| {
-        n.checked_mul(shape.div_ceil(*chunk))
-    })
+    dims.try_fold(1, |n: u64, (shape, chunk)| n.checked_mul(shape.div_ceil(*chunk)))
 }
 
 /// Inflates a zlib stream to at most `most` bytes.
@@ -281,9 +220,7 @@ fn checked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     if stored == found || stored == swapped {
         Ok(bytes)
     } else {
-        Err(format!(
-            "expected the checksum {found:08x}, found {stored:08x}"
-        ))
+        Err(format!("expected the checksum {found:08x}, found {stored:08x}"))
     }
 }
 
@@ -350,10 +287,7 @@ mod tests {
     #[test]
     fn lzf_copies_may_overlap_and_never_reach_before_the_start() {
         // "ab", then 6 bytes copied from 2 back.
-        assert_eq!(
-            unlzf(&[1, b'a', b'b', 4 << 5, 1], 99),
-            Ok(b"abababab".to_vec())
-        );
+        assert_eq!(unlzf(&[1, b'a', b'b', 4 << 5, 1], 99), Ok(b"abababab".to_vec()));
         assert!(unlzf(&[1, b'a', b'b', 4 << 5, 2], 99).is_err());
         assert!(unlzf(&[5, b'a'], 99).is_err());
         assert!(unlzf(&[1, b'a', b'b', 4 << 5, 1], 5).is_err());

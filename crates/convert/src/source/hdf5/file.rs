@@ -7,13 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::hdf5::datatype::ByteOrder;
-use ::hdf5::types::{
-    FixedAscii, FixedUnicode, IntSize, TypeDescriptor, VarLenArray, VarLenAscii, VarLenUnicode,
-};
-use ::hdf5::{Container, Dataset, Datatype, File, Group, LinkType, Location, LocationToken};
+use ::hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenArray, VarLenAscii, VarLenUnicode};
+use ::hdf5::{Container, Dataset, Datatype, File, Group, H5Type, LinkType, Location, LocationToken};
 use packds_format::DType;
 
 use super::{header, heap};
+use crate::dtypes::with_native;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 use crate::source::store::OpenFile;
@@ -71,34 +70,18 @@ pub(super) enum Element {
 impl H5File {
     pub(super) fn open(path: &Path) -> Result<Self, ConvertError> {
         let open = OpenFile::open(path).map_err(ConvertError::io(path))?;
-        let mut members = Members {
-            open: &open,
-            seen: 0,
-            datasets: Vec::new(),
-        };
+        let mut members = Members { open: &open, seen: 0, datasets: Vec::new() };
         let file = File::open(path).map_err(|e| members.failed("", &e))?;
         members.collect(&file, "", 0)?;
         let mut datasets = members.datasets;
         datasets.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self {
-            base: file.userblock(),
-            open: Arc::new(open),
-            datasets,
-            file,
-        })
+        Ok(Self { base: file.userblock(), open: Arc::new(open), datasets, file })
     }
 
     /// Opens the file again, for a separate store.
     pub(super) fn reopen(open: &OpenFile) -> Result<OpenFile, ConvertError> {
-        let file = open
-            .file
-            .try_clone()
-            .map_err(ConvertError::io(&open.path))?;
-        Ok(OpenFile {
-            path: open.path.clone(),
-            file,
-            bytes: open.bytes,
-        })
+        let file = open.file.try_clone().map_err(ConvertError::io(&open.path))?;
+        Ok(OpenFile { path: open.path.clone(), file, bytes: open.bytes })
     }
 
     /// The class names of a dataset: from its attributes or its type, otherwise from the file.
@@ -148,8 +131,7 @@ impl H5File {
         let at = address(&at.token).ok_or("its header cannot be found")?;
         let value = header::attribute(&self.open, self.base, at, name)?;
         let value = value.ok_or(
-            "texts of variable length are not read where an object keeps its attributes outside its header; \
-             write them with fewer than nine attributes, or as texts of a fixed length",
+            "variable-length strings are not supported if an object stores its attributes outside its header; write fewer than nine attributes, or fixed-length strings",
         )?;
         let bytes = n.checked_mul(16).and_then(|bytes| value.get(..bytes));
         let references = bytes.ok_or_else(|| format!("expected {n} texts"))?;
@@ -175,15 +157,10 @@ fn enumerated(dtype: &Datatype) -> Vec<String> {
         return Vec::new();
     };
     let largest = of.members.iter().map(|member| member.value).max();
-    let n = largest
-        .and_then(|n| usize::try_from(n).ok())
-        .filter(|n| *n < MAX_MEMBERS);
-    let mut names: Vec<String> =
-        n.map_or_else(Vec::new, |n| (0..=n).map(|id| id.to_string()).collect());
+    let n = largest.and_then(|n| usize::try_from(n).ok()).filter(|n| *n < MAX_MEMBERS);
+    let mut names: Vec<String> = n.map_or_else(Vec::new, |n| (0..=n).map(|id| id.to_string()).collect());
     for member in &of.members {
-        let place = usize::try_from(member.value)
-            .ok()
-            .and_then(|id| names.get_mut(id));
+        let place = usize::try_from(member.value).ok().and_then(|id| names.get_mut(id));
         if let Some(name) = place {
             name.clone_from(&member.name);
         }
@@ -249,17 +226,12 @@ impl Members<'_> {
             self.seen += 1;
             let path = format!("{prefix}{name}");
             if self.seen > MAX_MEMBERS || depth > MAX_DEPTH {
-                let reason = format!(
-                    "groups more than {MAX_DEPTH} deep in each other, or more than {MAX_MEMBERS} groups and data sets"
-                );
-                let hint = "a link that makes a group a member of itself does this: remove it, or copy the data sets into a new file";
+                let reason =
+                    format!("groups nested more than {MAX_DEPTH} deep, or more than {MAX_MEMBERS} groups and datasets");
+                let hint =
+                    "a link may make a group a member of itself: remove it, or copy the datasets into a new file";
                 let path = path.get(..MAX_SHOWN).unwrap_or(&path);
-                return Err(ConvertError::contradictory(
-                    &self.open.path,
-                    path,
-                    reason,
-                    hint,
-                ));
+                return Err(ConvertError::contradictory(&self.open.path, path, reason, hint));
             }
             self.add(group, &name, path, depth)?;
         }
@@ -267,18 +239,11 @@ impl Members<'_> {
     }
 
     /// Adds the member `name` of a group. Its full path is `path`.
-    fn add(
-        &mut self,
-        group: &Group,
-        name: &str,
-        path: String,
-        depth: usize,
-    ) -> Result<(), ConvertError> {
+    fn add(&mut self, group: &Group, name: &str, path: String, depth: usize) -> Result<(), ConvertError> {
         let dataset = group.dataset(name);
         if let Ok(dataset) = dataset {
             let found = described(path.clone(), dataset);
-            self.datasets
-                .push(found.map_err(|e| self.failed(&path, &e))?);
+            self.datasets.push(found.map_err(|e| self.failed(&path, &e))?);
             return Ok(());
         }
         if let Ok(inner) = group.group(name) {
@@ -301,7 +266,7 @@ impl Members<'_> {
         }
         let (major, minor, patch) = ::hdf5::library_version();
         let hint = format!(
-            "the file is damaged, or written by a later HDF5 library than the {major}.{minor}.{patch} of this build: write it \
+            "the file is damaged, or written by a newer HDF5 library than the {major}.{minor}.{patch} of this build: write it \
              again with h5py.File(..., libver=(\"earliest\", \"v110\")), or with `h5repack --low=0 --high=2 OLD NEW`"
         );
         ConvertError::contradictory(&self.open.path, path, reason, hint)
@@ -311,8 +276,7 @@ impl Members<'_> {
     fn superblock(&self) -> Option<u8> {
         let mut at = 0_u64;
         while at < self.open.bytes {
-            let mut head = Vec::new();
-            self.open.append_at(at, 9, &mut head).ok()?;
+            let head = self.open.bytes_at(at, 9).ok()?;
             if let Some([version]) = head.strip_prefix(SIGNATURE) {
                 return Some(*version);
             }
@@ -326,33 +290,16 @@ fn described(path: String, dataset: Dataset) -> ::hdf5::Result<H5Dataset> {
     let shape = dataset.shape().into_iter();
     let shape = shape.map(to_u64);
     let element = element(&dataset.dtype()?);
-    Ok(H5Dataset {
-        path,
-        shape: shape.collect(),
-        element,
-        dataset,
-    })
+    Ok(H5Dataset { path, shape: shape.collect(), element, dataset })
 }
 
 /// The element type. The library's bindings only describe types of at most 8 bytes, because they read enumeration values into 8
 /// bytes whatever their size.
 fn element(dtype: &Datatype) -> Element {
     let exact = |dtype| Element::Number { dtype, exact: true };
-    let native = [
-        (dtype.is::<u8>(), DType::U8),
-        (dtype.is::<i8>(), DType::I8),
-        (dtype.is::<u16>(), DType::U16),
-        (dtype.is::<i16>(), DType::I16),
-        (dtype.is::<u32>(), DType::U32),
-        (dtype.is::<i32>(), DType::I32),
-        (dtype.is::<u64>(), DType::U64),
-        (dtype.is::<i64>(), DType::I64),
-        (dtype.is::<half::f16>(), DType::F16),
-        (dtype.is::<f32>(), DType::F32),
-        (dtype.is::<f64>(), DType::F64),
-        (dtype.is::<bool>(), DType::Bool),
-    ];
-    if let Some((_, dtype)) = native.into_iter().find(|(is, _)| *is) {
+    // bf16 is stored as u16, which comes first.
+    let is = |native: &DType| with_native!(*native, T => dtype.is::<T>());
+    if let Some(dtype) = DType::ALL.into_iter().find(is) {
         return exact(dtype);
     }
     let size = dtype.size();
@@ -367,13 +314,11 @@ fn element(dtype: &Datatype) -> Element {
     }
     if size > 8 || dtype.conv_to::<f64>().is_none() {
         return Element::Other(format!(
-            "elements of {size} bytes that are neither numbers of up to 8 bytes nor texts nor bytes"
+            "elements of {size} bytes that are not numbers of up to 8 bytes, strings or bytes"
         ));
     }
     match dtype.to_descriptor() {
-        Ok(TypeDescriptor::Enum(of))
-            if dtype.byte_order() == ByteOrder::LittleEndian || size == 1 =>
-        {
+        Ok(TypeDescriptor::Enum(of)) if dtype.byte_order() == ByteOrder::LittleEndian || size == 1 => {
             match converted(&of.base_type()) {
                 Element::Number { dtype, .. } => exact(dtype),
                 other => other,
@@ -386,26 +331,18 @@ fn element(dtype: &Datatype) -> Element {
 
 /// Numbers that the library converts: big-endian, enumerations, unusual precision.
 fn converted(described: &TypeDescriptor) -> Element {
-    let integer = |size: &IntSize, signed: bool| match (size, signed) {
-        (IntSize::U1, false) => DType::U8,
-        (IntSize::U1, true) => DType::I8,
-        (IntSize::U2, false) => DType::U16,
-        (IntSize::U2, true) => DType::I16,
-        (IntSize::U4, false) => DType::U32,
-        (IntSize::U4, true) => DType::I32,
-        (IntSize::U8, false) => DType::U64,
-        (IntSize::U8, true) => DType::I64,
-    };
     let dtype = match described {
-        TypeDescriptor::Integer(size) => integer(size, true),
-        TypeDescriptor::Unsigned(size) => integer(size, false),
+        TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
+            let is = |native: &DType| with_native!(*native, T => T::type_descriptor()) == *described;
+            DType::ALL.into_iter().find(is)
+        }
         // Other two-byte numbers, such as bfloat16, need the wider type.
-        TypeDescriptor::Float(_) if described.size() <= 4 => DType::F32,
-        TypeDescriptor::Float(_) => DType::F64,
-        _ => return Element::Other(format!("elements of the type {described}")),
+        TypeDescriptor::Float(_) if described.size() <= 4 => Some(DType::F32),
+        TypeDescriptor::Float(_) => Some(DType::F64),
+        _ => None,
     };
-    Element::Number {
-        dtype,
-        exact: false,
-    }
+    let Some(dtype) = dtype else {
+        return Element::Other(format!("elements of the type {described}"));
+    };
+    Element::Number { dtype, exact: false }
 }

@@ -29,12 +29,7 @@ struct Block {
 
 /// The bytes of the attribute `name` of the object with its header at `at`. File addresses are relative to `base`. None if the
 /// header itself does not contain it.
-pub(super) fn attribute(
-    file: &OpenFile,
-    base: u64,
-    at: u64,
-    name: &str,
-) -> Result<Option<Vec<u8>>, String> {
+pub(super) fn attribute(file: &OpenFile, base: u64, at: u64, name: &str) -> Result<Option<Vec<u8>>, String> {
     let (form, first) = first_block(file, base.saturating_add(at))?;
     let mut blocks = vec![first];
     let mut next = 0;
@@ -94,7 +89,7 @@ fn continued(body: &[u8], base: u64, form: Form) -> Result<Block, String> {
     let at = at.and_then(|at| at.checked_add(before));
     let bytes = bytes.checked_sub(around);
     let block = at.zip(bytes).map(|(at, bytes)| Block { at, bytes });
-    block.ok_or_else(|| "an object's header goes on outside the file".to_owned())
+    block.ok_or_else(|| "an object's header continues outside the file".to_owned())
 }
 
 struct Message<'a> {
@@ -143,9 +138,7 @@ fn value_of<'a>(body: &'a [u8], name: &str) -> Option<&'a [u8]> {
 }
 
 fn read(file: &OpenFile, at: u64, len: u64) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    let read = file.append_at(at, len, &mut out);
-    read.map_err(|e| e.to_string()).map(|()| out)
+    file.bytes_at(at, len).map_err(|e| e.to_string())
 }
 
 /// A little-endian number of up to 8 bytes; 0 if missing.

@@ -19,15 +19,11 @@ pub(super) fn spans(file: &H5File, part: &RowPart, number: u32) -> Result<Vec<Sp
     let bad = |reason: String| ConvertError::malformed(&file.open.path, "", reason);
     let mut heaps: HashMap<u64, Heap> = HashMap::new();
     let mut spans = Vec::with_capacity(part.rows);
-    let (mut row, mut bytes) = (0, Vec::new());
+    let mut row = 0;
     while row < part.rows {
         let n = BAND_ROWS.min(part.rows - row);
-        bytes.clear();
-        let at = to_u64(row);
-        let at = part.offset.saturating_add(at.saturating_mul(16));
-        let len = to_u64(n).saturating_mul(16);
-        let read = part.file.append_at(at, len, &mut bytes);
-        read.map_err(|e| bad(e.to_string()))?;
+        let at = part.offset.saturating_add(to_u64(row).saturating_mul(16));
+        let bytes = part.file.bytes_at(at, to_u64(n).saturating_mul(16)).map_err(|e| bad(e.to_string()))?;
         for reference in bytes.chunks_exact(16) {
             let span = item(file, reference, &mut heaps, number).map_err(&bad)?;
             spans.push(span);
@@ -52,45 +48,27 @@ pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec
 }
 
 /// The item of a reference, which holds its length, its heap's address and its index in the heap.
-fn item(
-    file: &H5File,
-    reference: &[u8],
-    heaps: &mut HashMap<u64, Heap>,
-    number: u32,
-) -> Result<Span, String> {
+fn item(file: &H5File, reference: &[u8], heaps: &mut HashMap<u64, Heap>, number: u32) -> Result<Span, String> {
     let len = u64::from(le32(reference, 0));
     let address = le64(reference, 4);
     let index = le32(reference, 12);
     if len == 0 {
-        return Ok(Span {
-            file: number,
-            offset: 0,
-            bytes: 0,
-        });
+        return Ok(Span { file: number, offset: 0, bytes: 0 });
     }
     let heap = match heaps.entry(address) {
         std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
         std::collections::hash_map::Entry::Vacant(new) => {
             let at = address.checked_add(file.base);
-            let at = at.ok_or_else(|| format!("no heap can lie at {address}"))?;
+            let at = at.ok_or_else(|| format!("no heap can be at {address}"))?;
             new.insert(Heap::read(file, at)?)
         }
     };
-    let (offset, size) = heap
-        .objects
-        .get(&index)
-        .copied()
-        .ok_or_else(|| format!("the heap at {address} has no object {index}"))?;
+    let (offset, size) =
+        heap.objects.get(&index).copied().ok_or_else(|| format!("the heap at {address} has no object {index}"))?;
     if size < len {
-        return Err(format!(
-            "expected {len} bytes in object {index} of the heap at {address}, found {size}"
-        ));
+        return Err(format!("expected {len} bytes in object {index} of the heap at {address}, found {size}"));
     }
-    Ok(Span {
-        file: number,
-        offset,
-        bytes: len,
-    })
+    Ok(Span { file: number, offset, bytes: len })
 }
 
 /// A global heap: the offset and length of each object.
@@ -107,8 +85,7 @@ impl Heap {
         }
         let size = le64(&head, 8);
         let end = at.checked_add(size).filter(|end| *end <= file.open.bytes);
-        let end =
-            end.ok_or_else(|| format!("the heap at {at} has {size} bytes, more than the file"))?;
+        let end = end.ok_or_else(|| format!("the heap at {at} has {size} bytes, more than the file"))?;
         let mut objects = HashMap::new();
         let mut next = at + HEAD_BYTES;
         while end.saturating_sub(next) >= OBJECT_BYTES {
@@ -121,9 +98,8 @@ impl Heap {
             let len = le64(&object, 8);
             let start = next + OBJECT_BYTES;
             let after = start.checked_add(len).filter(|after| *after <= end);
-            let after = after.ok_or_else(|| {
-                format!("object {index} of the heap at {at} has {len} bytes, more than the heap")
-            })?;
+            let after = after
+                .ok_or_else(|| format!("object {index} of the heap at {at} has {len} bytes, more than the heap"))?;
             objects.insert(index, (start, len));
             // Padded relative to the start of the heap, which may be at any offset.
             next = at + (after - at).next_multiple_of(8);
@@ -133,9 +109,7 @@ impl Heap {
 }
 
 fn bytes(file: &H5File, at: u64, len: u64) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    let read = file.open.append_at(at, len, &mut out);
-    read.map_err(|e| e.to_string()).map(|()| out)
+    file.open.bytes_at(at, len).map_err(|e| e.to_string())
 }
 
 fn le32(bytes: &[u8], at: usize) -> u32 {

@@ -24,6 +24,7 @@ use super::store::{ArrayType, Content, Contents, RowPart, Spans, Store};
 use super::tree::{self, Node, NodeKind, Tree};
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
+use crate::opt::LABEL_KEY;
 
 /// Most bytes of texts kept in memory.
 const MAX_TEXT_BYTES: usize = 1 << 32;
@@ -40,11 +41,7 @@ pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     };
     guarded(first, || {
         let file = H5File::open(first)?;
-        tree::parts(
-            shards.clone(),
-            &nodes(&file.datasets),
-            file.metadata()?.is_some(),
-        )
+        tree::parts(shards.clone(), &nodes(&file.datasets), file.metadata()?.is_some())
     })
 }
 
@@ -63,17 +60,9 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 }
 
 /// Runs `work` and catches panics: the library's bindings may panic on damaged files.
-fn guarded<T>(
-    path: &Path,
-    work: impl FnOnce() -> Result<T, ConvertError>,
-) -> Result<T, ConvertError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        Err(ConvertError::malformed(
-            path,
-            "",
-            "the HDF5 library cannot read it",
-        ))
-    })
+fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, ConvertError>) -> Result<T, ConvertError> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(ConvertError::malformed(path, "", "the HDF5 library cannot read it")))
 }
 
 fn nodes(datasets: &[H5Dataset]) -> Vec<Node> {
@@ -87,17 +76,14 @@ fn nodes(datasets: &[H5Dataset]) -> Vec<Node> {
 
 fn kind(dataset: &H5Dataset) -> NodeKind {
     let Some((_, row)) = dataset.shape.split_first() else {
-        return NodeKind::Other("a single value, which is no array of samples".to_owned());
+        return NodeKind::Other("a single value, not an array of samples".to_owned());
     };
     match &dataset.element {
-        Element::Number { dtype, .. } => NodeKind::Array(ArrayType {
-            dtype: *dtype,
-            shape: row.to_vec(),
-        }),
+        Element::Number { dtype, .. } => NodeKind::Array(ArrayType { dtype: *dtype, shape: row.to_vec() }),
         Element::FixedText(_) | Element::Text if row.is_empty() => NodeKind::Texts,
         Element::Bytes if row.is_empty() => NodeKind::Bytes,
         Element::FixedText(_) | Element::Text | Element::Bytes => {
-            NodeKind::Other("texts or bytes of variable length in several dimensions".to_owned())
+            NodeKind::Other("variable-length strings or bytes in several dimensions".to_owned())
         }
         Element::Other(reason) => NodeKind::Other(reason.clone()),
     }
@@ -114,21 +100,18 @@ struct Files<'a> {
 
 impl<'a> Files<'a> {
     fn of(files: Vec<H5File>, options: &'a ListOptions) -> Result<Self, ConvertError> {
-        let mut nodes = files
-            .first()
-            .map(|f| nodes(&f.datasets))
-            .unwrap_or_default();
+        let mut nodes = files.first().map(|f| nodes(&f.datasets)).unwrap_or_default();
         for file in files.iter().skip(1) {
             for node in &mut nodes {
                 let same = file.datasets.iter().find(|d| d.path == node.path);
                 let same = same.ok_or_else(|| {
                     let found: Vec<String> = file.datasets.iter().map(|d| d.path.clone()).collect();
                     let reason = format!(
-                        "expected the data set '{}' as in the files before it, found {}",
+                        "expected the dataset '{}' as in the previous files, found {}",
                         node.path,
                         quoted(&found)
                     );
-                    let hint = "name files whose data sets are alike; labels in files of their own are found by their names, as y_train.h5 is beside x_train.h5";
+                    let hint = "name files with matching datasets; labels in separate files are found by name, such as y_train.h5 next to x_train.h5";
                     ConvertError::contradictory(&file.open.path, "", reason, hint)
                 })?;
                 if kind(same) != node.kind {
@@ -137,19 +120,14 @@ impl<'a> Files<'a> {
                         &file.open.path,
                         &node.path,
                         format!("expected {expected} as in the first file, found {found}"),
-                        "name files whose data sets are alike, or convert each by itself",
+                        "name files with matching datasets, or convert each one separately",
                     ));
                 }
                 let rows = same.shape.first().copied().unwrap_or(0);
                 node.rows = node.rows.saturating_add(rows);
             }
         }
-        Ok(Self {
-            files,
-            labels: Vec::new(),
-            nodes,
-            options,
-        })
+        Ok(Self { files, labels: Vec::new(), nodes, options })
     }
 
     /// Takes the labels from a file next to the image file, unless the image file has labels.
@@ -177,18 +155,10 @@ impl<'a> Files<'a> {
                 return Ok(());
             }
             let found: Vec<String> = beside.datasets.iter().map(|d| d.path.clone()).collect();
-            let reason = format!(
-                "expected the labels of images that have none in their own file, found {}",
-                quoted(&found)
-            );
-            let hint =
-                "name the file of the images alone, or the data set of labels with --label-key";
-            return Err(ConvertError::contradictory(
-                &beside.open.path,
-                "",
-                reason,
-                hint,
-            ));
+            let reason =
+                format!("expected labels for images without labels in their own file, found {}", quoted(&found));
+            let hint = format!("name the file of the images alone, or the dataset of labels with {LABEL_KEY}");
+            return Err(ConvertError::contradictory(&beside.open.path, "", reason, hint));
         };
         let dataset = beside.datasets.swap_remove(place);
         let node = Node {
@@ -207,7 +177,7 @@ impl<'a> Files<'a> {
                     &beside.open.path,
                     &dataset.path,
                     format!("expected {expected} as in the first file, found {found}"),
-                    "name files whose data sets are alike, or convert each by itself",
+                    "name files with matching datasets, or convert each one separately",
                 ));
             }
         }
@@ -267,20 +237,13 @@ impl Tree for Files<'_> {
             spans.extend(heap::spans(file, &part, number)?);
             files.push(H5File::reopen(&file.open)?);
         }
-        Ok(Arc::new(Spans {
-            files: Arc::new(files),
-            spans,
-            contents: Contents::All(content),
-        }))
+        Ok(Arc::new(Spans { files: Arc::new(files), spans, contents: Contents::All(content) }))
     }
 
     fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError> {
         let mut texts = Vec::new();
         let mut bytes = 0_usize;
-        let elements: Vec<Element> = self
-            .datasets(node)
-            .map(|(_, d)| d.element.clone())
-            .collect();
+        let elements: Vec<Element> = self.datasets(node).map(|(_, d)| d.element.clone()).collect();
         for ((file, part), element) in self.parts(node)?.into_iter().zip(elements) {
             let malformed = |reason: String| {
                 let path = self.nodes.get(node).map_or("", |node| node.path.as_str());

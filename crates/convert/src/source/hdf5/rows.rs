@@ -10,6 +10,7 @@ use packds_format::DType;
 
 use super::chunks;
 use super::file::{Element, H5Dataset, H5File};
+use crate::dtypes::{Native, with_native};
 use crate::error::ConvertError;
 use crate::source::ListOptions;
 use crate::source::grid::is_plausible;
@@ -35,12 +36,9 @@ fn element_bytes(element: &Element) -> u64 {
 pub(super) fn row_bytes(file: &H5File, dataset: &H5Dataset) -> Result<u64, ConvertError> {
     let mut dims = dataset.shape.iter().skip(1);
     let bytes = dims.try_fold(element_bytes(&dataset.element), |n, d| n.checked_mul(*d));
-    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
-        dataset.malformed(
-            file,
-            format!("rows of no bytes or too many: {:?}", dataset.shape),
-        )
-    })
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| dataset.malformed(file, format!("rows of zero or too many bytes: {:?}", dataset.shape)))
 }
 
 /// Number of rows. Refuses sizes that a file of this length cannot contain under any compression.
@@ -49,21 +47,13 @@ pub(super) fn count(file: &H5File, dataset: &H5Dataset) -> Result<usize, Convert
     let plausible = is_plausible(rows, row_bytes(file, dataset)?, file.open.bytes);
     let n = usize::try_from(rows).ok();
     n.filter(|_| plausible).ok_or_else(|| {
-        dataset.malformed(
-            file,
-            format!(
-                "{:?} elements cannot lie in a file of {} bytes",
-                dataset.shape, file.open.bytes
-            ),
-        )
+        dataset
+            .malformed(file, format!("{:?} elements do not fit in a file of {} bytes", dataset.shape, file.open.bytes))
     })
 }
 
 /// The rows in place; none if they must be unpacked.
-pub(super) fn in_place(
-    file: &H5File,
-    dataset: &H5Dataset,
-) -> Result<Option<RowPart>, ConvertError> {
+pub(super) fn in_place(file: &H5File, dataset: &H5Dataset) -> Result<Option<RowPart>, ConvertError> {
     let rows = count(file, dataset)?;
     let stride = row_bytes(file, dataset)?;
     let exact = !matches!(dataset.element, Element::Number { exact: false, .. });
@@ -86,12 +76,7 @@ pub(super) fn in_place(
             ),
         ));
     }
-    Ok(Some(RowPart {
-        file: Arc::clone(&file.open),
-        offset,
-        rows,
-        stride,
-    }))
+    Ok(Some(RowPart { file: Arc::clone(&file.open), offset, rows, stride }))
 }
 
 /// Refuses data in external files: a file could name any other file.
@@ -103,8 +88,8 @@ fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertE
         return Err(ConvertError::unsupported(
             &file.open.path,
             &dataset.path,
-            "its data lie in other files (virtual or external storage)",
-            "name those files, or copy the data set into one file (h5repack, or h5py)",
+            "its data are in other files (virtual or external storage)",
+            "name those files, or copy the dataset into one file (h5repack, or h5py)",
         ));
     }
     Ok(())
@@ -141,48 +126,29 @@ pub(super) fn unpack(
     Err(ConvertError::unsupported(
         &file.open.path,
         &dataset.path,
-        "texts or bytes that are stored compactly or through a filter other than gzip, lzf, shuffle and fletcher32",
-        "rewrite the data set with gzip or without compression (h5repack -f GZIP=4, or h5py)",
+        "strings or bytes in compact storage, or with a filter other than gzip, lzf, shuffle and fletcher32",
+        "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)",
     ))
 }
 
 type Read = fn(&Dataset, Hyperslab) -> ::hdf5::Result<Vec<u8>>;
 
-/// The function that reads elements of this type.
+/// The function that reads elements of this type. Bools are enumerations, which the library reads into integers.
 fn reader(dtype: DType) -> Option<Read> {
-    Some(match dtype {
-        DType::U8 => |d, s| bytes_of(d, s, |n: u8| [n]),
-        DType::I8 => |d, s| bytes_of(d, s, |n: i8| n.to_le_bytes()),
-        DType::U16 => |d, s| bytes_of(d, s, |n: u16| n.to_le_bytes()),
-        DType::I16 => |d, s| bytes_of(d, s, |n: i16| n.to_le_bytes()),
-        DType::U32 => |d, s| bytes_of(d, s, |n: u32| n.to_le_bytes()),
-        DType::I32 => |d, s| bytes_of(d, s, |n: i32| n.to_le_bytes()),
-        DType::U64 => |d, s| bytes_of(d, s, |n: u64| n.to_le_bytes()),
-        DType::I64 => |d, s| bytes_of(d, s, |n: i64| n.to_le_bytes()),
-        DType::F16 => |d, s| bytes_of(d, s, |n: half::f16| n.to_le_bytes()),
-        DType::F32 => |d, s| bytes_of(d, s, |n: f32| n.to_le_bytes()),
-        DType::F64 => |d, s| bytes_of(d, s, |n: f64| n.to_le_bytes()),
-        DType::Bool | DType::Bf16 => return None,
-    })
+    let is_number = !matches!(dtype, DType::Bool | DType::Bf16);
+    is_number.then(|| with_native!(dtype, T => bytes_of::<T> as Read))
 }
 
-fn bytes_of<T: H5Type, const N: usize>(
-    dataset: &Dataset,
-    rows: Hyperslab,
-    bytes: impl Fn(T) -> [u8; N],
-) -> ::hdf5::Result<Vec<u8>> {
+fn bytes_of<T: H5Type + Native>(dataset: &Dataset, rows: Hyperslab) -> ::hdf5::Result<Vec<u8>> {
     let reader = dataset.as_reader().conversion(Conversion::Soft);
     let read = reader.read_slice::<T, _, IxDyn>(rows)?;
-    Ok(read.into_iter().flat_map(bytes).collect())
+    let mut bytes = Vec::with_capacity(read.len().saturating_mul(size_of::<T>()));
+    read.into_iter().for_each(|element| element.append_to(&mut bytes));
+    Ok(bytes)
 }
 
 /// Reads through the library, a band of rows at a time.
-fn by_library(
-    file: &H5File,
-    dataset: &H5Dataset,
-    read: Read,
-    spool: &mut Spool,
-) -> Result<(), ConvertError> {
+fn by_library(file: &H5File, dataset: &H5Dataset, read: Read, spool: &mut Spool) -> Result<(), ConvertError> {
     let rows = count(file, dataset)?;
     let band = BAND_BYTES / row_bytes(file, dataset)?.max(1);
     let mut band = to_usize(band.max(1));
@@ -195,12 +161,7 @@ fn by_library(
     let mut start = 0_usize;
     while start < rows {
         let count = band.min(rows - start);
-        let mut slice = vec![SliceOrIndex::SliceCount {
-            start,
-            step: 1,
-            count,
-            block: 1,
-        }];
+        let mut slice = vec![SliceOrIndex::SliceCount { start, step: 1, count, block: 1 }];
         slice.resize(dataset.shape.len(), SliceOrIndex::from(..));
         let bytes = read(&dataset.dataset, Hyperslab::from(slice));
         let bytes = bytes.map_err(|e| {
@@ -210,8 +171,11 @@ fn by_library(
                 Ok(false) => ConvertError::unsupported(
                     &file.open.path,
                     &dataset.path,
-                    format!("stored with the filters {}, not all of which the HDF5 library here has", numbers(&filters)),
-                    "rewrite the data set with gzip or without compression (h5repack -f GZIP=4, or h5py)",
+                    format!(
+                        "stored with the filters {}, and the HDF5 library here lacks some of them",
+                        numbers(&filters)
+                    ),
+                    "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)",
                 ),
                 _ => dataset.malformed(file, format!("rows from {start}: {e}")),
             }

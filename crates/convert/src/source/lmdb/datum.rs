@@ -39,10 +39,7 @@ impl<'a> Datum<'a> {
         let Some(data) = data.filter(|data| !data.bytes.is_empty()) else {
             return Ok(None);
         };
-        let array = ArrayType {
-            dtype: DType::U8,
-            shape: sizes.to_vec(),
-        };
+        let array = ArrayType { dtype: DType::U8, shape: sizes.to_vec() };
         let content = if encoded {
             Content::File
         } else if array.bytes() == u64::try_from(data.bytes.len()).ok() {
@@ -54,11 +51,7 @@ impl<'a> Datum<'a> {
             let found = data.bytes.len();
             return Err(format!("a Datum of {c}x{h}x{w} with {found} bytes of data"));
         };
-        Ok(Some(Self {
-            data,
-            content,
-            label,
-        }))
+        Ok(Some(Self { data, content, label }))
     }
 }
 
@@ -72,9 +65,7 @@ mod tests {
         let datum = Datum::parse(value).unwrap().unwrap();
         assert_eq!((datum.data.bytes, datum.label), (&b"abcdef"[..], Some(7)));
         assert_eq!(datum.data.at, 8);
-        let Content::Pixels(shape) = datum.content else {
-            panic!("{:?}", datum.content)
-        };
+        let Content::Pixels(shape) = datum.content else { panic!("{:?}", datum.content) };
         assert_eq!((shape.height, shape.width, shape.channels), (1, 2, 3));
         let cut = Datum::parse(b"\x08\x03\x10\x01\x18\x02\x22\x02ab").unwrap_err();
         assert_eq!(cut, "a Datum of 3x1x2 with 2 bytes of data");

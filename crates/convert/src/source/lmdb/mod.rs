@@ -22,10 +22,11 @@ use super::listing::Faults;
 use super::npy::{MAX_HEADER, npy_head};
 use super::shards::Shards;
 use super::store::{Content, OpenFile, Span};
-use super::warning::Warning;
+use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::{LMDB_CLASSES, LMDB_METADATA, Metadata};
+use crate::opt::IMAGE_KEY;
 use datum::Datum;
 use tree::{Entry, Tree};
 
@@ -49,10 +50,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let mut options = options.clone();
     options.image_key = key.or_else(|| reader.only_image());
     let (gathering, faults) = reader.into_gathering();
-    let gathering = Gathering {
-        files: Arc::new(vec![file]),
-        ..gathering
-    };
+    let gathering = Gathering { files: Arc::new(vec![file]), ..gathering };
     let found = gathering.into_found(&part.root, &options)?;
     Ok(Found { faults, ..found })
 }
@@ -67,11 +65,7 @@ fn data_file(source: &Path) -> PathBuf {
 
 /// The database to read: the main one, the named one that `--image-key` selects, or the only named one. Also returns the rest of
 /// the key.
-fn database(
-    tree: &Tree<'_>,
-    options: &ListOptions,
-    path: &Path,
-) -> Result<(u64, Option<String>), ConvertError> {
+fn database(tree: &Tree<'_>, options: &ListOptions, path: &Path) -> Result<(u64, Option<String>), ConvertError> {
     // Databases have few named ones, and a main database of samples has none.
     const MAX_DATABASES: usize = 4096;
     let (mut databases, mut has_samples, mut found) = (Vec::new(), false, 0_u64);
@@ -91,9 +85,7 @@ fn database(
         return Err(ConvertError::malformed(path, "", reason));
     }
     let key = options.image_key.clone();
-    let named = key
-        .as_ref()
-        .and_then(|key| databases.iter().find(|(name, _)| name == key));
+    let named = key.as_ref().and_then(|key| databases.iter().find(|(name, _)| name == key));
     match (named, databases.as_slice()) {
         (Some((_, root)), _) => Ok((*root, None)),
         (None, [(_, root)]) if !has_samples => Ok((*root, key)),
@@ -205,11 +197,8 @@ impl<'a> Reader<'a> {
         let is_first = self.keys.is_empty();
         let head = self.bytes(&entry, SNIFFED)?;
         let stored = |skip: u64, content| {
-            let span = Span {
-                file: 0,
-                offset: entry.offset.saturating_add(skip),
-                bytes: entry.bytes.saturating_sub(skip),
-            };
+            let span =
+                Span { file: 0, offset: entry.offset.saturating_add(skip), bytes: entry.bytes.saturating_sub(skip) };
             Item::Stored(span, content)
         };
         if ImageFormat::sniff(&head).is_some() {
@@ -237,11 +226,7 @@ impl<'a> Reader<'a> {
         if self.is_left_out(field) {
             return Ok(());
         }
-        let span = Span {
-            file: 0,
-            offset: entry.offset,
-            bytes: entry.bytes,
-        };
+        let span = Span { file: 0, offset: entry.offset, bytes: entry.bytes };
         let text;
         let item = match extension {
             "npy" => self.array(entry)?,
@@ -253,9 +238,7 @@ impl<'a> Reader<'a> {
                 }
             }
             "bin" => Item::Stored(span, Content::Bytes),
-            _ if ImageFormat::from_extension(extension.as_bytes()).is_some() => {
-                Item::Stored(span, Content::File)
-            }
+            _ if ImageFormat::from_extension(extension.as_bytes()).is_some() => Item::Stored(span, Content::File),
             _ => {
                 let reason = format!("expected a field with an extension, found '{name}'");
                 return Err(self.wrong(entry, &reason));
@@ -264,13 +247,7 @@ impl<'a> Reader<'a> {
         self.push(field, &item, entry, is_first)
     }
 
-    fn push(
-        &mut self,
-        name: &str,
-        item: &Item<'_>,
-        entry: &Entry,
-        is_first: bool,
-    ) -> Result<(), ConvertError> {
+    fn push(&mut self, name: &str, item: &Item<'_>, entry: &Entry, is_first: bool) -> Result<(), ConvertError> {
         if self.is_left_out(name) {
             return Ok(());
         }
@@ -297,26 +274,16 @@ impl<'a> Reader<'a> {
         };
         let short = self.fields.iter().find(|f| f.len() != self.keys.len());
         short.map_or(Ok(()), |field| {
-            let reason = format!("expected one '{}', as the first sample has", field.name);
+            let reason = format!("expected one '{}', as in the first sample", field.name);
             let hint = "give each sample a key for each field, or leave the sample out";
-            Err(ConvertError::contradictory(
-                self.path,
-                &shown(key),
-                reason,
-                hint,
-            ))
+            Err(ConvertError::contradictory(self.path, &shown(key), reason, hint))
         })
     }
 
     fn array(&self, entry: &Entry) -> Result<Item<'static>, ConvertError> {
         let head = self.bytes(entry, to_u64(MAX_HEADER))?;
-        let (array, skip) =
-            npy_head(&head, entry.bytes).map_err(|reason| self.wrong(entry, &reason))?;
-        let span = Span {
-            file: 0,
-            offset: entry.offset.saturating_add(skip),
-            bytes: entry.bytes.saturating_sub(skip),
-        };
+        let (array, skip) = npy_head(&head, entry.bytes).map_err(|reason| self.wrong(entry, &reason))?;
+        let span = Span { file: 0, offset: entry.offset.saturating_add(skip), bytes: entry.bytes.saturating_sub(skip) };
         Ok(Item::Stored(span, Content::of_array(array)))
     }
 
@@ -347,21 +314,14 @@ impl<'a> Reader<'a> {
     }
 
     fn bytes(&self, entry: &Entry, limit: u64) -> Result<Vec<u8>, ConvertError> {
-        let mut bytes = Vec::new();
-        let read = self
-            .file
-            .append_at(entry.offset, entry.bytes.min(limit), &mut bytes);
-        read.map_err(|error| self.wrong(entry, &error.to_string()))?;
-        Ok(bytes)
+        let read = self.file.bytes_at(entry.offset, entry.bytes.min(limit));
+        read.map_err(|error| self.wrong(entry, &error.to_string()))
     }
 
     fn text_of(&self, entry: &Entry, limit: u64) -> Result<String, ConvertError> {
         if entry.bytes > limit {
             let found = entry.bytes;
-            return Err(self.wrong(
-                entry,
-                &format!("a text of {found} bytes, more than the limit of {limit}"),
-            ));
+            return Err(self.wrong(entry, &format!("a text of {found} bytes, more than the limit of {limit}")));
         }
         String::from_utf8(self.bytes(entry, limit)?)
             .map_err(|error| self.wrong(entry, &format!("expected text: {error}")))
@@ -374,7 +334,7 @@ impl<'a> Reader<'a> {
     fn unknown(&self, entry: &Entry, head: &[u8]) -> ConvertError {
         let (reason, hint) = match head {
             [0x80, 2..=5, ..] => (
-                "the value is a pickle, which would have to be run".to_owned(),
+                "the value is a pickle, and loading it would run code".to_owned(),
                 "write the image file or the .npy array itself as the value",
             ),
             _ => (
@@ -395,21 +355,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The collected fields, and the samples without a label.
-    fn into_gathering(self) -> (Gathering, Faults) {
+    fn into_gathering(mut self) -> (Gathering, Faults) {
         let mut warnings = Vec::new();
-        let metadata = match self.metadata {
-            Some(Err(ref reason)) => {
-                let reason = reason.clone();
-                warnings.push(Warning::BadMetadata { reason });
-                None
-            }
-            Some(Ok(ref metadata)) => Some(metadata.clone()),
-            None => None,
-        };
+        let metadata = readable(self.metadata.take(), &mut warnings);
         let mut faults = Faults::new();
         warnings.extend(self.databases.iter().map(|name| Warning::LeftOut {
             field: name.clone(),
-            reason: "it is a database, which --image-key names to be read instead".to_owned(),
+            reason: format!("it is a database; name it with {IMAGE_KEY} to read it instead"),
         }));
         let has_label = self.fields.iter().any(|field| field.name == "label");
         let labels = match has_label || self.left_out.contains("label") {
@@ -443,7 +395,7 @@ impl<'a> Reader<'a> {
             let folders = folders.filter(|folders| !folders.is_empty())?;
             folders.iter().for_each(|folder| texts.push(folder));
         } else {
-            // A placeholder for missing labels that keeps ids integers.
+            // Missing labels get the first label as a filler, so that ids stay integers.
             let any = self.labels.values().next();
             for (idx, key) in self.keys.iter().enumerate() {
                 let number = IMAGE_PREFIXES.iter().find_map(|p| key.strip_prefix(*p));
@@ -480,10 +432,7 @@ mod tests {
 
     fn exported(n: usize) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
-        let options = ExportOptions {
-            to: Some(DataFormat::Lmdb),
-            ..ExportOptions::default()
-        };
+        let options = ExportOptions { to: Some(DataFormat::Lmdb), ..ExportOptions::default() };
         to(&pack_of(n, fields()), &folder.path().join("l"), &options).unwrap();
         std::fs::read(folder.path().join("l/data.mdb")).unwrap()
     }
@@ -501,8 +450,7 @@ mod tests {
         survives(DataFormat::Lmdb, "a.mdb", 3000, |dice| {
             let mut bytes = whole.clone();
             for _ in 0..=dice.below(3) {
-                let at = dice.below(n_pages) * 4096
-                    + [0, 10, 12, 16, 24, 40, 88, 112, 136][dice.below(9)];
+                let at = dice.below(n_pages) * 4096 + [0, 10, 12, 16, 24, 40, 88, 112, 136][dice.below(9)];
                 bytes[at + dice.below(8)] = [0, 1, 2, 3, 4, 8, 16, 0x7f, 0xff][dice.below(9)];
             }
             bytes
@@ -516,10 +464,7 @@ mod tests {
         let said = |bytes: &[u8]| {
             let path = folder.path().join("x.mdb");
             std::fs::write(&path, bytes).unwrap();
-            let options = ListOptions {
-                from: Some(DataFormat::Lmdb),
-                ..ListOptions::default()
-            };
+            let options = ListOptions { from: Some(DataFormat::Lmdb), ..ListOptions::default() };
             refused(&path, &options).replace(path.to_str().unwrap(), "x.mdb")
         };
         let changed = |at: usize, to: &[u8]| {
@@ -528,18 +473,9 @@ mod tests {
             said(&bytes)
         };
         assert!(said(&whole[..whole.len() - 4096]).contains("the file ends too early"));
-        assert_eq!(
-            said(b"hello"),
-            "x.mdb: expected LMDB's first page, found 5 bytes"
-        );
-        assert_eq!(
-            changed(16, &[0]),
-            "x.mdb: expected LMDB's 0xbeefc0de, found 0xbeefc000"
-        );
-        assert_eq!(
-            changed(20, &[9]),
-            "x.mdb: expected version 1 of the format, found 9"
-        );
+        assert_eq!(said(b"hello"), "x.mdb: expected LMDB's first page, found 5 bytes");
+        assert_eq!(changed(16, &[0]), "x.mdb: expected LMDB's 0xbeefc0de, found 0xbeefc000");
+        assert_eq!(changed(20, &[9]), "x.mdb: expected version 1 of the format, found 9");
         // The root of the main database in the newer meta page. Tries an older page and one that leads to itself.
         let root = 4096 + 16 + 72 + 40;
         assert!(changed(root, &[0xff, 0xff]).contains("expected one of"));
@@ -552,14 +488,11 @@ mod tests {
         let root = 4096 + 16 + 72 + 40;
         let root = u64::from_le_bytes(whole[root..root + 8].try_into().unwrap());
         let page = usize::try_from(root).unwrap() * 4096;
-        let node = page
-            + usize::from(u16::from_le_bytes(
-                whole[page + 16..page + 18].try_into().unwrap(),
-            ));
+        let node = page + usize::from(u16::from_le_bytes(whole[page + 16..page + 18].try_into().unwrap()));
         whole[node..node + 4].copy_from_slice(&u32::try_from(root).unwrap().to_le_bytes());
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("data.mdb"), whole).unwrap();
         let said = refused(folder.path(), &ListOptions::default());
-        assert!(said.contains("lead in a circle"), "{said}");
+        assert!(said.contains("form a circle"), "{said}");
     }
 }

@@ -108,7 +108,7 @@ impl<'a> Tree<'a> {
         while let Some((number, depth)) = open.pop() {
             visits += 1;
             if visits > self.n_pages || depth >= MAX_DEPTH {
-                return Err(self.wrong(number, "the pages of the tree lead in a circle"));
+                return Err(self.wrong(number, "the pages of the tree form a circle"));
             }
             let page = Page::of(number, self.page(number)?).map_err(|r| self.wrong(number, &r))?;
             let nodes = page.nodes().map_err(|reason| self.wrong(number, &reason))?;
@@ -127,12 +127,8 @@ impl<'a> Tree<'a> {
     fn entry(&self, page: u64, node: &Node<'_>) -> Result<Entry, ConvertError> {
         let in_page = page.saturating_mul(self.page_bytes);
         let at = |offset: usize| in_page.saturating_add(to_u64(offset));
-        let mut entry = Entry {
-            key: node.key.to_vec(),
-            offset: at(node.data_at),
-            bytes: node.bytes.into(),
-            database: None,
-        };
+        let mut entry =
+            Entry { key: node.key.to_vec(), offset: at(node.data_at), bytes: node.bytes.into(), database: None };
         if node.flags & DUPLICATES != 0 {
             return Err(ConvertError::unsupported(
                 self.path,
@@ -145,13 +141,12 @@ impl<'a> Tree<'a> {
             entry.database = u64_at(node.data, 40);
             return match entry.database {
                 Some(_) => Ok(entry),
-                None => Err(self.wrong(page, "a database's description is cut short")),
+                None => Err(self.wrong(page, "a database's description is truncated")),
             };
         }
         if node.flags & BIG != 0 {
             let first = u64_at(node.data, 0);
-            let first =
-                first.ok_or_else(|| self.wrong(page, "the place of a value is cut short"))?;
+            let first = first.ok_or_else(|| self.wrong(page, "the location of a value is truncated"))?;
             entry.offset = self.overflow(first, entry.bytes)?;
         }
         Ok(entry)
@@ -165,9 +160,7 @@ impl<'a> Tree<'a> {
         let n_pages = u32_at(&head, 12).map_or(0, u64::from);
         let header = to_u64(PAGE_HEADER);
         let room = n_pages.saturating_mul(self.page_bytes);
-        let is_inside = first
-            .checked_add(n_pages)
-            .is_some_and(|end| end <= self.n_pages);
+        let is_inside = first.checked_add(n_pages).is_some_and(|end| end <= self.n_pages);
         if flags & OVERFLOW == 0 || !is_inside || bytes.saturating_add(header) > room {
             return Err(wrong());
         }
@@ -187,11 +180,8 @@ impl<'a> Tree<'a> {
         if number >= self.n_pages {
             return Err(self.wrong(number, &format!("expected one of {} pages", self.n_pages)));
         }
-        let mut page = Vec::new();
-        let offset = number.saturating_mul(self.page_bytes);
-        let read = self.file.append_at(offset, bytes, &mut page);
-        read.map_err(|error| self.wrong(number, &error.to_string()))?;
-        Ok(page)
+        let read = self.file.bytes_at(number.saturating_mul(self.page_bytes), bytes);
+        read.map_err(|error| self.wrong(number, &error.to_string()))
     }
 
     fn wrong(&self, page: u64, reason: &str) -> ConvertError {
@@ -203,9 +193,8 @@ impl Meta {
     fn read(file: &OpenFile, offset: u64) -> Result<Self, String> {
         // Page header, then magic, version, address, map size, two databases, last page, transaction.
         const BYTES: u64 = 16 + 24 + 2 * 48 + 16;
-        let mut page = Vec::new();
-        let read = file.append_at(offset, BYTES, &mut page);
-        read.map_err(|_| format!("expected LMDB's first page, found {} bytes", file.bytes))?;
+        let page = file.bytes_at(offset, BYTES);
+        let page = page.map_err(|_| format!("expected LMDB's first page, found {} bytes", file.bytes))?;
         let meta = page.get(PAGE_HEADER..).unwrap_or_default();
         let (magic, version) = (u32_at(meta, 0), u32_at(meta, 4));
         if magic != Some(MAGIC) || u16_at(&page, 10).is_none_or(|flags| flags & META == 0) {
@@ -214,17 +203,13 @@ impl Meta {
         }
         if version != Some(VERSION) {
             let found = version.unwrap_or(0);
-            return Err(format!(
-                "expected version {VERSION} of the format, found {found}"
-            ));
+            return Err(format!("expected version {VERSION} of the format, found {found}"));
         }
         let number = |at: usize| u64_at(meta, at).ok_or_else(|| "cut short".to_owned());
         // The page size is stored in an unused field of the first database, the one for free pages.
         let page_bytes = u32_at(meta, 24).map_or(0, u64::from);
         if !PAGE_SIZES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
-            return Err(format!(
-                "expected a page size up to 65536, found {page_bytes}"
-            ));
+            return Err(format!("expected a page size up to 65536, found {page_bytes}"));
         }
         Ok(Self {
             page_bytes,
@@ -276,19 +261,14 @@ impl Page {
         // With the largest page size, the upper end of an empty page wraps to 0.
         let upper = if upper == 0 { bytes.len() } else { upper };
         if lower < PAGE_HEADER || lower > upper || upper > bytes.len() || lower % 2 != 0 {
-            return Err(format!(
-                "expected nodes in a page, found {lower} to {upper}"
-            ));
+            return Err(format!("expected nodes in a page, found {lower} to {upper}"));
         }
         let n = (lower - PAGE_HEADER) / 2;
         Ok(Self { kind, bytes, n })
     }
 
     fn nodes(&self) -> Result<Vec<Node<'_>>, String> {
-        let node = |i| {
-            self.node(i)
-                .ok_or_else(|| format!("node {i} lies outside its page"))
-        };
+        let node = |i| self.node(i).ok_or_else(|| format!("node {i} lies outside its page"));
         (0..self.n).map(node).collect()
     }
 
@@ -305,14 +285,7 @@ impl Page {
             _ => usize::try_from(low).ok()?,
         };
         let data = page.get(data_at..data_at.checked_add(held)?)?;
-        Some(Node {
-            flags,
-            key,
-            bytes: low,
-            data,
-            data_at,
-            low,
-        })
+        Some(Node { flags, key, bytes: low, data, data_at, low })
     }
 }
 

@@ -33,10 +33,7 @@ fn pixels(n: usize) -> Vec<u8> {
 fn splits_are_found_with_their_labels_plain_and_gzipped() {
     let folder = TempDir::new().unwrap();
     let save = |name: &str, file: Vec<u8>| fs::write(folder.path().join(name), file).unwrap();
-    save(
-        "train-images-idx3-ubyte.gz",
-        gz(&idx(8, &[3, 2, 4], &pixels(24))),
-    );
+    save("train-images-idx3-ubyte.gz", gz(&idx(8, &[3, 2, 4], &pixels(24))));
     save("train-labels-idx1-ubyte.gz", gz(&idx(8, &[3], &[7, 0, 9])));
     save("t10k-images.idx3-ubyte", idx(8, &[1, 2, 4], &pixels(8)));
     save("t10k-labels.idx1-ubyte", idx(8, &[1], &[5]));
@@ -59,10 +56,7 @@ fn a_file_without_labels_is_read_with_a_warning_and_rows_of_labels_give_their_fi
     let listing = list(&images, &ListOptions::default()).unwrap();
     assert!(!listing.has_labels());
     let warning = listing.warnings()[0].to_string();
-    assert!(
-        warning.contains("qmnist-train-labels-idx1-ubyte"),
-        "{warning}"
-    );
+    assert!(warning.contains("qmnist-train-labels-idx1-ubyte"), "{warning}");
     let rows: Vec<u8> = [4, 1, 6, 2].iter().flat_map(|n| [0, 0, 0, *n]).collect();
     let labels = folder.path().join("qmnist-train-labels-idx2-int");
     fs::write(labels, idx(0x0c, &[2, 2], &rows)).unwrap();
@@ -77,18 +71,11 @@ fn files_that_do_not_fit_their_headers_are_refused() {
     let path = folder.path().join("train-images-idx3-ubyte");
     let refused = |file: &[u8]| {
         fs::write(&path, file).unwrap();
-        let options = ListOptions {
-            from: Some(DataFormat::Mnist),
-            ..ListOptions::default()
-        };
+        let options = ListOptions { from: Some(DataFormat::Mnist), ..ListOptions::default() };
         list(&path, &options).unwrap_err().to_string()
     };
     let huge = idx(8, &[u32::MAX, u32::MAX, u32::MAX], &[0; 8]);
-    assert!(
-        refused(&huge).contains("more than 2^64"),
-        "{}",
-        refused(&huge)
-    );
+    assert!(refused(&huge).contains("more than 2^64"), "{}", refused(&huge));
     assert!(refused(&gz(&huge)).contains("when unpacked"));
     assert!(refused(&idx(8, &[3, 2, 2], &[0; 11])).contains("found 11"));
     assert!(refused(&gz(&idx(8, &[1, 2, 2], &[0; 5]))).contains("when unpacked"));
@@ -119,23 +106,11 @@ fn keys_that_name_no_field_are_refused() {
     let said = |options: &ListOptions| list(&images, options).unwrap_err().to_string();
     let key = || Some("zz".to_owned());
     for options in [
-        ListOptions {
-            image_key: key(),
-            ..ListOptions::default()
-        },
-        ListOptions {
-            label_key: key(),
-            ..ListOptions::default()
-        },
-        ListOptions {
-            mask_key: key(),
-            ..ListOptions::default()
-        },
+        ListOptions { image_key: key(), ..ListOptions::default() },
+        ListOptions { label_key: key(), ..ListOptions::default() },
+        ListOptions { mask_key: key(), ..ListOptions::default() },
     ] {
         let said = said(&options);
-        assert!(
-            said.ends_with("no field 'zz', found 'image', 'label'"),
-            "{said}"
-        );
+        assert!(said.ends_with("no field 'zz', found 'image', 'label'"), "{said}");
     }
 }

@@ -13,25 +13,17 @@ use crate::metadata::Metadata;
 use crate::safe_name::safe_names;
 use crate::sample::SampleError;
 use crate::source::found::{Found, FoundLabels, LabelValues, Names};
-use crate::source::listing::Faults;
 use crate::source::paths::as_path;
 use crate::source::store::{ArrayType, Content, Contents, OpenFile, Store};
 use crate::source::swapped::swap;
-use crate::source::warning::Warning;
+use crate::source::warning::{Warning, readable};
 
 /// Maximum folder depth.
 const MAX_DEPTH: usize = 16;
 /// Minimum side of images that a row may contain.
 const MIN_SIDE: u32 = 8;
 /// Row lengths of flattened images in well-known datasets (28x28, 32x32x3, ...). Actual images rarely have these widths.
-const FLAT_WIDTHS: [u32; 6] = [
-    28 * 28,
-    28 * 28 * 3,
-    32 * 32 * 3,
-    64 * 64 * 3,
-    96 * 96 * 3,
-    224 * 224 * 3,
-];
+const FLAT_WIDTHS: [u32; 6] = [28 * 28, 28 * 28 * 3, 32 * 32 * 3, 64 * 64 * 3, 96 * 96 * 3, 224 * 224 * 3];
 /// What to do with files of many images each.
 const TOGETHER: &str = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
 
@@ -41,20 +33,12 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
     let mut other_files = 0;
     walk(folder, b"", (!is_flat, 0), &mut paths, &mut other_files)?;
     if paths.is_empty() {
-        return Err(ConvertError::malformed(
-            folder,
-            "",
-            "there are no .npy files in it",
-        ));
+        return Err(ConvertError::malformed(folder, "", "there are no .npy files in it"));
     }
     let files = NpyFiles::new(folder, &paths)?;
     refuse_sets(folder, &paths, &files.contents)?;
-    let (mut metadata, mut warnings) = (None, Vec::new());
-    match metadata_text(folder)?.map(|text| Metadata::parse(&text)) {
-        Some(Ok(found)) => metadata = Some(found),
-        Some(Err(reason)) => warnings.push(Warning::BadMetadata { reason }),
-        None => {}
-    }
+    let mut warnings = Vec::new();
+    let metadata = readable(metadata_text(folder)?.map(|text| Metadata::parse(&text)), &mut warnings);
     if metadata.is_none()
         && let Some(shape) = many_images(&files.contents)
     {
@@ -62,17 +46,11 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
     }
     let labels = (!is_flat).then(|| labels(&paths, metadata.as_ref()));
     Ok(Found {
-        kind: DataFormat::Npy.into(),
-        images: Arc::new(files),
-        names: Names::Paths(paths),
         labels: labels.flatten(),
-        masks: None,
-        fields: Vec::new(),
-        texts: Vec::new(),
         metadata,
-        faults: Faults::new(),
         warnings,
         ignored: other_files,
+        ..Found::new(DataFormat::Npy, Arc::new(files), Names::Paths(paths))
     })
 }
 
@@ -83,9 +61,7 @@ fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<
         Some(path) => folder.join(as_path(path)),
         None => folder.to_owned(),
     };
-    let refused = |place, reason: String, hint: &str| {
-        Err(ConvertError::unsupported(&path(place), "", reason, hint))
-    };
+    let refused = |place, reason: String, hint: &str| Err(ConvertError::unsupported(&path(place), "", reason, hint));
     let each: Vec<Content> = match contents {
         Contents::Each(each) => each.clone(),
         // All are the same. A single file proves nothing.
@@ -94,19 +70,19 @@ fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<
     };
     if let Some((place, shape)) = vector_beside_images(&each) {
         let reason = format!("expected one image, found an array of shape {shape:?}");
-        let hint = "name a folder whose files are the fields of one set, or leave out files that are no images";
+        let hint = "name a folder with one file per field, or remove files that are not images";
         return refused(place, reason, hint);
     }
     if let Some((shape, true)) = stacks(contents) {
         let reason = format!(
-            "expected one image, found an array of shape {shape:?}, and other ones with another first dimension: they look like many images each"
+            "expected one image, found an array of shape {shape:?}, and others with another first dimension: each looks like many images"
         );
         return refused(0, reason, TOGETHER);
     }
     match flat_images(contents) {
         Some(((height, width), true)) => {
             let reason = format!(
-                "expected one image, found {height}x{width}, which looks like {height} flat ones of {width} numbers each"
+                "expected one image, found {height}x{width}, which looks like {height} flattened images of {width} numbers"
             );
             refused(0, reason, TOGETHER)
         }
@@ -137,18 +113,14 @@ fn stacks(contents: &Contents) -> Option<(Vec<u64>, bool)> {
         [_, height, width, 1..=4] | [_, 1..=4, height, width] => *height >= side && *width >= side,
         _ => false,
     };
-    let is_alike =
-        |content: &Content| shape(content).is_some_and(|other| other.get(1..) == first.get(1..));
-    let differ = rest
-        .iter()
-        .any(|content| shape(content).as_ref() != Some(&first));
+    let is_alike = |content: &Content| shape(content).is_some_and(|other| other.get(1..) == first.get(1..));
+    let differ = rest.iter().any(|content| shape(content).as_ref() != Some(&first));
     (is_stack && rest.iter().all(is_alike)).then_some((first, differ))
 }
 
 /// The first array with fewer than two dimensions, if others have more. If all have fewer, they are the samples.
 fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
-    let vector =
-        |content: &'_ Content| matches!(content, Content::Array(array) if array.shape.len() < 2);
+    let vector = |content: &'_ Content| matches!(content, Content::Array(array) if array.shape.len() < 2);
     let place = each.iter().position(vector)?;
     let is_mixed = each.iter().any(|content| !vector(content));
     match each.get(place) {
@@ -194,19 +166,13 @@ fn walk(
     others: &mut u64,
 ) -> Result<(), ConvertError> {
     let folder = root.join(as_path(below));
-    let unreadable = |source| ConvertError::UnreadableDirectory {
-        path: folder.clone(),
-        source,
-    };
+    let unreadable = |source| ConvertError::UnreadableDirectory { path: folder.clone(), source };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
         names.push(entry.map_err(unreadable)?.file_name());
     }
     names.sort_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
-    for name in names
-        .iter()
-        .filter(|name| !name.as_bytes().starts_with(b"."))
-    {
+    for name in names.iter().filter(|name| !name.as_bytes().starts_with(b".")) {
         let mut path = below.to_vec();
         if !below.is_empty() {
             path.push(b'/');
@@ -239,11 +205,7 @@ fn labels(paths: &[Vec<u8>], metadata: Option<&Metadata>) -> Option<FoundLabels>
     let (classes, order) = if folders.iter().all(|folder| of_classes.contains(folder)) {
         (known.to_vec(), of_classes)
     } else if let Some(ids) = numbered(paths, &folders, metadata) {
-        return Some(FoundLabels {
-            name: "label".to_owned(),
-            values: LabelValues::Ids(ids),
-            classes: Vec::new(),
-        });
+        return Some(FoundLabels { name: "label".to_owned(), values: LabelValues::Ids(ids), classes: Vec::new() });
     } else {
         (folders.clone(), folders)
     };
@@ -260,26 +222,14 @@ fn labels(paths: &[Vec<u8>], metadata: Option<&Metadata>) -> Option<FoundLabels>
         last = Some((name, id));
         ids.push(id);
     }
-    Some(FoundLabels {
-        name: "label".to_owned(),
-        values: LabelValues::Ids(ids),
-        classes,
-    })
+    Some(FoundLabels { name: "label".to_owned(), values: LabelValues::Ids(ids), classes })
 }
 
 /// The class ids if the folder names are ids, for packs without class names.
-fn numbered(
-    paths: &[Vec<u8>],
-    folders: &[String],
-    metadata: Option<&Metadata>,
-) -> Option<Vec<i64>> {
+fn numbered(paths: &[Vec<u8>], folders: &[String], metadata: Option<&Metadata>) -> Option<Vec<i64>> {
     let label = metadata?.field("label")?;
-    label
-        .role
-        .filter(|role| *role == packds_format::Role::Label)?;
-    folders
-        .iter()
-        .try_for_each(|name| name.parse::<i64>().ok().map(|_| ()))?;
+    label.role.filter(|role| *role == packds_format::Role::Label)?;
+    folders.iter().try_for_each(|name| name.parse::<i64>().ok().map(|_| ()))?;
     let id = |path: &Vec<u8>| {
         let first = path.split(|b| *b == b'/').next()?;
         str::from_utf8(first).ok()?.parse().ok()
@@ -334,26 +284,17 @@ impl NpyFiles {
         let file = OpenFile::open(&full).map_err(ConvertError::io(&full))?;
         let header = read_header(&file, 0, file.bytes)?;
         let Elements::Numbers { dtype, swapped } = header.elements else {
-            return Err(ConvertError::unsupported(
-                &full,
-                "",
-                "an array of texts",
-                "leave out files that are no images",
-            ));
+            return Err(ConvertError::unsupported(&full, "", "an array of texts", "remove files that are not images"));
         };
         let found = file.bytes.saturating_sub(header.data);
         if found < header.bytes {
             let reason = format!("expected {} bytes of data, found {found}", header.bytes);
             return Err(ConvertError::malformed(&full, "", reason));
         }
-        self.starts
-            .push(u32::try_from(header.data).unwrap_or(u32::MAX));
+        self.starts.push(u32::try_from(header.data).unwrap_or(u32::MAX));
         let element = if swapped { dtype.size() } else { 0 };
         self.swapped.push(u8::try_from(element).unwrap_or(0));
-        Ok(Content::of_array(ArrayType {
-            dtype,
-            shape: header.shape,
-        }))
+        Ok(Content::of_array(ArrayType { dtype, shape: header.shape }))
     }
 }
 

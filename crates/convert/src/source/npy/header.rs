@@ -5,6 +5,8 @@
 use packds_format::DType;
 use packds_system::{to_u64, to_usize};
 
+use crate::dtypes::of_numpy_kind;
+use crate::source::arrays::Described;
 use crate::source::store::ArrayType;
 
 /// Magic bytes of a file.
@@ -20,11 +22,7 @@ pub(in crate::source) enum Elements {
     /// Numbers; `swapped` if big-endian.
     Numbers { dtype: DType, swapped: bool },
     /// Zero-padded texts of at most `bytes` bytes: UTF-8, or UTF-32 if `wide`.
-    Text {
-        bytes: u64,
-        wide: bool,
-        swapped: bool,
-    },
+    Text { bytes: u64, wide: bool, swapped: bool },
 }
 
 impl Elements {
@@ -88,13 +86,8 @@ impl NpyHeader {
         let text = head.get(start..data).unwrap_or_default();
         let words = Literal { rest: text }.header()?;
         let elements = elements(words.descr)?;
-        let bytes = words
-            .shape
-            .iter()
-            .try_fold(elements.bytes(), |n, d| n.checked_mul(*d));
-        let bytes = bytes.ok_or_else(|| {
-            HeaderError::Malformed(format!("dimensions too large: {:?}", words.shape))
-        })?;
+        let bytes = words.shape.iter().try_fold(elements.bytes(), |n, d| n.checked_mul(*d));
+        let bytes = bytes.ok_or_else(|| HeaderError::Malformed(format!("dimensions too large: {:?}", words.shape)))?;
         // Fortran order equals C order if at most one dimension is longer than 1.
         if words.fortran && words.shape.iter().filter(|n| **n != 1).count() > 1 {
             return Err(HeaderError::Unsupported(
@@ -102,12 +95,12 @@ impl NpyHeader {
                 "save numpy.ascontiguousarray(array)",
             ));
         }
-        Ok(Self {
-            elements,
-            shape: words.shape,
-            data: to_u64(data),
-            bytes,
-        })
+        Ok(Self { elements, shape: words.shape, data: to_u64(data), bytes })
+    }
+
+    /// The array `name`, whose data start at `offset` of a file and have `room` bytes there.
+    pub(in crate::source) fn described<'a>(&'a self, name: &'a str, offset: u64, room: u64) -> Described<'a> {
+        Described { name, elements: self.elements, shape: &self.shape, offset, room, stride: None }
     }
 }
 
@@ -129,15 +122,10 @@ fn header_end(head: &[u8]) -> Result<usize, HeaderError> {
     };
     let end = to_usize(len).saturating_add(start);
     if end > MAX_HEADER {
-        return Err(HeaderError::Malformed(format!(
-            "a header of {len} bytes, more than the limit of {MAX_HEADER}"
-        )));
+        return Err(HeaderError::Malformed(format!("a header of {len} bytes, more than the limit of {MAX_HEADER}")));
     }
     if end > head.len() {
-        return Err(HeaderError::Malformed(format!(
-            "expected a header of {end} bytes, found {}",
-            head.len()
-        )));
+        return Err(HeaderError::Malformed(format!("expected a header of {end} bytes, found {}", head.len())));
     }
     Ok(end)
 }
@@ -165,17 +153,14 @@ impl<'a> Literal<'a> {
                 b"descr" if self.peek() == Some(b'[') => {
                     return Err(HeaderError::Unsupported(
                         "a structured array".to_owned(),
-                        "save each of its fields as an array of its own",
+                        "save each of its fields as a separate array",
                     ));
                 }
                 b"descr" => descr = Some(self.string()?),
                 b"fortran_order" => fortran = Some(self.boolean()?),
                 b"shape" => shape = Some(self.dimensions()?),
                 _ => {
-                    return Err(HeaderError::found(
-                        "'descr', 'fortran_order' or 'shape'",
-                        key,
-                    ));
+                    return Err(HeaderError::found("'descr', 'fortran_order' or 'shape'", key));
                 }
             }
             if !self.take(b',') {
@@ -184,14 +169,8 @@ impl<'a> Literal<'a> {
             }
         }
         match (descr, fortran, shape) {
-            (Some(descr), Some(fortran), Some(shape)) => Ok(Words {
-                descr,
-                fortran,
-                shape,
-            }),
-            _ => Err(HeaderError::Malformed(
-                "expected 'descr', 'fortran_order' and 'shape' in the header".to_owned(),
-            )),
+            (Some(descr), Some(fortran), Some(shape)) => Ok(Words { descr, fortran, shape }),
+            _ => Err(HeaderError::Malformed("expected 'descr', 'fortran_order' and 'shape' in the header".to_owned())),
         }
     }
 
@@ -247,15 +226,12 @@ impl<'a> Literal<'a> {
             let digits = self.rest.iter().take_while(|b| b.is_ascii_digit()).count();
             let (digits, rest) = self.rest.split_at(digits);
             let number = str::from_utf8(digits).ok().and_then(|d| d.parse().ok());
-            let number =
-                number.ok_or_else(|| HeaderError::found("a dimension below 2^64", self.rest))?;
+            let number = number.ok_or_else(|| HeaderError::found("a dimension below 2^64", self.rest))?;
             // Python 2's suffix for long integers.
             self.rest = rest.strip_prefix(b"L").unwrap_or(rest);
             shape.push(number);
             if shape.len() > MAX_DIMENSIONS {
-                return Err(HeaderError::Malformed(format!(
-                    "more than {MAX_DIMENSIONS} dimensions"
-                )));
+                return Err(HeaderError::Malformed(format!("more than {MAX_DIMENSIONS} dimensions")));
             }
             if !self.take(b',') {
                 self.expect(b')')?;
@@ -277,52 +253,29 @@ pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError>
         [order @ (b'<' | b'>' | b'|' | b'='), kind @ ..] => (*order, kind),
         kind => (b'|', kind),
     };
-    let Some((kind, digits)) = kind.split_first() else {
+    let Some((letter, digits)) = kind.split_first() else {
         return Err(HeaderError::found("an element type", descr));
     };
     let size: Option<u64> = str::from_utf8(digits).ok().and_then(|d| d.parse().ok());
-    let dtype = match (kind, size) {
-        (b'b', Some(1)) | (b'?', None) => DType::Bool,
-        (b'u', Some(1)) => DType::U8,
-        (b'u', Some(2)) => DType::U16,
-        (b'u', Some(4)) => DType::U32,
-        (b'u', Some(8)) => DType::U64,
-        (b'i', Some(1)) => DType::I8,
-        (b'i', Some(2)) => DType::I16,
-        (b'i', Some(4)) => DType::I32,
-        (b'i', Some(8)) => DType::I64,
-        (b'f', Some(2)) => DType::F16,
-        (b'f', Some(4)) => DType::F32,
-        (b'f', Some(8)) => DType::F64,
-        (b'S' | b'a', Some(bytes)) => {
-            return Ok(Elements::Text {
-                bytes,
-                wide: false,
-                swapped: false,
-            });
-        }
+    if let Some(dtype) = of_numpy_kind(kind) {
+        return Ok(Elements::Numbers { dtype, swapped: order == b'>' && dtype.size() > 1 });
+    }
+    match (letter, size) {
+        (b'S' | b'a', Some(bytes)) => Ok(Elements::Text { bytes, wide: false, swapped: false }),
         (b'U', Some(chars)) => {
             let bytes = chars.checked_mul(4);
             let bytes = bytes.ok_or_else(|| HeaderError::found("an element type", descr))?;
-            return Ok(Elements::Text {
-                bytes,
-                wide: true,
-                swapped: order == b'>',
-            });
+            Ok(Elements::Text { bytes, wide: true, swapped: order == b'>' })
         }
-        (b'O', _) => {
-            return unsupported(
-                ": Python objects, whose reading could run any program",
-                "save an array of numbers, or one of texts with a fixed width",
-            );
-        }
+        (b'O', _) => unsupported(
+            ": Python objects, whose reading could run any program",
+            "save an array of numbers, or one of texts with a fixed width",
+        ),
         (b'c' | b'V' | b'M' | b'm' | b'f' | b'i' | b'u', _) => {
-            return unsupported("", "save it as one of bool, integers, float16, 32 or 64");
+            unsupported("", "save it as one of bool, integers, float16, 32 or 64")
         }
-        _ => return Err(HeaderError::found("an element type", descr)),
-    };
-    let swapped = order == b'>' && dtype.size() > 1;
-    Ok(Elements::Numbers { dtype, swapped })
+        _ => Err(HeaderError::found("an element type", descr)),
+    }
 }
 
 /// The array type of a `.npy` file of `len` bytes and the start of its data. The data must be little-endian and in C order. `head`
@@ -333,10 +286,7 @@ pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError>
 pub(in crate::source) fn npy_head(head: &[u8], len: u64) -> Result<(ArrayType, u64), String> {
     let header = NpyHeader::parse(head).map_err(HeaderError::into_reason)?;
     let dtype = match header.elements {
-        Elements::Numbers {
-            dtype,
-            swapped: false,
-        } => dtype,
+        Elements::Numbers { dtype, swapped: false } => dtype,
         Elements::Numbers { .. } => return Err("the array is big-endian".to_owned()),
         Elements::Text { .. } => return Err("an array of texts".to_owned()),
     };
@@ -386,9 +336,7 @@ mod tests {
     #[test]
     fn what_is_not_for_us_is_named() {
         let array = |descr: &str, fortran: &str, shape: &str| {
-            reason(&format!(
-                "{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}}}"
-            ))
+            reason(&format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}}}"))
         };
         assert!(array("'|O'", "False", "(3,)").contains("Python objects"));
         assert!(array("[('a', '<f4')]", "False", "(3,)").contains("structured"));
@@ -408,21 +356,13 @@ mod tests {
     fn a_file_in_a_container_must_be_whole_and_as_it_is_handed_out() {
         let text = "{'descr': '<u2', 'fortran_order': False, 'shape': (2,)}";
         let mut file = npy(text);
-        assert!(
-            npy_head(&file, file.len() as u64)
-                .unwrap_err()
-                .contains("found 0")
-        );
+        assert!(npy_head(&file, file.len() as u64).unwrap_err().contains("found 0"));
         file.extend_from_slice(&[0; 4]);
         let (array, data) = npy_head(&file, file.len() as u64).unwrap();
         assert_eq!((array.dtype, array.shape), (DType::U16, vec![2]));
         assert_eq!(data, file.len() as u64 - 4);
         let big = String::from_utf8_lossy(&file[10..]).replace('<', ">");
-        assert!(
-            npy_head(&npy(&big), 200)
-                .unwrap_err()
-                .contains("big-endian")
-        );
+        assert!(npy_head(&npy(&big), 200).unwrap_err().contains("big-endian"));
     }
 
     #[test]
@@ -432,9 +372,7 @@ mod tests {
         for round in 0..20_000_u64 {
             let mut bytes = file.clone();
             for _ in 0..=round % 3 {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(round);
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round);
                 let at = usize::try_from(state >> 33).unwrap() % bytes.len();
                 bytes[at] = state.to_le_bytes()[2];
             }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ListOptions;
-use super::arrays::{ArraySet, Described, StoredArray};
+use super::arrays::{ArraySet, StoredArray};
 use super::beside::label_stems;
 use super::found::Found;
 use super::key_split::{self, SplitNames};
@@ -22,6 +22,7 @@ use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::METADATA_KEY;
+use crate::opt::{IMAGE_KEY, LABEL_KEY};
 
 /// Bytes of a header to read first.
 const HEAD_BYTES: u64 = 512;
@@ -34,16 +35,10 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     if !source.is_dir() {
         return Ok(vec![whole]);
     }
-    let stems: Vec<String> = npy_files(source)?
-        .into_iter()
-        .map(|(stem, _)| stem)
-        .collect();
+    let stems: Vec<String> = npy_files(source)?.into_iter().map(|(stem, _)| stem).collect();
     // A pack's metadata text is in a file next to the arrays.
     let text = metadata_text(source)?.map(|_| METADATA_KEY);
-    Ok(key_split::parts(
-        &whole,
-        stems.iter().map(String::as_str).chain(text),
-    ))
+    Ok(key_split::parts(&whole, stems.iter().map(String::as_str).chain(text)))
 }
 
 /// Finds the samples.
@@ -67,10 +62,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 
 /// The `.npy` files directly in a folder, in name order, with their names without the extension.
 fn npy_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ConvertError> {
-    let unreadable = |source| ConvertError::UnreadableDirectory {
-        path: folder.to_owned(),
-        source,
-    };
+    let unreadable = |source| ConvertError::UnreadableDirectory { path: folder.to_owned(), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -89,8 +81,7 @@ fn npy_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ConvertError> {
 /// The name of a `.npy` file without its extension; none for hidden and other files.
 fn npy_stem(name: &str) -> Option<&str> {
     let (stem, extension) = name.rsplit_once('.')?;
-    (extension.eq_ignore_ascii_case("npy") && !stem.starts_with('.') && !stem.is_empty())
-        .then_some(stem)
+    (extension.eq_ignore_ascii_case("npy") && !stem.starts_with('.') && !stem.is_empty()).then_some(stem)
 }
 
 /// One file of all images and the files next to it.
@@ -100,7 +91,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     let stem = set.dataset.clone();
     let n = set.arrays.first().map(StoredArray::rows);
     let Some(n) = n else {
-        let hint = "name an array of images, samples along the first dimension";
+        let hint = "name an array of images, with samples along the first dimension";
         let reason = "there are no samples in it";
         return Err(ConvertError::contradictory(path, "", reason, hint));
     };
@@ -156,10 +147,7 @@ fn read_fields(
     let packs = text.as_ref().map(|_| METADATA_KEY);
     let names = SplitNames::new(stems.clone().chain(packs), split);
     let keys = names.keys(Keys::of(options));
-    let plain: Vec<String> = stems
-        .filter_map(|s| names.plain(s))
-        .map(str::to_owned)
-        .collect();
+    let plain: Vec<String> = stems.filter_map(|s| names.plain(s)).map(str::to_owned).collect();
     if keys.image.is_none() && find_field(folder, &plain, Part::Image, keys, None)?.is_none() {
         return Ok(None);
     }
@@ -200,8 +188,7 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
         shapes.push((stem, read_header(&file, 0, file.bytes)?.shape));
     }
     let pair = shapes.iter().find_map(|(label, own)| {
-        let is_of =
-            |(_, other): &&(&String, Vec<u64>)| other.len() > 2 && other.first() == own.first();
+        let is_of = |(_, other): &&(&String, Vec<u64>)| other.len() > 2 && other.first() == own.first();
         let images = shapes.iter().find(is_of)?;
         (own.len() == 1).then_some((label, images.0))
     });
@@ -210,12 +197,11 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
     };
     let mut stems: Vec<String> = files.iter().map(|(stem, _)| stem.clone()).collect();
     stems.retain(|stem| stem != *label);
-    let reason = format!(
-        "there are labels in '{label}.npy', and no file with a name of images, found {}",
-        quoted(&stems)
-    );
+    let reason = format!("'{label}.npy' has labels, but no file has a usual name for images, found {}", quoted(&stems));
     let hint = format!(
-        "name the file of images with --image-key, such as --image-key {images}, and that of labels with --label-key {label}"
+        "name the file of images with {IMAGE_KEY}, such as {}, and that of labels with {}",
+        IMAGE_KEY.with(images),
+        LABEL_KEY.with(label)
     );
     Err(ConvertError::contradictory(folder, "", reason, hint))
 }
@@ -229,25 +215,16 @@ fn metadata_text(folder: &Path) -> Result<Option<String>, ConvertError> {
 fn push_file(set: &mut ArraySet, name: &str, path: &Path) -> Result<(), ConvertError> {
     let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
     let header = read_header(&file, 0, file.bytes)?;
-    let described = Described {
-        name,
-        elements: header.elements,
-        shape: &header.shape,
-        offset: header.data,
-        room: file.bytes.saturating_sub(header.data),
-        stride: None,
-    };
-    set.push(&Arc::new(file), &described)
+    let room = file.bytes.saturating_sub(header.data);
+    set.push(&Arc::new(file), &header.described(name, header.data, room))
 }
 
 /// Reads the header of an array at `offset` of a file. The array has at most `room` bytes.
 fn read_header(file: &OpenFile, offset: u64, room: u64) -> Result<NpyHeader, ConvertError> {
     let most = to_u64(MAX_HEADER);
-    let mut head = Vec::new();
-    let mut look = |bytes: u64| {
-        head.clear();
-        let read = file.append_at(offset, room.min(bytes), &mut head);
-        read.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
+    let look = |bytes: u64| {
+        let head = file.bytes_at(offset, room.min(bytes));
+        let head = head.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
         NpyHeader::parse(&head).map_err(|error| header_error(&file.path, "", error))
     };
     // Nearly all headers are short, and there may be one file per sample.
@@ -258,8 +235,6 @@ fn read_header(file: &OpenFile, offset: u64, room: u64) -> Result<NpyHeader, Con
 pub(super) fn header_error(path: &Path, name: &str, error: HeaderError) -> ConvertError {
     match error {
         HeaderError::Malformed(reason) => ConvertError::malformed(path, name, reason),
-        HeaderError::Unsupported(reason, hint) => {
-            ConvertError::unsupported(path, name, reason, hint)
-        }
+        HeaderError::Unsupported(reason, hint) => ConvertError::unsupported(path, name, reason, hint),
     }
 }

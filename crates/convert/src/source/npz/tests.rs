@@ -30,9 +30,7 @@ fn refused(file: &[u8]) -> String {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.npz");
     fs::write(&path, file).unwrap();
-    list(&path, &ListOptions::default())
-        .unwrap_err()
-        .to_string()
+    list(&path, &ListOptions::default()).unwrap_err().to_string()
 }
 
 #[test]
@@ -40,16 +38,10 @@ fn unpacking_stops_where_the_header_says_that_the_array_ends() {
     let mut content = npy_file(DType::U8, &[2, 4, 4], &[7; 32]);
     content.resize(64 << 20, 0);
     let error = refused(&deflated(&content, 160));
-    assert!(
-        error.contains("expected 160 bytes when unpacked, found more"),
-        "{error}"
-    );
+    assert!(error.contains("expected 160 bytes when unpacked, found more"), "{error}");
     let content = npy_file(DType::U8, &[2, 4, 4], &[7; 31]);
     let error = refused(&deflated(&content, 160));
-    assert!(
-        error.contains("expected 160 bytes when unpacked, found fewer"),
-        "{error}"
-    );
+    assert!(error.contains("expected 160 bytes when unpacked, found fewer"), "{error}");
 }
 
 #[test]
@@ -69,27 +61,12 @@ fn keys_of_several_splits_are_told_apart() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("mnist.npz");
     let (mut file, mut members) = (Vec::new(), Vec::new());
-    for (key, n) in [
-        ("x_train", 3_u64),
-        ("y_train", 3),
-        ("x_test", 2),
-        ("y_test", 2),
-    ] {
-        let shape: &[u64] = if key.starts_with('x') {
-            &[n, 2, 2]
-        } else {
-            &[n]
-        };
+    for (key, n) in [("x_train", 3_u64), ("y_train", 3), ("x_test", 2), ("y_test", 2)] {
+        let shape: &[u64] = if key.starts_with('x') { &[n, 2, 2] } else { &[n] };
         let bytes: u64 = shape.iter().product();
         let content = npy_file(DType::U8, shape, &vec![1; usize::try_from(bytes).unwrap()]);
-        let mut member = Member::stored(
-            &format!("{key}.npy"),
-            content.len() as u64,
-            file.len() as u64,
-        );
-        member.crc = crc_fast::checksum(Crc32IsoHdlc, &content)
-            .try_into()
-            .unwrap();
+        let mut member = Member::stored(&format!("{key}.npy"), content.len() as u64, file.len() as u64);
+        member.crc = crc_fast::checksum(Crc32IsoHdlc, &content).try_into().unwrap();
         file.extend(member.local_header());
         file.extend_from_slice(&content);
         members.push(member);
@@ -97,15 +74,10 @@ fn keys_of_several_splits_are_told_apart() {
     let end = file.len() as u64;
     file.extend(zip_directory(&members, end));
     fs::write(&path, file).unwrap();
-    let error = list(&path, &ListOptions::default())
-        .unwrap_err()
-        .to_string();
+    let error = list(&path, &ListOptions::default()).unwrap_err().to_string();
     assert!(error.contains("'test', 'train'"), "{error}");
     let listings = list_splits(&path, &ListOptions::default()).unwrap();
-    let found: Vec<_> = listings
-        .iter()
-        .map(|(name, l)| (name.as_str(), l.len()))
-        .collect();
+    let found: Vec<_> = listings.iter().map(|(name, l)| (name.as_str(), l.len())).collect();
     assert_eq!(found, [("test", 2), ("train", 3)]);
     assert_eq!(listings[1].1.label(0), Some(1));
 }

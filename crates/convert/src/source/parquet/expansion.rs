@@ -13,11 +13,7 @@ use super::AnyPlace;
 use crate::source::store::OpenFile;
 
 /// Approximate bytes per row in memory: its stored bytes, plus the largest values that it may refer to.
-pub(super) fn row_bytes(
-    file: &Arc<OpenFile>,
-    group: &RowGroupMetaData,
-    is_read: impl Fn(usize) -> bool,
-) -> u64 {
+pub(super) fn row_bytes(file: &Arc<OpenFile>, group: &RowGroupMetaData, is_read: impl Fn(usize) -> bool) -> u64 {
     let schema = group.schema_descr();
     let columns = group.columns().iter().enumerate();
     let columns = columns.filter(|(leaf, _)| is_read(schema.get_column_root_idx(*leaf)));

@@ -24,35 +24,23 @@ const CHILDREN: i32 = 5;
 pub(super) fn check(file: &OpenFile) -> Result<(), ConvertError> {
     let path = file.path.as_path();
     let malformed = |reason: String| ConvertError::malformed(path, "the footer", reason);
-    let mut tail = Vec::new();
-    let start = file.bytes.checked_sub(TAIL_BYTES);
-    let start = start
-        .filter(|start| *start >= 4)
-        .ok_or_else(|| malformed(format!("expected at least 12 bytes, found {}", file.bytes)))?;
-    let read = file.append_at(start, TAIL_BYTES, &mut tail);
-    read.map_err(|e| malformed(e.to_string()))?;
+    let start = file.bytes.checked_sub(TAIL_BYTES).filter(|start| *start >= 4);
+    let start = start.ok_or_else(|| malformed(format!("expected at least 12 bytes, found {}", file.bytes)))?;
+    let tail = file.bytes_at(start, TAIL_BYTES).map_err(|e| malformed(e.to_string()))?;
     let (len, magic) = tail.split_at(4);
     if magic == b"PARE" {
         return Err(encrypted(path));
     }
     if magic != b"PAR1" {
         let found = magic.escape_ascii();
-        return Err(malformed(format!(
-            "expected \"PAR1\" at the end, found \"{found}\""
-        )));
+        return Err(malformed(format!("expected \"PAR1\" at the end, found \"{found}\"")));
     }
     let len = <[u8; 4]>::try_from(len).unwrap_or_default();
     let len = u64::from(u32::from_le_bytes(len));
-    let offset = start.checked_sub(len).filter(|offset| *offset >= 4);
-    let offset = offset.filter(|_| len <= MAX_FOOTER_BYTES).ok_or_else(|| {
-        malformed(format!(
-            "it says that it has {len} bytes, found a file of {}",
-            file.bytes
-        ))
-    })?;
-    let mut footer = Vec::new();
-    let read = file.append_at(offset, len, &mut footer);
-    read.map_err(|e| malformed(e.to_string()))?;
+    let offset = start.checked_sub(len).filter(|offset| *offset >= 4 && len <= MAX_FOOTER_BYTES);
+    let offset =
+        offset.ok_or_else(|| malformed(format!("it declares {len} bytes, but the file has {}", file.bytes)))?;
+    let footer = file.bytes_at(offset, len).map_err(|e| malformed(e.to_string()))?;
     match look(&footer) {
         Ok(false) => Ok(()),
         Ok(true) => Err(encrypted(path)),
@@ -158,7 +146,7 @@ impl Thrift<'_> {
 
     fn skip(&mut self, kind: u8, levels: usize) -> Result<(), String> {
         let levels = levels.checked_sub(1);
-        let levels = levels.ok_or_else(|| format!("it is deeper than {MAX_LEVELS}"))?;
+        let levels = levels.ok_or_else(|| format!("it is nested more than {MAX_LEVELS} levels deep"))?;
         match kind {
             TRUE | FALSE => Ok(()),
             BYTE => self.pass(1),
@@ -208,24 +196,21 @@ impl Thrift<'_> {
     fn schema(&mut self) -> Result<(), String> {
         let (n, kind) = self.list()?;
         if kind != STRUCT {
-            return Err("its schema is no list of structs".to_owned());
+            return Err("its schema is not a list of structs".to_owned());
         }
         // Remaining children of each open group, from the root down.
         let mut open: Vec<u64> = Vec::new();
         for place in 0..n {
             let children = self.element()?;
             if children > n - place - 1 {
-                return Err(format!(
-                    "a group says that it has {children} children, found {} elements behind it",
-                    n - place - 1
-                ));
+                return Err(format!("a group declares {children} children, but {} elements follow it", n - place - 1));
             }
             if let Some(left) = open.last_mut() {
                 *left = left.saturating_sub(1);
             }
             open.push(children);
             if open.len() > MAX_LEVELS {
-                return Err(format!("groups in groups deeper than {MAX_LEVELS}"));
+                return Err(format!("groups nested more than {MAX_LEVELS} levels deep"));
             }
             while open.last() == Some(&0) {
                 open.pop();
@@ -241,8 +226,7 @@ impl Thrift<'_> {
             field = number;
             if number == CHILDREN && matches!(kind, I16 | I32 | I64) {
                 let found = self.zigzag()?;
-                children =
-                    u64::try_from(found).map_err(|_| format!("a group of {found} children"))?;
+                children = u64::try_from(found).map_err(|_| format!("a group of {found} children"))?;
             } else {
                 self.skip(kind, MAX_LEVELS)?;
             }
@@ -274,7 +258,7 @@ mod tests {
     #[test]
     fn a_schema_that_is_too_deep_is_refused_before_anything_recurses_into_it() {
         assert_eq!(look(&chain(3)), Ok(false));
-        assert!(look(&chain(100_000)).unwrap_err().contains("deeper"));
+        assert!(look(&chain(100_000)).unwrap_err().contains("levels deep"));
     }
 
     #[test]

@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{ChunkReader, Length};
@@ -82,19 +81,13 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError>
         return guarded(path, &task.place(), || {
             let first = task.reader()?.next().transpose();
             let first = first.map_err(|e| failed(path, &task.place(), &e.into()))?;
-            let first = first.ok_or_else(|| {
-                ConvertError::malformed(path, &task.place(), "expected rows, found none")
-            })?;
+            let first =
+                first.ok_or_else(|| ConvertError::malformed(path, &task.place(), "expected rows, found none"))?;
             TablePlan::of(path, &table.columns.schema, &first, options)
         });
     }
     let hint = "name a table with rows in it; nothing was written";
-    Err(ConvertError::contradictory(
-        &part.root,
-        "",
-        "there are no rows in it",
-        hint,
-    ))
+    Err(ConvertError::contradictory(&part.root, "", "there are no rows in it", hint))
 }
 
 /// Refuses columns outside the file. The library would panic on them; the panic is caught, but prints a message.
@@ -140,11 +133,7 @@ impl Table {
         })?;
         check_places(&file, &metadata)?;
         let columns = Columns::of(path, metadata.schema(), options)?;
-        Ok(Self {
-            file,
-            metadata,
-            columns,
-        })
+        Ok(Self { file, metadata, columns })
     }
 
     fn path(&self) -> &Path {
@@ -160,9 +149,8 @@ impl Table {
             let described = table.metadata.metadata().row_group(group);
             let rows = described.num_rows().max(0).cast_unsigned();
             let is_read = |root: usize| table.columns.places.contains(&root);
-            let row_bytes = guarded(table.path(), "a dictionary", || {
-                Ok(expansion::row_bytes(&table.file, described, is_read))
-            });
+            let row_bytes =
+                guarded(table.path(), "a dictionary", || Ok(expansion::row_bytes(&table.file, described, is_read)));
             // Damage is reported when the rows are read.
             let row_bytes = row_bytes.unwrap_or(u64::MAX);
             let step = (TASK_BYTES / row_bytes).clamp(1, MAX_TASK_ROWS);
@@ -201,9 +189,7 @@ impl Task {
         let columns = &self.table.columns;
         let mask = match columns.are_all {
             true => ProjectionMask::all(),
-            false => {
-                ProjectionMask::roots(metadata.parquet_schema(), columns.places.iter().copied())
-            }
+            false => ProjectionMask::roots(metadata.parquet_schema(), columns.places.iter().copied()),
         };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(AnyPlace(file), metadata)
             .with_projection(mask)
@@ -220,11 +206,7 @@ impl Task {
         let (mut pieces, mut rows) = (Vec::new(), 0_u64);
         for batch in self.reader()? {
             let batch = batch.map_err(|e| failed(path, &self.place(), &e.into()))?;
-            let spot = Spot {
-                path,
-                first_row: self.first_row.saturating_add(rows),
-                in_file: None,
-            };
+            let spot = Spot { path, first_row: self.first_row.saturating_add(rows), in_file: None };
             pieces.push(Piece::of(plan, &batch, &spot)?);
             let n = to_u64(batch.num_rows());
             rows = rows.saturating_add(n);
@@ -247,12 +229,7 @@ struct Tasks<'a> {
 
 impl<'a> Tasks<'a> {
     fn new(files: &'a [PathBuf], plan: &'a TablePlan, options: &'a ListOptions) -> Self {
-        Self {
-            files: files.iter(),
-            plan,
-            options,
-            current: Box::new(std::iter::empty()),
-        }
+        Self { files: files.iter(), plan, options, current: Box::new(std::iter::empty()) }
     }
 
     fn next(&mut self) -> Result<Option<Task>, ConvertError> {
@@ -283,18 +260,12 @@ impl ChunkReader for AnyPlace {
     type T = BufReader<From>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(BufReader::new(From {
-            file: Arc::clone(&self.0),
-            offset: start,
-        }))
+        Ok(BufReader::new(From { file: Arc::clone(&self.0), offset: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let mut bytes = Vec::new();
-        let len = u64::try_from(length)?;
-        let read = self.0.append_at(start, len, &mut bytes);
-        read.map_err(|e| ParquetError::EOF(e.to_string()))?;
-        Ok(bytes.into())
+        let bytes = self.0.bytes_at(start, u64::try_from(length)?);
+        bytes.map(Bytes::from).map_err(|e| ParquetError::EOF(e.to_string()))
     }
 }
 

@@ -19,13 +19,7 @@ pub(super) struct Input<'a> {
 
 impl<'a> Input<'a> {
     pub(super) fn new(file: &'a OpenFile, start: u64, end: u64) -> Self {
-        Self {
-            file,
-            at: start,
-            end: end.min(file.bytes),
-            piece: Vec::new(),
-            piece_at: start,
-        }
+        Self { file, at: start, end: end.min(file.bytes), piece: Vec::new(), piece_at: start }
     }
 
     /// An error at an offset.
@@ -76,10 +70,7 @@ impl<'a> Input<'a> {
     /// Reads a few bytes into memory.
     pub(super) fn bytes(&mut self, n: u64) -> Result<Vec<u8>, ConvertError> {
         let at = self.skip(n)?;
-        let mut out = Vec::new();
-        let read = self.file.append_at(at, n, &mut out);
-        read.map_err(|e| self.wrong(at, e.to_string()))?;
-        Ok(out)
+        self.file.bytes_at(at, n).map_err(|e| self.wrong(at, e.to_string()))
     }
 
     /// Skips `n` bytes. Returns their start.

@@ -17,10 +17,7 @@ pub(in crate::source) struct NumpyArray<'a> {
 ///
 /// # Errors
 /// The reason, if the array is unsupported.
-pub(in crate::source) fn numpy_array(
-    tree: &Tree,
-    id: Id,
-) -> Result<Option<NumpyArray<'_>>, HeaderError> {
+pub(in crate::source) fn numpy_array(tree: &Tree, id: Id) -> Result<Option<NumpyArray<'_>>, HeaderError> {
     let Some((name, args, state)) = tree.made(id) else {
         return Ok(None);
     };
@@ -32,9 +29,7 @@ pub(in crate::source) fn numpy_array(
             };
             (dtype, shape, bytes, tree.int(fortran) == Some(1))
         }
-        (Some("_frombuffer"), &[bytes, dtype, shape, order]) => {
-            (dtype, shape, bytes, tree.text(order) == Some("F"))
-        }
+        (Some("_frombuffer"), &[bytes, dtype, shape, order]) => (dtype, shape, bytes, tree.text(order) == Some("F")),
         _ => return Ok(None),
     };
     let malformed = |what: &str| HeaderError::Malformed(format!("expected an array's {what}"));
@@ -47,12 +42,7 @@ pub(in crate::source) fn numpy_array(
     }
     let elements = dtype_of(tree, dtype)?.ok_or_else(|| malformed("element type"))?;
     let (bytes, is_latin1) = data_of(tree, bytes).ok_or_else(|| malformed("bytes"))?;
-    Ok(Some(NumpyArray {
-        elements,
-        shape,
-        bytes,
-        is_latin1,
-    }))
+    Ok(Some(NumpyArray { elements, shape, bytes, is_latin1 }))
 }
 
 /// `numpy.dtype('u1', 0, 1)` with the state `(3, '|', ...)`.

@@ -36,19 +36,10 @@ const CALLS: [&str; 22] = [
 ];
 
 /// Reads the pickle that starts at `start` of a file and ends before `end`.
-pub(in crate::source) fn read_pickle(
-    file: &OpenFile,
-    start: u64,
-    end: u64,
-) -> Result<Tree, ConvertError> {
+pub(in crate::source) fn read_pickle(file: &OpenFile, start: u64, end: u64) -> Result<Tree, ConvertError> {
     let mut machine = Machine {
         input: Input::new(file, start, end),
-        nodes: vec![
-            Node::None,
-            Node::Bool(false),
-            Node::Bool(true),
-            Node::Tuple(Box::default()),
-        ],
+        nodes: vec![Node::None, Node::Bool(false), Node::Bool(true), Node::Tuple(Box::default())],
         stack: Vec::new(),
         marks: Vec::new(),
         memo: HashMap::new(),
@@ -61,11 +52,7 @@ pub(in crate::source) fn read_pickle(
         let op = machine.input.byte()?;
         if op == b'.' {
             let root = machine.pop()?;
-            return Ok(Tree {
-                nodes: machine.nodes,
-                root,
-                end: machine.input.at,
-            });
+            return Ok(Tree { nodes: machine.nodes, root, end: machine.input.at });
         }
         machine.step(op)?;
     }
@@ -106,16 +93,12 @@ impl Machine<'_> {
             0x89 => self.push(FALSE),
             b')' => self.push(EMPTY_TUPLE),
             b'I' | b'L' | b'F' | b'K' | b'M' | b'J' | b'G' | 0x8a | 0x8b => self.number(op),
-            b'S' | b'T' | b'U' | b'V' | b'X' | 0x8c | 0x8d | b'B' | b'C' | 0x8e | 0x96 => {
-                self.string(op)
-            }
-            b']' | b'}' | b'l' | b'd' | b't' | 0x85..=0x87 | b'a' | b'e' | b's' | b'u' => {
-                self.container(op)
-            }
+            b'S' | b'T' | b'U' | b'V' | b'X' | 0x8c | 0x8d | b'B' | b'C' | 0x8e | 0x96 => self.string(op),
+            b']' | b'}' | b'l' | b'd' | b't' | 0x85..=0x87 | b'a' | b'e' | b's' | b'u' => self.container(op),
             b'p' | b'q' | b'r' | 0x94 | b'g' | b'h' | b'j' => self.memory(op),
             b'c' | 0x93 | b'R' | 0x81 | 0x92 | b'b' | b'P' | b'Q' | b'i' | b'o' => self.call(op),
             _ => {
-                let reason = format!("the step {op:#04x} is not known");
+                let reason = format!("unknown opcode {op:#04x}");
                 Err(self.input.wrong(self.op_at, reason))
             }
         }
@@ -155,9 +138,7 @@ impl Machine<'_> {
     }
 
     fn node(&mut self, id: Id) -> Option<&mut Node> {
-        usize::try_from(id)
-            .ok()
-            .and_then(|id| self.nodes.get_mut(id))
+        usize::try_from(id).ok().and_then(|id| self.nodes.get_mut(id))
     }
 
     fn mark(&mut self) -> Result<(), ConvertError> {
@@ -273,12 +254,10 @@ impl Machine<'_> {
             return self.push_node(Node::Text(Bytes::Here(text.into())));
         }
         if op == b'V' {
-            let line = self
-                .input
-                .long_line(MAX_TEXT.saturating_sub(self.text_bytes))?;
+            let line = self.input.long_line(MAX_TEXT.saturating_sub(self.text_bytes))?;
             self.text_bytes += to_u64(line.len());
             let Some(text) = unescaped(&line) else {
-                return self.wrong("expected a text whose escapes are those of characters");
+                return self.wrong("expected a string with escapes of characters only");
             };
             return self.push_node(Node::Text(Bytes::Here(text.into_bytes().into())));
         }
@@ -297,11 +276,7 @@ impl Machine<'_> {
             Bytes::Here(self.input.bytes(n)?.into())
         };
         let is_text = matches!(op, b'U' | b'T' | b'X' | 0x8c | 0x8d);
-        self.push_node(if is_text {
-            Node::Text(bytes)
-        } else {
-            Node::Bytes(bytes)
-        })
+        self.push_node(if is_text { Node::Text(bytes) } else { Node::Bytes(bytes) })
     }
 
     fn container(&mut self, op: u8) -> Result<(), ConvertError> {
@@ -330,11 +305,7 @@ impl Machine<'_> {
                 self.push_node(Node::Dict(entries))
             }
             b'a' | b'e' => {
-                let items = if op == b'a' {
-                    vec![self.pop()?]
-                } else {
-                    self.pop_mark()?
-                };
+                let items = if op == b'a' { vec![self.pop()?] } else { self.pop_mark()? };
                 let list = self.top()?;
                 match self.node(list) {
                     Some(Node::List(list)) => {
@@ -386,7 +357,7 @@ impl Machine<'_> {
                 let number = str::from_utf8(&line).ok().and_then(|n| n.parse().ok());
                 match number {
                     Some(number) => number,
-                    None => return self.wrong("expected a number of the memo"),
+                    None => return self.wrong("expected an index of the memo"),
                 }
             }
         };
@@ -440,14 +411,14 @@ impl Machine<'_> {
                     }
                     // Attributes of a dictionary, such as the versions in a state_dict.
                     Some(Node::MadeDict(_)) => Ok(()),
-                    _ => self.wrong("expected an object to give a state to"),
+                    _ => self.wrong("expected an object to set the state of"),
                 }
             }
             b'Q' => {
                 let id = self.pop()?;
                 self.push_node(Node::Persistent(id))
             }
-            b'P' => self.wrong("storages named by text are not known"),
+            b'P' => self.wrong("storages named by text are not supported"),
             _ => {
                 let name = if op == b'i' {
                     let (module, name) = (self.input.line()?, self.input.line()?);
@@ -468,7 +439,7 @@ impl Machine<'_> {
     fn made(&mut self, callable: Id, args: Id) -> Result<(), ConvertError> {
         let name = match self.nodes.get(to_usize(callable)) {
             Some(Node::Global(name)) => name.to_string(),
-            _ => "what is no name".to_owned(),
+            _ => "something without a name".to_owned(),
         };
         if name == "collections.OrderedDict" {
             return self.push_node(Node::MadeDict(Vec::new()));
@@ -476,27 +447,19 @@ impl Machine<'_> {
         if !CALLS.contains(&name.as_str()) {
             return self.refuse(&name);
         }
-        self.push_node(Node::Made {
-            callable,
-            args,
-            state: None,
-        })
+        self.push_node(Node::Made { callable, args, state: None })
     }
 
     fn refuse(&self, name: &str) -> Result<(), ConvertError> {
         let name = name.escape_default();
-        let reason = format!("the pickle wants to call {name}, which could be any program");
-        let hint =
-            "nothing was called; save tensors or arrays alone, in a dictionary, a tuple or a list";
+        let reason = format!("the pickle wants to call {name}, which could run any program");
+        let hint = "nothing was called; save tensors or arrays alone, in a dictionary, a tuple or a list";
         Err(self.input.refused(self.op_at, reason, hint))
     }
 }
 
 fn joined(module: &[u8], name: &[u8]) -> String {
-    let (module, name) = (
-        String::from_utf8_lossy(module),
-        String::from_utf8_lossy(name),
-    );
+    let (module, name) = (String::from_utf8_lossy(module), String::from_utf8_lossy(name));
     format!("{module}.{name}")
 }
 

@@ -71,9 +71,7 @@ impl Tree {
             _ => id,
         };
         match self.get(id) {
-            Node::Text(Bytes::Here(text)) | Node::Bytes(Bytes::Here(text)) => {
-                str::from_utf8(text).ok()
-            }
+            Node::Text(Bytes::Here(text)) | Node::Bytes(Bytes::Here(text)) => str::from_utf8(text).ok(),
             _ => None,
         }
     }
@@ -113,19 +111,13 @@ impl Tree {
     /// The value under this text key.
     pub(in crate::source) fn value(&self, dict: Id, key: &str) -> Option<Id> {
         let mut entries = self.entries(dict)?.iter();
-        entries
-            .find(|(k, _)| self.text(*k) == Some(key))
-            .map(|(_, value)| *value)
+        entries.find(|(k, _)| self.text(*k) == Some(key)).map(|(_, value)| *value)
     }
 
     /// Name, arguments and state of a call's result.
     pub(in crate::source) fn made(&self, id: Id) -> Option<(&str, &[Id], Option<Id>)> {
         match self.get(id) {
-            Node::Made {
-                callable,
-                args,
-                state,
-            } => Some((self.global(*callable)?, self.items(*args)?, *state)),
+            Node::Made { callable, args, state } => Some((self.global(*callable)?, self.items(*args)?, *state)),
             _ => None,
         }
     }

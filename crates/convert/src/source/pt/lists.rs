@@ -36,18 +36,11 @@ impl Listed {
             None => (DType::F64, floats(tree, items)?),
         };
         let swapped = false;
-        Some(Self {
-            elements: Elements::Numbers { dtype, swapped },
-            n: items.len(),
-            bytes,
-        })
+        Some(Self { elements: Elements::Numbers { dtype, swapped }, n: items.len(), bytes })
     }
 
     fn of_texts(tree: &Tree, items: &[Id]) -> Option<Self> {
-        let texts: Vec<&str> = items
-            .iter()
-            .map(|id| tree.text(*id))
-            .collect::<Option<_>>()?;
+        let texts: Vec<&str> = items.iter().map(|id| tree.text(*id)).collect::<Option<_>>()?;
         let width = texts.iter().map(|text| text.len()).max()?.max(1);
         let all = width.checked_mul(texts.len());
         all.filter(|all| *all <= MAX_TEXT_BYTES)?;
@@ -57,11 +50,7 @@ impl Listed {
             bytes.resize(bytes.len() + width - text.len(), 0);
         }
         Some(Self {
-            elements: Elements::Text {
-                bytes: u64::try_from(width).ok()?,
-                wide: false,
-                swapped: false,
-            },
+            elements: Elements::Text { bytes: u64::try_from(width).ok()?, wide: false, swapped: false },
             n: texts.len(),
             bytes,
         })
@@ -102,9 +91,7 @@ fn floats(tree: &Tree, items: &[Id]) -> Option<Vec<u8>> {
     let bytes = items.iter().map(|id| match tree.get(*id) {
         Node::Float(number) => Some(number.to_le_bytes()),
         // Next to floats, an integer was meant as a float.
-        Node::Int(number) => i32::try_from(*number)
-            .ok()
-            .map(|n| f64::from(n).to_le_bytes()),
+        Node::Int(number) => i32::try_from(*number).ok().map(|n| f64::from(n).to_le_bytes()),
         _ => None,
     });
     Some(bytes.collect::<Option<Vec<_>>>()?.concat())

@@ -24,9 +24,7 @@ pub(crate) fn parts(shards: Shards, options: &ListOptions) -> Result<Vec<Shards>
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    ArraySet::join(part, options, |file| {
-        read_file(file, &options.spool_folder())
-    })
+    ArraySet::join(part, options, |file| read_file(file, &options.spool_folder()))
 }
 
 fn read_file(file: &Arc<OpenFile>, spool: &SpoolFolder) -> Result<ArraySet, ConvertError> {

@@ -25,10 +25,8 @@ impl Storages {
 
 /// The pickle of a file and the location of its storages.
 pub(super) fn open(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
-    let mut head = Vec::new();
-    let bytes = file.bytes.min(16);
-    let read = file.append_at(0, bytes, &mut head);
-    read.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
+    let head = file.bytes_at(0, file.bytes.min(16));
+    let head = head.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
     if head.starts_with(b"PK\x03\x04") {
         return open_zip(file);
     }
@@ -62,20 +60,14 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let stored = |entry: &ZipEntry| {
         if entry.is_deflated {
             let (reason, hint) = ("the member is deflated", "save it with torch.save");
-            return Err(ConvertError::unsupported(
-                &file.path,
-                &entry.name,
-                reason,
-                hint,
-            ));
+            return Err(ConvertError::unsupported(&file.path, &entry.name, reason, hint));
         }
         Ok((entry.offset, entry.stored))
     };
     if let Some(order) = in_folder("byteorder") {
         let (offset, bytes) = stored(order)?;
-        let mut text = Vec::new();
-        let read = file.append_at(offset, bytes.min(16), &mut text);
-        read.map_err(|e| ConvertError::malformed(&file.path, &order.name, e.to_string()))?;
+        let text = file.bytes_at(offset, bytes.min(16));
+        let text = text.map_err(|e| ConvertError::malformed(&file.path, &order.name, e.to_string()))?;
         if text != b"little" {
             let reason = format!("bytes in {} order", text.escape_ascii());
             let hint = "save it on a little-endian machine";
@@ -100,7 +92,7 @@ fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let next = |start: u64| read_pickle(file, start, file.bytes);
     let version = next(next(0)?.end)?;
     if version.int(version.root) != Some(1001) {
-        let reason = "expected version 1001 of the old form";
+        let reason = "expected version 1001 of the legacy format";
         return Err(ConvertError::malformed(&file.path, "", reason));
     }
     let machine = next(version.end)?;
@@ -117,20 +109,15 @@ fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let mut at = keys.end;
     for key in keys.items(keys.root).unwrap_or_default() {
         let key = keys.text(*key).unwrap_or_default();
-        let malformed =
-            |reason| ConvertError::malformed(&file.path, &format!("storage {key}"), reason);
-        let mut n = Vec::new();
-        let read = file.append_at(at, 8, &mut n);
-        read.map_err(|e| malformed(e.to_string()))?;
+        let malformed = |reason| ConvertError::malformed(&file.path, &format!("storage {key}"), reason);
+        let n = file.bytes_at(at, 8).map_err(|e| malformed(e.to_string()))?;
         let n = n.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
         let size = sizes.get(key).copied().unwrap_or(1);
         let bytes = n.checked_mul(size);
         let start = at.saturating_add(8);
         let room = file.bytes.saturating_sub(start);
         let Some(bytes) = bytes.filter(|bytes| *bytes <= room) else {
-            return Err(malformed(format!(
-                "expected {n} elements, found {room} bytes"
-            )));
+            return Err(malformed(format!("expected {n} elements, found {room} bytes")));
         };
         places.insert(key.to_owned(), (start, bytes));
         at = start.saturating_add(bytes);
@@ -143,10 +130,7 @@ fn element_sizes(tree: &Tree) -> BTreeMap<String, u64> {
     let storages = tree.nodes().filter_map(|node| match node {
         Node::Persistent(id) => {
             let storage = super::tensors::storage(tree, *id)?;
-            Some((
-                storage.key.to_owned(),
-                storage.dtype.map_or(1, |d| d.size()),
-            ))
+            Some((storage.key.to_owned(), storage.dtype.map_or(1, |d| d.size())))
         }
         _ => None,
     });

@@ -13,6 +13,7 @@ use super::super::spool::SpoolFolder;
 use super::super::store::OpenFile;
 use super::lists::Listed;
 use super::storages::Storages;
+use crate::dtypes::of_torch_storage;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
@@ -42,23 +43,10 @@ pub(super) fn storage(tree: &Tree, name: Id) -> Option<Storage<'_>> {
     }
     let class = tree.global(class)?.rsplit('.').next()?;
     let dtype = match class {
-        "BoolStorage" => Some(DType::Bool),
-        "ByteStorage" => Some(DType::U8),
-        "CharStorage" => Some(DType::I8),
-        "ShortStorage" => Some(DType::I16),
-        "IntStorage" => Some(DType::I32),
-        "LongStorage" => Some(DType::I64),
-        "HalfStorage" => Some(DType::F16),
-        "BFloat16Storage" => Some(DType::Bf16),
-        "FloatStorage" => Some(DType::F32),
-        "DoubleStorage" => Some(DType::F64),
         "UntypedStorage" => None,
-        _ => return None,
+        class => Some(of_torch_storage(class)?),
     };
-    Some(Storage {
-        dtype,
-        key: tree.text(key)?,
-    })
+    Some(Storage { dtype, key: tree.text(key)? })
 }
 
 /// The dtype of a name such as `torch.uint16`.
@@ -73,14 +61,7 @@ pub(super) fn collect(
     (file, spool): (&Arc<OpenFile>, &SpoolFolder),
     set: &mut ArraySet,
 ) -> Result<(), ConvertError> {
-    let mut taker = Taker {
-        tree,
-        storages,
-        file,
-        spool,
-        set,
-        entries: 0,
-    };
+    let mut taker = Taker { tree, storages, file, spool, set, entries: 0 };
     let root = taker.inner(tree.root);
     if taker.take("image", root)? {
         return Ok(());
@@ -90,10 +71,7 @@ pub(super) fn collect(
     }
     let items = tree.items(root);
     let Some(items) = items.filter(|items| items.len() <= 64) else {
-        let reason = format!(
-            "expected a tensor, or a dictionary, tuple or list of some, found {}",
-            tree.kind(root)
-        );
+        let reason = format!("expected a tensor, or a dictionary, tuple or list of tensors, found {}", tree.kind(root));
         return Err(ConvertError::unsupported(&file.path, "", reason, HINT));
     };
     for (place, item) in items.iter().enumerate() {
@@ -122,7 +100,7 @@ fn refuse_samples(set: &ArraySet, path: &Path) -> Result<(), ConvertError> {
         return Ok(());
     }
     let n = set.arrays.len();
-    let reason = format!("{n} tensors of one shape, which look like a sample each");
+    let reason = format!("{n} tensors of one shape, which look like one sample each");
     Err(ConvertError::unsupported(path, "", reason, HINT))
 }
 
@@ -150,29 +128,18 @@ impl Taker<'_> {
     }
 
     /// Collects a dictionary. Its names are prefixed with `prefix`, which ends in a dot.
-    fn entries(
-        &mut self,
-        prefix: &str,
-        entries: &[(Id, Id)],
-        depth: usize,
-    ) -> Result<(), ConvertError> {
+    fn entries(&mut self, prefix: &str, entries: &[(Id, Id)], depth: usize) -> Result<(), ConvertError> {
         // Several dictionaries may contain the same one, and one may contain itself.
         self.entries = self.entries.saturating_add(entries.len());
         if depth > MAX_DEPTH || self.entries > MAX_ENTRIES {
-            let reason = format!(
-                "dictionaries more than {MAX_DEPTH} deep in each other, or with more than {MAX_ENTRIES} entries"
-            );
-            return Err(ConvertError::unsupported(
-                &self.file.path,
-                prefix,
-                reason,
-                HINT,
-            ));
+            let reason =
+                format!("dictionaries nested more than {MAX_DEPTH} deep, or with more than {MAX_ENTRIES} entries");
+            return Err(ConvertError::unsupported(&self.file.path, prefix, reason, HINT));
         }
         for (key, value) in entries {
             match self.tree.text(*key) {
                 Some(name) => self.entry(format!("{prefix}{name}"), *value, depth)?,
-                None => self.set.others.add(b"an entry whose key is no text"),
+                None => self.set.others.add(b"an entry with a key that is not text"),
             }
         }
         Ok(())
@@ -203,39 +170,21 @@ impl Taker<'_> {
     /// Adds a list of numbers or texts as an array. False if the value is not one.
     fn take_list(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
         if is_image_name(name) && !matches!(numpy_array(self.tree, id), Ok(None)) {
-            let (reason, hint) = (
-                "expected a tensor, found a NumPy array",
-                "save tensors: torch.from_numpy(array)",
-            );
-            return Err(ConvertError::unsupported(
-                &self.file.path,
-                name,
-                reason,
-                hint,
-            ));
+            let (reason, hint) = ("expected a tensor, found a NumPy array", "save tensors: torch.from_numpy(array)");
+            return Err(ConvertError::unsupported(&self.file.path, name, reason, hint));
         }
         let Some(items) = self.tree.items(id) else {
             return Ok(false);
         };
         if is_image_name(name) && items.first().is_some_and(|id| self.is_tensor(*id)) {
-            let reason = format!(
-                "expected a tensor of all images, found a list of {}",
-                items.len()
-            );
-            return Err(ConvertError::unsupported(
-                &self.file.path,
-                name,
-                reason,
-                HINT,
-            ));
+            let reason = format!("expected a tensor of all images, found a list of {}", items.len());
+            return Err(ConvertError::unsupported(&self.file.path, name, reason, HINT));
         }
         let Some(list) = Listed::of(self.tree, items) else {
             return Ok(false);
         };
         let places = (self.file.path.as_path(), self.spool);
-        list.unpack(name, places, |file, described| {
-            self.set.push(file, described)
-        })?;
+        list.unpack(name, places, |file, described| self.set.push(file, described))?;
         Ok(true)
     }
 
@@ -253,8 +202,7 @@ impl Taker<'_> {
         let Some(version @ ("" | "_v2" | "_v3")) = version else {
             return Ok(false);
         };
-        let malformed =
-            |what: &str| ConvertError::malformed(&self.file.path, name, format!("expected {what}"));
+        let malformed = |what: &str| ConvertError::malformed(&self.file.path, name, format!("expected {what}"));
         let Some((&[place, offset, size, stride], rest)) = args.split_first_chunk() else {
             return Err(malformed("a tensor's storage, offset, size and stride"));
         };
@@ -262,12 +210,12 @@ impl Taker<'_> {
             Node::Persistent(id) => storage(self.tree, *id),
             _ => None,
         };
-        let storage = storage.ok_or_else(|| malformed("a storage of numbers that are known"))?;
+        let storage = storage.ok_or_else(|| malformed("a storage of a known type"))?;
         let dtype = match version {
             "_v3" => rest.get(2).and_then(|id| dtype_of(self.tree.global(*id)?)),
             _ => storage.dtype,
         };
-        let dtype = dtype.ok_or_else(|| malformed("a type of numbers that is known"))?;
+        let dtype = dtype.ok_or_else(|| malformed("a known type of numbers"))?;
         let offset = self.tree.int(offset).and_then(|n| u64::try_from(n).ok());
         let offset = offset.and_then(|n| n.checked_mul(dtype.size()));
         let (shape, stride) = (self.tree.sizes(size), self.tree.sizes(stride));
@@ -284,10 +232,7 @@ impl Taker<'_> {
         })?;
         let described = Described {
             name,
-            elements: Elements::Numbers {
-                dtype,
-                swapped: false,
-            },
+            elements: Elements::Numbers { dtype, swapped: false },
             shape: &shape,
             offset: start.saturating_add(offset),
             room: bytes.saturating_sub(offset),

@@ -16,8 +16,7 @@ fn members_beyond_4_gib_are_found_where_they_are() {
     let next = Member::stored("b", 3, large.end());
     // Holes take no space.
     for member in [&large, &next] {
-        file.write_all_at(&member.local_header(), member.header)
-            .unwrap();
+        file.write_all_at(&member.local_header(), member.header).unwrap();
     }
     let end = zip_directory(&[large.clone(), next.clone()], next.end());
     file.write_all_at(&end, next.end()).unwrap();

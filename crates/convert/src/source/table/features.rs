@@ -29,12 +29,7 @@ impl Features {
         let text = schema.metadata().get(HUGGING_FACE_KEY);
         let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
         let features = value.as_ref().and_then(|v| v.pointer("/info/features"));
-        Self {
-            features: features
-                .and_then(Value::as_object)
-                .cloned()
-                .unwrap_or_default(),
-        }
+        Self { features: features.and_then(Value::as_object).cloned().unwrap_or_default() }
     }
 
     fn type_of(&self, column: &str) -> &str {
@@ -52,17 +47,12 @@ impl Features {
     pub(super) fn class_names(&self, column: &str) -> Vec<String> {
         let names = self.features.get(column).and_then(|f| f.get("names"));
         let names = names.and_then(Value::as_array).into_iter().flatten();
-        names
-            .filter_map(|name| name.as_str().map(str::to_owned))
-            .collect()
+        names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
 
     /// Whether a column contains fixed-shape arrays.
     pub(super) fn is_array(&self, column: &str) -> bool {
-        matches!(
-            self.type_of(column),
-            "Array2D" | "Array3D" | "Array4D" | "Array5D"
-        )
+        matches!(self.type_of(column), "Array2D" | "Array3D" | "Array4D" | "Array5D")
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use packds_format::{DType, Scalar};
 
 use super::kind::Kind;
-use super::piece::{ColumnPiece, ItemsPiece, Piece, nan_bytes, no_bytes};
+use super::piece::{ColumnPiece, ItemsPiece, Piece, no_bytes};
 use super::plan::{Planned, TablePlan, Use};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -60,22 +60,12 @@ const SPOOLED: u32 = u32::MAX;
 
 impl Gather {
     /// Starts empty. `file_bytes` is the total size of all files.
-    pub(in crate::source) fn new(
-        root: &Path,
-        plan: Arc<TablePlan>,
-        spool: Spool,
-        file_bytes: u64,
-    ) -> Self {
+    pub(in crate::source) fn new(root: &Path, plan: Arc<TablePlan>, spool: Spool, file_bytes: u64) -> Self {
         let gathered = plan.columns.iter().map(|planned| match &planned.kind {
-            Kind::Items { .. } | Kind::Array { .. } => Gathered::Items {
-                spans: Vec::new(),
-                paths: TextArena::default(),
-                only_paths: 0,
-            },
-            Kind::Number(_) => Gathered::Numbers {
-                bytes: Vec::new(),
-                nulls: Vec::new(),
-            },
+            Kind::Items { .. } | Kind::Array { .. } => {
+                Gathered::Items { spans: Vec::new(), paths: TextArena::default(), only_paths: 0 }
+            }
+            Kind::Number(_) => Gathered::Numbers { bytes: Vec::new(), nulls: Vec::new() },
             Kind::Text | Kind::JsonText | Kind::Json => Gathered::Texts(TextArena::default()),
         });
         let columns = gathered.collect();
@@ -95,36 +85,21 @@ impl Gather {
         let before = to_usize(self.rows);
         self.rows = self.rows.saturating_add(to_u64(piece.rows));
         if self.rows > self.max_rows {
-            let reason = "it says that it has more rows than so few bytes can hold";
+            let reason = "it declares more rows than its bytes can hold";
             return Err(ConvertError::malformed(&self.root, "", reason));
         }
         for (row, reason) in piece.faults {
-            self.faults
-                .entry(row.saturating_add(before))
-                .or_insert(reason.into());
+            self.faults.entry(row.saturating_add(before)).or_insert(reason.into());
         }
         let columns = self.plan.columns.iter().zip(&mut self.columns);
         for ((planned, column), piece) in columns.zip(piece.columns) {
             match (&mut *column, piece) {
-                (
-                    Gathered::Items {
-                        spans,
-                        paths,
-                        only_paths,
-                    },
-                    ColumnPiece::Items(piece),
-                ) => {
+                (Gathered::Items { spans, paths, only_paths }, ColumnPiece::Items(piece)) => {
                     push_items(&mut self.spool, spans, &piece, file)?;
                     *only_paths += piece.only_paths.len();
                     piece.paths.iter().for_each(|path| paths.push(path));
                 }
-                (
-                    Gathered::Numbers { bytes, nulls },
-                    ColumnPiece::Numbers {
-                        bytes: more,
-                        nulls: rows,
-                    },
-                ) => {
+                (Gathered::Numbers { bytes, nulls }, ColumnPiece::Numbers { bytes: more, nulls: rows }) => {
                     bytes.extend_from_slice(&more);
                     nulls.extend(rows.iter().map(|row| row.saturating_add(before)));
                 }
@@ -147,11 +122,7 @@ impl Gather {
     }
 
     /// Returns the result. `files` are those that items are read from in place.
-    pub(in crate::source) fn finish(
-        self,
-        format: DataFormat,
-        mut files: Vec<OpenFile>,
-    ) -> Result<Found, ConvertError> {
+    pub(in crate::source) fn finish(self, format: DataFormat, mut files: Vec<OpenFile>) -> Result<Found, ConvertError> {
         let spool = u32::try_from(files.len()).unwrap_or(SPOOLED);
         files.push(self.spool.finish(&self.root)?);
         let files = Arc::new(files);
@@ -161,9 +132,6 @@ impl Gather {
         }
         let missing = || ConvertError::malformed(&self.root, "", "there are no images in it");
         Ok(Found {
-            kind: format.into(),
-            images: parts.images.ok_or_else(missing)?,
-            names: parts.names,
             labels: parts.labels,
             masks: parts.masks,
             fields: parts.fields,
@@ -171,17 +139,12 @@ impl Gather {
             metadata: self.plan.metadata.clone(),
             faults: self.faults,
             warnings: self.plan.warnings.clone(),
-            ignored: 0,
+            ..Found::new(format, parts.images.ok_or_else(missing)?, parts.names)
         })
     }
 }
 
-fn push_items(
-    spool: &mut Spool,
-    spans: &mut Vec<Span>,
-    piece: &ItemsPiece,
-    file: u32,
-) -> Result<(), ConvertError> {
+fn push_items(spool: &mut Spool, spans: &mut Vec<Span>, piece: &ItemsPiece, file: u32) -> Result<(), ConvertError> {
     let mut offset = spool.append(&piece.bytes)?;
     for item in &piece.items {
         let (file, start) = match item.in_file {
@@ -191,11 +154,7 @@ fn push_items(
         if item.in_file.is_none() {
             offset = offset.saturating_add(item.bytes);
         }
-        spans.push(Span {
-            file,
-            offset: start,
-            bytes: item.bytes,
-        });
+        spans.push(Span { file, offset: start, bytes: item.bytes });
     }
     Ok(())
 }
@@ -204,17 +163,9 @@ fn is_long(texts: &TextArena) -> bool {
     texts.n_bytes() > TEXTS_BYTES && texts.n_bytes() / texts.len().max(1) >= LONG_TEXT
 }
 
-fn push_texts(
-    spool: &mut Spool,
-    spans: &mut Vec<Span>,
-    texts: &TextArena,
-) -> Result<(), ConvertError> {
+fn push_texts(spool: &mut Spool, spans: &mut Vec<Span>, texts: &TextArena) -> Result<(), ConvertError> {
     for text in texts.iter() {
-        spans.push(Span {
-            file: SPOOLED,
-            offset: spool.append(text.as_bytes())?,
-            bytes: to_u64(text.len()),
-        });
+        spans.push(Span { file: SPOOLED, offset: spool.append(text.as_bytes())?, bytes: to_u64(text.len()) });
     }
     Ok(())
 }
@@ -232,10 +183,7 @@ struct FoundParts<'a> {
 
 impl<'a> FoundParts<'a> {
     fn new(plan: &'a TablePlan) -> Self {
-        let image = plan
-            .columns
-            .iter()
-            .find(|c| c.part == Use::Part(Part::Image));
+        let image = plan.columns.iter().find(|c| c.part == Use::Part(Part::Image));
         let names = image.map_or_else(String::new, |column| column.name.clone());
         Self {
             plan,
@@ -257,12 +205,7 @@ impl<'a> FoundParts<'a> {
         root: &Path,
     ) -> Result<(), ConvertError> {
         match (gathered, &planned.kind) {
-            (
-                Gathered::Items {
-                    spans, only_paths, ..
-                },
-                _,
-            ) if only_paths > 0 && only_paths == spans.len() => {
+            (Gathered::Items { spans, only_paths, .. }, _) if only_paths > 0 && only_paths == spans.len() => {
                 return Err(no_bytes(root, planned));
             }
             (Gathered::Items { spans, paths, .. }, kind) => {
@@ -326,23 +269,13 @@ impl<'a> FoundParts<'a> {
     }
 
     fn put_labels(&mut self, planned: &Planned, values: LabelValues) {
-        self.labels = Some(FoundLabels {
-            name: planned.name.clone(),
-            values,
-            classes: self.plan.classes.clone(),
-        });
+        self.labels = Some(FoundLabels { name: planned.name.clone(), values, classes: self.plan.classes.clone() });
     }
 
     /// Unchanged numbers. Nulls follow the rule of manifests if the type has no NaN.
-    fn put_numbers(
-        &mut self,
-        planned: &Planned,
-        dtype: DType,
-        mut bytes: Vec<u8>,
-        nulls: &[usize],
-    ) {
-        if let Some(nan) = nan_bytes(dtype) {
-            fill(&mut bytes, dtype, nulls, nan);
+    fn put_numbers(&mut self, planned: &Planned, dtype: DType, mut bytes: Vec<u8>, nulls: &[usize]) {
+        if let Some(nan) = Scalar::Double(f64::NAN).to_bytes(dtype) {
+            fill(&mut bytes, dtype, nulls, &nan);
         } else if !nulls.is_empty() {
             return self.put_column(planned, with_nulls(dtype, &bytes, nulls));
         }
@@ -365,19 +298,10 @@ impl<'a> FoundParts<'a> {
 }
 
 /// Items of which some are in the spool, whose file index is now known.
-fn stored(
-    mut spans: Vec<Span>,
-    files: &Arc<Vec<OpenFile>>,
-    spool: u32,
-    content: Content,
-) -> Arc<dyn Store> {
+fn stored(mut spans: Vec<Span>, files: &Arc<Vec<OpenFile>>, spool: u32, content: Content) -> Arc<dyn Store> {
     let unpacked = spans.iter_mut().filter(|span| span.file == SPOOLED);
     unpacked.for_each(|span| span.file = spool);
-    Arc::new(Spans {
-        files: Arc::clone(files),
-        spans,
-        contents: Contents::All(content),
-    })
+    Arc::new(Spans { files: Arc::clone(files), spans, contents: Contents::All(content) })
 }
 
 /// Overwrites the numbers of these rows with the first bytes of `value`.
@@ -402,9 +326,7 @@ fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
     let values: Vec<Option<Scalar>> = rows.collect();
     let fits = |value: &Scalar| match value {
         Scalar::Unsigned(value) => *value <= Scalar::EXACT_IN_F64,
-        other => other
-            .integer()
-            .is_some_and(|v| v.unsigned_abs() <= Scalar::EXACT_IN_F64),
+        other => other.integer().is_some_and(|v| v.unsigned_abs() <= Scalar::EXACT_IN_F64),
     };
     if dtype != DType::Bool && values.iter().flatten().all(fits) {
         let float = |value: &Option<Scalar>| value.map_or(f64::NAN, Scalar::nearest_f64);

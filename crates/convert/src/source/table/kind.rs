@@ -8,9 +8,11 @@ use packds_format::{DType, FieldKind};
 use packds_pixels::ImageFormat;
 
 use super::features::declared_shape;
-use super::nested::{Nested, dtype_of};
+use super::nested::Nested;
 use super::text;
+use crate::dtypes::of_arrow_type;
 use crate::metadata::Metadata;
+use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT, MASK_KEY};
 use crate::source::store::{ArrayType, Content};
 
 /// What the values of a column become.
@@ -37,9 +39,11 @@ pub(super) enum Kind {
 }
 
 /// Why a column cannot be used: the reason and what to do.
-pub(super) type Refusal = (String, &'static str);
+pub(super) type Refusal = (String, String);
 
-const OTHER_COLUMN: &str = "name another column with --image-key, --label-key or --mask-key, or leave this one out with --leave-out";
+fn other_column() -> String {
+    format!("name another column with {IMAGE_KEY}, {LABEL_KEY} or {MASK_KEY}, or leave this one out with {LEAVE_OUT}")
+}
 
 /// Known facts about a column other than its type.
 pub(super) struct Known<'a> {
@@ -56,13 +60,11 @@ impl Known<'_> {
     /// Decides what the values become.
     pub(super) fn kind(&self) -> Result<Kind, Refusal> {
         let data_type = plain_type(self.field.data_type());
-        if let Some(dtype) = dtype_of(data_type) {
+        if let Some(dtype) = of_arrow_type(data_type) {
             return Ok(Kind::Number(self.as_in_pack(dtype, &[])));
         }
         match data_type {
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-                Ok(self.items(self.first, None))
-            }
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Ok(self.items(self.first, None)),
             DataType::Struct(fields) => {
                 let place = |name: &str| fields.iter().position(|field| field.name() == name);
                 let bytes = place("bytes").filter(|idx| {
@@ -95,7 +97,7 @@ impl Known<'_> {
     fn json(&self, data_type: &DataType) -> Result<Kind, Refusal> {
         match text::json_refusal(data_type, 0) {
             None => Ok(Kind::Json),
-            Some(reason) => Err((reason, OTHER_COLUMN)),
+            Some(reason) => Err((reason, other_column())),
         }
     }
 
@@ -119,14 +121,11 @@ impl Known<'_> {
     }
 
     fn array(&self) -> Result<Kind, Refusal> {
-        let refused = |reason: String| (reason, OTHER_COLUMN);
+        let refused = |reason: String| (reason, other_column());
         let nested = Nested::of(self.field.data_type());
         let Some(nested) = nested else {
             return if self.is_picture {
-                let reason = format!(
-                    "expected bytes or numbers, found {}",
-                    self.field.data_type()
-                );
+                let reason = format!("expected bytes or numbers, found {}", self.field.data_type());
                 Err(refused(reason))
             } else {
                 self.json(self.field.data_type())
@@ -139,7 +138,9 @@ impl Known<'_> {
         let same_bytes = |a: &ArrayType, b: &ArrayType| a.bytes() == b.bytes();
         let plain = array(nested.leaf, stored.clone());
         let array = match declared_shape(self.field) {
-            Some(Err(reason)) => return Err((reason, "write the arrays in C order, with a shape")),
+            Some(Err(reason)) => {
+                return Err((reason, "write the arrays in C order, with a shape".to_owned()));
+            }
             Some(Ok(shape)) => {
                 let declared = array(nested.leaf, shape);
                 if !same_bytes(&declared, &plain) {
@@ -157,14 +158,11 @@ impl Known<'_> {
         };
         let dtype = self.as_in_pack(array.dtype, &array.shape);
         match array.bytes() {
-            Some(bytes) if bytes > 0 => Ok(Kind::Array {
-                array: ArrayType { dtype, ..array },
-                stored,
-            }),
+            Some(bytes) if bytes > 0 => Ok(Kind::Array { array: ArrayType { dtype, ..array }, stored }),
             _ => {
                 let shape = &array.shape;
                 let reason = format!("arrays of shape {shape:?} have no bytes, or too many");
-                Err((reason, OTHER_COLUMN))
+                Err((reason, other_column()))
             }
         }
     }
@@ -173,9 +171,7 @@ impl Known<'_> {
     fn as_in_pack(&self, dtype: DType, shape: &[u64]) -> DType {
         let shape = shape.to_vec();
         let name = self.field.name();
-        self.metadata.map_or(dtype, |metadata| {
-            metadata.restored(name, &ArrayType { dtype, shape }).dtype
-        })
+        self.metadata.map_or(dtype, |metadata| metadata.restored(name, &ArrayType { dtype, shape }).dtype)
     }
 }
 
@@ -188,10 +184,7 @@ pub(super) fn plain_type(data_type: &DataType) -> &DataType {
 }
 
 fn is_binary(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView
-    )
+    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
 /// Whether the value of this row is null.

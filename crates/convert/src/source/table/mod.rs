@@ -31,7 +31,7 @@ pub(super) fn guarded<T>(
 ) -> Result<T, ConvertError> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
     caught.unwrap_or_else(|_| {
-        let reason = "the reader gave up on these bytes";
+        let reason = "the reader crashed on these bytes";
         Err(ConvertError::malformed(path, place, reason))
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! Lists of varying length become JSON in `text`.
 
+use crate::dtypes::of_arrow_type;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::Buffer;
@@ -28,13 +29,11 @@ impl Nested {
                 DataType::FixedSizeBinary(_) if levels == 0 => {
                     return Some(Self { leaf: DType::U8 });
                 }
-                DataType::FixedSizeList(field, _)
-                | DataType::List(field)
-                | DataType::LargeList(field) => field.data_type(),
+                DataType::FixedSizeList(field, _) | DataType::List(field) | DataType::LargeList(field) => {
+                    field.data_type()
+                }
                 leaf => {
-                    return dtype_of(leaf)
-                        .filter(|_| levels > 0)
-                        .map(|leaf| Self { leaf });
+                    return of_arrow_type(leaf).filter(|_| levels > 0).map(|leaf| Self { leaf });
                 }
             };
             levels += 1;
@@ -47,7 +46,7 @@ impl Nested {
     /// The shape of the first row.
     pub(super) fn shape(self, array: &dyn Array) -> Result<Vec<u64>, String> {
         if array.is_empty() {
-            return Err("there is no first row to know the shape from".to_owned());
+            return Err("without a first row the shape is unknown".to_owned());
         }
         let levels = Levels::of(array)?;
         levels.shape_of_first()
@@ -108,11 +107,7 @@ impl Levels {
                     levels.push(Ends::Fixed { len });
                     let bytes = current.as_fixed_size_binary().value_data();
                     let leaf = part_of(current.to_data().buffers().first(), bytes);
-                    return Ok(Self {
-                        levels,
-                        leaf,
-                        leaf_bytes: 1,
-                    });
+                    return Ok(Self { levels, leaf, leaf_bytes: 1 });
                 }
                 DataType::FixedSizeList(_, len) => {
                     let len = usize::try_from(*len).map_err(|_| "a negative length".to_owned())?;
@@ -129,11 +124,7 @@ impl Levels {
                 }
                 _ => {
                     let (leaf, leaf_bytes) = numbers(current.as_ref())?;
-                    return Ok(Self {
-                        levels,
-                        leaf,
-                        leaf_bytes,
-                    });
+                    return Ok(Self { levels, leaf, leaf_bytes });
                 }
             };
             levels.push(ends);
@@ -144,7 +135,7 @@ impl Levels {
     fn shape_of_first(&self) -> Result<Vec<u64>, String> {
         let (mut idx, mut shape) = (0, Vec::new());
         for level in &self.levels {
-            let (start, end) = level.range(idx).ok_or("a list that is not there")?;
+            let (start, end) = level.range(idx).ok_or("a missing list")?;
             shape.push(to_u64(end.saturating_sub(start)));
             idx = start;
         }
@@ -178,9 +169,7 @@ impl Levels {
         }
         let at = |idx: usize| idx.checked_mul(self.leaf_bytes);
         let range = at(start).zip(at(end));
-        range
-            .and_then(|(start, end)| self.leaf.as_slice().get(start..end))
-            .ok_or_else(damaged)
+        range.and_then(|(start, end)| self.leaf.as_slice().get(start..end)).ok_or_else(damaged)
     }
 }
 
@@ -190,14 +179,11 @@ pub(super) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
         let bytes: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
         return Ok((Buffer::from_vec(bytes), 1));
     }
-    let dtype = dtype_of(array.data_type());
+    let dtype = of_arrow_type(array.data_type());
     let dtype = dtype.ok_or_else(|| format!("expected numbers, found {}", array.data_type()))?;
     let width = to_usize(dtype.size());
     let data = array.to_data();
-    let range = data
-        .offset()
-        .checked_mul(width)
-        .zip(data.len().checked_mul(width));
+    let range = data.offset().checked_mul(width).zip(data.len().checked_mul(width));
     let buffer = data.buffers().first().zip(range);
     match buffer {
         Some((buffer, (start, len))) if start.saturating_add(len) <= buffer.len() => {
@@ -210,33 +196,11 @@ pub(super) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
 /// `bytes` as a slice of the buffer that contains them.
 fn part_of(buffer: Option<&Buffer>, bytes: &[u8]) -> Buffer {
     let offset = |buffer: &Buffer| {
-        let offset = bytes
-            .as_ptr()
-            .addr()
-            .checked_sub(buffer.as_slice().as_ptr().addr())?;
+        let offset = bytes.as_ptr().addr().checked_sub(buffer.as_slice().as_ptr().addr())?;
         (offset.checked_add(bytes.len())? <= buffer.len()).then_some(offset)
     };
     match buffer.and_then(|buffer| Some((buffer, offset(buffer)?))) {
         Some((buffer, offset)) => buffer.slice_with_length(offset, bytes.len()),
         None => Buffer::from_slice_ref(bytes),
     }
-}
-
-/// The dtype of a numeric column, if packs support it.
-pub(super) fn dtype_of(data_type: &DataType) -> Option<DType> {
-    Some(match data_type {
-        DataType::Boolean => DType::Bool,
-        DataType::UInt8 => DType::U8,
-        DataType::Int8 => DType::I8,
-        DataType::UInt16 => DType::U16,
-        DataType::Int16 => DType::I16,
-        DataType::UInt32 => DType::U32,
-        DataType::Int32 => DType::I32,
-        DataType::UInt64 => DType::U64,
-        DataType::Int64 => DType::I64,
-        DataType::Float16 => DType::F16,
-        DataType::Float32 => DType::F32,
-        DataType::Float64 => DType::F64,
-        _ => return None,
-    })
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
-use packds_format::DType;
 
 use super::kind::{Kind, is_null_at};
 use super::nested::{Levels, numbers};
 use super::plan::{Planned, TablePlan, Use};
 use super::text::{for_each_text, json_of};
 use crate::error::ConvertError;
+use crate::opt::LEAVE_OUT;
 use crate::source::column::TextArena;
 use crate::source::roles::Part;
 
@@ -105,20 +105,13 @@ impl ItemsPiece {
         if in_file.is_none() {
             self.bytes.extend_from_slice(item);
         }
-        self.items.push(PieceItem {
-            in_file,
-            bytes: to_u64(item.len()),
-        });
+        self.items.push(PieceItem { in_file, bytes: to_u64(item.len()) });
     }
 }
 
 impl Piece {
     /// Splits a batch of the columns that `plan` needs, in its order.
-    pub(in crate::source) fn of(
-        plan: &TablePlan,
-        batch: &RecordBatch,
-        spot: &Spot<'_>,
-    ) -> Result<Self, ConvertError> {
+    pub(in crate::source) fn of(plan: &TablePlan, batch: &RecordBatch, spot: &Spot<'_>) -> Result<Self, ConvertError> {
         let mut columns = Vec::with_capacity(plan.columns.len());
         let mut faults = Vec::new();
         for planned in &plan.columns {
@@ -129,11 +122,7 @@ impl Piece {
             columns.push(column(planned, array, spot, &mut faults)?);
         }
         let rows = batch.num_rows();
-        Ok(Self {
-            rows,
-            columns,
-            faults,
-        })
+        Ok(Self { rows, columns, faults })
     }
 }
 
@@ -159,16 +148,11 @@ fn column(
             faults.extend(rows.map(|row| (*row, Arc::clone(&reason))));
             Ok(ColumnPiece::Items(piece))
         }
-        Kind::Array {
-            array: array_type,
-            stored,
-        } => {
+        Kind::Array { array: array_type, stored } => {
             // Numbers in a null row may be null too.
             let levels = Levels::of(array.as_ref()).map_err(|reason| {
                 let null = (0..array.len()).find(|row| is_null_at(array.as_ref(), *row));
-                null.map_or(failed(reason), |row| {
-                    spot.malformed(row, name, planned.null_reason())
-                })
+                null.map_or(failed(reason), |row| spot.malformed(row, name, planned.null_reason()))
             })?;
             let mut piece = ItemsPiece::default();
             for row in 0..array.len() {
@@ -191,20 +175,13 @@ fn column(
         Kind::Number(_) => {
             let (buffer, _) = numbers(array.as_ref()).map_err(failed)?;
             let nulls = (0..array.len()).filter(|row| is_null_at(array.as_ref(), *row));
-            Ok(ColumnPiece::Numbers {
-                bytes: buffer.to_vec(),
-                nulls: nulls.collect(),
-            })
+            Ok(ColumnPiece::Numbers { bytes: buffer.to_vec(), nulls: nulls.collect() })
         }
         Kind::Text | Kind::JsonText | Kind::Json => texts(planned, &array, spot),
     }
 }
 
-fn texts(
-    planned: &Planned,
-    array: &ArrayRef,
-    spot: &Spot<'_>,
-) -> Result<ColumnPiece, ConvertError> {
+fn texts(planned: &Planned, array: &ArrayRef, spot: &Spot<'_>) -> Result<ColumnPiece, ConvertError> {
     let mut texts = TextArena::default();
     let room = Room::of(planned, array);
     let failed = |reason: String| spot.malformed(0, &planned.name, reason);
@@ -213,8 +190,7 @@ fn texts(
             let json = json_of(array.as_ref(), row);
             let json = json.map_err(|reason| spot.malformed(row, &planned.name, reason))?;
             texts.push(&json.to_string());
-            room.check(texts.n_bytes())
-                .map_err(|reason| spot.malformed(row, &planned.name, reason))?;
+            room.check(texts.n_bytes()).map_err(|reason| spot.malformed(row, &planned.name, reason))?;
         }
     } else {
         let missing = match planned.kind {
@@ -224,10 +200,7 @@ fn texts(
         let pushed = for_each_text(array, |_, text| {
             let text = text.unwrap_or(missing);
             if planned.part != Use::Other && text.len() > MAX_NAME {
-                return Err(format!(
-                    "a name of {} bytes, at most {MAX_NAME}",
-                    text.len()
-                ));
+                return Err(format!("a name of {} bytes, at most {MAX_NAME}", text.len()));
             }
             texts.push(text);
             room.check(texts.n_bytes())
@@ -246,10 +219,7 @@ struct Room<'a> {
 impl<'a> Room<'a> {
     fn of(planned: &'a Planned, array: &ArrayRef) -> Self {
         let held = array.get_array_memory_size();
-        Self {
-            column: &planned.name,
-            most: MAX_SHARED.saturating_add(held.saturating_mul(16)),
-        }
+        Self { column: &planned.name, most: MAX_SHARED.saturating_add(held.saturating_mul(16)) }
     }
 
     fn check(&self, bytes: usize) -> Result<(), String> {
@@ -257,9 +227,7 @@ impl<'a> Room<'a> {
             return Ok(());
         }
         let (most, column) = (self.most, self.column);
-        Err(format!(
-            "one batch becomes more than {most} bytes; `--leave-out {column}` does without them"
-        ))
+        Err(format!("one batch becomes more than {most} bytes; {} excludes the column", LEAVE_OUT.with(column)))
     }
 }
 
@@ -290,15 +258,10 @@ fn items(
         if missing && !is_null && has_path {
             piece.only_paths.push(row);
         }
-        let item = if missing {
-            Some(&[][..])
-        } else {
-            binary_item(bytes.as_ref(), row)
-        };
+        let item = if missing { Some(&[][..]) } else { binary_item(bytes.as_ref(), row) };
         let item = item.ok_or_else(|| spot.malformed(row, name, "expected bytes"))?;
         piece.push(item, spot);
-        room.check(piece.bytes.len())
-            .map_err(|reason| spot.malformed(row, name, reason))?;
+        room.check(piece.bytes.len()).map_err(|reason| spot.malformed(row, name, reason))?;
     }
     if let Some(paths) = paths.filter(|_| planned.part == Use::Part(Part::Image)) {
         let pushed = for_each_text(paths, |_, path| {
@@ -318,7 +281,7 @@ const MAX_NAME: usize = 1 << 12;
 const MAX_SHARED: usize = 1 << 28;
 
 /// Why a row with a path but without bytes is bad.
-const ONLY_PATH: &str = "only the path of the file is here, and not its bytes";
+const ONLY_PATH: &str = "the file's path is stored, but not its bytes";
 
 /// The error for a column with paths but without bytes in all rows.
 pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
@@ -326,7 +289,7 @@ pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
         source,
         &format!("column `{}`", planned.name),
         ONLY_PATH,
-        "save the data set with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest",
+        "save the dataset with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest",
     )
 }
 
@@ -375,16 +338,5 @@ impl Planned {
             Use::Part(Part::Label) => "the label is missing (null)",
             Use::Path | Use::Other => "the array is missing (null)",
         }
-    }
-}
-
-/// The bytes of a NaN; none for types without it.
-pub(super) fn nan_bytes(dtype: DType) -> Option<&'static [u8]> {
-    match dtype {
-        DType::F16 => Some(&[0x00, 0x7e]),
-        DType::Bf16 => Some(&[0xc0, 0x7f]),
-        DType::F32 => Some(&[0, 0, 0xc0, 0x7f]),
-        DType::F64 => Some(&[0, 0, 0, 0, 0, 0, 0xf8, 0x7f]),
-        _ => None,
     }
 }

@@ -16,13 +16,13 @@ use crate::source::ListOptions;
 use crate::source::found::{check_same_classes, is_made_anew};
 use crate::source::roles::{Items, Keys, Part, Roles, find_field, find_image_field};
 use crate::source::store::Content;
-use crate::source::warning::Warning;
+use crate::source::warning::{Warning, readable};
 
 /// The column of paths in an exported pack without image files.
 const PATH_COLUMN: &str = "path";
 
 /// What to do about files with different columns.
-const ALIKE_HINT: &str = "name files whose columns are alike, or convert each by itself";
+const ALIKE_HINT: &str = "name files with matching columns, or convert each one separately";
 /// The columns of a file that are not excluded.
 #[derive(Debug, Clone)]
 pub(in crate::source) struct Columns {
@@ -36,11 +36,7 @@ pub(in crate::source) struct Columns {
 
 impl Columns {
     /// The columns of the file at `path` without those that `options` exclude.
-    pub(in crate::source) fn of(
-        path: &Path,
-        schema: &Schema,
-        options: &ListOptions,
-    ) -> Result<Self, ConvertError> {
+    pub(in crate::source) fn of(path: &Path, schema: &Schema, options: &ListOptions) -> Result<Self, ConvertError> {
         let names = schema.fields().iter().map(|field| field.name().clone());
         let names: Vec<String> = names.collect();
         options.check_left_out(path, &names)?;
@@ -98,7 +94,7 @@ impl TablePlan {
         options: &ListOptions,
     ) -> Result<Self, ConvertError> {
         let mut warnings = Vec::new();
-        let metadata = metadata_of(schema, &mut warnings);
+        let metadata = readable(pack_metadata(schema), &mut warnings);
         let features = Features::of(schema);
         let types = types_of(schema);
         let names: Vec<String> = types.iter().map(|(name, _)| name.clone()).collect();
@@ -148,24 +144,11 @@ impl TablePlan {
                 None if is_path => Use::Path,
                 None => Use::Other,
             };
-            columns.push(Planned {
-                index,
-                name,
-                part,
-                kind,
-            });
+            columns.push(Planned { index, name, part, kind });
         }
-        let label = columns
-            .iter()
-            .find(|column| column.part == Use::Part(Part::Label));
+        let label = columns.iter().find(|column| column.part == Use::Part(Part::Label));
         let classes = label.map_or_else(Vec::new, |column| features.class_names(&column.name));
-        Ok(Self {
-            columns,
-            metadata,
-            classes,
-            warnings,
-            types,
-        })
+        Ok(Self { columns, metadata, classes, warnings, types })
     }
 
     /// The columns whose items are plain bytes in an array. For structs, also the child that contains them.
@@ -180,15 +163,8 @@ impl TablePlan {
     }
 
     /// Refuses a file of the same set with different columns.
-    pub(in crate::source) fn check(
-        &self,
-        path: &Path,
-        schema: &Schema,
-    ) -> Result<(), ConvertError> {
-        let label = self
-            .columns
-            .iter()
-            .find(|column| column.part == Use::Part(Part::Label));
+    pub(in crate::source) fn check(&self, path: &Path, schema: &Schema) -> Result<(), ConvertError> {
+        let label = self.columns.iter().find(|column| column.part == Use::Part(Part::Label));
         if let Some(label) = label {
             let classes = Features::of(schema).class_names(&label.name);
             check_same_classes(path, &self.classes, &classes)?;
@@ -204,31 +180,16 @@ impl TablePlan {
                 let reason = format!(
                     "expected column `{name}` of {data_type} as in the first file, found `{own_name}` of {own_type}"
                 );
-                return Err(ConvertError::contradictory(
-                    path, own_name, reason, ALIKE_HINT,
-                ));
+                return Err(ConvertError::contradictory(path, own_name, reason, ALIKE_HINT));
             }
         }
         Ok(())
     }
 }
 
-/// The exported pack's metadata. If unreadable, a warning.
-fn metadata_of(schema: &Schema, warnings: &mut Vec<Warning>) -> Option<Metadata> {
-    match pack_metadata(schema)? {
-        Ok(metadata) => Some(metadata),
-        Err(reason) => {
-            warnings.push(Warning::BadMetadata { reason });
-            None
-        }
-    }
-}
-
 fn types_of(schema: &Schema) -> Vec<(String, DataType)> {
     let fields = schema.fields().iter();
-    fields
-        .map(|field| (field.name().clone(), field.data_type().clone()))
-        .collect()
+    fields.map(|field| (field.name().clone(), field.data_type().clone())).collect()
 }
 
 /// The columns with a role: by keys and names, otherwise by their Hugging Face types.
@@ -249,10 +210,7 @@ fn find_roles<'a>(
 /// The kind of a column's items, which decides its possible roles.
 fn items_of(kind: &Kind, data_type: &DataType) -> Items {
     let plain = plain_type(data_type);
-    let is_text = matches!(
-        plain,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-    );
+    let is_text = matches!(plain, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     match kind {
         Kind::Number(_) => Items::numbers(),
         Kind::Text if is_text => Items::texts(),

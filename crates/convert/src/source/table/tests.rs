@@ -33,21 +33,12 @@ fn more_fields() -> Vec<Field> {
 fn every_field_comes_back_from_both_formats_with_each_codec() {
     let folder = tempfile::tempdir().unwrap();
     let pack = pack_of(11, fields());
-    let codecs = [
-        None,
-        Some(ExportCodec::None),
-        Some(ExportCodec::Zstd(3)),
-        Some(ExportCodec::Lz4),
-    ];
+    let codecs = [None, Some(ExportCodec::None), Some(ExportCodec::Zstd(3)), Some(ExportCodec::Lz4)];
     for (number, codec) in codecs.into_iter().enumerate() {
         for images in [None, Some(ImagesAs::Pixels)] {
             for name in NAMES {
                 let target = folder.path().join(format!("{number}{images:?}{name}"));
-                let options = ExportOptions {
-                    codec,
-                    images,
-                    ..ExportOptions::default()
-                };
+                let options = ExportOptions { codec, images, ..ExportOptions::default() };
                 to(&pack, &target, &options).unwrap();
                 let again = back(&target, None);
                 assert_same(&pack, &again);
@@ -77,12 +68,7 @@ fn assert_same_values(pack: &packds_format::Pack<Vec<u8>>, again: &packds_format
         }
         let other = again.schema().index_of(&field.name).unwrap();
         let found = &again.schema().fields()[other];
-        assert_eq!(
-            (field.dtype, &field.shape, field.role),
-            (found.dtype, &found.shape, found.role),
-            "{}",
-            field.name
-        );
+        assert_eq!((field.dtype, &field.shape, field.role), (found.dtype, &found.shape, found.role), "{}", field.name);
         for sample in 0..pack.n_samples() {
             assert_eq!(
                 pack.item(number, sample).unwrap(),
@@ -99,16 +85,10 @@ fn files_of_a_set_hold_as_many_samples_as_were_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let pack = pack_of(11, fields());
     let target = folder.path().join("set");
-    let options = ExportOptions {
-        to: Some(DataFormat::Parquet),
-        shard_samples: Some(3),
-        ..ExportOptions::default()
-    };
+    let options = ExportOptions { to: Some(DataFormat::Parquet), shard_samples: Some(3), ..ExportOptions::default() };
     to(&pack, &target, &options).unwrap();
-    let mut names: Vec<String> = std::fs::read_dir(&target)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     assert_eq!(names.len(), 4);
     assert_eq!(names[3], "data-00003-of-00004.parquet");
@@ -122,10 +102,7 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
     for name in NAMES {
         let written = [1, 3].map(|jobs| {
             let target = folder.path().join(format!("{jobs}{name}"));
-            let options = ExportOptions {
-                jobs,
-                ..ExportOptions::default()
-            };
+            let options = ExportOptions { jobs, ..ExportOptions::default() };
             to(&pack, &target, &options).unwrap();
             std::fs::read(target).unwrap()
         });
@@ -188,15 +165,9 @@ fn a_missing_column_is_named() {
     for name in NAMES {
         let target = folder.path().join(name);
         to(&pack, &target, &ExportOptions::default()).unwrap();
-        let options = ListOptions {
-            image_key: Some("picture".to_owned()),
-            ..ListOptions::default()
-        };
+        let options = ListOptions { image_key: Some("picture".to_owned()), ..ListOptions::default() };
         let error = refused(&target, &options);
-        assert!(
-            error.contains("'picture'") && error.contains("'image'"),
-            "{error}"
-        );
+        assert!(error.contains("'picture'") && error.contains("'image'"), "{error}");
     }
 }
 
@@ -242,32 +213,17 @@ fn a_column_that_no_pack_can_hold_is_left_out_with_a_warning_unless_it_was_asked
         };
         assert!(
             warning.starts_with("field 'parts' left out: List(Binary")
-                && warning.ends_with(": there is no field in a pack for Binary"),
+                && warning.ends_with(": packs have no type of field for Binary"),
             "{warning}"
         );
-        let left_out = ListOptions {
-            leave_out: vec!["parts".to_owned()],
-            ..ListOptions::default()
-        };
+        let left_out = ListOptions { leave_out: vec!["parts".to_owned()], ..ListOptions::default() };
         let listing = list(&path, &left_out).unwrap();
         assert_eq!((listing.label(1), listing.warnings().len()), (Some(1), 0));
-        assert_eq!(
-            listing.append_image(1, 4, &mut Vec::new()).unwrap(),
-            crate::source::store::Content::File
-        );
-        let named = ListOptions {
-            label_key: Some("parts".to_owned()),
-            ..ListOptions::default()
-        };
+        assert_eq!(listing.append_image(1, 4, &mut Vec::new()).unwrap(), crate::source::store::Content::File);
+        let named = ListOptions { label_key: Some("parts".to_owned()), ..ListOptions::default() };
         let error = refused(&path, &named);
-        assert!(
-            error.contains("column `parts`: there is no field"),
-            "{error}"
-        );
-        let missing = ListOptions {
-            leave_out: vec!["no".to_owned()],
-            ..ListOptions::default()
-        };
+        assert!(error.contains("column `parts`: packs have no type"), "{error}");
+        let missing = ListOptions { leave_out: vec!["no".to_owned()], ..ListOptions::default() };
         let error = refused(&path, &missing);
         let expected = "no field 'no' to leave out, found 'parts', 'image', 'label'";
         assert!(error.ends_with(expected), "{error}");
@@ -283,10 +239,7 @@ fn images_as_structs(n: usize, without: &[usize], null: usize) -> arrow_array::R
     let bytes: ArrayRef = Arc::new(bytes.collect::<BinaryArray>());
     let paths = (0..n).map(|row| Some(format!("{row}.png")));
     let paths: ArrayRef = Arc::new(paths.collect::<StringArray>());
-    let fields = vec![
-        Field::new("bytes", DataType::Binary, true),
-        Field::new("path", DataType::Utf8, true),
-    ];
+    let fields = vec![Field::new("bytes", DataType::Binary, true), Field::new("path", DataType::Utf8, true)];
     let nulls = (0..n).map(|row| row != null).collect::<Vec<bool>>();
     let images = StructArray::new(fields.into(), vec![bytes, paths], Some(nulls.into()));
     let ids: Vec<i64> = vec![0; n];
@@ -301,7 +254,7 @@ fn an_image_that_is_null_or_only_a_path_is_a_bad_sample_unless_all_are_paths() {
     for path in written(folder.path(), &images_as_structs(4, &[1, 2], 2)) {
         let listing = list(&path, &ListOptions::default()).unwrap();
         let fault = |idx| listing.fault(idx).map(|fault| fault.to_string());
-        let only_path = "column `image`: only the path of the file is here, and not its bytes";
+        let only_path = "column `image`: the file's path is stored, but not its bytes";
         assert!(fault(1).unwrap().ends_with(only_path), "{:?}", fault(1));
         let null = "column `image`: the image is missing (null)";
         assert!(fault(2).unwrap().ends_with(null), "{:?}", fault(2));

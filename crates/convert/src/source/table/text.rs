@@ -13,23 +13,17 @@ const MAX_LEVELS: usize = 32;
 
 /// Whether values of a type have a usual text form.
 pub(super) fn is_scalar(data_type: &DataType) -> bool {
-    is_string(data_type)
-        || data_type.is_temporal()
-        || data_type.is_decimal()
-        || matches!(data_type, DataType::Null)
+    is_string(data_type) || data_type.is_temporal() || data_type.is_decimal() || matches!(data_type, DataType::Null)
 }
 
 fn is_string(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-    )
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 /// Why values of a type cannot be converted to JSON; none if they can.
 pub(super) fn json_refusal(data_type: &DataType, level: usize) -> Option<String> {
     if level > MAX_LEVELS {
-        return Some(format!("lists and structs deeper than {MAX_LEVELS}"));
+        return Some(format!("lists and structs nested more than {MAX_LEVELS} levels deep"));
     }
     match data_type {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
@@ -38,14 +32,12 @@ pub(super) fn json_refusal(data_type: &DataType, level: usize) -> Option<String>
         DataType::Struct(fields) => fields_refusal(fields, level),
         DataType::Dictionary(_, values) => json_refusal(values, level + 1),
         leaf if is_scalar(leaf) || leaf.is_numeric() || *leaf == DataType::Boolean => None,
-        other => Some(format!("there is no field in a pack for {other}")),
+        other => Some(format!("packs have no type of field for {other}")),
     }
 }
 
 fn fields_refusal(fields: &Fields, level: usize) -> Option<String> {
-    let mut refusals = fields
-        .iter()
-        .map(|field| json_refusal(field.data_type(), level + 1));
+    let mut refusals = fields.iter().map(|field| json_refusal(field.data_type(), level + 1));
     refusals.find_map(|refusal| refusal)
 }
 
@@ -60,18 +52,15 @@ pub(super) fn for_each_text(
         DataType::Null => rows.into_iter().try_for_each(|row| each(row, None)),
         DataType::Utf8 => {
             let texts = array.as_string::<i32>();
-            rows.into_iter()
-                .try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
+            rows.into_iter().try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
         }
         DataType::LargeUtf8 => {
             let texts = array.as_string::<i64>();
-            rows.into_iter()
-                .try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
+            rows.into_iter().try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
         }
         DataType::Utf8View => {
             let texts = array.as_string_view();
-            rows.into_iter()
-                .try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
+            rows.into_iter().try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
         }
         _ => {
             let options = FormatOptions::default();

@@ -36,11 +36,7 @@ fn assert_malformed(result: Result<Listing, ConvertError>, line: u64, reason: &s
     let error = result.unwrap_err();
     assert!(error.is_data());
     match error {
-        ConvertError::ManifestMalformed {
-            line: found_line,
-            reason: found,
-            ..
-        } => {
+        ConvertError::ManifestMalformed { line: found_line, reason: found, .. } => {
             assert_eq!((found_line, found.as_str()), (line, reason));
         }
         other => panic!("{other}"),
@@ -48,12 +44,7 @@ fn assert_malformed(result: Result<Listing, ConvertError>, line: u64, reason: &s
 }
 
 fn column<'a>(listing: &'a Listing, name: &str) -> &'a ColumnValues {
-    &listing
-        .columns()
-        .iter()
-        .find(|column| column.name == name)
-        .unwrap()
-        .values
+    &listing.columns().iter().find(|column| column.name == name).unwrap().values
 }
 
 fn texts(values: &ColumnValues) -> Vec<&str> {
@@ -87,20 +78,14 @@ fn integers_are_ids_as_they_are() {
 #[test]
 fn integers_in_json_strings_are_names() {
     let listing = jsonl("{\"path\":\"a.jpg\",\"label\":\"3\"}\n").unwrap();
-    assert_eq!(
-        (classes(&listing), labels(&listing)),
-        (vec!["3"], vec![Some(0)])
-    );
+    assert_eq!((classes(&listing), labels(&listing)), (vec!["3"], vec![Some(0)]));
 }
 
 #[test]
 fn other_numbers_are_a_column() {
     let listing = csv("path,target\na.jpg,-1\nb.jpg,0.5\n").unwrap();
     assert!(!listing.has_labels());
-    assert_eq!(
-        *column(&listing, "target"),
-        ColumnValues::F64(vec![-1.0, 0.5])
-    );
+    assert_eq!(*column(&listing, "target"), ColumnValues::F64(vec![-1.0, 0.5]));
 }
 
 #[test]
@@ -174,16 +159,10 @@ fn column_type_holds_every_cell() {
         other => panic!("{other:?}"),
     }
     assert_eq!(texts(column(&listing, "wide")), ["9007199254740993", ""]);
-    assert_eq!(
-        *column(&listing, "flag"),
-        ColumnValues::Bool(vec![true, false])
-    );
+    assert_eq!(*column(&listing, "flag"), ColumnValues::Bool(vec![true, false]));
     assert_eq!(texts(column(&listing, "flaggap")), ["true", ""]);
     assert_eq!(texts(column(&listing, "code")), ["007", "8"]);
-    assert_eq!(
-        texts(column(&listing, "date")),
-        ["2024-01-01", "2024-01-02"]
-    );
+    assert_eq!(texts(column(&listing, "date")), ["2024-01-01", "2024-01-02"]);
     assert_eq!(texts(column(&listing, "none")), ["", ""]);
     assert_eq!(texts(column(&listing, "mixed")), ["1", "x"]);
 }
@@ -202,11 +181,7 @@ fn json_columns_keep_their_types() {
     assert!(matches!(column(&listing, "box"), ColumnValues::Json(_)));
     assert_eq!(texts(column(&listing, "u")), ["18446744073709551615", "1"]);
     assert_eq!(texts(column(&listing, "late")), ["", "true"]);
-    let order: Vec<_> = listing
-        .columns()
-        .iter()
-        .map(|column| column.name.as_str())
-        .collect();
+    let order: Vec<_> = listing.columns().iter().map(|column| column.name.as_str()).collect();
     assert_eq!(order, ["n", "s", "box", "u", "late"]);
 }
 
@@ -228,10 +203,7 @@ fn byte_order_mark_and_windows_lines_are_accepted() {
 fn paths_are_cleaned_and_may_repeat_or_be_absolute() {
     let (tree, path) = tree("m.csv", "");
     let absolute = tree.path("sub/c.jpg");
-    let text = format!(
-        "path\n./a.jpg\nsub/../a.jpg\n{}\na.jpg\n",
-        absolute.display()
-    );
+    let text = format!("path\n./a.jpg\nsub/../a.jpg\n{}\na.jpg\n", absolute.display());
     tree.write("m.csv", text.as_bytes());
     let listing = list(&path, &ListOptions::default()).unwrap();
     assert_eq!(paths(&listing), ["a.jpg", "a.jpg", "sub/c.jpg", "a.jpg"]);
@@ -240,21 +212,12 @@ fn paths_are_cleaned_and_may_repeat_or_be_absolute() {
 #[test]
 fn root_may_be_elsewhere() {
     let (tree, _) = tree("lists/m.csv", "path\nc.jpg\n");
-    let options = ListOptions {
-        root: Some(tree.path("sub")),
-        ..ListOptions::default()
-    };
+    let options = ListOptions { root: Some(tree.path("sub")), ..ListOptions::default() };
     let listing = list(&tree.path("lists/m.csv"), &options).unwrap();
     assert_eq!(listing.file_path(0), tree.path("sub/c.jpg"));
-    let options = ListOptions {
-        root: Some(tree.path("none")),
-        ..ListOptions::default()
-    };
+    let options = ListOptions { root: Some(tree.path("none")), ..ListOptions::default() };
     let error = list(&tree.path("lists/m.csv"), &options).unwrap_err();
-    assert!(
-        matches!(error, ConvertError::SourceMissing { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ConvertError::SourceMissing { .. }), "{error}");
 }
 
 #[test]
@@ -262,14 +225,12 @@ fn path_outside_the_root_is_an_error() {
     for file in ["../x.jpg", "sub/../../x.jpg"] {
         let error = csv(&format!("path\na.jpg\n{file}\n")).unwrap_err();
         match &error {
-            ConvertError::ManifestPathEscapes {
-                line, file: found, ..
-            } => {
+            ConvertError::ManifestPathEscapes { line, file: found, .. } => {
                 assert_eq!((*line, found.as_str()), (3, file));
             }
             other => panic!("{other}"),
         }
-        assert!(error.hint().unwrap().contains("--root"));
+        assert!(error.hint().unwrap().contains("root"));
     }
 }
 
@@ -289,23 +250,14 @@ fn absolute_paths_may_lead_anywhere_where_no_root_is_given() {
     let listing = list(&path, &ListOptions::default()).unwrap();
     assert_eq!(paths(&listing), ["sub/c.jpg", "other/m/c.png"]);
     // Relative paths stay relative to the manifest's folder.
-    lists.write(
-        "m.csv",
-        format!("path\nb.jpg\n{}\n", at("sub/c.jpg")).as_bytes(),
-    );
+    lists.write("m.csv", format!("path\nb.jpg\n{}\n", at("sub/c.jpg")).as_bytes());
     let listing = list(&path, &ListOptions::default()).unwrap();
     assert_eq!(listing.file_path(0), lists.path("b.jpg"));
     assert_eq!(listing.file_path(1), files.path("sub/c.jpg"));
     // A requested root takes precedence.
-    let options = ListOptions {
-        root: Some(lists.path("")),
-        ..ListOptions::default()
-    };
+    let options = ListOptions { root: Some(lists.path("")), ..ListOptions::default() };
     let error = list(&path, &options).unwrap_err();
-    assert!(
-        matches!(error, ConvertError::ManifestPathEscapes { line: 3, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ConvertError::ManifestPathEscapes { line: 3, .. }), "{error}");
 }
 
 #[test]
@@ -313,10 +265,7 @@ fn first_missing_file_is_named_with_its_line() {
     let text = "{\"path\":\"a.jpg\"}\n\n{\"path\":\"x.jpg\"}\n{\"path\":\"y.jpg\"}\n";
     for jobs in [1, 3] {
         let (tree, path) = tree("m.ndjson", text);
-        let options = ListOptions {
-            jobs,
-            ..ListOptions::default()
-        };
+        let options = ListOptions { jobs, ..ListOptions::default() };
         let listing = list(&path, &options).unwrap();
         assert_eq!(listing.faulty().next(), Some(1));
         match listing.fault(1).unwrap() {
@@ -381,10 +330,7 @@ fn missing_columns_are_errors_that_list_the_others() {
         }
         other => panic!("{other}"),
     }
-    let options = ListOptions {
-        label_key: Some("tag".to_owned()),
-        ..ListOptions::default()
-    };
+    let options = ListOptions { label_key: Some("tag".to_owned()), ..ListOptions::default() };
     match listed_with("m.csv", "path\na.jpg\n", &options).unwrap_err() {
         ConvertError::ManifestColumnMissing { wanted, .. } => assert_eq!(wanted, "'tag'"),
         other => panic!("{other}"),
@@ -401,76 +347,32 @@ fn malformed_csv_names_the_line() {
         1,
         "column 1 has no name (pandas writes such an index column unless index=False)",
     );
-    assert_malformed(
-        csv("path,a\na.jpg,1\nb.jpg\n"),
-        3,
-        "expected 2 fields as in the header, found 1",
-    );
-    assert_malformed(
-        csv("path,label\na.jpg,1\n,2\n"),
-        3,
-        "column 'path': the path is missing",
-    );
-    assert_malformed(
-        csv("path,label\n.,1\n"),
-        2,
-        "column 'path': '.' is no path of a file",
-    );
-    assert_malformed(
-        csv("path\na\0.jpg\n"),
-        2,
-        "column 'path': the path has a zero byte in it",
-    );
+    assert_malformed(csv("path,a\na.jpg,1\nb.jpg\n"), 3, "expected 2 fields as in the header, found 1");
+    assert_malformed(csv("path,label\na.jpg,1\n,2\n"), 3, "column 'path': the path is missing");
+    assert_malformed(csv("path,label\n.,1\n"), 2, "column 'path': '.' is not a file path");
+    assert_malformed(csv("path\na\0.jpg\n"), 2, "column 'path': the path contains a zero byte");
     let (tree, path) = tree("m.csv", "");
     tree.write("m.csv", b"path,note\na.jpg,x\nb.jpg,\xff\n");
-    assert_malformed(
-        list(&path, &ListOptions::default()),
-        3,
-        "the text is not UTF-8 in field 2",
-    );
+    assert_malformed(list(&path, &ListOptions::default()), 3, "the text is not UTF-8 in field 2");
 }
 
 #[test]
 fn malformed_json_names_the_line() {
     assert_malformed(jsonl("\n\n"), 2, "the manifest has no rows");
-    assert_malformed(
-        jsonl("{\"path\":\"a.jpg\"}\n{\"path\":}\n"),
-        2,
-        "expected value at column 9",
-    );
-    assert_malformed(
-        jsonl("[1]\n"),
-        1,
-        "invalid type: sequence, expected a JSON object at column 0",
-    );
-    assert_malformed(
-        jsonl("{\"path\":\"a.jpg\",\"path\":\"b.jpg\"}\n"),
-        1,
-        "column 'path' appears twice at column 31",
-    );
-    assert_malformed(
-        jsonl("{\"path\":1}\n"),
-        1,
-        "column 'path': expected a path, found 1",
-    );
+    assert_malformed(jsonl("{\"path\":\"a.jpg\"}\n{\"path\":}\n"), 2, "expected value at column 9");
+    assert_malformed(jsonl("[1]\n"), 1, "invalid type: sequence, expected a JSON object at column 0");
+    assert_malformed(jsonl("{\"path\":\"a.jpg\",\"path\":\"b.jpg\"}\n"), 1, "column 'path' appears twice at column 31");
+    assert_malformed(jsonl("{\"path\":1}\n"), 1, "column 'path': expected a path, found 1");
     let (tree, path) = tree("m.jsonl", "");
     tree.write("m.jsonl", b"{\"path\":\"a.jpg\"}\n{\"path\":\"\xff\"}\n");
-    assert_malformed(
-        list(&path, &ListOptions::default()),
-        2,
-        "the text is not UTF-8",
-    );
+    assert_malformed(list(&path, &ListOptions::default()), 2, "the text is not UTF-8");
 }
 
 #[test]
 fn bad_labels_name_the_line() {
     let missing = "column 'label': the label is missing";
     assert_malformed(csv("path,label\na.jpg,x\nb.jpg,\n"), 3, missing);
-    assert_malformed(
-        csv("path,label\na.jpg,1\nb.jpg,-1\n"),
-        3,
-        "column 'label': a class id is negative",
-    );
+    assert_malformed(csv("path,label\na.jpg,1\nb.jpg,-1\n"), 3, "column 'label': a class id is negative");
     assert_malformed(
         csv("path,labels\na.jpg,1;2\nb.jpg,0.5\n"),
         3,
@@ -482,11 +384,7 @@ fn bad_labels_name_the_line() {
         "both 'label' and 'labels' may be the labels: choose one by name",
     );
     assert_malformed(jsonl("{\"path\":\"a.jpg\",\"label\":null}\n"), 1, missing);
-    assert_malformed(
-        jsonl("{\"path\":\"a.jpg\"}\n{\"path\":\"b.jpg\",\"label\":1}\n"),
-        1,
-        missing,
-    );
+    assert_malformed(jsonl("{\"path\":\"a.jpg\"}\n{\"path\":\"b.jpg\",\"label\":1}\n"), 1, missing);
     assert_malformed(
         jsonl("{\"path\":\"a.jpg\",\"label\":1}\n{\"path\":\"b.jpg\",\"label\":\"1\"}\n"),
         2,
@@ -497,38 +395,25 @@ fn bad_labels_name_the_line() {
         1,
         "column 'label': expected a label or a list of labels, found nested JSON",
     );
-    let options = ListOptions {
-        label_key: Some("path".to_owned()),
-        ..ListOptions::default()
-    };
+    let options = ListOptions { label_key: Some("path".to_owned()), ..ListOptions::default() };
     assert_malformed(
         listed_with("m.csv", "path\na.jpg\n", &options),
         1,
-        "one column is asked for as two of path, label and mask",
+        "one column is named for two of path, label and mask",
     );
 }
 
 #[test]
 fn manifest_has_no_splits() {
-    let options = ListOptions {
-        split: Some("train".to_owned()),
-        ..ListOptions::default()
-    };
+    let options = ListOptions { split: Some("train".to_owned()), ..ListOptions::default() };
     let error = listed_with("m.csv", "path\na.jpg\n", &options).unwrap_err();
-    assert!(
-        matches!(error, ConvertError::SplitMissing { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ConvertError::SplitMissing { .. }), "{error}");
 }
 
 #[test]
 fn unreadable_manifest_is_an_io_error() {
-    let error = crate::source::rows::Rows::open(
-        std::path::Path::new("/"),
-        crate::source::rows::RowForm::Comma,
-    )
-    .err()
-    .unwrap();
+    let error =
+        crate::source::rows::Rows::open(std::path::Path::new("/"), crate::source::rows::RowForm::Comma).err().unwrap();
     assert!(matches!(error, ConvertError::Io { .. }), "{error}");
 }
 

@@ -34,12 +34,7 @@ fn a_manifest_of_a_million_files_is_listed_fast_and_in_little_memory() {
     let mut out = BufWriter::new(fs::File::create(&manifest).unwrap());
     writeln!(out, "path,label,width").unwrap();
     for idx in 0..N_FILES {
-        writeln!(
-            out,
-            "n00000000/n00000000_{idx}.JPEG,class {},{idx}",
-            idx % 1000
-        )
-        .unwrap();
+        writeln!(out, "n00000000/n00000000_{idx}.JPEG,class {},{idx}", idx % 1000).unwrap();
     }
     out.into_inner().unwrap();
     measure_list(&manifest, 2);
@@ -57,14 +52,7 @@ fn measure(n_classes: usize) {
 fn measure_list(source: &Path, jobs: usize) {
     let before = peak_memory_kb();
     let start = Instant::now();
-    let listing = list(
-        source,
-        &ListOptions {
-            jobs,
-            ..ListOptions::default()
-        },
-    )
-    .unwrap();
+    let listing = list(source, &ListOptions { jobs, ..ListOptions::default() }).unwrap();
     let seconds = start.elapsed().as_secs_f64();
     assert_eq!(listing.len(), N_FILES);
     let after = peak_memory_kb();
@@ -91,9 +79,6 @@ fn make_tree(root: &Path, n_classes: usize) {
 /// The peak memory of this process so far.
 fn peak_memory_kb() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

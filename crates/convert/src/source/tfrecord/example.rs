@@ -47,8 +47,7 @@ impl<'a> Example<'a> {
                 (1, Wire::Bytes(features)) => example.features(features)?,
                 (2, Wire::Bytes(_)) => return Err(Refused::Sequence),
                 _ => {
-                    let reason =
-                        format!("expected a tf.Example, found a message with field {number}");
+                    let reason = format!("expected a tf.Example, found a message with field {number}");
                     return Err(Refused::Damaged(reason));
                 }
             }
@@ -68,7 +67,7 @@ impl<'a> Example<'a> {
                 match (number, wire) {
                     (1, Wire::Bytes(key)) => {
                         let text = str::from_utf8(key.bytes);
-                        name = text.map_err(|_| "the name of a feature is no text".to_owned())?;
+                        name = text.map_err(|_| "the name of a feature is not text".to_owned())?;
                     }
                     (2, Wire::Bytes(value)) => feature = Feature::parse(value)?,
                     _ => return Err("expected a name and a feature".to_owned()),
@@ -103,10 +102,7 @@ impl<'a> Example<'a> {
         };
         let dtype = self.get(&format!("{name}/dtype"))?.text()?;
         let shape = shape.iter().map(|n| u64::try_from(*n).ok());
-        Some(ArrayType {
-            dtype: DType::ALL.into_iter().find(|d| d.numpy_name() == dtype)?,
-            shape: shape.collect::<Option<_>>()?,
-        })
+        Some(ArrayType { dtype: DType::from_numpy_name(dtype)?, shape: shape.collect::<Option<_>>()? })
     }
 
     /// Height, width and channels of raw pixels, if features state them and they match the number of bytes.
@@ -124,28 +120,17 @@ impl<'a> Example<'a> {
         };
         let (height, width) = (int("height")?, int("width")?);
         let channels = int("depth").or_else(|| int("channels")).unwrap_or(1);
-        let array = ArrayType {
-            dtype: DType::U8,
-            shape: vec![height, width, channels],
-        };
+        let array = ArrayType { dtype: DType::U8, shape: vec![height, width, channels] };
         (array.bytes() == Some(bytes)).then_some(array)
     }
 
     /// The content of feature `name`.
-    pub(super) fn content_of(
-        &self,
-        name: &str,
-        value: Part<'a>,
-        is_image: bool,
-    ) -> Result<Content, String> {
+    pub(super) fn content_of(&self, name: &str, value: Part<'a>, is_image: bool) -> Result<Content, String> {
         if let Some(array) = self.array_of(name) {
             let found = to_u64(value.bytes.len());
             return match array.bytes() {
                 Some(bytes) if bytes == found => Ok(Content::of_array(array)),
-                _ => Err(format!(
-                    "expected the bytes of {} {:?}, found {found}",
-                    array.dtype, array.shape
-                )),
+                _ => Err(format!("expected the bytes of {} {:?}, found {found}", array.dtype, array.shape)),
             };
         }
         if ImageFormat::sniff(value.bytes).is_some() {
@@ -154,10 +139,7 @@ impl<'a> Example<'a> {
         if is_image && let Some(array) = self.raw_size(name) {
             return Ok(Content::of_array(array));
         }
-        Err(
-            "expected an image file, or raw pixels with features height, width and depth"
-                .to_owned(),
-        )
+        Err("expected an image file, or raw pixels with features height, width and depth".to_owned())
     }
 }
 
@@ -205,7 +187,7 @@ impl<'a> Feature<'a> {
             Self::Bytes(values) => {
                 let texts = values.iter().map(|v| str::from_utf8(v.bytes));
                 let texts = texts.collect::<Result<Vec<_>, _>>();
-                let texts = texts.map_err(|_| "a list of bytes that are no texts".to_owned())?;
+                let texts = texts.map_err(|_| "a list of bytes that are not text".to_owned())?;
                 texts.into_iter().collect()
             }
         };

@@ -40,23 +40,14 @@ impl Frames {
         let opened = OpenFile::open(path).map_err(ConvertError::io(path))?;
         let file = open_regular(path).map_err(ConvertError::io(path))?;
         let reader = BufReader::with_capacity(1 << 18, file);
-        let mut magic = Vec::new();
         // If the file is too short, reading it as a record file reports that.
-        let _ = opened.append_at(0, 2, &mut magic);
+        let magic = opened.bytes_at(0, 2).unwrap_or_default();
         // A record length may start with the same two bytes, so its checksum decides.
         let input = match magic == [0x1f, 0x8b] && !is_frame(&opened) {
-            true => Input::Gzip(
-                Box::new(MultiGzDecoder::new(reader)),
-                Spool::create(&options.spool_folder())?,
-            ),
+            true => Input::Gzip(Box::new(MultiGzDecoder::new(reader)), Spool::create(&options.spool_folder())?),
             false => Input::Plain(reader, opened),
         };
-        Ok(Self {
-            path: path.to_owned(),
-            input,
-            at: 0,
-            n: 0,
-        })
+        Ok(Self { path: path.to_owned(), input, at: 0, n: 0 })
     }
 
     /// Reads the next record into `record`. Returns its offset in the file or, if compressed, in the unpacked file. None at the
@@ -73,21 +64,19 @@ impl Frames {
         let bytes = u64::from_le_bytes(*len);
         if masked_crc(len).to_le_bytes() != crc {
             self.refuse_zlib(&head)?;
-            return Err(self.wrong(
-                "the checksum of the record's length is wrong: the file is damaged, or holds no records",
-            ));
+            return Err(
+                self.wrong("the checksum of the record's length is wrong: the file is damaged, or holds no records")
+            );
         }
         if bytes > MAX_RECORD {
-            return Err(self.wrong(&format!(
-                "a record of {bytes} bytes, more than the limit of {MAX_RECORD}"
-            )));
+            return Err(self.wrong(&format!("a record of {bytes} bytes, more than the limit of {MAX_RECORD}")));
         }
         let start = self.at.saturating_add(12);
         record.clear();
         self.fill(record, bytes.saturating_add(4))?;
         let data = to_usize(bytes);
         let Some((data, crc)) = record.split_at_checked(data).filter(|(_, c)| c.len() == 4) else {
-            let reason = format!("the file ends in a record of {bytes} bytes");
+            let reason = format!("the file ends inside a record of {bytes} bytes");
             return Err(self.wrong(&reason));
         };
         if masked_crc(data).to_le_bytes() != crc {
@@ -111,7 +100,7 @@ impl Frames {
         if method != 0x78 || !(method * 256 + flags).is_multiple_of(31) {
             return Ok(());
         }
-        let reason = "records compressed with ZLIB, which are not read";
+        let reason = "records compressed with ZLIB, which is not supported";
         let hint = "write them again with GZIP, or uncompressed";
         Err(ConvertError::unsupported(&self.path, "", reason, hint))
     }
@@ -123,9 +112,7 @@ impl Frames {
             Input::Gzip(input, _) => input.take(n).read_to_end(out),
         };
         read.map(drop).map_err(|error| match error.kind() {
-            std::io::ErrorKind::InvalidData
-            | std::io::ErrorKind::InvalidInput
-            | std::io::ErrorKind::UnexpectedEof => {
+            std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput | std::io::ErrorKind::UnexpectedEof => {
                 self.wrong(&format!("cannot be unpacked: {error}"))
             }
             _ => ConvertError::io(&self.path)(error),
@@ -148,8 +135,7 @@ impl Frames {
 
 /// Whether a file starts with a length and its checksum.
 fn is_frame(file: &OpenFile) -> bool {
-    let mut head = Vec::new();
-    file.append_at(0, 12, &mut head).is_ok() && is_tfrecord(&head)
+    file.bytes_at(0, 12).is_ok_and(|head| is_tfrecord(&head))
 }
 
 /// Whether these are the first bytes of a record file: a length and its checksum.

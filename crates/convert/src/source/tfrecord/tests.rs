@@ -8,12 +8,7 @@ use packds_format::{Field, crc32c};
 
 /// A message in its frame.
 fn frame(record: &[u8]) -> Vec<u8> {
-    let masked = |b: &[u8]| {
-        crc32c(b)
-            .rotate_right(15)
-            .wrapping_add(0xa282_ead8)
-            .to_le_bytes()
-    };
+    let masked = |b: &[u8]| crc32c(b).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes();
     let len = u64::try_from(record.len()).unwrap().to_le_bytes();
     [&len[..], &masked(&len), record, &masked(record)].concat()
 }
@@ -32,10 +27,7 @@ fn damaged_files_say_where() {
     assert!(said(&whole[..5]).contains("record 0 at byte 0: expected 12 bytes, found 5"));
     let mut flipped = whole.clone();
     flipped[30] ^= 1;
-    assert_eq!(
-        said(&flipped),
-        "a: record 0 at byte 0: the checksum of the record is wrong: the file is damaged"
-    );
+    assert_eq!(said(&flipped), "a: record 0 at byte 0: the checksum of the record is wrong: the file is damaged");
     let mut flipped = whole.clone();
     flipped[2] ^= 1;
     assert!(said(&flipped).contains("the checksum of the record's length is wrong"));
@@ -49,10 +41,7 @@ fn damaged_files_say_where() {
 #[test]
 fn records_that_are_no_examples_are_refused() {
     assert!(said(&frame(b"hello world")).starts_with("a: record 0: "));
-    assert_eq!(
-        said(&frame(b"\x12\x00")),
-        "a: record 0: a tf.SequenceExample"
-    );
+    assert_eq!(said(&frame(b"\x12\x00")), "a: record 0: a tf.SequenceExample");
 }
 
 #[test]
@@ -76,21 +65,14 @@ fn a_record_without_its_image_or_label_is_a_bad_sample_and_one_without_another_f
     let fault = |idx| listing.fault(idx).map(|fault| fault.to_string());
     assert_eq!(fault(0), None);
     assert!(fault(1).unwrap().ends_with("there is no feature 'image'"));
-    assert!(
-        fault(2)
-            .unwrap()
-            .ends_with("there is no feature 'image/label'")
-    );
+    assert!(fault(2).unwrap().ends_with("there is no feature 'image/label'"));
     assert_eq!(fault(3), None);
     let ColumnValues::Text(notes) = &listing.columns()[0].values else {
         panic!("{:?}", listing.columns());
     };
     assert_eq!(notes.iter().collect::<Vec<_>>(), ["a", "x", "b", ""]);
     let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
-    assert_eq!(
-        warnings,
-        ["field 'imxge' left out: the first record, which says what features there are, lacks it"]
-    );
+    assert_eq!(warnings, ["field 'imxge' left out: the first record, which defines the features, lacks it"]);
     assert_eq!(listing.ignored(), 0);
 }
 
@@ -126,10 +108,7 @@ fn blobs(values: &[&[u8]], metadata: Option<Field>) -> (&'static str, Vec<Vec<u8
         let ColumnValues::Text(texts) = &column.values else {
             panic!("{column:?}");
         };
-        return (
-            "texts",
-            texts.iter().map(|t| t.as_bytes().to_vec()).collect(),
-        );
+        return ("texts", texts.iter().map(|t| t.as_bytes().to_vec()).collect());
     }
     let store = &listing.fields()[0].store;
     assert_eq!(store.content(0), Content::Bytes);
@@ -156,10 +135,7 @@ fn bytes_whose_first_values_are_empty_or_texts_come_in_as_bytes() {
         (&control, Some(text), "texts"),
         (&texts, Some(bytes), "bytes"),
     ] {
-        assert_eq!(
-            blobs(values, metadata),
-            (kind, values.iter().map(|v| v.to_vec()).collect())
-        );
+        assert_eq!(blobs(values, metadata), (kind, values.iter().map(|v| v.to_vec()).collect()));
     }
 }
 

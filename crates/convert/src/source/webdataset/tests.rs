@@ -31,9 +31,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 #[test]
 fn keys_end_at_the_first_dot_of_the_last_part() {
-    let split = |name: &str| {
-        key_and_extension(name.as_bytes()).map(|(k, e)| format!("{} {}", shown(k), shown(e)))
-    };
+    let split = |name: &str| key_and_extension(name.as_bytes()).map(|(k, e)| format!("{} {}", shown(k), shown(e)));
     assert_eq!(split("a.b/c.seg.png").as_deref(), Some("a.b/c seg.png"));
     assert_eq!(split("./x.jpg").as_deref(), Some("./x jpg"));
     assert_eq!(split("a/.hidden"), None);
@@ -44,18 +42,9 @@ fn keys_end_at_the_first_dot_of_the_last_part() {
 #[test]
 fn what_is_wrong_with_a_sample_is_said_with_its_key() {
     for (members, expected) in [
-        (
-            &[("a.png", PNG), ("a.jpg", PNG)][..],
-            "s.tar: a: a sample with several images",
-        ),
-        (
-            &[("a.png", PNG), ("a.png", PNG)],
-            "s.tar: there are two members 'a.png'",
-        ),
-        (
-            &[("a.png", PNG), ("a.x.npy", b"\x93NUMPY")],
-            "s.tar: a.x.npy: expected a whole header, found \"\\x93NUMPY\"",
-        ),
+        (&[("a.png", PNG), ("a.jpg", PNG)][..], "s.tar: a: a sample with several images"),
+        (&[("a.png", PNG), ("a.png", PNG)], "s.tar: two members have the name 'a.png'"),
+        (&[("a.png", PNG), ("a.x.npy", b"\x93NUMPY")], "s.tar: a.x.npy: expected a whole header, found \"\\x93NUMPY\""),
         (
             &[("a.png", PNG), ("a.json", b"{")],
             "s.tar: a.json: expected JSON: EOF while parsing an object at line 1 column 1",
@@ -72,30 +61,13 @@ fn samples_that_lack_a_member_are_bad_and_leave_the_others_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.tar");
     let (x, y) = (&br#"{"y":"x"}"#[..], &br#"{"y":"y"}"#[..]);
-    let options = |label_key: Option<&str>| ListOptions {
-        label_key: label_key.map(str::to_owned),
-        ..ListOptions::default()
-    };
+    let options =
+        |label_key: Option<&str>| ListOptions { label_key: label_key.map(str::to_owned), ..ListOptions::default() };
     let whole = [("a.png", PNG), ("a.cls", b"1"), ("a.txt", b"a")];
     for (members, key, labels, lacks) in [
-        (
-            &[("b.png", PNG), ("b.txt", b"b")][..],
-            None,
-            [1, 1],
-            (1, "'cls'"),
-        ),
-        (
-            &[("b.cls", b"0"), ("b.txt", b"b")],
-            None,
-            [1, 0],
-            (1, "'image'"),
-        ),
-        (
-            &[("b.png", PNG), ("b.cls", b"0")],
-            None,
-            [1, 0],
-            (1, "'txt'"),
-        ),
+        (&[("b.png", PNG), ("b.txt", b"b")][..], None, [1, 1], (1, "'cls'")),
+        (&[("b.cls", b"0"), ("b.txt", b"b")], None, [1, 0], (1, "'image'")),
+        (&[("b.png", PNG), ("b.cls", b"0")], None, [1, 0], (1, "'txt'")),
     ] {
         save(&path, &[&whole[..], members].concat());
         let listing = crate::source::list(&path, &options(key)).unwrap();
@@ -103,28 +75,14 @@ fn samples_that_lack_a_member_are_bad_and_leave_the_others_as_they_are() {
         assert_eq!((listing.len(), found), (2, labels));
         assert_eq!(listing.faulty().next(), Some(lacks.0));
         let fault = listing.fault(lacks.0).unwrap().to_string();
-        assert!(
-            fault.contains(lacks.1) && fault.contains("s.tar"),
-            "{fault}"
-        );
+        assert!(fault.contains(lacks.1) && fault.contains("s.tar"), "{fault}");
     }
     // The first sample does not decide whether labels exist.
     save(&path, &[("a.png", PNG), ("b.png", PNG), ("b.cls", b"4")]);
     let listing = crate::source::list(&path, &options(None)).unwrap();
-    assert_eq!(
-        (listing.faulty().next(), listing.label(1)),
-        (Some(0), Some(4))
-    );
-    let members = [
-        ("a.png", PNG),
-        ("a.json", y),
-        ("b.png", PNG),
-        ("b.json", b"{}"),
-    ];
-    save(
-        &path,
-        &[&members[..], &[("c.png", PNG), ("c.json", x)]].concat(),
-    );
+    assert_eq!((listing.faulty().next(), listing.label(1)), (Some(0), Some(4)));
+    let members = [("a.png", PNG), ("a.json", y), ("b.png", PNG), ("b.json", b"{}")];
+    save(&path, &[&members[..], &[("c.png", PNG), ("c.json", x)]].concat());
     let listing = crate::source::list(&path, &options(Some("y"))).unwrap();
     assert_eq!(listing.faulty().next(), Some(1));
     assert_eq!(listing.classes(), [b"x".to_vec(), b"y".to_vec()]);
@@ -133,23 +91,10 @@ fn samples_that_lack_a_member_are_bad_and_leave_the_others_as_they_are() {
 
 #[test]
 fn members_that_do_not_lie_side_by_side_are_told_from_missing_ones() {
-    let apart = [
-        ("a.png", PNG),
-        ("b.png", PNG),
-        ("a.cls", b"1"),
-        ("b.cls", b"2"),
-    ];
-    let expected =
-        "s.tar: a: the members of this sample do not lie side by side: no 'image' beside cls";
+    let apart = [("a.png", PNG), ("b.png", PNG), ("a.cls", b"1"), ("b.cls", b"2")];
+    let expected = "s.tar: a: the members of this sample are not adjacent: no 'image' next to cls";
     assert_eq!(reason(&apart), expected);
-    let apart = [
-        ("a.png", PNG),
-        ("a.cls", b"1"),
-        ("b.png", PNG),
-        ("c.png", PNG),
-        ("c.cls", b"2"),
-        ("b.cls", b"3"),
-    ];
+    let apart = [("a.png", PNG), ("a.cls", b"1"), ("b.png", PNG), ("c.png", PNG), ("c.cls", b"2"), ("b.cls", b"3")];
     assert!(reason(&apart).contains("b: the members of this sample"));
 }
 
@@ -163,20 +108,11 @@ fn damaged_tar_files_say_where() {
         refused(&path, &ListOptions::default())
     };
     let cut = said("cut.tar", &whole[..whole.len() - 1024]);
-    assert!(
-        cut.contains(&format!(
-            "byte {}: the tar file ends too early",
-            whole.len() - 1024
-        )),
-        "{cut}"
-    );
+    assert!(cut.contains(&format!("byte {}: the tar file ends too early", whole.len() - 1024)), "{cut}");
     let mut wrong = whole.clone();
     wrong[0] ^= 1;
     let wrong = said("sum.tar", &wrong);
-    assert!(
-        wrong.contains("byte 0: expected a header with the checksum"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("byte 0: expected a header with the checksum"), "{wrong}");
     let mut packed = exported("a.tar.gz");
     let len = packed.len();
     packed[len / 2] ^= 0x55;
@@ -229,8 +165,5 @@ fn a_size_without_end_is_refused_before_it_is_unpacked() {
     (0..64).for_each(|_| gz.write_all(&[0; 1 << 20]).unwrap());
     gz.finish().unwrap();
     let said = refused(&path, &ListOptions::default());
-    assert!(
-        said.contains("'a.png' has 1099511627776 bytes, more than the limit"),
-        "{said}"
-    );
+    assert!(said.contains("'a.png' has 1099511627776 bytes, more than the limit"), "{said}");
 }

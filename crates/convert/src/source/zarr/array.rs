@@ -5,10 +5,15 @@
 use std::path::{Path, PathBuf};
 
 use packds_format::DType;
-use packds_system::{read_regular, to_usize};
-use serde_json::{Map, Value};
+use packds_system::read_regular;
+use serde_json::{Map, Value, json};
+use zarrs::array::chunk_grid::RegularChunkGridConfiguration;
+use zarrs::array::{ArrayMetadataV3, ChunkKeyEncoding, ChunkShape, DataType, FillValue};
+use zarrs::metadata::v2::{ArrayMetadataV2, ArrayMetadataV2Order, MetadataV2};
+use zarrs::metadata::v3::MetadataV3;
 
-use super::codec::{Chain, Packing, ToBytes};
+use super::codec::{Chain, Sharding, extension};
+use crate::dtypes::of_numpy_kind;
 use crate::error::ConvertError;
 use crate::source::grid::MAX_BAND_BYTES;
 
@@ -29,28 +34,29 @@ pub(super) enum Element {
 }
 
 /// An array.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Array {
     /// Its name including its groups.
     pub(super) path: String,
     pub(super) folder: PathBuf,
     pub(super) shape: Vec<u64>,
     /// Elements of a stored chunk in each dimension.
-    pub(super) chunk: Vec<u64>,
+    pub(super) chunk: ChunkShape,
     pub(super) element: Element,
+    pub(super) data_type: DataType,
     /// The value of unwritten elements.
-    pub(super) fill: Vec<u8>,
+    pub(super) fill: FillValue,
+    /// The codecs of the chunks that are unpacked individually.
     pub(super) chain: Chain,
-    /// The prefix of chunk names, and the separator between their numbers.
-    pub(super) key: (&'static str, char),
+    pub(super) sharding: Option<Sharding>,
+    /// The names of chunks.
+    pub(super) keys: ChunkKeyEncoding,
     pub(super) attributes: Map<String, Value>,
 }
 
 /// Reads a metadata file.
 pub(super) fn json(path: &Path) -> Result<Value, ConvertError> {
-    let bytes = std::fs::metadata(path)
-        .map_err(ConvertError::io(path))?
-        .len();
+    let bytes = std::fs::metadata(path).map_err(ConvertError::io(path))?.len();
     if bytes > MAX_METADATA_BYTES {
         let reason = format!("{bytes} bytes of metadata");
         return Err(ConvertError::malformed(path, "", reason));
@@ -59,9 +65,8 @@ pub(super) fn json(path: &Path) -> Result<Value, ConvertError> {
     serde_json::from_slice(&text).map_err(|e| ConvertError::malformed(path, "", e.to_string()))
 }
 
-/// The numbers of a list.
-fn numbers(value: Option<&Value>) -> Option<Vec<u64>> {
-    value?.as_array()?.iter().map(Value::as_u64).collect()
+fn text(error: impl ToString) -> String {
+    error.to_string()
 }
 
 impl Array {
@@ -69,12 +74,13 @@ impl Array {
     pub(super) fn parse(
         folder: &Path,
         path: String,
-        metadata: &Value,
+        metadata: Value,
         attributes: Map<String, Value>,
     ) -> Result<Self, ConvertError> {
+        let folder_and_name = (folder.to_owned(), path.clone());
         let parsed = match metadata.get("zarr_format").and_then(Value::as_u64) {
-            Some(3) => Self::version3(folder, path.clone(), metadata),
-            Some(2) => Self::version2(folder, path.clone(), metadata, attributes),
+            Some(3) => Self::version3(folder_and_name, metadata),
+            Some(2) => Self::version2(folder_and_name, metadata, attributes),
             Some(other) => Err(format!("expected the Zarr version 2 or 3, found {other}")),
             None => Err("expected the Zarr version 2 or 3, found none".to_owned()),
         };
@@ -86,153 +92,100 @@ impl Array {
                 "write the array again with zarr-python and codecs of the list",
             )
         })?;
-        array
-            .check()
-            .map_err(|reason| ConvertError::malformed(folder, &path, reason))?;
+        array.check().map_err(|reason| ConvertError::malformed(folder, &path, reason))?;
         Ok(array)
     }
 
-    fn version3(folder: &Path, path: String, metadata: &Value) -> Result<Self, String> {
-        let shape = numbers(metadata.get("shape")).ok_or("no shape")?;
-        let at = |name: &str, key: &str| metadata.get(name)?.get("configuration")?.get(key);
-        let grid = metadata.get("chunk_grid").and_then(|g| g.get("name"));
-        if grid.and_then(Value::as_str) != Some("regular") {
+    fn version3((folder, path): (PathBuf, String), metadata: Value) -> Result<Self, String> {
+        let metadata: ArrayMetadataV3 = serde_json::from_value(metadata).map_err(text)?;
+        if metadata.chunk_grid.name() != "regular" {
             return Err("a chunk grid other than 'regular'".to_owned());
         }
-        let chunk = numbers(at("chunk_grid", "chunk_shape")).ok_or("no chunk_shape")?;
-        let encoding = metadata.get("chunk_key_encoding");
-        let encoding = encoding.and_then(|e| e.as_str().or_else(|| e.get("name")?.as_str()));
-        let separator = at("chunk_key_encoding", "separator").and_then(Value::as_str);
-        let key = match (encoding, separator) {
-            (Some("default"), None | Some("/")) => ("c", '/'),
-            (Some("default"), Some(".")) => ("c", '.'),
-            (Some("v2"), None | Some(".")) => ("", '.'),
-            (Some("v2"), Some("/")) => ("", '/'),
-            (encoding, separator) => {
-                let (encoding, separator) =
-                    (encoding.unwrap_or("none"), separator.unwrap_or("none"));
-                return Err(format!(
-                    "names of chunks with the encoding {encoding} and the separator {separator}"
-                ));
-            }
-        };
-        let transformers = metadata
-            .get("storage_transformers")
-            .and_then(Value::as_array);
-        if transformers.is_some_and(|list| !list.is_empty()) {
+        let grid = metadata.chunk_grid.to_typed_configuration::<RegularChunkGridConfiguration>();
+        // Other encodings may name files outside of the array's folder.
+        if !matches!(metadata.chunk_key_encoding.name(), "default" | "v2") {
+            return Err(format!("names of chunks with the encoding {}", metadata.chunk_key_encoding.name()));
+        }
+        if !metadata.storage_transformers.is_empty() {
             return Err("storage transformers".to_owned());
         }
-        let element = element3(metadata.get("data_type").unwrap_or(&Value::Null))?;
-        let fill = metadata.get("fill_value").unwrap_or(&Value::Null);
-        let attributes = metadata.get("attributes").and_then(Value::as_object);
-        let codecs = metadata.get("codecs").unwrap_or(&Value::Null);
+        let element = element3(&json!(metadata.data_type))?;
+        let data_type = data_type(&element)?;
+        let (chain, sharding) = Chain::version3(&metadata.codecs, metadata.shape.len())?;
         Ok(Self {
             path,
-            folder: folder.to_owned(),
-            chain: Chain::parse(codecs, shape.len(), false)?,
-            fill: fill_bytes(&element, fill)?,
-            shape,
-            chunk,
+            folder,
+            chunk: grid.map_err(text)?.chunk_shape,
+            fill: fill(&element, &data_type, &json!(metadata.fill_value))?,
+            data_type,
             element,
-            key,
-            attributes: attributes.cloned().unwrap_or_default(),
+            chain,
+            sharding,
+            keys: ChunkKeyEncoding::from_metadata(&metadata.chunk_key_encoding).map_err(text)?,
+            shape: metadata.shape,
+            attributes: metadata.attributes,
         })
     }
 
     fn version2(
-        folder: &Path,
-        path: String,
-        metadata: &Value,
+        (folder, path): (PathBuf, String),
+        metadata: Value,
         attributes: Map<String, Value>,
     ) -> Result<Self, String> {
-        let shape = numbers(metadata.get("shape")).ok_or("no shape")?;
-        let chunk = numbers(metadata.get("chunks")).ok_or("no chunks")?;
-        let text = |key: &str| metadata.get(key).and_then(Value::as_str);
-        let filters = metadata.get("filters").and_then(Value::as_array);
-        let filters = filters.into_iter().flatten().map(|f| f.get("id")?.as_str());
-        let filters: Vec<&str> = filters.map(Option::unwrap_or_default).collect();
-        let dtype = text("dtype").ok_or("a dtype that is no text")?;
-        let (element, big) = match (dtype, filters.as_slice()) {
-            ("|O", ["vlen-utf8"]) => (Element::Text, false),
-            ("|O", ["vlen-bytes"]) => (Element::Bytes, false),
-            (dtype, []) => element2(dtype)?,
-            (dtype, filters) => {
-                return Err(format!(
-                    "the filters {} of {dtype}; only vlen-utf8 and vlen-bytes of |O are known",
-                    filters.join(", ")
-                ));
-            }
+        let metadata: ArrayMetadataV2 = serde_json::from_value(metadata).map_err(text)?;
+        let dims = metadata.shape.len();
+        let filters = metadata.filters.unwrap_or_default();
+        let (element, big) = match (metadata.dtype.to_string().as_str(), filters.first().map(MetadataV2::id)) {
+            ("|O", Some("vlen-utf8")) => (Element::Text, false),
+            ("|O", Some("vlen-bytes")) => (Element::Bytes, false),
+            (dtype, _) => element2(dtype)?,
         };
-        let packing = match metadata.get("compressor") {
-            None | Some(Value::Null) => Vec::new(),
-            Some(compressor) => {
-                let id = compressor.get("id").and_then(Value::as_str);
-                vec![Packing::named(id.unwrap_or_default())?]
-            }
-        };
-        let transpose = match text("order") {
-            Some("F") => Some((0..shape.len()).rev().collect()),
-            _ => None,
-        };
-        let key = match text("dimension_separator") {
-            None | Some(".") => ("", '.'),
-            Some("/") => ("", '/'),
-            Some(other) => return Err(format!("names of chunks with '{other}' in them")),
-        };
-        let variable = matches!(element, Element::Text | Element::Bytes);
-        let fill = metadata.get("fill_value").unwrap_or(&Value::Null);
+        let endian = json!({"endian": if big { "big" } else { "little" }});
+        let mut array = vec![extension("bytes", endian)?];
+        if metadata.order == ArrayMetadataV2Order::F {
+            array.insert(0, extension("transpose", json!({"order": (0..dims).rev().collect::<Vec<_>>()}))?);
+        }
+        let data_type = data_type(&element)?;
+        let keys = extension("v2", json!({"separator": metadata.dimension_separator}))?;
         Ok(Self {
             path,
-            folder: folder.to_owned(),
-            fill: fill_bytes(&element, fill)?,
-            shape,
-            chunk,
-            chain: Chain {
-                transpose,
-                to_bytes: match variable {
-                    true => ToBytes::Variable,
-                    false => ToBytes::Plain { big },
-                },
-                packing,
-            },
+            folder,
+            chunk: metadata.chunks,
+            fill: fill(&element, &data_type, &json!(metadata.fill_value))?,
+            chain: Chain::version2(&array, dims, &[filters, metadata.compressor.into_iter().collect()].concat())?,
+            data_type,
             element,
-            key,
+            sharding: None,
+            keys: ChunkKeyEncoding::from_metadata(&keys).map_err(text)?,
+            shape: metadata.shape,
             attributes,
         })
     }
 
+    /// Elements of the chunks that are unpacked individually.
+    pub(super) fn unit(&self) -> &ChunkShape {
+        self.sharding.as_ref().map_or(&self.chunk, |sharding| &sharding.chunk)
+    }
+
     /// Checks that the sizes are consistent and that no chunk is too large.
     fn check(&self) -> Result<(), String> {
-        let fits = |inner: &[u64], outer: &[u64]| {
-            inner.len() == outer.len()
-                && !inner.contains(&0)
-                && inner.iter().zip(outer).all(|(i, o)| o % i == 0)
-        };
-        if self.chunk.len() != self.shape.len() || self.chunk.contains(&0) {
-            return Err(format!(
-                "chunks of {:?} of an array of {:?}",
-                self.chunk, self.shape
-            ));
+        let (chunk, unit, shape) = (&self.chunk, self.unit(), &self.shape);
+        if chunk.len() != shape.len() {
+            return Err(format!("chunks of {chunk:?} of an array of {shape:?}"));
         }
-        let mut unit = &self.chunk;
-        if let ToBytes::Shard(sharding) = &self.chain.to_bytes {
-            if !fits(&sharding.chunk, &self.chunk) {
-                return Err(format!(
-                    "shards of {:?} of chunks of {:?}",
-                    self.chunk, sharding.chunk
-                ));
-            }
-            unit = &sharding.chunk;
+        let mut inner = unit.iter().zip(chunk);
+        if unit.len() != chunk.len() || !inner.all(|(unit, chunk)| chunk.get() % unit.get() == 0) {
+            return Err(format!("shards of {chunk:?} of chunks of {unit:?}"));
         }
-        let bytes = unit
-            .iter()
-            .copied()
-            .try_fold(self.element_bytes(), u64::checked_mul);
+        if self.chain.is_variable() != matches!(self.element, Element::Text | Element::Bytes) {
+            return Err(format!("chunks of {:?} that its codecs cannot hold", self.element));
+        }
+        // Of items of variable length, the length of each.
+        let bytes = if self.chain.is_variable() { 4 } else { self.element_bytes() };
+        let bytes = unit.iter().try_fold(bytes, |n, dim| n.checked_mul(dim.get()));
         match bytes {
             Some(bytes) if bytes <= MAX_BAND_BYTES => Ok(()),
-            _ => Err(format!(
-                "chunks of {unit:?} elements, which are more than 1 GiB"
-            )),
+            _ => Err(format!("chunks of {unit:?} elements, which are more than 1 GiB")),
         }
     }
 
@@ -248,11 +201,9 @@ impl Array {
 
 fn element3(name: &Value) -> Result<Element, String> {
     let unknown = || format!("elements of the type {name}");
-    let bytes = name
-        .get("configuration")
-        .and_then(|c| c.get("length_bytes"));
+    let bytes = name.get("configuration").and_then(|c| c.get("length_bytes"));
     let fixed = |wide| {
-        let bytes = bytes.and_then(Value::as_u64).filter(|n| *n > 0);
+        let bytes = bytes.and_then(Value::as_u64).filter(|n| (1..1 << 22).contains(n));
         let bytes = bytes.ok_or_else(unknown)?;
         Ok(Element::FixedText { bytes, wide })
     };
@@ -272,74 +223,37 @@ fn element2(dtype: &str) -> Result<(Element, bool), String> {
     let unknown = || format!("elements of the type {dtype}");
     let (order, kind) = dtype.split_at_checked(1).ok_or_else(unknown)?;
     let big = order == ">";
-    let length = |text: &str| {
-        text.parse::<u64>()
-            .ok()
-            .filter(|n| (1..1 << 20).contains(n))
+    let length = |text: &str| text.parse::<u64>().ok().filter(|n| (1..1 << 20).contains(n));
+    if let Some(dtype) = of_numpy_kind(kind.as_bytes()) {
+        return Ok((Element::Number(dtype), big));
+    }
+    let (bytes, wide) = match kind.split_at_checked(1) {
+        Some(("S", n)) => (length(n), false),
+        Some(("U", n)) if !big => (length(n).map(|n| n * 4), true),
+        _ => (None, false),
     };
-    let number = match kind {
-        "b1" => DType::Bool,
-        "u1" => DType::U8,
-        "i1" => DType::I8,
-        "u2" => DType::U16,
-        "i2" => DType::I16,
-        "u4" => DType::U32,
-        "i4" => DType::I32,
-        "u8" => DType::U64,
-        "i8" => DType::I64,
-        "f2" => DType::F16,
-        "f4" => DType::F32,
-        "f8" => DType::F64,
-        _ => {
-            let (bytes, wide) = match kind.split_at_checked(1) {
-                Some(("S", n)) => (length(n), false),
-                Some(("U", n)) if !big => (length(n).map(|n| n * 4), true),
-                _ => (None, false),
-            };
-            let bytes = bytes.ok_or_else(unknown)?;
-            return Ok((Element::FixedText { bytes, wide }, false));
-        }
-    };
-    Ok((Element::Number(number), big))
+    Ok((Element::FixedText { bytes: bytes.ok_or_else(unknown)?, wide }, false))
 }
 
-/// The bytes of an element with this value.
-fn fill_bytes(element: &Element, value: &Value) -> Result<Vec<u8>, String> {
-    let Element::Number(dtype) = element else {
-        let bytes = match element {
-            Element::FixedText { bytes, .. } => to_usize(*bytes),
-            _ => 0,
-        };
-        return Ok(vec![0; bytes]);
+/// The type in zarrs of an element with a fixed size. Texts are raw bytes to it.
+fn data_type(element: &Element) -> Result<DataType, String> {
+    let name = match element {
+        Element::Number(dtype) => dtype.numpy_name().to_owned(),
+        Element::FixedText { bytes, .. } => format!("r{}", bytes.saturating_mul(8)),
+        Element::Text | Element::Bytes => "uint8".to_owned(),
     };
-    let size = to_usize(dtype.size());
-    let unknown = || format!("the fill value {value} of {dtype}");
-    let float = match value {
-        Value::Null => return Ok(vec![0; size]),
-        Value::Bool(on) => f64::from(u8::from(*on)),
-        Value::String(text) => match text.as_str() {
-            "NaN" => f64::NAN,
-            "Infinity" => f64::INFINITY,
-            "-Infinity" => f64::NEG_INFINITY,
-            _ => return Err(unknown()),
-        },
-        other => other.as_f64().ok_or_else(unknown)?,
+    DataType::from_metadata(&MetadataV3::new(name)).map_err(text)
+}
+
+/// The value of unwritten elements. Texts are empty.
+fn fill(element: &Element, data_type: &DataType, value: &Value) -> Result<FillValue, String> {
+    let zeros = || FillValue::new(vec![0; data_type.fixed_size().unwrap_or(0)]);
+    let value = match (element, value) {
+        (Element::Number(DType::Bool), Value::Number(number)) => json!(number.as_f64() != Some(0.0)),
+        (Element::Number(_), value) if !value.is_null() => value.clone(),
+        _ => return Ok(zeros()),
     };
-    let whole = value.as_i64().map(i64::to_le_bytes);
-    let whole = whole.or_else(|| value.as_u64().map(u64::to_le_bytes));
-    let bytes = match dtype {
-        DType::F16 => half::f16::from_f64(float).to_le_bytes().to_vec(),
-        DType::Bf16 => half::bf16::from_f64(float).to_le_bytes().to_vec(),
-        DType::F32 => value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned)
-            .parse::<f32>()
-            .map_err(|_| unknown())?
-            .to_le_bytes()
-            .to_vec(),
-        DType::F64 => float.to_le_bytes().to_vec(),
-        DType::Bool => vec![u8::from(float > 0.0)],
-        _ => whole.ok_or_else(unknown)?.to_vec(),
-    };
-    bytes.get(..size).map(<[u8]>::to_vec).ok_or_else(unknown)
+    let unknown = || format!("the fill value {value} of {element:?}");
+    let metadata = serde_json::from_value(value.clone()).map_err(|_| unknown())?;
+    data_type.fill_value_v3(&metadata).map_err(|_| unknown())
 }

@@ -2,14 +2,16 @@
 
 use packds_system::{to_u64, to_usize};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
 
-use super::array::{Array, Element};
-use super::codec::{Sharding, ToBytes, unchecked};
+use zarrs::array::{ChunkShape, FillValue, data_type};
+
+use super::array::Array;
+use super::codec::Sharding;
 use crate::error::ConvertError;
-use crate::ordered::{Next, ordered};
 use crate::source::ListOptions;
-use crate::source::grid::{MAX_BAND_BYTES, Placing, WINDOW_BYTES, is_plausible};
+use crate::source::grid::{MAX_BAND_BYTES, Placing, bands, is_plausible};
 use crate::source::spool::Spool;
 use crate::source::store::OpenFile;
 
@@ -20,21 +22,13 @@ const MAX_VARIABLE_BYTES: usize = 1 << 30;
 type Index = Vec<Option<(u64, u64)>>;
 
 impl Array {
-    /// Elements of the chunks that are unpacked individually.
-    fn unit(&self) -> &[u64] {
-        match &self.chain.to_bytes {
-            ToBytes::Shard(sharding) => &sharding.chunk,
-            _ => &self.chunk,
-        }
-    }
-
     /// Bytes of a row.
     pub(super) fn row_bytes(&self) -> Result<u64, ConvertError> {
         let mut dims = self.shape.iter().skip(1);
         let bytes = dims.try_fold(self.element_bytes(), |n, dim| n.checked_mul(*dim));
-        bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
-            self.malformed(format!("rows of no bytes or too many: {:?}", self.shape))
-        })
+        bytes
+            .filter(|bytes| *bytes > 0)
+            .ok_or_else(|| self.malformed(format!("rows of no bytes or too many: {:?}", self.shape)))
     }
 
     /// An error about the array.
@@ -63,185 +57,108 @@ impl Array {
     ) -> Result<(), ConvertError> {
         self.count()?;
         let rows = self.shape.first().copied().unwrap_or(0);
-        let step = self.unit().first().copied().unwrap_or(1);
+        let step = self.unit().first().map_or(1, |step| step.get());
         let band = self.row_bytes()?.checked_mul(step.min(rows));
-        let band = band
-            .filter(|bytes| *bytes <= MAX_BAND_BYTES)
-            .ok_or_else(|| {
-                ConvertError::unsupported(
-                    &self.folder,
-                    &self.path,
-                    format!("chunks of {step} rows, which are more than 1 GiB"),
-                    "write the array again with chunks of fewer samples",
-                )
-            })?;
-        let fit = to_usize(WINDOW_BYTES / band.max(1)).max(1);
-        let jobs = options.jobs.max(1).min(fit);
-        let mut next = 0_u64;
-        ordered(
-            jobs,
-            (jobs * 2).min(fit),
-            || (),
-            |(), start: u64| {
-                let count = step.min(rows - start);
-                self.band(start, count).map(|bytes| (bytes, count))
-            },
-            || {
-                let start = next;
-                next = next.saturating_add(step);
-                Ok((start < rows).then_some(start))
-            },
-            |band: Result<(Vec<u8>, u64), ConvertError>| {
-                let (bytes, count) = band?;
-                take(bytes, count)?;
-                Ok(Next::Continue)
-            },
-        )
+        let band = band.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
+            ConvertError::unsupported(
+                &self.folder,
+                &self.path,
+                format!("chunks of {step} rows, which are more than 1 GiB"),
+                "write the array again with chunks of fewer samples",
+            )
+        })?;
+        let unpack = |start, count| self.band(start, count).map(|bytes| (bytes, count));
+        bands((rows, step), band, options.jobs, unpack, |(bytes, count): (Vec<u8>, u64)| take(bytes, count))
     }
 
     /// Appends all rows to `spool`.
-    pub(super) fn spool(
-        &self,
-        options: &ListOptions,
-        spool: &mut Spool,
-    ) -> Result<(), ConvertError> {
+    pub(super) fn spool(&self, options: &ListOptions, spool: &mut Spool) -> Result<(), ConvertError> {
         self.unpack(options, |bytes, _| spool.append(&bytes).map(|_| ()))
     }
 
     /// The rows `start..start + count`. They start at a chunk boundary and lie in no other chunks.
     fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
-        let variable = matches!(self.element, Element::Text | Element::Bytes);
-        let unit = self.unit().to_vec();
-        let element = self.element_bytes();
+        let unit: Vec<u64> = self.unit().iter().map(|n| n.get()).collect();
+        let element_bytes = self.element_bytes();
         let mut out = Vec::new();
-        if !variable {
+        if !self.chain.is_variable() {
             let len = to_usize(self.row_bytes()?.saturating_mul(count));
-            out = self.fill.iter().copied().cycle().take(len).collect();
+            out = self.fill.as_ne_bytes().iter().copied().cycle().take(len).collect();
         }
         let mut indexes = HashMap::new();
+        // Only these rows.
         let mut shape = self.shape.clone();
+        let mut at = vec![0_u64; shape.len()];
         if let Some(rows) = shape.first_mut() {
             *rows = count;
         }
-        let mut at = vec![0_u64; shape.len()];
-        if let Some(first) = at.first_mut() {
-            *first = start;
-        }
         loop {
-            let bad = |reason: String| self.malformed(format!("chunk at {at:?}: {reason}"));
-            if let Some(bytes) = self.chunk_at(&at, &mut indexes).map_err(bad)? {
-                if variable {
+            let mut place = at.clone();
+            if let Some(first) = place.first_mut() {
+                *first = start;
+            }
+            let bad = |reason: String| self.malformed(format!("chunk at {place:?}: {reason}"));
+            if let Some(bytes) = self.chunk_at(&place, &mut indexes).map_err(bad)? {
+                if self.chain.is_variable() {
                     return Ok(bytes);
                 }
-                let mut inside = at.clone();
-                if let Some(first) = inside.first_mut() {
-                    *first = 0;
-                }
-                let placing = Placing {
-                    chunk: &unit,
-                    shape: &shape,
-                    at: &inside,
-                    element_bytes: element,
-                };
+                let placing = Placing { chunk: &unit, shape: &shape, at: &at, element_bytes };
                 let placed = placing.copy(&bytes, &mut out);
                 placed.ok_or_else(|| bad("lies outside the array".to_owned()))?;
             }
-            // The next chunk of these rows.
-            let mut dim = shape.len();
-            loop {
-                dim -= 1;
-                if dim == 0 {
-                    return Ok(out);
-                }
-                let (Some(at), Some(step), Some(end)) =
-                    (at.get_mut(dim), unit.get(dim), shape.get(dim))
-                else {
-                    return Ok(out);
-                };
+            // The next chunk of these rows: the first dimension stays.
+            let mut dims = at.iter_mut().zip(&unit).zip(&shape).skip(1).rev();
+            let next = dims.find_map(|((at, step), end)| {
                 *at = at.saturating_add(*step);
                 if *at < *end {
-                    break;
+                    return Some(());
                 }
                 *at = 0;
+                None
+            });
+            if next.is_none() {
+                return Ok(out);
             }
         }
     }
 
     /// The unpacked chunk with its first element at `at`; none if never written.
-    fn chunk_at(
-        &self,
-        at: &[u64],
-        indexes: &mut HashMap<PathBuf, Option<Index>>,
-    ) -> Result<Option<Vec<u8>>, String> {
-        let stored = at.iter().zip(&self.chunk).map(|(at, chunk)| at / chunk);
-        let path = self.chunk_path(&stored.collect::<Vec<_>>());
-        let inner = match &self.chain.to_bytes {
-            ToBytes::Shard(sharding) => &sharding.chain,
-            _ => &self.chain,
-        };
-        let variable = inner.to_bytes == ToBytes::Variable;
-        let element = to_usize(self.element_bytes());
-        let bytes = self.unit().iter().product::<u64>() * self.element_bytes();
-        let most = to_usize(bytes);
-        let most = if variable { MAX_VARIABLE_BYTES } else { most };
-        // Data that is much larger when packed is damaged.
-        let most_stored = to_u64(most).saturating_mul(2) + (1 << 16);
-        let ToBytes::Shard(sharding) = &self.chain.to_bytes else {
-            let Some(file) = open(&path)? else {
-                return Ok(None);
-            };
-            let stored = whole(&file, 0, file.bytes, most_stored)?;
-            let decoded = self.chain.decode(stored, &self.chunk, element, most);
-            return decoded.map(Some).map_err(|e| named(&path, e));
-        };
-        let index = match indexes.get(&path) {
-            Some(index) => index,
-            None => {
-                let index = match open(&path)? {
-                    Some(file) => Some(sharding.index(&file, &self.chunk)?),
-                    None => None,
-                };
-                indexes.entry(path.clone()).or_insert(index)
-            }
-        };
-        let Some(index) = index else {
-            return Ok(None);
-        };
-        let mut number = 0_u64;
-        for ((at, outer), inner) in at.iter().zip(&self.chunk).zip(&sharding.chunk) {
-            number = number * (outer / inner) + at % outer / inner;
-        }
-        let number = to_usize(number);
-        let Some((offset, len)) = index.get(number).copied().flatten() else {
-            return Ok(None);
-        };
+    fn chunk_at(&self, at: &[u64], indexes: &mut HashMap<PathBuf, Index>) -> Result<Option<Vec<u8>>, String> {
+        let stored: Vec<u64> = at.iter().zip(&self.chunk).map(|(at, chunk)| at / chunk.get()).collect();
+        let path = self.folder.join(self.keys.encode(&stored).as_str());
         let Some(file) = open(&path)? else {
             return Ok(None);
         };
-        let stored = whole(&file, offset, len, most_stored)?;
-        let decoded = sharding
-            .chain
-            .decode(stored, &sharding.chunk, element, most);
-        decoded.map(Some).map_err(|e| named(&path, e))
-    }
-
-    fn chunk_path(&self, numbers: &[u64]) -> PathBuf {
-        let (prefix, separator) = self.key;
-        let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-        let mut name = numbers.join(&separator.to_string());
-        if !prefix.is_empty() {
-            name = format!("{prefix}{separator}{name}");
+        let (mut offset, mut len) = (0, file.bytes);
+        if let Some(sharding) = &self.sharding {
+            let index = match indexes.get(&path) {
+                Some(index) => index,
+                None => indexes.entry(path.clone()).or_insert(sharding.index(&file, &self.chunk)?),
+            };
+            let mut number = 0_u64;
+            for ((at, outer), inner) in at.iter().zip(&self.chunk).zip(&sharding.chunk) {
+                number = number * (outer.get() / inner.get()) + at % outer.get() / inner.get();
+            }
+            match index.get(to_usize(number)).copied().flatten() {
+                Some(place) => (offset, len) = place,
+                None => return Ok(None),
+            }
         }
-        self.folder.join(name)
+        let bytes = self.unit().iter().fold(self.element_bytes(), |n, dim| n.saturating_mul(dim.get()));
+        let most = if self.chain.is_variable() { MAX_VARIABLE_BYTES } else { to_usize(bytes) };
+        // Data that is much larger when packed is damaged.
+        let stored = whole(&file, offset, len, to_u64(most).saturating_mul(2) + (1 << 16))?;
+        let decoded = self.chain.decode(stored, self.unit(), (&self.data_type, &self.fill), most);
+        decoded.map(Some).map_err(|e| named(&path, e))
     }
 }
 
-fn named(path: &std::path::Path, reason: String) -> String {
+fn named(path: &Path, reason: String) -> String {
     format!("{}: {reason}", path.display())
 }
 
 /// The file of a chunk; none if missing.
-fn open(path: &std::path::Path) -> Result<Option<OpenFile>, String> {
+fn open(path: &Path) -> Result<Option<OpenFile>, String> {
     match OpenFile::open(path) {
         Ok(file) => Ok(Some(file)),
         // A dangling link is not an unwritten chunk.
@@ -263,32 +180,28 @@ fn whole(file: &OpenFile, offset: u64, len: u64, most: u64) -> Result<Vec<u8>, S
 
 impl Sharding {
     /// Reads the index of a shard of `shard` elements.
-    fn index(&self, file: &OpenFile, shard: &[u64]) -> Result<Index, String> {
-        let n = shard.iter().zip(&self.chunk);
-        let n = n.map(|(outer, inner)| outer / inner);
-        let n = n.clone().try_fold(1, u64::checked_mul);
-        let checksum = if self.index_crc { 4 } else { 0 };
-        let len = n.and_then(|n| n.checked_mul(16)?.checked_add(checksum));
-        let len = len.filter(|len| *len <= file.bytes).ok_or_else(|| {
-            let found = format!("no room for an index in {} bytes", file.bytes);
-            named(&file.path, found)
-        })?;
-        let at = if self.index_at_end {
-            file.bytes - len
-        } else {
-            0
-        };
-        let mut bytes = whole(file, at, len, len)?;
-        if self.index_crc {
-            bytes = unchecked(bytes).map_err(|e| named(&file.path, format!("the index: {e}")))?;
+    fn index(&self, file: &OpenFile, shard: &ChunkShape) -> Result<Index, String> {
+        let counts = shard.iter().zip(&self.chunk).map(|(shard, chunk)| shard.get() / chunk.get());
+        let shape: Option<ChunkShape> = counts.chain([2]).map(NonZeroU64::new).collect();
+        let shape = shape.unwrap_or_default();
+        let bytes = shape.iter().try_fold(8_u64, |n, dim| n.checked_mul(dim.get()));
+        let bytes = bytes.filter(|bytes| *bytes <= MAX_BAND_BYTES).unwrap_or(u64::MAX);
+        let len = bytes.saturating_add(if self.index_crc { 4 } else { 0 });
+        if len > file.bytes {
+            return Err(named(&file.path, format!("no room for an index in {} bytes", file.bytes)));
         }
+        let at = if self.index_at_end { file.bytes - len } else { 0 };
+        let stored = whole(file, at, len, len)?;
+        let of_index = (&data_type::uint64(), &FillValue::from(u64::MAX));
+        let index = self.index.decode(stored, &shape, of_index, to_usize(bytes));
+        let index = index.map_err(|e| named(&file.path, format!("the index: {e}")))?;
         let entry = |entry: &[u8]| {
             let (offset, len) = entry.split_at_checked(8)?;
             let offset = u64::from_le_bytes(offset.try_into().ok()?);
             let len = u64::from_le_bytes(len.try_into().ok()?);
             (offset != u64::MAX || len != u64::MAX).then_some((offset, len))
         };
-        Ok(bytes.chunks_exact(16).map(entry).collect())
+        Ok(index.chunks_exact(16).map(entry).collect())
     }
 }
 
@@ -319,7 +232,7 @@ pub(super) fn items(bytes: &[u8], rows: u64) -> Result<Vec<&[u8]>, String> {
 }
 
 /// Bytes of all files below a folder.
-fn stored_bytes(folder: &std::path::Path, depth: usize) -> u64 {
+fn stored_bytes(folder: &Path, depth: usize) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() && depth < 40 => stored_bytes(&entry.path(), depth + 1),

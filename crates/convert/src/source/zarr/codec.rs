@@ -1,321 +1,230 @@
-//! The codecs of a Zarr chunk.
+//! The codecs of a Zarr chunk: those of zarrs, and none that returns more bytes than a chunk has.
 //!
-//! `array` reads the rest of the metadata. No codec returns more bytes than a chunk has.
+//! zarrs unpacks gzip, zlib, zstd and bz2 without a limit, so these are unpacked here. Its fletcher32 differs from the one in
+//! numcodecs where the number of bytes is odd, so it is left out.
 
-use packds_system::to_u64;
 use std::borrow::Cow;
 use std::io::Read;
+use std::sync::{Arc, OnceLock};
 
-use serde_json::{Map, Value};
-use zarrs::array::codec::{BloscCodec, BloscCompressor, BloscShuffleMode};
-use zarrs::array::{BytesRepresentation, BytesToBytesCodecTraits, CodecOptions};
+use packds_system::to_u64;
+use rayon::ThreadPoolBuilder;
+use serde_json::{Value, json};
+use zarrs::array::codec::{ShardingCodecConfiguration, ShardingIndexLocation, blosc_decompress_bytes, blosc_validate};
+use zarrs::array::{
+    ArrayToBytesCodecTraits, BytesRepresentation, BytesToBytesCodecTraits, ChunkShape, Codec, CodecChain, CodecOptions,
+    DataType, FillValue,
+};
+use zarrs::metadata::Configuration;
+use zarrs::metadata::v2::MetadataV2;
+use zarrs::metadata::v3::MetadataV3;
 
-/// Codecs from bytes to bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packing {
+/// The known codecs.
+const KNOWN: &str = "bytes, transpose, sharding_indexed, vlen-utf8, vlen-bytes, gzip, zlib, zstd, bz2, \
+                     blosc, shuffle, crc32c and adler32";
+
+/// A codec from bytes to bytes.
+#[derive(Debug)]
+enum Packing {
     Gzip,
     Zlib,
     Zstd,
+    Bz2,
     Blosc,
-    Crc32c,
+    /// Checksums and shuffling, which return at most as many bytes as they are given.
+    Other(Arc<dyn BytesToBytesCodecTraits>),
 }
 
-/// Codecs from elements to bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ToBytes {
-    /// Unchanged, `big`-endian or little-endian.
-    Plain { big: bool },
-    /// A count, then the length and bytes of each item.
-    Variable,
-    /// Several inner chunks, with an index of their locations.
-    Shard(Box<Sharding>),
+/// All codecs of a chunk.
+#[derive(Debug)]
+pub(super) struct Chain {
+    /// From elements to bytes. None for items of variable length: a count, then the length and bytes of each item.
+    array: Option<CodecChain>,
+    /// With names for errors.
+    packing: Vec<(&'static str, Packing)>,
 }
 
-/// Inner chunks in one file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The inner chunks of a file.
+#[derive(Debug)]
 pub(super) struct Sharding {
     /// Elements of an inner chunk in each dimension.
-    pub(super) chunk: Vec<u64>,
-    pub(super) chain: Chain,
-    pub(super) index_at_end: bool,
+    pub(super) chunk: ChunkShape,
+    pub(super) index: Chain,
     /// Whether a CRC32C follows the index.
     pub(super) index_crc: bool,
-}
-
-/// All codecs of a chunk, in this order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chain {
-    /// The array dimension for each dimension of the chunk.
-    pub(super) transpose: Option<Vec<usize>>,
-    pub(super) to_bytes: ToBytes,
-    pub(super) packing: Vec<Packing>,
+    pub(super) index_at_end: bool,
 }
 
 impl Chain {
-    /// Parses version 3's list of codecs.
-    pub(super) fn parse(codecs: &Value, dims: usize, nested: bool) -> Result<Self, String> {
-        let mut transpose = None;
-        let mut to_bytes = None;
-        let mut packing = Vec::new();
-        let none = Map::new();
-        for codec in codecs.as_array().ok_or("expected a list of codecs")? {
-            let name = codec.as_str().or_else(|| codec.get("name")?.as_str());
-            let options = codec.get("configuration").and_then(Value::as_object);
-            let options = options.unwrap_or(&none);
-            match name.unwrap_or_default() {
-                "transpose" if to_bytes.is_none() && transpose.is_none() => {
-                    transpose = Some(order(options.get("order"), dims)?);
-                }
-                "bytes" | "endian" if to_bytes.is_none() => {
-                    let endian = options.get("endian").and_then(Value::as_str);
-                    let big = endian == Some("big");
-                    to_bytes = Some(ToBytes::Plain { big });
-                }
-                "vlen-utf8" | "vlen-bytes" if to_bytes.is_none() => {
-                    to_bytes = Some(ToBytes::Variable);
-                }
-                "sharding_indexed" if to_bytes.is_none() && !nested => {
-                    let sharding = Sharding::parse(options, dims)?;
-                    to_bytes = Some(ToBytes::Shard(Box::new(sharding)));
-                }
-                name if to_bytes.is_some() => packing.push(Packing::named(name)?),
-                name => return Err(unknown(name)),
+    /// Version 3's codecs of the chunks that are unpacked individually, and how they are put into files.
+    pub(super) fn version3(codecs: &[MetadataV3], dims: usize) -> Result<(Self, Option<Sharding>), String> {
+        let shards = match codecs {
+            [codec] if codec.name() == "sharding_indexed" => {
+                codec.to_typed_configuration().map_err(|e| e.to_string())?
             }
-        }
-        Ok(Self {
-            transpose,
-            to_bytes: to_bytes.ok_or("no codec makes bytes of the elements")?,
-            packing,
-        })
+            _ => return Ok((Self::new(codecs, dims)?, None)),
+        };
+        let ShardingCodecConfiguration::V1(shards) = shards else {
+            return Err("another version of sharding_indexed".to_owned());
+        };
+        let names: Vec<&str> = shards.index_codecs.iter().map(MetadataV3::name).collect();
+        let index_crc = match names.as_slice() {
+            ["bytes" | "endian"] => false,
+            ["bytes" | "endian", "crc32c"] => true,
+            names => return Err(format!("the codecs {} for the index of a shard", names.join(", "))),
+        };
+        let sharding = Sharding {
+            chunk: shards.chunk_shape,
+            index: Self::new(&shards.index_codecs, dims + 1)?,
+            index_crc,
+            index_at_end: shards.index_location == ShardingIndexLocation::End,
+        };
+        Ok((Self::new(&shards.codecs, dims)?, Some(sharding)))
     }
 
-    /// Decodes a stored chunk of `shape` to little-endian bytes in C order. For [`ToBytes::Variable`], returns the framed items. At
-    /// most `most` bytes.
+    /// Version 2's: `array` from elements to bytes, then the filters and the compressor.
+    pub(super) fn version2(array: &[MetadataV3], dims: usize, then: &[MetadataV2]) -> Result<Self, String> {
+        let mut chain = Self::new(array, dims)?;
+        for metadata in then {
+            match metadata.id() {
+                "vlen-utf8" | "vlen-bytes" if chain.packing.is_empty() => chain.array = None,
+                name => chain.packing.push(packing(name, Some(metadata.configuration()))?),
+            }
+        }
+        Ok(chain)
+    }
+
+    fn new(codecs: &[MetadataV3], dims: usize) -> Result<Self, String> {
+        let (mut to_array, mut to_bytes, mut packed) = (Vec::new(), None, Vec::new());
+        for metadata in codecs {
+            let name = metadata.name();
+            match name {
+                "vlen-utf8" | "vlen-bytes" if to_bytes.is_none() => to_bytes = Some(None),
+                "transpose" | "bytes" | "endian" if to_bytes.is_none() => {
+                    match Codec::from_metadata(&in_numbers(metadata, dims)?).map_err(|e| e.to_string())? {
+                        Codec::ArrayToArray(codec) => to_array.push(codec),
+                        Codec::ArrayToBytes(codec) => to_bytes = Some(Some(codec)),
+                        Codec::BytesToBytes(_) => return Err(unknown(name)),
+                    }
+                }
+                "sharding_indexed" => return Err("sharding_indexed beside or in other codecs".to_owned()),
+                _ if to_bytes.is_none() => return Err(unknown(name)),
+                _ => packed.push(packing(name, metadata.configuration())?),
+            }
+        }
+        let to_bytes = to_bytes.ok_or("no codec makes bytes of the elements")?;
+        Ok(Self { array: to_bytes.map(|codec| CodecChain::new(to_array, codec, Vec::new())), packing: packed })
+    }
+
+    /// Whether chunks are items of variable length.
+    pub(super) fn is_variable(&self) -> bool {
+        self.array.is_none()
+    }
+
+    /// Decodes a stored chunk to little-endian bytes in C order, or to the framed items. At most `most` bytes.
     pub(super) fn decode(
         &self,
         stored: Vec<u8>,
-        shape: &[u64],
-        element: usize,
+        shape: &ChunkShape,
+        (data_type, fill): (&DataType, &FillValue),
         most: usize,
     ) -> Result<Vec<u8>, String> {
         let mut bytes = stored;
-        // Checksums make intermediate data slightly longer than the chunk.
-        let limit = most.saturating_add(64);
-        for packing in self.packing.iter().rev() {
-            bytes = packing.decode(bytes, limit)?;
+        // Checksums and headers make intermediate data slightly longer than the chunk.
+        let limit = most.saturating_add(most / 64).saturating_add(1024);
+        for (name, packing) in self.packing.iter().rev() {
+            let damaged = |e: String| format!("the {name} data are damaged: {e}");
+            bytes = packing.decode(bytes, limit).map_err(damaged)?;
         }
-        if self.to_bytes == ToBytes::Variable {
+        let Some(array) = &self.array else {
             return Ok(bytes);
-        }
-        if bytes.len() != most {
-            return Err(format!("expected {most} bytes, found {}", bytes.len()));
-        }
-        if self.to_bytes == (ToBytes::Plain { big: true }) && element > 1 {
-            bytes.chunks_exact_mut(element).for_each(<[u8]>::reverse);
-        }
-        match &self.transpose {
-            Some(order) => transposed(&bytes, shape, order, element),
-            None => Ok(bytes),
-        }
-    }
-}
-
-impl Sharding {
-    fn parse(options: &Map<String, Value>, dims: usize) -> Result<Self, String> {
-        let chunk = options.get("chunk_shape").and_then(Value::as_array);
-        let chunk = chunk.ok_or("sharding_indexed without chunk_shape")?;
-        let chunk: Option<Vec<u64>> = chunk.iter().map(Value::as_u64).collect();
-        let chunk = chunk.filter(|c| c.len() == dims && !c.contains(&0));
-        let codecs = options.get("codecs").unwrap_or(&Value::Null);
-        let index = options.get("index_codecs").and_then(Value::as_array);
-        let names = index.into_iter().flatten().map(|codec| {
-            let name = codec.as_str().or_else(|| codec.get("name")?.as_str());
-            name.unwrap_or_default()
-        });
-        let names: Vec<&str> = names.collect();
-        let index_crc = match names.as_slice() {
-            ["bytes", "crc32c"] => true,
-            ["bytes"] => false,
-            names => {
-                return Err(format!(
-                    "the codecs {} for the index of a shard",
-                    names.join(", ")
-                ));
-            }
         };
-        let place = options.get("index_location").and_then(Value::as_str);
-        Ok(Self {
-            chunk: chunk.ok_or("a chunk_shape of shards that does not fit the array")?,
-            chain: Chain::parse(codecs, dims, true)?,
-            index_at_end: place != Some("start"),
-            index_crc,
-        })
+        // zarrs returns elements in the machine's order of bytes, which is little-endian.
+        let elements = array.decode(Cow::Owned(bytes), shape, data_type, fill, &options()?);
+        let elements = elements.and_then(|elements| elements.into_fixed().map_err(Into::into));
+        elements.map(Cow::into_owned).map_err(|e| e.to_string())
     }
 }
 
 impl Packing {
-    /// The codec with this name in either version.
-    pub(super) fn named(name: &str) -> Result<Self, String> {
-        match name {
-            "gzip" => Ok(Self::Gzip),
-            "zlib" | "numcodecs.zlib" => Ok(Self::Zlib),
-            "zstd" | "numcodecs.zstd" => Ok(Self::Zstd),
-            "blosc" | "numcodecs.blosc" => Ok(Self::Blosc),
-            "crc32c" => Ok(Self::Crc32c),
-            name => Err(unknown(name)),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Zlib => "zlib",
-            Self::Zstd => "zstd",
-            Self::Blosc => "blosc",
-            Self::Crc32c => "crc32c",
-        }
-    }
-
-    fn decode(self, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, String> {
-        let damaged = |e: std::io::Error| format!("the {} data are damaged: {e}", self.name());
-        let most = to_u64(limit).saturating_add(1);
+    fn decode(&self, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, String> {
+        let mut reader: Box<dyn Read + '_> = match self {
+            Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes.as_slice())),
+            Self::Zlib => Box::new(flate2::read::ZlibDecoder::new(bytes.as_slice())),
+            Self::Zstd => Box::new(zstd::stream::read::Decoder::new(bytes.as_slice()).map_err(|e| e.to_string())?),
+            Self::Bz2 => Box::new(bzip2::read::MultiBzDecoder::new(bytes.as_slice())),
+            Self::Blosc => {
+                let header = "expected a Blosc header that fits the data";
+                let size = blosc_validate(&bytes).filter(|size| *size <= limit);
+                let size = size.ok_or_else(|| format!("{header} and at most {limit} bytes in a chunk"))?;
+                return blosc_decompress_bytes(&bytes, size, 1).map_err(|e| e.to_string());
+            }
+            // zarrs' shuffling does not end where it has no bytes and large elements.
+            Self::Other(_) if bytes.is_empty() => return Err("expected bytes, found none".to_owned()),
+            Self::Other(codec) => {
+                let size = BytesRepresentation::UnboundedSize;
+                let bytes = codec.decode(Cow::Owned(bytes), &size, &options()?);
+                return bytes.map(Cow::into_owned).map_err(|e| e.to_string());
+            }
+        };
         let mut out = Vec::new();
-        match self {
-            Self::Gzip => {
-                let data = flate2::read::MultiGzDecoder::new(bytes.as_slice());
-                data.take(most).read_to_end(&mut out).map_err(damaged)?;
-            }
-            Self::Zlib => {
-                let data = flate2::read::ZlibDecoder::new(bytes.as_slice());
-                data.take(most).read_to_end(&mut out).map_err(damaged)?;
-            }
-            Self::Zstd => {
-                let data = zstd::stream::read::Decoder::new(bytes.as_slice()).map_err(damaged)?;
-                data.take(most).read_to_end(&mut out).map_err(damaged)?;
-            }
-            Self::Blosc => return unblosc(bytes, limit),
-            Self::Crc32c => return unchecked(bytes),
-        }
+        let most = to_u64(limit).saturating_add(1);
+        reader.by_ref().take(most).read_to_end(&mut out).map_err(|e| e.to_string())?;
         if out.len() > limit {
-            return Err(format!(
-                "expected at most {limit} bytes in a chunk, found more"
-            ));
+            return Err(format!("expected at most {limit} bytes in a chunk, found more"));
         }
         Ok(out)
     }
 }
 
+/// The codec from bytes to bytes with this name in either version.
+fn packing(name: &str, configuration: Option<&Configuration>) -> Result<(&'static str, Packing), String> {
+    let short = name.strip_prefix("numcodecs.").unwrap_or(name);
+    let (shown, in_zarrs) = match short {
+        "gzip" => return Ok(("gzip", Packing::Gzip)),
+        "zlib" => return Ok(("zlib", Packing::Zlib)),
+        "zstd" => return Ok(("zstd", Packing::Zstd)),
+        "bz2" => return Ok(("bz2", Packing::Bz2)),
+        "blosc" => return Ok(("blosc", Packing::Blosc)),
+        "crc32c" => ("CRC32C", "crc32c"),
+        "adler32" => ("Adler-32", "numcodecs.adler32"),
+        "shuffle" => ("shuffled", "numcodecs.shuffle"),
+        _ => return Err(unknown(name)),
+    };
+    let metadata = MetadataV3::new_with_configuration(in_zarrs, configuration.cloned().unwrap_or_default());
+    match Codec::from_metadata(&metadata).map_err(|e| e.to_string())? {
+        Codec::BytesToBytes(codec) => Ok((shown, Packing::Other(codec))),
+        _ => Err(unknown(name)),
+    }
+}
+
 fn unknown(name: &str) -> String {
-    format!(
-        "the codec '{name}'; bytes, transpose, sharding_indexed, vlen-utf8, vlen-bytes, gzip, zlib, zstd, blosc and crc32c are known"
-    )
+    format!("the codec '{name}'; {KNOWN} are known")
 }
 
-fn order(order: Option<&Value>, dims: usize) -> Result<Vec<usize>, String> {
-    if let Some("C" | "F") = order.and_then(Value::as_str) {
-        let reversed = order.and_then(Value::as_str) == Some("F");
-        return Ok(if reversed {
-            (0..dims).rev().collect()
-        } else {
-            (0..dims).collect()
-        });
-    }
-    let list = order.and_then(Value::as_array).into_iter().flatten();
-    let list = list.map(|n| usize::try_from(n.as_u64()?).ok());
-    let list = list.collect::<Option<Vec<usize>>>().unwrap_or_default();
-    let mut sorted = list.clone();
-    sorted.sort_unstable();
-    if sorted.into_iter().eq(0..dims) {
-        Ok(list)
-    } else {
-        Err(format!("the order {list:?} of {dims} dimensions"))
+/// The order of a transposition in numbers. Older writers gave it as C or F.
+fn in_numbers(metadata: &MetadataV3, dims: usize) -> Result<MetadataV3, String> {
+    let order = metadata.configuration().and_then(|options| options.get("order")?.as_str());
+    match order {
+        Some("C") => extension("transpose", json!({"order": (0..dims).collect::<Vec<_>>()})),
+        Some("F") => extension("transpose", json!({"order": (0..dims).rev().collect::<Vec<_>>()})),
+        _ => Ok(metadata.clone()),
     }
 }
 
-/// Restores the dimension order of a transposed array of `shape`.
-fn transposed(
-    bytes: &[u8],
-    shape: &[u64],
-    order: &[usize],
-    element: usize,
-) -> Result<Vec<u8>, String> {
-    let bad = || "a chunk whose dimensions cannot be put in order".to_owned();
-    let dims: Option<Vec<usize>> = shape.iter().map(|n| usize::try_from(*n).ok()).collect();
-    let dims = dims.ok_or_else(bad)?;
-    // The stored distance between neighbours along each dimension.
-    let mut strides = vec![0_usize; dims.len()];
-    let mut stride = element;
-    for &dim in order.iter().rev() {
-        *strides.get_mut(dim).ok_or_else(bad)? = stride;
-        stride = stride
-            .checked_mul(*dims.get(dim).ok_or_else(bad)?)
-            .ok_or_else(bad)?;
-    }
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut place = vec![0_usize; dims.len()];
-    let mut at = 0_usize;
-    while out.len() < bytes.len() {
-        let from = bytes.get(at..at + element).ok_or_else(bad)?;
-        out.extend_from_slice(from);
-        for dim in (0..dims.len()).rev() {
-            let (Some(n), Some(stride), Some(size)) =
-                (place.get_mut(dim), strides.get(dim), dims.get(dim))
-            else {
-                return Err(bad());
-            };
-            *n += 1;
-            at += stride;
-            if *n < *size {
-                break;
-            }
-            at -= stride * size;
-            *n = 0;
-        }
-    }
-    Ok(out)
+/// The metadata of a codec or the like.
+pub(super) fn extension(name: &str, configuration: Value) -> Result<MetadataV3, String> {
+    serde_json::from_value(json!({"name": name, "configuration": configuration})).map_err(|e| e.to_string())
 }
 
-fn unblosc(bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, String> {
-    // Version, format, flags, element size, then the unpacked size, block size and stored size.
-    let field = |at: usize| {
-        let field = bytes.get(at..at + 4)?.try_into().ok()?;
-        usize::try_from(u32::from_le_bytes(field)).ok()
+/// Options by which zarrs starts no thread. Their default starts all of rayon's, and panics where it cannot: except in a pool.
+fn options() -> Result<CodecOptions, String> {
+    static OPTIONS: OnceLock<Result<CodecOptions, String>> = OnceLock::new();
+    let make = || {
+        let pool = || ThreadPoolBuilder::new().num_threads(1);
+        let pool = pool().build().or_else(|_| pool().use_current_thread().build());
+        let options = pool.map_err(|e| e.to_string())?.install(CodecOptions::default);
+        Ok(options.with_concurrent_target(1))
     };
-    let (Some(unpacked), Some(stored)) = (field(4), field(12)) else {
-        return Err("expected a Blosc header of 16 bytes, found less".to_owned());
-    };
-    if unpacked > limit || stored != bytes.len() {
-        return Err(format!(
-            "expected Blosc data of {} bytes that unpack to at most {limit}, found {stored} and {unpacked}",
-            bytes.len()
-        ));
-    }
-    let shape = BytesRepresentation::UnboundedSize;
-    let unpacked = blosc()?
-        .decode(Cow::Owned(bytes), &shape, &CodecOptions::default())
-        .map_err(|e| format!("the Blosc data are damaged: {e}"))?;
-    Ok(unpacked.into_owned())
-}
-
-/// The codec. It reads everything except the element size from the data.
-fn blosc() -> Result<BloscCodec, String> {
-    let level = 5_u8.try_into();
-    let level = level.map_err(|_| "blosc's level".to_owned())?;
-    let shuffle = BloscShuffleMode::NoShuffle;
-    BloscCodec::new(BloscCompressor::LZ4, level, None, shuffle, None).map_err(|e| e.to_string())
-}
-
-/// The bytes without their CRC32C, if it matches.
-pub(super) fn unchecked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
-    let at = bytes.len().checked_sub(4);
-    let stored = bytes.split_off(at.ok_or("expected a CRC32C, found less than 4 bytes")?);
-    let stored = stored.try_into().map(u32::from_le_bytes).unwrap_or(0);
-    let found = packds_format::crc32c(&bytes);
-    if stored == found {
-        Ok(bytes)
-    } else {
-        Err(format!(
-            "expected the CRC32C {stored:08x}, found {found:08x}"
-        ))
-    }
+    OPTIONS.get_or_init(make).clone()
 }

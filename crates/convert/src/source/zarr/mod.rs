@@ -53,15 +53,11 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let read = || {
         let group = Group::open(source)?;
         let nodes = group.nodes();
-        let mut arrays = Arrays {
-            group,
-            nodes,
-            options,
-        };
+        let mut arrays = Arrays { group, nodes, options };
         let split = part.split.as_deref();
         tree::read(&mut arrays, DataFormat::Zarr, source, split, options)
     };
-    // The Blosc codec is third-party code that may panic.
+    // The codecs are third-party code that may panic.
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         let reason = "a chunk cannot be unpacked";
         Err(ConvertError::malformed(source, "", reason))
@@ -77,10 +73,7 @@ struct Group {
 
 impl Group {
     fn open(source: &Path) -> Result<Self, ConvertError> {
-        let mut group = Self {
-            attributes: Map::new(),
-            arrays: Vec::new(),
-        };
+        let mut group = Self { attributes: Map::new(), arrays: Vec::new() };
         let mut seen = 0;
         if !group.collect(source, "", 0, &mut seen)? {
             let reason = "expected zarr.json, .zgroup or .zarray in this folder";
@@ -91,13 +84,7 @@ impl Group {
     }
 
     /// Adds the arrays of a folder. False if it is neither a group nor an array.
-    fn collect(
-        &mut self,
-        folder: &Path,
-        path: &str,
-        depth: usize,
-        seen: &mut usize,
-    ) -> Result<bool, ConvertError> {
+    fn collect(&mut self, folder: &Path, path: &str, depth: usize, seen: &mut usize) -> Result<bool, ConvertError> {
         *seen += 1;
         if *seen > MAX_MEMBERS || depth > MAX_DEPTH {
             let reason = format!("more than {MAX_MEMBERS} groups, or more than {MAX_DEPTH} deep");
@@ -123,7 +110,7 @@ impl Group {
         let attributes = attributes.unwrap_or_default();
         if is_array {
             let name = if path.is_empty() { "image" } else { path };
-            let array = Array::parse(folder, name.to_owned(), &metadata, attributes);
+            let array = Array::parse(folder, name.to_owned(), metadata, attributes);
             let array = match array {
                 Err(ConvertError::SourceUnsupported { reason, .. }) => Err(reason),
                 other => Ok(other?),
@@ -162,16 +149,8 @@ impl Group {
         let node = |(path, array): &(String, Result<Array, String>)| {
             let path = path.clone();
             match array {
-                Ok(array) => Node {
-                    path,
-                    rows: array.shape.first().copied().unwrap_or(0),
-                    kind: kind(array),
-                },
-                Err(reason) => Node {
-                    path,
-                    rows: 0,
-                    kind: NodeKind::Other(reason.clone()),
-                },
+                Ok(array) => Node { path, rows: array.shape.first().copied().unwrap_or(0), kind: kind(array) },
+                Err(reason) => Node { path, rows: 0, kind: NodeKind::Other(reason.clone()) },
             }
         };
         self.arrays.iter().map(node).collect()
@@ -183,10 +162,7 @@ fn kind(array: &Array) -> NodeKind {
         return NodeKind::Other("a single value, which is no array of samples".to_owned());
     };
     match &array.element {
-        Element::Number(dtype) => NodeKind::Array(ArrayType {
-            dtype: *dtype,
-            shape: row.to_vec(),
-        }),
+        Element::Number(dtype) => NodeKind::Array(ArrayType { dtype: *dtype, shape: row.to_vec() }),
         _ if !row.is_empty() => NodeKind::Other("texts or bytes in several dimensions".to_owned()),
         Element::FixedText { .. } | Element::Text => NodeKind::Texts,
         Element::Bytes => NodeKind::Bytes,
@@ -261,9 +237,7 @@ impl Tree for Arrays<'_> {
 
     fn classes(&self, node: usize) -> Result<Vec<String>, ConvertError> {
         let own = self.array(node).ok().map(|array| &array.attributes);
-        let of = |attributes: &Map<String, Value>| {
-            class_names_in(|name| Ok(texts(attributes.get(name))))
-        };
+        let of = |attributes: &Map<String, Value>| class_names_in(|name| Ok(texts(attributes.get(name))));
         match own.map(of).transpose()?.unwrap_or_default() {
             none if none.is_empty() => of(&self.group.attributes),
             names => Ok(names),

@@ -30,10 +30,7 @@ impl SimFile {
         let file = File::open(path).map_err(|error| failed("open_direct", &error))?;
         state.files += 1;
         drop(state);
-        Ok(Self {
-            shared: Arc::clone(shared),
-            file,
-        })
+        Ok(Self { shared: Arc::clone(shared), file })
     }
 }
 
@@ -71,11 +68,7 @@ impl DirectFile for SimFile {
 }
 
 fn failed(call: &'static str, error: &io::Error) -> CudaError {
-    CudaError::Call {
-        call,
-        name: "SIMULATED".to_owned(),
-        text: error.to_string(),
-    }
+    CudaError::Call { call, name: "SIMULATED".to_owned(), text: error.to_string() }
 }
 
 impl Drop for SimFile {

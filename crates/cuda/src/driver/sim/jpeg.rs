@@ -32,19 +32,12 @@ pub(super) struct QueuedFile {
 impl SimJpeg {
     pub(super) fn open(shared: &Arc<Shared>) -> Result<Self, CudaError> {
         shared.call("open_jpeg")?.decoders += 1;
-        Ok(Self {
-            shared: Arc::clone(shared),
-        })
+        Ok(Self { shared: Arc::clone(shared) })
     }
 }
 
 impl JpegDecoder for SimJpeg {
-    unsafe fn decode(
-        &self,
-        files: &[JpegFile<'_>],
-        channels: u32,
-        stream: Stream,
-    ) -> Result<Vec<usize>, CudaError> {
+    unsafe fn decode(&self, files: &[JpegFile<'_>], channels: u32, stream: Stream) -> Result<Vec<usize>, CudaError> {
         let mut state = self.shared.call("decode_jpeg")?;
         let mut refused = Vec::new();
         for (number, file) in files.iter().enumerate() {
@@ -52,10 +45,7 @@ impl JpegDecoder for SimJpeg {
                 refused.push(number);
                 continue;
             };
-            let text = state
-                .refused_jpeg
-                .as_deref()
-                .filter(|text| !text.is_empty());
+            let text = state.refused_jpeg.as_deref().filter(|text| !text.is_empty());
             if text.is_some_and(|text| file.bytes.windows(text.len()).any(|part| part == text)) {
                 refused.push(number);
             }
@@ -64,10 +54,7 @@ impl JpegDecoder for SimJpeg {
                 state.faults.push(Fault::BadLaunch(text));
             }
         }
-        let queued: Vec<Kind> = files
-            .iter()
-            .map(|file| Kind::Decode(QueuedFile::of(file, channels)))
-            .collect();
+        let queued: Vec<Kind> = files.iter().map(|file| Kind::Decode(QueuedFile::of(file, channels))).collect();
         if state.decodes_early {
             for kind in &queued {
                 let (number, kind) = (state.number(), *kind);
@@ -78,10 +65,7 @@ impl JpegDecoder for SimJpeg {
             state.refusals += 1;
             return Ok(refused);
         }
-        let n_queued = match state.fails_decoding {
-            true => queued.len() / 2,
-            false => queued.len(),
-        };
+        let n_queued = if state.fails_decoding { queued.len() / 2 } else { queued.len() };
         for kind in queued.into_iter().take(n_queued) {
             state.push(stream, kind);
         }
@@ -109,10 +93,7 @@ fn decoded(bytes: &[u8], channels: u32) -> Result<Image, PixelError> {
         1 => Color::Gray,
         _ => Color::Rgb,
     };
-    let options = DecodeOptions {
-        color,
-        ..DecodeOptions::default()
-    };
+    let options = DecodeOptions { color, ..DecodeOptions::default() };
     Decoder::new(options).decode(bytes)
 }
 
@@ -179,20 +160,12 @@ mod tests {
 
     fn jpeg(width: u32, height: u32, channels: u8) -> Vec<u8> {
         let n = u64::from(width * height) * u64::from(channels);
-        let pixels: Vec<u8> = (0..n)
-            .map(|at| packds_format::mix64(at / 40).to_le_bytes()[0])
-            .collect();
+        let pixels: Vec<u8> = (0..n).map(|at| packds_format::mix64(at / 40).to_le_bytes()[0]).collect();
         encode_jpeg(width, height, channels, &pixels, 90).unwrap()
     }
 
     fn file(bytes: &[u8], (width, height): (u32, u32), to: DevicePtr) -> JpegFile<'_> {
-        JpegFile {
-            bytes,
-            width,
-            height,
-            to,
-            row_bytes: width * 3 + 5,
-        }
+        JpegFile { bytes, width, height, to, row_bytes: width * 3 + 5 }
     }
 
     fn driver(longest: u64) -> (SimDriver, DevicePtr) {
@@ -242,10 +215,7 @@ mod tests {
         let (driver, memory) = driver(1);
         let decoder = driver.open_jpeg().unwrap();
         let good = jpeg(8, 8, 3);
-        let batch = [
-            file(&good, (8, 8), memory),
-            file(&[0xFF, 0xD8, 0xFF, 0xD9], (8, 8), memory.plus(1000)),
-        ];
+        let batch = [file(&good, (8, 8), memory), file(&[0xFF, 0xD8, 0xFF, 0xD9], (8, 8), memory.plus(1000))];
         // SAFETY: as above.
         let refused = unsafe { decoder.decode(&batch, 3, Stream(1)) }.unwrap();
         assert_eq!(refused, [1]);

@@ -33,17 +33,11 @@ fn frame_of(bytes: &[u8]) -> Frame {
 }
 
 fn patch_of(bytes: &[u8]) -> Patch {
-    Patch {
-        x: (word(bytes), word(&bytes[4..])),
-        y: (word(&bytes[8..]), word(&bytes[12..])),
-    }
+    Patch { x: (word(bytes), word(&bytes[4..])), y: (word(&bytes[8..]), word(&bytes[12..])) }
 }
 
 fn share_of(bytes: &[u8]) -> Share {
-    Share {
-        patch: patch_of(bytes),
-        own: (word(&bytes[16..]) == 0).then(|| f32::from_bits(word(&bytes[20..]))),
-    }
+    Share { patch: patch_of(bytes), own: (word(&bytes[16..]) == 0).then(|| f32::from_bits(word(&bytes[20..]))) }
 }
 
 fn color_of(bytes: &[u8]) -> ColorOp {

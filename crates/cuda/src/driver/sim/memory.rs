@@ -32,9 +32,7 @@ pub(super) fn bytes_at<'a>(address: u64, len: u64) -> &'a [u8] {
 
 /// Whether the process has mapped a whole range. `true` if unknown.
 pub(super) fn is_mapped(range: &Range<u64>) -> bool {
-    let Ok(maps) = fs::read_to_string("/proc/self/maps") else {
-        return true;
-    };
+    let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return true };
     let mut covered = range.start;
     for line in maps.lines() {
         let ends = line.split(' ').next().and_then(|ends| ends.split_once('-'));
@@ -50,9 +48,7 @@ pub(super) fn is_mapped(range: &Range<u64>) -> bool {
 pub(super) fn checksum(address: u64, len: u64) -> u64 {
     // FNV-1a.
     let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
-    bytes_at(address, len)
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325, hash)
+    bytes_at(address, len).iter().fold(0xCBF2_9CE4_8422_2325, hash)
 }
 
 pub(super) fn copy(from: u64, to: u64, len: u64) {

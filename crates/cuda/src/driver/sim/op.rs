@@ -17,27 +17,12 @@ pub(super) struct Op {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
-    CopyIn {
-        from: u64,
-        to: u64,
-        bytes: u64,
-        sum: u64,
-    },
-    CopyWithin {
-        from: u64,
-        to: u64,
-        bytes: u64,
-    },
+    CopyIn { from: u64, to: u64, bytes: u64, sum: u64 },
+    CopyWithin { from: u64, to: u64, bytes: u64 },
     Decode(QueuedFile),
     Emit(Emission),
-    Record {
-        event: u64,
-        record: u64,
-    },
-    Wait {
-        event: u64,
-        record: u64,
-    },
+    Record { event: u64, record: u64 },
+    Wait { event: u64, record: u64 },
 }
 
 impl Kind {
@@ -53,10 +38,7 @@ impl Kind {
                 let mut ranges = vec![
                     range(e.table.0, table_bytes(e)),
                     range(e.patches.0, patches),
-                    range(
-                        e.colors.0,
-                        n * u64::from(e.n_colors) * address(ColorOp::BYTES),
-                    ),
+                    range(e.colors.0, n * u64::from(e.n_colors) * address(ColorOp::BYTES)),
                 ];
                 // The minimum size.
                 if e.taps.0 != 0 {
@@ -81,9 +63,7 @@ impl Kind {
     /// The memory that it writes.
     pub(super) fn writes(&self) -> Option<Range<u64>> {
         match self {
-            Self::CopyIn { to, bytes, .. } | Self::CopyWithin { to, bytes, .. } => {
-                Some(*to..to + bytes)
-            }
+            Self::CopyIn { to, bytes, .. } | Self::CopyWithin { to, bytes, .. } => Some(*to..to + bytes),
             Self::Decode(file) => Some(range(file.to, file.pixel_bytes())),
             Self::Emit(e) => Some(e.out.0..e.out.0 + e.out_bytes()),
             _ => None,

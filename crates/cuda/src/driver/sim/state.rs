@@ -134,9 +134,7 @@ impl State {
     /// Bytes from an address to the end of its allocation.
     pub(super) fn behind(&self, at: DevicePtr) -> u64 {
         let before = self.allocated.range(..=at.0).next_back();
-        before.map_or(0, |(base, memory)| {
-            (base + address(memory.len())).saturating_sub(at.0)
-        })
+        before.map_or(0, |(base, memory)| (base + address(memory.len())).saturating_sub(at.0))
     }
 
     /// Whether an address is in a registered map of a file.
@@ -155,20 +153,14 @@ impl State {
         self.copied_from_maps += bytes;
         if self.map_failure == Some(MapFailure::Garbled) {
             let garbage = [POISON];
-            copy(
-                address(garbage.as_ptr().expose_provenance()),
-                to + bytes / 2,
-                1,
-            );
+            copy(address(garbage.as_ptr().expose_provenance()), to + bytes / 2, 1);
         }
     }
 
     /// Executes one step after checking all rules.
     pub(super) fn run(&mut self, op: &Op) {
         if let Some(written) = op.kind.writes() {
-            let earlier = self
-                .others(op.number)
-                .filter(|other| other.number < op.number);
+            let earlier = self.others(op.number).filter(|other| other.number < op.number);
             let clashes = earlier.flat_map(|other| {
                 let mut uses = other.kind.reads();
                 uses.extend(other.kind.writes());
@@ -181,22 +173,12 @@ impl State {
                 self.faults.push(Fault::WrittenTooEarly);
             }
         }
-        if op
-            .kind
-            .reads()
-            .iter()
-            .any(|range| !self.is_allocated(range))
-        {
+        if op.kind.reads().iter().any(|range| !self.is_allocated(range)) {
             self.faults.push(Fault::NotAllocated);
             return;
         }
         match op.kind {
-            Kind::CopyIn {
-                from,
-                to,
-                bytes,
-                sum,
-            } => {
+            Kind::CopyIn { from, to, bytes, sum } => {
                 if !self.is_allocated(&(to..to + bytes)) {
                     self.faults.push(Fault::NotAllocated);
                 } else if !self.is_registered(&(from..from + bytes)) {

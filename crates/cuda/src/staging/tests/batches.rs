@@ -16,10 +16,7 @@ fn mapped(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
 }
 
 /// A loader in the tier `host` that should register the file, and the resulting message.
-fn registering(
-    builder: &LoaderBuilder,
-    driver: &Arc<SimDriver>,
-) -> Result<(Loader, String), LoadError> {
+fn registering(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, String), LoadError> {
     let device = CudaDevice::with(driver.clone()).registering_file();
     let builder = builder.clone().device(Arc::new(device.clone()));
     let (device, tier) = device.in_tier(&builder, Some(Tier::Host))?;
@@ -32,11 +29,7 @@ fn registering(
 fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (String, u64) {
     let wanted = on_host(builder.clone());
     let host = builder.clone().build().unwrap();
-    let mixes: Vec<_> = host
-        .epoch(0)
-        .unwrap()
-        .map(|batch| batch.unwrap().mix().cloned())
-        .collect();
+    let mixes: Vec<_> = host.epoch(0).unwrap().map(|batch| batch.unwrap().mix().cloned()).collect();
     let (loader, told) = registering(builder, driver).unwrap();
     let compared = driver.copied_from_maps();
     let mut found = Vec::new();
@@ -81,44 +74,19 @@ fn batches_are_staged_where_they_do_not_lie_in_the_file_or_it_cannot_be_register
     let sequential = |words: &str| mapped(&pack, words, Order::Sequential);
     let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
     for (builder, driver, why) in [
-        (
-            mapped(&pack, "", Order::Random),
-            sim(1),
-            "the order is random",
-        ),
+        (mapped(&pack, "", Order::Random), sim(1), "the order is random"),
         (mapped(&pack, "", window(4)), sim(1), "the order is window"),
-        (
-            sequential("crop8,norm:imagenet"),
-            sim(1),
-            "the host changes the images",
-        ),
-        (
-            sequential("views:2,f16"),
-            sim(1),
-            "the host changes the images",
-        ),
-        (
-            sequential("flip,f16"),
-            sim(1),
-            "the host changes the images",
-        ),
-        (
-            mapped(&texts, "", Order::Sequential),
-            sim(1),
-            "sizes of their own",
-        ),
-        (
-            sequential("").access(Access::Direct),
-            sim(1),
-            "the pack is read direct, as asked for",
-        ),
+        (sequential("crop8,norm:imagenet"), sim(1), "the host changes the images"),
+        (sequential("views:2,f16"), sim(1), "the host changes the images"),
+        (sequential("flip,f16"), sim(1), "the host changes the images"),
+        (mapped(&texts, "", Order::Sequential), sim(1), "compressed or variable-size"),
+        (sequential("").access(Access::Direct), sim(1), "the pack is read direct, as requested"),
         (sequential(""), with(MapFailure::Refused), "cannot register"),
         (sequential(""), with(MapFailure::Garbled), "other bytes"),
     ] {
         let (told, bytes) = assert_equals_host(&builder, &driver);
         assert!(
-            told.starts_with("batches are copied through staging memory, because ")
-                && told.contains(why),
+            told.starts_with("batches are copied through staging memory, because ") && told.contains(why),
             "{told}"
         );
         assert_eq!(bytes, 0);
@@ -126,10 +94,7 @@ fn batches_are_staged_where_they_do_not_lie_in_the_file_or_it_cannot_be_register
     // With two packs, only one map would be registered.
     let (_other_folder, other) = plain_pack(160);
     let (told, bytes) = assert_equals_host(&sequential("").mix(other, 1.0), &sim(1));
-    assert!(
-        told.contains("several packs are mixed") && bytes == 0,
-        "{told}"
-    );
+    assert!(told.contains("several packs are mixed") && bytes == 0, "{told}");
 }
 
 #[test]

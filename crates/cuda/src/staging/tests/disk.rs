@@ -13,10 +13,7 @@ fn unchecked(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
 }
 
 /// A loader that should read chunks from the disk, and the resulting message.
-fn reading(
-    builder: &LoaderBuilder,
-    driver: &Arc<SimDriver>,
-) -> Result<(Loader, String), LoadError> {
+fn reading(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, String), LoadError> {
     let device = CudaDevice::with(driver.clone()).reading_from_disk();
     let builder = builder.clone().device(Arc::new(device.clone()));
     let (device, _) = device.in_tier(&builder, Some(Tier::GpuWindow))?;
@@ -49,12 +46,7 @@ fn chunks_from_the_disk_give_the_hosts_batches() {
     let all = [
         (&large, 16, "", window(4)),
         (&large, 16, "flip,norm:imagenet", window(7)),
-        (
-            &large,
-            16,
-            "rrc8,flip,norm:imagenet,chw,bf16",
-            Order::Chunks,
-        ),
+        (&large, 16, "rrc8,flip,norm:imagenet,chw,bf16", Order::Chunks),
         (&small, 3, "crop8+2,flip,erase,mixup:0.4", window(9)),
         (&small, 2, "views:2,crop8+2,f16", Order::Sequential),
         (&plain, 8, "rrc8,flip", Order::Sequential),
@@ -107,16 +99,12 @@ fn chunks_are_staged_where_the_disk_cannot_be_read_so() {
     let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
     for (builder, driver, why) in [
         (&plain, with(MapFailure::Refused), "cannot read files"),
-        (&plain, with(MapFailure::Garbled), "with other bytes"),
+        (&plain, with(MapFailure::Garbled), "other bytes"),
         (&packed, sim(1), "the images are compressed"),
-        (&memory, sim(1), "the pack does not lie in a file"),
+        (&memory, sim(1), "the pack is not in a file"),
     ] {
         let (told, bytes) = assert_equals_host(builder, &driver);
-        assert!(
-            told.starts_with("chunks are copied through staging memory, because ")
-                && told.contains(why),
-            "{told}"
-        );
+        assert!(told.starts_with("chunks are copied through staging memory, because ") && told.contains(why), "{told}");
         assert_eq!(bytes, 0);
     }
 }
@@ -127,17 +115,17 @@ fn what_reads_from_the_disk_are_not_for_is_refused() {
     let builder = unchecked(&pack, "flip", window(4));
     let checked = builder.clone().checksums(Checksums::FirstTouch);
     let error = reading(&checked, &sim(1)).unwrap_err().to_string();
-    assert!(error.contains("turn checksums off"), "{error}");
+    assert!(error.contains("give checksums='off'"), "{error}");
     // The loader checks it too.
     let device = CudaDevice::with(sim(1)).reading_from_disk();
     let builder = builder.device(Arc::new(device.clone()));
     let (window, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
     let checked = checked.device(Arc::new(window)).build();
     let error = checked.unwrap_err().to_string();
-    assert!(error.contains("turn checksums off"), "{error}");
+    assert!(error.contains("give checksums='off'"), "{error}");
     for tier in [None, Some(Tier::Resident), Some(Tier::Host)] {
         let error = device.in_tier(&builder, tier).unwrap_err().to_string();
-        assert!(error.contains("for the tier gpu-window alone"), "{error}");
+        assert!(error.contains("only the tier gpu-window"), "{error}");
     }
 }
 
@@ -187,7 +175,7 @@ fn the_simulated_driver_notes_reads_over_memory_in_use() {
     // SAFETY: against the rules it is not allocated, which is noted.
     unsafe { file.read(0, memory.plus(1 << 40), 64) }.unwrap();
     assert!(driver.faults().contains(&Fault::NotAllocated));
-    // SAFETY: it is of the driver's.
+    // SAFETY: it belongs to the driver.
     let error = unsafe { file.read(1, memory, 64) }.unwrap_err();
     assert!(error.to_string().contains("read_direct"), "{error}");
     // SAFETY: all is done.

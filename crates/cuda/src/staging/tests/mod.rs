@@ -11,8 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use packds_format::{
-    BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, PackOptions, PackWriter,
-    Role, Schema,
+    BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, PackOptions, PackWriter, Role, Schema,
 };
 use packds_reader::augment::Augment;
 use packds_reader::device::OwnSlots;
@@ -55,10 +54,7 @@ fn pack_of(n: u64, chunk: u32, codec: Codec, has_text: bool) -> (TempDir, Arc<Pa
     let mut image = Field::tensor("image", DType::U8, &[SIDE, SIDE, 3]).with_role(Role::Image);
     image.layout = Some("hwc".to_owned());
     image.codec = codec;
-    let mut fields = vec![
-        image,
-        Field::column("label", DType::I32, &[]).with_role(Role::Label),
-    ];
+    let mut fields = vec![image, Field::column("label", DType::I32, &[]).with_role(Role::Label)];
     if has_text {
         fields.push(Field::variable("text", FieldKind::String));
     }
@@ -88,11 +84,8 @@ fn pack_of(n: u64, chunk: u32, codec: Codec, has_text: bool) -> (TempDir, Arc<Pa
 }
 
 fn builder(pack: &Arc<Pack>, words: &str) -> LoaderBuilder {
-    let builder = Loader::builder(Arc::clone(pack))
-        .batch(16)
-        .seed(5)
-        .order(Order::Random)
-        .threads(NonZero::new(3).unwrap());
+    let builder =
+        Loader::builder(Arc::clone(pack)).batch(16).seed(5).order(Order::Random).threads(NonZero::new(3).unwrap());
     match words {
         "" => builder,
         words => builder.augment(Augment::parse(words).unwrap()),
@@ -146,9 +139,7 @@ fn finished(driver: &SimDriver, batch: &Batch, stream: Stream) -> Vec<Option<Kep
         .map(|field| {
             field.shape.as_ref()?;
             let bytes = bytes(field);
-            let memory = driver
-                .allocate(u64::try_from(bytes).unwrap(), "a field")
-                .unwrap();
+            let memory = driver.allocate(u64::try_from(bytes).unwrap(), "a field").unwrap();
             Some((memory, bytes))
         })
         .collect();
@@ -169,22 +160,13 @@ fn on_host(builder: LoaderBuilder) -> Vec<Vec<Option<Vec<u8>>>> {
     epoch
         .map(|batch| {
             let batch = batch.unwrap();
-            batch
-                .fields()
-                .iter()
-                .map(|field| bytes(&batch, field))
-                .collect()
+            batch.fields().iter().map(|field| bytes(&batch, field)).collect()
         })
         .collect()
 }
 
 /// When everything is complete, the user's memory equals the host's batches.
-fn assert_found(
-    driver: &SimDriver,
-    found: &[Vec<Option<Kept>>],
-    wanted: &[Vec<Option<Vec<u8>>>],
-    words: &str,
-) {
+fn assert_found(driver: &SimDriver, found: &[Vec<Option<Kept>>], wanted: &[Vec<Option<Vec<u8>>>], words: &str) {
     driver.finish_all();
     assert_eq!(found.len(), wanted.len());
     for (step, (found, wanted)) in found.iter().zip(wanted).enumerate() {
@@ -292,10 +274,7 @@ fn images_are_staged_as_bytes() {
     let staged = |words: &str| {
         let loader = onto(builder(&pack, words), &driver).unwrap();
         let field = &loader.fields()[0];
-        (
-            field.dtype,
-            field.finish.as_ref().map(|finish| finish.dtype),
-        )
+        (field.dtype, field.finish.as_ref().map(|finish| finish.dtype))
     };
     assert_eq!(staged("norm:imagenet,f16"), (DType::U8, Some(DType::F16)));
     assert_eq!(staged("chw"), (DType::U8, Some(DType::U8)));
@@ -334,11 +313,9 @@ fn who_waits_has_the_whole_batch() {
     let driver = sim(4);
     let loader = onto(builder(&pack, "norm:imagenet"), &driver).unwrap();
     let bytes = wanted[0][0].as_ref().unwrap().len();
-    let memory = driver
-        .allocate(u64::try_from(bytes).unwrap(), "images")
-        .unwrap();
+    let memory = driver.allocate(u64::try_from(bytes).unwrap(), "images").unwrap();
     for (batch, wanted) in loader.epoch(0).unwrap().zip(wanted) {
-        // SAFETY: it has as many bytes, and is read afterwards.
+        // SAFETY: it has that many bytes, and is read afterwards.
         unsafe { finish_and_wait(&batch.unwrap(), &[Some(memory), None, None]) }.unwrap();
         assert!(driver.read(memory, bytes) == wanted[0]);
     }
@@ -349,10 +326,7 @@ fn who_waits_has_the_whole_batch() {
 fn a_batch_may_be_written_twice_on_two_streams() {
     let (_folder, pack) = pack(160);
     let driver = sim(9);
-    let loader = onto(
-        builder(&pack, "norm:imagenet,chw").slots(NonZero::new(2).unwrap()),
-        &driver,
-    );
+    let loader = onto(builder(&pack, "norm:imagenet,chw").slots(NonZero::new(2).unwrap()), &driver);
     let loader = loader.unwrap();
     let mut both = Vec::new();
     for batch in loader.epoch(0).unwrap() {
@@ -372,22 +346,15 @@ fn a_gpu_without_the_memory_is_told_when_the_loader_is_made() {
     let (_folder, pack) = pack(32);
     let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 1000));
     let error = onto(builder(&pack, ""), &driver).unwrap_err().to_string();
-    assert!(
-        error.contains("bytes of memory left for staged batches"),
-        "{error}"
-    );
+    assert!(error.contains("bytes of memory left for staged batches"), "{error}");
     assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
 }
 
 #[test]
 fn a_driver_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
     let (_folder, pack) = pack(160);
-    let errors = errors_of_failing(120, |driver| {
-        onto(
-            builder(&pack, "norm:imagenet").slots(NonZero::new(2).unwrap()),
-            driver,
-        )
-    });
+    let errors =
+        errors_of_failing(120, |driver| onto(builder(&pack, "norm:imagenet").slots(NonZero::new(2).unwrap()), driver));
     assert!(errors > 20, "{errors}");
 }
 
@@ -415,19 +382,13 @@ fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
     let batch = host.epoch(0).unwrap().next().unwrap().unwrap();
     // SAFETY: nothing is written.
     let error = unsafe { finish(&batch, Stream(0), &[]) }.unwrap_err();
-    assert!(
-        error.to_string().contains("without a CUDA device"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("without a CUDA device"), "{error}");
     let driver = sim(1);
     let loader = onto(builder(&pack, ""), &driver).unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
     // SAFETY: nothing is written.
     let error = unsafe { finish(&batch, Stream(0), &[None]) }.unwrap_err();
-    assert!(
-        error.to_string().contains("each of 3 fields, found 1"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("each of 3 fields, found 1"), "{error}");
 }
 
 /// Like `assert_equals_host`, with the whole dataset on the GPU.
@@ -436,29 +397,15 @@ fn assert_resident_equals_host(pack: &Arc<Pack>, words: &str, seed: u64) {
     let driver = sim(seed);
     let device = CudaDevice::with(driver.clone());
     let builder = builder(pack, words).slots(NonZero::new(2).unwrap());
-    let (device, tier) = device
-        .in_tier(&builder.clone().device(Arc::new(device.clone())), None)
-        .unwrap();
+    let (device, tier) = device.in_tier(&builder.clone().device(Arc::new(device.clone())), None).unwrap();
     assert_eq!(tier, Tier::Resident, "{words}");
     let loader = builder.device(Arc::new(device)).build().unwrap();
     let image = &loader.fields()[0];
-    assert_eq!(
-        (
-            image.n_bytes(),
-            image.finish.as_ref().unwrap().windows.is_some()
-        ),
-        (0, true)
-    );
+    assert_eq!((image.n_bytes(), image.finish.as_ref().unwrap().windows.is_some()), (0, true));
     let mut found = Vec::new();
     for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
         let batch = batch.unwrap();
-        assert!(
-            batch
-                .field("image")
-                .unwrap_err()
-                .to_string()
-                .contains("on the device")
-        );
+        assert!(batch.field("image").unwrap_err().to_string().contains("on the device"));
         found.push(finished(&driver, &batch, Stream(step % 2)));
     }
     assert_found(&driver, &found, &wanted, words);
@@ -504,19 +451,11 @@ fn what_cannot_be_resident_is_on_the_host_or_refused() {
     let (_folder, pack) = pack(32);
     let device = CudaDevice::with(sim(1));
     let jitters = ["jitter:0.4/0/0/0"; 32].join(",");
-    for words in [
-        "rrc8,jitter:0.4/0/0/0,blur:3/0.1-2",
-        "rotate:10",
-        &format!("{jitters},gray"),
-    ] {
+    for words in ["rrc8,jitter:0.4/0/0/0,blur:3/0.1-2", "rotate:10", &format!("{jitters},gray")] {
         let builder = builder(&pack, words).device(Arc::new(device.clone()));
-        assert_eq!(
-            device.in_tier(&builder, None).unwrap().1,
-            Tier::Host,
-            "{words}"
-        );
+        assert_eq!(device.in_tier(&builder, None).unwrap().1, Tier::Host, "{words}");
         let error = device.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
-        assert!(error.to_string().contains("take the tier host"), "{error}");
+        assert!(error.to_string().contains("give tier='host'"), "{error}");
     }
     // At least as large as the GPU's memory.
     let bytes = ITEM * 32;
@@ -525,18 +464,12 @@ fn what_cannot_be_resident_is_on_the_host_or_refused() {
     let builder = flips.clone().device(Arc::new(small.clone()));
     assert_eq!(small.in_tier(&builder, None).unwrap().1, Tier::Host);
     let error = small.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
-    assert!(
-        error.to_string().contains("bytes of memory left"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("bytes of memory left"), "{error}");
     let builder = flips.device(Arc::new(device.clone()));
-    assert_eq!(
-        device.in_tier(&builder, Some(Tier::Host)).unwrap().1,
-        Tier::Host
-    );
+    assert_eq!(device.in_tier(&builder, Some(Tier::Host)).unwrap().1, Tier::Host);
     let error = device.in_tier(&builder, Some(Tier::HostWindow));
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("for the order window"), "{error}");
+    assert!(error.contains("needs the order window"), "{error}");
     let windows = builder.order(Order::Window { chunks: Some(2) });
     for wanted in [Tier::HostWindow, Tier::Host] {
         let found = device.in_tier(&windows, Some(wanted)).unwrap().1;

@@ -1,18 +1,15 @@
 //! Chunks on the GPU, copied through staging memory or from the registered file.
 
+use packds_reader::device::{ChunkImages, Device, Placement};
+
 use super::*;
 
 pub(super) fn window(chunks: u32) -> Order {
-    Order::Window {
-        chunks: Some(chunks),
-    }
+    Order::Window { chunks: Some(chunks) }
 }
 
 /// A loader in the tier gpu-window.
-pub(super) fn windowed(
-    builder: &LoaderBuilder,
-    driver: &Arc<SimDriver>,
-) -> Result<Loader, LoadError> {
+pub(super) fn windowed(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
     let device = CudaDevice::with(driver.clone());
     let builder = builder.clone().device(Arc::new(device.clone()));
     let (device, tier) = device.in_tier(&builder, Some(Tier::GpuWindow))?;
@@ -103,10 +100,7 @@ fn assert_registering_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDrive
 }
 
 /// Like `windowed`, with the file registered.
-fn registering(
-    builder: &LoaderBuilder,
-    driver: &Arc<SimDriver>,
-) -> Result<(Loader, String), LoadError> {
+fn registering(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, String), LoadError> {
     let device = CudaDevice::with(driver.clone()).registering_file();
     let builder = builder.clone().device(Arc::new(device.clone()));
     let (device, _) = device.in_tier(&builder, Some(Tier::GpuWindow))?;
@@ -127,17 +121,14 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
     let memory = builder(&in_memory(&pack), "flip").order(window(4));
     let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
     for (builder, driver, why) in [
-        (&direct, sim(2), "the pack is read direct, as asked for"),
+        (&direct, sim(2), "the pack is read direct, as requested"),
         (&packed, sim(2), "the images are compressed"),
-        (&memory, sim(2), "the pack does not lie in a file"),
+        (&memory, sim(2), "the pack is not in a file"),
         (&mapped, with(MapFailure::Refused), "cannot register memory"),
-        (&mapped, with(MapFailure::Garbled), "with other bytes"),
+        (&mapped, with(MapFailure::Garbled), "other bytes"),
     ] {
         let told = assert_registering_equals_host(builder, &driver);
-        assert!(
-            told.contains("through staging memory, because") && told.contains(why),
-            "{told}"
-        );
+        assert!(told.contains("through staging memory, because") && told.contains(why), "{told}");
         assert_eq!(driver.mapped_bytes(), 0);
     }
     // A second loader with the same map.
@@ -156,10 +147,7 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
     for tier in [None, Some(Tier::Resident)] {
         let device = device.clone().registering_file();
         let error = device.in_tier(&builder, tier).unwrap_err().to_string();
-        assert!(
-            error.contains("for the tiers gpu-window and host"),
-            "{error}"
-        );
+        assert!(error.contains("for the tiers gpu-window and host"), "{error}");
     }
 }
 
@@ -232,9 +220,9 @@ fn orders_and_policies_that_chunks_are_not_for_are_refused() {
     let skips = windowed(&by_chunk.clone().bad_samples(BadSamples::Skip), &driver);
     let blurs = windowed(&builder(&pack, "blur:3/0.1-2"), &driver);
     for (refused, said) in [
-        (random, "not for the order random: take the order window"),
+        (random, "cannot be used with the order random: give order='window'"),
         (skips, "bad samples"),
-        (blurs, "take the tier host"),
+        (blurs, "give tier='host'"),
     ] {
         let error = refused.unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
@@ -272,7 +260,10 @@ fn a_ring_that_ends_waits_for_chunks_that_no_batch_came_to_use() {
         let builder = builder.clone().device(Arc::new(device.clone()));
         let (device, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
         let ring = Arc::new(Arena::new(2, 4096).unwrap());
-        let ring = device.attach(&ring).unwrap().unwrap();
+        let Placement::Chunks(attach) = Arc::new(device.clone()).placement(std::slice::from_ref(&pack)) else {
+            panic!("chunks are not taken");
+        };
+        let ring = attach(&ring).unwrap();
         let mut images = InFile(byte(place(0).start)..byte(place(7).end));
         assert_eq!(ring.take_chunk(0, 0, &mut images).unwrap(), Some(0));
         drop((ring, device));

@@ -1,21 +1,19 @@
 //! The final pass with vector instructions, eight values at a time.
 //!
-//! Division is slow, and multiplying by the reciprocal does not round correctly. One correction step
-//! with fused products fixes almost every quotient. Where a single fused
-//! `value * scale + bias` already gives the right bits (mostly for 16-bit types), it is used.
-//! Neither is proved correct: `Emit` tests all 256 bytes and falls back if any differs.
+//! Division is slow, and multiplying by the reciprocal does not round correctly. One correction step with fused
+//! products fixes almost every quotient. A single fused `value * scale + bias` is used if it already gives the right
+//! bits (mostly for 16-bit types). Neither is proved correct: `Emit` tests all 256 bytes and falls back if any differs.
 
 use std::arch::x86_64::{
-    __m128i, __m256, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm_or_si128, _mm_setr_epi8,
-    _mm_shuffle_epi8, _mm_storeu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_castps_si256,
-    _mm256_castsi256_si128, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_cvtps_ph,
-    _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_mul_ps, _mm256_packus_epi32,
-    _mm256_permute4x64_epi64, _mm256_set_m128i, _mm256_set1_epi32, _mm256_set1_ps,
-    _mm256_setr_epi8, _mm256_setr_ps, _mm256_shuffle_epi8, _mm256_srli_epi32, _mm256_storeu_ps,
-    _mm256_sub_ps,
+    __m128i, __m256, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm_or_si128, _mm_setr_epi8, _mm_shuffle_epi8,
+    _mm_storeu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_castps_si256, _mm256_castsi256_si128,
+    _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_cvtps_ph, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_mul_ps,
+    _mm256_packus_epi32, _mm256_permute4x64_epi64, _mm256_set_m128i, _mm256_set1_epi32, _mm256_set1_ps,
+    _mm256_setr_epi8, _mm256_setr_ps, _mm256_shuffle_epi8, _mm256_srli_epi32, _mm256_storeu_ps, _mm256_sub_ps,
 };
 
-use crate::cast::{FloatType, Layout};
+use crate::cast::Layout;
+use crate::float::FloatType;
 
 /// Values in a register.
 const LANES: usize = 8;
@@ -48,14 +46,9 @@ struct Norm {
 impl Fast {
     /// The loops for this output, fastest first. Empty if the processor lacks an instruction or the output is
     /// unsupported.
-    pub(super) fn candidates(
-        norms: &[(f32, f32)],
-        float: Option<FloatType>,
-        layout: Layout,
-    ) -> Vec<Self> {
-        let has_all = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("f16c");
+    pub(super) fn candidates(norms: &[(f32, f32)], float: Option<FloatType>, layout: Layout) -> Vec<Self> {
+        let has_all =
+            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
         let norm = |index: usize| norms.get(index).map(|&(mean, std)| Norm { mean, std });
         let norms = match (norms.len(), norm(0), norm(1), norm(2)) {
             (1, Some(norm), _, _) if has_all => [norm; 3],
@@ -69,12 +62,7 @@ impl Fast {
             None if single || layout == Layout::Hwc => Vec::new(),
             None => vec![Loop::Planes],
         };
-        let fast = |loops| Self {
-            loops,
-            layout,
-            norms,
-            single,
-        };
+        let fast = |loops| Self { loops, layout, norms, single };
         loops.into_iter().map(fast).collect()
     }
 
@@ -82,7 +70,7 @@ impl Fast {
     pub(super) fn write(&self, hwc: &[u8], out: &mut [u8]) -> usize {
         use FloatType::{Bf16, F16, F32};
         match self.loops {
-            // SAFETY: `self` exists only where the processor has AVX2, FMA and F16C; likewise below.
+            // SAFETY: `self` exists only if the processor has AVX2, FMA and F16C; likewise below.
             Loop::Planes => unsafe { planes(hwc, out) },
             // SAFETY: as above.
             Loop::Fused(F32) => unsafe { self.cast::<true, SINGLE>(hwc, out) },
@@ -123,9 +111,7 @@ impl Fast {
         let mut n_pixels = 0;
         for ((red, green), blue) in red.zip(green).zip(blue) {
             // Two loads. The second reads four bytes past these pixels.
-            let Some(block) = hwc[n_pixels * 3..].first_chunk::<28>() else {
-                break;
-            };
+            let Some(block) = hwc[n_pixels * 3..].first_chunk::<28>() else { break };
             let pixels = load_pixels(block);
             for (channel, plane) in [red, green, blue].into_iter().enumerate() {
                 let values = _mm256_shuffle_epi8(pixels, every_third(channel));
@@ -141,7 +127,7 @@ const SINGLE: u8 = 0;
 const HALF: u8 = 1;
 const UPPER_HALF: u8 = 2;
 
-/// The norms of eight values.
+/// The normalization of eight values.
 #[derive(Clone, Copy)]
 struct Lanes {
     mean: __m256,
@@ -179,10 +165,7 @@ impl Lanes {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "rounding to f32 is intended"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is intended")]
 fn rounded(value: f64) -> f32 {
     value as f32
 }
@@ -201,18 +184,12 @@ fn quotient(value: __m256, divisor: __m256, reciprocal: __m256) -> __m256 {
 #[target_feature(enable = "avx2,fma,f16c")]
 fn store<const TYPE: u8>(out: &mut [u8], values: __m256) {
     if TYPE == SINGLE {
-        let Some(out) = out.first_chunk_mut::<32>() else {
-            return;
-        };
+        let Some(out) = out.first_chunk_mut::<32>() else { return };
         // SAFETY: `out` is 32 writable bytes; the store needs no alignment.
         unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), values) };
         return;
     }
-    let halves = if TYPE == HALF {
-        _mm256_cvtps_ph::<NEAREST>(values)
-    } else {
-        upper_halves(values)
-    };
+    let halves = if TYPE == HALF { _mm256_cvtps_ph::<NEAREST>(values) } else { upper_halves(values) };
     store_16(out, halves);
 }
 
@@ -231,9 +208,7 @@ fn upper_halves(values: __m256) -> __m128i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store_16(out: &mut [u8], value: __m128i) {
-    let Some(out) = out.first_chunk_mut::<16>() else {
-        return;
-    };
+    let Some(out) = out.first_chunk_mut::<16>() else { return };
     // SAFETY: `out` is 16 writable bytes; the store needs no alignment.
     unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), value) };
 }
@@ -269,16 +244,16 @@ fn load_pixels(block: &[u8; 28]) -> __m256i {
 fn every_third(channel: usize) -> __m256i {
     match channel {
         0 => _mm256_setr_epi8(
-            0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1, 0, -1, -1, -1, 3, -1, -1,
-            -1, 6, -1, -1, -1, 9, -1, -1, -1,
+            0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1, 0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9,
+            -1, -1, -1,
         ),
         1 => _mm256_setr_epi8(
-            1, -1, -1, -1, 4, -1, -1, -1, 7, -1, -1, -1, 10, -1, -1, -1, 1, -1, -1, -1, 4, -1, -1,
-            -1, 7, -1, -1, -1, 10, -1, -1, -1,
+            1, -1, -1, -1, 4, -1, -1, -1, 7, -1, -1, -1, 10, -1, -1, -1, 1, -1, -1, -1, 4, -1, -1, -1, 7, -1, -1, -1,
+            10, -1, -1, -1,
         ),
         _ => _mm256_setr_epi8(
-            2, -1, -1, -1, 5, -1, -1, -1, 8, -1, -1, -1, 11, -1, -1, -1, 2, -1, -1, -1, 5, -1, -1,
-            -1, 8, -1, -1, -1, 11, -1, -1, -1,
+            2, -1, -1, -1, 5, -1, -1, -1, 8, -1, -1, -1, 11, -1, -1, -1, 2, -1, -1, -1, 5, -1, -1, -1, 8, -1, -1, -1,
+            11, -1, -1, -1,
         ),
     }
 }

@@ -20,20 +20,14 @@ const VECTORS: &str = include_str!("../../../../../fixtures/augment/vectors.json
 
 fn close(found: f64, expected: &Value) {
     let expected = expected.as_f64().unwrap();
-    assert!(
-        (found - expected).abs() < 1e-12,
-        "{found} is not {expected}"
-    );
+    assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
 }
 
 /// The area of a random resized crop with op number `op`. Earlier ops do not use its draws.
 fn area(key: SampleKey, view: u32, size: (u32, u32), op: &Op, number: u32) -> Area {
     let mut ops = vec![Op::CenterCrop(Size::from(1)); usize::try_from(number).unwrap()];
     ops.push(op.clone());
-    let size = Size {
-        width: size.0,
-        height: size.1,
-    };
+    let size = Size { width: size.0, height: size.1 };
     match Frame::draw(&ops, size, key.root(), view).unwrap().shown {
         Shown::Area(area) => area,
         Shown::Window { .. } => panic!("a random resized crop is an area"),
@@ -41,11 +35,7 @@ fn area(key: SampleKey, view: u32, size: (u32, u32), op: &Op, number: u32) -> Ar
 }
 
 fn rrc(scale: (f64, f64)) -> Op {
-    Op::RandomResizedCrop {
-        size: Size::from(224),
-        scale,
-        ratio: CROP_RATIO,
-    }
+    Op::RandomResizedCrop { size: Size::from(224), scale, ratio: CROP_RATIO }
 }
 
 fn corners(area: Area) -> Value {
@@ -57,14 +47,8 @@ fn draws_are_the_documented_vectors() {
     let vectors: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
     assert_eq!(vectors.len(), 36);
     for vector in &vectors {
-        let at: Vec<u64> = (0..5)
-            .map(|i| vector["at"][i].as_str().unwrap().parse().unwrap())
-            .collect();
-        let key = SampleKey {
-            seed: at[0],
-            epoch: u32::try_from(at[1]).unwrap(),
-            sample: at[2],
-        };
+        let at: Vec<u64> = (0..5).map(|i| vector["at"][i].as_str().unwrap().parse().unwrap()).collect();
+        let key = SampleKey { seed: at[0], epoch: u32::try_from(at[1]).unwrap(), sample: at[2] };
         let (view, op) = (u32::try_from(at[3]).unwrap(), u32::try_from(at[4]).unwrap());
         let draws = Draws::new(key.root(), view, op);
         let words = [draws.word(0).to_string(), draws.word(1).to_string()];
@@ -80,16 +64,9 @@ fn draws_are_the_documented_vectors() {
         for (idx, which) in jitter_order(draws).iter().enumerate() {
             assert_eq!(json!(which), vector["jitter"][idx]);
         }
-        for (idx, value) in [normals(draws, 0), normals(draws, 1)]
-            .as_flattened()
-            .iter()
-            .enumerate()
-        {
+        for (idx, value) in [normals(draws, 0), normals(draws, 1)].as_flattened().iter().enumerate() {
             let wanted = vector["normals"][idx].as_f64().unwrap();
-            assert!(
-                (f64::from(*value) - wanted).abs() < 1e-6,
-                "{value} is not {wanted}"
-            );
+            assert!((f64::from(*value) - wanted).abs() < 1e-6, "{value} is not {wanted}");
         }
         close(draws.uniform(4, (0.6, 1.4)), &vector["jitter"][4]);
         close(draws.uniform(7, (-0.1, 0.1)), &vector["jitter"][7]);
@@ -109,16 +86,10 @@ fn padded_crops_are_the_documented_vectors() {
     let Augment { ops, .. } = Augment::parse("crop32+4").unwrap();
     for vector in vectors.iter().filter(|vector| vector["at"][4] == "0") {
         let number = |idx: usize| vector["at"][idx].as_str().unwrap().parse::<u64>().unwrap();
-        let key = SampleKey {
-            seed: number(0),
-            epoch: u32::try_from(number(1)).unwrap(),
-            sample: number(2),
-        };
+        let key = SampleKey { seed: number(0), epoch: u32::try_from(number(1)).unwrap(), sample: number(2) };
         let view = u32::try_from(number(3)).unwrap();
         let frame = Frame::draw(&ops, Size::from(32), key.root(), view).unwrap();
-        let Shown::Window { x, y, .. } = frame.shown else {
-            panic!("a random crop is a window")
-        };
+        let Shown::Window { x, y, .. } = frame.shown else { panic!("a random crop is a window") };
         assert_eq!(json!([x, y]), vector["crop32_4"]);
     }
 }
@@ -140,11 +111,7 @@ fn policies_draw_the_documented_vectors() {
     let vectors: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
     for vector in &vectors {
         let number = |idx: usize| vector["at"][idx].as_str().unwrap().parse::<u64>().unwrap();
-        let key = SampleKey {
-            seed: number(0),
-            epoch: u32::try_from(number(1)).unwrap(),
-            sample: number(2),
-        };
+        let key = SampleKey { seed: number(0), epoch: u32::try_from(number(1)).unwrap(), sample: number(2) };
         let small = |idx| u32::try_from(number(idx)).unwrap();
         let draws = Draws::new(key.root(), small(3), small(4));
         for (text, size, name) in [
@@ -171,10 +138,7 @@ fn shares(n: usize, which: impl Fn(Draws) -> usize) -> Vec<f64> {
 fn assert_even(shares: &[f64]) {
     let even = 1.0 / shares.len() as f64;
     for share in shares {
-        assert!(
-            (share - even).abs() < 5.0 * (even / 40_000.0).sqrt(),
-            "{shares:?}"
-        );
+        assert!((share - even).abs() < 5.0 * (even / 40_000.0).sqrt(), "{shares:?}");
     }
 }
 
@@ -185,13 +149,9 @@ fn random_policies_draw_operations_magnitudes_and_signs_evenly() {
     let (rand, trivial) = (of("randaugment:3/9"), of("trivialaugment:11"));
     let place = |op: PolicyOp| POLICY_OPS.iter().position(|known| *known == op).unwrap();
     for number in 0..3 {
-        assert_even(&shares(14, |draws| {
-            place(policy::drawn(&rand, draws, size).nth(number).unwrap().op)
-        }));
+        assert_even(&shares(14, |draws| place(policy::drawn(&rand, draws, size).nth(number).unwrap().op)));
     }
-    assert_even(&shares(14, |draws| {
-        place(policy::drawn(&trivial, draws, size).next().unwrap().op)
-    }));
+    assert_even(&shares(14, |draws| place(policy::drawn(&trivial, draws, size).next().unwrap().op)));
     // The bin that a magnitude of the wide space is of, with its sign: of brightness, which has both.
     let bin = |drawn: policy::Drawn| {
         (0..11)
@@ -247,8 +207,7 @@ fn random_values_are_normally_distributed() {
 #[test]
 fn the_script_of_the_page_computes_the_same_vectors() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python =
-        std::env::var_os("PACKDS_PYTHON").map_or(root.join(".venv/bin/python"), Into::into);
+    let python = std::env::var_os("PACKDS_PYTHON").map_or(root.join(".venv/bin/python"), Into::into);
     let output = Command::new(&python)
         .arg(root.join("docs/reference/augment_draws.py"))
         .arg(root.join("fixtures/augment/vectors.json"))
@@ -275,18 +234,12 @@ fn crops_have_the_moments_of_their_distribution() {
     let share = |area: Area| f64::from(area.width) * f64::from(area.height) / 16e6;
     let (mean, variance) = moments(40_000, |sample| share(of(sample)));
     assert!((mean - 0.39).abs() < 0.004, "{mean}");
-    assert!(
-        (variance - 0.62_f64.powi(2) / 12.0).abs() < 0.0006,
-        "{variance}"
-    );
+    assert!((variance - 0.62_f64.powi(2) / 12.0).abs() < 0.0006, "{variance}");
     let ratio = |area: Area| (f64::from(area.width) / f64::from(area.height)).ln();
     let (mean, variance) = moments(40_000, |sample| ratio(of(sample)));
     let width = 2.0 * (4.0_f64 / 3.0).ln();
     assert!(mean.abs() < 0.004, "{mean}");
-    assert!(
-        (variance - width.powi(2) / 12.0).abs() < 0.0007,
-        "{variance}"
-    );
+    assert!((variance - width.powi(2) / 12.0).abs() < 0.0007, "{variance}");
     let middle = |area: Area| f64::from(area.x) / f64::from(4000 - area.width);
     let (mean, variance) = moments(40_000, |sample| middle(of(sample)));
     assert!((mean - 0.5).abs() < 0.006, "{mean}");
@@ -300,10 +253,7 @@ fn shares_are_beta_distributed() {
         let (mean, variance) = moments(40_000, draw);
         let expected = 0.25 / (2.0 * alpha + 1.0);
         assert!((mean - 0.5).abs() < 0.01, "{alpha}: {mean}");
-        assert!(
-            (variance - expected).abs() < 0.03 * expected,
-            "{alpha}: {variance}"
-        );
+        assert!((variance - expected).abs() < 0.03 * expected, "{alpha}: {variance}");
         let (fourth, _) = moments(40_000, |sample| (draw(sample) - 0.5).powi(4));
         let fourth_expected = 3.0 / 16.0 / ((2.0 * alpha + 1.0) * (2.0 * alpha + 3.0));
         let error = (fourth - fourth_expected).abs();

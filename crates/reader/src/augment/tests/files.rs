@@ -1,9 +1,8 @@
 //! Pictures in files: orientation as stored, views through the decoder, all types and orders.
 
-use packds_pixels::ops::{Affine, Sampling};
+use packds_pixels::ops::{Affine, Emit, Sampling};
 use packds_pixels::{
-    DecodeOptions, Decoder, Filter, FloatType, Geometry, Layout, Pixels, cast_into, encode_jpeg,
-    probe, to_layout_into,
+    DecodeOptions, Decoder, Filter, FloatType, Geometry, Layout, Pixels, encode_jpeg, probe, to_layout_into,
 };
 
 use super::{apply, augmenter, encoded, key, picture, raw};
@@ -16,19 +15,12 @@ fn turned_jpeg() -> Vec<u8> {
 }
 
 fn geometry(resize: &str, crop: &str) -> Geometry {
-    Geometry {
-        resize: resize.parse().unwrap(),
-        crop: crop.parse().unwrap(),
-        ..Geometry::default()
-    }
+    Geometry { resize: resize.parse().unwrap(), crop: crop.parse().unwrap(), ..Geometry::default() }
 }
 
 /// The output of `packds convert` for a file with these options.
 fn converted(file: &[u8], resize: &str, crop: &str, jpeg_scaling: bool) -> Vec<u8> {
-    let options = DecodeOptions {
-        jpeg_scaling,
-        ..DecodeOptions::default()
-    };
+    let options = DecodeOptions { jpeg_scaling, ..DecodeOptions::default() };
     let image = Decoder::new(options).render(file, &geometry(resize, crop));
     image.unwrap().data
 }
@@ -37,9 +29,7 @@ fn converted(file: &[u8], resize: &str, crop: &str, jpeg_scaling: bool) -> Vec<u
 fn files_are_shown_as_stored_whatever_exif_says() {
     let file = turned_jpeg();
     assert_eq!(probe(&file).unwrap().orientation, 6);
-    let stored = Decoder::new(DecodeOptions::default())
-        .decode(&file)
-        .unwrap();
+    let stored = Decoder::new(DecodeOptions::default()).decode(&file).unwrap();
     let (width, height) = (stored.width, stored.height);
     assert_ne!(width, height);
     for text in [
@@ -94,53 +84,31 @@ fn resized_centres_are_those_that_are_converted() {
 #[test]
 fn dct_scaling_is_that_of_the_conversion() {
     let file = encode_jpeg(320, 240, 3, &picture(320, 240, 3, 13), 90).unwrap();
-    for (text, resize, crop) in [
-        ("resize60,center48", "short:60", "center:48"),
-        ("resize32x32", "32x32", "none"),
-    ] {
-        let found = apply(
-            &mut augmenter(&format!("{text},dct"), None),
-            0,
-            encoded(&file),
-        );
+    for (text, resize, crop) in [("resize60,center48", "short:60", "center:48"), ("resize32x32", "32x32", "none")] {
+        let found = apply(&mut augmenter(&format!("{text},dct"), None), 0, encoded(&file));
         assert!(found == converted(&file, resize, crop, true), "{text}");
         assert!(found != converted(&file, resize, crop, false), "{text}");
     }
     // A random window of the resized picture.
     let whole = converted(&file, "short:60", "none", true);
-    let found = apply(
-        &mut augmenter("resize60,crop48,flip,dct", None),
-        3,
-        encoded(&file),
-    );
-    let wanted = apply(
-        &mut augmenter("resize60,crop48,flip", Some((80, 60))),
-        3,
-        raw(&whole, 80, 60, 3),
-    );
+    let found = apply(&mut augmenter("resize60,crop48,flip,dct", None), 3, encoded(&file));
+    let wanted = apply(&mut augmenter("resize60,crop48,flip", Some((80, 60))), 3, raw(&whole, 80, 60, 3));
     assert!(found == wanted);
 }
 
-/// The results of one sample with the words of each type and order, and those of `cast_into`.
-fn assert_emits(
-    make: impl Fn(&str) -> Augmenter,
-    channels: u8,
-    norm: &str,
-    norms: [(f32, f32); 3],
-) {
+/// The results of one sample with the words of each type and order, and those of `Emit`.
+fn assert_emits(make: impl Fn(&str) -> Augmenter, channels: u8, norm: &str, norms: [(f32, f32); 3]) {
     let image = picture(37, 23, channels, 14);
     let of = |text: &str| apply(&mut make(text), 5, raw(&image, 37, 23, channels));
     let bytes = of("rrc19x13,flip,jitter:0.4/0/0/0");
     let n = usize::from(channels);
     let (mean, std): (Vec<f32>, Vec<f32>) = norms.into_iter().take(n).unzip();
     for layout in [Layout::Hwc, Layout::Chw] {
-        for (name, float) in [
-            ("f32", FloatType::F32),
-            ("f16", FloatType::F16),
-            ("bf16", FloatType::Bf16),
-        ] {
+        for float in FloatType::ALL {
+            let name = float.name();
             let mut wanted = vec![0; bytes.len() * float.n_bytes()];
-            cast_into(&bytes, n, &mean, &std, float, layout, &mut wanted).unwrap();
+            let emit = Emit::new(n, Some((&mean, &std)), Some(float), layout).unwrap();
+            emit.write_into(&bytes, &mut wanted).unwrap();
             let text = format!("rrc19x13,flip,jitter:0.4/0/0/0,{norm}{name},{layout}");
             assert!(of(&text) == wanted, "{text}, {channels} channels");
         }
@@ -168,12 +136,7 @@ fn rotated_images_blend_as_many_pixels_as_the_filter_says() {
     let image = picture(20, 14, 3, 15);
     let degrees = Draws::new(key(2).root(), 0, 0).uniform(0, (-40.0, 40.0));
     let mut affine = Affine::rotation(20, 14, degrees).unwrap();
-    let pixels = Pixels {
-        data: &image,
-        width: 20,
-        height: 14,
-        channels: 3,
-    };
+    let pixels = Pixels { data: &image, width: 20, height: 14, channels: 3 };
     let mut results = [(); 3].map(|()| vec![0; image.len()]);
     let filters = [
         (Sampling::Bilinear, Filter::Bilinear),
@@ -185,10 +148,7 @@ fn rotated_images_blend_as_many_pixels_as_the_filter_says() {
         affine.apply_into(pixels, wanted).unwrap();
         let text = format!("rotate:40,filter:{filter}");
         let mut augmenter = augmenter(&text, Some((20, 14)));
-        assert!(
-            apply(&mut augmenter, 2, raw(&image, 20, 14, 3)) == *wanted,
-            "{text}"
-        );
+        assert!(apply(&mut augmenter, 2, raw(&image, 20, 14, 3)) == *wanted, "{text}");
     }
     assert_ne!(results[0], results[1]);
     assert_ne!(results[0], results[2]);

@@ -12,27 +12,18 @@ mod words;
 
 use std::sync::Arc;
 
-use packds_pixels::Pixels;
+use packds_pixels::{Encoded, Pixels};
 
-use super::{
-    Augment, AugmentError, AugmentPlan, Augmenter, Encoded, ImageSource, Picture, SampleKey, Size,
-};
+use super::{Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey, Size};
 
 /// A picture of random bytes.
 pub(super) fn picture(width: u32, height: u32, channels: u8, seed: u64) -> Vec<u8> {
     let n = u64::from(width) * u64::from(height) * u64::from(channels);
-    (0..n)
-        .map(|i| crate::plan::random(seed, i).to_le_bytes()[0])
-        .collect()
+    (0..n).map(|i| crate::plan::random(seed, i).to_le_bytes()[0]).collect()
 }
 
 pub(super) fn raw(data: &[u8], width: u32, height: u32, channels: u8) -> Picture<'_> {
-    Picture::Raw(Pixels {
-        data,
-        width,
-        height,
-        channels,
-    })
+    Picture::Raw(Pixels { data, width, height, channels })
 }
 
 pub(super) fn plan(text: &str, size: Option<(u32, u32)>) -> Result<AugmentPlan, AugmentError> {
@@ -52,18 +43,11 @@ pub(super) fn augmenter_of(text: &str, size: Option<(u32, u32)>, channels: u8) -
 }
 
 pub(super) fn encoded(bytes: &[u8]) -> Picture<'_> {
-    Picture::Encoded(Encoded {
-        bytes,
-        seek_index: None,
-    })
+    Picture::Encoded(Encoded { bytes, seek_index: None })
 }
 
 pub(super) fn key(sample: u64) -> SampleKey {
-    SampleKey {
-        seed: 42,
-        epoch: 3,
-        sample,
-    }
+    SampleKey { seed: 42, epoch: 3, sample }
 }
 
 /// All views of one sample, one after the other.
@@ -72,8 +56,6 @@ pub(super) fn apply(augmenter: &mut Augmenter, sample: u64, image: Picture<'_>) 
     let views = usize::try_from(augmenter.plan().output().views).unwrap();
     let mut out = vec![0; n * views];
     let mut outs: Vec<&mut [u8]> = out.chunks_exact_mut(n).collect();
-    augmenter
-        .apply(key(sample), image, None, &mut outs, &mut [])
-        .unwrap();
+    augmenter.apply(key(sample), image, None, &mut outs, &mut []).unwrap();
     out
 }

@@ -9,9 +9,7 @@ const RESULTS: &str = include_str!("../../../../../fixtures/torchvision/policies
 
 fn bytes(value: &Value) -> Vec<u8> {
     let digits = value["pixels"].as_str().unwrap();
-    (0..digits.len() / 2)
-        .map(|index| u8::from_str_radix(&digits[2 * index..][..2], 16).unwrap())
-        .collect()
+    (0..digits.len() / 2).map(|index| u8::from_str_radix(&digits[2 * index..][..2], 16).unwrap()).collect()
 }
 
 #[test]
@@ -27,16 +25,8 @@ fn policies_give_the_bytes_of_torchvision() {
             let words = case["words"].as_str().unwrap();
             let mut augmenter = augmenter_of(words, Some((width, height)), channels);
             let sample = case["sample"].as_u64().unwrap();
-            let found = apply(
-                &mut augmenter,
-                sample,
-                raw(&pixels, width, height, channels),
-            );
-            assert_eq!(
-                found,
-                bytes(case),
-                "{words}, sample {sample}, {channels} channels"
-            );
+            let found = apply(&mut augmenter, sample, raw(&pixels, width, height, channels));
+            assert_eq!(found, bytes(case), "{words}, sample {sample}, {channels} channels");
             n_changed += usize::from(found != pixels);
         }
     }

@@ -21,9 +21,7 @@ fn axis(taps: &[u32], at: u32, out: u32) -> Vec<(u32, &[u32])> {
 
 fn summed(bytes: impl Iterator<Item = u8>, weights: &[u32]) -> u8 {
     let half = 1_i64 << (AxisTaps::PRECISION - 1);
-    let products = bytes
-        .zip(weights)
-        .map(|(byte, weight)| i64::from(byte) * i64::from(weight.cast_signed()));
+    let products = bytes.zip(weights).map(|(byte, weight)| i64::from(byte) * i64::from(weight.cast_signed()));
     let sum = (products.sum::<i64>() + half) >> AxisTaps::PRECISION;
     u8::try_from(sum.clamp(0, 255)).unwrap()
 }
@@ -41,8 +39,7 @@ fn shown(memory: &[u8], frame: Frame, taps: &[u32]) -> Vec<u8> {
         for (x, columns) in &across {
             for c in 0..3 {
                 out.push(if frame.flips & Frame::ROWS_FIRST == 0 {
-                    let row =
-                        |y| summed((*x..).map(|x| byte(x, y, c)).take(columns.len()), columns);
+                    let row = |y| summed((*x..).map(|x| byte(x, y, c)).take(columns.len()), columns);
                     summed((*y..).map(row).take(rows.len()), rows)
                 } else {
                     let column = |x| summed((*y..).map(|y| byte(x, y, c)).take(rows.len()), rows);
@@ -59,11 +56,8 @@ fn areas_of_pictures_of_any_size_are_resized_by_one_table() {
     let mut augmenter = augmenter("rrc9x6", None);
     let resampling = Resampling::new((70, 60), (9, 6), Filter::Bilinear, true).unwrap();
     let mut orders = [0, 0];
-    for (sample, (width, height)) in [(70, 60), (1, 1), (5, 60), (69, 3), (33, 21), (12, 58)]
-        .into_iter()
-        .cycle()
-        .take(60)
-        .enumerate()
+    for (sample, (width, height)) in
+        [(70, 60), (1, 1), (5, 60), (69, 3), (33, 21), (12, 58)].into_iter().cycle().take(60).enumerate()
     {
         let sample = u64::try_from(sample).unwrap();
         let pixels = picture(width, height, 3, sample);
@@ -73,21 +67,13 @@ fn areas_of_pictures_of_any_size_are_resized_by_one_table() {
             memory.extend(row);
             memory.extend([0xDD; 7]);
         }
-        let located = Located {
-            size: Size { width, height },
-            row_bytes,
-            source: u64::try_from(BEFORE).unwrap(),
-        };
+        let located = Located { size: Size { width, height }, row_bytes, source: u64::try_from(BEFORE).unwrap() };
         let plan = augmenter.plan();
         let frame = plan.window(key(sample), 0, located, Some(&resampling));
         let frame = frame.unwrap().unwrap();
         orders[usize::from(frame.flips & Frame::ROWS_FIRST != 0)] += 1;
         let wanted = apply(&mut augmenter, sample, raw(&pixels, width, height, 3));
-        assert_eq!(
-            shown(&memory, frame, resampling.taps()),
-            wanted,
-            "{frame:?}"
-        );
+        assert_eq!(shown(&memory, frame, resampling.taps()), wanted, "{frame:?}");
     }
     assert!(orders.iter().all(|n| *n > 0), "{orders:?}");
 }
@@ -97,11 +83,7 @@ fn an_area_longer_than_the_table_has_no_window() {
     let augmenter = augmenter("resize9x6", None);
     let resampling = Resampling::new((20, 20), (9, 6), Filter::Bilinear, true).unwrap();
     let window = |width, height| {
-        let located = Located {
-            size: Size { width, height },
-            row_bytes: width * 3,
-            source: 0,
-        };
+        let located = Located { size: Size { width, height }, row_bytes: width * 3, source: 0 };
         let plan = augmenter.plan();
         plan.window(key(1), 0, located, Some(&resampling)).unwrap()
     };

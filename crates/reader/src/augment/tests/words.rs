@@ -9,26 +9,12 @@ use crate::augment::{Augment, Padding, Policy, Size};
 fn op() -> impl Strategy<Value = fn(Augment, f64, u32) -> Augment> {
     let ops: Vec<fn(Augment, f64, u32) -> Augment> = vec![
         |a, _, n| a.random_resized_crop(n),
-        |a, p, n| {
-            a.random_resized_crop_with(
-                Size {
-                    width: n,
-                    height: 7,
-                },
-                (p / 2.0, p),
-                (0.5, 1.0 + p),
-            )
-        },
+        |a, p, n| a.random_resized_crop_with(Size { width: n, height: 7 }, (p / 2.0, p), (0.5, 1.0 + p)),
         |a, _, n| a.random_crop(n, 4, Padding::Constant([1, 2, 3, 0]), true),
         |a, _, n| a.random_crop(n, 0, Padding::Reflect, false),
         |a, _, n| a.center_crop(n),
         |a, _, n| a.resize(Resize::Short(n)),
-        |a, _, n| {
-            a.resize(Resize::Exact {
-                width: n,
-                height: n,
-            })
-        },
+        |a, _, n| a.resize(Resize::Exact { width: n, height: n }),
         |a, p, _| a.horizontal_flip(p),
         |a, p, _| a.vertical_flip(p),
         |a, p, _| a.rotation(p * 180.0),
@@ -87,10 +73,6 @@ fn every_word_of_the_page_is_read() {
         erase:0.25/0.02-0.4/0.3-3.3/random|erase:0.1/0.02-0.4/0.3-3.3/1/2/3|cutout:16|mixup:0.2|cutmix:1|views:2|filter:bicubic|dct|norm:imagenet|norm:0.5/0.5|u8|f32|f16|bf16|chw|hwc";
     for word in page.split('|') {
         let augment = Augment::parse(word).unwrap();
-        assert_eq!(
-            Augment::parse(&augment.to_string()).unwrap(),
-            augment,
-            "{word}"
-        );
+        assert_eq!(Augment::parse(&augment.to_string()).unwrap(), augment, "{word}");
     }
 }

@@ -58,20 +58,10 @@ struct Resident {
 }
 
 impl Ahead {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        plan: Arc<dyn Route>,
-        engine: Box<dyn Engine + Send>,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, plan: Arc<dyn Route>, engine: Box<dyn Engine + Send>) -> Self {
         let fetch = &shared.fetch;
         let loads = Loads::new(Arc::clone(&fetch.source), Arc::clone(&shared.counts));
-        Self {
-            shared,
-            plan,
-            engine,
-            loads,
-            resident: BTreeMap::new(),
-        }
+        Self { shared, plan, engine, loads, resident: BTreeMap::new() }
     }
 
     /// Reads everything from `first_step` on. Ends when everything is read, the epoch is stopped, or reading failed.
@@ -103,11 +93,7 @@ impl Ahead {
             }
             self.turn(Some(seen))?;
         }
-        let held = if shared.by_sample {
-            self.plan_samples(step)?
-        } else {
-            self.plan_chunks(step)?
-        };
+        let held = if shared.by_sample { self.plan_samples(step)? } else { self.plan_chunks(step)? };
         // Without anything to wait for it would never check this otherwise.
         if shared.is_stopped() {
             return Err(End::Stopped);
@@ -215,15 +201,12 @@ impl Ahead {
     /// Evicts the unused chunk that would be kept longest.
     fn evict(&mut self, uses: &[ChunkUse]) -> bool {
         let unused = |chunk: &u64, resident: &Resident| {
-            Arc::strong_count(&resident.buffer) == 1
-                && uses.iter().all(|chunk_use| chunk_use.chunk != *chunk)
+            Arc::strong_count(&resident.buffer) == 1 && uses.iter().all(|chunk_use| chunk_use.chunk != *chunk)
         };
         let candidates = self.resident.iter().filter(|(chunk, r)| unused(chunk, r));
         let longest = candidates.max_by_key(|(_, resident)| resident.until);
         let chunk = longest.map(|(chunk, _)| *chunk);
-        chunk
-            .and_then(|chunk| self.resident.remove(&chunk))
-            .is_some()
+        chunk.and_then(|chunk| self.resident.remove(&chunk)).is_some()
     }
 
     /// Processes completed reads. If there are none in progress, waits for the bell to ring after `seen`.
@@ -270,12 +253,7 @@ struct Slots {
 
 impl Slots {
     fn new(slot_bytes: usize) -> Self {
-        Self {
-            slot_bytes,
-            slots: Vec::new(),
-            places: Vec::new(),
-            taken: slot_bytes,
-        }
+        Self { slot_bytes, slots: Vec::new(), places: Vec::new(), taken: slot_bytes }
     }
 
     fn add(&mut self, sample: u64, position: usize, range: &Range<u64>) {

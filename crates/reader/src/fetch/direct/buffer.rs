@@ -16,11 +16,7 @@ use crate::fetch::checks::Checksums;
 #[derive(Debug, Clone)]
 pub(super) enum Failure {
     /// The read failed.
-    Read {
-        offset: u64,
-        len: u64,
-        error: Arc<io::Error>,
-    },
+    Read { offset: u64, len: u64, error: Arc<io::Error> },
     /// The length of the file has changed.
     Changed { found: u64 },
     /// The memory limit is too small for one step.
@@ -45,16 +41,8 @@ impl Failure {
                     None => io::Error::new(error.kind(), error.to_string()),
                 },
             },
-            Self::Changed { found } => ReadError::Changed {
-                path,
-                expected: fetch.pack.file_len(),
-                found: *found,
-            },
-            Self::Memory { needed } => ReadError::Memory {
-                path,
-                given: fetch.memory_bytes,
-                needed: *needed,
-            },
+            Self::Changed { found } => ReadError::Changed { path, expected: fetch.pack.file_len(), found: *found },
+            Self::Memory { needed } => ReadError::Memory { path, given: fetch.memory_bytes, needed: *needed },
         }
     }
 }
@@ -132,9 +120,7 @@ impl Buffer {
 
     /// Verifies it now, unless another thread has begun to.
     pub(super) fn check_if_unclaimed(&self, fetch: &DirectFetch) {
-        if self
-            .chunk
-            .is_some_and(|chunk| !fetch.checks.is_chunk_done(chunk))
+        if self.chunk.is_some_and(|chunk| !fetch.checks.is_chunk_done(chunk))
             && !self.claimed.swap(true, Ordering::Relaxed)
         {
             // A failure is reported when an item is requested.
@@ -156,24 +142,14 @@ impl Buffer {
         debug_assert!(fetch.checks.policy() != Checksums::Off);
         let mut error = None;
         let whole = self.verdict.get_or_init(|| {
-            error = fetch
-                .checks
-                .check_chunk(&fetch.pack, chunk, self.chunk_bytes())
-                .err();
+            error = fetch.checks.check_chunk(&fetch.pack, chunk, self.chunk_bytes()).err();
             error.is_none()
         });
         if *whole {
             return Ok(());
         }
         // Compute it again for later callers, to report the wrong checksum.
-        error.map_or_else(
-            || {
-                fetch
-                    .checks
-                    .check_chunk(&fetch.pack, chunk, self.chunk_bytes())
-            },
-            Err,
-        )
+        error.map_or_else(|| fetch.checks.check_chunk(&fetch.pack, chunk, self.chunk_bytes()), Err)
     }
 
     /// Borrows the buffer for the user, without a copy. `None` if too many are borrowed.
@@ -210,8 +186,7 @@ impl Buffer {
             let decode = || {
                 let bytes = self.chunk_bytes();
                 let mut items = memory.place();
-                pack.block_items(position, chunk, bytes, number, &mut items)
-                    .ok()?;
+                pack.block_items(position, chunk, bytes, number, &mut items).ok()?;
                 memory.keep(items)
             };
             blocks.get(position)?.get(at)?.get_or_init(decode).as_ref()

@@ -65,11 +65,7 @@ pub(super) struct Source {
 impl Source {
     /// `past_cache`: whether to bypass the page cache if possible.
     pub(super) fn new(pack: Arc<Pack>, past_cache: bool) -> Self {
-        Self {
-            direct: past_cache.then(|| pack.open_past_cache()).flatten(),
-            pack,
-            keep: !past_cache,
-        }
+        Self { direct: past_cache.then(|| pack.open_past_cache()).flatten(), pack, keep: !past_cache }
     }
 
     pub(super) fn pack(&self) -> &Pack {

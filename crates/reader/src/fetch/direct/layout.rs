@@ -56,9 +56,7 @@ impl Layout {
         for position in positions {
             let field = body.get(*position).ok_or_else(|| out(position))?;
             compressed |= !field.codec.is_none();
-            sample_bytes = sample_bytes
-                .zip(field.item_bytes())
-                .and_then(|(sum, bytes)| sum.checked_add(bytes));
+            sample_bytes = sample_bytes.zip(field.item_bytes()).and_then(|(sum, bytes)| sum.checked_add(bytes));
         }
         let chunk_slot = largest_chunk(pack)?;
         let decoded = match sample_bytes.and_then(|bytes| {
@@ -82,11 +80,7 @@ impl Layout {
 /// The size of a slot for any chunk. All explicit chunks are checked; strided chunks all have the same size.
 fn largest_chunk(pack: &Pack) -> Result<usize, FormatError> {
     let n = pack.n_chunks();
-    let n = if pack.schema().is_strided() {
-        n.min(1)
-    } else {
-        n
-    };
+    let n = if pack.schema().is_strided() { n.min(1) } else { n };
     let mut largest = 0;
     for chunk in 0..n {
         largest = largest.max(pack.chunk_entry(chunk)?.stored_len);
@@ -98,9 +92,7 @@ fn largest_chunk(pack: &Pack) -> Result<usize, FormatError> {
 fn slot_for(len: u64) -> usize {
     // This can only fail for chunks of more than 2 GiB, which packs do not have.
     let len = usize::try_from(len).unwrap_or(usize::MAX / 2);
-    (len + SLOT_ALIGN - 1)
-        .next_multiple_of(SLOT_ALIGN)
-        .max(SLOT_ALIGN)
+    (len + SLOT_ALIGN - 1).next_multiple_of(SLOT_ALIGN).max(SLOT_ALIGN)
 }
 
 /// The size of a slot for any item. A chunk's size if it is unknown.
@@ -121,10 +113,7 @@ fn places(pack: &Pack) -> Result<Vec<Option<Place>>, FormatError> {
         return Ok(sizes.map(|_| None).collect());
     };
     let place = |(part, item_bytes): (&packds_format::PartEntry, Option<u64>)| {
-        Some(Place {
-            start: usize::try_from(part.offset).ok()?,
-            item_bytes: usize::try_from(item_bytes?).ok()?,
-        })
+        Some(Place { start: usize::try_from(part.offset).ok()?, item_bytes: usize::try_from(item_bytes?).ok()? })
     };
     Ok(parts.iter().zip(sizes).map(place).collect())
 }

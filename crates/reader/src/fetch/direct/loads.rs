@@ -83,13 +83,7 @@ impl Loads {
     }
 
     /// Starts reading `extents`, one after the other, into `slot`. The slot must be large enough.
-    pub(super) fn start(
-        &mut self,
-        buffer: &Arc<Buffer>,
-        slot: SlotMut,
-        extents: &[Extent],
-        memory: &Memory,
-    ) {
+    pub(super) fn start(&mut self, buffer: &Arc<Buffer>, slot: SlotMut, extents: &[Extent], memory: &Memory) {
         let file_len = self.source.pack().file_len();
         let mut lens = Vec::new();
         let mut places = Vec::new();
@@ -111,24 +105,23 @@ impl Loads {
             return buffer.fill(Ok(slot.freeze()));
         }
         let Some(pieces) = slot.split(&lens) else {
-            let error = io::Error::other("a buffer is too small for what it is to hold");
+            let error = io::Error::other("a buffer is too small for its data");
             let first = extents.first().map_or(0, |extent| extent.offset);
             return buffer.fill(Err(Failure::read(first, 0, error)));
         };
         let load = self.next_load;
         self.next_load += 1;
         let requests = pieces.into_iter().zip(places);
-        self.pending
-            .extend(requests.map(|(piece, (offset, wanted))| Request {
-                load,
-                offset,
-                piece,
-                filled: 0,
-                wanted,
-                attempts: 0,
-                buffered: false,
-                _ring: memory.ring(),
-            }));
+        self.pending.extend(requests.map(|(piece, (offset, wanted))| Request {
+            load,
+            offset,
+            piece,
+            filled: 0,
+            wanted,
+            attempts: 0,
+            buffered: false,
+            _ring: memory.ring(),
+        }));
         let buffer = Arc::clone(buffer);
         let failure = None;
         self.loads.insert(load, Load { buffer, failure });
@@ -169,10 +162,7 @@ impl Loads {
         }
         self.done = done;
         if self.under_way == 0 {
-            let busy = self
-                .busy_since
-                .take()
-                .map_or(Duration::ZERO, |at| at.elapsed());
+            let busy = self.busy_since.take().map_or(Duration::ZERO, |at| at.elapsed());
             let busy = nanos(busy);
             self.counts.busy_ns.fetch_add(busy, Ordering::Relaxed);
         }
@@ -206,10 +196,7 @@ impl Loads {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => self.again(request, error),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.again(request, error),
             // The disk requires a larger alignment than the file system reported.
-            Err(error)
-                if error.kind() == io::ErrorKind::InvalidInput
-                    && self.source.is_direct(&request) =>
-            {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput && self.source.is_direct(&request) => {
                 request.buffered = true;
                 self.again(request, error);
             }

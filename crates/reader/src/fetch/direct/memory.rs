@@ -1,6 +1,6 @@
 //! The memory that an epoch reads into: an arena of equal buffers, and notifications when one is free.
 //!
-//! Buffers lent without a copy belong to the user for an unlimited time. At most half of them may be lent, so that reading
+//! Buffers borrowed without a copy belong to the user for an unlimited time. At most half of them may be borrowed, so that reading
 //! can continue without them.
 
 use std::io;
@@ -86,17 +86,9 @@ impl Memory {
     /// Keeps these items if there is memory for them.
     pub(super) fn keep(self: &Arc<Self>, items: BlockItems) -> Option<Block> {
         let bytes = u64::try_from(items.capacity()).ok()?;
-        self.decoded_left
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
-                left.checked_sub(bytes)
-            })
-            .ok()?;
+        self.decoded_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).ok()?;
         let memory = Arc::clone(self);
-        Some(Block {
-            memory,
-            bytes,
-            items,
-        })
+        Some(Block { memory, bytes, items })
     }
 }
 
@@ -126,19 +118,14 @@ pub(super) struct Pin {
 }
 
 impl Pin {
-    /// `None` if too many buffers are lent.
+    /// `None` if too many buffers are borrowed.
     pub(super) fn new(buffer: &Arc<Buffer>, memory: &Arc<Memory>) -> Option<Arc<Self>> {
         let most = memory.arena.n_slots() / 2;
         memory
             .pinned
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |pinned| {
-                (pinned < most).then_some(pinned + 1)
-            })
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |pinned| (pinned < most).then_some(pinned + 1))
             .ok()?;
-        Some(Arc::new(Self {
-            buffer: Arc::clone(buffer),
-            memory: Arc::clone(memory),
-        }))
+        Some(Arc::new(Self { buffer: Arc::clone(buffer), memory: Arc::clone(memory) }))
     }
 }
 

@@ -25,6 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use bytes::Bytes;
 use packds_format::FormatError;
 
 use self::ahead::Ahead;
@@ -36,7 +37,7 @@ use self::memory::{Memory, Pin, Ring};
 use self::pread::Pread;
 use self::uring::Uring;
 use super::checks::{Checks, Checksums};
-use super::{EpochFetch, FetchOptions, FetchStats, Step, StepItems};
+use super::{EpochFetch, FetchOptions, FetchStats, ItemRun, Step, StepItems};
 use crate::plan::{OrderKind, Route};
 use crate::{Pack, ReadError};
 
@@ -66,7 +67,7 @@ impl EngineKind {
 
 /// Memory for a chunk that is read directly, including decompressed data.
 pub(crate) fn chunk_memory(pack: &Pack, positions: &[usize]) -> Result<u64, ReadError> {
-    let layout = pack.told(Layout::new(pack, positions))?;
+    let layout = pack.located(Layout::new(pack, positions))?;
     let bytes = layout.chunk_slot.saturating_add(layout.decoded);
     Ok(to_u64(bytes))
 }
@@ -117,7 +118,7 @@ impl DirectFetch {
         past_cache: bool,
         engine: EngineKind,
     ) -> Result<Self, ReadError> {
-        let layout = pack.told(Layout::new(&pack, &options.positions))?;
+        let layout = pack.located(Layout::new(&pack, &options.positions))?;
         let source = Source::new(Arc::clone(&pack), past_cache);
         let fetch = Self {
             pack,
@@ -161,14 +162,9 @@ impl DirectFetch {
     /// # Errors
     /// [`ReadError::Memory`] if the first step does not fit, [`ReadError::Changed`] and [`ReadError::Modified`] if the file has
     /// changed since it was opened, [`ReadError::Open`] if the system refuses a thread or memory.
-    pub(super) fn start(
-        self: &Arc<Self>,
-        plan: Arc<dyn Route>,
-        first_step: u64,
-    ) -> Result<DirectEpoch, ReadError> {
-        let by_sample = plan.order() == OrderKind::Random
-            && !self.layout.compressed
-            && !self.fits_whole(self.slots(false));
+    pub(super) fn start(self: &Arc<Self>, plan: Arc<dyn Route>, first_step: u64) -> Result<DirectEpoch, ReadError> {
+        let by_sample =
+            plan.order() == OrderKind::Random && !self.layout.compressed && !self.fits_whole(self.slots(false));
         self.begin(plan, first_step, by_sample)
     }
 
@@ -191,10 +187,7 @@ impl DirectFetch {
         by_sample: bool,
     ) -> Result<DirectEpoch, ReadError> {
         self.pack.check_unchanged()?;
-        let open = |source| ReadError::Open {
-            path: self.pack.file_path().to_owned(),
-            source,
-        };
+        let open = |source| ReadError::Open { path: self.pack.file_path().to_owned(), source };
         let memory = self.take_memory(by_sample).map_err(open)?;
         if !by_sample {
             let most = most_chunks(plan.as_ref(), first_step, memory.arena.n_slots());
@@ -209,10 +202,7 @@ impl DirectFetch {
             by_sample,
             outstanding: Arc::default(),
             stop: AtomicBool::new(false),
-            state: Mutex::new(State {
-                next: first_step,
-                ..State::default()
-            }),
+            state: Mutex::new(State { next: first_step, ..State::default() }),
             changed: Condvar::new(),
             counts: Arc::default(),
             evicted: AtomicU64::new(0),
@@ -221,10 +211,7 @@ impl DirectFetch {
         let engine = self.engine.start(&self.source).map_err(open)?;
         let ahead = Ahead::new(Arc::clone(&shared), plan, engine);
         let epoch = DirectEpoch { shared };
-        thread::Builder::new()
-            .name("packds-read".to_owned())
-            .spawn(move || ahead.run(first_step))
-            .map_err(open)?;
+        thread::Builder::new().name("packds-read".to_owned()).spawn(move || ahead.run(first_step)).map_err(open)?;
         Ok(epoch)
     }
 
@@ -244,17 +231,13 @@ impl DirectFetch {
         if let Some(memory) = idle.pop() {
             return Ok(memory);
         }
-        let slot_bytes = if by_sample {
-            self.layout.samples_slot
-        } else {
-            self.layout.chunk_slot
-        };
+        let slot_bytes = if by_sample { self.layout.samples_slot } else { self.layout.chunk_slot };
         let slots = to_u64(slot_bytes.saturating_mul(n_slots));
         let decoded = self.memory_bytes.saturating_sub(slots);
         Memory::new(n_slots, slot_bytes, decoded).map(Arc::new)
     }
 
-    /// Number of slots within the memory limit. For chunks at most twice their number, since half of the slots may be lent.
+    /// Number of slots within the memory limit. For chunks at most twice their number, since half of the slots may be borrowed.
     fn slots(&self, by_sample: bool) -> usize {
         let (each, most) = if by_sample {
             (self.bytes_for_samples(1), u64::MAX)
@@ -399,10 +382,7 @@ enum Held {
     /// By chunk.
     Chunks(Vec<(u64, Arc<Buffer>)>),
     /// Single samples, by sample and position.
-    Samples {
-        buffers: Vec<Arc<Buffer>>,
-        places: Vec<SamplePlace>,
-    },
+    Samples { buffers: Vec<Arc<Buffer>>, places: Vec<SamplePlace> },
 }
 
 /// The position of an item.
@@ -471,10 +451,7 @@ impl EpochFetch for DirectEpoch {
         for buffer in parts.held.buffers() {
             buffer.check_if_unclaimed(&shared.fetch);
         }
-        Ok(StepItems(Step::Direct(DirectStep {
-            parts,
-            shared: Arc::clone(shared),
-        })))
+        Ok(StepItems(Step::Direct(DirectStep { parts, shared: Arc::clone(shared) })))
     }
 
     fn stop(&self) {
@@ -535,11 +512,7 @@ impl DirectEpoch {
     }
 
     fn no_step(&self, step: u64, end: u64) -> ReadError {
-        self.shared.error(FormatError::OutOfRange {
-            what: "step, each to be asked for once,",
-            index: step,
-            len: end,
-        })
+        self.shared.error(FormatError::OutOfRange { what: "step, each to be requested once,", index: step, len: end })
     }
 
     /// Why a step is missing after the thread has ended.
@@ -602,7 +575,7 @@ impl DirectStep {
             return Ok(item);
         }
         let item = buffer.looked_up_item(fetch, &self.shared.memory, (position, index), scratch);
-        fetch.pack.told(item)
+        fetch.pack.located(item)
     }
 
     /// Verifies a sample of a damaged chunk by its own checksum: one flipped bit then loses one sample and not the whole chunk.
@@ -625,9 +598,7 @@ impl DirectStep {
             return Err(error);
         };
         let places = || pack.sample_places(sample).unwrap_or_default();
-        fetch
-            .checks
-            .check_sample(pack, sample, items.into_iter(), places)
+        fetch.checks.check_sample(pack, sample, items.into_iter(), places)
     }
 
     /// An item, if samples are read one by one.
@@ -639,12 +610,9 @@ impl DirectStep {
             for position in 0..fetch.layout.places.len() {
                 items.push(self.read_item(position, sample)?);
             }
-            let places =
-                || -> Vec<Range<u64>> { fetch.pack.sample_places(sample).unwrap_or_default() };
+            let places = || -> Vec<Range<u64>> { fetch.pack.sample_places(sample).unwrap_or_default() };
             let items = items.into_iter();
-            fetch
-                .checks
-                .check_sample(&fetch.pack, sample, items, places)?;
+            fetch.checks.check_sample(&fetch.pack, sample, items, places)?;
         } else if !fetch.checks.has_sample_crcs() && !fetch.checks.is_chunk_done(chunk) {
             self.check_chunk_apart(chunk)?;
         }
@@ -656,7 +624,7 @@ impl DirectStep {
     fn check_chunk_apart(&self, chunk: u64) -> Result<(), ReadError> {
         let fetch = &*self.shared.fetch;
         let pack = &*fetch.pack;
-        let entry = pack.told(pack.chunk_entry(chunk))?;
+        let entry = pack.located(pack.chunk_entry(chunk))?;
         // The length was checked against the file and the limits when the pack was opened.
         let mut bytes = vec![0; to_usize(entry.stored_len)];
         pack.read_at(&mut bytes, entry.offset)?;
@@ -670,10 +638,7 @@ impl DirectStep {
         let key = |place: &SamplePlace| (place.sample, place.position);
         let Ok(at) = places.binary_search_by_key(&(sample, position), key) else {
             // Its position is unknown, or it is not in this step.
-            self.shared
-                .fetch
-                .pack
-                .told(self.shared.fetch.pack.sample_places(sample))?;
+            self.shared.fetch.pack.located(self.shared.fetch.pack.sample_places(sample))?;
             return Err(self.not_here(sample));
         };
         let item = places.get(at).and_then(|place| {
@@ -701,16 +666,11 @@ impl DirectStep {
         self.shared.fetch.pack.still_good()
     }
 
-    /// Like [`StepItems::run`](super::StepItems::run). Also `None` if half of all buffers are lent.
+    /// Like [`StepItems::run`](super::StepItems::run). Also `None` if half of all buffers are borrowed.
     ///
     /// # Errors
     /// As for [`item`](Self::item).
-    pub(super) fn run(
-        &self,
-        position: usize,
-        first_sample: u64,
-        n: u32,
-    ) -> Result<Option<DirectRun>, ReadError> {
+    pub(super) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         let fetch = &*self.shared.fetch;
         let Held::Chunks(chunks) = &self.parts.held else {
             return Ok(None);
@@ -730,13 +690,13 @@ impl DirectStep {
         buffer.check(fetch)?;
         let start = buffer.start() + start;
         let pin = buffer.pin(&self.shared.memory);
-        Ok(pin.map(|pin| DirectRun { pin, start, len }))
+        let run = |pin| Bytes::from_owner(DirectRun { pin, start, len });
+        Ok(pin.map(|pin| ItemRun { bytes: run(pin), place: None }))
     }
 }
 
 /// Contiguous items in a buffer. It keeps the buffer alive.
-#[derive(Debug, Clone)]
-pub(super) struct DirectRun {
+struct DirectRun {
     pin: Arc<Pin>,
     start: usize,
     len: usize,

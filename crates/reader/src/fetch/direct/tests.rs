@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use packds_format::{
-    BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Role, Schema, Store,
-};
+use packds_format::{BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Role, Schema, Store};
 
 use self::faulty::Faults;
 use super::buffer::Buffer;
@@ -29,26 +27,11 @@ use crate::plan::{EpochPlan, Order};
 use crate::{Pack, ReadError, open};
 
 fn engines() -> Vec<EngineKind> {
-    let short = Faults {
-        short: 5000,
-        ..Faults::default()
-    };
-    let interrupted = Faults {
-        interrupted: true,
-        short: 9000,
-        ..Faults::default()
-    };
-    let refusing = Faults {
-        refuses_direct: true,
-        ..Faults::default()
-    };
+    let short = Faults { short: 5000, ..Faults::default() };
+    let interrupted = Faults { interrupted: true, short: 9000, ..Faults::default() };
+    let refusing = Faults { refuses_direct: true, ..Faults::default() };
     let faulty = |faults| EngineKind::Faulty(Arc::new(faults));
-    let mut engines = vec![
-        EngineKind::Pread,
-        faulty(short),
-        faulty(interrupted),
-        faulty(refusing),
-    ];
+    let mut engines = vec![EngineKind::Pread, faulty(short), faulty(interrupted), faulty(refusing)];
     if super::Uring::probe().is_ok() {
         engines.push(EngineKind::Uring);
     }
@@ -238,23 +221,9 @@ fn step_that_does_not_fit_is_refused_with_what_it_needs() {
     let plan = plan(&pack, Order::Sequential, 64);
     let fetch = fetch_with(&pack, 3 * 13 * 4096, Checksums::Off, EngineKind::Pread).unwrap();
     let error = fetch.start(plan, 0).unwrap_err();
-    assert!(matches!(
-        error,
-        ReadError::Memory {
-            given: 159_744,
-            needed: 212_992,
-            ..
-        }
-    ));
+    assert!(matches!(error, ReadError::Memory { given: 159_744, needed: 212_992, .. }));
     let error = fetch_with(&pack, 4096, Checksums::Off, EngineKind::Pread).unwrap_err();
-    assert!(matches!(
-        error,
-        ReadError::Memory {
-            given: 4096,
-            needed: 53_248,
-            ..
-        }
-    ));
+    assert!(matches!(error, ReadError::Memory { given: 4096, needed: 53_248, .. }));
 }
 
 #[test]
@@ -276,24 +245,13 @@ fn items_without_bytes_are_there_without_a_read() {
 fn unreadable_bytes_are_named_and_other_chunks_still_come() {
     let (_folder, pack) = strided_pack(160);
     let bad = pack.chunk_entry(3).unwrap().offset + 20_000;
-    let (fetch, _) = faulty(
-        &pack,
-        Faults {
-            bad_byte: Some(bad),
-            ..Faults::default()
-        },
-    );
+    let (fetch, _) = faulty(&pack, Faults { bad_byte: Some(bad), ..Faults::default() });
     let plan = plan(&pack, Order::Sequential, 16);
     let epoch = fetch.start(plan.clone(), 0).unwrap();
     for step in 0..plan.steps() {
         match epoch.step(step) {
             Ok(_) => assert_ne!(step, 3),
-            Err(ReadError::Read {
-                offset,
-                len,
-                source,
-                ..
-            }) => {
+            Err(ReadError::Read { offset, len, source, .. }) => {
                 assert_eq!((step, source.raw_os_error()), (3, Some(5)));
                 assert!((offset..offset + len).contains(&bad));
             }
@@ -312,37 +270,23 @@ fn file_cut_short_is_told_as_changed() {
     while !faults.waiting.load(Ordering::SeqCst) {
         thread::yield_now();
     }
-    let file = OpenOptions::new()
-        .write(true)
-        .open(folder.path().join("strided.pack"))
-        .unwrap();
+    let file = OpenOptions::new().write(true).open(folder.path().join("strided.pack")).unwrap();
     file.set_len(100_000).unwrap();
     faults.open();
     let error = epoch.step(0).unwrap_err();
-    assert!(
-        matches!(error, ReadError::Changed { found: 100_000, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ReadError::Changed { found: 100_000, .. }), "{error}");
 }
 
 #[test]
 fn engine_that_dies_and_thread_that_panics_are_errors_and_no_hang() {
     let (_folder, pack) = strided_pack(640);
     let plan = plan(&pack, Order::Sequential, 16);
-    let dies = Faults {
-        dies_after: Some(3),
-        ..Faults::default()
-    };
-    let panics = Faults {
-        panics_after: Some(3),
-        ..Faults::default()
-    };
+    let dies = Faults { dies_after: Some(3), ..Faults::default() };
+    let panics = Faults { panics_after: Some(3), ..Faults::default() };
     for faults in [dies, panics] {
         let (fetch, _) = faulty(&pack, faults);
         let epoch = fetch.start(plan.clone(), 0).unwrap();
-        let results: Vec<_> = (0..plan.steps())
-            .map(|step| epoch.step(step).is_ok())
-            .collect();
+        let results: Vec<_> = (0..plan.steps()).map(|step| epoch.step(step).is_ok()).collect();
         assert!(results.iter().any(|ok| !ok));
         assert!(!results.last().unwrap());
     }
@@ -361,10 +305,7 @@ fn stopping_and_dropping_return_at_once_while_a_read_is_slow() {
             thread::yield_now();
         }
         epoch.stop();
-        assert!(matches!(
-            waiting.join().unwrap(),
-            Err(ReadError::Stopped { .. })
-        ));
+        assert!(matches!(waiting.join().unwrap(), Err(ReadError::Stopped { .. })));
     });
     assert!(matches!(epoch.step(1), Err(ReadError::Stopped { .. })));
     drop(epoch);
@@ -417,13 +358,7 @@ fn flipped_bit_is_found_in_the_chunk_or_in_the_sample() {
 fn runs_show_the_buffer_itself_and_at_most_half_of_all_are_out() {
     let (_folder, pack) = strided_pack(640);
     let plan = plan(&pack, Order::Chunks, 16);
-    let fetch = fetch_with(
-        &pack,
-        6 * 13 * 4096,
-        Checksums::FirstTouch,
-        EngineKind::Pread,
-    )
-    .unwrap();
+    let fetch = fetch_with(&pack, 6 * 13 * 4096, Checksums::FirstTouch, EngineKind::Pread).unwrap();
     let epoch = fetch.start(plan.clone(), 0).unwrap();
     let mut kept = Vec::new();
     for step in 0..plan.steps() {
@@ -487,11 +422,7 @@ fn thousand_loaders_opened_and_dropped_leave_no_threads() {
     // Other tests start and end threads at the same time.
     let began = Instant::now();
     while threads() > before + 40 {
-        assert!(
-            began.elapsed() < Duration::from_secs(60),
-            "{} {before}",
-            threads()
-        );
+        assert!(began.elapsed() < Duration::from_secs(60), "{} {before}", threads());
         thread::yield_now();
     }
 }

@@ -35,17 +35,9 @@ impl Uring {
     /// # Errors
     /// The kernel does not have io_uring or does not allow it.
     pub(super) fn new(source: Arc<Source>) -> io::Result<Self> {
-        let ring = IoUring::builder()
-            .setup_coop_taskrun()
-            .build(DEPTH)
-            .or_else(|_| IoUring::new(DEPTH))?;
+        let ring = IoUring::builder().setup_coop_taskrun().build(DEPTH).or_else(|_| IoUring::new(DEPTH))?;
         let depth = to_usize(DEPTH);
-        Ok(Self {
-            ring,
-            source,
-            under_way: (0..depth).map(|_| None).collect(),
-            free: (0..depth).collect(),
-        })
+        Ok(Self { ring, source, under_way: (0..depth).map(|_| None).collect(), free: (0..depth).collect() })
     }
 
     /// Checks whether this process may use io_uring.
@@ -76,9 +68,7 @@ impl Uring {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The kernel takes more requests only after completions are collected.
-                Err(error)
-                    if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) =>
-                {
+                Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -97,23 +87,15 @@ impl Engine for Uring {
             debug_assert!(false, "more requests than the depth");
             return;
         };
-        let fd = self
-            .source
-            .file(&request)
-            .map_or(NO_FILE, AsRawFd::as_raw_fd);
+        let fd = self.source.file(&request).map_or(NO_FILE, AsRawFd::as_raw_fd);
         let offset = request.offset + to_u64(request.filled);
         // Stored before it is submitted. From now on the piece's bytes must not be accessed.
-        let request = self
-            .under_way
-            .get_mut(number)
-            .map(|place| place.insert(request));
+        let request = self.under_way.get_mut(number).map(|place| place.insert(request));
         let rest = request.and_then(|request| request.piece.get_mut(request.filled..));
         let Some(rest) = rest else { return };
         let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
-        let read = opcode::Read::new(types::Fd(fd), rest.as_mut_ptr(), len)
-            .offset(offset)
-            .build()
-            .user_data(to_u64(number));
+        let read =
+            opcode::Read::new(types::Fd(fd), rest.as_mut_ptr(), len).offset(offset).build().user_data(to_u64(number));
         // SAFETY: the buffer is the rest of a piece of the arena, `len` bytes at most; the piece stays in `under_way`,
         // which keeps it exclusive, mapped and in place, until its completion has come, see the module's head; the file
         // stays open as long as `self.source`.

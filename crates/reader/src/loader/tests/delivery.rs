@@ -13,18 +13,9 @@ use packds_format::DType;
 fn every_order_delivers_the_samples_it_names_once_with_their_labels() {
     let (_folder, pack) = opened(203);
     for order in ORDERS {
-        for (threads, access) in [
-            (1, Access::Mapped),
-            (3, Access::Mapped),
-            (3, Access::Direct),
-        ] {
-            let loader = builder(&pack)
-                .order(order)
-                .access(access)
-                .threads(some(threads))
-                .last(Last::Pad)
-                .build()
-                .unwrap();
+        for (threads, access) in [(1, Access::Mapped), (3, Access::Mapped), (3, Access::Direct)] {
+            let loader =
+                builder(&pack).order(order).access(access).threads(some(threads)).last(Last::Pad).build().unwrap();
             let mut seen: BTreeSet<u64> = BTreeSet::new();
             let mut steps = 0;
             for batch in loader.epoch(2).unwrap() {
@@ -52,22 +43,13 @@ fn every_order_delivers_the_samples_it_names_once_with_their_labels() {
 fn batches_are_those_of_the_plan_whatever_the_threads_and_depth() {
     let (_folder, pack) = opened(160);
     for order in ORDERS {
-        let loader = builder(&pack)
-            .order(order)
-            .threads(some(1))
-            .build()
-            .unwrap();
+        let loader = builder(&pack).order(order).threads(some(1)).build().unwrap();
         let expected = ids(loader.epoch(1).unwrap());
         let plan = loader.schedule().epoch(1).unwrap();
-        let planned: Vec<Vec<u64>> = (0..plan.steps())
-            .map(|step| plan.batch(step).map(|slot| slot.sample).collect())
-            .collect();
+        let planned: Vec<Vec<u64>> =
+            (0..plan.steps()).map(|step| plan.batch(step).map(|slot| slot.sample).collect()).collect();
         assert_eq!(expected, planned);
-        for (threads, prefetch, access) in [
-            (2, 1, Access::Mapped),
-            (4, 5, Access::Direct),
-            (7, 16, Access::Auto),
-        ] {
+        for (threads, prefetch, access) in [(2, 1, Access::Mapped), (4, 5, Access::Direct), (7, 16, Access::Auto)] {
             let loader = builder(&pack)
                 .order(order)
                 .access(access)
@@ -84,31 +66,15 @@ fn batches_are_those_of_the_plan_whatever_the_threads_and_depth() {
 fn chunks_that_are_batches_are_lent_without_a_copy() {
     let (_folder, pack) = opened(64);
     for order in [Order::Chunks, Order::Sequential] {
-        let loader = builder(&pack)
-            .batch(8)
-            .order(order)
-            .access(Access::Direct)
-            .build()
-            .unwrap();
-        assert!(
-            loader
-                .epoch(0)
-                .unwrap()
-                .all(|batch| batch.unwrap().is_lent())
-        );
+        let loader = builder(&pack).batch(8).order(order).access(Access::Direct).build().unwrap();
+        assert!(loader.epoch(0).unwrap().all(|batch| batch.unwrap().is_lent()));
         let loader = builder(&pack).batch(8).order(order).build().unwrap();
         for batch in loader.epoch(0).unwrap() {
             let batch = batch.unwrap();
             let lent = batch.field("image").unwrap().bytes.as_ptr();
-            assert!(
-                pack.bytes_unchecked().as_ptr_range().contains(&lent),
-                "{order:?}"
-            );
+            assert!(pack.bytes_unchecked().as_ptr_range().contains(&lent), "{order:?}");
             assert_eq!(batch.item("image", 7).unwrap(), pixels(batch.ids()[7]));
-            assert_eq!(
-                batch.elements::<i32>("label").unwrap()[3],
-                label(batch.ids()[3])
-            );
+            assert_eq!(batch.elements::<i32>("label").unwrap()[3], label(batch.ids()[3]));
         }
     }
 }
@@ -117,11 +83,7 @@ fn chunks_that_are_batches_are_lent_without_a_copy() {
 fn items_of_their_own_size_come_one_by_one() {
     let (_folder, path) = write_pack(50, true);
     let pack = Arc::new(open(path).unwrap());
-    let loader = builder(&pack)
-        .threads(some(2))
-        .order(Order::Random)
-        .build()
-        .unwrap();
+    let loader = builder(&pack).threads(some(2)).order(Order::Random).build().unwrap();
     for batch in loader.epoch(0).unwrap() {
         let batch = batch.unwrap();
         for (row, id) in batch.ids().iter().enumerate() {
@@ -143,9 +105,9 @@ fn only_named_fields_are_loaded() {
     let error = batch.field("image").unwrap_err().to_string();
     assert_eq!(error, "batches have no field `image`; they have label");
     let error = batch.elements::<i64>("label").unwrap_err().to_string();
-    assert_eq!(error, "field `label`: elements are i32, asked for as i64");
+    assert_eq!(error, "field `label`: elements are i32, requested as i64");
     let error = batch.item("label", 16).unwrap_err().to_string();
-    assert_eq!(error, "the batch has 16 samples, no row 16");
+    assert_eq!(error, "the batch has 16 samples: there is no row 16");
 }
 
 #[test]
@@ -187,11 +149,7 @@ fn a_run_resumed_on_other_ranks_delivers_what_the_uninterrupted_one_would() {
             }
             states.push(epoch.state().to_json());
         }
-        assert!(
-            states
-                .iter()
-                .all(|state| *state == states[0] && state.len() < 200)
-        );
+        assert!(states.iter().all(|state| *state == states[0] && state.len() < 200));
         let state = State::from_json(&states[0]).unwrap();
         for rank in 0..2 {
             let loader = on(rank, 2).resume(&state).build().unwrap();
@@ -221,10 +179,7 @@ fn too_little_memory_for_the_ring_is_refused_with_both_numbers() {
     let (_folder, pack) = opened(64);
     let error = builder(&pack).memory_bytes(100_000).build().unwrap_err();
     assert!(matches!(error, LoadError::Memory { needed, budget: 100_000, .. } if needed > 100_000));
-    assert!(
-        error.to_string().contains("the staging ring needs"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("the staging ring needs"), "{error}");
 }
 
 #[test]

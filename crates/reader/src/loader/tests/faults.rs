@@ -8,30 +8,21 @@ use std::time::SystemTime;
 
 use super::{ORDERS, builder, damaged, ids, opened, pixels, some};
 use crate::arena::{SlotMut, SlotRef};
-use crate::device::{Device, DeviceError, Transfer};
+use crate::device::{Device, DeviceError, Placement, Receiver, Transfer};
 use crate::loader::{BadSamples, LoadError};
 use crate::plan::Order;
-use crate::{Access, Checksums, ReadError, open};
+use crate::{Access, Checksums, Pack, ReadError, open};
 
 #[test]
 fn a_flipped_bit_ends_the_epoch_with_its_place() {
-    for (order, access) in ORDERS
-        .into_iter()
-        .flat_map(|order| [Access::Mapped, Access::Direct].map(|access| (order, access)))
+    for (order, access) in
+        ORDERS.into_iter().flat_map(|order| [Access::Mapped, Access::Direct].map(|access| (order, access)))
     {
         let (_folder, pack) = damaged(64, [21]);
-        let loader = builder(&pack)
-            .order(order)
-            .access(access)
-            .threads(some(2))
-            .build()
-            .unwrap();
+        let loader = builder(&pack).order(order).access(access).threads(some(2)).build().unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         let error = epoch.find_map(Result::err).unwrap().to_string();
-        assert!(
-            error.contains("a.pack") && error.contains("chunk 2"),
-            "{error}"
-        );
+        assert!(error.contains("a.pack") && error.contains("chunk 2"), "{error}");
         assert!(epoch.next().is_none());
     }
 }
@@ -41,10 +32,7 @@ fn a_bad_sample_is_skipped_or_substituted_where_that_is_wanted() {
     let (_folder, pack) = damaged(64, [21, 50]);
     for threads in [1, 4] {
         let with = |policy| {
-            let loader = builder(&pack)
-                .order(Order::Random)
-                .access(Access::Mapped)
-                .bad_samples(policy);
+            let loader = builder(&pack).order(Order::Random).access(Access::Mapped).bad_samples(policy);
             loader.threads(some(threads)).build().unwrap()
         };
         let loader = with(BadSamples::Skip);
@@ -56,10 +44,7 @@ fn a_bad_sample_is_skipped_or_substituted_where_that_is_wanted() {
             bad.extend(batch.bad_samples().iter().map(|bad| bad.sample));
             for (row, id) in batch.ids().iter().enumerate() {
                 assert_eq!(batch.item("image", row).unwrap(), pixels(*id));
-                assert_eq!(
-                    batch.elements::<i32>("label").unwrap()[row],
-                    super::label(*id)
-                );
+                assert_eq!(batch.elements::<i32>("label").unwrap()[row], super::label(*id));
             }
         }
         bad.sort_unstable();
@@ -72,10 +57,7 @@ fn a_bad_sample_is_skipped_or_substituted_where_that_is_wanted() {
             assert!(!batch.ids().contains(&21) && !batch.ids().contains(&50));
             for (row, id) in batch.ids().iter().enumerate() {
                 assert_eq!(batch.item("image", row).unwrap(), pixels(*id));
-                assert_eq!(
-                    batch.elements::<i32>("label").unwrap()[row],
-                    super::label(*id)
-                );
+                assert_eq!(batch.elements::<i32>("label").unwrap()[row], super::label(*id));
             }
         }
     }
@@ -85,23 +67,9 @@ fn a_bad_sample_is_skipped_or_substituted_where_that_is_wanted() {
 fn a_batch_without_any_good_sample_is_an_error() {
     let (_folder, pack) = damaged(64, 0..64);
     for policy in [BadSamples::Skip, BadSamples::Substitute] {
-        let loader = builder(&pack)
-            .order(Order::Random)
-            .bad_samples(policy)
-            .build()
-            .unwrap();
+        let loader = builder(&pack).order(Order::Random).bad_samples(policy).build().unwrap();
         let error = loader.epoch(0).unwrap().next().unwrap().unwrap_err();
-        assert!(
-            matches!(
-                error,
-                LoadError::NothingLeft {
-                    step: 0,
-                    samples: 16,
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, LoadError::NothingLeft { step: 0, samples: 16, .. }), "{error}");
     }
 }
 
@@ -116,18 +84,10 @@ fn without_checksums_a_flipped_bit_is_delivered() {
 fn a_file_cut_short_while_it_is_mapped_is_an_error_and_not_a_signal() {
     for order in ORDERS {
         let (folder, pack) = opened(640);
-        let loader = builder(&pack)
-            .order(order)
-            .access(Access::Mapped)
-            .prefetch(some(1))
-            .build()
-            .unwrap();
+        let loader = builder(&pack).order(order).access(Access::Mapped).prefetch(some(1)).build().unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         epoch.next().unwrap().unwrap();
-        let file = OpenOptions::new()
-            .write(true)
-            .open(folder.path().join("a.pack"))
-            .unwrap();
+        let file = OpenOptions::new().write(true).open(folder.path().join("a.pack")).unwrap();
         file.set_len(100_000).unwrap();
         let error = epoch.find_map(Result::err).unwrap().to_string();
         assert!(error.contains("a.pack"), "{error}");
@@ -142,6 +102,12 @@ fn a_file_cut_short_while_it_is_mapped_is_an_error_and_not_a_signal() {
 struct Panicking;
 
 impl Device for Panicking {
+    fn placement(self: Arc<Self>, _: &[Arc<Pack>]) -> Placement {
+        Placement::slots(self)
+    }
+}
+
+impl Receiver for Panicking {
     fn name(&self) -> &'static str {
         "panicking"
     }
@@ -151,10 +117,7 @@ impl Device for Panicking {
     }
 
     fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
-        Err(DeviceError {
-            device: self.name(),
-            reason: "never".to_owned(),
-        })
+        Err(DeviceError { device: self.name(), reason: "never".to_owned() })
     }
 }
 
@@ -163,17 +126,10 @@ fn a_panic_in_a_thread_reaches_the_consumer() {
     let (_folder, pack) = opened(640);
     for threads in [1, 3] {
         let device = Arc::new(Panicking);
-        let loader = builder(&pack)
-            .device(device)
-            .threads(some(threads))
-            .build()
-            .unwrap();
+        let loader = builder(&pack).device(device).threads(some(threads)).build().unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         let error = epoch.next().unwrap().unwrap_err();
-        assert!(
-            matches!(&error, LoadError::Panicked { message } if message == "no such luck"),
-            "{error}"
-        );
+        assert!(matches!(&error, LoadError::Panicked { message } if message == "no such luck"), "{error}");
         assert!(epoch.next().is_none());
     }
 }
@@ -183,17 +139,18 @@ fn a_panic_in_a_thread_reaches_the_consumer() {
 struct Refusing;
 
 impl Device for Refusing {
+    fn placement(self: Arc<Self>, _: &[Arc<Pack>]) -> Placement {
+        Placement::slots(self)
+    }
+}
+
+impl Receiver for Refusing {
     fn name(&self) -> &'static str {
         "refusing"
     }
 
-    fn recycle(&self, _: &mut SlotMut) {}
-
     fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
-        Err(DeviceError {
-            device: self.name(),
-            reason: "out of memory".to_owned(),
-        })
+        Err(DeviceError { device: self.name(), reason: "out of memory".to_owned() })
     }
 }
 
@@ -235,10 +192,7 @@ fn a_damaged_label_is_found_when_the_loader_is_made() {
     for checksums in [Checksums::FirstTouch, Checksums::Off] {
         let built = builder(&pack).checksums(checksums).build();
         let error = built.unwrap_err().to_string();
-        assert!(
-            error.contains("a.pack") && error.contains("label"),
-            "{error}"
-        );
+        assert!(error.contains("a.pack") && error.contains("label"), "{error}");
     }
     builder(&pack).fields(&["image"]).build().unwrap();
 }
@@ -249,11 +203,7 @@ fn a_file_cut_short_is_an_error_where_batches_are_lent() {
         for checksums in [Checksums::FirstTouch, Checksums::Off] {
             let (folder, pack) = opened(640);
             let loader = builder(&pack).batch(8).order(Order::Chunks).access(access);
-            let loader = loader
-                .checksums(checksums)
-                .prefetch(some(1))
-                .build()
-                .unwrap();
+            let loader = loader.checksums(checksums).prefetch(some(1)).build().unwrap();
             assert_eq!(loader.epoch(0).unwrap().count(), 80);
             let mut epoch = loader.epoch(1).unwrap();
             epoch.next().unwrap().unwrap();
@@ -267,19 +217,13 @@ fn a_file_cut_short_is_an_error_where_batches_are_lent() {
                     Ok(batch) => {
                         // Made before the file was truncated: either correct or not delivered.
                         for (row, id) in batch.ids().iter().enumerate() {
-                            assert_eq!(
-                                batch.elements::<i32>("label").unwrap()[row],
-                                super::label(*id)
-                            );
+                            assert_eq!(batch.elements::<i32>("label").unwrap()[row], super::label(*id));
                         }
                     }
                 }
             }
             let error = error.unwrap();
-            assert!(
-                error.contains("changed while it was read"),
-                "{access:?}: {error}"
-            );
+            assert!(error.contains("changed while it was read"), "{access:?}: {error}");
         }
     }
 }
@@ -297,10 +241,7 @@ fn a_pack_that_is_overwritten_meanwhile_is_an_error_before_a_batch_shows_it() {
         written_long_ago(&path);
         let pack = Arc::new(open(&path).unwrap());
         let column = pack.columns()[0].clone();
-        let loader = builder(&pack)
-            .order(Order::Sequential)
-            .access(access)
-            .threads(some(1));
+        let loader = builder(&pack).order(Order::Sequential).access(access).threads(some(1));
         let loader = loader.build().unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         let is_right = |batch: &crate::loader::Batch| {

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use packds_format::{
-    BlockBuilder, Coding, DType, Field, FieldKind, FooterParts, PackOptions, PackWriter, Role,
-    Schema,
+    BlockBuilder, Coding, DType, Field, FieldKind, FooterParts, PackOptions, PackWriter, Role, Schema,
 };
 use packds_pixels::{Pixels, encode_jpeg};
 use tempfile::TempDir;
@@ -63,13 +62,7 @@ fn sized(name: &str, role: Role) -> Vec<Field> {
 }
 
 /// Writes an item and its columns into the field with number `first`.
-fn put(
-    block: &mut BlockBuilder,
-    first: usize,
-    item: &[u8],
-    coding: Coding,
-    (width, height, channels): (u32, u32, u8),
-) {
+fn put(block: &mut BlockBuilder, first: usize, item: &[u8], coding: Coding, (width, height, channels): (u32, u32, u8)) {
     block.item_mut(first).unwrap().extend(item);
     block.set_column(first + 1, &[coding.number()]).unwrap();
     block.set_column(first + 2, &width.to_le_bytes()).unwrap();
@@ -81,9 +74,7 @@ fn put(
 fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
     write(n, sized("image", Role::Image), |block, sample| {
         let (width, height) = (40 + sample as u32 % 30, 30 + sample as u32 % 50);
-        let pixels: Vec<u8> = (0..width * height * 3)
-            .map(|i| (i / 7 + sample as u32) as u8)
-            .collect();
+        let pixels: Vec<u8> = (0..width * height * 3).map(|i| (i / 7 + sample as u32) as u8).collect();
         let mut file = encode_jpeg(width, height, 3, &pixels, 90).unwrap();
         if Some(sample) == bad {
             file.truncate(100);
@@ -96,18 +87,9 @@ fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
 fn wrong_sizes(channels: u8) -> Vec<(u32, u32, u8)> {
     let most = u32::MAX;
     let mut sizes = vec![(20, 20, 0), (20, 20, channels + 1), (20, 20, u8::MAX)];
-    for (width, height) in [
-        (0, 0),
-        (0, 20),
-        (20, 0),
-        (1, 1),
-        (20, 21),
-        (21, 20),
-        (1, most),
-        (most, 1),
-        (most, most),
-        (1 << 31, 1 << 31),
-    ] {
+    for (width, height) in
+        [(0, 0), (0, 20), (20, 0), (1, 1), (20, 21), (21, 20), (1, most), (most, 1), (most, most), (1 << 31, 1 << 31)]
+    {
         sizes.push((width, height, channels));
     }
     sizes
@@ -149,30 +131,19 @@ fn a_stored_size_that_the_pixels_do_not_have_is_an_error_that_names_the_sample()
             let what = format!("{image_size:?} {mask_size:?} {ops}");
             let loader = augmented(&pack, ops).batch(4).build().unwrap();
             let error = loader.epoch(0).unwrap().find_map(Result::err).expect(&what);
-            assert!(
-                matches!(error, LoadError::Sample { sample: 2, .. }),
-                "{what}: {error}"
-            );
+            assert!(matches!(error, LoadError::Sample { sample: 2, .. }), "{what}: {error}");
             let told = error.to_string();
-            assert!(
-                told.contains("a.pack: sample 2 (chunk 0): "),
-                "{what}: {told}"
-            );
+            assert!(told.contains("a.pack: sample 2 (chunk 0): "), "{what}: {told}");
         }
         let loader = augmented(&pack, "rrc12").batch(4).build().unwrap();
         if image_size != right.0 {
             let error = Kept::take(&loader).unwrap_err();
-            assert!(
-                matches!(error, LoadError::Sample { sample: 2, .. }),
-                "{image_size:?}: {error}"
-            );
+            assert!(matches!(error, LoadError::Sample { sample: 2, .. }), "{image_size:?}: {error}");
         }
     }
     // The other samples are correct.
     let (_folder, pack) = missized((0, SIDE, 3), right.1);
-    let skips = augmented(&pack, "rrc12")
-        .batch(4)
-        .bad_samples(BadSamples::Skip);
+    let skips = augmented(&pack, "rrc12").batch(4).bad_samples(BadSamples::Skip);
     let batch = skips.build().unwrap().epoch(0).unwrap().next().unwrap();
     let mut ids = batch.unwrap().ids().to_vec();
     ids.sort_unstable();
@@ -212,9 +183,7 @@ pub(super) fn write_with(
 }
 
 fn augmented(pack: &Arc<Pack>, ops: &str) -> super::LoaderBuilder {
-    builder(pack)
-        .order(Order::Random)
-        .augment(Augment::parse(ops).unwrap())
+    builder(pack).order(Order::Random).augment(Augment::parse(ops).unwrap())
 }
 
 /// The augmentation of one sample, without a loader.
@@ -224,19 +193,8 @@ fn directly(ops: &str, epoch: u32, sample: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) 
     let output = plan.output();
     let mut outs = vec![vec![0; plan.item_bytes()]; output.views as usize];
     let mut masks = vec![vec![0; (output.width * output.height) as usize]; output.views as usize];
-    let raw = |data, channels| {
-        Picture::Raw(Pixels {
-            data,
-            width: SIDE,
-            height: SIDE,
-            channels,
-        })
-    };
-    let key = SampleKey {
-        seed: 7,
-        epoch,
-        sample,
-    };
+    let raw = |data, channels| Picture::Raw(Pixels { data, width: SIDE, height: SIDE, channels });
+    let key = SampleKey { seed: 7, epoch, sample };
     let (image, mask) = (image(sample), mask(sample));
     Augmenter::new(Arc::new(plan))
         .apply(
@@ -253,18 +211,9 @@ fn directly(ops: &str, epoch: u32, sample: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) 
 #[test]
 fn images_and_masks_are_what_the_augmentation_makes_of_each_sample() {
     let (_folder, pack) = raw_pack(64);
-    for ops in [
-        "crop16+4,flip",
-        "rrc8,flip,views:2",
-        "rrc8,norm:imagenet,f32,chw",
-        "resize10x10,f16",
-    ] {
+    for ops in ["crop16+4,flip", "rrc8,flip,views:2", "rrc8,norm:imagenet,f32,chw", "resize10x10,f16"] {
         for (threads, access) in [(1, Access::Mapped), (3, Access::Direct)] {
-            let loader = augmented(&pack, ops)
-                .threads(some(threads))
-                .access(access)
-                .build()
-                .unwrap();
+            let loader = augmented(&pack, ops).threads(some(threads)).access(access).build().unwrap();
             for batch in loader.epoch(3).unwrap() {
                 let batch = batch.unwrap();
                 for (row, id) in batch.ids().iter().enumerate() {
@@ -285,21 +234,13 @@ fn images_and_masks_are_what_the_augmentation_makes_of_each_sample() {
 #[test]
 fn shapes_and_types_are_those_of_the_augmentation() {
     let (_folder, pack) = raw_pack(32);
-    let loader = augmented(&pack, "rrc8,norm:imagenet,bf16,chw")
-        .build()
-        .unwrap();
+    let loader = augmented(&pack, "rrc8,norm:imagenet,bf16,chw").build().unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
     let images = batch.field("image").unwrap();
-    assert_eq!(
-        (images.dtype, images.shape),
-        (DType::Bf16, vec![16, 3, 8, 8])
-    );
+    assert_eq!((images.dtype, images.shape), (DType::Bf16, vec![16, 3, 8, 8]));
     let masks = batch.field("mask").unwrap();
     assert_eq!((masks.dtype, masks.shape), (DType::U8, vec![16, 8, 8, 1]));
-    assert_eq!(
-        batch.elements::<half::bf16>("image").unwrap().len(),
-        16 * 3 * 64
-    );
+    assert_eq!(batch.elements::<half::bf16>("image").unwrap().len(), 16 * 3 * 64);
 }
 
 #[test]
@@ -318,20 +259,10 @@ fn what_is_drawn_for_a_sample_does_not_depend_on_ranks_or_batches() {
         images.sort();
         images
     };
-    let one = all(vec![
-        augmented(&pack, "rrc12,flip")
-            .threads(some(1))
-            .build()
-            .unwrap(),
-    ]);
+    let one = all(vec![augmented(&pack, "rrc12,flip").threads(some(1)).build().unwrap()]);
     let ranks = (0..4).map(|rank| {
         let ranks = Ranks::new(rank, 4).unwrap();
-        augmented(&pack, "rrc12,flip")
-            .ranks(ranks)
-            .batch(2)
-            .threads(some(2))
-            .build()
-            .unwrap()
+        augmented(&pack, "rrc12,flip").ranks(ranks).batch(2).threads(some(2)).build().unwrap()
     });
     assert_eq!(one.len(), 64);
     assert_eq!(all(ranks.collect()), one);
@@ -347,10 +278,7 @@ fn mixing_tells_partners_and_shares() {
         let (plain, mixed) = (plain.unwrap(), mixed.unwrap());
         assert!(plain.mix().is_none());
         let mix = mixed.mix().unwrap();
-        let (from, to) = (
-            plain.elements::<f32>("image").unwrap(),
-            mixed.elements::<f32>("image").unwrap(),
-        );
+        let (from, to) = (plain.elements::<f32>("image").unwrap(), mixed.elements::<f32>("image").unwrap());
         let n = from.len() / plain.len();
         for row in 0..plain.len() {
             let (own, other) = (mix.lambda[row], mix.partner[row] as usize);
@@ -365,12 +293,7 @@ fn images_of_many_sizes_need_an_augmentation_that_gives_one() {
     let (_folder, pack) = jpeg_pack(8, None);
     let error = augmented(&pack, "flip").build().unwrap_err();
     assert!(matches!(error, LoadError::Augment { .. }), "{error}");
-    assert!(
-        error
-            .to_string()
-            .contains("a.pack: the images vary in size"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("a.pack: the images vary in size"), "{error}");
     // Without augmentation they are delivered as files.
     let loader = builder(&pack).batch(4).build().unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
@@ -381,23 +304,14 @@ fn images_of_many_sizes_need_an_augmentation_that_gives_one() {
 fn a_file_that_does_not_decode_is_named_with_its_sample() {
     let (_folder, pack) = jpeg_pack(16, Some(5));
     let loader = augmented(&pack, "rrc12").build().unwrap();
-    let error = loader
-        .epoch(0)
-        .unwrap()
-        .find_map(Result::err)
-        .unwrap()
-        .to_string();
+    let error = loader.epoch(0).unwrap().find_map(Result::err).unwrap().to_string();
     assert!(error.contains("a.pack: sample 5 (chunk 0)"), "{error}");
 }
 
 #[test]
 fn an_augmentation_without_images_is_refused() {
     let (_folder, pack) = raw_pack(8);
-    let error = augmented(&pack, "flip")
-        .fields(&["label"])
-        .build()
-        .unwrap_err()
-        .to_string();
+    let error = augmented(&pack, "flip").fields(&["label"]).build().unwrap_err().to_string();
     assert!(error.contains("nothing to augment"), "{error}");
 }
 
@@ -408,10 +322,7 @@ fn masks_without_a_dimension_for_channels_follow_their_images() {
     image.layout = Some("hwc".to_owned());
     let mask_field = Field::tensor("mask", DType::U8, &[side, side]).with_role(Role::Mask);
     let (_folder, pack) = write(16, vec![image, mask_field], |block, sample| {
-        block
-            .tensor_mut(0)
-            .unwrap()
-            .copy_from_slice(&self::image(sample));
+        block.tensor_mut(0).unwrap().copy_from_slice(&self::image(sample));
         block.tensor_mut(1).unwrap().copy_from_slice(&mask(sample));
     });
     let ops = "rrc8,flip";

@@ -13,12 +13,7 @@ use crate::plan::Order;
 fn a_batch_in_hand_never_changes() {
     let (_folder, pack) = opened(640);
     for order in ORDERS {
-        let loader = builder(&pack)
-            .order(order)
-            .threads(some(2))
-            .slots(some(6))
-            .build()
-            .unwrap();
+        let loader = builder(&pack).order(order).threads(some(2)).slots(some(6)).build().unwrap();
         let mut held: Vec<Batch> = Vec::new();
         for batch in loader.epoch(0).unwrap() {
             held.push(batch.unwrap());
@@ -41,18 +36,11 @@ fn a_batch_in_hand_never_changes() {
 #[test]
 fn holding_every_slot_is_an_error_and_dropping_one_goes_on() {
     let (_folder, pack) = opened(640);
-    let loader = builder(&pack)
-        .order(Order::Random)
-        .slots(some(3))
-        .build()
-        .unwrap();
+    let loader = builder(&pack).order(Order::Random).slots(some(3)).build().unwrap();
     let mut epoch = loader.epoch(0).unwrap();
     let mut held: Vec<Batch> = (0..3).map(|_| epoch.next().unwrap().unwrap()).collect();
     let error = epoch.next().unwrap().unwrap_err();
-    assert!(
-        matches!(error, LoadError::SlotsHeld { slots: 3 }),
-        "{error}"
-    );
+    assert!(matches!(error, LoadError::SlotsHeld { slots: 3 }), "{error}");
     held.pop();
     assert_eq!(epoch.next().unwrap().unwrap().step(), 3);
 }
@@ -110,11 +98,7 @@ fn a_slow_device_reads_every_slot_whole_before_it_is_written_again() {
 fn leaving_an_epoch_early_ends_its_threads() {
     let (_folder, pack) = opened(640);
     for order in ORDERS {
-        let loader = builder(&pack)
-            .order(order)
-            .threads(some(4))
-            .build()
-            .unwrap();
+        let loader = builder(&pack).order(order).threads(some(4)).build().unwrap();
         for batch in loader.epoch(0).unwrap().take(2) {
             batch.unwrap();
         }
@@ -142,12 +126,7 @@ fn a_thousand_loaders_leave_nothing_behind() {
     for i in 0..1000 {
         let order = ORDERS[i % ORDERS.len()];
         let access = [Access::Mapped, Access::Direct][i / 4 % 2];
-        let loader = builder(&pack)
-            .order(order)
-            .access(access)
-            .threads(some(2))
-            .build()
-            .unwrap();
+        let loader = builder(&pack).order(order).access(access).threads(some(2)).build().unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         assert_eq!(epoch.next().unwrap().unwrap().len(), 16);
     }
@@ -158,9 +137,7 @@ fn a_thousand_loaders_leave_nothing_behind() {
 #[test]
 fn several_loaders_of_one_pack_work_side_by_side() {
     let (_folder, pack) = opened(640);
-    let loaders: Vec<_> = (0..8)
-        .map(|seed| builder(&pack).seed(seed).build().unwrap())
-        .collect();
+    let loaders: Vec<_> = (0..8).map(|seed| builder(&pack).seed(seed).build().unwrap()).collect();
     std::thread::scope(|scope| {
         for loader in &loaders {
             scope.spawn(|| {
@@ -188,10 +165,7 @@ fn a_batch_can_be_sent_to_another_thread_and_outlive_the_loader() {
 fn a_device_that_reads_slots_gets_chunks_copied_into_them() {
     let (_folder, pack) = opened(64);
     let device = Arc::new(SimDevice::new(3, Duration::from_millis(1)));
-    let loader = builder(&pack)
-        .batch(8)
-        .order(Order::Chunks)
-        .device(device.clone());
+    let loader = builder(&pack).batch(8).order(Order::Chunks).device(device.clone());
     let loader = loader.build().unwrap();
     let mut last = Vec::new();
     for batch in loader.epoch(0).unwrap() {
@@ -208,17 +182,12 @@ fn a_device_that_reads_slots_gets_chunks_copied_into_them() {
 #[test]
 fn what_was_read_is_told_after_the_epoch_too() {
     let (_folder, pack) = opened(64);
-    let loader = builder(&pack)
-        .order(Order::Window { chunks: Some(2) })
-        .access(Access::Direct);
+    let loader = builder(&pack).order(Order::Window { chunks: Some(2) }).access(Access::Direct);
     let loader = loader.build().unwrap();
     assert_eq!(loader.epoch(0).unwrap().count(), 4);
     let first = loader.stats();
     assert!(first.fetch.bytes_read >= 64 * 5000, "{first:?}");
-    assert!(
-        first.fetch.chunks_checked == 8 && first.table_bytes > 0,
-        "{first:?}"
-    );
+    assert!(first.fetch.chunks_checked == 8 && first.table_bytes > 0, "{first:?}");
     assert_eq!(loader.epoch(1).unwrap().count(), 4);
     let both = loader.stats();
     assert!(both.fetch.bytes_read > first.fetch.bytes_read, "{both:?}");
@@ -228,12 +197,7 @@ fn what_was_read_is_told_after_the_epoch_too() {
 #[test]
 fn a_batch_that_outlives_its_epoch_keeps_one_slot_and_no_other() {
     let (_folder, pack) = opened(320);
-    let loader = builder(&pack)
-        .order(Order::Random)
-        .threads(some(4))
-        .prefetch(some(8))
-        .build()
-        .unwrap();
+    let loader = builder(&pack).order(Order::Random).threads(some(4)).prefetch(some(8)).build().unwrap();
     for round in 0..500_u64 {
         let mut epoch = loader.epoch(0).unwrap();
         let batch = epoch.next().unwrap().unwrap();

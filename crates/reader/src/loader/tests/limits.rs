@@ -71,11 +71,7 @@ fn a_proportion_that_is_no_positive_number_is_refused_of_one_pack_too() {
     let (_folder, pack) = opened(40);
     for proportion in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let error = refused(builder(&pack).proportion(proportion));
-        let LoadError::Plan(PlanError::Mixture {
-            source_index: 0,
-            why,
-        }) = error
-        else {
+        let LoadError::Plan(PlanError::Mixture { source_index: 0, why }) = error else {
             panic!("{proportion}: {error}");
         };
         assert!(why.contains("positive number"), "{why}");
@@ -116,9 +112,7 @@ fn windows_and_lanes_of_any_number_are_orders_or_errors() {
     let (_folder, pack) = opened(40);
     for chunks in [1, 5, 1 << 20, u32::MAX] {
         for lanes in [1, 2, 16, 1 << 20, u32::MAX] {
-            let order = Order::Window {
-                chunks: Some(chunks),
-            };
+            let order = Order::Window { chunks: Some(chunks) };
             let loader = builder(&pack).order(order).lanes(lanes).build();
             match loader {
                 Ok(loader) => assert_eq!(loader.epoch(0).unwrap().count(), 2),

@@ -30,10 +30,7 @@ fn label(pack: usize, sample: u64) -> i32 {
 fn fields() -> Vec<Field> {
     let mut image = Field::tensor("image", DType::U8, &[SIDE, SIDE, 3]).with_role(Role::Image);
     image.layout = Some("hwc".to_owned());
-    vec![
-        image,
-        Field::column("label", DType::I32, &[]).with_role(Role::Label),
-    ]
+    vec![image, Field::column("label", DType::I32, &[]).with_role(Role::Label)]
 }
 
 /// Pack number `number` of a mixture.
@@ -63,19 +60,12 @@ fn zeros(fields: Vec<Field>) -> (TempDir, Arc<Pack>) {
 
 /// Packs of 203, 50 and 9 samples.
 fn packs() -> Vec<(TempDir, Arc<Pack>)> {
-    [203, 50, 9]
-        .into_iter()
-        .zip(0..)
-        .map(|(n, i)| pack(i, n))
-        .collect()
+    [203, 50, 9].into_iter().zip(0..).map(|(n, i)| pack(i, n)).collect()
 }
 
 /// Each batch of 16 has 11, 4 and 1 samples of the packs. The last pack has 9 steps per epoch.
 fn mixed(packs: &[(TempDir, Arc<Pack>)]) -> LoaderBuilder {
-    builder(&packs[0].1)
-        .proportion(11.0)
-        .mix(Arc::clone(&packs[1].1), 4.0)
-        .mix(Arc::clone(&packs[2].1), 1.0)
+    builder(&packs[0].1).proportion(11.0).mix(Arc::clone(&packs[1].1), 4.0).mix(Arc::clone(&packs[2].1), 1.0)
 }
 
 fn rows(batch: &Batch) -> Vec<(usize, u64)> {
@@ -91,18 +81,8 @@ fn all_rows(epoch: Epoch) -> Vec<Vec<(usize, u64)>> {
 fn every_batch_has_its_proportions_with_the_pixels_and_labels_of_its_packs() {
     let packs = packs();
     for order in ORDERS {
-        for (threads, access) in [
-            (1, Access::Mapped),
-            (3, Access::Mapped),
-            (1, Access::Direct),
-            (4, Access::Direct),
-        ] {
-            let loader = mixed(&packs)
-                .order(order)
-                .access(access)
-                .threads(some(threads))
-                .build()
-                .unwrap();
+        for (threads, access) in [(1, Access::Mapped), (3, Access::Mapped), (1, Access::Direct), (4, Access::Direct)] {
+            let loader = mixed(&packs).order(order).access(access).threads(some(threads)).build().unwrap();
             assert_eq!(loader.mixture().unwrap().quotas(), [11, 4, 1]);
             let epoch = loader.epoch(2).unwrap();
             // 262 samples.
@@ -110,10 +90,7 @@ fn every_batch_has_its_proportions_with_the_pixels_and_labels_of_its_packs() {
             let mut steps = 0;
             for batch in epoch {
                 let batch = batch.unwrap();
-                assert_eq!(
-                    (batch.step(), batch.epoch(), batch.padding()),
-                    (steps, 2, 0)
-                );
+                assert_eq!((batch.step(), batch.epoch(), batch.padding()), (steps, 2, 0));
                 let planned = loader.mixture().unwrap().batch(2 * 16 + steps).unwrap();
                 let planned: Vec<_> = planned.iter().map(|s| (s.source, s.sample)).collect();
                 assert_eq!(rows(&batch), planned, "{order:?} {threads}");
@@ -170,12 +147,7 @@ fn a_small_pack_starts_over_while_a_large_one_goes_on() {
         (Order::Window { chunks: Some(2) }, Access::Direct),
         (Order::Sequential, Access::Direct),
     ] {
-        let loader = mixed(&packs)
-            .order(order)
-            .access(access)
-            .threads(some(3))
-            .build()
-            .unwrap();
+        let loader = mixed(&packs).order(order).access(access).threads(some(3)).build().unwrap();
         let mut seen: [Vec<u64>; 3] = Default::default();
         for epoch in 0..3 {
             for (pack, sample) in all_rows(loader.epoch(epoch).unwrap()).concat() {
@@ -222,9 +194,7 @@ fn a_pack_that_is_used_up_by_every_step_can_be_mixed_in() {
 fn a_run_goes_on_from_a_saved_state_on_other_ranks() {
     let packs = packs();
     let loader = mixed(&packs).build().unwrap();
-    let whole: Vec<_> = (0..2)
-        .flat_map(|epoch| all_rows(loader.epoch(epoch).unwrap()))
-        .collect();
+    let whole: Vec<_> = (0..2).flat_map(|epoch| all_rows(loader.epoch(epoch).unwrap())).collect();
     for taken in [0, 5, 16, 21, 32] {
         let mut epoch = loader.epoch(u32::from(taken > 16)).unwrap();
         let first = if taken > 16 { 16 } else { 0 };
@@ -259,28 +229,13 @@ fn states_of_other_runs_are_refused() {
     let state = loader.epoch(0).unwrap().mixture_state().unwrap();
     let other = mixed(&packs).seed(8).build().unwrap();
     let error = other.epoch_at_mixture(&state).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            LoadError::Plan(PlanError::OtherMixture { batch: 16 })
-        ),
-        "{error}"
-    );
-    let beyond = MixtureState {
-        step: 1 << 60,
-        ..state
-    };
+    assert!(matches!(error, LoadError::Plan(PlanError::OtherMixture { batch: 16 })), "{error}");
+    let beyond = MixtureState { step: 1 << 60, ..state };
     let error = loader.epoch_at_mixture(&beyond).unwrap_err();
-    assert!(
-        error.to_string().contains("beyond the last epoch"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("beyond the last epoch"), "{error}");
     let single = builder(&packs[0].1).build().unwrap();
     let error = single.epoch_at_mixture(&state).unwrap_err();
-    assert!(
-        error.to_string().contains("this loader has one pack"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("this loader has one pack"), "{error}");
     let epoch = single.epoch(0).unwrap();
     assert_eq!(epoch.mixture_state(), None);
     let error = loader.epoch_at(&epoch.state()).unwrap_err();
@@ -289,9 +244,7 @@ fn states_of_other_runs_are_refused() {
     drop(epoch);
     let mut epoch = loader.epoch(1).unwrap();
     epoch.by_ref().take(5).for_each(drop);
-    let State {
-        epoch, position, ..
-    } = epoch.state();
+    let State { epoch, position, .. } = epoch.state();
     assert_eq!((epoch, position), (1, 3 * 11));
 }
 
@@ -300,12 +253,7 @@ fn options_that_a_mixture_cannot_have_are_refused() {
     let packs = packs();
     let error = mixed(&packs).last(Last::Pad).build().unwrap_err();
     assert!(error.to_string().contains("no last batch"), "{error}");
-    let state = builder(&packs[0].1)
-        .build()
-        .unwrap()
-        .epoch(0)
-        .unwrap()
-        .state();
+    let state = builder(&packs[0].1).build().unwrap().epoch(0).unwrap().state();
     let error = mixed(&packs).resume(&state).build().unwrap_err();
     assert!(error.to_string().contains("`resume`"), "{error}");
     for error in [
@@ -318,10 +266,7 @@ fn options_that_a_mixture_cannot_have_are_refused() {
             .build(),
     ] {
         let error = error.unwrap_err();
-        assert!(
-            matches!(error, LoadError::Plan(PlanError::Mixture { .. })),
-            "{error}"
-        );
+        assert!(matches!(error, LoadError::Plan(PlanError::Mixture { .. })), "{error}");
     }
 }
 
@@ -333,20 +278,10 @@ fn packs_whose_fields_differ_are_refused_with_the_field_and_both_values() {
         change(&mut fields);
         let (_folder, other) = zeros(fields);
         let error = builder(&first).mix(other, 1.0).build().unwrap_err();
-        let LoadError::OtherFields {
-            path,
-            field,
-            what,
-            expected,
-            found,
-        } = &error
-        else {
+        let LoadError::OtherFields { path, field, what, expected, found } = &error else {
             panic!("{error}");
         };
-        assert!(
-            error.to_string().contains(&path.display().to_string()),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
         (field.clone(), *what, found.clone())
     };
@@ -359,9 +294,7 @@ fn packs_whose_fields_differ_are_refused_with_the_field_and_both_values() {
     assert_eq!(found, told("image", "layout", "none"));
     let found = refused(|fields| fields[0].role = None);
     assert_eq!(found, told("image", "role", "none"));
-    let found = refused(|fields| {
-        fields[1] = Field::column("label", DType::I64, &[]).with_role(Role::Label)
-    });
+    let found = refused(|fields| fields[1] = Field::column("label", DType::I64, &[]).with_role(Role::Label));
     assert_eq!(found, told("label", "element type", "i64"));
     let found = refused(|fields| fields[1].name = "class".to_owned());
     assert_eq!(found, told("label", "presence", "missing"));
@@ -380,15 +313,10 @@ fn named(names: &[&str]) -> (TempDir, Arc<Pack>) {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         counts: Vec::new(),
     };
-    let footer = FooterParts {
-        classes: vec![classes],
-        ..FooterParts::default()
-    };
+    let footer = FooterParts { classes: vec![classes], ..FooterParts::default() };
     write_with(40, fields(), footer, |block, sample| {
         block.tensor_mut(0).unwrap().fill(0);
-        block
-            .set_column(1, &label(0, sample).to_le_bytes())
-            .unwrap();
+        block.set_column(1, &label(0, sample).to_le_bytes()).unwrap();
     })
 }
 
@@ -398,46 +326,19 @@ fn packs_whose_class_names_differ_are_refused_with_the_first_difference() {
         let ((_a, first), (_b, other)) = (named(first), named(other));
         let error = builder(&first).mix(Arc::clone(&other), 1.0).build();
         let error = error.unwrap_err();
-        let LoadError::OtherClasses {
-            path,
-            field,
-            expected,
-            found,
-        } = &error
-        else {
+        let LoadError::OtherClasses { path, field, expected, found } = &error else {
             panic!("{error}");
         };
-        assert_eq!(
-            (path.as_path(), field.as_str()),
-            (other.file_path(), "label")
-        );
+        assert_eq!((path.as_path(), field.as_str()), (other.file_path(), "label"));
         (expected.clone(), found.clone())
     };
     let told = |expected: &str, found: &str| (expected.to_owned(), found.to_owned());
-    assert_eq!(
-        refused(&["cat", "dog"], &["cat", "bird"]),
-        told("class 1 `dog`", "class 1 `bird`")
-    );
-    assert_eq!(
-        refused(&["cat", "dog"], &["dog", "cat"]),
-        told("class 0 `cat`", "class 0 `dog`")
-    );
-    assert_eq!(
-        refused(&["cat", "dog"], &["cat"]),
-        told("class 1 `dog`", "no class 1")
-    );
-    assert_eq!(
-        refused(&["cat"], &["cat", "dog"]),
-        told("no class 1", "class 1 `dog`")
-    );
-    assert_eq!(
-        refused(&["cat", "dog"], &[]),
-        told("2 class names, the first `cat`", "no class names")
-    );
-    assert_eq!(
-        refused(&[], &["cat"]),
-        told("no class names", "1 class names, the first `cat`")
-    );
+    assert_eq!(refused(&["cat", "dog"], &["cat", "bird"]), told("class 1 `dog`", "class 1 `bird`"));
+    assert_eq!(refused(&["cat", "dog"], &["dog", "cat"]), told("class 0 `cat`", "class 0 `dog`"));
+    assert_eq!(refused(&["cat", "dog"], &["cat"]), told("class 1 `dog`", "no class 1"));
+    assert_eq!(refused(&["cat"], &["cat", "dog"]), told("no class 1", "class 1 `dog`"));
+    assert_eq!(refused(&["cat", "dog"], &[]), told("2 class names, the first `cat`", "no class names"));
+    assert_eq!(refused(&[], &["cat"]), told("no class names", "1 class names, the first `cat`"));
 }
 
 #[test]
@@ -457,11 +358,7 @@ fn fields_that_are_not_loaded_may_differ() {
     fields[0].shape = vec![SIDE, 10, 3];
     fields.push(Field::column("extra", DType::U8, &[]));
     let (_folder, other) = zeros(fields);
-    let loader = builder(&first)
-        .mix(other, 1.0)
-        .fields(&["label"])
-        .build()
-        .unwrap();
+    let loader = builder(&first).mix(other, 1.0).fields(&["label"]).build().unwrap();
     assert_eq!(loader.epoch(0).unwrap().count(), 5);
 }
 
@@ -476,29 +373,13 @@ fn augmentation_is_drawn_from_the_packs_own_epoch_and_seed() {
         let mut out = vec![0; plan.item_bytes()];
         let SampleKey { sample, .. } = key;
         let (side, data) = (SIDE as u32, pixels(pack, sample));
-        let image = Picture::Raw(Pixels {
-            data: &data,
-            width: side,
-            height: side,
-            channels: 3,
-        });
-        augmenter
-            .apply(key, image, None, &mut [&mut out], &mut [])
-            .unwrap();
+        let image = Picture::Raw(Pixels { data: &data, width: side, height: side, channels: 3 });
+        augmenter.apply(key, image, None, &mut [&mut out], &mut []).unwrap();
         out
     };
     for threads in [1, 3] {
-        let loader = mixed(&packs)
-            .augment(augment.clone())
-            .threads(some(threads))
-            .build()
-            .unwrap();
-        let seeds: Vec<u64> = loader
-            .mixture()
-            .unwrap()
-            .schedules()
-            .map(|s| s.seed())
-            .collect();
+        let loader = mixed(&packs).augment(augment.clone()).threads(some(threads)).build().unwrap();
+        let seeds: Vec<u64> = loader.mixture().unwrap().schedules().map(|s| s.seed()).collect();
         assert_eq!(seeds[0], 7);
         assert!(seeds[1] != seeds[0] && seeds[2] != seeds[1] && seeds[2] != seeds[0]);
         for batch in loader.epoch(1).unwrap() {
@@ -506,11 +387,7 @@ fn augmentation_is_drawn_from_the_packs_own_epoch_and_seed() {
             for (row, (pack, sample)) in rows(&batch).into_iter().enumerate() {
                 let steps = [18, 12, 9][pack];
                 let epoch = ((16 + batch.step()) / steps) as u32;
-                let key = SampleKey {
-                    seed: seeds[pack],
-                    epoch,
-                    sample,
-                };
+                let key = SampleKey { seed: seeds[pack], epoch, sample };
                 assert_eq!(batch.item("image", row).unwrap(), expected(pack, key));
             }
         }
@@ -522,14 +399,8 @@ fn memory_is_shared_and_too_little_of_it_is_refused() {
     let packs = packs();
     // Chunks of 8 samples have 9600 bytes, batches 16 * 1204: a window of 2 chunks needs few of them.
     let build = |memory| {
-        let loader = mixed(&packs)
-            .access(Access::Direct)
-            .memory_bytes(memory)
-            .slots(some(2));
-        loader
-            .order(Order::Window { chunks: Some(2) })
-            .threads(some(3))
-            .build()
+        let loader = mixed(&packs).access(Access::Direct).memory_bytes(memory).slots(some(2));
+        loader.order(Order::Window { chunks: Some(2) }).threads(some(3)).build()
     };
     let loader = build(400_000).unwrap();
     for (pack, sample) in all_rows(loader.epoch(0).unwrap()).concat() {
@@ -546,13 +417,7 @@ fn memory_is_shared_and_too_little_of_it_is_refused() {
     assert!(held >= 3);
     drop(epoch);
     let error = build(70_000).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            LoadError::Read(ReadError::Memory { .. }) | LoadError::Memory { .. }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, LoadError::Read(ReadError::Memory { .. }) | LoadError::Memory { .. }), "{error}");
     let error = build(30_000).unwrap_err();
     assert!(matches!(error, LoadError::Memory { .. }), "{error}");
 }
@@ -561,17 +426,10 @@ fn memory_is_shared_and_too_little_of_it_is_refused() {
 fn leaving_a_mixture_early_ends_its_threads_and_frees_the_ring() {
     let packs = packs();
     for access in [Access::Mapped, Access::Direct] {
-        let loader = mixed(&packs)
-            .access(access)
-            .threads(some(4))
-            .build()
-            .unwrap();
+        let loader = mixed(&packs).access(access).threads(some(4)).build().unwrap();
         for taken in 0..12 {
             let epoch = loader.epoch(taken).unwrap();
-            assert_eq!(
-                epoch.take(taken as usize).filter(Result::is_ok).count(),
-                taken as usize
-            );
+            assert_eq!(epoch.take(taken as usize).filter(Result::is_ok).count(), taken as usize);
         }
         assert_eq!(loader.epoch(1).unwrap().count(), 16);
     }
@@ -584,10 +442,7 @@ fn each_pack_has_its_notices() {
     let notices = loader.notices().unwrap();
     for (_, pack) in &packs {
         let path = pack.file_path().display().to_string();
-        assert!(
-            notices.iter().any(|notice| notice.starts_with(&path)),
-            "{notices:?}"
-        );
+        assert!(notices.iter().any(|notice| notice.starts_with(&path)), "{notices:?}");
     }
     assert_eq!(loader.packs().len(), 3);
     assert_eq!(loader.schedule().global_batch(), 11);

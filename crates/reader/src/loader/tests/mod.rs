@@ -1,10 +1,7 @@
 //! Tests of the loader: delivered data, ownership, and failures.
 
 #![cfg(test)]
-#![expect(
-    clippy::cast_possible_truncation,
-    reason = "the numbers of these tests are small"
-)]
+#![expect(clippy::cast_possible_truncation, reason = "the numbers of these tests are small")]
 
 mod delivery;
 mod faults;
@@ -23,8 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use packds_format::{
-    BlockBuilder, Crc32c, DType, Field, FieldKind, FooterParts, PackOptions, PackWriter, Role,
-    Schema,
+    BlockBuilder, Crc32c, DType, Field, FieldKind, FooterParts, PackOptions, PackWriter, Role, Schema,
 };
 use tempfile::TempDir;
 
@@ -33,12 +29,7 @@ use crate::plan::Order;
 use crate::{Pack, open};
 
 const SAMPLE_BYTES: u64 = 5000;
-const ORDERS: [Order; 4] = [
-    Order::Sequential,
-    Order::Random,
-    Order::Chunks,
-    Order::Window { chunks: Some(3) },
-];
+const ORDERS: [Order; 4] = [Order::Sequential, Order::Random, Order::Chunks, Order::Window { chunks: Some(3) }];
 
 /// The pixels of a sample. All samples and adjacent bytes differ.
 fn pixels(sample: u64) -> Vec<u8> {
@@ -68,10 +59,7 @@ fn write_pack(n: u64, ragged: bool) -> (TempDir, PathBuf) {
         let mut block = BlockBuilder::new(writer.schema());
         for sample in first..n.min(first + 8) {
             let mut crc = Crc32c::new();
-            block
-                .tensor_mut(0)
-                .unwrap()
-                .copy_from_slice(&pixels(sample));
+            block.tensor_mut(0).unwrap().copy_from_slice(&pixels(sample));
             crc.update(&pixels(sample));
             if ragged {
                 block.item_mut(3).unwrap().extend(text(sample).as_bytes());
@@ -114,11 +102,7 @@ fn ids(epoch: Epoch) -> Vec<Vec<u64>> {
 fn damaged(n: u64, samples: impl IntoIterator<Item = u64>) -> (TempDir, Arc<Pack>) {
     let (folder, path) = write_pack(n, false);
     let data_off = open(&path).unwrap().header().data_off;
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     for sample in samples {
         let offset = data_off + sample * SAMPLE_BYTES + 1234;
         let mut byte = [0];

@@ -17,10 +17,8 @@ type World = (u32, u32);
 
 /// A pack of `n` samples labelled with their numbers.
 fn numbered(n: u64) -> (TempDir, Arc<Pack>) {
-    let fields = vec![
-        Field::tensor("image", DType::U8, &[8]),
-        Field::column("label", DType::I32, &[]).with_role(Role::Label),
-    ];
+    let fields =
+        vec![Field::tensor("image", DType::U8, &[8]), Field::column("label", DType::I32, &[]).with_role(Role::Label)];
     write(n, fields, |block, sample| {
         let number = sample as u8;
         block.tensor_mut(0).unwrap().fill(number);
@@ -57,10 +55,7 @@ fn epoch_of(loader: &Loader, state: Option<&State>) -> Option<Epoch> {
 
 /// Resumes an epoch in each of `worlds`, each after some tenths of what the previous one left. Returns the delivered and the
 /// expected samples.
-fn broken_run(
-    worlds: &[(World, u64)],
-    options: impl Fn(World) -> super::LoaderBuilder,
-) -> (Vec<u64>, Vec<u64>) {
+fn broken_run(worlds: &[(World, u64)], options: impl Fn(World) -> super::LoaderBuilder) -> (Vec<u64>, Vec<u64>) {
     let mut seen = Vec::new();
     let (mut state, mut had, mut planned) = (None::<State>, 0, Vec::new());
     for (number, &(world, tenths)) in worlds.iter().enumerate() {
@@ -174,8 +169,5 @@ fn a_mixture_does_not_go_on_with_another_global_batch() {
     };
     let told = error.to_string();
     assert!(told.contains("global batch of 12 samples"), "{told}");
-    assert!(
-        told.contains("make the loader with those of the run"),
-        "{told}"
-    );
+    assert!(told.contains("make the loader with those of the run"), "{told}");
 }

@@ -74,7 +74,7 @@ fn a_pack_in_memory_says_how_it_is_read() {
     let pack = open_bytes("a name", std::fs::read(path).unwrap()).unwrap();
     assert_eq!(pack.is_resident(), Some(true));
     let refused = pack.file().unwrap_err().to_string();
-    assert_eq!(refused, "the pack does not lie in a file");
+    assert_eq!(refused, "the pack is not in a file");
     let pack = Arc::new(pack);
     let report = |access| {
         let loader = builder(&pack).access(access).build().unwrap();
@@ -84,7 +84,7 @@ fn a_pack_in_memory_says_how_it_is_read() {
     };
     let (engine, reason) = report(Access::Auto);
     assert_eq!(engine, "memory");
-    assert!(reason.ends_with("the pack lies in memory"), "{reason}");
+    assert!(reason.ends_with("the pack is in memory"), "{reason}");
     let (engine, reason) = report(Access::Direct);
     assert_eq!(engine, "pread");
     assert!(reason.ends_with("from memory with pread"), "{reason}");
@@ -195,10 +195,7 @@ fn whatever_breaks_while_a_pack_is_verified_is_told_or_harmless() {
                 Ok(Vec::new())
             };
             if let Err(error) = broken(&bytes, (fault, after), check) {
-                assert!(
-                    is_of(&error, fault, len),
-                    "{fault:?} after {after}: {error}"
-                );
+                assert!(is_of(&error, fault, len), "{fault:?} after {after}: {error}");
                 told += 1;
             }
         }

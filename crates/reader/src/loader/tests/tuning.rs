@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
-use crate::arena::{SlotMut, SlotRef};
-use crate::device::{Device, DeviceError, Done, Transfer};
+use crate::arena::SlotRef;
+use crate::device::{Device, DeviceError, Done, Placement, Receiver, Transfer};
 use crate::loader::tuner::{Spent, Tunable, Tuner};
 
 const MS: Duration = Duration::from_millis(1);
@@ -17,11 +17,15 @@ const MS: Duration = Duration::from_millis(1);
 struct Finishers(Mutex<BTreeSet<String>>);
 
 impl Device for Finishers {
+    fn placement(self: Arc<Self>, _: &[Arc<Pack>]) -> Placement {
+        Placement::slots(self)
+    }
+}
+
+impl Receiver for Finishers {
     fn name(&self) -> &'static str {
         "finishers"
     }
-
-    fn recycle(&self, _: &mut SlotMut) {}
 
     fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
         let thread = thread::current().name().unwrap().to_owned();
@@ -34,10 +38,7 @@ impl Device for Finishers {
 fn tuned(builder: LoaderBuilder, threads: usize) -> Loader {
     let mut loader = builder.build().unwrap();
     loader.threads = threads;
-    *loader.tuner() = Tuner::new(
-        Tunable::up_to(threads, threads),
-        Tunable::up_to(loader.stats().slots, 2),
-    );
+    *loader.tuner() = Tuner::new(Tunable::up_to(threads, threads), Tunable::up_to(loader.stats().slots, 2));
     loader
 }
 
@@ -45,12 +46,7 @@ fn tuned(builder: LoaderBuilder, threads: usize) -> Loader {
 fn teach_slow_steps(loader: &Loader) {
     let mut tuner = loader.tuner();
     for _ in 0..10_000 {
-        tuner.learn(Spent {
-            passed: 100 * MS,
-            waited: Duration::ZERO,
-            busy: MS,
-            read: Duration::ZERO,
-        });
+        tuner.learn(Spent { passed: 100 * MS, waited: Duration::ZERO, busy: MS, read: Duration::ZERO });
     }
 }
 
@@ -67,20 +63,17 @@ fn contents(epoch: Epoch) -> Vec<(Vec<u64>, Vec<u8>)> {
 fn batches_are_the_same_whatever_is_tuned_in_the_middle() {
     let (_folder, pack) = opened(640);
     for order in ORDERS {
-        let fixed = builder(&pack)
-            .order(order)
-            .threads(some(1))
-            .prefetch(some(1));
+        let fixed = builder(&pack).order(order).threads(some(1)).prefetch(some(1));
         let expected = contents(fixed.build().unwrap().epoch(2).unwrap());
         let loader = tuned(builder(&pack).order(order), 6);
         assert_eq!(contents(loader.epoch(2).unwrap()), expected);
 
         let mut epoch = loader.epoch(2).unwrap();
-        let crew = loader.last.lock().unwrap().upgrade().unwrap();
+        let workers = loader.last.lock().unwrap().upgrade().unwrap();
         for (step, (ids, images)) in expected.iter().enumerate() {
             let (threads, prefetch) = (1 + step * 5 % 6, 1 + step * 3 % 4);
             let next = Tuner::new(Tunable::fixed(threads), Tunable::fixed(prefetch));
-            crew.board.set(&next);
+            workers.board.set(&next);
             let batch = epoch.next().unwrap().unwrap();
             assert_eq!(batch.ids(), ids);
             assert_eq!(batch.elements::<u8>("image").unwrap(), images);
@@ -112,8 +105,8 @@ fn threads_that_were_of_no_use_are_called_again() {
     for number in 0..500 {
         let mut epoch = loader.epoch(number).unwrap();
         epoch.next().unwrap().unwrap();
-        let crew = loader.last.lock().unwrap().upgrade().unwrap();
-        crew.board.set(&more);
+        let workers = loader.last.lock().unwrap().upgrade().unwrap();
+        workers.board.set(&more);
         assert_eq!(epoch.count(), 39);
         if finishers.0.lock().unwrap().len() > 1 {
             return;
@@ -132,24 +125,11 @@ fn what_is_chosen_is_told_with_its_reason() {
     assert_eq!(loader.epoch(0).unwrap().count(), 10);
     teach_slow_steps(&loader);
     let tuning = loader.tuning();
-    assert!(
-        tuning[1].batches > 10 && tuning[1].threads == 3,
-        "{tuning:?}"
-    );
-    assert!(
-        tuning[1].why.contains("worked for 0 % of theirs"),
-        "{tuning:?}"
-    );
-    assert!(
-        tuning
-            .windows(2)
-            .all(|pair| pair[0].batches < pair[1].batches)
-    );
+    assert!(tuning[1].batches > 10 && tuning[1].threads == 3, "{tuning:?}");
+    assert!(tuning[1].why.contains("worked for 0 % of theirs"), "{tuning:?}");
+    assert!(tuning.windows(2).all(|pair| pair[0].batches < pair[1].batches));
 
-    let fixed = builder(&pack)
-        .threads(some(3))
-        .prefetch(some(99))
-        .slots(some(4));
+    let fixed = builder(&pack).threads(some(3)).prefetch(some(99)).slots(some(4));
     let fixed = fixed.build().unwrap();
     teach_slow_steps(&fixed);
     assert_eq!((fixed.stats().threads, fixed.stats().prefetch), (3, 4));

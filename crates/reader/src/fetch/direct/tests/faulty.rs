@@ -46,11 +46,7 @@ pub(in crate::fetch::direct) struct Faulty {
 
 impl Faulty {
     pub(in crate::fetch::direct) fn new(source: &Arc<Source>, faults: &Arc<Faults>) -> Self {
-        Self {
-            source: Arc::clone(source),
-            faults: Arc::clone(faults),
-            under_way: Vec::new(),
-        }
+        Self { source: Arc::clone(source), faults: Arc::clone(faults), under_way: Vec::new() }
     }
 
     fn read(&self, request: &mut Request) -> io::Result<usize> {

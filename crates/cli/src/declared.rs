@@ -1,0 +1,132 @@
+//! Declared options of a library as arguments of the command.
+
+use std::ffi::OsString;
+use std::marker::PhantomData;
+
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
+use packds_convert::{Declared, OptionSpec, Takes, given};
+
+use crate::failure::Failure;
+
+/// What the user gave of the options that `O` declares.
+#[derive(Debug)]
+pub(crate) struct Given<O> {
+    values: Vec<(&'static str, OsString)>,
+    of: PhantomData<O>,
+}
+
+impl<O: Declared> Given<O> {
+    /// The options.
+    pub(crate) fn options(&self) -> Result<O, Failure> {
+        given(&self.values).map_err(Failure::not_run)
+    }
+}
+
+impl<O: Declared + Sync> Args for Given<O> {
+    fn augment_args(command: Command) -> Command {
+        O::OPTIONS.iter().fold(command, |command, spec| command.arg(argument(spec)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<O: Declared> FromArgMatches for Given<O> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut values = Vec::new();
+        for spec in O::OPTIONS {
+            let name = spec.opt.name();
+            if matches.value_source(name) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            match spec.takes {
+                Takes::Nothing(_) => values.push((name, OsString::new())),
+                _ => {
+                    let all = matches.get_many::<OsString>(name).into_iter().flatten();
+                    values.extend(all.map(|value| (name, value.clone())));
+                }
+            }
+        }
+        Ok(Self { values, of: PhantomData })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn argument<O: Declared>(spec: &'static OptionSpec<O>) -> Arg {
+    let arg = Arg::new(spec.opt.name()).long(forever(spec.opt.flag())).help(spec.help);
+    let arg = match spec.heading {
+        "" => arg,
+        heading => arg.help_heading(heading),
+    };
+    let arg = match spec.excludes {
+        Some(other) => arg.conflicts_with(other.name()),
+        None => arg,
+    };
+    let arg = match spec.default {
+        Some(default) => arg.default_value(forever(default(&O::default()))),
+        None => arg,
+    };
+    let arg = match spec.takes {
+        Takes::Nothing(_) => return arg.action(ArgAction::SetTrue),
+        Takes::Path(_) => arg.value_hint(ValueHint::DirPath),
+        Takes::Text(_) => arg,
+    };
+    let action = if spec.repeats { ArgAction::Append } else { ArgAction::Set };
+    let arg = arg.value_name(spec.value_name).action(action);
+    if spec.names.is_empty() {
+        let checked = |value: OsString| spec.set(&mut O::default(), &value).map(|()| value);
+        arg.value_parser(OsStringValueParser::new().try_map(checked))
+    } else {
+        arg.value_parser(PossibleValuesParser::new(spec.names).map(OsString::from))
+    }
+}
+
+/// clap requires 'static texts. Leaking a few once is fine.
+fn forever(text: String) -> &'static str {
+    text.leak()
+}
+
+#[cfg(test)]
+mod tests {
+    use packds_convert::{ConvertOptions, ExportOptions, Mode};
+
+    use super::*;
+
+    fn parsed<O: Declared + Sync>(args: &[&str]) -> Result<O, String> {
+        let command = Given::<O>::augment_args(Command::new("test").no_binary_name(true));
+        let matches = command.try_get_matches_from(args).map_err(|error| error.to_string())?;
+        let given = Given::<O>::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        given.options().map_err(|failure| failure.text())
+    }
+
+    #[test]
+    fn arguments_become_options() {
+        let args = ["--mode", "encoded", "--seekable", "--seed", "7", "--leave-out=a", "--leave-out=b"];
+        let options: ConvertOptions = parsed(&args).unwrap();
+        assert_eq!((options.mode, options.seekable, options.seed), (Mode::Encoded, true, 7));
+        assert_eq!(options.list.leave_out, ["a", "b"]);
+        let options: ExportOptions = parsed(&["--chunk", "64"]).unwrap();
+        assert_eq!(options.chunk_samples, Some(64));
+    }
+
+    #[test]
+    fn values_are_refused_with_the_reason() {
+        let error = parsed::<ConvertOptions>(&["--mode", "raw2"]).unwrap_err();
+        assert!(error.contains("[possible values: raw, encoded, mixed]"), "{error}");
+        let error = parsed::<ConvertOptions>(&["--chunk", "0"]).unwrap_err();
+        assert!(error.contains("'--chunk <N>': expected 1 to 1048576, found \"0\""), "{error}");
+        let error = parsed::<ConvertOptions>(&["--gray", "--rgb"]).unwrap_err();
+        assert!(
+            error.contains("'--rgb' cannot be used with '--gray'")
+                || error.contains("'--gray' cannot be used with '--rgb'"),
+            "{error}"
+        );
+    }
+}

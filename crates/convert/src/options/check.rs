@@ -1,0 +1,169 @@
+//! Which options of a conversion contradict each other.
+
+use packds_format::DType;
+use packds_pixels::{Color, Filter, Layout, Orientation};
+
+use super::values::image_dtype;
+use super::{ConvertOptions, Mode, NormalizeBy};
+use crate::ConvertError;
+use crate::opt::{
+    BATCH, CHECK_DECODE, CHUNK, DTYPE, FILTER, GRAY, IMAGES, JPEG_SCALING, LAYOUT, MASKS, MEAN_STD, MODE, NORMALIZE,
+    QUALITY, RAW_FRACTION, SEEKABLE, SPLIT,
+};
+
+impl ConvertOptions {
+    /// Refuses options that contradict each other before anything is read.
+    ///
+    /// # Errors
+    /// [`ConvertError::Options`], with what to change.
+    pub fn check(&self) -> Result<(), ConvertError> {
+        self.check_folders()?;
+        self.check_mode()?;
+        self.check_share()?;
+        self.check_values()?;
+        self.check_chunks()
+    }
+
+    /// Refuses options that would treat the splits of a source differently.
+    ///
+    /// # Errors
+    /// [`ConvertError::Options`], with what to do.
+    pub fn check_splits(&self) -> Result<(), ConvertError> {
+        if self.normalize != NormalizeBy::Dataset || self.dtype == DType::U8 {
+            return Ok(());
+        }
+        let (dataset, all) = (NORMALIZE.with("dataset"), SPLIT.with("all"));
+        refuse(
+            format!("{dataset} with {all} would measure different values for each split"),
+            format!(
+                "convert with {} first, then pass its mean and std as {}",
+                SPLIT.with("train"),
+                NORMALIZE.with(MEAN_STD)
+            ),
+        )
+    }
+
+    fn check_folders(&self) -> Result<(), ConvertError> {
+        for (option, folder) in [(IMAGES, &self.list.images), (MASKS, &self.list.masks)] {
+            if folder.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
+                return refuse(
+                    format!("{option}: expected a folder in the source, found ''"),
+                    "name one, such as images",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn check_mode(&self) -> Result<(), ConvertError> {
+        let found = MODE.with(self.mode.name());
+        let encodes = format!("add {} to re-encode the images, or leave the other options out", QUALITY.with(90));
+        let (dtype, layout) = (self.dtype, self.layout());
+        if self.mode != Mode::Raw && (dtype != DType::U8 || layout == Layout::Chw) {
+            return refuse(
+                format!("{} and {} need {}, found {found}", DTYPE.with(dtype), LAYOUT.with(layout), MODE.with("raw")),
+                format!(
+                    "image files are u8, height x width x channels: leave {DTYPE} and {LAYOUT} out, or use {}",
+                    MODE.with("raw")
+                ),
+            );
+        }
+        let changes_pixels =
+            self.has_geometry() || self.color() == Color::Gray || self.orientation == Orientation::Apply;
+        if self.mode == Mode::Encoded && self.quality.is_none() && changes_pixels {
+            return refuse(
+                format!("{found} keeps the files' bytes, so it cannot resize, crop, turn or gray them"),
+                encodes,
+            );
+        }
+        let samples = self.filter != Filter::default() || self.jpeg_scaling;
+        if self.mode == Mode::Encoded && self.quality.is_none() && samples {
+            return refuse(
+                format!(
+                    "{FILTER} and {JPEG_SCALING} are for images that are decoded, and {found} keeps the files' bytes"
+                ),
+                encodes,
+            );
+        }
+        if self.mode == Mode::Raw && self.quality.is_some() {
+            return refuse(
+                format!("{QUALITY} is for images that are re-encoded"),
+                format!("add {} or {}", MODE.with("encoded"), MODE.with("mixed")),
+            );
+        }
+        if self.mode == Mode::Raw && self.check_decode {
+            return refuse(
+                format!("{CHECK_DECODE} is for files that are stored unchanged"),
+                "leave it out: raw images are decoded",
+            );
+        }
+        if self.mode != Mode::Encoded && self.seekable {
+            return refuse(
+                format!("{SEEKABLE} is for image files, found {found}"),
+                format!("add {}, or leave it out", MODE.with("encoded")),
+            );
+        }
+        Ok(())
+    }
+
+    fn check_share(&self) -> Result<(), ConvertError> {
+        if self.mode != Mode::Mixed && self.raw_fraction.is_some() {
+            let mixed = MODE.with("mixed");
+            return refuse(format!("{RAW_FRACTION} requires {mixed}"), format!("add {mixed}"));
+        }
+        if let Some(raw_fraction) = self.raw_fraction
+            && !(0.0..=1.0).contains(&raw_fraction)
+        {
+            return refuse(format!("{RAW_FRACTION} is a share, found {raw_fraction}"), "give a number from 0 to 1");
+        }
+        Ok(())
+    }
+
+    fn check_values(&self) -> Result<(), ConvertError> {
+        if let Err(reason) = image_dtype(self.dtype.name()) {
+            return refuse(format!("type of the stored images: {reason}"), format!("choose one of these with {DTYPE}"));
+        }
+        if self.mode != Mode::Raw && self.normalize == NormalizeBy::Dataset {
+            return refuse(
+                format!(
+                    "{} needs the pixels of all images, and {} does not look at them",
+                    NORMALIZE.with("dataset"),
+                    MODE.with(self.mode.name())
+                ),
+                format!("give the values as {}", NORMALIZE.with(MEAN_STD)),
+            );
+        }
+        let channels = self.color().channels();
+        match &self.normalize {
+            NormalizeBy::Values { mean, .. } if mean.len() != channels => refuse(
+                format!("{NORMALIZE} has {} values, the images have {channels} channels", mean.len()),
+                "give one mean and one std for each channel",
+            ),
+            NormalizeBy::ImageNet if channels != 3 => refuse(
+                format!("{} is for 3 channels, {GRAY} has {channels}", NORMALIZE.with("imagenet")),
+                format!("use {} or {}", NORMALIZE.with("dataset"), NORMALIZE.with(MEAN_STD)),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_chunks(&self) -> Result<(), ConvertError> {
+        if self.chunk_samples.is_some_and(|n| n == 0 || n > 1 << 20) || self.batch == Some(0) {
+            return refuse(
+                format!("{CHUNK} is 1 to 1048576 samples and {BATCH} at least 1"),
+                format!("leave {CHUNK} out to choose it by size"),
+            );
+        }
+        match (self.chunk_samples, self.batch) {
+            (Some(chunk), Some(batch)) if !chunk.is_multiple_of(batch) && !batch.is_multiple_of(chunk) => refuse(
+                format!("{} and {}: neither divides the other", CHUNK.with(chunk), BATCH.with(batch)),
+                format!("a batch is whole chunks or a chunk is whole batches: change one, or leave {CHUNK} out"),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refuse(reason: impl Into<String>, hint: impl Into<String>) -> Result<(), ConvertError> {
+    Err(ConvertError::Options { reason: reason.into(), hint: hint.into() })
+}

@@ -1,0 +1,434 @@
+//! The options of a conversion: their fields, their defaults, their declarations. A new option is added to all three.
+
+use std::path::{Path, PathBuf};
+
+use packds_format::DType;
+use packds_pixels::{Color, Crop, Filter, Layout, Orientation, Resize};
+use packds_system::{BadValue, Named, Opt};
+use serde_json::{Value, json};
+
+use super::spec::{Declared, OptionSpec, parse, put, whole};
+use super::values::{Compression, Mode, NormalizeBy, OnError, image_dtype};
+use crate::data_format::DataFormat;
+use crate::opt;
+use crate::source::ListOptions;
+
+/// The most decoding threads. More give no speed-up, and the system may refuse them.
+const MAX_JOBS: usize = 256;
+
+/// All options of a conversion.
+#[derive(Debug, Clone)]
+pub struct ConvertOptions {
+    /// How the source is listed.
+    pub list: ListOptions,
+    /// How images are stored.
+    pub mode: Mode,
+    /// The share of raw samples, 0 to 1, of [`Mode::Mixed`]; none is [`Self::RAW_FRACTION`].
+    pub raw_fraction: Option<f64>,
+    /// Size of the whole image; none is the default for the mode.
+    pub resize: Option<Resize>,
+    /// The part that is kept; none is the default for the mode.
+    pub crop: Option<Crop>,
+    /// Interpolation of the resize.
+    pub filter: Filter,
+    /// How the EXIF orientation is treated.
+    pub orientation: Orientation,
+    /// RGB or gray. If none: as the source's arrays, or as the pack that the source was exported from, otherwise RGB.
+    pub color: Option<Color>,
+    /// Element type of raw images: `u8`, `f16`, `bf16` or `f32`.
+    pub dtype: DType,
+    /// Dimension order of raw images of one size. If none: the source's own, otherwise height, width, channels.
+    pub layout: Option<Layout>,
+    /// Normalization: applied for float types, recorded for `u8`.
+    pub normalize: NormalizeBy,
+    /// JPEG quality, 1 to 100, of re-encoded images; none keeps the source's bytes.
+    pub quality: Option<u8>,
+    /// Whether JPEGs are decoded at a reduced size if that is still large enough. Changes pixels.
+    pub jpeg_scaling: bool,
+    /// Whether files are fully decoded even when stored unchanged.
+    pub check_decode: bool,
+    /// Whether each JPEG gets an index that makes decoding a crop faster; for [`Mode::Encoded`].
+    pub seekable: bool,
+    /// How chunks are compressed.
+    pub compression: Compression,
+    /// Samples per chunk; none decides by size.
+    pub chunk_samples: Option<u32>,
+    /// The batch size to align chunks with.
+    pub batch: Option<u32>,
+    /// Whether samples keep the listing's order instead of being shuffled.
+    pub keep_order: bool,
+    /// Seed of the order and of the selection of raw samples.
+    pub seed: u64,
+    /// What happens when an image cannot be read or decoded.
+    pub on_error: OnError,
+    /// The most pixels an image may have.
+    pub max_pixels: u64,
+    /// Threads that decode; 0 means all cores.
+    pub jobs: usize,
+    /// Whether an existing output is replaced.
+    pub force: bool,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        Self {
+            list: ListOptions::default(),
+            mode: Mode::Raw,
+            raw_fraction: None,
+            resize: None,
+            crop: None,
+            filter: Filter::default(),
+            orientation: Orientation::Ignore,
+            color: None,
+            dtype: DType::U8,
+            layout: None,
+            normalize: NormalizeBy::None,
+            quality: None,
+            jpeg_scaling: false,
+            check_decode: false,
+            seekable: false,
+            compression: Compression::None,
+            chunk_samples: None,
+            batch: None,
+            keep_order: false,
+            seed: 0,
+            on_error: OnError::Stop,
+            max_pixels: packds_pixels::DecodeOptions::default().max_pixels,
+            jobs: 0,
+            force: false,
+        }
+    }
+}
+
+impl ConvertOptions {
+    /// The share of raw samples of [`Mode::Mixed`] by default.
+    pub const RAW_FRACTION: f64 = 0.5;
+
+    /// Threads that decode.
+    #[must_use]
+    pub fn n_jobs(&self) -> usize {
+        match self.jobs {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n.min(MAX_JOBS),
+        }
+    }
+
+    /// Dimension order of raw images of one size.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.layout.unwrap_or(Layout::Hwc)
+    }
+
+    /// RGB or gray.
+    #[must_use]
+    pub fn color(&self) -> Color {
+        self.color.unwrap_or(Color::Rgb)
+    }
+
+    /// Whether a resize or crop was requested.
+    #[must_use]
+    pub fn has_geometry(&self) -> bool {
+        self.resize.is_some_and(|r| r != Resize::None) || self.crop.is_some_and(|c| c != Crop::None)
+    }
+
+    /// The same options for this output: what the source unpacks lies beside it.
+    #[must_use]
+    pub fn for_output(mut self, output: &Path) -> Self {
+        let folder = output.parent().map(|folder| match folder.as_os_str().is_empty() {
+            true => PathBuf::from("."),
+            false => folder.to_owned(),
+        });
+        self.list.spool = folder;
+        self.list.jobs = self.n_jobs();
+        self
+    }
+}
+
+type Spec = OptionSpec<ConvertOptions>;
+
+impl Declared for ConvertOptions {
+    const OPTIONS: &'static [Spec] = &[
+        Spec::switch(opt::FORCE, |o| o.force = true, "Replace OUT if it exists"),
+        Spec::value(
+            Opt::new("jobs"),
+            "N",
+            |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)),
+            "Decoding threads; 0 = one per core",
+        )
+        .default(|o| o.jobs.to_string()),
+        // Source
+        Spec::value(
+            opt::SPLIT,
+            "NAME",
+            |o, text| put(&mut o.list.split, parse(text).map(Some)),
+            "Convert this split (train, val, ...) of a folder of splits; `all` writes one pack per split: OUT.train.pack and so on",
+        )
+        .under(SOURCE)
+        .recorded("split", |o| o.list.split.clone().map(Value::from)),
+        Spec::path(
+            opt::ROOT,
+            "DIR",
+            |o, path| o.list.root = Some(path.to_owned()),
+            "Base folder for relative paths in a manifest [default: the manifest's folder]",
+        )
+        .under(SOURCE),
+        Spec::value(
+            opt::IMAGE_KEY,
+            "NAME",
+            |o, text| put(&mut o.list.image_key, parse(text).map(Some)),
+            "Image field, or a manifest's column of image paths [default: found by name]",
+        )
+        .under(SOURCE)
+        .recorded("image_key", |o| o.list.image_key.clone().map(Value::from)),
+        Spec::value(
+            opt::LABEL_KEY,
+            "NAME",
+            |o, text| put(&mut o.list.label_key, parse(text).map(Some)),
+            "Label field [default: found by name]",
+        )
+        .under(SOURCE)
+        .recorded("label_key", |o| o.list.label_key.clone().map(Value::from)),
+        Spec::value(
+            opt::MASK_KEY,
+            "NAME",
+            |o, text| put(&mut o.list.mask_key, parse(text).map(Some)),
+            "Mask field, or a manifest's column of mask paths [default: found by name]",
+        )
+        .under(SOURCE)
+        .recorded("mask_key", |o| o.list.mask_key.clone().map(Value::from)),
+        Spec::path(
+            opt::IMAGES,
+            "DIR",
+            |o, path| o.list.images = Some(path.to_owned()),
+            "Folder of the images in a folder [default: found by name]",
+        )
+        .under(SOURCE)
+        .recorded("images", |o| o.list.images.as_ref().map(|path| path.to_string_lossy().into())),
+        Spec::path(
+            opt::MASKS,
+            "DIR",
+            |o, path| o.list.masks = Some(path.to_owned()),
+            "Folder of the masks in a folder; a mask has its image's name [default: found by name]",
+        )
+        .under(SOURCE)
+        .recorded("masks", |o| o.list.masks.as_ref().map(|path| path.to_string_lossy().into())),
+        Spec::value(
+            opt::LEAVE_OUT,
+            "NAME",
+            |o, text| {
+                o.list.leave_out.push(text.to_owned());
+                Ok(())
+            },
+            "Exclude a field or column (repeatable)",
+        )
+        .under(SOURCE)
+        .repeats()
+        .recorded("leave_out", |o| {
+            let names = &o.list.leave_out;
+            (!names.is_empty()).then(|| names.clone().into())
+        }),
+        Spec::value(
+            opt::FROM,
+            "FORMAT",
+            |o, text| put(&mut o.list.from, parse(text).map(Some)),
+            "Source format, one of packds formats [default: detected from content and name]",
+        )
+        .under(SOURCE)
+        .recorded("from", |o| o.list.from.map(DataFormat::name).map(Value::from)),
+        // Images
+        Spec::value(
+            opt::MODE,
+            "MODE",
+            |o, text| put(&mut o.mode, parse(text)),
+            "Store pixels (raw), image files (encoded), or some of each (mixed)",
+        )
+        .under(IMAGES)
+        .one_of(Mode::NAMES)
+        .default(|o| o.mode.to_string())
+        .recorded("mode", |o| Some(o.mode.name().into())),
+        Spec::value(
+            opt::RAW_FRACTION,
+            "P",
+            |o, text| {
+                let number = text.parse().map_err(|_| BadValue::new("a number", text).to_string());
+                put(&mut o.raw_fraction, number.map(Some))
+            },
+            "Share of raw samples in mode mixed, 0 to 1 [default: 0.5]",
+        )
+        .under(IMAGES)
+        .recorded("raw_fraction", |o| Some(json!(o.raw_fraction))),
+        Spec::value(
+            opt::QUALITY,
+            "Q",
+            |o, text| put(&mut o.quality, whole(text, 1, 100).map(Some)),
+            "Re-encode images as JPEG of this quality (1 to 100) instead of keeping the original files",
+        )
+        .under(IMAGES)
+        .recorded("quality", |o| Some(json!(o.quality))),
+        Spec::value(
+            opt::RESIZE,
+            "SIZE",
+            |o, text| put(&mut o.resize, parse(text).map(Some)),
+            "short:N, long:N, max:N, WIDTHxHEIGHT or none [default: depends on the image sizes]",
+        )
+        .under(IMAGES)
+        .recorded("resize", |o| Some(o.resize.unwrap_or_default().to_string().into())),
+        Spec::value(
+            opt::CROP,
+            "CROP",
+            |o, text| put(&mut o.crop, parse(text).map(Some)),
+            "center:N, center:WIDTHxHEIGHT or none [default: depends on the image sizes]",
+        )
+        .under(IMAGES)
+        .recorded("crop", |o| Some(o.crop.unwrap_or_default().to_string().into())),
+        Spec::value(
+            opt::FILTER,
+            "FILTER",
+            |o, text| put(&mut o.filter, parse(text)),
+            "nearest, box, bilinear, bicubic or lanczos, as in Pillow",
+        )
+        .under(IMAGES)
+        .default(|o| o.filter.to_string())
+        .recorded("filter", |o| Some(o.filter.name().into())),
+        Spec::value(
+            Opt::new("orientation"),
+            "ORIENTATION",
+            |o, text| put(&mut o.orientation, parse(text)),
+            "Apply the EXIF orientation (apply), or ignore it like torchvision (ignore)",
+        )
+        .under(IMAGES)
+        .one_of(Orientation::NAMES)
+        .default(|o| o.orientation.to_string())
+        .recorded("orientation", |o| Some(o.orientation.name().into())),
+        Spec::switch(
+            opt::GRAY,
+            |o| o.color = Some(Color::Gray),
+            "Convert to one channel [default: as in the source for arrays and exported packs, else three]",
+        )
+        .under(IMAGES)
+        .recorded("color", |o| {
+            Some(if o.color().channels() == 1 { "gray" } else { "rgb" }.into())
+        }),
+        Spec::switch(
+            Opt::new("rgb"),
+            |o| o.color = Some(Color::Rgb),
+            "Convert to three channels, even if the source has one",
+        )
+        .under(IMAGES)
+        .excludes(opt::GRAY),
+        Spec::value(
+            opt::DTYPE,
+            "DTYPE",
+            |o, text| put(&mut o.dtype, image_dtype(text)),
+            "u8, f16, bf16 or f32; floats are scaled to 0..1 and normalized",
+        )
+        .under(IMAGES)
+        .default(|o| o.dtype.to_string())
+        .recorded("dtype", |o| Some(o.dtype.name().into())),
+        Spec::value(
+            opt::NORMALIZE,
+            "HOW",
+            |o, text| put(&mut o.normalize, parse(text)),
+            "none, imagenet, dataset (measured in an extra pass) or MEAN/STD such as 0.5,0.5,0.5/0.25,0.25,0.25; applied to float pixels, stored as metadata for u8",
+        )
+        .under(IMAGES)
+        .default(|o| o.normalize.to_string())
+        .recorded("normalize", |o| Some(o.normalize.to_string().into())),
+        Spec::switch(
+            opt::JPEG_SCALING,
+            |o| o.jpeg_scaling = true,
+            "Decode JPEGs at 1/2, 1/4 or 1/8 size where that is large enough: faster, but pixels differ (see docs/reference/pixels.md)",
+        )
+        .under(IMAGES)
+        .recorded("jpeg_scaling", |o| Some(o.jpeg_scaling.into())),
+        Spec::switch(
+            opt::CHECK_DECODE,
+            |o| o.check_decode = true,
+            "Fully decode files even when stored unchanged: finds every damaged file, and measures mean and std",
+        )
+        .under(IMAGES)
+        .recorded("check_decode", |o| o.check_decode.then(|| true.into())),
+        Spec::switch(
+            opt::SEEKABLE,
+            |o| o.seekable = true,
+            "In mode encoded: add an index to each JPEG (1 to 2 % of its bytes), so that random crops decode faster",
+        )
+        .under(IMAGES)
+        .recorded("seekable", |o| o.seekable.then(|| true.into())),
+        // Layout
+        Spec::value(
+            opt::LAYOUT,
+            "LAYOUT",
+            |o, text| put(&mut o.layout, parse(text).map(Some)),
+            "hwc or chw [default: as in the source for arrays and exported packs, else hwc]",
+        )
+        .under(LAYOUT)
+        .recorded("layout", |o| Some(o.layout().name().into())),
+        Spec::value(
+            opt::CODEC,
+            "CODEC",
+            |o, text| put(&mut o.compression, parse(text)),
+            "none, or zstd[:LEVEL] with a pixel filter",
+        )
+        .under(LAYOUT)
+        .default(|o| o.compression.to_string())
+        .recorded("codec", |o| Some(o.compression.to_string().into())),
+        Spec::value(
+            opt::CHUNK,
+            "N",
+            |o, text| put(&mut o.chunk_samples, whole(text, 1, 1 << 20).map(Some)),
+            "Samples per chunk [default: a power of two, at most 16 MiB and 1024 samples]",
+        )
+        .under(LAYOUT)
+        .recorded("chunk", |o| Some(json!(o.chunk_samples))),
+        Spec::value(
+            opt::BATCH,
+            "B",
+            |o, text| put(&mut o.batch, whole(text, 1, u32::MAX.into()).map(Some)),
+            "Batch size to align chunks with: the chunk size becomes its largest divisor that fits",
+        )
+        .under(LAYOUT)
+        .recorded("batch", |o| Some(json!(o.batch))),
+        Spec::switch(
+            opt::KEEP_ORDER,
+            |o| o.keep_order = true,
+            "Keep the source's order. For training, do not read a pack sorted by class chunk by chunk",
+        )
+        .under(LAYOUT)
+        .recorded("order", |o| Some(if o.keep_order { "kept" } else { "shuffled" }.into())),
+        Spec::value(
+            Opt::new("seed"),
+            "SEED",
+            |o, text| put(&mut o.seed, whole(text, 0, u64::MAX)),
+            "Seed for the sample order and for the choice of raw samples",
+        )
+        .under(LAYOUT)
+        .default(|o| o.seed.to_string())
+        .recorded("seed", |o| Some(o.seed.into())),
+        // Errors
+        Spec::value(
+            opt::ON_ERROR,
+            "POLICY",
+            |o, text| put(&mut o.on_error, parse(text)),
+            "What to do with a file that cannot be read or decoded: stop at the first in listing order; skip it and list it; or substitute a zero image and set the column `valid` to 0",
+        )
+        .under(ERRORS)
+        .one_of(OnError::NAMES)
+        .default(|o| o.on_error.to_string())
+        .recorded("on_error", |o| Some(o.on_error.name().into())),
+        Spec::value(
+            Opt::new("max_pixels"),
+            "N",
+            |o, text| put(&mut o.max_pixels, whole(text, 1, u64::MAX)),
+            "Maximum pixels per image; a larger image is an error",
+        )
+        .under(ERRORS)
+        .default(|o| o.max_pixels.to_string())
+        .recorded("max_pixels", |o| Some(o.max_pixels.into())),
+    ];
+}
+
+const SOURCE: &str = "Source";
+const IMAGES: &str = "Images";
+const LAYOUT: &str = "Layout";
+const ERRORS: &str = "Errors";

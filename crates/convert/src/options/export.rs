@@ -1,0 +1,88 @@
+//! The options of an export: their fields and their declarations. A new option is added to both.
+
+use packds_system::Opt;
+
+use super::spec::{Declared, OptionSpec, parse, put, whole};
+use crate::data_format::DataFormat;
+use crate::export::ExportCodec;
+use crate::opt;
+use crate::sink::ImagesAs;
+
+/// All options of an export. Options that do not apply to the chosen format are refused.
+#[derive(Debug, Clone, Default)]
+pub struct ExportOptions {
+    /// The format. If none, inferred from the target's name.
+    pub to: Option<DataFormat>,
+    /// How images are written. If none, the format's default.
+    pub images: Option<ImagesAs>,
+    /// Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow).
+    pub chunk_samples: Option<u32>,
+    /// Samples per shard (Zarr) or file (WebDataset, TFRecord, Parquet). If none, all in one.
+    pub shard_samples: Option<u64>,
+    /// Compression. If none, the format's default.
+    pub codec: Option<ExportCodec>,
+    /// One file per sample (npy).
+    pub per_sample: bool,
+    /// Zarr's version, 2 or 3.
+    pub zarr_version: Option<u8>,
+    /// Threads; 0 means all cores.
+    pub jobs: usize,
+    /// Whether an existing file is replaced.
+    pub force: bool,
+}
+
+type Spec = OptionSpec<ExportOptions>;
+
+impl Declared for ExportOptions {
+    const OPTIONS: &'static [Spec] = &[
+        Spec::value(
+            opt::TO,
+            "FORMAT",
+            |o, text| put(&mut o.to, parse(text).map(Some)),
+            "Format, one of packds formats [default: from DST's extension]",
+        ),
+        Spec::value(
+            opt::IMAGES,
+            "HOW",
+            |o, text| put(&mut o.images, parse(text).map(Some)),
+            "pixels (arrays) or files (as stored; raw pixels become lossless PNG) [default: depends on the format]",
+        ),
+        Spec::value(
+            opt::CHUNK,
+            "N",
+            |o, text| put(&mut o.chunk_samples, whole(text, 1, 1 << 20).map(Some)),
+            "Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow) [default: as in the pack]",
+        ),
+        Spec::value(
+            opt::SHARD,
+            "N",
+            |o, text| put(&mut o.shard_samples, whole(text, 1, u64::MAX).map(Some)),
+            "Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet) [default: all in one]",
+        ),
+        Spec::value(
+            opt::CODEC,
+            "CODEC",
+            |o, text| put(&mut o.codec, parse(text).map(Some)),
+            "none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy, if the format supports it [default: depends on the format]",
+        ),
+        Spec::switch(opt::PER_SAMPLE, |o| o.per_sample = true, "Write one .npy per sample, in class folders (npy)"),
+        Spec::value(
+            opt::ZARR_VERSION,
+            "V",
+            |o, text| put(&mut o.zarr_version, whole(text, 2, 3).map(Some)),
+            "Zarr version: 2 or 3 [default: 3]",
+        ),
+        Spec::value(
+            Opt::new("jobs"),
+            "N",
+            |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)),
+            "Threads; 0 = one per core",
+        )
+        .default(|o| o.jobs.to_string()),
+        Spec::switch(
+            opt::FORCE,
+            |o| o.force = true,
+            "Replace DST if it is a file and the format writes a single file; folders are never replaced",
+        ),
+    ];
+}

@@ -1,0 +1,12 @@
+//! The options of conversions and exports, each declared once.
+
+mod check;
+mod convert;
+mod export;
+mod spec;
+mod values;
+
+pub use self::convert::ConvertOptions;
+pub use self::export::ExportOptions;
+pub use self::spec::{Declared, OptionSpec, Takes, given};
+pub use self::values::{Compression, Mode, NormalizeBy, OnError};

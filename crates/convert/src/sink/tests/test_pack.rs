@@ -1,0 +1,152 @@
+//! A pack with every kind of field, to test exporting and reading back all formats.
+
+use std::path::Path;
+
+use packds_format::{
+    BlockBuilder, Classes, DType, Field, FieldKind, FooterParts, Pack, PackOptions, PackWriter, Paths, Role, Schema,
+};
+
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::export::{ExportOptions, ExportReport, export};
+use crate::source::{ListOptions, list};
+use crate::{ConvertOptions, convert};
+
+/// Not sorted by name. The last class has no samples.
+pub(crate) const CLASSES: [&str; 4] = ["zebra", "ant", "sea lion", "none"];
+
+/// The bytes of a sample's tensor.
+fn item(sample: usize, field: usize, bytes: usize) -> Vec<u8> {
+    let byte = |i| u8::try_from((sample * 31 + field * 57 + i * 7) % 251);
+    (0..bytes).map(|i| byte(i).unwrap()).collect()
+}
+
+/// The fields: a 4 x 6 image, an array, two texts, numbers, the label.
+pub(crate) fn fields() -> Vec<Field> {
+    let mut image = Field::tensor("image", DType::U8, &[4, 6, 3]).with_role(Role::Image);
+    image.layout = Some("hwc".to_owned());
+    image.color = Some("rgb".to_owned());
+    vec![
+        image,
+        Field::tensor("points", DType::F32, &[2, 3]),
+        Field::variable("caption", FieldKind::String),
+        Field::variable("meta", FieldKind::Json),
+        Field::column("angle", DType::I16, &[]),
+        Field::column("weight", DType::F64, &[]),
+        Field::column("flag", DType::Bool, &[]),
+        Field::column("label", DType::I32, &[]).with_role(Role::Label),
+        Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c),
+    ]
+}
+
+/// A pack of `n` samples with these fields.
+pub(crate) fn pack_of(n: usize, fields: Vec<Field>) -> Pack<Vec<u8>> {
+    let schema = Schema::new(fields.clone()).unwrap();
+    let mut writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 4)).unwrap();
+    let mut paths = Paths::default();
+    let mut block = BlockBuilder::new(writer.schema());
+    for sample in 0..n {
+        let class = CLASSES[sample % 3];
+        paths.push(format!("{class}/im.{sample}.png").as_bytes()).unwrap();
+        for (number, field) in fields.iter().enumerate() {
+            match (field.kind, field.name.as_str()) {
+                (FieldKind::String, _) => {
+                    block.item_mut(number).unwrap().extend(format!("caption\u{e9} \"{sample}\"\n").bytes())
+                }
+                (FieldKind::Json, _) => {
+                    block.item_mut(number).unwrap().extend(format!("{{\"a\":[{sample},null]}}").bytes())
+                }
+                (_, "sample_crc32c") => {}
+                (_, "label") => {
+                    let id = i32::try_from(sample % 3).unwrap().to_le_bytes();
+                    block.set_column(number, &id).unwrap();
+                }
+                (_, "weight") => {
+                    let weight = f64::from(u32::try_from(sample).unwrap()) * 0.1;
+                    block.set_column(number, &weight.to_le_bytes()).unwrap();
+                }
+                (_, "flag") => block.set_column(number, &[u8::from(sample % 2 == 0)]).unwrap(),
+                (_, name) if name == "angle" || name.starts_with("column") => {
+                    let bytes = usize::try_from(field.item_bytes().unwrap()).unwrap();
+                    block.set_column(number, &item(sample, number, bytes)).unwrap();
+                }
+                _ => {
+                    let out = block.tensor_mut(number).unwrap();
+                    let bytes = out.len();
+                    out.copy_from_slice(&item(sample, number, bytes));
+                }
+            }
+        }
+        block.finish_sample().unwrap();
+        if writer.block_room(block.n_samples()) == 0 {
+            writer.append(block.finish().unwrap()).unwrap();
+            block = BlockBuilder::new(writer.schema());
+        }
+    }
+    if block.n_samples() > 0 {
+        writer.append(block.finish().unwrap()).unwrap();
+    }
+    let classes =
+        vec![Classes { field: "label".to_owned(), names: CLASSES.map(str::to_owned).to_vec(), counts: vec![0; 4] }];
+    let parts = FooterParts { classes, paths, ..FooterParts::default() };
+    Pack::open(writer.finish(parts).unwrap().0).unwrap()
+}
+
+/// Exports `pack` to a format.
+pub(crate) fn to(pack: &Pack<Vec<u8>>, target: &Path, options: &ExportOptions) -> Result<ExportReport, ConvertError> {
+    export(pack, target, options, &())
+}
+
+/// A file with this name, exported from five samples with its format's defaults.
+pub(crate) fn exported(name: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join(name);
+    to(&pack_of(5, fields()), &target, &ExportOptions::default()).unwrap();
+    std::fs::read(target).unwrap()
+}
+
+/// Converts an export back to a pack in the same order.
+pub(crate) fn back(source: &Path, from: Option<DataFormat>) -> Pack<Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("back.pack");
+    let options = ConvertOptions {
+        keep_order: true,
+        list: ListOptions { from, ..ListOptions::default() },
+        jobs: 2,
+        ..ConvertOptions::default()
+    };
+    convert(source, &output, &options, &()).unwrap();
+    Pack::open(std::fs::read(output).unwrap()).unwrap()
+}
+
+/// The error of listing a source.
+pub(crate) fn refused(source: &Path, options: &ListOptions) -> String {
+    list(source, options).unwrap_err().to_string()
+}
+
+/// Asserts that a field has the same type and items in both packs.
+pub(crate) fn assert_same_field(pack: &Pack<Vec<u8>>, back: &Pack<Vec<u8>>, name: &str) {
+    let find = |pack: &Pack<Vec<u8>>| {
+        let mut fields = pack.schema().fields().iter();
+        let number = fields.position(|field| field.name == name);
+        let number = number.unwrap_or_else(|| panic!("no field {name}"));
+        let field = &pack.schema().fields()[number];
+        let items: Vec<Vec<u8>> =
+            (0..pack.n_samples()).map(|sample| pack.item(number, sample).unwrap().into_owned()).collect();
+        ((field.kind, field.dtype, field.shape.clone(), field.role), items)
+    };
+    assert_eq!(find(pack), find(back), "{name}");
+}
+
+/// Asserts that both packs have the same exported fields, class names and number of samples.
+pub(crate) fn assert_same(pack: &Pack<Vec<u8>>, back: &Pack<Vec<u8>>) {
+    assert_eq!(pack.n_samples(), back.n_samples());
+    let made_anew = ["sample_crc32c"];
+    for field in pack.schema().fields() {
+        if !made_anew.contains(&field.name.as_str()) {
+            assert_same_field(pack, back, &field.name);
+        }
+    }
+    let names = |pack: &Pack<Vec<u8>>| pack.classes().unwrap()[0].names.clone();
+    assert_eq!(names(pack), names(back));
+}

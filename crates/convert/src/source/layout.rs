@@ -1,0 +1,230 @@
+//! What the subfolders of a folder are: classes, images and their masks, or the parts of an annotated dataset.
+//!
+//! `image_folder` lists classes, `pairs` lists images with masks.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::directory::Directory;
+use super::paths::{as_path, join_into};
+use crate::error::ConvertError;
+use crate::opt::{FROM, IMAGES, MASKS};
+
+/// Usual names of a folder of images beside one of masks. Case is ignored.
+const IMAGE_FOLDERS: [&str; 11] =
+    ["images", "image", "imgs", "img", "jpegimages", "leftimg8bit", "photos", "rgb", "original", "inputs", "input"];
+/// Usual names of a folder of masks. Case is ignored.
+const MASK_FOLDERS: [&str; 16] = [
+    "masks",
+    "mask",
+    "segmentation",
+    "segmentations",
+    "segmentationclass",
+    "trimaps",
+    "gtfine",
+    "gt",
+    "ground_truth",
+    "groundtruth",
+    "annotations",
+    "annotation",
+    "labels",
+    "label",
+    "targets",
+    "1st_manual",
+];
+/// Most folders to look into for the kind of their files.
+const MAX_FOLDERS: usize = 64;
+
+impl Pair {
+    /// The same folders of one split.
+    pub(super) fn inside(&self, split: &[u8]) -> Self {
+        let joined = |folder: &[u8]| {
+            let mut path = Vec::new();
+            join_into(folder, split, &mut path);
+            path
+        };
+        Self { images: joined(&self.images), masks: joined(&self.masks) }
+    }
+}
+
+/// What a folder is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Class folders, or images without labels.
+    Classes,
+    /// Images and masks.
+    Pairs(Pair),
+    /// Another folder around the data, such as `data/data`.
+    Wrapper(Vec<u8>),
+}
+
+/// A folder of images and one of masks, relative to the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) images: Vec<u8>,
+    pub(super) masks: Vec<u8>,
+}
+
+impl Layout {
+    /// The layout of a folder whose images or masks are in folders that the caller named.
+    pub(super) fn named(
+        root: &Path,
+        top: &Directory,
+        images: Option<&Path>,
+        masks: Option<&Path>,
+    ) -> Result<Self, ConvertError> {
+        let named = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let Some(masks) = masks else {
+            return Ok(images.map_or(Self::Classes, |images| Self::Wrapper(named(images))));
+        };
+        let found = || top.subdirectories.iter().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).min().cloned();
+        let images = images.map(named).or_else(found).ok_or_else(|| ConvertError::Options {
+            reason: format!("{}: no folder in it is called as folders of images are", root.display()),
+            hint: format!("name it with {}", IMAGES.with("DIR")),
+        })?;
+        Ok(Self::Pairs(Pair { images, masks: named(masks) }))
+    }
+
+    /// Recognizes a folder.
+    ///
+    /// # Errors
+    /// If it is an annotated dataset, whose annotations cannot be packed, or could be read in two ways.
+    pub(super) fn of(root: &Path, top: &Directory) -> Result<Self, ConvertError> {
+        let mut folders: Vec<&[u8]> = top.subdirectories.iter().map(Vec::as_slice).collect();
+        folders.retain(|name| !name.starts_with(b"."));
+        folders.sort_unstable();
+        refuse_annotated(root, top, &folders)?;
+        if let ([only], None) = (folders.as_slice(), top.image_names().next()) {
+            return Ok(if is_wrapper(root, only)? { Self::Wrapper(only.to_vec()) } else { Self::Classes });
+        }
+        let images: Vec<&[u8]> = folders.iter().copied().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).collect();
+        let [images] = images.as_slice() else {
+            return Ok(Self::Classes);
+        };
+        let mut masks = Vec::new();
+        for folder in folders.iter().filter(|name| is_one_of(name, &MASK_FOLDERS)) {
+            masks.extend(masks_in(root, folder)?);
+        }
+        match masks.as_slice() {
+            [] => Ok(Self::Classes),
+            [masks] => Ok(Self::Pairs(Pair { images: images.to_vec(), masks: masks.clone() })),
+            [first, .., last] => {
+                let [first, last] = [first, last].map(|name| String::from_utf8_lossy(name).into_owned());
+                let reason = format!("there are two folders of masks: '{first}' and '{last}'");
+                Err(ConvertError::contradictory(root, "", reason, format!("choose with {}", MASKS.with(first))))
+            }
+        }
+    }
+}
+
+/// Whether a folder's name is one of these, in any case.
+fn is_one_of(name: &[u8], known: &[&str]) -> bool {
+    known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// Whether the only subfolder of a folder is not a class: it holds class folders, or is called as folders of images are.
+fn is_wrapper(root: &Path, only: &[u8]) -> Result<bool, ConvertError> {
+    let inner = Directory::scan(root, only)?;
+    let is_empty = inner.image_names().next().is_none();
+    if !is_empty {
+        return Ok(is_one_of(only, &IMAGE_FOLDERS));
+    }
+    for name in inner.subdirectories.iter().filter(|name| !name.starts_with(b".")) {
+        let mut below = Vec::new();
+        join_into(only, name, &mut below);
+        if Contents::below(root, &below)?.images {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The folder of mask images in a folder with the name of one: itself, or a subfolder such as `annotations/trimaps`.
+fn masks_in(root: &Path, folder: &[u8]) -> Result<Option<Vec<u8>>, ConvertError> {
+    let directory = Directory::scan(root, folder)?;
+    if let Some(inner) = directory.subdirectories.iter().find(|name| is_one_of(name, &MASK_FOLDERS)) {
+        let mut path = Vec::new();
+        join_into(folder, inner, &mut path);
+        return Ok(Contents::below(root, &path)?.images.then_some(path));
+    }
+    Ok(Contents::below(root, folder)?.images.then(|| folder.to_vec()))
+}
+
+/// The kinds of files in a folder.
+#[derive(Debug, Default)]
+struct Contents {
+    images: bool,
+    texts: bool,
+    xml: bool,
+    json: bool,
+}
+
+impl Contents {
+    /// Looks into a folder and those below it, up to a limit, until there is an image.
+    fn below(root: &Path, folder: &[u8]) -> Result<Self, ConvertError> {
+        let mut found = Self::default();
+        let mut waiting = vec![folder.to_vec()];
+        for _ in 0..MAX_FOLDERS {
+            let Some(path) = waiting.pop() else { break };
+            let directory = Directory::scan(root, &path)?;
+            found.images |= directory.image_names().next().is_some();
+            if found.images {
+                break;
+            }
+            found.texts |= directory.names().any(|name| name.ends_with(b".txt"));
+            found.xml |= directory.names().any(|name| name.ends_with(b".xml"));
+            found.json |= directory.names().any(|name| name.ends_with(b".json"));
+            let mut below: Vec<Vec<u8>> = directory.subdirectories;
+            below.sort_unstable_by(|a, b| b.cmp(a));
+            waiting.extend(below.iter().map(|name| {
+                let mut inner = Vec::new();
+                join_into(&path, name, &mut inner);
+                inner
+            }));
+        }
+        Ok(found)
+    }
+}
+
+/// Refuses datasets with boxes or polygons. Their images can be packed alone.
+fn refuse_annotated(root: &Path, top: &Directory, folders: &[&[u8]]) -> Result<(), ConvertError> {
+    let find = |known: &[&str]| folders.iter().copied().find(|name| is_one_of(name, known));
+    let refused = |what: &str, images: &[u8], masks: Option<&[u8]>| {
+        let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        let alone = format!("pack the images alone with {}", IMAGES.with(shown(images)));
+        let hint = match masks {
+            Some(masks) => format!("{alone}, or with masks: add {}", MASKS.with(shown(masks))),
+            None => alone,
+        };
+        Err(ConvertError::unsupported(root, "", format!("{what}, which packds does not pack yet"), hint))
+    };
+    if let (Some(images), Some(_)) = (find(&["jpegimages"]), find(&["annotations"])) {
+        return refused("a Pascal VOC dataset with boxes in Annotations", images, find(&["segmentationclass"]));
+    }
+    let others = || folders.iter().copied().find(|name| !is_one_of(name, &["annotations", "labels"]));
+    if let Some(annotations) = find(&["annotations"]) {
+        let contents = Contents::below(root, annotations)?;
+        let images = find(&IMAGE_FOLDERS).or_else(others);
+        if let (Some(images), true) = (images, !contents.images && (contents.json || contents.xml)) {
+            let what = if contents.json { "a COCO dataset with boxes" } else { "a dataset with boxes" };
+            return refused(&format!("{what} in {}", String::from_utf8_lossy(annotations)), images, None);
+        }
+    }
+    if let (Some(images), Some(labels)) = (find(&IMAGE_FOLDERS), find(&["labels"])) {
+        let contents = Contents::below(root, labels)?;
+        if contents.texts && !contents.images {
+            return refused("a YOLO dataset with boxes in labels", images, None);
+        }
+    }
+    if top.names().any(|name| name.ends_with(b"_annotations.coco.json")) {
+        let from = FROM.with("image-folder");
+        let reason = "a COCO dataset with boxes in _annotations.coco.json, which packds does not pack yet";
+        return Err(ConvertError::unsupported(root, "", reason, format!("pack the images alone with {from}")));
+    }
+    Ok(())
+}
+
+/// The path of `folder` below `root`.
+pub(super) fn inside(root: &Path, folder: &[u8]) -> PathBuf {
+    root.join(as_path(folder))
+}

@@ -1,0 +1,282 @@
+//! Images and masks in two folders, or side by side in one, matched by their names.
+//!
+//! `layout` finds the folders.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use super::directory::Directory;
+use super::image_folder::known_metadata;
+use super::layout::Pair;
+use super::listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceKind};
+use super::paths::{FileTable, PathTable, join_into};
+use super::walk::{Found, count};
+use super::warning::{Tally, Warning};
+use crate::error::ConvertError;
+
+/// What usually follows the image's name in a mask's name.
+const MASK_SUFFIXES: [&[u8]; 16] = [
+    b"_mask",
+    b"_masks",
+    b"-mask",
+    b"_seg",
+    b"_segmentation",
+    b"_segm",
+    b"_gt",
+    b"_groundtruth",
+    b"_label",
+    b"_labels",
+    b"_annotation",
+    b"_gtFine_labelIds",
+    b"_manual1",
+    b"_L",
+    b"_P",
+    b"_lab",
+];
+/// What a mask's name may start with in place of an image's prefix.
+const MASK_PREFIXES: [&[u8]; 5] = [b"mask_", b"mask", b"seg_", b"label_", b"gt_"];
+/// What an image's name may have that its mask's has not.
+const IMAGE_SUFFIXES: [&[u8]; 7] = [b"_leftImg8bit", b"_image", b"_img", b"_rgb", b"_sat", b"_training", b"_test"];
+const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"];
+
+/// Lists the images of a folder with the masks of another.
+pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
+    let (images, masks) = (walked(root, &pair.images)?, walked(root, &pair.masks)?);
+    for (found, folder) in [(&images, &pair.images), (&masks, &pair.masks)] {
+        if found.paths.len() == 0 {
+            return Err(ConvertError::EmptySource {
+                path: super::layout::inside(root, folder),
+                ignored: found.ignored,
+                holds: None,
+            });
+        }
+    }
+    let below = |found: &Found, folder: &[u8]| -> Vec<Vec<u8>> {
+        (0..found.paths.len()).map(|idx| key(&found.paths, idx, folder)).collect()
+    };
+    let (image_keys, mask_keys) = (below(&images, &pair.images), below(&masks, &pair.masks));
+    let matched = Matched::of(root, &images.paths, &image_keys, &mask_keys)?;
+    let shown = String::from_utf8_lossy(&pair.masks).into_owned();
+    let mut warnings = images.oddities.into_warnings();
+    warnings.extend(masks.oddities.into_warnings());
+    warnings.extend(matched.unused(&masks.paths));
+    let below = |idx: usize| images.paths.directory(idx) != pair.images;
+    let subfolders = (0..images.paths.len()).filter(|idx| below(*idx)).map(|idx| images.paths.directory(idx));
+    let subfolders: BTreeSet<&[u8]> = subfolders.collect();
+    if let Some(first) = subfolders.first() {
+        warnings.push(Warning::FoldersInImages { count: count(subfolders.len()), first: first.to_vec() });
+    }
+    let (masks, faults) = matched.masks(&images.paths, &images.bytes, &masks.paths, &masks.bytes, &shown);
+    Ok(Listing {
+        kind: SourceKind::PairedFolders,
+        root: root.to_owned(),
+        paths: images.paths,
+        bytes: images.bytes,
+        labels: Labels::None,
+        classes: Vec::new(),
+        columns: Vec::new(),
+        masks: Some(masks),
+        images: Images::Files,
+        fields: Vec::new(),
+        metadata: known_metadata(root)?,
+        faults,
+        warnings,
+        ignored: images.ignored,
+    })
+}
+
+/// Everything below a folder, in torchvision's order.
+fn walked(root: &Path, folder: &[u8]) -> Result<Found, ConvertError> {
+    let mut found = Found::default();
+    let identity = Directory::scan(root, b"")?.identity;
+    found.add_class(root, identity, folder, 0)?;
+    Ok(found)
+}
+
+/// A file's path below `folder`, without its extension.
+fn key(paths: &PathTable, idx: usize, folder: &[u8]) -> Vec<u8> {
+    let directory = paths.directory(idx);
+    let below = directory.strip_prefix(folder).unwrap_or(directory);
+    let mut key = Vec::new();
+    join_into(below.strip_prefix(b"/").unwrap_or(below), stem(paths.name(idx)), &mut key);
+    key
+}
+
+fn stem(name: &[u8]) -> &[u8] {
+    match name.iter().rposition(|byte| *byte == b'.') {
+        None | Some(0) => name,
+        Some(dot) => &name[..dot],
+    }
+}
+
+/// A key without the usual prefix or suffix of its kind.
+fn bare(key: &[u8], prefixes: &[&[u8]], suffixes: &[&[u8]]) -> Vec<u8> {
+    let at = key.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let (directory, name) = key.split_at(at);
+    let suffix = suffixes.iter().filter_map(|suffix| name.strip_suffix(*suffix));
+    let prefix = prefixes.iter().filter_map(|prefix| name.strip_prefix(*prefix));
+    // The shortest rest has lost the longest mark.
+    let rest = suffix.chain(prefix).filter(|rest| !rest.is_empty()).min_by_key(|rest| rest.len());
+    [directory, rest.unwrap_or(name)].concat()
+}
+
+/// Which mask belongs to which image.
+struct Matched {
+    /// The mask of each image.
+    of_image: Vec<Option<usize>>,
+    /// Whether each mask belongs to an image.
+    used: Vec<bool>,
+}
+
+impl Matched {
+    /// Matches equal names first, and then names without the marks of images and masks.
+    fn of(
+        root: &Path,
+        images: &PathTable,
+        image_keys: &[Vec<u8>],
+        mask_keys: &[Vec<u8>],
+    ) -> Result<Self, ConvertError> {
+        let mut matched = Self { of_image: vec![None; image_keys.len()], used: vec![false; mask_keys.len()] };
+        let mut places: HashMap<Vec<u8>, usize> = HashMap::with_capacity(image_keys.len());
+        for (idx, key) in image_keys.iter().enumerate() {
+            if let Some(first) = places.insert(key.clone(), idx) {
+                let [first, second] = [first, idx].map(|idx| {
+                    let mut path = Vec::new();
+                    images.path_into(idx, &mut path);
+                    String::from_utf8_lossy(&path).into_owned()
+                });
+                let reason = format!("'{first}' and '{second}' would have the same mask");
+                return Err(ConvertError::contradictory(root, "", reason, "rename one of them"));
+            }
+        }
+        matched.add(&places, mask_keys.iter().map(Clone::clone));
+        let bare_mask = |key: &Vec<u8>| bare(key, &MASK_PREFIXES, &MASK_SUFFIXES);
+        matched.add(&places, mask_keys.iter().map(bare_mask));
+        let bare_image = |(idx, key): (usize, &Vec<u8>)| (bare(key, &IMAGE_PREFIXES, &IMAGE_SUFFIXES), idx);
+        let places: HashMap<Vec<u8>, usize> = image_keys.iter().enumerate().rev().map(bare_image).collect();
+        matched.add(&places, mask_keys.iter().map(bare_mask));
+        Ok(matched)
+    }
+
+    /// Gives each free mask to the free image at its key's place.
+    fn add(&mut self, places: &HashMap<Vec<u8>, usize>, keys: impl Iterator<Item = Vec<u8>>) {
+        for (mask, key) in keys.enumerate().filter(|(mask, _)| !self.used[*mask]).collect::<Vec<_>>() {
+            let of_image = places.get(&key).and_then(|image| self.of_image.get_mut(*image));
+            if let Some(of_image @ None) = of_image {
+                *of_image = Some(mask);
+                self.used[mask] = true;
+            }
+        }
+    }
+
+    /// The warning about masks without an image.
+    fn unused(&self, masks: &PathTable) -> Option<Warning> {
+        let mut tally = Tally::default();
+        for (mask, _) in self.used.iter().enumerate().filter(|(_, used)| !**used) {
+            let mut path = Vec::new();
+            masks.path_into(mask, &mut path);
+            tally.add(&path);
+        }
+        (tally.count > 0).then_some(Warning::UnusedMasks { count: tally.count, first: tally.first })
+    }
+
+    /// The masks in the images' order. An image without one is a bad sample, with its own path as a filler.
+    fn masks(
+        &self,
+        images: &PathTable,
+        image_bytes: &[u64],
+        masks: &PathTable,
+        mask_bytes: &[u64],
+        folder: &str,
+    ) -> (Masks, Faults) {
+        let (mut table, mut bytes, mut faults) = (FileTable::default(), Vec::new(), Faults::new());
+        for (image, mask) in self.of_image.iter().enumerate() {
+            let mut path = Vec::new();
+            match mask {
+                Some(mask) => {
+                    masks.path_into(*mask, &mut path);
+                    bytes.push(mask_bytes[*mask]);
+                }
+                None => {
+                    images.path_into(image, &mut path);
+                    bytes.push(image_bytes[image]);
+                    faults.insert(image, Fault::Said(format!("no mask in '{folder}' has its name").into()));
+                }
+            }
+            table.push(&path);
+        }
+        (Masks::Files { paths: table.paths, bytes }, faults)
+    }
+}
+
+/// Moves masks that lie beside their images, such as `1_mask.png` beside `1.png`, out of a listing of a folder.
+pub(super) fn split_masks(listing: &mut Listing) {
+    let keys: Vec<Vec<u8>> = (0..listing.paths.len()).map(|idx| key(&listing.paths, idx, b"")).collect();
+    let places: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(idx, key)| (key.as_slice(), idx)).collect();
+    let base = |key: &[u8]| {
+        let mut bases = MASK_SUFFIXES.iter().filter_map(|suffix| key.strip_suffix(*suffix));
+        bases.find_map(|base| places.get(base).copied())
+    };
+    let bases: Vec<Option<usize>> = keys.iter().map(|key| base(key)).collect();
+    let images: Vec<usize> = (0..keys.len()).filter(|idx| bases[*idx].is_none()).collect();
+    let n_masks = keys.len() - images.len();
+    if n_masks == 0 {
+        return;
+    }
+    if n_masks * 2 < images.len() {
+        let mut tally = Tally::default();
+        let first = bases.iter().position(Option::is_some).unwrap_or(0);
+        listing.paths.path_into(first, &mut tally.first);
+        listing.warnings.push(Warning::FewMasks { count: count(n_masks), first: tally.first });
+        return;
+    }
+    let mut mask_of: HashMap<usize, usize> = HashMap::new();
+    let mut unused = Tally::default();
+    for (mask, base) in bases.iter().enumerate() {
+        let Some(image) = base else { continue };
+        if let Some(first) = mask_of.insert(*image, mask) {
+            mask_of.insert(*image, first);
+            let mut path = Vec::new();
+            listing.paths.path_into(mask, &mut path);
+            unused.add(&path);
+        }
+    }
+    if unused.count > 0 {
+        listing.warnings.push(Warning::UnusedMasks { count: unused.count, first: unused.first });
+    }
+    take_masks(listing, &images, &mask_of);
+}
+
+/// Keeps these images of a listing, and makes the others their masks.
+fn take_masks(listing: &mut Listing, images: &[usize], mask_of: &HashMap<usize, usize>) {
+    let mut kept = Found::default();
+    let (mut masks, mut mask_bytes) = (FileTable::default(), Vec::new());
+    let mut directory = None;
+    for &image in images {
+        let idx = listing.paths.directory_idx(image);
+        if directory.replace(idx) != Some(idx) {
+            kept.paths.push_directory(listing.paths.directory(image));
+            if let Labels::ByDirectory(labels) = &listing.labels {
+                kept.directory_labels.push(labels[idx]);
+            }
+        }
+        let place = kept.paths.n_directories() - 1;
+        kept.paths.push(place, listing.paths.name(image));
+        kept.bytes.push(listing.bytes[image]);
+        let mask = mask_of.get(&image).copied();
+        if mask.is_none() {
+            let reason = "no file beside it has its name and '_mask'";
+            listing.faults.insert(kept.paths.len() - 1, Fault::Said(reason.into()));
+        }
+        let mut path = Vec::new();
+        listing.paths.path_into(mask.unwrap_or(image), &mut path);
+        masks.push(&path);
+        mask_bytes.push(listing.bytes[mask.unwrap_or(image)]);
+    }
+    if matches!(listing.labels, Labels::ByDirectory(_)) {
+        listing.labels = Labels::ByDirectory(kept.directory_labels);
+    }
+    listing.paths = kept.paths;
+    listing.bytes = kept.bytes;
+    listing.masks = Some(Masks::Files { paths: masks.paths, bytes: mask_bytes });
+}

@@ -1,0 +1,200 @@
+//! Folders of images and masks, folders around others, and annotated datasets.
+
+use std::path::PathBuf;
+
+use super::{Tree, classes, labels, paths};
+use crate::error::ConvertError;
+use crate::source::{ListOptions, Listing, SourceKind, Warning, list, list_splits};
+
+/// Each image's path with its mask's.
+fn pairs(listing: &Listing) -> Vec<(String, String)> {
+    let mask = |idx| {
+        let mut path = Vec::new();
+        listing.mask_path_into(idx, &mut path).unwrap();
+        String::from_utf8(path).unwrap()
+    };
+    paths(listing).into_iter().enumerate().map(|(idx, path)| (path, mask(idx))).collect()
+}
+
+fn pair(image: &str, mask: &str) -> (String, String) {
+    (image.to_owned(), mask.to_owned())
+}
+
+fn folders(images: Option<&str>, masks: Option<&str>) -> ListOptions {
+    ListOptions { images: images.map(PathBuf::from), masks: masks.map(PathBuf::from), ..ListOptions::default() }
+}
+
+#[test]
+fn images_and_masks_in_two_folders_are_pairs() {
+    for (images, masks) in
+        [("images", "masks"), ("imgs", "labels"), ("Image", "Mask"), ("images", "annotations/trimaps")]
+    {
+        let files =
+            [format!("{images}/a.jpg"), format!("{images}/b.jpg"), format!("{masks}/a.png"), format!("{masks}/b.png")];
+        let tree = Tree::new(&files.each_ref().map(String::as_str));
+        tree.write("annotations/list.txt", b"x");
+        let listing = tree.list().unwrap();
+        assert_eq!(listing.kind(), SourceKind::PairedFolders);
+        assert_eq!(pairs(&listing), [pair(&files[0], &files[2]), pair(&files[1], &files[3])]);
+        assert!(!listing.has_labels() && listing.classes().is_empty());
+    }
+}
+
+#[test]
+fn masks_may_have_marks_in_their_names() {
+    let tree = Tree::new(&["images/a.jpg", "images/b.jpg", "masks/a_mask.png", "masks/b_mask.png"]);
+    let expected = [pair("images/a.jpg", "masks/a_mask.png"), pair("images/b.jpg", "masks/b_mask.png")];
+    assert_eq!(pairs(&tree.list().unwrap()), expected);
+    let tree = Tree::new(&["imgs/img_1.png", "imgs/img_11.png", "masks/mask_1.png", "masks/mask_11.png"]);
+    let expected = [pair("imgs/img_1.png", "masks/mask_1.png"), pair("imgs/img_11.png", "masks/mask_11.png")];
+    assert_eq!(pairs(&tree.list().unwrap()), expected);
+    let tree = Tree::new(&[
+        "leftImg8bit/train/ulm/u_1_leftImg8bit.png",
+        "gtFine/train/ulm/u_1_gtFine_labelIds.png",
+        "gtFine/train/ulm/u_1_gtFine_color.png",
+    ]);
+    let listing = tree.list_split("train").unwrap();
+    assert_eq!(
+        pairs(&listing),
+        [pair("leftImg8bit/train/ulm/u_1_leftImg8bit.png", "gtFine/train/ulm/u_1_gtFine_labelIds.png")]
+    );
+    let unused = Warning::UnusedMasks { count: 1, first: b"gtFine/train/ulm/u_1_gtFine_color.png".to_vec() };
+    let cities = Warning::FoldersInImages { count: 1, first: b"leftImg8bit/train/ulm".to_vec() };
+    assert_eq!(listing.warnings(), [unused, cities]);
+}
+
+#[test]
+fn equal_names_match_before_names_with_marks() {
+    let tree = Tree::new(&["images/a.jpg", "images/a_mask.jpg", "masks/a.png", "masks/a_mask.png"]);
+    let expected = [pair("images/a.jpg", "masks/a.png"), pair("images/a_mask.jpg", "masks/a_mask.png")];
+    assert_eq!(pairs(&tree.list().unwrap()), expected);
+}
+
+#[test]
+fn an_image_without_a_mask_is_a_bad_sample_and_a_mask_without_an_image_a_warning() {
+    let tree = Tree::new(&["images/a.jpg", "images/b.jpg", "masks/a.png", "masks/z.png"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(listing.faulty().collect::<Vec<_>>(), [1]);
+    assert!(listing.fault(1).unwrap().to_string().contains("no mask in 'masks' has its name"));
+    assert_eq!(listing.warnings(), [Warning::UnusedMasks { count: 1, first: b"masks/z.png".to_vec() }]);
+    let tree = Tree::new(&["images/a.jpg", "images/a.png", "masks/a.png"]);
+    let error = tree.list().unwrap_err().to_string();
+    assert!(error.contains("'images/a.jpg' and 'images/a.png' would have the same mask"), "{error}");
+}
+
+#[test]
+fn splits_of_pairs_lie_inside_or_outside_of_them() {
+    for files in [
+        ["train/images/a.jpg", "train/masks/a.png", "val/images/b.jpg", "val/masks/b.png"],
+        ["images/train/a.jpg", "masks/train/a.png", "images/val/b.jpg", "masks/val/b.png"],
+    ] {
+        let tree = Tree::new(&files);
+        assert!(
+            matches!(tree.list().unwrap_err(), ConvertError::OnlySplits { splits, .. } if splits == ["train", "val"])
+        );
+        let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+        let names: Vec<&str> = splits.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["train", "val"]);
+        for (_, listing) in &splits {
+            assert_eq!((listing.len(), listing.has_masks(), listing.classes().len()), (1, true, 0));
+        }
+    }
+}
+
+#[test]
+fn masks_beside_their_images_are_masks() {
+    let tree = Tree::new(&["benign/1.png", "benign/1_mask.png", "normal/2.png", "normal/2_mask.png"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(pairs(&listing), [pair("benign/1.png", "benign/1_mask.png"), pair("normal/2.png", "normal/2_mask.png")]);
+    assert_eq!((classes(&listing), labels(&listing)), (vec!["benign", "normal"], vec![Some(0), Some(1)]));
+    let flat = Tree::new(&["a.jpg", "a_seg.png", "b.jpg"]);
+    let listing = flat.list().unwrap();
+    assert_eq!(pairs(&listing)[0], pair("a.jpg", "a_seg.png"));
+    assert_eq!(listing.faulty().collect::<Vec<_>>(), [1]);
+    // One name that looks like a mask's among many images is no reason to drop it.
+    let files: Vec<String> = (0..9).map(|n| format!("{n}.jpg")).chain(["1_mask.jpg".to_owned()]).collect();
+    let tree = Tree::new(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    let listing = tree.list().unwrap();
+    assert_eq!((listing.len(), listing.has_masks()), (10, false));
+    assert_eq!(listing.warnings(), [Warning::FewMasks { count: 1, first: b"1_mask.jpg".to_vec() }]);
+}
+
+#[test]
+fn folders_are_named_by_the_caller() {
+    let tree = Tree::new(&["x/1.jpg", "y/1.png", "z/1.png"]);
+    let listing = list(tree.root(), &folders(Some("x"), Some("z"))).unwrap();
+    assert_eq!(pairs(&listing), [pair("x/1.jpg", "z/1.png")]);
+    let listing = list(tree.root(), &folders(Some("x"), None)).unwrap();
+    assert_eq!((paths(&listing), listing.has_masks()), (vec!["1.jpg".to_owned()], false));
+    let error = list(tree.root(), &folders(None, Some("y"))).unwrap_err();
+    assert!(error.hint().unwrap().contains("images='DIR'"), "{error}");
+    let twice = Tree::new(&["images/1.jpg", "masks/1.png", "labels/1.png"]);
+    let error = twice.list().unwrap_err();
+    assert_eq!(error.hint().unwrap(), "choose with masks='labels'");
+}
+
+#[test]
+fn an_annotated_dataset_is_refused_with_the_part_that_can_be_packed() {
+    for (files, what, hint) in [
+        (
+            &["JPEGImages/1.jpg", "Annotations/1.xml", "SegmentationClass/1.png"][..],
+            "Pascal VOC",
+            "masks='SegmentationClass'",
+        ),
+        (&["annotations/instances_train2017.json", "train2017/1.jpg"], "COCO", "images='train2017'"),
+        (&["images/1.jpg", "labels/1.txt"], "YOLO", "images='images'"),
+        (&["images/train/1.jpg", "labels/train/1.txt", "data.yaml"], "YOLO", "images='images'"),
+    ] {
+        let tree = Tree::new(files);
+        let error = tree.list().unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+        assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint());
+    }
+    let tree = Tree::new(&["JPEGImages/1.jpg", "Annotations/1.xml"]);
+    assert_eq!(paths(&list(tree.root(), &folders(Some("JPEGImages"), None)).unwrap()), ["1.jpg"]);
+}
+
+#[test]
+fn folders_that_look_like_splits_are_not_classes() {
+    for (files, expected) in [
+        (&["train/1.jpg", "test/1.jpg"][..], &["test", "train"][..]),
+        (&["seg_train/seg_train/a/1.jpg", "seg_test/seg_test/a/1.jpg", "seg_pred/1.jpg"], &["seg_test", "seg_train"]),
+        (&["training_set/training_set/a/1.jpg", "test_set/test_set/a/1.jpg"], &["test_set", "training_set"]),
+        (&["train/a/1.jpg", "extra/b/1.jpg"], &["train"]),
+    ] {
+        let tree = Tree::new(files);
+        let error = tree.list().unwrap_err();
+        assert!(matches!(&error, ConvertError::OnlySplits { splits, .. } if splits == expected), "{error}");
+        let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+        assert_eq!(splits.len(), expected.len());
+    }
+    // A class may be called train.
+    assert_eq!(classes(&Tree::new(&["bus/1.jpg", "train/1.jpg"]).list().unwrap()), ["bus", "train"]);
+    let tree = Tree::new(&["train/1.jpg", "test/2.jpg", "train.csv"]);
+    assert!(tree.list().unwrap_err().hint().unwrap().contains("name 'train.csv'"));
+    let all = ListOptions { from: Some(crate::DataFormat::ImageFolder), ..ListOptions::default() };
+    assert_eq!(classes(&list(tree.root(), &all).unwrap()), ["test", "train"]);
+}
+
+#[test]
+fn doubled_splits_share_their_class_ids() {
+    let tree =
+        Tree::new(&["seg_train/seg_train/sea/1.jpg", "seg_train/seg_train/ice/1.jpg", "seg_test/seg_test/sea/2.jpg"]);
+    let listing = tree.list_split("seg_test").unwrap();
+    assert_eq!((classes(&listing), labels(&listing)), (vec!["ice", "sea"], vec![Some(1)]));
+    assert!(listing.warnings().contains(&Warning::Wrapper { folder: b"seg_test".to_vec() }));
+}
+
+#[test]
+fn a_manifest_beside_the_images_is_told() {
+    let tree = Tree::new(&["a.jpg", "b.jpg", "metadata.jsonl"]);
+    assert_eq!(tree.list().unwrap().warnings(), [Warning::ManifestUnread { file: b"metadata.jsonl".to_vec() }]);
+}
+
+#[test]
+fn a_folder_around_class_folders_is_no_class() {
+    let tree = Tree::new(&["flowers/rose/1.jpg", "flowers/lily/1.jpg", "readme.txt"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(classes(&listing), ["lily", "rose"]);
+    assert_eq!(listing.warnings(), [Warning::Wrapper { folder: b"flowers".to_vec() }]);
+}

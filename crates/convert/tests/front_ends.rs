@@ -1,0 +1,47 @@
+//! Messages name options in the words of the front end. Packs must not: whoever makes one, its bytes are the same.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+
+use packds_convert::{ConvertOptions, OnError, convert};
+use packds_system::FrontEnd;
+
+fn images() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/images")
+}
+
+/// Messages, and the pack.
+fn converted(source: &Path, on_error: OnError, folder: &Path) -> (String, Vec<u8>) {
+    let output = folder.join("out.pack");
+    let options = ConvertOptions { on_error, force: true, ..ConvertOptions::default() };
+    let report = convert(source, &output, &options, &()).unwrap();
+    assert!(report.has_bad_samples());
+    let stopped = ConvertOptions { force: true, ..ConvertOptions::default() };
+    let error = convert(source, &output, &stopped, &()).unwrap_err();
+    let hint = error.hint().unwrap();
+    (format!("{error}; {hint}; {:?}", report.notes), std::fs::read(output).unwrap())
+}
+
+// One test: the front end belongs to the process.
+#[test]
+fn the_same_conversion_gives_the_same_bytes_in_every_front_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("list.csv");
+    let good = std::fs::read_dir(images().join("same_size")).unwrap().next().unwrap().unwrap();
+    let good = std::fs::read_dir(good.path()).unwrap().next().unwrap().unwrap().path();
+    let good = good.display();
+    let rows = format!("path,label\n{good},1\ngone.png,2\n");
+    std::fs::write(&manifest, rows).unwrap();
+    for source in [images(), manifest] {
+        for on_error in [OnError::Skip, OnError::Substitute] {
+            let both = [FrontEnd::Command, FrontEnd::Python].map(|front_end| {
+                let _words = front_end.enter();
+                converted(&source, on_error, folder.path())
+            });
+            let [(command, by_command), (python, by_python)] = both;
+            assert!(command.contains("--on-error skip"), "{command}");
+            assert!(python.contains("on_error='skip'") && !python.contains("--"), "{python}");
+            assert!(by_command == by_python, "{source:?}");
+        }
+    }
+}

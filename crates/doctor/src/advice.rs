@@ -1,0 +1,275 @@
+//! What to change, and the expected gain. Each change modifies the stages' times, which go through the same model.
+
+use std::num::NonZero;
+
+use packds_system::Opt;
+
+use crate::model::{Case, Level, Overlap, Stages};
+
+// Options of conversions.
+const CHUNK: Opt = Opt::new("chunk");
+const CODEC: Opt = Opt::new("codec");
+const MODE: Opt = Opt::new("mode");
+const RESIZE: Opt = Opt::new("resize");
+
+/// Minimum gain for a change to be reported.
+const WORTH: f64 = 1.05;
+
+/// A suggested change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// A short name: `threads`, `dtype`, `memory`, ...
+    pub change: &'static str,
+    /// What to do, as a sentence.
+    pub text: String,
+    /// Expected images per second.
+    pub images_per_s: f64,
+    /// Whether the gain is within the spread of the times, so that it may be noise.
+    pub within_spread: bool,
+    /// The corresponding option of the loader, if there is one.
+    pub option: Option<LoaderOption>,
+}
+
+/// A change that is an option of the loader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoaderOption {
+    /// This many threads.
+    Threads(NonZero<usize>),
+    /// The order `window`.
+    Window,
+    /// Batches as `u8`.
+    Bytes,
+}
+
+/// A change with its effect on a batch.
+struct Candidate {
+    change: &'static str,
+    text: String,
+    after: After,
+    option: Option<LoaderOption>,
+}
+
+enum After {
+    /// The new times of the stages.
+    Stages(Overlap, Stages),
+    /// The new time of a batch in milliseconds.
+    BatchMs(f64),
+}
+
+impl Candidate {
+    /// The time of a batch after the change, in milliseconds.
+    fn batch_ms(&self, case: &Case, modelled: f64) -> f64 {
+        match self.after {
+            After::Stages(overlap, after) => {
+                let saved = saved(case.batch_ms(), modelled, overlap.batch_ms(&after));
+                let least = overlap.with_loading(after.step, after.copy, 0.0);
+                (case.batch_ms() - saved).max(least)
+            }
+            After::BatchMs(ms) => ms,
+        }
+    }
+}
+
+/// Useful changes, largest gain first. Among equal gains, the change that is easiest to try comes first. Gains within `spread` are
+/// marked.
+pub(crate) fn advice(case: &Case, spread: f64) -> Vec<Advice> {
+    let stages = case.stages();
+    let (now, modelled) = (case.batch_ms(), case.overlap.batch_ms(&stages));
+    let mut all: Vec<Advice> = candidates(case, &stages)
+        .into_iter()
+        .map(|candidate| {
+            let images_per_s = case.rate(candidate.batch_ms(case, modelled));
+            Advice {
+                change: candidate.change,
+                text: candidate.text,
+                images_per_s,
+                within_spread: images_per_s <= case.rate(now) * (1.0 + spread),
+                option: candidate.option,
+            }
+        })
+        .filter(|advice| advice.images_per_s > WORTH * case.rate(now))
+        .collect();
+    all.sort_by(|a, b| b.images_per_s.total_cmp(&a.images_per_s));
+    all
+}
+
+/// The milliseconds that a change saves per batch. Time that the model does not explain is assumed to stay the same. If a batch
+/// takes less than the model predicts, the saving is scaled down in proportion.
+fn saved(now: f64, modelled: f64, after: f64) -> f64 {
+    let known = (now / modelled.max(f64::MIN_POSITIVE)).min(1.0);
+    (modelled - after) * known
+}
+
+/// All possible changes, easiest first.
+fn candidates(case: &Case, stages: &Stages) -> Vec<Candidate> {
+    let mut all: Vec<Candidate> = threads(case, stages).into_iter().collect();
+    all.extend(of_batches(case, stages));
+    all.extend(of_reading(case, stages));
+    all.extend(of_packs(case, stages));
+    all
+}
+
+/// One thread per core, if there are fewer.
+fn threads(case: &Case, stages: &Stages) -> Option<Candidate> {
+    let (now, cores) = (case.facts.threads, NonZero::new(case.facts.cores)?);
+    if now >= cores.get() {
+        return None;
+    }
+    let part = ratio(now.max(1), cores.get());
+    let mut after = *stages;
+    after.transform *= part;
+    after.decode *= part;
+    if !case.reads_from_disk() {
+        // The data is in memory, so threads copy, verify and decompress it.
+        after.read *= part;
+    }
+    let (text, overlap, option) = match case.overlap {
+        Overlap::Everything | Overlap::Loading => (
+            format!("threads: {cores}, one for each core, instead of {now}"),
+            case.overlap,
+            Some(LoaderOption::Threads(cores)),
+        ),
+        Overlap::Workers | Overlap::Nothing => {
+            // Each worker reads separately.
+            after.read = stages.read * part;
+            let text = format!("num_workers: {cores}, one for each core, instead of {now}");
+            (text, Overlap::Workers, None)
+        }
+    };
+    Some(Candidate { change: "threads", text, after: After::Stages(overlap, after), option })
+}
+
+/// Changes to the contents of batches and to copying.
+fn of_batches(case: &Case, stages: &Stages) -> Vec<Candidate> {
+    let facts = &case.facts;
+    let mut all = Vec::new();
+    let mut add = |change, text: &str, after, option| {
+        all.push(Candidate { change, text: text.to_owned(), after: After::Stages(case.overlap, after), option });
+    };
+    if let Some(as_bytes) = facts.as_bytes {
+        let after = Stages {
+            copy: stages.copy * as_bytes.bytes,
+            transform: as_bytes.transform.min(stages.transform),
+            ..*stages
+        };
+        let text = "batches as u8, with normalization and floats on the device";
+        add("normalization", text, after, Some(LoaderOption::Bytes));
+    }
+    if facts.is_f32 {
+        let after = Stages { copy: stages.copy / 2.0, ..*stages };
+        add("dtype", "batches as f16 or bf16: half the bytes to copy", after, None);
+    }
+    if let Some(copy) = facts.pinned_copy {
+        let after = Stages { copy, ..*stages };
+        let text = "batches in pinned memory (pin_memory=True), copied with non_blocking=True";
+        add("pinned", text, after, None);
+    }
+    all
+}
+
+/// Changes to how bytes come from the disk.
+fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
+    let facts = &case.facts;
+    let mut all = Vec::new();
+    let mut reading = |change, text: &str, read: f64, option| {
+        let after = Stages { read, ..*stages };
+        all.push(Candidate { change, text: text.to_owned(), after: After::Stages(case.overlap, after), option });
+    };
+    if let Some(read) = facts.window_read {
+        let text = "order: window, which reads whole chunks, instead of random";
+        reading("window", text, read, Some(LoaderOption::Window));
+    }
+    if let Some(read) = facts.long_read {
+        let text = format!("larger chunks: `packds convert {}`; reads are too short for this disk", CHUNK.in_command());
+        reading("chunk size", &text, read, None);
+    }
+    if !case.reads_from_disk() {
+        all.extend(codec(case));
+        return all;
+    }
+    // A disk twice as fast is easy to imagine. The ladder shows the gain of a faster one.
+    let text = "a disk twice as fast, or the data on a local one";
+    reading("disk", text, stages.read / 2.0, None);
+    let with = |loading| case.overlap.with_loading(stages.step, stages.copy, loading);
+    let (source, cached) = (case.loading.source.ms, case.loading.page_cache.ms);
+    let saved = saved(case.batch_ms(), with(source), with(cached));
+    all.push(Candidate {
+        change: "memory",
+        text: "memory for the whole of it: from the second epoch on it comes from the page cache".to_owned(),
+        after: After::BatchMs(case.batch_ms() - saved),
+        option: None,
+    });
+    // Neither a disk nor memory is faster than the page cache was.
+    let least = case.time(Level::PageCache).ms;
+    let modelled = case.overlap.batch_ms(stages);
+    for of_disk in all.iter_mut().filter(|one| matches!(one.change, "disk" | "memory")) {
+        of_disk.after = After::BatchMs(of_disk.batch_ms(case, modelled).max(least));
+    }
+    all
+}
+
+/// Uncompressed chunks. In memory, reading consists of decompression. In the best case that time goes to zero.
+fn codec(case: &Case) -> Option<Candidate> {
+    let raw = case.time(Level::RawSample).ms;
+    case.facts.is_compressed.then(|| Candidate {
+        change: "codec",
+        text: format!(
+            "no compression: `packds convert {} none`; chunks come from memory, and `read` is decompressing them (this rate is the most that it can give)",
+            CODEC.in_command()
+        ),
+        after: After::BatchMs(raw),
+        option: None,
+    })
+}
+
+/// Changes that need a conversion.
+fn of_packs(case: &Case, stages: &Stages) -> Vec<Candidate> {
+    let facts = &case.facts;
+    let mut all = Vec::new();
+    if let Some(part) = facts.needed {
+        let after = Stages { decode: stages.decode * part, read: stages.read * part, ..*stages };
+        all.push(Candidate {
+            change: "image size",
+            text: format!(
+                "smaller images: `packds convert {} encoded {} max:N`; they are larger than the crops need",
+                MODE.in_command(),
+                RESIZE.in_command()
+            ),
+            after: After::Stages(case.overlap, after),
+            option: None,
+        });
+    }
+    if let Some(growth) = facts.growth {
+        let after = Stages { decode: 0.0, read: stages.read * growth, ..*stages };
+        all.push(Candidate {
+            change: "storage mode",
+            text: format!(
+                "pixels instead of files: `packds convert {} raw`; {growth:.1} times the bytes, and nothing to decode",
+                MODE.in_command()
+            ),
+            after: After::Stages(case.overlap, after),
+            option: None,
+        });
+    }
+    if let Some(converted) = facts.converted {
+        let ms = Overlap::Loading.with_loading(stages.step, stages.copy, converted);
+        let left_out = facts.left_out.as_deref().map(|steps| {
+            format!("; without {steps}, which augment= would have to do for every batch: the most that it can give")
+        });
+        all.push(Candidate {
+            change: "convert",
+            text: format!(
+                "a pack and packds.Loader (an estimate: measured on a small pack of samples as this dataset gives them{})",
+                left_out.unwrap_or_default()
+            ),
+            after: After::BatchMs(ms),
+            option: None,
+        });
+    }
+    all
+}
+
+fn ratio(a: usize, b: usize) -> f64 {
+    let float = |n| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    float(a) / float(b)
+}

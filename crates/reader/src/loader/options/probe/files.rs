@@ -1,0 +1,193 @@
+//! JPEG files that a device decodes: whether a loader has them, and how large they may be.
+
+use packds_system::{to_u64, to_usize};
+use std::sync::Arc;
+
+use packds_format::Coding;
+
+use super::Probe;
+use crate::Pack;
+use crate::device::{FileLimits, OnDevice, Resampling};
+use crate::loader::Remedy;
+use crate::loader::error::LoadError;
+use crate::loader::pictures::Pictures;
+
+/// Number of samples per pack that are inspected, evenly spaced.
+const INSPECTED: u64 = 1024;
+/// One in this many files may exceed the limits.
+const ONE_OF: usize = 50;
+/// Number of slots that the limits allow for, if it is not set.
+const FEW_SLOTS: u64 = 4;
+/// Longest side to try.
+const LONGEST: u32 = 16 << 10;
+/// Limits are multiples of these: pages of a slot, and a row alignment that suits GPUs.
+const FILE_STEP: u64 = 4 << 10;
+const PIXEL_STEP: u64 = 256;
+
+/// What a device needs to decode JPEG files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decodable {
+    /// Images per batch.
+    pub rows: u32,
+    /// How their windows are resized.
+    pub resampling: Arc<Resampling>,
+}
+
+/// Suggested limits of JPEG files for a device, from some samples of a loader's packs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileSurvey {
+    /// The limits.
+    pub limits: FileLimits,
+    /// Number of inspected samples.
+    pub n_inspected: usize,
+    /// How many of them are within the limits.
+    pub n_admitted: usize,
+    /// Whether more memory on the device would allow more files.
+    pub lacks_memory: bool,
+}
+
+/// A JPEG file with as many channels as the output.
+#[derive(Debug, Clone, Copy)]
+struct SeenFile {
+    bytes: usize,
+    size: (u32, u32),
+    channels: u8,
+}
+
+/// The files of evenly spaced samples of each pack, and the number of inspected samples.
+#[derive(Debug, Default)]
+struct SeenFiles {
+    files: Vec<SeenFile>,
+    n_inspected: usize,
+}
+
+impl SeenFiles {
+    /// Inspects a pack. It skips unreadable samples; loading reports them later.
+    fn add(&mut self, pack: &Pack, field: &str, channels: u8) {
+        let n = pack.n_samples();
+        let step = n.div_ceil(INSPECTED).max(1);
+        for at in 0..n / step {
+            self.n_inspected += 1;
+            let seen = SeenFile::of(pack, field, at * step);
+            self.files.extend(seen.filter(|file| file.channels == channels));
+        }
+    }
+
+    /// A size that most of them do not exceed.
+    fn usual(&self, size: impl Fn(&SeenFile) -> u64) -> u64 {
+        let mut sizes: Vec<u64> = self.files.iter().map(size).collect();
+        sizes.sort_unstable();
+        let n = sizes.len();
+        let at = (n - n / ONE_OF).saturating_sub(1);
+        sizes.get(at).copied().unwrap_or(0)
+    }
+}
+
+impl SeenFile {
+    fn of(pack: &Pack, field: &str, sample: u64) -> Option<Self> {
+        let number = pack.schema().index_of(field).ok()?;
+        if pack.coding(field, sample).ok()? != Some(Coding::Jpeg) {
+            return None;
+        }
+        let (height, width, channels) = pack.item_shape(field, sample).ok()??;
+        Some(Self {
+            // Only the length of the bytes matters here. A wrong length at worst sends a file to the other decoder.
+            bytes: pack.item_unchecked(number, sample).ok()?.len(),
+            size: (u32::try_from(width).ok()?, u32::try_from(height).ok()?),
+            channels: u8::try_from(channels).ok()?,
+        })
+    }
+
+    fn pixels(&self) -> u64 {
+        let (width, height) = self.size;
+        (u64::from(width) * u64::from(height)).saturating_mul(self.channels.into())
+    }
+
+    fn side(&self) -> u64 {
+        self.size.0.max(self.size.1).into()
+    }
+}
+
+impl Probe<'_> {
+    /// The work of a device that [decodes](crate::device::Placement::Files) such files.
+    ///
+    /// # Errors
+    /// [`LoadError`] if there is nothing to decode, otherwise as for [`LoaderBuilder::build`](super::LoaderBuilder::build).
+    pub fn decodable(self, limits: FileLimits) -> Result<Decodable, LoadError> {
+        let pictures = self.with_files(limits)?;
+        let lost = || not_decodable("nothing says how they are resized");
+        Ok(Decodable { rows: self.0.batch, resampling: pictures.resampling().cloned().ok_or_else(lost)? })
+    }
+
+    /// Suggests limits that nearly all JPEG files of the packs meet. They are lower if the resize weights require it, or if the
+    /// files and pixels of all batches that exist at a time would exceed `room` bytes on the device. The limits are estimated
+    /// from at most 1024 samples per pack.
+    ///
+    /// # Errors
+    /// As for [`decodable`](Self::decodable), and if no inspected sample is such a file or `room` is too small.
+    pub fn survey_files(self, room: u64) -> Result<FileSurvey, LoadError> {
+        let least = FileLimits { file_bytes: 0, pixel_bytes: 0, side: 1 };
+        let pictures = self.with_files(least)?;
+        let (field, channels) = (pictures.image().0, pictures.made().channels);
+        let mut seen = SeenFiles::default();
+        let others = self.0.others.iter().map(|(pack, _)| pack);
+        for pack in std::iter::once(&self.0.pack).chain(others) {
+            seen.add(pack, field, channels);
+        }
+        if seen.files.is_empty() {
+            let n = seen.n_inspected;
+            let why = format!("none of the {n} inspected images is a JPEG file with {channels} channels");
+            return Err(not_decodable(&why));
+        }
+        let (mut limits, lacks_memory) = self.within(room, &seen);
+        while self.with_files(limits).is_err() && limits.side > 1 {
+            limits.side = limits.side / 4 * 3;
+        }
+        let is_admitted = |file: &&SeenFile| limits.admit(file.bytes, file.size, file.channels);
+        let n_admitted = seen.files.iter().filter(is_admitted).count();
+        if n_admitted == 0 {
+            let why = if lacks_memory {
+                "it lacks the memory for batches of their pixels"
+            } else {
+                "the sides of all inspected images are too long to be resized there"
+            };
+            return Err(not_decodable(why));
+        }
+        Ok(FileSurvey { limits, n_inspected: seen.n_inspected, n_admitted, lacks_memory })
+    }
+
+    /// The limits for the inspected files, and whether `room` reduces them.
+    fn within(self, room: u64, seen: &SeenFiles) -> (FileLimits, bool) {
+        let slots = self.0.slots.map_or(FEW_SLOTS, |slots| to_u64(slots.get()));
+        let for_each = room / slots.saturating_mul(self.0.batch.into()).max(1);
+        let bytes = |file: &SeenFile| to_u64(file.bytes);
+        let (file, pixels) = (seen.usual(bytes), seen.usual(SeenFile::pixels));
+        let (file, pixels) = (file.next_multiple_of(FILE_STEP), pixels.next_multiple_of(PIXEL_STEP));
+        let file_room = file.min(for_each / 4);
+        let pixel_room = pixels.min((for_each - file_room) / PIXEL_STEP * PIXEL_STEP);
+        let longest = seen.usual(SeenFile::side).min(LONGEST.into());
+        let limits = FileLimits {
+            file_bytes: to_usize(file_room),
+            pixel_bytes: u32::try_from(pixel_room).unwrap_or(u32::MAX),
+            side: u32::try_from(longest).unwrap_or(LONGEST).max(1),
+        };
+        (limits, (file_room, pixel_room) != (file, pixels))
+    }
+
+    /// The processing of images if a device decodes their files.
+    fn with_files(self, limits: FileLimits) -> Result<Pictures, LoadError> {
+        let device = OnDevice::Files(limits);
+        let augment = self.0.augment.as_ref();
+        let augment = augment.ok_or_else(|| not_decodable("nothing is augmented"))?;
+        let pictures = Pictures::new(&self.0.pack, augment, self.0.fields.as_deref(), device)?;
+        match pictures.against() {
+            Some(why) => Err(not_decodable(why)),
+            None => Ok(pictures),
+        }
+    }
+}
+
+/// The error if a device has nothing to decode, with the reason.
+pub(in super::super) fn not_decodable(why: &str) -> LoadError {
+    LoadError::OnDevice { why: format!("the device cannot decode the images: {why}"), remedy: Remedy::HostDecodes }
+}

@@ -1,0 +1,137 @@
+//! JPEG files that a device decodes. The host decodes those outside the limits and those that the device refused.
+
+use packds_system::to_u64;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use packds_pixels::{ImageFormat, check_structure};
+
+use super::{Pictures, key};
+use crate::augment::{AugmentError, Augmenter, Located, Picture, SampleKey, Size};
+use crate::device::{FileHead, FileLimits, Finish, Frame, Windows};
+use crate::loader::error::LoadError;
+use crate::loader::filling::Row;
+
+/// The files that a device decodes.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) limits: FileLimits,
+    /// Samples whose files the device refused. A refusal depends on the file alone. So the contents of batches depend neither on
+    /// threads nor on the order of samples.
+    refused: Mutex<BTreeSet<(usize, u64)>>,
+}
+
+/// The position of a batch's images in its slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ImagePlace {
+    pub(crate) offset: usize,
+    /// Bytes from one image to the next.
+    pub(crate) item_bytes: usize,
+}
+
+impl Files {
+    pub(super) fn new(limits: FileLimits) -> Self {
+        Self { limits, refused: Mutex::default() }
+    }
+
+    /// Records that the device refused a row's file. Returns whether it is new.
+    pub(crate) fn refuse(&self, row: Row) -> bool {
+        self.refused().insert((row.pack, row.sample))
+    }
+
+    /// The limits for a row's file. `None` if it was refused.
+    pub(super) fn limits_of(&self, row: Row) -> Option<FileLimits> {
+        (!self.refused().contains(&(row.pack, row.sample))).then_some(self.limits)
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeSet<(usize, u64)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pictures {
+    /// Writes the windows of `rows` for the device. Returns how many of them the host decoded.
+    pub(super) fn write_file_windows(
+        &self,
+        (finish, windows): (&Finish, &Windows),
+        files: &Files,
+        slot: &mut [u8],
+        ImagePlace { offset, item_bytes }: ImagePlace,
+        rows: &[Row],
+        seeds: &[u64],
+    ) -> Result<u64, LoadError> {
+        let (slot_bytes, channels) = (to_u64(slot.len()), finish.channels);
+        let mut n_pixels = 0;
+        for (at, row) in rows.iter().enumerate() {
+            let place = offset.saturating_add(at.saturating_mul(item_bytes));
+            let frame = match FileHead::of(slot.get(place..).unwrap_or_default()) {
+                FileHead::Pixels => {
+                    n_pixels += 1;
+                    Frame {
+                        source: to_u64(place + FileHead::BYTES),
+                        width: finish.width,
+                        height: finish.height,
+                        row_bytes: finish.width.saturating_mul(channels),
+                        ..Frame::default()
+                    }
+                }
+                FileHead::File { width, height, .. } => {
+                    let before = to_u64(at).saturating_mul(files.limits.pixel_bytes.into());
+                    let picture = Located {
+                        size: Size { width, height },
+                        row_bytes: width.saturating_mul(channels),
+                        source: slot_bytes.saturating_add(before),
+                    };
+                    let lost = "a file larger than its limits";
+                    self.frame(key(seeds, *row), 0, picture, windows, lost)?
+                }
+            };
+            let to = windows.offset(0).saturating_add(at * Frame::BYTES);
+            if let Some(to) = slot.get_mut(to..to + Frame::BYTES) {
+                to.copy_from_slice(&frame.to_bytes());
+            }
+        }
+        Ok(n_pixels)
+    }
+}
+
+/// Writes a picture into the slot: its file if the device decodes it, otherwise its pixels.
+pub(super) fn file_or_pixels(
+    augmenter: &mut Augmenter,
+    limits: Option<FileLimits>,
+    key: SampleKey,
+    image: Picture<'_>,
+    place: &mut [u8],
+) -> Result<(), AugmentError> {
+    let n_bytes = augmenter.plan().item_bytes();
+    let (head, rest) = place.split_at_mut(FileHead::BYTES.min(place.len()));
+    let mut written = FileHead::Pixels;
+    let channels = augmenter.plan().output().channels;
+    let size = limits.and_then(|limits| device_file(image, limits, channels));
+    match (image, size) {
+        (Picture::Encoded(encoded), Some((width, height))) => {
+            let len = encoded.bytes.len();
+            let to = rest.get_mut(..len).unwrap_or_default();
+            to.copy_from_slice(encoded.bytes);
+            written = FileHead::File { len: u32::try_from(len).unwrap_or(0), width, height };
+        }
+        _ => {
+            let pixels = rest.get_mut(..n_bytes).unwrap_or_default();
+            augmenter.apply(key, image, None, &mut [pixels], &mut [])?;
+        }
+    }
+    head.copy_from_slice(&written.to_bytes());
+    Ok(())
+}
+
+/// The size of a picture whose file the device decodes. It must be a complete 8-bit JPEG file within the limits, with
+/// luma/chroma colours and as many channels as the output.
+fn device_file(image: Picture<'_>, limits: FileLimits, channels: u8) -> Option<(u32, u32)> {
+    let Picture::Encoded(encoded) = image else { return None };
+    // The host's decoder reports any errors in the file.
+    let info = check_structure(encoded.bytes).ok()?;
+    let is_plain = info.format == ImageFormat::Jpeg && info.bit_depth == 8 && !info.stores_rgb;
+    let size = (info.width, info.height);
+    let is_admitted = limits.admit(encoded.bytes.len(), size, channels);
+    (is_plain && info.channels == channels && is_admitted).then_some(size)
+}

@@ -1,0 +1,95 @@
+//! Images made on the host, or their pixels for a device.
+
+use std::sync::Arc;
+
+use packds_pixels::Pixels;
+
+use super::files::{Files, file_or_pixels};
+use super::{PictureField, Pictures, bad_sample, key};
+use crate::Pack;
+use crate::augment::{Augmenter, Picture};
+use crate::fetch::StepItems;
+use crate::loader::error::LoadError;
+use crate::loader::filling::Row;
+use crate::loader::outputs::Source;
+
+/// Applies the augmentation, on one thread.
+#[derive(Debug)]
+pub(crate) struct PictureFiller {
+    augmenter: Augmenter,
+    image: PictureField,
+    mask: Option<PictureField>,
+    seek: Option<usize>,
+    seeds: Arc<[u64]>,
+    /// The files that the device decodes.
+    files: Option<Arc<Files>>,
+    /// Buffers for decompressed items, one per field.
+    scratch: [Vec<u8>; 3],
+}
+
+/// The destination of the views of one sample.
+#[derive(Debug, Default)]
+pub(crate) struct Views<'a> {
+    images: Vec<&'a mut [u8]>,
+    masks: Vec<&'a mut [u8]>,
+}
+
+impl<'a> Views<'a> {
+    pub(crate) fn push(&mut self, source: Source, to: &'a mut [u8]) {
+        match source {
+            Source::Mask => self.masks.push(to),
+            _ => self.images.push(to),
+        }
+    }
+}
+
+impl PictureFiller {
+    pub(crate) fn new(pictures: &Pictures, seeds: &Arc<[u64]>) -> Self {
+        Self {
+            augmenter: Augmenter::new(Arc::clone(&pictures.plan)),
+            image: pictures.image.clone(),
+            mask: pictures.mask.clone(),
+            seek: pictures.seek,
+            seeds: Arc::clone(seeds),
+            files: pictures.files().map(Arc::clone),
+            scratch: Default::default(),
+        }
+    }
+
+    /// Makes the views of one sample, from `pixels` if its image is decoded already.
+    pub(crate) fn fill(
+        &mut self,
+        pack: &Arc<Pack>,
+        items: &StepItems,
+        row: Row,
+        pixels: Option<Pixels<'_>>,
+        views: &mut Views<'_>,
+    ) -> Result<(), LoadError> {
+        let sample = row.sample;
+        let [for_image, for_seek, for_mask] = &mut self.scratch;
+        let image = items.item(self.image.position, sample, for_image)?;
+        let seek = match self.seek {
+            Some(position) => Some(items.item(position, sample, for_seek)?),
+            None => None,
+        };
+        let mask = match &self.mask {
+            Some(field) => {
+                let item = items.item(field.position, sample, for_mask)?;
+                Some(field.picture(pack, sample, item, None)?)
+            }
+            None => None,
+        };
+        let image = match pixels {
+            Some(pixels) => Picture::Raw(pixels),
+            None => self.image.picture(pack, sample, image, seek)?,
+        };
+        let key = key(&self.seeds, row);
+        if let (Some(files), [place]) = (&self.files, views.images.as_mut_slice()) {
+            let limits = files.limits_of(row);
+            let applied = file_or_pixels(&mut self.augmenter, limits, key, image, place);
+            return applied.map_err(|source| bad_sample(pack, sample, source));
+        }
+        let applied = self.augmenter.apply(key, image, mask, &mut views.images, &mut views.masks);
+        applied.map_err(|source| bad_sample(pack, sample, source))
+    }
+}

@@ -1,0 +1,111 @@
+//! Orders: their names, and what each shuffles. `epoch` computes them. The rest of the crate asks for these facts and does not
+//! name an order.
+
+use super::error::PlanError;
+
+/// The order in which an epoch visits samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Order {
+    /// [`Random`](Self::Random) if the dataset fits in memory, else [`Window`](Self::Window) with the default size.
+    #[default]
+    Auto,
+    /// File order.
+    Sequential,
+    /// All samples shuffled together.
+    Random,
+    /// Shuffled chunks, with the samples of each in file order.
+    Chunks,
+    /// Shuffled chunks, with the samples of several chunks shuffled together.
+    Window {
+        /// Number of chunks, over all ranks. `None` for 64, or as many as fit in memory twice if that is fewer.
+        chunks: Option<u32>,
+    },
+}
+
+packds_system::named!(Order {
+    Auto = "auto",
+    Sequential = "sequential",
+    Random = "random",
+    Chunks = "chunks",
+    Window { chunks: None } = "window",
+});
+
+impl Order {
+    /// The resolved order. None for [`Auto`](Self::Auto), which depends on the dataset.
+    #[must_use]
+    pub const fn kind(self) -> Option<OrderKind> {
+        match self {
+            Self::Auto => None,
+            Self::Sequential => Some(OrderKind::Sequential),
+            Self::Random => Some(OrderKind::Random),
+            Self::Chunks => Some(OrderKind::Chunks),
+            Self::Window { .. } => Some(OrderKind::Window),
+        }
+    }
+
+    /// The order with this window. A window without an order means [`Window`](Self::Window).
+    ///
+    /// # Errors
+    /// [`PlanError::OtherOrder`] if another order was chosen.
+    pub fn with_window(self, chunks: Option<u32>) -> Result<Self, PlanError> {
+        match (self, chunks) {
+            (order, None) => Ok(order),
+            (Self::Auto | Self::Window { .. }, _) => Ok(Self::Window { chunks }),
+            (order, Some(_)) => Err(PlanError::OtherOrder { order: order.name() }),
+        }
+    }
+}
+
+/// A resolved [`Order`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderKind {
+    /// File order.
+    Sequential,
+    /// All samples shuffled together.
+    Random,
+    /// Shuffled chunks, with the samples of each in file order.
+    Chunks,
+    /// Shuffled chunks, with the samples of several chunks shuffled together.
+    Window,
+}
+
+// The names in states and reports.
+packds_system::named!(OrderKind { Sequential = "sequential", Random = "random", Chunks = "chunks", Window = "window" });
+
+/// Which samples an order shuffles together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shuffled {
+    /// None. The samples of a chunk stay in file order.
+    Nothing,
+    /// Those of a window of chunks.
+    Windows,
+    /// All.
+    All,
+}
+
+impl OrderKind {
+    pub(crate) const fn shuffled(self) -> Shuffled {
+        match self {
+            Self::Sequential | Self::Chunks => Shuffled::Nothing,
+            Self::Window => Shuffled::Windows,
+            Self::Random => Shuffled::All,
+        }
+    }
+
+    /// Whether every epoch has the same order.
+    #[must_use]
+    pub const fn is_fixed(self) -> bool {
+        matches!(self, Self::Sequential)
+    }
+
+    /// Whether batches consist of consecutive samples of the file.
+    pub(crate) const fn in_file_order(self) -> bool {
+        matches!(self, Self::Sequential | Self::Chunks)
+    }
+
+    /// Whether several parts of an epoch can be read in parallel.
+    pub(crate) const fn has_lanes(self) -> bool {
+        matches!(self, Self::Chunks | Self::Window)
+    }
+}

@@ -1,0 +1,50 @@
+//! Text widths: an upper bound over common sans-serif fonts, because the font of an SVG is unknown.
+
+/// Widths in hundredths of the font size, from the widest of the common sans-serif fonts.
+fn hundredths(c: char) -> u32 {
+    match c {
+        'i' | 'j' | 'l' | '\'' | ' ' | '.' | ',' | ':' | ';' | '!' => 34,
+        'I' | 'f' | 'r' | 't' | '(' | ')' | '[' | ']' | '/' | '\\' | '-' | '`' | '"' => 44,
+        'J' | 's' | 'c' | 'z' | 'k' | 'v' | 'x' | 'y' | '*' | '?' | '_' | '^' => 61,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 100,
+        'A'..='Z' | '&' | '#' => 80,
+        '+' | '=' | '<' | '>' | '~' => 84,
+        ' '..='\u{2fff}' => 65,
+        // Characters of other scripts can be as wide as they are tall.
+        _ => 100,
+    }
+}
+
+/// An upper bound for the width of a text at this font size.
+pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
+    let all: u32 = text.chars().map(hundredths).sum();
+    let heavier = if bold { 1.1 } else { 1.0 };
+    f64::from(all) / 100.0 * size * heavier
+}
+
+/// The text cut to this width. An ellipsis marks the cut.
+pub fn fit(text: &str, width: f64, size: f64, bold: bool) -> String {
+    if text_width(text, size, bold) <= width {
+        return text.to_owned();
+    }
+    let mut cut = text.to_owned();
+    while cut.pop().is_some() {
+        let shown = format!("{}…", cut.trim_end());
+        if text_width(&shown, size, bold) <= width {
+            return shown;
+        }
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(fit("great white shark", 90.0, 12.0, false), "great white…");
+        assert_eq!(fit("shark", 90.0, 12.0, false), "shark");
+        assert_eq!(fit("shark", 1.0, 12.0, false), "");
+    }
+}

@@ -1,0 +1,53 @@
+//! A file of a plot: the extension selects the format. The caller writes it.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::DrawError;
+use crate::figure::Figure;
+
+/// The path and format of a plot.
+#[derive(Debug, Clone)]
+pub struct PlotFile {
+    path: PathBuf,
+    kind: PlotKind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum PlotKind {
+    Svg,
+    Png,
+}
+
+impl PlotFile {
+    /// Parses a path.
+    ///
+    /// # Errors
+    /// A message, if the extension is neither `.svg` nor `.png`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let path = PathBuf::from(text);
+        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+        let kind = match extension.to_str() {
+            Some("svg") => PlotKind::Svg,
+            Some("png") => PlotKind::Png,
+            _ => return Err("expected a name that ends in .svg or .png".to_owned()),
+        };
+        Ok(Self { path, kind })
+    }
+
+    /// The path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// `DrawError` if the drawing is too large.
+    pub fn bytes(&self, figure: &Figure) -> Result<Vec<u8>, DrawError> {
+        match self.kind {
+            PlotKind::Svg => Ok(figure.svg().into_bytes()),
+            PlotKind::Png => figure.png(),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Enums that users type: one list of names, from which parsing, printing and the message for an unknown name come.
+
+use std::fmt::{self, Debug, Display};
+use std::str::FromStr;
+
+/// An enum whose values users type by name. [`named!`](crate::named) implements it.
+pub trait Named: Copy + Debug + Display + FromStr<Err = BadValue> + 'static {
+    /// All names, in the order of the documentation.
+    const NAMES: &'static [&'static str];
+}
+
+/// A text that is no value of its type. Displayed: `expected raw, encoded or mixed, found "x"`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadValue {
+    expected: String,
+    found: String,
+}
+
+impl BadValue {
+    /// The error for `found` where this is expected.
+    #[must_use]
+    pub fn new(expected: impl Into<String>, found: &str) -> Self {
+        Self { expected: expected.into(), found: found.to_owned() }
+    }
+
+    /// The error for `found` where one of these names is expected.
+    #[must_use]
+    pub fn unknown(names: &[&str], found: &str) -> Self {
+        let expected = match names {
+            [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+            few => few.concat(),
+        };
+        Self::new(expected, found)
+    }
+}
+
+impl Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected {}, found {:?}", self.expected, self.found)
+    }
+}
+
+impl std::error::Error for BadValue {}
+
+/// Gives an enum its names: `ALL`, `name()`, `Display`, `FromStr` and [`Named`]. Variants with fields say which values the bare
+/// name stands for. Parsing takes `-` for `_`, as flags have it.
+///
+/// ```
+/// #[derive(Debug, Clone, Copy, PartialEq)]
+/// enum Order {
+///     FileOrder,
+///     Window { chunks: Option<u32> },
+/// }
+/// packds_system::named!(Order { FileOrder = "file_order", Window { chunks: None } = "window" });
+///
+/// assert_eq!("file-order".parse(), Ok(Order::FileOrder));
+/// assert_eq!(Order::Window { chunks: Some(3) }.to_string(), "window");
+/// let error = "sorted".parse::<Order>().unwrap_err();
+/// assert_eq!(error.to_string(), "expected file_order or window, found \"sorted\"");
+/// ```
+#[macro_export]
+macro_rules! named {
+    ($type:ident { $($variant:ident $({ $($field:ident: $value:expr),+ })? = $name:literal),+ $(,)? }) => {
+        impl $type {
+            /// Every value.
+            pub const ALL: [Self; [$($name),+].len()] =
+                [$(Self::$variant $({ $($field: $value),+ })?),+];
+
+            /// The name that users type.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name),+
+                }
+            }
+        }
+
+        impl $crate::Named for $type {
+            const NAMES: &'static [&'static str] = &[$($name),+];
+        }
+
+        impl ::std::fmt::Display for $type {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl ::std::str::FromStr for $type {
+            type Err = $crate::BadValue;
+
+            fn from_str(text: &str) -> Result<Self, $crate::BadValue> {
+                let named = |value: &Self| value.name() == text.replace('-', "_") || value.name() == text;
+                let unknown = || $crate::BadValue::unknown(<Self as $crate::Named>::NAMES, text);
+                Self::ALL.into_iter().find(named).ok_or_else(unknown)
+            }
+        }
+    };
+}
