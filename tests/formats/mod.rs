@@ -8,6 +8,7 @@ mod image_folder;
 mod items;
 mod layouts;
 mod lmdb;
+mod people;
 mod records;
 mod table;
 mod tfrecord;

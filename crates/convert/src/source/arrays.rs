@@ -13,7 +13,7 @@ use super::ListOptions;
 use super::beside::pairs;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, other_count, role_of, target,
+    Found, FoundLabels, LabelValues, Names, SINGLE_HINT, check_same_classes, is_made_anew, other_count, role_of, target,
 };
 use super::key_split::{self, SplitNames};
 use super::listing::SourceField;
@@ -197,8 +197,7 @@ impl ArraySet {
         };
         let reason =
             format!("expected an array of images, found {rows}x{height}x{width}, which looks like a single one");
-        let hint = "put all images into one array (numpy.stack, torch.stack), or write one .npy for each";
-        Err(ConvertError::unsupported(source, &images.name, reason, hint))
+        Err(ConvertError::unsupported(source, &images.name, reason, SINGLE_HINT))
     }
 
     /// Removes excluded arrays.

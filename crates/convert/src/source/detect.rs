@@ -3,10 +3,12 @@
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use flate2::read::GzDecoder;
 use packds_format::constants::MAGIC;
-use packds_system::open_regular;
+use packds_system::{open_regular, to_u64};
 
 use super::candidate::is_image_name;
+use super::foreign::Foreign;
 use super::rows::RowForm;
 use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern, split_folders};
 use super::store::OpenFile;
@@ -41,7 +43,11 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         Err(error) => return Err(ConvertError::io(source)(error)),
     };
     if metadata.is_dir() {
-        return of_folder(source).map(|found| found.unwrap_or(DataFormat::ImageFolder));
+        let Some(format) = of_folder(source)? else {
+            let foreign = Foreign::of_folder(&names_in(source));
+            return foreign.map_or(Ok(DataFormat::ImageFolder), |foreign| Err(foreign.error(source)));
+        };
+        return Ok(format);
     }
     if !metadata.is_file() {
         return Err(unknown("neither a file nor a folder".to_owned()));
@@ -53,18 +59,24 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         let (reason, hint) = ("this is already a pack", "packds export converts it to other formats");
         return Err(ConvertError::unsupported(source, "", reason, hint));
     }
+    if RowForm::from_path(source).is_some() {
+        return Ok(DataFormat::Manifest);
+    }
     refuse_zipped_zarr(source, &head)?;
     let start = Head { path: source, name: name.unwrap_or_default(), named, bytes: &head };
     if let Some(format) = start.format() {
         return Ok(format);
     }
-    if RowForm::from_path(source).is_some() {
+    if RowForm::of_source(source).is_some() {
         return Ok(DataFormat::Manifest);
     }
     let known = named.filter(|format| format.entry().trusts_names);
     known.ok_or_else(|| {
         if head.is_empty() {
             return ConvertError::malformed(source, "", "the file is empty (0 bytes)");
+        }
+        if let Some(foreign) = Foreign::of_file(&start) {
+            return foreign.error(source);
         }
         let shown = head.get(..16).unwrap_or(&head).escape_ascii();
         unknown(match named {
@@ -99,6 +111,15 @@ impl Head<'_> {
     /// Whether this is a gzip file.
     pub(crate) fn is_gzip(&self) -> bool {
         self.has(0, b"\x1f\x8b")
+    }
+
+    /// Whether this is a gzip file of a tar file.
+    pub(crate) fn is_gzipped_tar(&self) -> bool {
+        const MAGIC_END: usize = 262;
+        let mut start = Vec::new();
+        // The first bytes need not be a whole stream.
+        let _ = GzDecoder::new(self.bytes).take(to_u64(MAGIC_END)).read_to_end(&mut start);
+        self.is_gzip() && (start.len() < MAGIC_END || start.ends_with(b"ustar"))
     }
 
     /// The name of the first file in a zip file.

@@ -9,13 +9,22 @@ use packds_format::{DType, Field, Role};
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::listing::{Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored};
+use super::masks::Numbers;
 use super::overlooked::note_overlooked_labels;
 use super::paths::{FileTable, PathTable};
+use super::roles::{is_label_name, is_mask_name};
 use super::store::{Content, Store};
 use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT, MASK_KEY};
+
+/// The least number of rows of a single image.
+const MIN_SIDE: usize = 8;
+
+/// What to do with a file of one image.
+pub(super) const SINGLE_HINT: &str =
+    "put all images into one array (numpy.stack, torch.stack), or write one .npy for each";
 
 /// What a format's module found in a source.
 pub(crate) struct Found {
@@ -86,7 +95,7 @@ impl Found {
     }
 
     /// Builds the listing of `source`.
-    pub(super) fn into_listing(self, source: &Path) -> Result<Listing, ConvertError> {
+    pub(super) fn into_listing(mut self, source: &Path) -> Result<Listing, ConvertError> {
         let n = self.images.len();
         if n == 0 {
             return Err(ConvertError::contradictory(
@@ -98,7 +107,8 @@ impl Found {
         }
         self.check_lengths(source, n)?;
         self.check_images(source)?;
-        self.check_masks(source)?;
+        self.take_label_maps();
+        self.number_masks(source)?;
         let mut listing = Listing {
             kind: self.kind,
             root: source.to_owned(),
@@ -138,9 +148,29 @@ impl Found {
         Ok(self)
     }
 
-    /// Refuses images of a single number each, for example if a label file was named.
+    /// Refuses images of a single number each, for example if a label file was named, and the rows of a single image.
     fn check_images(&self, source: &Path) -> Result<(), ConvertError> {
         match self.images.content(0) {
+            Content::Array(row) if row.shape.len() == 1 && self.images.len() >= MIN_SIDE => {
+                let is_map = |field: &&SourceField| {
+                    let is_named = is_label_name(&field.name) || is_mask_name(&field.name);
+                    is_named && matches!(field.store.content(0), Content::Array(array) if array.shape == row.shape)
+                };
+                match self.fields.iter().find(is_map) {
+                    None => Ok(()),
+                    Some(map) => Err(ConvertError::unsupported(
+                        source,
+                        "",
+                        format!(
+                            "expected an array of images, found {} rows of {} numbers and as many of '{}', which looks like a single one",
+                            self.images.len(),
+                            row.shape[0],
+                            map.name
+                        ),
+                        SINGLE_HINT,
+                    )),
+                }
+            }
             Content::Array(array) if array.shape.is_empty() => Err(ConvertError::unsupported(
                 source,
                 "",
@@ -151,20 +181,65 @@ impl Found {
         }
     }
 
-    /// Refuses masks that no sample can match: every sample would be bad.
-    fn check_masks(&self, source: &Path) -> Result<(), ConvertError> {
-        match self.masks.as_ref().map(|masks| masks.content(0)) {
-            Some(Content::Array(array)) => Err(ConvertError::unsupported(
+    /// Height and width of the images, if all are arrays of one size.
+    fn image_size(&self) -> Option<(u64, u64)> {
+        match self.images.content(0) {
+            Content::Pixels(shape) if self.images.is_uniform() => Some((shape.height.into(), shape.width.into())),
+            Content::Array(array) => match *array.shape.as_slice() {
+                [h, w] | [h, w, 1..=4] | [1..=4, h, w] => Some((h, w)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A field with a label's name and a number for each pixel holds masks, which move with the images.
+    fn take_label_maps(&mut self) {
+        let Some((height, width)) = self.image_size().filter(|_| self.masks.is_none() && self.metadata.is_none())
+        else {
+            return;
+        };
+        let is_map = |field: &SourceField| {
+            let shape = match field.store.content(0) {
+                Content::Pixels(shape) => shape.array().shape,
+                Content::Array(array) => array.shape,
+                _ => return false,
+            };
+            is_label_name(&field.name)
+                && [vec![height, width], vec![height, width, 1], vec![1, height, width]].contains(&shape)
+        };
+        if let Some(place) = self.fields.iter().position(is_map) {
+            let SourceField { name, store, .. } = self.fields.remove(place);
+            self.warnings.retain(|warning| !matches!(warning, Warning::NotLabels { field, .. } if *field == name));
+            self.warnings.push(Warning::LabelMaps { field: name });
+            self.masks = Some(store);
+        }
+    }
+
+    /// Makes `u8` numbers of masks of other types.
+    ///
+    /// # Errors
+    /// If the masks are arrays that hold no class for each pixel: every sample would be bad.
+    fn number_masks(&mut self, source: &Path) -> Result<(), ConvertError> {
+        let Some(masks) = &self.masks else { return Ok(()) };
+        let Content::Array(array) = masks.content(0) else { return Ok(()) };
+        let numbers = Numbers::new(masks, &array, self.image_size()).filter(|_| masks.is_uniform());
+        let numbers = numbers.ok_or_else(|| {
+            ConvertError::unsupported(
                 source,
                 "",
                 format!(
-                    "expected masks as image files or u8 arrays of two dimensions, found {} {:?}",
+                    "expected masks as image files or arrays of two dimensions, found {} {:?}",
                     array.dtype, array.shape
                 ),
-                format!("leave the field out with {LEAVE_OUT}, name another with {MASK_KEY}, or write it as u8"),
-            )),
-            _ => Ok(()),
+                format!("leave the field out with {LEAVE_OUT}, name another with {MASK_KEY}, or write a number for each pixel"),
+            )
+        })?;
+        if let Some(n) = numbers.one_hot() {
+            self.warnings.push(Warning::OneHotMasks { n });
         }
+        self.masks = Some(Arc::new(numbers));
+        Ok(())
     }
 
     fn check_lengths(&self, source: &Path, n: usize) -> Result<(), ConvertError> {

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use packds_format::Scalar;
 use serde_json::Value;
 
 use super::{
@@ -91,13 +92,15 @@ impl LabelScan {
             CellKind::Missing => self.missing.get_or_insert(line),
             CellKind::Nested => self.nested.get_or_insert(line),
             CellKind::Text | CellKind::Bool(_) => text.get_or_insert(line),
-            CellKind::Float(_) => self.number.get_or_insert(line),
-            CellKind::Integer(value) => {
-                if value < 0 {
-                    self.negative.get_or_insert(line);
+            kind => match class_id(kind) {
+                None => self.number.get_or_insert(line),
+                Some(id) => {
+                    if id < 0 {
+                        self.negative.get_or_insert(line);
+                    }
+                    self.integer.get_or_insert(line)
                 }
-                self.integer.get_or_insert(line)
-            }
+            },
         };
     }
 
@@ -126,6 +129,15 @@ impl LabelScan {
             (None, Some(line)) => Err((line, "a class id is negative".to_owned())),
             (None, None) => Ok(LabelForm::Classes { names: false, lists }),
         }
+    }
+}
+
+/// A number as a class id.
+fn class_id(kind: CellKind) -> Option<i64> {
+    match kind {
+        CellKind::Integer(id) => Some(id),
+        CellKind::Float(value) => Scalar::Double(value).class_id(),
+        CellKind::Missing | CellKind::Bool(_) | CellKind::Text | CellKind::Nested => None,
     }
 }
 
@@ -176,7 +188,7 @@ impl LabelBuilder {
             if self.names {
                 let id = self.number_name(item);
                 self.ids.push(id);
-            } else if let CellKind::Integer(id) = CellKind::of(item) {
+            } else if let Some(id) = class_id(CellKind::of(item)) {
                 self.ids.push(id);
             } else {
                 fits = false;
@@ -188,6 +200,16 @@ impl LabelBuilder {
             fits
         } else {
             fits && self.ids.len() == start + 1
+        }
+    }
+
+    /// Numbers the names in a row that is not taken, so that ids do not depend on which rows are.
+    pub(super) fn learn(&mut self, cell: Cell<'_>) {
+        if self.names {
+            let split = self.split;
+            for_each_item(cell, split, |item| {
+                self.number_name(item);
+            });
         }
     }
 

@@ -117,6 +117,12 @@ impl Layout {
     }
 }
 
+/// Whether a folder has a usual name of a folder of masks, such as `masks` or `train_masks`.
+pub(super) fn is_mask_folder(name: &[u8]) -> bool {
+    let word = name.rsplit(|byte| matches!(byte, b'_' | b'-' | b' ')).next().unwrap_or(name);
+    is_one_of(name, &MASK_FOLDERS) || is_one_of(word, &MASK_FOLDERS)
+}
+
 /// Whether a folder's name is one of these, in any case.
 fn is_one_of(name: &[u8], known: &[&str]) -> bool {
     known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))

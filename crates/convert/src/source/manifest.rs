@@ -5,7 +5,14 @@
 //! The first pass finds the type of every column from all of its cells. The second stores the values. Memory holds paths and typed
 //! values, never the manifest's text.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+    sync::Arc,
+};
+
+use packds_system::to_u64;
 
 use super::{
     ListOptions,
@@ -16,56 +23,145 @@ use super::{
     listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
     paths::FileTable,
-    roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_NAMES, is_label_name},
+    roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_NAMES, SPLIT_COLUMN_NAMES},
     root::Root,
-    rows::{Cell, RowForm, Rows, malformed},
-    values::{ColumnBuilder, ColumnType, KindsSeen},
+    rows::{Cell, RowFile, RowForm, Rows, malformed},
+    split::is_split_folder,
+    values::{ColumnBuilder, ColumnType, KindsSeen, text_of},
+    warning::Warning,
 };
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 
-/// Lists the rows of a manifest.
+/// Lists the rows of a manifest, or those of the chosen split.
 pub(super) fn list(source: &Path, form: RowForm, options: &ListOptions) -> Result<Listing, ConvertError> {
-    let root = Root::open(source, options)?;
-    let mut rows = Rows::open(source, form)?;
-    let scans = scan(&mut rows, options)?;
-    // A file of that name with other content is most likely unrelated.
-    let metadata = known_metadata(&root.path)?;
-    let known = metadata.as_ref().filter(|_| form == RowForm::JsonLines);
-    let plan = Plan::new(source, rows.columns(), &scans, known, options)?;
-    let mut rows = rows.reopen()?;
-    let (root, taken) = match take(&mut rows, &plan, &root) {
-        // The files need not lie in one folder.
-        Err(ConvertError::ManifestPathEscapes { file, .. })
-            if options.root.is_none() && Path::new(&file).is_absolute() =>
-        {
-            let mut rows = rows.reopen()?;
-            let columns: Vec<usize> = [plan.path].into_iter().chain(plan.mask).collect();
-            let root = root.around(&mut rows, &columns)?;
-            let taken = take(&mut rows.reopen()?, &plan, &root)?;
-            (root, taken)
+    let file = RowFile::new(source, &options.spool_folder().path)?;
+    Manifest::open(&file, form, options)?.list(options.split.as_deref())
+}
+
+/// Lists each split of a manifest with a column of splits.
+pub(super) fn list_splits(
+    source: &Path,
+    form: RowForm,
+    options: &ListOptions,
+) -> Result<Vec<(String, Listing)>, ConvertError> {
+    let file = RowFile::new(source, &options.spool_folder().path)?;
+    let manifest = Manifest::open(&file, form, options)?;
+    let splits = manifest.splits().ok_or_else(|| super::no_splits(source, "all"))?;
+    splits.into_iter().map(|split| Ok((split.clone(), manifest.list(Some(&split))?))).collect()
+}
+
+/// A manifest after the first pass.
+struct Manifest<'a> {
+    file: &'a RowFile,
+    form: RowForm,
+    options: &'a ListOptions,
+    /// That of a pack exported to this folder.
+    metadata: Option<Metadata>,
+    names: Vec<String>,
+    scans: Vec<ColumnScan>,
+    n_rows: u64,
+}
+
+impl<'a> Manifest<'a> {
+    fn open(file: &'a RowFile, form: RowForm, options: &'a ListOptions) -> Result<Self, ConvertError> {
+        let metadata = known_metadata(&Root::open(&file.path, options)?.path)?;
+        let mut rows = Rows::open(file, form)?;
+        let (scans, n_rows) = scan(&mut rows, options)?;
+        Ok(Self { file, form, options, metadata, names: rows.columns().to_vec(), scans, n_rows })
+    }
+
+    /// The values of the column of splits, if there is one.
+    fn splits(&self) -> Option<Vec<String>> {
+        let column = self.split_column()?;
+        Some(self.scans[column].values.as_ref()?.iter().cloned().collect())
+    }
+
+    fn split_column(&self) -> Option<usize> {
+        let column = find_known(&self.names, &SPLIT_COLUMN_NAMES)?;
+        let is_free = !self.options.is_left_out(&self.names[column]) && self.metadata.is_none();
+        (is_free && self.scans[column].values.is_some()).then_some(column)
+    }
+
+    /// The column of splits and the wanted one.
+    ///
+    /// # Errors
+    /// If there is no such split, or there are splits and none is wanted.
+    fn wanted_split(&self, wanted: Option<&str>) -> Result<Option<(usize, String)>, ConvertError> {
+        let path = self.file.path.clone();
+        let available = self.splits().unwrap_or_default();
+        match (self.split_column(), wanted) {
+            (Some(column), Some(wanted)) if available.iter().any(|split| split == wanted) => {
+                Ok(Some((column, wanted.to_owned())))
+            }
+            (_, Some(wanted)) => Err(ConvertError::SplitMissing { path, wanted: wanted.to_owned(), available }),
+            (Some(_), None)
+                if available.len() > 1 && available.iter().all(|split| is_split_folder(split.as_bytes())) =>
+            {
+                Err(ConvertError::SeveralSplits { path, splits: available, and: "" })
+            }
+            _ => Ok(None),
         }
-        taken => (root, taken?),
-    };
-    finish(source, root, taken, metadata, options.jobs)
+    }
+
+    fn list(&self, wanted: Option<&str>) -> Result<Listing, ConvertError> {
+        let mut root = Root::open(&self.file.path, self.options)?;
+        let plan = Plan::new(self, wanted)?;
+        // A JSON row may have new columns, so rows that are read again need the columns of all.
+        let rows = || {
+            let mut rows = Rows::open(self.file, self.form)?;
+            rows.expect_columns(&self.names);
+            Ok::<_, ConvertError>(rows)
+        };
+        let columns: Vec<(usize, bool)> =
+            [(plan.path, false)].into_iter().chain(plan.mask.map(|mask| (mask, true))).collect();
+        let mut warnings = plan.warnings.clone();
+        warnings.extend(root.locate(&mut rows()?, &columns)?);
+        let (root, taken) = match take(&mut rows()?, &plan, &root) {
+            // The files need not lie in one folder.
+            Err(ConvertError::ManifestPathEscapes { file, .. })
+                if self.options.root.is_none() && Path::new(&file).is_absolute() =>
+            {
+                let columns: Vec<usize> = columns.iter().map(|(column, _)| *column).collect();
+                let root = root.around(&mut rows()?, &columns)?;
+                let taken = take(&mut rows()?, &plan, &root)?;
+                (root, taken)
+            }
+            taken => (root, taken?),
+        };
+        let listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
+        Ok(Listing { warnings, ..listing })
+    }
 }
 
 /// The first pass's result for a column.
 struct ColumnScan {
     kinds: KindsSeen,
-    /// Only for a possible label column.
-    labels: Option<LabelScan>,
+    labels: LabelScan,
+    /// Hashes of the different cells; none if there are many.
+    distinct: Option<HashSet<u64>>,
+    /// The different cells of a possible column of splits; none if there are many.
+    values: Option<BTreeSet<String>>,
 }
 
-/// The first pass.
-fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<Vec<ColumnScan>, ConvertError> {
+/// Most different cells to count.
+const MAX_DISTINCT: usize = 1 << 16;
+/// Most splits.
+const MAX_SPLITS: usize = 64;
+
+/// The first pass. Also returns the number of rows.
+fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<(Vec<ColumnScan>, u64), ConvertError> {
     let mut columns: Vec<ColumnScan> = Vec::new();
-    let mut first_line = None;
+    let (mut first_line, mut n_rows) = (None, 0);
     while rows.advance()? {
+        n_rows += 1;
         for name in &rows.columns()[columns.len()..] {
+            let is_split = SPLIT_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
             let mut column = ColumnScan {
                 kinds: KindsSeen::default(),
-                labels: label_split(name, rows.form(), options).map(LabelScan::new),
+                labels: LabelScan::new(label_split(name, rows.form(), options)),
+                distinct: Some(HashSet::new()),
+                values: is_split.then(BTreeSet::new),
             };
             // A JSON key that first appears here is missing in all earlier rows.
             if let Some(line) = first_line {
@@ -82,29 +178,49 @@ fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<Vec<ColumnScan>, C
     if first_line.is_none() {
         return Err(rows.malformed("the manifest has no rows".to_owned()));
     }
-    Ok(columns)
+    Ok((columns, n_rows))
 }
 
 impl ColumnScan {
     fn observe(&mut self, cell: Cell<'_>, line: u64) {
         self.kinds.observe(cell);
-        if let Some(labels) = &mut self.labels {
-            labels.observe(cell, line);
+        self.labels.observe(cell, line);
+        let text = text_of(cell);
+        if let Some(distinct) = &mut self.distinct {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            distinct.insert(hasher.finish());
         }
+        self.distinct = self.distinct.take().filter(|distinct| distinct.len() <= MAX_DISTINCT);
+        if let Some(values) = &mut self.values {
+            if !values.contains(text.as_ref()) {
+                values.insert(text.into_owned());
+            }
+        }
+        self.values = self.values.take().filter(|values| values.len() <= MAX_SPLITS);
+    }
+
+    /// Whether the cells look like labels, whatever the column's name: several values, each in two rows on average.
+    fn is_like_labels(&self, n_rows: u64) -> bool {
+        let distinct = self.distinct.as_ref().map(|distinct| to_u64(distinct.len()));
+        let repeats = distinct.is_some_and(|distinct| distinct >= 2 && 2 * distinct <= n_rows);
+        repeats && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
+    }
+
+    /// Whether each cell is a whole number from 0.
+    fn are_ids(&self) -> bool {
+        matches!(self.labels.form(), Ok(LabelForm::Classes { names: false, lists: false }))
     }
 }
 
-/// How to split the labels of a column with this name. None if it cannot be the label column.
-fn label_split(name: &str, form: RowForm, options: &ListOptions) -> Option<LabelSplit> {
-    let is_list = name.eq_ignore_ascii_case(LABEL_LIST_NAME);
+/// How to split the labels of a column with this name.
+fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
     let is_key = options.label_key.as_deref() == Some(name);
-    let is_known = is_label_name(name);
-    match form {
+    match form.has_text_cells() {
+        true if name.eq_ignore_ascii_case(LABEL_LIST_NAME) => LabelSplit::Always,
+        true if is_key => LabelSplit::IfSeparated,
         // JSON has arrays, so texts are not split.
-        RowForm::JsonLines => (is_list || is_key || is_known).then_some(LabelSplit::Never),
-        RowForm::Comma | RowForm::Tab if is_list => Some(LabelSplit::Always),
-        RowForm::Comma | RowForm::Tab if is_key => Some(LabelSplit::IfSeparated),
-        RowForm::Comma | RowForm::Tab => is_known.then_some(LabelSplit::Never),
+        _ => LabelSplit::Never,
     }
 }
 
@@ -130,7 +246,7 @@ impl Roles {
             None => Ok(find_known(names, known)),
         };
         let path = find(&options.image_key, &IMAGE_PATH_NAMES)?
-            .ok_or_else(|| missing(format!("of image paths ({})", IMAGE_PATH_NAMES.join(", "))))?;
+            .ok_or_else(|| missing(format!("of image paths ({}, ...)", IMAGE_PATH_NAMES[..6].join(", "))))?;
         let mask = find(&options.mask_key, &MASK_NAMES)?;
         let single_names = LABEL_NAMES.map(|name| match name {
             LABEL_LIST_NAME => "",
@@ -158,6 +274,9 @@ struct Plan {
     mask: Option<usize>,
     label: Option<PlannedLabel>,
     columns: Vec<(usize, String, ColumnType)>,
+    /// The column of splits, and the cell of the rows to take.
+    split: Option<(usize, String)>,
+    warnings: Vec<Warning>,
 }
 
 struct PlannedLabel {
@@ -168,24 +287,31 @@ struct PlannedLabel {
 }
 
 impl Plan {
-    fn new(
-        source: &Path,
-        names: &[String],
-        scans: &[ColumnScan],
-        known: Option<&Metadata>,
-        options: &ListOptions,
-    ) -> Result<Self, ConvertError> {
-        options.check_left_out(source, names)?;
-        let is_kept = |column: &usize| !options.is_left_out(&names[*column]);
+    fn new(manifest: &Manifest<'_>, wanted: Option<&str>) -> Result<Self, ConvertError> {
+        let Manifest { file, names, scans, options, .. } = manifest;
+        options.check_left_out(&file.path, names)?;
+        let mut warnings = Vec::new();
+        if names.iter().any(String::is_empty) {
+            warnings.push(Warning::IndexColumn);
+        }
+        let split = manifest.wanted_split(wanted)?;
+        let split_column = split.as_ref().map(|(column, _)| *column);
+        let is_kept = |column: &usize| {
+            !names[*column].is_empty() && !options.is_left_out(&names[*column]) && Some(*column) != split_column
+        };
         let kept: Vec<usize> = (0..names.len()).filter(is_kept).collect();
         let kept_names: Vec<String> = kept.iter().map(|c| names[*c].clone()).collect();
-        let Roles { path, mask, label } = Roles::find(source, &kept_names, options)?;
+        let Roles { path, mask, label } = Roles::find(&file.path, &kept_names, options)?;
         let (path, mask) = (kept[path], mask.map(|mask| kept[mask]));
-        let label = label.map(|label| kept[label]);
+        let label = match label.map(|label| kept[label]) {
+            Some(label) => Some(label),
+            None => manifest.unnamed_label(&kept, [Some(path), mask], &mut warnings),
+        };
         let label = match label {
             None => None,
-            Some(column) => plan_label(source, column, &names[column], &scans[column])?,
+            Some(column) => plan_label(&file.path, column, &names[column], &scans[column])?,
         };
+        let known = manifest.metadata.as_ref().filter(|_| manifest.form == RowForm::JsonLines);
         let label_column = label.as_ref().map(|label| label.column);
         let columns = kept
             .into_iter()
@@ -197,7 +323,32 @@ impl Plan {
                 (column, name, kinds.column_type_as(known))
             })
             .collect();
-        Ok(Self { path, mask, label, columns })
+        Ok(Self { path, mask, label, columns, split, warnings })
+    }
+}
+
+impl Manifest<'_> {
+    /// The label column where none has a usual name: the only column besides the paths. Warns of it, or of columns like labels.
+    fn unnamed_label(&self, kept: &[usize], paths: [Option<usize>; 2], warnings: &mut Vec<Warning>) -> Option<usize> {
+        if self.metadata.is_some() {
+            return None;
+        }
+        let others: Vec<usize> = kept.iter().copied().filter(|column| !paths.contains(&Some(*column))).collect();
+        let is_like = |column: &usize| self.scans[*column].is_like_labels(self.n_rows);
+        let may_be = |column: &usize| is_like(column) || self.scans[*column].are_ids();
+        let like: Vec<usize> = others.iter().copied().filter(may_be).collect();
+        match (others.as_slice(), like.as_slice()) {
+            ([only], [_]) if is_like(only) => {
+                warnings.push(Warning::OnlyOtherColumn { field: self.names[*only].clone() });
+                Some(*only)
+            }
+            (_, []) => None,
+            (_, like) => {
+                let fields = like.iter().map(|column| self.names[*column].clone()).collect();
+                warnings.push(Warning::NoLabels { fields, is_program: false });
+                None
+            }
+        }
     }
 }
 
@@ -208,12 +359,9 @@ fn plan_label(
     name: &str,
     scan: &ColumnScan,
 ) -> Result<Option<PlannedLabel>, ConvertError> {
-    let Some(labels) = &scan.labels else {
-        return Ok(None);
-    };
-    match labels.form() {
+    match scan.labels.form() {
         Ok(LabelForm::Classes { names, lists }) => {
-            Ok(Some(PlannedLabel { column, names, lists, split: labels.split() }))
+            Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split() }))
         }
         Ok(LabelForm::Numbers) => Ok(None),
         Err((line, reason)) => Err(malformed(source, line, format!("column '{name}': {reason}"))),
@@ -249,6 +397,14 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
         ..Taken::default()
     };
     while rows.advance()? {
+        if let Some((column, wanted)) = &plan.split
+            && text_of(rows.cell(*column)) != wanted.as_str()
+        {
+            if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
+                labels.learn(rows.cell(label.column));
+            }
+            continue;
+        }
         taken.lines.push(rows.line());
         taken.images.push(&root.relative(rows, plan.path)?);
         if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {

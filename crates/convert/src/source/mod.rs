@@ -22,6 +22,7 @@ mod column;
 mod csv_rows;
 mod detect;
 mod directory;
+mod foreign;
 mod found;
 mod gather;
 mod given;
@@ -35,7 +36,9 @@ mod labels;
 mod layout;
 mod listing;
 pub(crate) mod lmdb;
+mod located;
 mod manifest;
+mod masks;
 pub(crate) mod mnist;
 #[cfg(test)]
 #[path = "tests/mutation.rs"]
@@ -198,8 +201,7 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     match (input(source, options)?, &options.split) {
         (Input::Folder, None) => image_folder::list_source(source, options),
         (Input::Folder, Some(split)) => split::list_one(source, split, options),
-        (Input::Manifest, None) => manifest::list(source, manifest_form(source)?, options),
-        (Input::Manifest, Some(split)) => Err(no_splits(source, split)),
+        (Input::Manifest, _) => manifest::list(source, manifest_form(source)?, options),
         (Input::Samples { parts, read: of }, split) => {
             let parts = parts(source, options)?;
             let part = match (split, by_key(&parts, options)) {
@@ -243,7 +245,7 @@ fn explained_by_format(error: ConvertError, source: &Path, options: &ListOptions
 fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     match input(source, options)? {
         Input::Folder => split::list_all(source, options),
-        Input::Manifest => Err(no_splits(source, "all")),
+        Input::Manifest => manifest::list_splits(source, manifest_form(source)?, options),
         Input::Samples { parts, read: of } => {
             let parts = parts(source, options)?;
             let mut listings = Vec::new();
@@ -351,7 +353,7 @@ fn read(
         Some(key) if found.masks.is_none() => Err(ConvertError::unsupported(
             &part.root,
             key,
-            "expected masks as image files or u8 arrays of two dimensions, found none",
+            "expected masks as image files or arrays of two dimensions, found none",
             format!("name another field with {MASK_KEY}, or leave it out"),
         )),
         _ => Ok(found),
@@ -359,9 +361,9 @@ fn read(
 }
 
 fn manifest_form(source: &Path) -> Result<rows::RowForm, ConvertError> {
-    rows::RowForm::from_path(source).ok_or_else(|| ConvertError::UnknownFormat {
+    rows::RowForm::of_source(source).ok_or_else(|| ConvertError::UnknownFormat {
         path: source.to_owned(),
-        found: "a manifest's name ends in .csv, .tsv, .jsonl or .ndjson".to_owned(),
+        found: "a manifest's name ends in .csv, .tsv, .txt, .json, .jsonl or .ndjson".to_owned(),
     })
 }
 

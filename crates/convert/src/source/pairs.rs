@@ -9,7 +9,7 @@ use super::directory::Directory;
 use super::image_folder::known_metadata;
 use super::layout::Pair;
 use super::listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceKind};
-use super::paths::{FileTable, PathTable, join_into};
+use super::paths::{FileTable, PathTable, join_into, stem};
 use super::walk::{Found, count};
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
@@ -100,13 +100,6 @@ fn key(paths: &PathTable, idx: usize, folder: &[u8]) -> Vec<u8> {
     let mut key = Vec::new();
     join_into(below.strip_prefix(b"/").unwrap_or(below), stem(paths.name(idx)), &mut key);
     key
-}
-
-fn stem(name: &[u8]) -> &[u8] {
-    match name.iter().rposition(|byte| *byte == b'.') {
-        None | Some(0) => name,
-        Some(dot) => &name[..dot],
-    }
 }
 
 /// A key without the usual prefix or suffix of its kind.

@@ -140,6 +140,14 @@ pub(super) fn join_into(directory: &[u8], name: &[u8], path: &mut Vec<u8>) {
     path.extend_from_slice(name);
 }
 
+/// A file name, or a path, without its extension.
+pub(super) fn stem(name: &[u8]) -> &[u8] {
+    match name.iter().rposition(|byte| *byte == b'.') {
+        None | Some(0) => name,
+        Some(dot) => &name[..dot],
+    }
+}
+
 /// The bytes of a file name as a path.
 pub(super) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))

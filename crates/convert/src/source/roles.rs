@@ -53,7 +53,32 @@ pub const LABEL_NAMES: [&str; 14] = [
 /// Usual names of the mask field.
 pub(super) const MASK_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
 /// Usual names of a manifest's column of image files.
-pub(super) const IMAGE_PATH_NAMES: [&str; 6] = ["path", "image", "image_path", "file", "file_name", "filename"];
+pub(super) const IMAGE_PATH_NAMES: [&str; 22] = [
+    "path",
+    "image",
+    "image_path",
+    "file",
+    "file_name",
+    "filename",
+    "file_path",
+    "filepath",
+    "filepaths",
+    "filenames",
+    "images",
+    "img",
+    "img_path",
+    "img_name",
+    "image_file",
+    "image_name",
+    "image_filename",
+    "image_id",
+    "img_id",
+    "id_code",
+    "isic_id",
+    "id",
+];
+/// Usual names of a manifest's column of splits.
+pub(super) const SPLIT_COLUMN_NAMES: [&str; 7] = ["split", "subset", "partition", "set", "usage", "fold", "phase"];
 /// The name of a list of labels.
 pub(super) const LABEL_LIST_NAME: &str = "labels";
 /// Usual names of the field with the samples' paths.
@@ -64,6 +89,11 @@ pub(super) const CLASS_LIST_NAMES: [&str; 4] = ["classes", "class_names", "label
 /// Whether this is a usual name of a label field.
 pub(super) fn is_label_name(name: &str) -> bool {
     LABEL_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Whether this is a usual name of a mask field.
+pub(super) fn is_mask_name(name: &str) -> bool {
+    MASK_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Whether this is a usual name of an image field.
@@ -252,7 +282,7 @@ impl<'a> Roles<'a> {
             ),
             Some(Part::Mask) => (
                 items.may_be_masks,
-                "masks as image files or u8 arrays of two dimensions",
+                "masks as image files or arrays of two dimensions",
                 format!("name another field with {MASK_KEY}"),
             ),
         };
@@ -304,7 +334,7 @@ impl Items {
         Self { may_be_images: true, may_be_masks: true, ..Self::other("images") }
     }
 
-    /// Arrays of one type. Those with two or more dimensions can be masks, and are then an error unless `u8`.
+    /// Arrays of one type. Those with two or more dimensions can be masks.
     pub(super) fn of_array(array: &ArrayType) -> Self {
         let is_mask = array.shape.len() >= 2 || PixelShape::of(array).is_some();
         Self {

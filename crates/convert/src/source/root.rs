@@ -20,11 +20,16 @@ use rustix::{
 use super::{
     ListOptions,
     directory::file_size,
+    located::Located,
     paths::{PathTable, as_path},
     rows::{Cell, Rows},
     values::text_of,
+    warning::Warning,
 };
 use crate::error::ConvertError;
+
+/// Rows to look at for files that are named without their folder.
+const MAX_FIRST: usize = 100;
 
 /// The folder that paths are relative to.
 pub(super) struct Root {
@@ -34,6 +39,8 @@ pub(super) struct Root {
     absolute: Vec<PathBuf>,
     /// The folder that relative paths are relative to, if different.
     base: Option<PathBuf>,
+    /// The files of columns that name them without their folder or extension.
+    located: BTreeMap<usize, Located>,
 }
 
 impl Root {
@@ -56,7 +63,7 @@ impl Root {
             }
         })?;
         let absolute = [absolute(&path), path.canonicalize()].into_iter().flatten().collect();
-        Ok(Self { path, folder, absolute, base: None })
+        Ok(Self { path, folder, absolute, base: None, located: BTreeMap::new() })
     }
 
     /// The root for a manifest with absolute paths outside this root: the deepest folder that contains all files of these columns.
@@ -95,9 +102,51 @@ impl Root {
                 let name = &rows.columns()[column];
                 Err(rows.malformed(format!("column '{name}': '{text}' is not a file path")))
             }
-            Some(relative) => Ok(relative),
+            Some(relative) => self.located_path(rows, column, relative),
             None => Err(rows.escapes(&text, &self.path)),
         }
+    }
+
+    /// The file that a path of a column names: another one if the column's files were located.
+    fn located_path(&self, rows: &Rows<'_>, column: usize, path: Vec<u8>) -> Result<Vec<u8>, ConvertError> {
+        let Some(located) = self.located.get(&column) else {
+            return Ok(path);
+        };
+        located.path(&path).map(|found| found.unwrap_or_else(|| path.clone())).map_err(|[one, other]| {
+            let [named, one, other] = [&path, &one, &other].map(|path| String::from_utf8_lossy(path).into_owned());
+            let name = &rows.columns()[column];
+            rows.malformed(format!("column '{name}': '{named}' may be '{one}' or '{other}'"))
+        })
+    }
+
+    /// Looks for the files of these columns of paths, which may be masks, where the first rows lead to none.
+    pub(super) fn locate(
+        &mut self,
+        rows: &mut Rows<'_>,
+        columns: &[(usize, bool)],
+    ) -> Result<Vec<Warning>, ConvertError> {
+        let mut first: Vec<Vec<Vec<u8>>> = vec![Vec::new(); columns.len()];
+        for _ in 0..MAX_FIRST {
+            if !rows.advance()? {
+                break;
+            }
+            for ((column, _), paths) in columns.iter().zip(&mut first) {
+                // A path that is missing or leads elsewhere is reported when its row is taken.
+                paths.extend(self.relative(rows, *column));
+            }
+        }
+        let mut warnings = Vec::new();
+        for ((column, is_mask), paths) in columns.iter().zip(first) {
+            let is_file = |path: &Vec<u8>| matches!(file_size(&self.folder, path), Ok(Some(_)));
+            let Some(named) = paths.first().filter(|_| !paths.iter().any(is_file)) else { continue };
+            let Some(located) = Located::find(&self.path, rows.path(), &paths, *is_mask)? else { continue };
+            if let Some(path) = paths.iter().find_map(|path| located.path(path).ok().flatten()) {
+                let (column, named) = (rows.columns()[*column].clone(), named.clone());
+                warnings.push(Warning::FilesLocated { column, named, path });
+            }
+            self.located.insert(*column, located);
+        }
+        Ok(warnings)
     }
 
     /// An absolute path relative to the root; none if outside.

@@ -1,4 +1,4 @@
-//! Reads a manifest row by row. CSV, TSV and JSON Lines share one cell type.
+//! Reads a manifest row by row. CSV, lines of text, JSON Lines and JSON share one cell type.
 //!
 //! `manifest` interprets the cells.
 
@@ -6,13 +6,16 @@ use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
     fmt,
     fs::File,
-    io::{BufRead, BufReader},
-    path::Path,
+    io::{self, BufRead, BufReader, Read},
+    marker::PhantomData,
+    path::{Path, PathBuf},
 };
 
-use packds_system::open_regular;
+use flate2::bufread::MultiGzDecoder;
+use packds_system::{open_regular, to_u64};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
+use tempfile::NamedTempFile;
 
 use super::csv_rows::CsvRows;
 use crate::error::ConvertError;
@@ -20,21 +23,83 @@ use crate::error::ConvertError;
 /// The syntax of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowForm {
-    Comma,
+    /// Cells between commas, tabs, semicolons or bars, whichever the first line has.
+    Csv,
     Tab,
+    /// As CSV, or with spaces between the cells.
+    Text,
     JsonLines,
+    /// One array of objects, or one object with a label for each path.
+    Json,
 }
 
 impl RowForm {
-    /// From the file's extension.
+    /// From the file's extension, if files with it are usually tables.
     pub(super) fn from_path(path: &Path) -> Option<Self> {
-        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-        match extension.as_str() {
-            "csv" => Some(Self::Comma),
+        match extension(path)?.as_str() {
+            "csv" => Some(Self::Csv),
             "tsv" => Some(Self::Tab),
             "jsonl" | "ndjson" => Some(Self::JsonLines),
             _ => None,
         }
+    }
+
+    /// From the extension of a file that the caller named as the source.
+    pub(super) fn of_source(path: &Path) -> Option<Self> {
+        Self::from_path(path).or_else(|| match extension(path)?.as_str() {
+            "txt" => Some(Self::Text),
+            "json" => Some(Self::Json),
+            _ => None,
+        })
+    }
+
+    /// Whether cells are texts, whose type is inferred.
+    pub(super) fn has_text_cells(self) -> bool {
+        !matches!(self, Self::JsonLines | Self::Json)
+    }
+
+    /// Bytes that may separate cells.
+    fn delimiters(self) -> &'static [u8] {
+        match self {
+            Self::Tab => b"\t",
+            Self::Text => b",\t;| ",
+            Self::Csv | Self::JsonLines | Self::Json => b",\t;|",
+        }
+    }
+}
+
+/// The extension in lower case, before `.gz`.
+fn extension(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let (_, extension) = name.strip_suffix(GZ).unwrap_or(&name).rsplit_once('.')?;
+    Some(extension.to_owned())
+}
+
+const GZ: &str = ".gz";
+
+/// The file of a manifest, unpacked if it is compressed.
+pub(super) struct RowFile {
+    pub(super) path: PathBuf,
+    unpacked: Option<NamedTempFile>,
+}
+
+impl RowFile {
+    /// Opens `path`. Unpacks `.gz` into `folder`.
+    pub(super) fn new(path: &Path, folder: &Path) -> Result<Self, ConvertError> {
+        let is_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
+        if !is_gzip {
+            return Ok(Self { path: path.to_owned(), unpacked: None });
+        }
+        let mut packed = MultiGzDecoder::new(BufReader::new(open_regular(path).map_err(ConvertError::io(path))?));
+        let mut unpacked = NamedTempFile::new_in(folder).map_err(ConvertError::io(folder))?;
+        // Copying may fail for either file. The message names the one that the user knows.
+        io::copy(&mut packed, &mut unpacked).map_err(ConvertError::io(path))?;
+        Ok(Self { path: path.to_owned(), unpacked: Some(unpacked) })
+    }
+
+    pub(super) fn open(&self) -> Result<File, ConvertError> {
+        let path = self.unpacked.as_ref().map_or(self.path.as_path(), NamedTempFile::path);
+        open_regular(path).map_err(ConvertError::io(&self.path))
     }
 }
 
@@ -51,7 +116,7 @@ pub(super) enum Cell<'a> {
 
 /// A manifest being read. After [`Rows::advance`], the current row.
 pub(super) struct Rows<'a> {
-    path: &'a Path,
+    file: &'a RowFile,
     form: RowForm,
     /// In order of first appearance. In JSON Lines it grows while reading.
     columns: Vec<String>,
@@ -64,8 +129,16 @@ enum Reader {
     Json(JsonReader),
 }
 
+/// Where JSON objects come from.
+enum JsonLines {
+    /// One on each line.
+    File(BufReader<File>),
+    /// Taken from one JSON text, each with its line.
+    Texts(std::vec::IntoIter<(u64, String)>),
+}
+
 struct JsonReader {
-    reader: BufReader<File>,
+    lines: JsonLines,
     n_lines: u64,
     text: Vec<u8>,
     column_of: HashMap<String, usize>,
@@ -74,46 +147,45 @@ struct JsonReader {
 
 impl<'a> Rows<'a> {
     /// Opens a manifest. Reads and checks the CSV header.
-    pub(super) fn open(path: &'a Path, form: RowForm) -> Result<Self, ConvertError> {
+    pub(super) fn open(file: &'a RowFile, form: RowForm) -> Result<Self, ConvertError> {
         let (reader, columns) = match form {
-            RowForm::Comma => {
-                let (rows, columns) = CsvRows::open(path, b',')?;
+            RowForm::JsonLines | RowForm::Json => (Reader::Json(JsonReader::open(file, form)?), Vec::new()),
+            RowForm::Csv | RowForm::Tab | RowForm::Text => {
+                let (rows, columns) = CsvRows::open(file, form.delimiters())?;
                 (Reader::Csv(rows), columns)
             }
-            RowForm::Tab => {
-                let (rows, columns) = CsvRows::open(path, b'\t')?;
-                (Reader::Csv(rows), columns)
-            }
-            RowForm::JsonLines => (Reader::Json(JsonReader::open(path)?), Vec::new()),
         };
-        Ok(Self { path, form, columns, line: 1, reader })
+        Ok(Self { file, form, columns, line: 1, reader })
     }
 
-    /// Restarts at the first row. Keeps the columns.
-    pub(super) fn reopen(self) -> Result<Self, ConvertError> {
-        let mut again = Self::open(self.path, self.form)?;
-        if let (Reader::Json(before), Reader::Json(after)) = (self.reader, &mut again.reader) {
-            after.column_of = before.column_of;
-            after.cells = vec![Value::Null; self.columns.len()];
-            again.columns = self.columns;
+    /// Expects these columns, which another reading found. Rows of JSON Lines may have others.
+    pub(super) fn expect_columns(&mut self, names: &[String]) {
+        if let Reader::Json(reader) = &mut self.reader {
+            reader.column_of = names.iter().cloned().zip(0..).collect();
+            reader.cells = vec![Value::Null; names.len()];
+            self.columns = names.to_vec();
         }
-        Ok(again)
     }
 
     /// Reads the next row; false at the end.
     pub(super) fn advance(&mut self) -> Result<bool, ConvertError> {
         match &mut self.reader {
             Reader::Csv(rows) => {
-                let read = rows.advance(self.path)?;
+                let read = rows.advance(self.file)?;
                 self.line = rows.line();
                 Ok(read)
             }
             Reader::Json(reader) => {
-                let read = reader.advance(self.path, &mut self.columns)?;
+                let read = reader.advance(&self.file.path, &mut self.columns)?;
                 self.line = reader.n_lines.max(1);
                 Ok(read)
             }
         }
+    }
+
+    /// The manifest.
+    pub(super) fn path(&self) -> &Path {
+        &self.file.path
     }
 
     /// The syntax of the manifest.
@@ -147,13 +219,13 @@ impl<'a> Rows<'a> {
 
     /// An error about the current row.
     pub(super) fn malformed(&self, reason: String) -> ConvertError {
-        malformed(self.path, self.line, reason)
+        malformed(&self.file.path, self.line, reason)
     }
 
     /// An error about a path of the current row.
     pub(super) fn escapes(&self, file: &str, root: &Path) -> ConvertError {
         ConvertError::ManifestPathEscapes {
-            path: self.path.to_owned(),
+            path: self.file.path.clone(),
             line: self.line,
             file: file.to_owned(),
             root: root.to_owned(),
@@ -162,34 +234,50 @@ impl<'a> Rows<'a> {
 }
 
 impl JsonReader {
-    fn open(path: &Path) -> Result<Self, ConvertError> {
-        let file = open_regular(path).map_err(|source| ConvertError::Io { path: path.to_owned(), source })?;
-        Ok(Self {
-            reader: BufReader::with_capacity(1 << 16, file),
-            n_lines: 0,
-            text: Vec::new(),
-            column_of: HashMap::new(),
-            cells: Vec::new(),
-        })
+    fn open(file: &RowFile, form: RowForm) -> Result<Self, ConvertError> {
+        let mut opened = BufReader::with_capacity(1 << 16, file.open()?);
+        let lines = match form {
+            RowForm::Json => {
+                let mut text = String::new();
+                opened.read_to_string(&mut text).map_err(ConvertError::io(&file.path))?;
+                JsonLines::Texts(json_rows(&file.path, &text)?.into_iter())
+            }
+            _ => JsonLines::File(opened),
+        };
+        Ok(Self { lines, n_lines: 0, text: Vec::new(), column_of: HashMap::new(), cells: Vec::new() })
+    }
+
+    /// Reads the next object into `text`; false at the end.
+    fn next_text(&mut self, path: &Path) -> Result<bool, ConvertError> {
+        self.text.clear();
+        match &mut self.lines {
+            JsonLines::Texts(texts) => {
+                let Some((line, text)) = texts.next() else { return Ok(false) };
+                self.n_lines = line;
+                self.text = text.into_bytes();
+            }
+            JsonLines::File(file) => {
+                while self.text.trim_ascii().is_empty() {
+                    self.text.clear();
+                    let read = file.read_until(b'\n', &mut self.text);
+                    if read.map_err(ConvertError::io(path))? == 0 {
+                        return Ok(false);
+                    }
+                    self.n_lines += 1;
+                }
+            }
+        }
+        Ok(true)
     }
 
     fn advance(&mut self, path: &Path, columns: &mut Vec<String>) -> Result<bool, ConvertError> {
-        loop {
-            self.text.clear();
-            let read = self.reader.read_until(b'\n', &mut self.text);
-            let len = read.map_err(|source| ConvertError::Io { path: path.to_owned(), source })?;
-            if len == 0 {
-                return Ok(false);
-            }
-            self.n_lines += 1;
-            if !self.text.trim_ascii().is_empty() {
-                break;
-            }
+        if !self.next_text(path)? {
+            return Ok(false);
         }
         let text = str::from_utf8(&self.text)
             .map_err(|_| malformed(path, self.n_lines, "the text is not UTF-8".to_owned()))?;
         let text = if self.n_lines == 1 { text.trim_start_matches('\u{feff}') } else { text };
-        let JsonRow(row) = serde_json::from_str(text).map_err(|error| {
+        let Members(row) = serde_json::from_str::<Members<Value>>(text).map_err(|error| {
             let reason = error.to_string().replace(" at line 1 column ", " at column ");
             malformed(path, self.n_lines, reason)
         })?;
@@ -209,34 +297,66 @@ impl JsonReader {
     }
 }
 
-/// The members of a JSON object in order. Unlike a map, rejects duplicate keys instead of keeping the last.
-struct JsonRow(Vec<(String, Value)>);
+/// The objects of a JSON text, each with its line: those of an array, or one for each path of an object such as `{"a.jpg": "cat"}`.
+fn json_rows(path: &Path, text: &str) -> Result<Vec<(u64, String)>, ConvertError> {
+    let text = text.trim_start_matches('\u{feff}');
+    let wrong = |error: serde_json::Error| malformed(path, to_u64(error.line()), error.to_string());
+    let (mut line, mut seen) = (1, text.as_bytes());
+    // Rows come in order, so that each line feed is counted once.
+    let mut line_of = |row: &RawValue| {
+        let here = &text.as_bytes()[row.get().as_ptr().addr() - text.as_ptr().addr()..];
+        let passed = &seen[..seen.len() - here.len()];
+        line += to_u64(passed.iter().filter(|byte| **byte == b'\n').count());
+        seen = here;
+        line
+    };
+    if text.trim_start().starts_with('[') {
+        let rows: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
+        return Ok(rows.into_iter().map(|row| (line_of(row), row.get().to_owned())).collect());
+    }
+    let Members(members) = serde_json::from_str::<Members<&RawValue>>(text).map_err(wrong)?;
+    let is_label = |value: &RawValue| !value.get().starts_with(['[', '{']);
+    if let Some((name, value)) = members.iter().find(|(_, value)| !is_label(value)) {
+        let reason = format!(
+            "expected an array of objects, or one object with a label for each path, found '{name}' with {} in it",
+            if value.get().starts_with('[') { "an array" } else { "an object" },
+        );
+        return Err(malformed(path, line_of(value), reason));
+    }
+    let row = |(name, value): (String, &RawValue)| {
+        (line_of(value), format!("{{\"path\": {}, \"label\": {}}}", Value::from(name), value.get()))
+    };
+    Ok(members.into_iter().map(row).collect())
+}
 
-impl<'de> Deserialize<'de> for JsonRow {
+/// The members of a JSON object in order. Unlike a map, rejects duplicate keys instead of keeping the last.
+struct Members<V>(Vec<(String, V)>);
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(JsonRowVisitor)
+        deserializer.deserialize_map(MembersVisitor(PhantomData))
     }
 }
 
-struct JsonRowVisitor;
+struct MembersVisitor<V>(PhantomData<V>);
 
-impl<'de> Visitor<'de> for JsonRowVisitor {
-    type Value = JsonRow;
+impl<'de, V: Deserialize<'de>> Visitor<'de> for MembersVisitor<V> {
+    type Value = Members<V>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a JSON object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<JsonRow, A::Error> {
-        let mut row: Vec<(String, Value)> = Vec::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Members<V>, A::Error> {
+        let mut row: Vec<(String, V)> = Vec::new();
         let mut seen = HashSet::new();
-        while let Some((name, value)) = members.next_entry::<String, Value>()? {
+        while let Some((name, value)) = members.next_entry::<String, V>()? {
             if !seen.insert(name.clone()) {
                 return Err(A::Error::custom(format_args!("column '{name}' appears twice")));
             }
             row.push((name, value));
         }
-        Ok(JsonRow(row))
+        Ok(Members(row))
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn is_split_name(name: &[u8]) -> bool {
 }
 
 /// True if a folder with this name is a split: `train`, `training_set`, `seg_train`, `train2017`.
-fn is_split_folder(name: &[u8]) -> bool {
+pub(super) fn is_split_folder(name: &[u8]) -> bool {
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let words = name.split(['_', '-', ' ', '.']).map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
     let (splits, others): (Vec<&str>, Vec<&str>) = words.partition(|word| is_split_name(word.as_bytes()));

@@ -5,6 +5,7 @@ mod hints;
 mod manifest;
 mod pairs;
 mod speed;
+mod tables;
 
 use std::{
     fs,

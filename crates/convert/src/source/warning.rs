@@ -130,17 +130,50 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
-    /// Folders in a tar file. They have no meaning there but stay in the samples' paths.
+    /// Folders in a tar file of images alone, which are read as classes.
     FoldersInTar {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
+    /// Tar files of images alone, which are read as classes.
+    TarClasses {
+        /// How many.
+        count: u64,
+        /// The first class.
+        first: Vec<u8>,
+    },
     /// Files of one sample each that look like several images each; packed unchanged.
     Stacks {
         /// Shape of the first.
         shape: Vec<u64>,
+    },
+    /// The first column of a manifest has no name, like an index that pandas writes; left out.
+    IndexColumn,
+    /// A manifest names files without their folder or extension; they were found below the root.
+    FilesLocated {
+        /// The column.
+        column: String,
+        /// The first path in it.
+        named: Vec<u8>,
+        /// The first file found.
+        path: Vec<u8>,
+    },
+    /// A field with a label's name has a number for each pixel, so it gives the masks.
+    LabelMaps {
+        /// The field.
+        field: String,
+    },
+    /// Masks have a number for each class and pixel; they become class numbers.
+    OneHotMasks {
+        /// The number of classes.
+        n: usize,
+    },
+    /// No column has a label name, so the only other column gives the labels.
+    OnlyOtherColumn {
+        /// The column.
+        field: String,
     },
     /// Fields other than images exist, but none has a label name.
     NoLabels {
@@ -190,10 +223,8 @@ impl Warning {
             Self::UnreadableFiles { count, first } => (count, "unreadable files ignored", first),
             Self::OtherArrays { count, first } => (count, "arrays without an item for each image ignored", first),
             Self::Pickles { count, first } => (count, "pickles ignored (they are never run)", first),
-            Self::FoldersInTar { count, first } => {
-                let what = "folders in the tar file are not used as classes (WebDataset has labels in members such as KEY.cls; unpack it to convert class folders)";
-                (count, what, first)
-            }
+            Self::TarClasses { count, first } => (count, "tar files are read as classes", first),
+            Self::FoldersInTar { count, first } => (count, "folders in the tar file are read as classes", first),
             _ => return None,
         };
         Some((*count, what, first))
@@ -231,6 +262,21 @@ impl fmt::Display for Warning {
                 "each file is one sample, an array of shape {shape:?}; if it holds {} images, merge those of all files into one array (numpy.concatenate), x.npy, and their labels into y.npy",
                 shape.first().unwrap_or(&0)
             ),
+            Self::IndexColumn => {
+                out.write_str("the first column left out: it has no name, like an index that pandas writes")
+            }
+            Self::FilesLocated { column, named, path } => {
+                write!(out, "the files of '{column}' were looked for: '{}' is '{}'", text(named), text(path))
+            }
+            Self::LabelMaps { field } => {
+                write!(out, "the masks are those of '{field}', which has a number for each pixel")
+            }
+            Self::OneHotMasks { n } => {
+                write!(out, "the masks are one-hot: their {n} classes become the numbers 0 to {}", n - 1)
+            }
+            Self::OnlyOtherColumn { field } => {
+                write!(out, "the labels are those of '{field}', the only column beside the paths")
+            }
             Self::NoLabels { fields, is_program } => {
                 write!(out, "no labels: no field is called as labels are, found {}", quoted(fields))?;
                 match is_program {

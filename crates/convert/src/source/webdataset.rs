@@ -2,9 +2,10 @@
 //!
 //! Members of plain tar files are read in place. Compressed files are unpacked, several at a time. Pickles are never run.
 
+mod folders;
 mod names;
 
-use packds_system::{to_u64, to_usize};
+use packds_system::to_usize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -176,21 +177,6 @@ fn is_of_sample(member: &Member) -> bool {
     member.is_file && !is_meta && key_and_extension(&member.name).is_some()
 }
 
-/// Warns that unlabelled samples are in several folders that look like classes.
-fn folders_of(names: &Names) -> Option<Warning> {
-    let Names::Paths(paths) = names else {
-        return None;
-    };
-    let folder = |path: &Vec<u8>| {
-        let end = path.iter().rposition(|b| *b == b'/')?;
-        path.get(..end).map(<[u8]>::to_vec)
-    };
-    let folders: BTreeSet<Vec<u8>> = paths.iter().filter_map(folder).collect();
-    let first = folders.first()?.clone();
-    let count = to_u64(folders.len());
-    (count > 1).then_some(Warning::FoldersInTar { count, first })
-}
-
 /// Samples being collected.
 struct Samples<'a> {
     options: &'a ListOptions,
@@ -203,6 +189,10 @@ struct Samples<'a> {
     /// The value of the label's key in each sample's JSON; null without one.
     labels: Vec<Value>,
     paths: Vec<Vec<u8>>,
+    /// The number of samples up to the end of each shard.
+    ends: Vec<usize>,
+    /// Whether each folder is a sample; none before the first shard.
+    by_folder: Option<bool>,
     faults: Faults,
     metadata: Option<Vec<u8>>,
     refused: Tally,
@@ -228,6 +218,8 @@ impl<'a> Samples<'a> {
             places: BTreeMap::new(),
             labels: Vec::new(),
             paths: Vec::new(),
+            ends: Vec::new(),
+            by_folder: None,
             faults: Faults::new(),
             metadata: None,
             refused: Tally::default(),
@@ -269,8 +261,13 @@ impl<'a> Samples<'a> {
         let mut parts: Vec<Part<'_>> = Vec::new();
         let (path, number) = (listed.path.as_path(), listed.file);
         let shard = ShardFile { path, number, file };
+        let by_folder = *self.by_folder.get_or_insert_with(|| folders::are_samples(&listed.members));
         for member in &listed.members {
-            let Some((own, extension)) = key_and_extension(&member.name) else {
+            let parts_of_name = match by_folder {
+                true => folders::in_folder(&member.name),
+                false => key_and_extension(&member.name),
+            };
+            let Some((own, extension)) = parts_of_name else {
                 continue;
             };
             if own != key && !parts.is_empty() {
@@ -287,10 +284,11 @@ impl<'a> Samples<'a> {
             }
             parts.push(Part { extension, member });
         }
-        match parts.is_empty() {
-            true => Ok(()),
-            false => self.add_sample(&shard, key, &parts, before.contains(key)),
+        if !parts.is_empty() {
+            self.add_sample(&shard, key, &parts, before.contains(key))?;
         }
+        self.ends.push(self.paths.len());
+        Ok(())
     }
 
     /// Adds the sample of these members. `is_again` means that its key appeared earlier in the shard.
@@ -529,7 +527,11 @@ impl<'a> Samples<'a> {
         if labels.is_some() {
             options.label_key = None;
         }
+        if labels.is_none() && options.label_key.is_none() {
+            options.label_key = self.only_class();
+        }
         self.sort_image_first();
+        let ends = std::mem::take(&mut self.ends);
         let gathering = Gathering {
             format: DataFormat::WebDataset,
             fields: self.fields,
@@ -542,8 +544,12 @@ impl<'a> Samples<'a> {
             ignored: self.ignored,
         };
         let mut found = gathering.into_found(&part.root, &options)?;
-        if found.labels.is_none() && found.metadata.is_none() && options.leave_out.is_empty() {
-            found.warnings.extend(folders_of(&found.names));
+        let has_only_images = found.fields.is_empty() && found.texts.is_empty() && found.masks.is_none();
+        if found.labels.is_none() && found.metadata.is_none() && has_only_images && options.leave_out.is_empty() {
+            if let Some((labels, warning)) = folders::classes(&part.root, &found.names, &part.files, &ends)? {
+                found.labels = Some(labels);
+                found.warnings.push(warning);
+            }
         }
         Ok(Found { faults: self.faults, ..found })
     }
@@ -559,6 +565,14 @@ impl<'a> Samples<'a> {
             (Some(field), None) => Some(field.name.clone()),
             _ => None,
         }
+    }
+
+    /// The only field of class numbers, such as `output.cls`, if none has the name of a label.
+    fn only_class(&self) -> Option<String> {
+        let is_class = |field: &&Gathered| field.name.rsplit_once('.').is_some_and(|(_, last)| is_label_name(last));
+        let mut classes = self.fields.iter().filter(is_class);
+        let only = classes.next().filter(|_| classes.next().is_none())?;
+        (!self.fields.iter().any(|field| is_label_name(&field.name))).then(|| only.name.clone())
     }
 
     /// Labels from the JSON members.
@@ -647,7 +661,7 @@ impl ShardFile<'_> {
     }
 }
 
-/// The class names in the file `classes.txt` next to the shards, one per line.
+/// The class names in a file such as `classes.txt` next to the shards, one per line.
 fn classes_beside(part: &Shards) -> Result<Vec<String>, ConvertError> {
     let folder = match () {
         () if part.root.is_dir() => Some(part.root.as_path()),
@@ -655,12 +669,12 @@ fn classes_beside(part: &Shards) -> Result<Vec<String>, ConvertError> {
         () if part.root.is_file() => None,
         () => part.root.parent(),
     };
-    let text = match folder {
-        Some(folder) => text_file(&folder.join(CLASSES_FILE))?,
-        None => None,
-    };
-    let names = text.map(|text| text.lines().map(str::to_owned).collect());
-    Ok(names.unwrap_or_default())
+    for name in [CLASSES_FILE, "classnames.txt", "class_names.txt"] {
+        if let Some(text) = folder.map_or(Ok(None), |folder| text_file(&folder.join(name)))? {
+            return Ok(text.lines().map(str::to_owned).collect());
+        }
+    }
+    Ok(Vec::new())
 }
 
 #[cfg(test)]

@@ -205,12 +205,12 @@ fn folder_without_images_is_an_error() {
 
 #[test]
 fn missing_source_and_other_files_are_told_apart() {
-    let tree = Tree::new(&["a.txt", "b.json"]);
+    let tree = Tree::new(&["a.doc", "b.yaml"]);
     let options = ListOptions::default();
     let missing = list(&tree.path("none"), &options).unwrap_err();
     assert!(matches!(&missing, ConvertError::SourceMissing { path } if *path == tree.path("none")));
     assert!(!missing.is_data());
-    for file in ["a.txt", "b.json"] {
+    for file in ["a.doc", "b.yaml"] {
         let error = list(&tree.path(file), &options).unwrap_err();
         assert!(matches!(error, ConvertError::UnknownFormat { .. }), "{error}");
     }

@@ -1,0 +1,181 @@
+//! Finds the files of a manifest that names them without their folder or extension: `id01` for `train_images/id01.png`.
+//!
+//! `root` takes paths as they are. This module looks below the root, once, if the first rows' paths lead to no file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use super::candidate::is_image_name;
+use super::directory::Identity;
+use super::layout::is_mask_folder;
+use super::paths::{PathTable, stem};
+use super::walk::Found;
+use crate::error::ConvertError;
+use crate::opt::ROOT;
+
+/// The files of one column.
+#[derive(Debug)]
+pub(super) struct Located {
+    paths: PathTable,
+    /// Files by path below `folder`, or by name if there is none; with and without their extension.
+    files: HashMap<Vec<u8>, File>,
+    has_folder: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct File {
+    idx: usize,
+    /// Another file of this name.
+    other: Option<usize>,
+}
+
+impl Located {
+    /// Looks below `root` for the files of a column with these first paths. None if they cannot be found there either.
+    ///
+    /// # Errors
+    /// If a folder cannot be read, or several folders have files of these names.
+    pub(super) fn find(
+        root: &Path,
+        manifest: &Path,
+        first: &[Vec<u8>],
+        is_mask: bool,
+    ) -> Result<Option<Self>, ConvertError> {
+        let mut found = Found::default();
+        // The root itself is walked, so nothing is above it.
+        found.add_class(root, Identity::default(), b"", 0)?;
+        let paths = found.paths;
+        let by_name = by_key(&paths, |idx| paths.name(idx).to_vec());
+        let mut folders: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        for path in first {
+            for idx in matches(&by_name, path) {
+                if let Some(folder) = folder_of(&paths, idx, path) {
+                    *folders.entry(folder.to_vec()).or_default() += 1;
+                }
+            }
+        }
+        let most = folders.values().max().copied().unwrap_or(0);
+        let mut best: Vec<Vec<u8>> =
+            folders.into_iter().filter(|(_, n)| *n == most).map(|(folder, _)| folder).collect();
+        narrow(&mut best, |folder| is_mask_folder(last(folder)) == is_mask);
+        let split = manifest.file_stem().map(|stem| stem.as_encoded_bytes().to_ascii_lowercase()).unwrap_or_default();
+        narrow(&mut best, |folder| starts_alike(last(folder), &split));
+        // Files in many folders, such as one for each class, have names of their own.
+        let has_folder = 2 * most > first.len();
+        let files = match best.as_slice() {
+            [] => return Ok(None),
+            _ if !has_folder => by_name.into_iter().flat_map(|(key, all)| Some((key, file_of(&all)?))).collect(),
+            [folder] => within(&paths, folder),
+            [one, other, ..] => {
+                let shown = |folder: &[u8]| String::from_utf8_lossy(folder).into_owned();
+                let reason = format!("its files may be those in '{}' or those in '{}'", shown(one), shown(other));
+                let hint = format!("choose with {}", ROOT.with(root.join(shown(one)).display()));
+                return Err(ConvertError::contradictory(manifest, "", reason, hint));
+            }
+        };
+        Ok(Some(Self { paths, files, has_folder }))
+    }
+
+    /// The file that a path names, relative to the root. None if there is none.
+    ///
+    /// # Errors
+    /// The two files that it may name.
+    pub(super) fn path(&self, path: &[u8]) -> Result<Option<Vec<u8>>, [Vec<u8>; 2]> {
+        let full = |idx: usize| {
+            let mut full = Vec::new();
+            self.paths.path_into(idx, &mut full);
+            full
+        };
+        let leads_to = |file: &&File| folder_of(&self.paths, file.idx, path).is_some();
+        let file = match self.has_folder {
+            true => self.files.get(path),
+            false => self.files.get(last(path)).filter(leads_to),
+        };
+        match file {
+            None => Ok(None),
+            Some(File { idx, other: None }) => Ok(Some(full(*idx))),
+            Some(File { idx, other: Some(other) }) => Err([full(*idx), full(*other)]),
+        }
+    }
+}
+
+/// All files by a key, with and without the extension.
+fn by_key(paths: &PathTable, key: impl Fn(usize) -> Vec<u8>) -> HashMap<Vec<u8>, Vec<usize>> {
+    let mut files: HashMap<Vec<u8>, Vec<usize>> = HashMap::with_capacity(2 * paths.len());
+    for idx in 0..paths.len() {
+        let key = key(idx);
+        // A name with two dots, such as 1.5.png, has one stem.
+        if is_image_name(&key) {
+            files.entry(stem(&key).to_vec()).or_default().push(idx);
+        }
+        files.entry(key).or_default().push(idx);
+    }
+    files
+}
+
+fn file_of(all: &[usize]) -> Option<File> {
+    all.split_first().map(|(idx, others)| File { idx: *idx, other: others.first().copied() })
+}
+
+/// The files below a folder by their path from there.
+fn within(paths: &PathTable, folder: &[u8]) -> HashMap<Vec<u8>, File> {
+    let mut below = Found::default().paths;
+    let mut indexes = Vec::new();
+    let top = below.push_directory(b"");
+    let mut path = Vec::new();
+    for idx in 0..paths.len() {
+        path.clear();
+        paths.path_into(idx, &mut path);
+        if let Some(rest) = below_folder(&path, folder) {
+            below.push(top, rest);
+            indexes.push(idx);
+        }
+    }
+    let files = by_key(&below, |idx| below.name(idx).to_vec());
+    let original = |all: Vec<usize>| file_of(&all.iter().map(|idx| indexes[*idx]).collect::<Vec<_>>());
+    files.into_iter().filter_map(|(key, all)| Some((key, original(all)?))).collect()
+}
+
+/// A path from a folder above it.
+fn below_folder<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
+    match folder {
+        [] => Some(path),
+        _ => path.strip_prefix(folder)?.strip_prefix(b"/"),
+    }
+}
+
+/// The files with the name of a path.
+fn matches(by_name: &HashMap<Vec<u8>, Vec<usize>>, path: &[u8]) -> Vec<usize> {
+    by_name.get(last(path)).cloned().unwrap_or_default()
+}
+
+/// The folder from which `path` leads to this file. None if it leads elsewhere.
+fn folder_of<'a>(paths: &'a PathTable, idx: usize, path: &[u8]) -> Option<&'a [u8]> {
+    let directory = paths.directory(idx);
+    let own = &path[..path.len() - last(path).len()];
+    match own.strip_suffix(b"/") {
+        None => Some(directory),
+        Some(own) => {
+            let above = directory.strip_suffix(own)?;
+            if above.is_empty() { Some(above) } else { above.strip_suffix(b"/") }
+        }
+    }
+}
+
+/// Keeps the folders for which this holds, unless it holds for none.
+fn narrow(folders: &mut Vec<Vec<u8>>, holds: impl Fn(&[u8]) -> bool) {
+    if folders.iter().any(|folder| holds(folder)) {
+        folders.retain(|folder| holds(folder));
+    }
+}
+
+/// Whether a folder's name begins with the first word of a manifest's: `train_images` for `train.csv` and `train_labels.csv`.
+fn starts_alike(folder: &[u8], manifest: &[u8]) -> bool {
+    let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric();
+    let word: Vec<u8> = manifest.iter().take_while(is_letter).copied().collect();
+    !word.is_empty() && folder.to_ascii_lowercase().starts_with(&word)
+}
+
+/// The last part of a path.
+fn last(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}

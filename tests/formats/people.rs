@@ -1,0 +1,131 @@
+//! Sources as tutorials and competitions leave them: read right, with what was decided told, or refused with what to do.
+
+use packds_format::Pack;
+use serde_json::{Value, json};
+
+use super::items::{Bytes, convert, hex, ids, items};
+use super::python;
+use crate::support::Folder;
+
+/// The sources, and their contents.
+fn sources() -> (Folder, Value) {
+    let folder = Folder::new();
+    let written = python(&["people.py", folder.path("").to_str().unwrap()]);
+    (folder, serde_json::from_str(&written).unwrap())
+}
+
+/// The warnings about a source that is read.
+fn told(folder: &Folder, source: &str) -> String {
+    let ran = folder.packds(&["convert", source, "told.pack", "--dry-run"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.stderr
+}
+
+/// The error and the hint for a source that is refused.
+fn refused(folder: &Folder, source: &str, code: i32) -> String {
+    let ran = folder.packds(&["convert", source, "no.pack"]);
+    assert_eq!(ran.code, code, "{source}: {ran:?}");
+    assert!(!folder.path("no.pack").exists());
+    ran.stderr
+}
+
+fn names(pack: &Pack<Bytes>) -> Vec<String> {
+    pack.classes().unwrap().first().map(|classes| classes.names.clone()).unwrap_or_default()
+}
+
+#[test]
+fn tables_of_pandas_have_their_images_and_labels() {
+    let (folder, expected) = sources();
+    for name in [
+        "train.csv",
+        "train_index.csv",
+        "train_semicolon.csv",
+        "train.csv.gz",
+        "named.csv",
+        "floats.csv",
+        "named.json",
+        "labels.json",
+        "lines.txt",
+    ] {
+        let source = format!("tables/{name}");
+        let args: &[&str] = if name == "train_index.csv" { &["--label-key", "diagnosis"] } else { &[] };
+        let pack = convert(&folder, &source, args);
+        assert_eq!(json!(ids(&pack)), expected["labels"], "{name}");
+        assert_eq!(hex(&items(&pack, "image").concat()), expected["pixels"], "{name}");
+        let has_names = ["named.csv", "named.json", "labels.json"].contains(&name);
+        assert_eq!(names(&pack), if has_names { vec!["cat", "dog", "owl"] } else { vec![] }, "{name}");
+    }
+    let said = told(&folder, "tables/train.csv");
+    assert!(said.contains("the labels are those of 'diagnosis', the only column beside the paths"), "{said}");
+    assert!(said.contains("the files of 'id_code' were looked for: 'id_00' is 'train_images/id_00.png'"), "{said}");
+    assert!(told(&folder, "tables/train_index.csv").contains("the first column left out: it has no name"));
+}
+
+#[test]
+fn a_column_of_splits_is_chosen_from() {
+    let (folder, expected) = sources();
+    let said = refused(&folder, "tables/splits.csv", 2);
+    assert!(said.contains("found the splits 'train', 'val'") && said.contains("--split all"), "{said}");
+    let val = convert(&folder, "tables/splits.csv", &["--split", "val"]);
+    assert_eq!(json!(ids(&val)), json!([0, 1, 2]));
+    assert_eq!(names(&val), ["cat", "dog", "owl"]);
+    let ran = folder.packds(&["convert", "tables/splits.csv", "all.pack", "--split", "all"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(folder.path("all.train.pack").exists() && folder.path("all.val.pack").exists());
+    assert_eq!(expected["labels"].as_array().unwrap().len(), 12);
+}
+
+#[test]
+fn masks_of_every_type_are_masks() {
+    let (folder, expected) = sources();
+    for form in ["bool", "f32", "i64", "u16", "channel", "one_hot", "one_hot_first"] {
+        for extension in ["npz", "h5"] {
+            let source = format!("masks/{form}.{extension}");
+            let pack = convert(&folder, &source, &[]);
+            let masks = if form == "bool" { "bool" } else { "masks" };
+            assert_eq!(hex(&items(&pack, "mask").concat()), expected[masks], "{source}");
+        }
+    }
+    let pack = convert(&folder, "masks/label_map.h5", &[]);
+    assert_eq!(hex(&items(&pack, "mask").concat()), expected["masks"]);
+    assert!(told(&folder, "masks/label_map.h5").contains("the masks are those of 'label'"));
+    assert!(
+        told(&folder, "masks/one_hot.npz").contains("the masks are one-hot: their 3 classes become the numbers 0 to 2")
+    );
+    let said = refused(&folder, "masks/halves.npz", 1);
+    assert!(said.contains("mask: expected whole numbers from 0 to 255, found 0.5"), "{said}");
+    let said = refused(&folder, "masks/one.h5", 2);
+    assert!(said.contains("8 rows of 9 numbers and as many of 'label', which looks like a single one"), "{said}");
+}
+
+#[test]
+fn tar_files_have_their_labels_wherever_they_are() {
+    let (folder, expected) = sources();
+    for (name, labels) in
+        [("stems.tar", "labels"), ("folders.tar", "labels"), ("classes.tar.gz", "by_class"), ("per_class", "by_class")]
+    {
+        let pack = convert(&folder, &format!("tars/{name}"), &[]);
+        assert_eq!(json!(ids(&pack)), expected[labels], "{name}");
+        let has_names = labels == "by_class";
+        assert_eq!(names(&pack), if has_names { vec!["cat", "dog", "owl"] } else { vec![] }, "{name}");
+    }
+    assert!(
+        told(&folder, "tars/classes.tar.gz").contains("3 folders in the tar file are read as classes, first 'cat'")
+    );
+    assert!(told(&folder, "tars/per_class").contains("3 tar files are read as classes, first 'cat'"));
+    assert!(refused(&folder, "tars/splits.tar", 2).contains("there are splits in the tar file: 'train', 'val'"));
+}
+
+#[test]
+fn files_that_are_not_data_are_named_with_what_to_do() {
+    let (folder, _) = sources();
+    for (name, error, hint) in [
+        ("pointer.parquet", "this is a Git LFS pointer instead of the file", "git lfs pull"),
+        ("page.npz", "this is a web page instead of the file", "download the file again"),
+        ("x.npy.gz", "a file compressed with gzip", "gunzip"),
+        ("one.png", "a single image", "name the folder"),
+    ] {
+        let said = refused(&folder, &format!("foreign/{name}"), 2);
+        assert!(said.contains(error) && said.contains(hint), "{name}: {said}");
+    }
+}
