@@ -4,30 +4,36 @@ use crate::FormatError;
 use packds_system::to_u64;
 
 /// The `N` bytes at `offset`. `None` beyond the end.
-fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
 }
 
 pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    array(bytes, offset).map(u16::from_le_bytes)
+    array_at(bytes, offset).map(u16::from_le_bytes)
 }
 
 pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    array(bytes, offset).map(u32::from_le_bytes)
+    array_at(bytes, offset).map(u32::from_le_bytes)
 }
 
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
-    array(bytes, offset).map(u64::from_le_bytes)
-}
-
-pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
-    array(bytes, offset)
+    array_at(bytes, offset).map(u64::from_le_bytes)
 }
 
 /// Writes `value` at `offset`. The caller guarantees that it fits.
 pub(crate) fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
     if let Some(target) = bytes.get_mut(offset..offset.saturating_add(value.len())) {
         target.copy_from_slice(value);
+    }
+}
+
+/// Appends a table of offsets: 0, and the end of each of the parts that have these lengths.
+pub(crate) fn put_ends(out: &mut Vec<u8>, lens: impl Iterator<Item = u64>) {
+    let mut end = 0_u64;
+    out.extend_from_slice(&end.to_le_bytes());
+    for len in lens {
+        end += len;
+        out.extend_from_slice(&end.to_le_bytes());
     }
 }
 

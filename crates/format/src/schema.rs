@@ -24,19 +24,15 @@ pub enum FieldKind {
     Json,
 }
 
-impl FieldKind {
-    /// The name used in the schema.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tensor => "tensor",
-            Self::Image => "image",
-            Self::Bytes => "bytes",
-            Self::String => "string",
-            Self::Json => "json",
-        }
-    }
+packds_system::named!(FieldKind {
+    Tensor = "tensor",
+    Image = "image",
+    Bytes = "bytes",
+    String = "string",
+    Json = "json",
+});
 
+impl FieldKind {
     /// Whether the items are UTF-8.
     #[must_use]
     pub const fn is_text(self) -> bool {
@@ -86,27 +82,21 @@ pub enum Role {
     Coding,
 }
 
-impl Role {
-    /// The name used in the schema.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Image => "image",
-            Self::Mask => "mask",
-            Self::Label => "label",
-            Self::Labels => "labels",
-            Self::SourceId => "source_id",
-            Self::SourceWidth => "source_width",
-            Self::SourceHeight => "source_height",
-            Self::SampleCrc32c => "sample_crc32c",
-            Self::Valid => "valid",
-            Self::Width => "width",
-            Self::Height => "height",
-            Self::Channels => "channels",
-            Self::Coding => "coding",
-        }
-    }
-}
+packds_system::named!(Role {
+    Image = "image",
+    Mask = "mask",
+    Label = "label",
+    Labels = "labels",
+    SourceId = "source_id",
+    SourceWidth = "source_width",
+    SourceHeight = "source_height",
+    SampleCrc32c = "sample_crc32c",
+    Valid = "valid",
+    Width = "width",
+    Height = "height",
+    Channels = "channels",
+    Coding = "coding",
+});
 
 /// The coding of an image item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -387,13 +377,7 @@ impl Schema {
     /// # Errors
     /// [`FormatError::BadSchema`] if a field is inconsistent, a name occurs twice, or no field is in the body.
     pub fn new(fields: Vec<Field>) -> Result<Self, FormatError> {
-        if fields.len() > MAX_FIELDS {
-            return Err(FormatError::LimitExceeded {
-                what: "number of fields",
-                limit: to_u64(MAX_FIELDS),
-                found: crate::le::len_u64(&fields),
-            });
-        }
+        FormatError::check_limit("number of fields", to_u64(MAX_FIELDS), to_u64(fields.len()))?;
         let mut names = std::collections::BTreeSet::new();
         for field in &fields {
             field.validate()?;
@@ -410,9 +394,7 @@ impl Schema {
     /// Checks that each seek index belongs to an image field, and that none has two.
     fn with_valid_indexes(self) -> Result<Self, FormatError> {
         for field in &self.fields {
-            let Some(of) = &field.seek_index_of else {
-                continue;
-            };
+            let Some(of) = &field.seek_index_of else { continue };
             let bad = |reason| Err(FormatError::schema(&field.name, reason));
             if field.kind != FieldKind::Bytes || field.store != Store::Body {
                 return bad("a seek index is a field of kind bytes in the body");
@@ -442,16 +424,12 @@ impl Schema {
                 Some(Role::Labels | Role::Valid | Role::Channels | Role::Coding) => &[DType::U8],
             };
             let is_set = field.role == Some(Role::Labels);
-            if field.store != Store::Column
-                || !expected.contains(&field.dtype)
-                || (field.shape.len() != usize::from(is_set))
-            {
+            let fits = expected.contains(&field.dtype) && field.shape.len() == usize::from(is_set);
+            if field.store != Store::Column || !fits {
                 let types: Vec<&str> = expected.iter().map(|d| d.name()).collect();
                 let (role, types) = (field.role.map_or("", Role::name), types.join(" or "));
-                return Err(FormatError::schema(
-                    &field.name,
-                    format!("a field with role {role} is a column of {types}"),
-                ));
+                let reason = format!("a field with role {role} is a column of {types}");
+                return Err(FormatError::schema(&field.name, reason));
             }
             let describes = matches!(field.role, Some(Role::Width | Role::Height | Role::Channels | Role::Coding));
             let target = self.fields.iter().find(|f| Some(&f.name) == field.of.as_ref());
@@ -510,13 +488,12 @@ impl Schema {
     /// The JSON as stored in the file.
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, FormatError> {
         serde_json::to_vec(&SchemaJson { fields: self.fields.clone(), must_understand: Vec::new() })
-            .map_err(|e| FormatError::BadJson { what: "schema", reason: e.to_string() })
+            .map_err(FormatError::json("schema"))
     }
 
     /// Parses and validates the JSON.
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, FormatError> {
-        let json: SchemaJson = serde_json::from_slice(bytes)
-            .map_err(|e| FormatError::BadJson { what: "schema", reason: e.to_string() })?;
+        let json: SchemaJson = serde_json::from_slice(bytes).map_err(FormatError::json("schema"))?;
         if let Some(key) = json.must_understand.first() {
             return Err(FormatError::schema("*", format!("uses `{key}`, which this reader does not know")));
         }

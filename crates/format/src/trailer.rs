@@ -62,10 +62,7 @@ impl Trailer {
         }
         let u64_at = |at| le::u64_at(bytes, at).unwrap_or(0);
         let u32_at = |at| le::u32_at(bytes, at).unwrap_or(0);
-        let (expected, found) = (u32_at(52), checksum(bytes));
-        if expected != found && !cfg!(fuzzing) {
-            return Err(FormatError::ChecksumMismatch { what: "trailer".to_owned(), offset, expected, found });
-        }
+        FormatError::check_crc("trailer", offset, u32_at(52), checksum(bytes))?;
         let trailer = Self {
             file_len: u64_at(0),
             footer_off: u64_at(8),
