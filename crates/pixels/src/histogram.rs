@@ -5,6 +5,8 @@
 /// Integer counts do not depend on the order of addition, so the statistics are the same however work is
 /// split among threads.
 ///
+/// Methods with a `channel` panic if it does not exist.
+///
 /// ```
 /// use packds_pixels::Histogram;
 /// let mut histogram = Histogram::new(1);
@@ -72,9 +74,6 @@ impl Histogram {
     }
 
     /// The count of each value in a channel.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn counts(&self, channel: usize) -> &[u64; 256] {
         &self.counts[channel]
@@ -87,9 +86,6 @@ impl Histogram {
     }
 
     /// Mean of a channel, 0 to 255. 0 if nothing was counted.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn mean(&self, channel: usize) -> f64 {
         let (count, sum, _) = self.moments(channel);
@@ -97,9 +93,6 @@ impl Histogram {
     }
 
     /// Population standard deviation of a channel, 0 to 255.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn std(&self, channel: usize) -> f64 {
         let (count, sum, squares) = self.moments(channel);
@@ -109,36 +102,24 @@ impl Histogram {
     }
 
     /// Mean of a channel, scaled to 0 to 1.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn mean_scaled(&self, channel: usize) -> f64 {
         self.mean(channel) / 255.0
     }
 
     /// Standard deviation of a channel, scaled to 0 to 1.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn std_scaled(&self, channel: usize) -> f64 {
         self.std(channel) / 255.0
     }
 
     /// Smallest value of a channel. 0 if nothing was counted.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn min(&self, channel: usize) -> f64 {
         extreme((0..=255).find(|&value| self.occurs(channel, value)))
     }
 
     /// Largest value of a channel. 0 if nothing was counted.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn max(&self, channel: usize) -> f64 {
         extreme((0..=255).rev().find(|&value| self.occurs(channel, value)))
