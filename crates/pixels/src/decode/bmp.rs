@@ -1,7 +1,7 @@
 //! BMP with 1 to 32 bits: uncompressed, bit fields, or run-length coded.
 
 use super::convert::{Kind, Raster, palette, unpack};
-use super::{resize_zeroed, usize_of};
+use super::{usize_of, zeroed};
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::{ImageInfo, le16, le32};
@@ -97,8 +97,7 @@ fn rows(data: &[u8], width: usize, height: usize, bits: usize) -> Result<Vec<u8>
     if data.len() < needed {
         return Err(cut(&format!("{needed} bytes of pixels expected, {} found", data.len())));
     }
-    let mut packed = Vec::new();
-    resize_zeroed(&mut packed, used * height)?;
+    let mut packed = zeroed(used * height)?;
     for (row, source) in packed.chunks_exact_mut(used).zip(data.chunks(stride)) {
         row.copy_from_slice(&source[..used]);
     }
@@ -125,8 +124,7 @@ fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, Pixe
     if !known.contains(&masks) {
         return Err(unsupported(format!("bit fields {masks:08x?}")));
     }
-    let mut samples = Vec::new();
-    resize_zeroed(&mut samples, packed.len() / n_bytes * 3)?;
+    let mut samples = zeroed(packed.len() / n_bytes * 3)?;
     for (pixel, source) in samples.chunks_exact_mut(3).zip(packed.chunks_exact(n_bytes)) {
         let value = source.iter().rev().fold(0_u32, |value, byte| value << 8 | u32::from(*byte));
         for (channel, mask) in pixel.iter_mut().zip(masks) {
@@ -140,8 +138,7 @@ fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, Pixe
 
 /// Run-length coded indices; skipped pixels stay 0.
 fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Result<Vec<u8>, PixelError> {
-    let mut samples = Vec::new();
-    resize_zeroed(&mut samples, width * height)?;
+    let mut samples = zeroed(width * height)?;
     let (mut x, mut y, mut at) = (0, 0, 0);
     let value = |byte: u8, index: usize| match (nibbles, index % 2) {
         (false, _) => byte,

@@ -26,15 +26,11 @@ pub(super) fn probe_png(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         other => return Err(PixelError::malformed(format, format!("colour type {other}"))),
     };
     Ok(ImageInfo {
-        format,
-        width,
-        height,
-        channels,
         bit_depth: header[8],
         orientation: png_orientation(bytes),
         progressive: header[12] == 1,
         palette: header[9] == 3,
-        stores_rgb: false,
+        ..ImageInfo::plain(format, width, height, channels)
     })
 }
 
@@ -79,17 +75,8 @@ pub(super) fn probe_gif(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let size = le16(bytes, 6).zip(le16(bytes, 8));
     let (width, height) = size.ok_or_else(|| cut(format))?;
     let flags = bytes.get(10).copied().ok_or_else(|| cut(format))?;
-    Ok(ImageInfo {
-        format,
-        width: u32::from(width),
-        height: u32::from(height),
-        channels: 3,
-        bit_depth: (flags & 7) + 1,
-        orientation: 1,
-        progressive: false,
-        palette: true,
-        stores_rgb: false,
-    })
+    let plain = ImageInfo::plain(format, width.into(), height.into(), 3);
+    Ok(ImageInfo { bit_depth: (flags & 7) + 1, palette: true, ..plain })
 }
 
 /// Walks through the blocks of a GIF by their lengths.
@@ -145,17 +132,8 @@ pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         return Err(PixelError::malformed(format, format!("header of {header} bytes")));
     }
     .ok_or_else(|| cut(format))?;
-    Ok(ImageInfo {
-        format,
-        width,
-        height,
-        channels: if bits == 32 { 4 } else { 3 },
-        bit_depth: if bits <= 8 { u8::try_from(bits).unwrap_or(8) } else { 8 },
-        orientation: 1,
-        progressive: false,
-        palette: bits <= 8,
-        stores_rgb: false,
-    })
+    let plain = ImageInfo::plain(format, width, height, if bits == 32 { 4 } else { 3 });
+    Ok(ImageInfo { bit_depth: u8::try_from(bits.min(8)).unwrap_or(8), palette: bits <= 8, ..plain })
 }
 
 pub(super) fn check_bmp_end(bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {
