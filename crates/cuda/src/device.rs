@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use packds_reader::Pack;
-use packds_reader::device::{Attach, ChunkReceiver, Device, DeviceError, FileLimits, Placement, Receiver};
+use packds_reader::device::{Attach, ChunkReceiver, Device, FileLimits, Placement, Receiver};
 use packds_reader::loader::{BadSamples, FileSurvey, Holdable, LoadError, LoaderBuilder, Probe, Remedy};
 use packds_reader::plan::OrderKind;
 
@@ -160,8 +160,7 @@ impl CudaDevice {
             let plan = self.window_plan(probe, holdable)?;
             return with(ImageSource::Window(Arc::new(plan)), Tier::GpuWindow);
         }
-        let memory = self.driver.memory();
-        let free = memory.map_err(DeviceError::from)?.free;
+        let free = self.driver.memory()?.free;
         let bytes = holdable.bytes;
         let takes = |how| format!("the images take {bytes} bytes, {how} than 3/5 of the {free} that the GPU has free");
         if wanted.is_none() && Tier::of(bytes, free) == Tier::Host {
@@ -197,8 +196,7 @@ impl CudaDevice {
             Requested::Disk => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
         }
         let probe = Probe::new(builder);
-        let memory = self.driver.memory().map_err(DeviceError::from)?;
-        let room = memory.free / 4;
+        let room = self.driver.memory()?.free / 4;
         let (limits, why) = match limits {
             Some(limits) => (limits, None),
             None => {
@@ -207,7 +205,7 @@ impl CudaDevice {
             }
         };
         let decodable = probe.decodable(limits)?;
-        let decoder = self.driver.open_jpeg().map_err(DeviceError::from)?;
+        let decoder = self.driver.open_jpeg()?;
         let tables = Tables::of(&self.driver, Some(decodable.resampling))?;
         let lost = || LoadError::Option("files without tables for resizing".to_owned());
         let plan = FilePlan { limits, room, rows: decodable.rows.into(), decoder, tables: tables.ok_or_else(lost)? };
