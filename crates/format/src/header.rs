@@ -19,27 +19,6 @@ pub const FEATURE_EXPLICIT_CHUNKS: u64 = 1;
 /// All required features this crate supports.
 const KNOWN_FEATURES: u64 = FEATURE_EXPLICIT_CHUNKS | codec::FEATURES;
 
-/// Name, offset and size of each header field, as listed in docs/reference/format.md.
-pub const HEADER_LAYOUT: [(&str, usize, usize); 18] = [
-    ("magic", 0, 8),
-    ("major", 8, 2),
-    ("minor", 10, 2),
-    ("header_len", 12, 4),
-    ("required_features", 16, 8),
-    ("ignorable_features", 24, 8),
-    ("align_log2", 32, 1),
-    ("checksum_kind", 33, 1),
-    ("reserved", 34, 2),
-    ("chunk_samples", 36, 4),
-    ("pack_uuid", 40, 16),
-    ("dataset_uuid", 56, 16),
-    ("schema_off", 72, 8),
-    ("schema_len", 80, 8),
-    ("data_off", 88, 8),
-    ("sample_stride", 96, 8),
-    ("chunk_stride", 104, 8),
-    ("schema_crc32c", 112, 4),
-];
 const RESERVED_FROM: usize = 116;
 const CRC_AT: usize = 4092;
 

@@ -296,10 +296,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// As [`item`](Self::item), for these columns.
     pub fn item_shape(&self, field: &str, sample: u64) -> Result<Option<(u64, u64, u64)>, FormatError> {
         let described = self.schema.fields().iter().find(|f| f.name == field);
-        match described {
-            None => return Ok(None),
-            Some(field) if field.kind == FieldKind::Tensor => return Ok(field.image_shape()),
-            Some(_) => {}
+        if described.is_none_or(|f| f.kind == FieldKind::Tensor) {
+            return Ok(described.and_then(Field::image_shape));
         }
         let value = |role| self.described(role, field, sample);
         let height = value(Role::Height)?;

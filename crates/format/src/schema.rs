@@ -258,13 +258,9 @@ impl Field {
     /// Whether the field is training data, as opposed to describing another field or the sample's source.
     #[must_use]
     pub fn is_data(&self) -> bool {
-        if self.seek_index_of.is_some() {
-            return false;
-        }
-        match self.role {
-            None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => true,
-            Some(_) => false,
-        }
+        let of_data =
+            matches!(self.role, None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid));
+        of_data && self.seek_index_of.is_none()
     }
 
     /// `(height, width, channels)` if the field is an image tensor with a known layout.
@@ -283,9 +279,7 @@ impl Field {
     /// # Errors
     /// [`FormatError::BadSchema`] if it is not.
     pub fn check_name(&self) -> Result<(), FormatError> {
-        let is_name =
-            !self.name.is_empty() && self.name.len() <= MAX_NAME_BYTES && !self.name.chars().any(char::is_control);
-        if is_name {
+        if (1..=MAX_NAME_BYTES).contains(&self.name.len()) && !self.name.contains(char::is_control) {
             return Ok(());
         }
         let reason = format!("a name has 1 to {MAX_NAME_BYTES} bytes and no control characters");
@@ -299,12 +293,8 @@ impl Field {
             return bad(format!("a shape has at most {MAX_DIMS} dimensions, none of them 0: found {:?}", self.shape));
         }
         match self.item_bytes() {
-            Some(n) if n > MAX_ITEM_BYTES => {
-                return bad(format!("an item has at most 2^40 bytes, found {n}"));
-            }
-            None if self.kind == FieldKind::Tensor => {
-                return bad("an item has at most 2^40 bytes".to_owned());
-            }
+            Some(n) if n > MAX_ITEM_BYTES => return bad(format!("an item has at most 2^40 bytes, found {n}")),
+            None if self.kind == FieldKind::Tensor => return bad("an item has at most 2^40 bytes".to_owned()),
             _ => {}
         }
         if self.kind != FieldKind::Tensor && (self.dtype != DType::U8 || !self.shape.is_empty()) {
