@@ -124,13 +124,7 @@ impl CudaDevice {
             Ok((device, tier))
         };
         let with = |images, tier| because(images, tier, None);
-        match (self.requested, wanted) {
-            (Requested::Staging, _)
-            | (Requested::File, Some(Tier::GpuWindow | Tier::Host))
-            | (Requested::Disk, Some(Tier::GpuWindow)) => {}
-            (Requested::File, _) => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
-            (Requested::Disk, _) => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
-        }
+        self.check_requested(wanted)?;
         let host_tier = Self::host_tier(builder)?;
         if wanted == Some(Tier::HostWindow) && host_tier != Tier::HostWindow {
             return Err(refused(NO_WINDOW, Remedy::OrderWindow));
@@ -190,11 +184,7 @@ impl CudaDevice {
     /// [`LoadError`] if the pack or the augmentation does not support this, if the file is to be registered or chunks are
     /// to be read from the disk, or if nvJPEG is missing or failed.
     pub fn decoding_jpeg(&self, builder: &LoaderBuilder, limits: Option<FileLimits>) -> Result<Self, LoadError> {
-        match self.requested {
-            Requested::Staging => {}
-            Requested::File => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
-            Requested::Disk => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
-        }
+        self.check_requested(None)?;
         let probe = Probe::new(builder);
         let room = self.driver.memory()?.free / 4;
         let (limits, why) = match limits {
@@ -206,10 +196,20 @@ impl CudaDevice {
         };
         let decodable = probe.decodable(limits)?;
         let decoder = self.driver.open_jpeg()?;
-        let tables = Tables::of(&self.driver, Some(decodable.resampling))?;
-        let lost = || LoadError::Option("files without tables for resizing".to_owned());
-        let plan = FilePlan { limits, room, rows: decodable.rows.into(), decoder, tables: tables.ok_or_else(lost)? };
+        let tables = Tables::load(&self.driver, decodable.resampling)?;
+        let plan = FilePlan { limits, room, rows: decodable.rows.into(), decoder, tables };
         Ok(Self { images: ImageSource::Files(Arc::new(plan)), why, ..self.clone() })
+    }
+
+    /// Checks that the requested source is one of this tier.
+    fn check_requested(&self, wanted: Option<Tier>) -> Result<(), LoadError> {
+        match (self.requested, wanted) {
+            (Requested::Staging, _)
+            | (Requested::File, Some(Tier::GpuWindow | Tier::Host))
+            | (Requested::Disk, Some(Tier::GpuWindow)) => Ok(()),
+            (Requested::File, _) => Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
+            (Requested::Disk, _) => Err(refused(NOT_READABLE, Remedy::NameWindow)),
+        }
     }
 
     fn window_plan(&self, probe: Probe<'_>, holdable: Holdable) -> Result<WindowPlan, LoadError> {
@@ -223,7 +223,7 @@ impl CudaDevice {
             chunk_bytes: holdable.chunk_bytes,
             n_chunks: probe.pack().n_chunks(),
             chunks_of_batch: holdable.chunks_of_batch,
-            tables: Tables::of(&self.driver, holdable.resampling)?,
+            tables: holdable.resampling.map(|taps| Tables::load(&self.driver, taps)).transpose()?,
             copies,
         })
     }

@@ -70,30 +70,24 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// The taps for resizing areas on a device, if areas are resized.
-    pub(crate) fn of(driver: &Arc<dyn Driver>, resampling: Option<Arc<Resampling>>) -> Result<Option<Self>, CudaError> {
-        let load = |resampling| Self::load(&End::new(Arc::clone(driver))?, resampling);
-        resampling.map(load).transpose()
-    }
-
-    fn load(end: &End, resampling: Arc<Resampling>) -> Result<Self, CudaError> {
-        let driver = Arc::clone(&end.driver);
+    /// Copies the taps for resizing areas to a device.
+    pub(crate) fn load(driver: &Arc<dyn Driver>, resampling: Arc<Resampling>) -> Result<Self, CudaError> {
+        let end = End::new(Arc::clone(driver))?;
         let len = size_of_val(resampling.taps());
         let arena = Arena::new(1, len).map_err(of_host)?;
         let mut slot = arena.try_take().ok_or_else(|| of_host(ErrorKind::OutOfMemory.into()))?;
-        let (places, _) = slot.as_chunks_mut::<4>();
-        for (to, word) in places.iter_mut().zip(resampling.taps()) {
+        for (to, word) in slot.as_chunks_mut().0.iter_mut().zip(resampling.taps()) {
             *to = word.to_le_bytes();
         }
         let taps = driver.allocate(to_u64(len), "tables for resizing")?;
-        let tables = Self { taps, driver, resampling };
+        let tables = Self { taps, driver: Arc::clone(driver), resampling };
         // SAFETY: the arena outlives the registration, which ends below.
-        unsafe { end.driver.register(slot.as_ptr(), slot.len())? };
+        unsafe { driver.register(slot.as_ptr(), slot.len())? };
         // SAFETY: both have that much, and the end is waited for.
-        let copied = unsafe { end.driver.copy_in(slot.as_ptr(), tables.taps, len, end.stream) };
+        let copied = unsafe { driver.copy_in(slot.as_ptr(), tables.taps, len, end.stream) };
         let waited = end.wait();
         // SAFETY: the copy is done, or the driver has failed and does nothing any more.
-        unsafe { end.driver.unregister(slot.as_ptr()) };
+        unsafe { driver.unregister(slot.as_ptr()) };
         copied.and(waited).map(|()| tables)
     }
 }
@@ -137,7 +131,7 @@ impl Resident {
         }
         end.wait()?;
         drop(end);
-        resident.tables = Tables::of(&resident.driver, resampling)?;
+        resident.tables = resampling.map(|taps| Tables::load(&resident.driver, taps)).transpose()?;
         Ok(resident)
     }
 }
