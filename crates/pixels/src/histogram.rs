@@ -89,7 +89,7 @@ impl Histogram {
     #[must_use]
     pub fn mean(&self, channel: usize) -> f64 {
         let (count, sum, _) = self.moments(channel);
-        ratio(sum, count)
+        if count == 0 { 0.0 } else { float(sum) / float(count) }
     }
 
     /// Population standard deviation of a channel, 0 to 255.
@@ -116,13 +116,13 @@ impl Histogram {
     /// Smallest value of a channel. 0 if nothing was counted.
     #[must_use]
     pub fn min(&self, channel: usize) -> f64 {
-        extreme((0..=255).find(|&value| self.occurs(channel, value)))
+        (0..=255).find(|&value| self.occurs(channel, value)).unwrap_or(0).into()
     }
 
     /// Largest value of a channel. 0 if nothing was counted.
     #[must_use]
     pub fn max(&self, channel: usize) -> f64 {
-        extreme((0..=255).rev().find(|&value| self.occurs(channel, value)))
+        (0..=255).rfind(|&value| self.occurs(channel, value)).unwrap_or(0).into()
     }
 
     fn occurs(&self, channel: usize, value: u8) -> bool {
@@ -167,17 +167,9 @@ pub(crate) fn counts<const CHANNELS: usize>(hwc: &[u8]) -> [[u32; 256]; CHANNELS
     sums
 }
 
-fn extreme(value: Option<u8>) -> f64 {
-    f64::from(value.unwrap_or(0))
-}
-
 #[expect(clippy::cast_precision_loss, reason = "the one rounding of an exact integer")]
 fn float(value: u128) -> f64 {
     value as f64
-}
-
-fn ratio(sum: u128, count: u128) -> f64 {
-    if count == 0 { 0.0 } else { float(sum) / float(count) }
 }
 
 #[cfg(test)]

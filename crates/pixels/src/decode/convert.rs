@@ -33,21 +33,14 @@ pub(super) struct Raster {
 }
 
 impl Kind {
-    fn sample_bytes(&self) -> usize {
+    /// Channels, and bytes of a pixel.
+    fn sizes(&self) -> (u8, usize) {
         match self {
-            Self::Gray | Self::Bits | Self::Palette(_) => 1,
-            Self::Gray16 | Self::GrayAlpha => 2,
-            Self::Rgb => 3,
-            Self::Rgba | Self::Cmyk | Self::InvertedCmyk => 4,
-        }
-    }
-
-    fn channels(&self) -> u8 {
-        match self {
-            Self::Gray | Self::Bits | Self::Gray16 | Self::Palette(_) => 1,
-            Self::GrayAlpha => 2,
-            Self::Rgb => 3,
-            Self::Rgba | Self::Cmyk | Self::InvertedCmyk => 4,
+            Self::Gray | Self::Bits | Self::Palette(_) => (1, 1),
+            Self::Gray16 => (1, 2),
+            Self::GrayAlpha => (2, 2),
+            Self::Rgb => (3, 3),
+            Self::Rgba | Self::Cmyk | Self::InvertedCmyk => (4, 4),
         }
     }
 }
@@ -64,7 +57,7 @@ pub(super) fn palette(colors: impl IntoIterator<Item = [u8; 3]>) -> Kind {
 /// Converts the samples to the channels of `color`, into `out`.
 pub(super) fn convert(raster: &mut Raster, info: &ImageInfo, color: Color, out: &mut [u8]) -> Result<(), PixelError> {
     let n_pixels = out.len() / color.channels();
-    let expected = n_pixels * raster.kind.sample_bytes();
+    let expected = n_pixels * raster.kind.sizes().1;
     let found = raster.samples.len();
     if found != expected {
         let reason = format!("{found} bytes of samples, {expected} expected");
@@ -110,7 +103,7 @@ fn to_index(raster: &Raster, format: ImageFormat, out: &mut [u8]) -> Result<(), 
             Ok(())
         }
         Kind::Gray16 => Err(PixelError::unsupported(format, "a mask of 16 bits")),
-        ref other => Err(PixelError::NotSingleChannel { channels: other.channels() }),
+        ref other => Err(PixelError::NotSingleChannel { channels: other.sizes().0 }),
     }
 }
 

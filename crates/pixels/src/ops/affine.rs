@@ -66,7 +66,7 @@ impl Affine {
 
     /// torchvision's matrix around a point. The scale is positive.
     fn around(
-        (middle_x, middle_y): (f64, f64),
+        middle: (f64, f64),
         degrees: f64,
         translate: (f64, f64),
         scale: f64,
@@ -78,10 +78,7 @@ impl Affine {
         let b = -(angle - y).cos() * x.tan() / y.cos() - angle.sin();
         let c = (angle - y).sin() / y.cos();
         let d = -(angle - y).sin() * x.tan() / y.cos() + angle.cos();
-        let [p, q, r, s] = [d, -b, -c, a].map(|value| value / scale);
-        let (to_x, to_y) = (-middle_x - translate.0, -middle_y - translate.1);
-        let matrix = [p, q, p * to_x + q * to_y + middle_x, r, s, r * to_x + s * to_y + middle_y];
-        Self::nearest(matrix)
+        Self::moved([d, -b, -c, a].map(|value| value / scale), middle, translate)
     }
 
     /// torchvision's and Pillow's `rotate`: `degrees` counter-clockwise around the centre,
@@ -92,19 +89,17 @@ impl Affine {
     pub fn rotation(width: u32, height: u32, degrees: f64) -> Result<Self, PixelError> {
         let angle = -degrees.rem_euclid(360.0).to_radians();
         let (cos, sin) = (to_15_places(angle.cos()), to_15_places(angle.sin()));
-        let (middle_x, middle_y) = middle(width, height);
-        let matrix = [
-            cos,
-            sin,
-            cos * -middle_x + sin * -middle_y + middle_x,
-            -sin,
-            cos,
-            -sin * -middle_x + cos * -middle_y + middle_y,
-        ];
-        Self::nearest(matrix)
+        Self::moved([cos, sin, -sin, cos], middle(width, height), (0.0, 0.0))
     }
 
-    fn nearest(matrix: [f64; 6]) -> Result<Self, PixelError> {
+    /// A map that turns, scales and shears around a point, and then translates.
+    fn moved(
+        [p, q, r, s]: [f64; 4],
+        (middle_x, middle_y): (f64, f64),
+        translate: (f64, f64),
+    ) -> Result<Self, PixelError> {
+        let (to_x, to_y) = (-middle_x - translate.0, -middle_y - translate.1);
+        let matrix = [p, q, p * to_x + q * to_y + middle_x, r, s, r * to_x + s * to_y + middle_y];
         check(&matrix)?;
         Ok(Self { matrix, sampling: Sampling::Nearest, fill: [0; 4] })
     }

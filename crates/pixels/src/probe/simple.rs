@@ -25,9 +25,10 @@ pub(super) fn probe_png(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         6 => 4,
         other => return Err(PixelError::malformed(format, format!("colour type {other}"))),
     };
+    let exif = find_png_chunk(bytes, b"eXIf").unwrap_or(None);
     Ok(ImageInfo {
         bit_depth: header[8],
-        orientation: png_orientation(bytes),
+        orientation: exif.map_or(1, exif::orientation),
         progressive: header[12] == 1,
         palette: header[9] == 3,
         ..ImageInfo::plain(format, width, height, channels)
@@ -45,29 +46,23 @@ fn png_chunk(bytes: &[u8], at: usize) -> Option<([u8; 4], &[u8], usize)> {
     (next <= bytes.len()).then_some((kind, body, next))
 }
 
-fn png_orientation(bytes: &[u8]) -> u8 {
+/// The body of the first chunk of this kind, if it comes before the end. Fails with the start of a chunk that is cut.
+fn find_png_chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Result<Option<&'a [u8]>, usize> {
     let mut at = 8;
     while let Some((kind, body, next)) = png_chunk(bytes, at) {
         match &kind {
-            b"eXIf" => return exif::orientation(body),
-            b"IEND" => break,
+            found if found == wanted => return Ok(Some(body)),
+            b"IEND" => return Ok(None),
             _ => at = next,
         }
     }
-    1
+    Err(at)
 }
 
 pub(super) fn check_png_end(bytes: &[u8]) -> Result<(), PixelError> {
-    let mut at = 8;
-    while let Some((kind, _, next)) = png_chunk(bytes, at) {
-        if &kind == b"IEND" {
-            return Ok(());
-        }
-        at = next;
-    }
     // Pillow accepts files whose final checksum is truncated, or whose IEND lacks it.
-    let reason = format!("no IEND chunk: the chunk at byte {at} runs past the end");
-    Err(PixelError::truncated(ImageFormat::Png, reason))
+    let reason = |at| format!("no IEND chunk: the chunk at byte {at} runs past the end");
+    find_png_chunk(bytes, b"IEND").map(|_| ()).map_err(|at| PixelError::truncated(ImageFormat::Png, reason(at)))
 }
 
 pub(super) fn probe_gif(bytes: &[u8]) -> Result<ImageInfo, PixelError> {

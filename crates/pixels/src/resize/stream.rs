@@ -196,14 +196,8 @@ impl Resampler {
     /// Resizes the pending rows horizontally: into the output, or for the vertical pass.
     fn flush_horizontal(&mut self, out: &mut [u8]) {
         let first = self.waiting;
-        let job = Horizontal {
-            ring: &self.input,
-            first,
-            n_rows: self.next_row - first,
-            offset: self.columns.start,
-            channels: self.channels,
-            taps: &self.x,
-        };
+        let (n_rows, offset) = (self.next_row - first, self.columns.start);
+        let job = Horizontal { ring: &self.input, first, n_rows, offset, channels: self.channels, taps: &self.x };
         self.waiting = self.next_row;
         if self.order == Order::Horizontal {
             self.horizontal_to_out(&job, first - self.rows.start, out);
@@ -255,14 +249,9 @@ impl Resampler {
             self.next_out += 1;
             if self.next_out.is_multiple_of(BLOCK) || self.next_out == n_out {
                 let first = index / BLOCK * BLOCK;
-                let job = Horizontal {
-                    ring: &self.middle,
-                    first,
-                    n_rows: self.next_out - first,
-                    offset: self.columns.start,
-                    channels: self.channels,
-                    taps: &self.x,
-                };
+                let (n_rows, offset) = (self.next_out - first, self.columns.start);
+                let job =
+                    Horizontal { ring: &self.middle, first, n_rows, offset, channels: self.channels, taps: &self.x };
                 self.horizontal_to_out(&job, first, out);
             }
         }

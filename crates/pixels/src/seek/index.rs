@@ -69,11 +69,8 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(position: u32, dc: [i32; 3]) -> Option<Self> {
-        let mut values = [0; 3];
-        for (to, from) in values.iter_mut().zip(dc) {
-            *to = i16::try_from(from).ok()?;
-        }
-        Some(Self { position, dc: values })
+        let [a, b, c] = dc.map(|value| i16::try_from(value).ok());
+        Some(Self { position, dc: [a?, b?, c?] })
     }
 }
 
@@ -153,12 +150,11 @@ fn head(headers: &Headers<'_>, grid: &Grid, scan_bytes: u32, parameters: [u8; FI
 /// The parameter that minimizes the length of all codes.
 fn best_parameter(values: impl Iterator<Item = u32> + Clone) -> Option<u8> {
     let n_bits = |parameter: u8| -> u64 {
-        let all = values.clone();
-        all.map(|value| match value >> parameter {
+        let n_bits_of = |value| match value >> parameter {
             ones if ones < MAX_ONES => u64::from(ones + 1) + u64::from(parameter),
             _ => u64::from(MAX_ONES + 32),
-        })
-        .sum()
+        };
+        values.clone().map(n_bits_of).sum()
     };
     (0..=MAX_PARAMETER).min_by_key(|&parameter| n_bits(parameter))
 }
@@ -206,11 +202,7 @@ struct CodeReader<'a> {
     n_bits: u32,
 }
 
-impl<'a> CodeReader<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, buffer: 0, n_bits: 0 }
-    }
-
+impl CodeReader<'_> {
     fn refill(&mut self) {
         if let Some(eight) = self.bytes[self.at..].first_chunk() {
             self.buffer |= be_word(*eight) >> self.n_bits;
@@ -289,7 +281,7 @@ pub(super) fn unpack(
         return Err(bad("is truncated"));
     }
     let mut unpacker = Unpacker {
-        reader: CodeReader::new(codes),
+        reader: CodeReader { bytes: codes, at: 0, buffer: 0, n_bits: 0 },
         columns: to_usize(grid.columns()),
         parameters,
         n_fields,
