@@ -163,9 +163,7 @@ impl ChunkTable {
         geometry: &Geometry,
         k: u64,
     ) -> Result<ChunkEntry, FormatError> {
-        if k >= geometry.n_chunks() {
-            return Err(FormatError::OutOfRange { what: "chunk", index: k, len: geometry.n_chunks() });
-        }
+        FormatError::check_index("chunk", k, geometry.n_chunks())?;
         // Opening the pack validated the length of the table.
         if self.explicit {
             let at = self.entries_off + k * CHUNK_ENTRY_BYTES;
@@ -447,9 +445,7 @@ impl<'a> ChunkView<'a> {
     /// The location of a compressed block in its part, and its decoded length according to the part's table.
     fn block_frame(&self, position: usize, block: u32) -> Result<(Range<u64>, u64), FormatError> {
         let (field, part, bytes) = self.part(position)?;
-        if block >= part.n_blocks {
-            return Err(FormatError::OutOfRange { what: "block", index: block.into(), len: part.n_blocks.into() });
-        }
+        FormatError::check_index("block", block.into(), part.n_blocks.into())?;
         let n = u64::from(part.n_blocks);
         let table_len = (2 * n + 1) * 8;
         let table = le::slice("block table", bytes, 0, table_len)?;
@@ -471,11 +467,7 @@ impl<'a> ChunkView<'a> {
     }
 
     fn check_index(&self, index: u32) -> Result<(), FormatError> {
-        if index >= self.n_samples {
-            let (index, len) = (u64::from(index), u64::from(self.n_samples));
-            return Err(FormatError::OutOfRange { what: "sample of the chunk", index, len });
-        }
-        Ok(())
+        FormatError::check_index("sample of the chunk", index.into(), self.n_samples.into())
     }
 }
 

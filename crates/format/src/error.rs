@@ -271,6 +271,11 @@ impl FormatError {
         if found > limit { Err(Self::LimitExceeded { what, limit, found }) } else { Ok(()) }
     }
 
+    /// Checks a number against the count of what it numbers.
+    pub(crate) fn check_index(what: &'static str, index: u64, len: u64) -> Result<(), Self> {
+        if index >= len { Err(Self::OutOfRange { what, index, len }) } else { Ok(()) }
+    }
+
     /// Checks a checksum. Not when fuzzing: random input would never pass.
     pub(crate) fn check_crc(what: impl ToString, offset: u64, expected: u32, found: u32) -> Result<(), Self> {
         if expected == found || cfg!(fuzzing) {

@@ -64,15 +64,8 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
         };
         let item = item_of(field, &block.bytes, n, within)?;
         let sample = self.first_sample.saturating_add(u64::from(index));
-        match self.pack.filtered_shape(field, sample, item.len())? {
-            None => Ok(item),
-            Some(shape) => {
-                self.pixels.resize(item.len(), 0);
-                let filter = field.codec.filter();
-                filter.undo(item, shape, &mut self.pixels, &mut self.lines);
-                Ok(&self.pixels)
-            }
-        }
+        let is_filtered = self.pack.undo_filter(field, sample, item, &mut self.pixels, &mut self.lines)?;
+        Ok(if is_filtered { &self.pixels } else { item })
     }
 }
 

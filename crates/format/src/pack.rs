@@ -208,9 +208,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         match view.block_of(position, index) {
             None => view.stored_item(position, index).map(Cow::Borrowed),
             Some((block, within)) => {
-                let mut out = Vec::new();
-                let n = view.decode_block(position, block, &mut out)?;
-                self.item_of_block(described, sample, &out, n, within).map(Cow::Owned)
+                let (mut decoded, mut pixels) = (Vec::new(), Vec::new());
+                let n = view.decode_block(position, block, &mut decoded)?;
+                let stored = item_of(described, &decoded, n, within)?;
+                let is_filtered = self.undo_filter(described, sample, stored, &mut pixels, &mut Vec::new())?;
+                Ok(Cow::Owned(if is_filtered { pixels } else { stored.to_vec() }))
             }
         }
     }
@@ -241,23 +243,19 @@ impl<D: AsRef<[u8]>> Pack<D> {
         (0..view.parts().len()).map(place).collect()
     }
 
-    /// Item `within` of a decompressed block of `n`, after undoing the pixel filter.
-    fn item_of_block(
+    /// Undoes the pixel filter on an item, into `pixels`. False if none was applied to it.
+    pub(crate) fn undo_filter(
         &self,
         field: &Field,
         sample: u64,
-        block: &[u8],
-        n: u32,
-        within: u32,
-    ) -> Result<Vec<u8>, FormatError> {
-        let stored = item_of(field, block, n, within)?;
-        let Some(shape) = self.filtered_shape(field, sample, stored.len())? else {
-            return Ok(stored.to_vec());
-        };
-        let mut item = vec![0; stored.len()];
-        let filter = field.codec.filter();
-        filter.undo(stored, shape, &mut item, &mut Vec::new());
-        Ok(item)
+        stored: &[u8],
+        pixels: &mut Vec<u8>,
+        lines: &mut Vec<u8>,
+    ) -> Result<bool, FormatError> {
+        let Some(shape) = self.filtered_shape(field, sample, stored.len())? else { return Ok(false) };
+        pixels.resize(stored.len(), 0);
+        field.codec.filter().undo(stored, shape, pixels, lines);
+        Ok(true)
     }
 
     /// The shape to which the field's pixel filter was applied for this item.
@@ -416,10 +414,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     }
 
     pub(crate) fn check_sample_id(&self, sample: u64) -> Result<(), FormatError> {
-        if sample >= self.n_samples() {
-            return Err(FormatError::OutOfRange { what: "sample", index: sample, len: self.n_samples() });
-        }
-        Ok(())
+        FormatError::check_index("sample", sample, self.n_samples())
     }
 }
 
