@@ -145,10 +145,10 @@ fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Resul
         (true, 0) => byte >> 4,
         (true, _) => byte & 15,
     };
+    let ends = || cut("the run lengths end inside the image");
+    let pair = |at: usize| data.get(at..).and_then(<[u8]>::first_chunk::<2>).ok_or_else(ends);
     while y < height {
-        let (Some(&count), Some(&second)) = (data.get(at), data.get(at + 1)) else {
-            return Err(cut("the run lengths end inside the image"));
-        };
+        let &[count, second] = pair(at)?;
         at += 2;
         let n_run = match (count, second) {
             (0, 0) => {
@@ -157,9 +157,7 @@ fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Resul
             }
             (0, 1) => break,
             (0, 2) => {
-                let (Some(&right), Some(&up)) = (data.get(at), data.get(at + 1)) else {
-                    return Err(cut("the run lengths end inside the image"));
-                };
+                let &[right, up] = pair(at)?;
                 at += 2;
                 (x, y) = (x + usize::from(right), y + usize::from(up));
                 continue;
@@ -167,21 +165,15 @@ fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Resul
             (0, n) | (n, _) => usize::from(n),
         };
         let n_literal = if nibbles { n_run.div_ceil(2) } else { n_run };
-        let literal = data.get(at..at + n_literal);
+        let literal = if count == 0 { data.get(at..at + n_literal).ok_or_else(ends)? } else { &[] };
         for index in 0..n_run {
-            let byte = match (count, literal) {
-                (0, Some(literal)) => literal[if nibbles { index / 2 } else { index }],
-                (0, None) => return Err(cut("the run lengths end inside the image")),
-                _ => second,
-            };
+            let byte = literal.get(if nibbles { index / 2 } else { index }).copied().unwrap_or(second);
             if x < width {
                 samples[y * width + x] = value(byte, index);
             }
             x += 1;
         }
-        if count == 0 {
-            at += n_literal.next_multiple_of(2);
-        }
+        at += literal.len().next_multiple_of(2);
     }
     Ok(samples)
 }
