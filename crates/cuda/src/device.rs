@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use packds_reader::Pack;
-use packds_reader::device::{Attach, ChunkReceiver, Device, DeviceError, FileLimits, Placement, Receiver};
+use packds_reader::device::{Attach, ChunkReceiver, Device, FileLimits, Placement, Receiver};
 use packds_reader::loader::{BadSamples, FileSurvey, Holdable, LoadError, LoaderBuilder, Probe, Remedy};
 use packds_reader::plan::OrderKind;
 
@@ -124,13 +124,7 @@ impl CudaDevice {
             Ok((device, tier))
         };
         let with = |images, tier| because(images, tier, None);
-        match (self.requested, wanted) {
-            (Requested::Staging, _)
-            | (Requested::File, Some(Tier::GpuWindow | Tier::Host))
-            | (Requested::Disk, Some(Tier::GpuWindow)) => {}
-            (Requested::File, _) => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
-            (Requested::Disk, _) => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
-        }
+        self.check_requested(wanted)?;
         let host_tier = Self::host_tier(builder)?;
         if wanted == Some(Tier::HostWindow) && host_tier != Tier::HostWindow {
             return Err(refused(NO_WINDOW, Remedy::OrderWindow));
@@ -160,8 +154,7 @@ impl CudaDevice {
             let plan = self.window_plan(probe, holdable)?;
             return with(ImageSource::Window(Arc::new(plan)), Tier::GpuWindow);
         }
-        let memory = self.driver.memory();
-        let free = memory.map_err(DeviceError::from)?.free;
+        let free = self.driver.memory()?.free;
         let bytes = holdable.bytes;
         let takes = |how| format!("the images take {bytes} bytes, {how} than 3/5 of the {free} that the GPU has free");
         if wanted.is_none() && Tier::of(bytes, free) == Tier::Host {
@@ -191,14 +184,9 @@ impl CudaDevice {
     /// [`LoadError`] if the pack or the augmentation does not support this, if the file is to be registered or chunks are
     /// to be read from the disk, or if nvJPEG is missing or failed.
     pub fn decoding_jpeg(&self, builder: &LoaderBuilder, limits: Option<FileLimits>) -> Result<Self, LoadError> {
-        match self.requested {
-            Requested::Staging => {}
-            Requested::File => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
-            Requested::Disk => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
-        }
+        self.check_requested(None)?;
         let probe = Probe::new(builder);
-        let memory = self.driver.memory().map_err(DeviceError::from)?;
-        let room = memory.free / 4;
+        let room = self.driver.memory()?.free / 4;
         let (limits, why) = match limits {
             Some(limits) => (limits, None),
             None => {
@@ -207,11 +195,21 @@ impl CudaDevice {
             }
         };
         let decodable = probe.decodable(limits)?;
-        let decoder = self.driver.open_jpeg().map_err(DeviceError::from)?;
-        let tables = Tables::of(&self.driver, Some(decodable.resampling))?;
-        let lost = || LoadError::Option("files without tables for resizing".to_owned());
-        let plan = FilePlan { limits, room, rows: decodable.rows.into(), decoder, tables: tables.ok_or_else(lost)? };
+        let decoder = self.driver.open_jpeg()?;
+        let tables = Tables::load(&self.driver, decodable.resampling)?;
+        let plan = FilePlan { limits, room, rows: decodable.rows.into(), decoder, tables };
         Ok(Self { images: ImageSource::Files(Arc::new(plan)), why, ..self.clone() })
+    }
+
+    /// Checks that the requested source is one of this tier.
+    fn check_requested(&self, wanted: Option<Tier>) -> Result<(), LoadError> {
+        match (self.requested, wanted) {
+            (Requested::Staging, _)
+            | (Requested::File, Some(Tier::GpuWindow | Tier::Host))
+            | (Requested::Disk, Some(Tier::GpuWindow)) => Ok(()),
+            (Requested::File, _) => Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
+            (Requested::Disk, _) => Err(refused(NOT_READABLE, Remedy::NameWindow)),
+        }
     }
 
     fn window_plan(&self, probe: Probe<'_>, holdable: Holdable) -> Result<WindowPlan, LoadError> {
@@ -225,7 +223,7 @@ impl CudaDevice {
             chunk_bytes: holdable.chunk_bytes,
             n_chunks: probe.pack().n_chunks(),
             chunks_of_batch: holdable.chunks_of_batch,
-            tables: Tables::of(&self.driver, holdable.resampling)?,
+            tables: holdable.resampling.map(|taps| Tables::load(&self.driver, taps)).transpose()?,
             copies,
         })
     }

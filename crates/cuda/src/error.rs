@@ -1,6 +1,7 @@
 //! Why a GPU cannot be used.
 
 use packds_reader::device::DeviceError;
+use packds_reader::loader::LoadError;
 
 /// Why a GPU cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,5 +69,11 @@ pub enum CudaError {
 impl From<CudaError> for DeviceError {
     fn from(error: CudaError) -> Self {
         Self { device: "cuda", reason: error.to_string() }
+    }
+}
+
+impl From<CudaError> for LoadError {
+    fn from(error: CudaError) -> Self {
+        Self::Device(error.into())
     }
 }

@@ -70,34 +70,25 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// The taps for resizing areas on a device, if areas are resized.
-    pub(crate) fn of(driver: &Arc<dyn Driver>, resampling: Option<Arc<Resampling>>) -> Result<Option<Self>, LoadError> {
-        let load = |resampling| Self::load(&End::new(Arc::clone(driver))?, resampling);
-        resampling.map(load).transpose()
-    }
-
-    fn load(end: &End, resampling: Arc<Resampling>) -> Result<Self, LoadError> {
-        let driver = Arc::clone(&end.driver);
+    /// Copies the taps for resizing areas to a device.
+    pub(crate) fn load(driver: &Arc<dyn Driver>, resampling: Arc<Resampling>) -> Result<Self, CudaError> {
+        let end = End::new(Arc::clone(driver))?;
         let len = size_of_val(resampling.taps());
         let arena = Arena::new(1, len).map_err(of_host)?;
         let mut slot = arena.try_take().ok_or_else(|| of_host(ErrorKind::OutOfMemory.into()))?;
-        let (places, _) = slot.as_chunks_mut::<4>();
-        for (to, word) in places.iter_mut().zip(resampling.taps()) {
+        for (to, word) in slot.as_chunks_mut().0.iter_mut().zip(resampling.taps()) {
             *to = word.to_le_bytes();
         }
-        let bytes = to_u64(len);
-        let taps = driver.allocate(bytes, "tables for resizing");
-        let tables = Self { taps: taps.map_err(failed)?, driver, resampling };
+        let taps = driver.allocate(to_u64(len), "tables for resizing")?;
+        let tables = Self { taps, driver: Arc::clone(driver), resampling };
         // SAFETY: the arena outlives the registration, which ends below.
-        let registered = unsafe { end.driver.register(slot.as_ptr(), slot.len()) };
-        registered.map_err(failed)?;
+        unsafe { driver.register(slot.as_ptr(), slot.len())? };
         // SAFETY: both have that much, and the end is waited for.
-        let copied = unsafe { end.driver.copy_in(slot.as_ptr(), tables.taps, len, end.stream) };
+        let copied = unsafe { driver.copy_in(slot.as_ptr(), tables.taps, len, end.stream) };
         let waited = end.wait();
         // SAFETY: the copy is done, or the driver has failed and does nothing any more.
-        unsafe { end.driver.unregister(slot.as_ptr()) };
-        copied.map_err(failed)?;
-        waited.map(|()| tables)
+        unsafe { driver.unregister(slot.as_ptr()) };
+        copied.and(waited).map(|()| tables)
     }
 }
 
@@ -126,7 +117,7 @@ impl Resident {
             .slots(NonZero::new(SLOTS).unwrap_or(NonZero::<usize>::MIN))
             .device(Arc::new(CudaDevice::with(Arc::clone(&driver))))
             .build()?;
-        let images = driver.allocate(room, "the images of the pack").map_err(failed)?;
+        let images = driver.allocate(room, "the images of the pack")?;
         let mut resident = Self { driver, pack: pack.header().pack_uuid, images, tables: None };
         // Dropped before the images are freed, in every case.
         let end = End::new(Arc::clone(&resident.driver))?;
@@ -136,11 +127,11 @@ impl Resident {
             let to = resident.images.plus(first.saturating_mul(item));
             // SAFETY: samples come in the order of the file, so that there is room for each batch, also for the padding of
             // the last; the stream is its own.
-            unsafe { finish(&batch, end.stream, &[Some(to)]) }.map_err(failed)?;
+            unsafe { finish(&batch, end.stream, &[Some(to)])? };
         }
         end.wait()?;
         drop(end);
-        resident.tables = Tables::of(&resident.driver, resampling)?;
+        resident.tables = resampling.map(|taps| Tables::load(&resident.driver, taps)).transpose()?;
         Ok(resident)
     }
 }
@@ -153,30 +144,28 @@ impl Drop for Resident {
 }
 
 /// A stream with an event that marks its end.
-struct End {
+pub(crate) struct End {
     driver: Arc<dyn Driver>,
-    stream: Stream,
+    pub(crate) stream: Stream,
     event: Event,
 }
 
 impl End {
-    fn new(driver: Arc<dyn Driver>) -> Result<Self, LoadError> {
-        let stream = driver.stream().map_err(failed)?;
+    pub(crate) fn new(driver: Arc<dyn Driver>) -> Result<Self, CudaError> {
+        let stream = driver.stream()?;
         let event = driver.event().inspect_err(|_| {
             // SAFETY: it was just made, and nothing uses it.
             unsafe { driver.drop_stream(stream) };
-        });
-        let event = event.map_err(failed)?;
+        })?;
         Ok(Self { driver, stream, event })
     }
 
     /// Waits until all work on the stream is complete.
-    fn wait(&self) -> Result<(), LoadError> {
+    pub(crate) fn wait(&self) -> Result<(), CudaError> {
         // SAFETY: both exist.
-        let recorded = unsafe { self.driver.record(self.event, self.stream) };
-        recorded.map_err(failed)?;
+        unsafe { self.driver.record(self.event, self.stream)? };
         // SAFETY: it exists.
-        unsafe { self.driver.synchronize(self.event) }.map_err(failed)
+        unsafe { self.driver.synchronize(self.event) }
     }
 }
 
@@ -191,12 +180,8 @@ impl Drop for End {
     }
 }
 
-fn of_host(error: io::Error) -> LoadError {
-    failed(CudaError::Use(format!("memory of the host: {error}")))
-}
-
-fn failed(error: CudaError) -> LoadError {
-    LoadError::Device(error.into())
+fn of_host(error: io::Error) -> CudaError {
+    CudaError::Use(format!("memory of the host: {error}"))
 }
 
 #[cfg(test)]

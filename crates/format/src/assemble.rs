@@ -5,7 +5,7 @@ use crate::checksum::crc32c;
 use crate::chunk::{EXPLICIT_PART_ALIGN, PART_ENTRY_BYTES, strided_parts};
 use crate::geometry::check_chunk_bytes;
 use crate::le::{self, len_u64};
-use crate::{Codec, Field, FieldKind, FormatError, Schema};
+use crate::{Field, FieldKind, FormatError, Schema};
 use packds_system::{to_u64, to_usize};
 
 /// Writes a chunk made of whole `blocks`. `write` receives the bytes piece by piece, each with its CRC32C.
@@ -83,22 +83,13 @@ fn write_explicit(
 /// The table before a part: item offsets, or block offsets and decoded lengths, or nothing.
 fn part_table(field: &Field, parts: &[&BlockPart]) -> Vec<u8> {
     let mut table = Vec::new();
-    let mut end = 0_u64;
-    if field.codec == Codec::None {
+    if field.codec.is_none() {
         if field.kind != FieldKind::Tensor {
-            table.extend_from_slice(&end.to_le_bytes());
-            for len in parts.iter().flat_map(|p| p.item_lens()) {
-                end += len;
-                table.extend_from_slice(&end.to_le_bytes());
-            }
+            le::put_ends(&mut table, parts.iter().flat_map(|p| p.item_lens()).copied());
         }
         return table;
     }
-    table.extend_from_slice(&end.to_le_bytes());
-    for part in parts {
-        end += part.payload_len();
-        table.extend_from_slice(&end.to_le_bytes());
-    }
+    le::put_ends(&mut table, parts.iter().map(|p| p.payload_len()));
     for part in parts {
         table.extend_from_slice(&part.decoded_len().to_le_bytes());
     }

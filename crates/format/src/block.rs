@@ -192,10 +192,7 @@ impl BlockBuilder {
         let n = self.schema.fields().get(field).and_then(Field::item_bytes).ok_or_else(wrong)?;
         let n = usize::try_from(n).map_err(|_| wrong())?;
         let start = usize::try_from(self.block.n_samples).map_err(|_| wrong())?.checked_mul(n).ok_or_else(wrong)?;
-        let Some(Place::Part(position)) = self.places.get(field) else {
-            return Err(wrong());
-        };
-        match self.block.parts.get_mut(*position) {
+        match self.part_mut(field) {
             Some(BlockPart::Tensor { bytes, used }) => {
                 *used = start.checked_add(n).ok_or_else(wrong)?;
                 if bytes.len() < *used {
@@ -212,15 +209,16 @@ impl BlockBuilder {
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not variable-size.
     pub fn item_mut(&mut self, field: usize) -> Result<&mut Vec<u8>, FormatError> {
-        let place = self.places.get(field).copied();
-        let part = match place {
-            Some(Place::Part(position)) => self.block.parts.get_mut(position),
-            _ => None,
-        };
-        match part {
+        match self.part_mut(field) {
             Some(BlockPart::Items { payload, .. }) => Ok(payload),
             _ => Err(FormatError::WrongUse(format!("field {field} is not variable-size"))),
         }
+    }
+
+    /// The part of a field in the body.
+    fn part_mut(&mut self, field: usize) -> Option<&mut BlockPart> {
+        let Some(Place::Part(position)) = self.places.get(field) else { return None };
+        self.block.parts.get_mut(*position)
     }
 
     /// Sets this sample's value of column field `field`, little-endian.
@@ -228,19 +226,18 @@ impl BlockBuilder {
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not a column or `value` has the wrong size.
     pub fn set_column(&mut self, field: usize, value: &[u8]) -> Result<(), FormatError> {
-        let place = self.places.get(field).copied();
-        if let Some(Place::Column(column)) = place {
-            let expected = self.column_bytes.get(column).copied().unwrap_or(0);
-            if expected != value.len() {
-                let found = value.len();
-                return Err(FormatError::WrongUse(format!("column {field}: expected {expected} bytes, found {found}")));
-            }
-            let bytes = self.block.columns.get_mut(column).map_or(&mut [][..], Vec::as_mut_slice);
+        let Some(Place::Column(column)) = self.places.get(field).copied() else {
+            return Err(FormatError::WrongUse(format!("field {field} is not a column")));
+        };
+        let (expected, found) = (self.column_bytes.get(column).copied().unwrap_or(0), value.len());
+        if expected != found {
+            return Err(FormatError::WrongUse(format!("column {field}: expected {expected} bytes, found {found}")));
+        }
+        if let Some(bytes) = self.block.columns.get_mut(column) {
             let start = bytes.len().saturating_sub(expected);
             le::put(bytes, start, value);
-            return Ok(());
         }
-        Err(FormatError::WrongUse(format!("field {field} is not a column")))
+        Ok(())
     }
 
     /// Discards the values of an unfinished sample.
@@ -354,12 +351,7 @@ impl BlockBuilder {
             }
             Some(BlockPart::Items { lens, payload }) => {
                 let mut raw = Vec::new();
-                let mut end = 0_u64;
-                raw.extend_from_slice(&end.to_le_bytes());
-                for len in lens.iter() {
-                    end += len;
-                    raw.extend_from_slice(&end.to_le_bytes());
-                }
+                le::put_ends(&mut raw, lens.iter().copied());
                 let mut rest = payload.as_mut_slice();
                 for (len, shape) in lens.iter().zip(shapes) {
                     let (pixels, tail) = rest.split_at_mut(to_usize(*len));

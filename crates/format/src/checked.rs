@@ -68,17 +68,13 @@ impl Bitmap {
 impl<D: AsRef<[u8]>> Pack<D> {
     /// A column by field number, with its verified bytes. `None` if the field is not a column.
     pub(crate) fn whole_column(&self, field: usize) -> Result<Option<(&ColumnEntry, &[u8])>, FormatError> {
-        let found = self.columns().iter().position(|c| c.field == field);
-        let Some((place, entry)) = found.and_then(|at| Some((at, self.columns().get(at)?))) else {
-            return Ok(None);
-        };
+        let Some((place, entry)) = (0..).zip(self.columns()).find(|(_, c)| c.field == field) else { return Ok(None) };
         let n_columns = to_u64(self.columns().len());
         let known = self.checked.columns.get_or_init(|| Bitmap::new(n_columns));
-        if !known.get(to_u64(place)) {
-            let described = self.schema().fields().get(field);
-            let name = described.map_or("", |field| field.name.as_str());
+        if !known.get(place) {
+            let name = self.schema().fields().get(field).map_or("", |field| field.name.as_str());
             entry.check(self.bytes_unchecked(), name)?;
-            known.set(to_u64(place));
+            known.set(place);
         }
         let bytes = le::slice("column", self.bytes_unchecked(), entry.offset, entry.len)?;
         Ok(Some((entry, bytes)))

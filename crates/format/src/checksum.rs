@@ -62,16 +62,12 @@ pub(crate) fn combine(front: u32, behind: u32, behind_len: u64) -> u32 {
 }
 
 /// x^(2^k), for each bit of a 64-bit length.
+#[expect(clippy::indexing_slicing, reason = "k stays below the length, at compile time")]
 const SQUARES: [u32; 67] = {
     let mut table = [1 << 30; 67];
     let mut k = 1;
     while k < table.len() {
-        #[expect(clippy::indexing_slicing, reason = "k stays below the length, at compile time")]
-        let square = multiply(table[k - 1], table[k - 1]);
-        #[expect(clippy::indexing_slicing, reason = "k stays below the length, at compile time")]
-        {
-            table[k] = square;
-        }
+        table[k] = multiply(table[k - 1], table[k - 1]);
         k += 1;
     }
     table

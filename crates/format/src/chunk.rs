@@ -41,20 +41,15 @@ pub struct ChunkEntry {
 
 /// The location of each body field's part in a strided chunk, and the length of the chunk.
 pub(crate) fn strided_parts(schema: &Schema, chunk_samples: u32) -> Result<(Vec<u64>, u64), FormatError> {
-    let too_large = || FormatError::LimitExceeded {
-        what: "bytes of a chunk",
-        limit: crate::limits::MAX_CHUNK_BYTES,
-        found: u64::MAX,
-    };
     let several = schema.body().count() > 1;
     let mut offsets = Vec::new();
     let mut end = 0_u64;
     for (_, field) in schema.body() {
         offsets.push(end);
-        let bytes = field.item_bytes().and_then(|n| n.checked_mul(u64::from(chunk_samples)));
-        end = bytes.and_then(|n| end.checked_add(n)).ok_or_else(too_large)?;
+        let bytes = field.item_bytes().unwrap_or(u64::MAX).saturating_mul(chunk_samples.into());
+        end = end.saturating_add(bytes);
         if several {
-            end = le::align_up(end, PART_ALIGN).ok_or_else(too_large)?;
+            end = le::align_up(end, PART_ALIGN).unwrap_or(u64::MAX);
         }
     }
     check_chunk_bytes(end)?;
@@ -76,8 +71,6 @@ pub(crate) fn strided_len(schema: &Schema, header: &Header, n: u32) -> u64 {
 pub(crate) struct ChunkTable {
     explicit: bool,
     entries_off: u64,
-    data_off: u64,
-    chunk_stride: u64,
     /// Where the last chunk ends.
     pub(crate) body_end: u64,
 }
@@ -94,36 +87,23 @@ impl ChunkTable {
     ) -> Result<Self, FormatError> {
         let n = geometry.n_chunks();
         let explicit = !schema.is_strided();
-        let entry_bytes = if explicit { CHUNK_ENTRY_BYTES } else { STRIDED_ENTRY_BYTES };
-        let kind = if explicit { KIND_EXPLICIT } else { KIND_STRIDED };
-        let check = |what, at: usize, expected: u64, found: Option<u64>| match found {
-            Some(found) if found == expected => Ok(()),
-            found => Err(FormatError::bad_value(what, offset + to_u64(at), expected, found.unwrap_or(0))),
-        };
-        check("number of chunks", 0, n, le::u64_at(section, 0))?;
-        check("chunk entry size", 8, entry_bytes, le::u32_at(section, 8).map(u64::from))?;
-        check("chunk table kind", 12, u64::from(kind), le::u32_at(section, 12).map(u64::from))?;
+        let (entry_bytes, kind) = form_of(explicit);
+        FormatError::check_value("number of chunks", offset, n, le::u64_at(section, 0))?;
+        let found = le::u32_at(section, 8).map(u64::from);
+        FormatError::check_value("chunk entry size", offset + 8, entry_bytes, found)?;
+        FormatError::check_value("chunk table kind", offset + 12, kind, le::u32_at(section, 12))?;
         let len = n.checked_mul(entry_bytes).and_then(|bytes| bytes.checked_add(TABLE_HEAD));
-        if len != Some(len_u64(section)) {
-            return Err(FormatError::bad_value("chunk table length", offset, len.unwrap_or(u64::MAX), section.len()));
-        }
-        let mut table = Self {
-            explicit,
-            entries_off: offset + TABLE_HEAD,
-            data_off: header.data_off,
-            chunk_stride: header.chunk_stride,
-            body_end: header.data_off,
-        };
-        table.body_end = if explicit {
-            table.check_explicit(section, header, geometry, limits)?
+        FormatError::check_value("chunk table length", offset, len.unwrap_or(u64::MAX), len_u64(section))?;
+        let entries_off = offset + TABLE_HEAD;
+        let body_end = if explicit {
+            Self::check_explicit(section, entries_off, header, geometry, limits)?
         } else {
-            table.check_strided(schema, header, geometry, limits)?
+            Self::check_strided(schema, header, geometry, limits)?
         };
-        Ok(table)
+        Ok(Self { explicit, entries_off, body_end })
     }
 
     fn check_strided(
-        &self,
         schema: &Schema,
         header: &Header,
         geometry: &Geometry,
@@ -131,11 +111,11 @@ impl ChunkTable {
     ) -> Result<u64, FormatError> {
         check_limit(header.chunk_stride, limits)?;
         let Some(last) = geometry.n_chunks().checked_sub(1) else {
-            return Ok(self.data_off);
+            return Ok(header.data_off);
         };
         let last_len = strided_len(schema, header, geometry.samples_in(last));
-        let end = last.checked_mul(self.chunk_stride).and_then(|n| n.checked_add(last_len));
-        end.and_then(|n| n.checked_add(self.data_off)).ok_or(FormatError::LimitExceeded {
+        let end = last.checked_mul(header.chunk_stride).and_then(|n| n.checked_add(last_len));
+        end.and_then(|n| n.checked_add(header.data_off)).ok_or(FormatError::LimitExceeded {
             what: "bytes of the body",
             limit: u64::MAX,
             found: u64::MAX,
@@ -143,31 +123,22 @@ impl ChunkTable {
     }
 
     fn check_explicit(
-        &self,
         section: &[u8],
+        entries_off: u64,
         header: &Header,
         geometry: &Geometry,
         limits: &Limits,
     ) -> Result<u64, FormatError> {
         let align = 1_u64 << header.align_log2;
-        let mut end = self.data_off;
+        let mut end = header.data_off;
         for (k, bytes) in (0_u64..).zip(section.get(16..).unwrap_or(&[]).chunks_exact(32)) {
-            let at = self.entries_off + k * CHUNK_ENTRY_BYTES;
+            let at = entries_off + k * CHUNK_ENTRY_BYTES;
             let entry = Self::parse_explicit(bytes);
             let expected = le::align_up(end, align).unwrap_or(u64::MAX);
-            if entry.offset != expected {
-                return Err(FormatError::bad_value("chunk offset", at, expected, entry.offset));
-            }
+            FormatError::check_value("chunk offset", at, expected, entry.offset)?;
             check_chunk_bytes(entry.stored_len)?;
             check_limit(entry.stored_len, limits)?;
-            if entry.n_samples != geometry.samples_in(k) {
-                return Err(FormatError::bad_value(
-                    "chunk's samples",
-                    at + 20,
-                    geometry.samples_in(k),
-                    entry.n_samples,
-                ));
-            }
+            FormatError::check_value("chunk's samples", at + 20, geometry.samples_in(k), entry.n_samples)?;
             le::check_zero("chunk entry, reserved", bytes.get(24..32).unwrap_or(&[]), at + 24)?;
             end = expected.saturating_add(entry.stored_len);
         }
@@ -192,9 +163,7 @@ impl ChunkTable {
         geometry: &Geometry,
         k: u64,
     ) -> Result<ChunkEntry, FormatError> {
-        if k >= geometry.n_chunks() {
-            return Err(FormatError::OutOfRange { what: "chunk", index: k, len: geometry.n_chunks() });
-        }
+        FormatError::check_index("chunk", k, geometry.n_chunks())?;
         // Opening the pack validated the length of the table.
         if self.explicit {
             let at = self.entries_off + k * CHUNK_ENTRY_BYTES;
@@ -204,7 +173,7 @@ impl ChunkTable {
         let bytes = le::slice("chunk entry", file, at, STRIDED_ENTRY_BYTES)?;
         let n_samples = geometry.samples_in(k);
         Ok(ChunkEntry {
-            offset: self.data_off + k * self.chunk_stride,
+            offset: header.data_off + k * header.chunk_stride,
             stored_len: strided_len(schema, header, n_samples),
             crc32c: le::u32_at(bytes, 0).unwrap_or(0),
             n_samples,
@@ -213,16 +182,17 @@ impl ChunkTable {
 }
 
 fn check_limit(bytes: u64, limits: &Limits) -> Result<(), FormatError> {
-    if bytes > limits.chunk_bytes {
-        return Err(FormatError::LimitExceeded { what: "bytes of a chunk", limit: limits.chunk_bytes, found: bytes });
-    }
-    Ok(())
+    FormatError::check_limit("bytes of a chunk", limits.chunk_bytes, bytes)
+}
+
+/// Bytes of an entry of the table, and the table's kind.
+const fn form_of(explicit: bool) -> (u64, u32) {
+    if explicit { (CHUNK_ENTRY_BYTES, KIND_EXPLICIT) } else { (STRIDED_ENTRY_BYTES, KIND_STRIDED) }
 }
 
 /// The bytes of the CHUNKS section.
 pub(crate) fn table_bytes(entries: &[ChunkEntry], strided: bool) -> Vec<u8> {
-    let (entry_bytes, kind) =
-        if strided { (STRIDED_ENTRY_BYTES, KIND_STRIDED) } else { (CHUNK_ENTRY_BYTES, KIND_EXPLICIT) };
+    let (entry_bytes, kind) = form_of(!strided);
     let mut bytes = Vec::new();
     bytes.extend_from_slice(&len_u64(entries).to_le_bytes());
     bytes.extend_from_slice(&u32::try_from(entry_bytes).unwrap_or(0).to_le_bytes());
@@ -275,10 +245,7 @@ impl<'a> ChunkView<'a> {
         bytes: &'a [u8],
         limits: Limits,
     ) -> Result<Self, FormatError> {
-        if len_u64(bytes) != entry.stored_len {
-            let found = bytes.len();
-            return Err(FormatError::bad_value("chunk's bytes", entry.offset, entry.stored_len, found));
-        }
+        FormatError::check_value("chunk's bytes", entry.offset, entry.stored_len, len_u64(bytes))?;
         let n_samples = entry.n_samples;
         let parts = if schema.is_strided() {
             let (offsets, _) = strided_parts(schema, chunk_samples)?;
@@ -305,47 +272,42 @@ impl<'a> ChunkView<'a> {
                 block_samples: le::u32_at(e, 20).unwrap_or(0),
             };
             let expected = le::align_up(end, EXPLICIT_PART_ALIGN).unwrap_or(u64::MAX);
-            if part.offset != expected {
-                return Err(FormatError::bad_value("part offset", at, expected, part.offset));
-            }
+            FormatError::check_value("part offset", at, expected, part.offset)?;
             let padding = le::slice("padding of a chunk", bytes, end, expected - end)?;
             le::check_zero("padding of a chunk", padding, entry.offset.saturating_add(end))?;
             let stored = le::slice("part", bytes, part.offset, part.len)?;
             end = expected.saturating_add(part.len);
-            let codec = e.get(24).copied().unwrap_or(0);
-            if codec != field.codec.number() {
-                return Err(FormatError::bad_value("part's codec", at + 24, field.codec.number(), codec));
-            }
-            let filter = e.get(25).copied().unwrap_or(0);
-            if filter != field.codec.filter().number() {
-                return Err(FormatError::bad_value("part's filter", at + 25, field.codec.filter().number(), filter));
-            }
+            FormatError::check_value("part's codec", at + 24, field.codec.number(), e.get(24).copied())?;
+            FormatError::check_value("part's filter", at + 25, field.codec.filter().number(), e.get(25).copied())?;
             le::check_zero("part entry, reserved", e.get(26..32).unwrap_or(&[]), at + 26)?;
             Self::check_blocks(field, entry, &part, at)?;
             Self::check_ends(field, entry, &part, stored, at)?;
             parts.push(part);
         }
-        if end != len_u64(bytes) {
-            return Err(FormatError::bad_value("chunk's bytes", entry.offset, end, bytes.len()));
-        }
+        FormatError::check_value("chunk's bytes", entry.offset, end, len_u64(bytes))?;
         Ok(parts)
     }
 
     fn check_blocks(field: &Field, entry: &ChunkEntry, part: &PartEntry, at: u64) -> Result<(), FormatError> {
+        let wrong = |expected: &str, found: u32| {
+            Err(FormatError::bad_value("part's samples per block", at + 20, expected, found))
+        };
         let expected = match (field.codec.is_none(), part.block_samples) {
             (true, 0) => 0,
-            (true, n) => {
-                return Err(FormatError::bad_value("part's samples per block", at + 20, 0, n));
-            }
-            (false, 0) => {
-                return Err(FormatError::bad_value("part's samples per block", at + 20, "at least 1", 0));
-            }
+            (true, n) => return wrong("0", n),
+            (false, 0) => return wrong("at least 1", 0),
             (false, n) => entry.n_samples.div_ceil(n),
         };
-        if part.n_blocks != expected {
-            return Err(FormatError::bad_value("part's blocks", at + 16, expected, part.n_blocks));
+        FormatError::check_value("part's blocks", at + 16, expected, part.n_blocks)
+    }
+
+    /// The items or blocks that a part's table gives the ends of. `None` if the part has no table.
+    fn n_ends(field: &Field, part: &PartEntry, n_samples: u32) -> Option<u64> {
+        match (field.codec.is_none(), field.item_bytes()) {
+            (true, Some(_)) => None,
+            (true, None) => Some(n_samples.into()),
+            (false, _) => Some(part.n_blocks.into()),
         }
-        Ok(())
     }
 
     /// Checks that the items or blocks of a part (`bytes`) fill it exactly.
@@ -356,33 +318,17 @@ impl<'a> ChunkView<'a> {
         bytes: &[u8],
         at: u64,
     ) -> Result<(), FormatError> {
-        let n_entries = match (field.codec.is_none(), field.item_bytes()) {
-            (true, Some(item)) => {
-                let expected = item.saturating_mul(u64::from(entry.n_samples));
-                if part.len != expected {
-                    let (what, at) = ("part's bytes", at.saturating_add(8));
-                    return Err(FormatError::bad_value(what, at, expected, part.len));
-                }
-                return Ok(());
-            }
-            (true, None) => entry.n_samples,
-            (false, _) => part.n_blocks,
+        let Some(n) = Self::n_ends(field, part, entry.n_samples) else {
+            let expected = field.item_bytes().unwrap_or(0).saturating_mul(entry.n_samples.into());
+            return FormatError::check_value("part's bytes", at.saturating_add(8), expected, part.len);
         };
-        let n = u64::from(n_entries);
         let table_len = if field.codec.is_none() { (n + 1) * 8 } else { (2 * n + 1) * 8 };
         let table = le::slice("part's table", bytes, 0, table_len)?;
         let payload_len = part.len.saturating_sub(table_len);
         for (i, expected) in [(0, 0), (n, payload_len)] {
+            let at = entry.offset.saturating_add(part.offset).saturating_add(i * 8);
             let found = le::u64_at(table, to_usize(i * 8));
-            if found != Some(expected) {
-                let at = entry.offset.saturating_add(part.offset);
-                return Err(FormatError::bad_value(
-                    "end of a part's table",
-                    at.saturating_add(i * 8),
-                    expected,
-                    found.unwrap_or(0),
-                ));
-            }
+            FormatError::check_value("end of a part's table", at, expected, found)?;
         }
         Ok(())
     }
@@ -395,23 +341,14 @@ impl<'a> ChunkView<'a> {
         for (part, (_, field)) in self.parts.iter().zip(self.schema.body()) {
             self.check_gap(end, part.offset, chunk_offset)?;
             end = part.offset.saturating_add(part.len);
-            let n = match (field.codec.is_none(), field.item_bytes()) {
-                (true, Some(_)) => continue,
-                (true, None) => u64::from(self.n_samples),
-                (false, _) => u64::from(part.n_blocks),
-            };
+            let Some(n) = Self::n_ends(field, part, self.n_samples) else { continue };
             let table = le::slice("part's table", self.bytes, part.offset, (n + 1) * 8)?;
             let mut last = 0;
             for (i, bytes) in (0_u64..).zip(table.chunks_exact(8)) {
                 let found = le::u64_at(bytes, 0).unwrap_or(0);
                 if found < last {
-                    let at = chunk_offset.saturating_add(part.offset);
-                    return Err(FormatError::bad_value(
-                        "part's table",
-                        at.saturating_add(i * 8),
-                        format!("at least {last}"),
-                        found,
-                    ));
+                    let at = chunk_offset.saturating_add(part.offset).saturating_add(i * 8);
+                    return Err(FormatError::bad_value("part's table", at, format!("at least {last}"), found));
                 }
                 last = found;
             }
@@ -429,11 +366,6 @@ impl<'a> ChunkView<'a> {
     #[must_use]
     pub fn n_samples(&self) -> u32 {
         self.n_samples
-    }
-
-    /// The chunk's number.
-    pub(crate) fn chunk(&self) -> u64 {
-        self.chunk
     }
 
     /// The location of each body field's part, in schema order.
@@ -460,10 +392,7 @@ impl<'a> ChunkView<'a> {
         if !field.codec.is_none() {
             return Err(FormatError::WrongUse(format!("field `{}` is compressed: read it by blocks", field.name)));
         }
-        match field.item_bytes() {
-            Some(n) => le::slice("item", bytes, n * u64::from(index), n),
-            None => item_of(bytes, self.n_samples, index),
-        }
+        item_of(field, bytes, self.n_samples, index)
     }
 
     /// The block of a compressed body field that contains sample `index`, and the sample's index in the block.
@@ -477,7 +406,7 @@ impl<'a> ChunkView<'a> {
     /// otherwise an item table and the items. Pixel filters still apply.
     pub(crate) fn decode_block(&self, position: usize, block: u32, out: &mut Vec<u8>) -> Result<u32, FormatError> {
         let (field, part, bytes) = self.part(position)?;
-        let bad = |reason| FormatError::BadBlock { chunk: self.chunk, field: field.name.clone(), block, reason };
+        let bad = |reason| self.bad_block(field, block, reason);
         let (range, decoded) = self.block_frame(position, block)?;
         let frame = le::slice("block", bytes, range.start, range.end - range.start)?;
         let samples = part.block_samples.min(self.n_samples.saturating_sub(block.saturating_mul(part.block_samples)));
@@ -487,10 +416,7 @@ impl<'a> ChunkView<'a> {
                 return Err(bad(format!("expected {expected} bytes, the block table says {decoded}")));
             }
         }
-        if decoded > self.limits.chunk_bytes {
-            let limit = self.limits.chunk_bytes;
-            return Err(FormatError::LimitExceeded { what: "bytes of a block", limit, found: decoded });
-        }
+        FormatError::check_limit("bytes of a block", self.limits.chunk_bytes, decoded)?;
         if len_u64(frame) == decoded {
             // A block is stored uncompressed if compression would not shrink it.
             out.clear();
@@ -511,13 +437,7 @@ impl<'a> ChunkView<'a> {
         self.check_index(index)?;
         let within = match self.block_of(position, index) {
             Some((block, _)) => self.block_frame(position, block)?.0,
-            None => match field.item_bytes() {
-                Some(n) => {
-                    let start = n.saturating_mul(u64::from(index));
-                    start..start.saturating_add(n)
-                }
-                None => item_range(bytes, self.n_samples, index)?,
-            },
+            None => item_range(field, bytes, self.n_samples, index)?,
         };
         Ok(part.offset.saturating_add(within.start)..part.offset.saturating_add(within.end))
     }
@@ -525,51 +445,48 @@ impl<'a> ChunkView<'a> {
     /// The location of a compressed block in its part, and its decoded length according to the part's table.
     fn block_frame(&self, position: usize, block: u32) -> Result<(Range<u64>, u64), FormatError> {
         let (field, part, bytes) = self.part(position)?;
-        if block >= part.n_blocks {
-            return Err(FormatError::OutOfRange { what: "block", index: block.into(), len: part.n_blocks.into() });
-        }
+        FormatError::check_index("block", block.into(), part.n_blocks.into())?;
         let n = u64::from(part.n_blocks);
         let table_len = (2 * n + 1) * 8;
         let table = le::slice("block table", bytes, 0, table_len)?;
-        let at = to_usize(block).saturating_mul(8);
-        let start = le::u64_at(table, at).unwrap_or(u64::MAX);
-        let end = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
-        let lens_at = to_usize((n + 1) * 8);
-        let decoded = le::u64_at(table, lens_at.saturating_add(at)).unwrap_or(u64::MAX);
+        let Range { start, end } = ends_at(table, block);
+        let lens_at = to_usize((n + 1 + u64::from(block)) * 8);
+        let decoded = le::u64_at(table, lens_at).unwrap_or(u64::MAX);
         let payload_len = part.len - table_len;
         let is_last = u64::from(block) + 1 == n;
         if start > end || (block == 0 && start != 0) || (is_last && end != payload_len) {
             let reason = format!("stored bytes {start}..{end} of {payload_len} are out of order");
-            return Err(FormatError::BadBlock { chunk: self.chunk, field: field.name.clone(), block, reason });
+            return Err(self.bad_block(field, block, reason));
         }
         let place = table_len.saturating_add(start)..table_len.saturating_add(end);
         Ok((place, decoded))
     }
 
+    pub(crate) fn bad_block(&self, field: &Field, block: u32, reason: String) -> FormatError {
+        FormatError::BadBlock { chunk: self.chunk, field: field.name.clone(), block, reason }
+    }
+
     fn check_index(&self, index: u32) -> Result<(), FormatError> {
-        if index >= self.n_samples {
-            let (index, len) = (u64::from(index), u64::from(self.n_samples));
-            return Err(FormatError::OutOfRange { what: "sample of the chunk", index, len });
-        }
-        Ok(())
+        FormatError::check_index("sample of the chunk", index.into(), self.n_samples.into())
     }
 }
 
-/// Item `index` of `n` variable-size items. A table of `n + 1` offsets precedes them.
-pub(crate) fn item_of(bytes: &[u8], n: u32, index: u32) -> Result<&[u8], FormatError> {
-    let range = item_range(bytes, n, index)?;
-    let len = range.end - range.start;
-    le::slice("item of variable size", bytes, range.start, len)
+/// Item `index` of a part or a decompressed block of `n` items. Pixel filters still apply.
+pub(crate) fn item_of<'a>(field: &Field, bytes: &'a [u8], n: u32, index: u32) -> Result<&'a [u8], FormatError> {
+    let range = item_range(field, bytes, n, index)?;
+    le::slice("item", bytes, range.start, range.end - range.start)
 }
 
-/// The location of that item in `bytes`.
-fn item_range(bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatError> {
+/// The location of that item in `bytes`. A table of `n + 1` offsets precedes items of variable size.
+fn item_range(field: &Field, bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatError> {
+    if let Some(size) = field.item_bytes() {
+        let start = size.saturating_mul(index.into());
+        return Ok(start..start.saturating_add(size));
+    }
     let table_len = (u64::from(n) + 1) * 8;
     let table = le::slice("item table", bytes, 0, table_len)?;
     let payload_len = len_u64(bytes) - table_len;
-    let at = to_usize(index).saturating_mul(8);
-    let start = le::u64_at(table, at).unwrap_or(u64::MAX);
-    let end = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
+    let Range { start, end } = ends_at(table, index);
     if start > end || end > payload_len || (index == 0 && start != 0) || (index + 1 == n && end != payload_len) {
         return Err(FormatError::OutOfBounds {
             what: "item of variable size",
@@ -579,4 +496,11 @@ fn item_range(bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatErro
         });
     }
     Ok(table_len + start..table_len + end)
+}
+
+/// Where item or block `index` starts and ends, from a table of offsets.
+fn ends_at(table: &[u8], index: u32) -> Range<u64> {
+    let at = to_usize(index).saturating_mul(8);
+    let end = |at| le::u64_at(table, at).unwrap_or(u64::MAX);
+    end(at)..end(at.saturating_add(8))
 }

@@ -34,16 +34,8 @@ impl ColumnEntry {
         let block = to_usize(COLUMN_BLOCK_BYTES);
         let crcs = le::slice("column checksums", file, self.crcs_off, n_blocks(self.len) * 4)?;
         for (i, (piece, stored)) in (0_u64..).zip(bytes.chunks(block).zip(crcs.chunks_exact(4))) {
-            let (expected, found) = (le::u32_at(stored, 0).unwrap_or(0), crc32c(piece));
-            if expected != found && !cfg!(fuzzing) {
-                let offset = self.offset + i * COLUMN_BLOCK_BYTES;
-                return Err(FormatError::ChecksumMismatch {
-                    what: format!("column `{name}`"),
-                    offset,
-                    expected,
-                    found,
-                });
-            }
+            let (offset, expected) = (self.offset + i * COLUMN_BLOCK_BYTES, le::u32_at(stored, 0).unwrap_or(0));
+            FormatError::check_crc(format_args!("column `{name}`"), offset, expected, crc32c(piece))?;
         }
         Ok(())
     }
@@ -83,10 +75,8 @@ pub(crate) fn parse_directory(
 ) -> Result<(Vec<ColumnEntry>, u64), FormatError> {
     let too_large = || FormatError::LimitExceeded { what: "bytes of a column", limit: u64::MAX, found: u64::MAX };
     let n_columns = to_u64(schema.columns().count());
-    let check = |what, at: u64, expected: u64, found: Option<u64>| match found {
-        Some(found) if found == expected => Ok(()),
-        found => Err(FormatError::bad_value(what, offset + at, expected, found.unwrap_or(0))),
-    };
+    let check =
+        |what, at: u64, expected: u64, found: Option<u64>| FormatError::check_value(what, offset + at, expected, found);
     check("number of columns", 0, n_columns, le::u32_at(section, 0).map(u64::from))?;
     le::check_zero("column directory, reserved", section.get(4..8).unwrap_or(&[]), offset + 4)?;
     let mut entries = Vec::new();
@@ -105,9 +95,7 @@ pub(crate) fn parse_directory(
         entries.push(ColumnEntry { field: number, offset: start, len, crcs_off: offset + crcs_off });
         crcs_off += n_blocks(len) * 4;
     }
-    if crcs_off != len_u64(section) {
-        return Err(FormatError::bad_value("column directory length", offset, crcs_off, section.len()));
-    }
+    FormatError::check_value("column directory length", offset, crcs_off, len_u64(section))?;
     Ok((entries, end))
 }
 

@@ -253,6 +253,42 @@ impl FormatError {
         Self::BadValue { what, offset, expected: expected.to_string(), found: found.to_string() }
     }
 
+    /// Checks that a field of the file has the one valid value. `None` is a value that the file is too short for.
+    pub(crate) fn check_value<T: PartialEq + Default + ToString>(
+        what: &'static str,
+        offset: u64,
+        expected: T,
+        found: impl Into<Option<T>>,
+    ) -> Result<(), Self> {
+        match found.into() {
+            Some(found) if found == expected => Ok(()),
+            found => Err(Self::bad_value(what, offset, expected, found.unwrap_or_default())),
+        }
+    }
+
+    /// Checks a size against its limit.
+    pub(crate) fn check_limit(what: &'static str, limit: u64, found: u64) -> Result<(), Self> {
+        if found > limit { Err(Self::LimitExceeded { what, limit, found }) } else { Ok(()) }
+    }
+
+    /// Checks a number against the count of what it numbers.
+    pub(crate) fn check_index(what: &'static str, index: u64, len: u64) -> Result<(), Self> {
+        if index >= len { Err(Self::OutOfRange { what, index, len }) } else { Ok(()) }
+    }
+
+    /// Checks a checksum. Not when fuzzing: random input would never pass.
+    pub(crate) fn check_crc(what: impl ToString, offset: u64, expected: u32, found: u32) -> Result<(), Self> {
+        if expected == found || cfg!(fuzzing) {
+            return Ok(());
+        }
+        Err(Self::ChecksumMismatch { what: what.to_string(), offset, expected, found })
+    }
+
+    /// Turns the parser's error in a JSON section into ours.
+    pub(crate) fn json(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
+        move |error| Self::BadJson { what, reason: error.to_string() }
+    }
+
     pub(crate) fn schema(field: &str, reason: impl Into<String>) -> Self {
         Self::BadSchema { field: field.to_owned(), reason: reason.into() }
     }

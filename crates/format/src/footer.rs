@@ -101,11 +101,7 @@ pub(crate) fn parse(file: &[u8], trailer: &Trailer) -> Result<Vec<SectionEntry>,
     }
     let table_len = TABLE_HEAD + SECTION_ENTRY_BYTES * u64::from(n);
     let table = le::slice("section table", footer, 0, table_len)?;
-    let (expected, found) = (trailer.footer_crc32c, crc32c(table));
-    if expected != found && !cfg!(fuzzing) {
-        let what = "footer".to_owned();
-        return Err(FormatError::ChecksumMismatch { what, offset: trailer.footer_off, expected, found });
-    }
+    FormatError::check_crc("footer", trailer.footer_off, trailer.footer_crc32c, crc32c(table))?;
     le::check_zero("footer, reserved", table.get(4..8).unwrap_or(&[]), trailer.footer_off + 4)?;
     let mut entries: Vec<SectionEntry> = Vec::new();
     let footer_end = trailer.footer_off.saturating_add(trailer.footer_len);
@@ -114,9 +110,7 @@ pub(crate) fn parse(file: &[u8], trailer: &Trailer) -> Result<Vec<SectionEntry>,
         let at = trailer.footer_off + TABLE_HEAD + i * SECTION_ENTRY_BYTES;
         let entry = parse_entry(bytes, at)?;
         let expected = le::align_up(end, SECTION_ALIGN).unwrap_or(u64::MAX);
-        if entry.offset != expected {
-            return Err(FormatError::bad_value("section offset", at + 8, expected, entry.offset));
-        }
+        FormatError::check_value("section offset", at + 8, expected, entry.offset)?;
         end = match entry.offset.checked_add(entry.len) {
             Some(end) if end <= footer_end => end,
             _ => return Err(outside(trailer, entry.offset, entry.len)),
@@ -126,14 +120,7 @@ pub(crate) fn parse(file: &[u8], trailer: &Trailer) -> Result<Vec<SectionEntry>,
         }
         entries.push(entry);
     }
-    if end != footer_end {
-        return Err(FormatError::bad_value(
-            "footer length",
-            footer_end + 16,
-            end - trailer.footer_off,
-            trailer.footer_len,
-        ));
-    }
+    FormatError::check_value("footer length", footer_end + 16, end - trailer.footer_off, trailer.footer_len)?;
     for tag in SectionTag::KNOWN.into_iter().filter(|t| t.is_required()) {
         if !entries.iter().any(|e| e.tag == tag) {
             return Err(FormatError::MissingSection { tag });

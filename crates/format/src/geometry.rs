@@ -16,9 +16,7 @@ impl Geometry {
     /// # Errors
     /// [`FormatError::LimitExceeded`] or [`FormatError::BadValue`] for invalid numbers.
     pub fn new(n_samples: u64, chunk_samples: u32) -> Result<Self, FormatError> {
-        if n_samples > MAX_SAMPLES {
-            return Err(FormatError::LimitExceeded { what: "number of samples", limit: MAX_SAMPLES, found: n_samples });
-        }
+        FormatError::check_limit("number of samples", MAX_SAMPLES, n_samples)?;
         if chunk_samples == 0 || chunk_samples > MAX_CHUNK_SAMPLES {
             return Err(FormatError::bad_value("samples per chunk", 36, "1 to 2^20", chunk_samples));
         }
@@ -96,10 +94,7 @@ pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
 
 /// Whether all platforms can read a chunk of `bytes` in one call.
 pub(crate) fn check_chunk_bytes(bytes: u64) -> Result<(), FormatError> {
-    if bytes > MAX_CHUNK_BYTES {
-        return Err(FormatError::LimitExceeded { what: "bytes of a chunk", limit: MAX_CHUNK_BYTES, found: bytes });
-    }
-    Ok(())
+    FormatError::check_limit("bytes of a chunk", MAX_CHUNK_BYTES, bytes)
 }
 
 #[cfg(test)]

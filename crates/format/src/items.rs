@@ -60,27 +60,12 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
         }
         let Some((_, Some(n))) = block.number else {
             // The reason was reported before; this is another sample of the same block.
-            return Err(self.view.bad_block(field, number, "it failed before"));
+            return Err(self.view.bad_block(field, number, "it failed before".to_owned()));
         };
-        let item = slice_of(field, &block.bytes, n, within)?;
+        let item = item_of(field, &block.bytes, n, within)?;
         let sample = self.first_sample.saturating_add(u64::from(index));
-        match self.pack.filtered_shape(field, sample, item.len())? {
-            None => Ok(item),
-            Some(shape) => {
-                self.pixels.resize(item.len(), 0);
-                let filter = field.codec.filter();
-                filter.undo(item, shape, &mut self.pixels, &mut self.lines);
-                Ok(&self.pixels)
-            }
-        }
-    }
-}
-
-/// Item `within` of a decompressed block of `n` samples. Pixel filters still apply.
-pub(crate) fn slice_of<'a>(field: &Field, block: &'a [u8], n: u32, within: u32) -> Result<&'a [u8], FormatError> {
-    match field.item_bytes() {
-        Some(bytes) => le::slice("item", block, bytes.saturating_mul(u64::from(within)), bytes),
-        None => item_of(block, n, within),
+        let is_filtered = self.pack.undo_filter(field, sample, item, &mut self.pixels, &mut self.lines)?;
+        Ok(if is_filtered { &self.pixels } else { item })
     }
 }
 
@@ -193,11 +178,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         if samples.end > self.n_samples() || samples.start > samples.end {
-            return Err(E::from(FormatError::OutOfRange {
-                what: "sample",
-                index: samples.start.max(samples.end),
-                len: self.n_samples(),
-            }));
+            let index = samples.start.max(samples.end);
+            return Err(FormatError::OutOfRange { what: "sample", index, len: self.n_samples() }.into());
         }
         let position = self.schema().body().position(|(number, _)| number == field);
         let Some(position) = position else {
@@ -244,7 +226,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
             let n = view.decode_block(position, block, decoded)?;
             let decoded = &*decoded;
             let each = (0..n).zip(first..).map(|(within, sample)| {
-                let item = slice_of(field, decoded, n, within)?;
+                let item = item_of(field, decoded, n, within)?;
                 Ok((item, self.filtered_shape(field, sample, item.len())?))
             });
             items.fill(field, each, decoded.len(), lines)
@@ -264,24 +246,15 @@ impl<D: AsRef<[u8]>> Pack<D> {
             return samples.collect();
         };
         let n_fields = self.schema().body().count();
-        let mut matches = |sample: u64, index: u32| {
-            let stored = self.item(column, sample).ok()?;
+        let mut is_good = |sample: u64, index: u32| {
+            let stored = self.item(column, sample)?;
             let mut crc = crate::Crc32c::new();
             for position in 0..n_fields {
-                crc.update(items.item(position, index).ok()?);
+                crc.update(items.item(position, index)?);
             }
-            (le::u32_at(&stored, 0) == Some(crc.value())).then_some(())
+            Ok::<_, FormatError>(le::u32_at(&stored, 0) == Some(crc.value()))
         };
-        samples
-            .zip(0..n)
-            .filter(|&(sample, index)| matches(sample, index).is_none())
-            .map(|(sample, _)| sample)
-            .collect()
-    }
-}
-
-impl ChunkView<'_> {
-    fn bad_block(&self, field: &Field, block: u32, reason: &str) -> FormatError {
-        FormatError::BadBlock { chunk: self.chunk(), field: field.name.clone(), block, reason: reason.to_owned() }
+        let bad = samples.zip(0..n).filter(|&(sample, index)| !is_good(sample, index).unwrap_or(false));
+        bad.map(|(sample, _)| sample).collect()
     }
 }

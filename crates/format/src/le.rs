@@ -1,27 +1,23 @@
 //! Little-endian integers in byte slices. Integers are read and written only here.
 
 use crate::FormatError;
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
 
 /// The `N` bytes at `offset`. `None` beyond the end.
-fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
 }
 
 pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    array(bytes, offset).map(u16::from_le_bytes)
+    array_at(bytes, offset).map(u16::from_le_bytes)
 }
 
 pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    array(bytes, offset).map(u32::from_le_bytes)
+    array_at(bytes, offset).map(u32::from_le_bytes)
 }
 
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
-    array(bytes, offset).map(u64::from_le_bytes)
-}
-
-pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
-    array(bytes, offset)
+    array_at(bytes, offset).map(u64::from_le_bytes)
 }
 
 /// Writes `value` at `offset`. The caller guarantees that it fits.
@@ -31,27 +27,20 @@ pub(crate) fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
     }
 }
 
-/// The range `offset..offset + size`, if it is within `len`.
-pub(crate) fn range(
-    what: &'static str,
-    offset: u64,
-    size: u64,
-    len: u64,
-) -> Result<std::ops::Range<usize>, FormatError> {
-    let outside = FormatError::OutOfBounds { what, offset, size, len };
-    match offset.checked_add(size) {
-        Some(end) if end <= len => match (usize::try_from(offset), usize::try_from(end)) {
-            (Ok(start), Ok(end)) => Ok(start..end),
-            _ => Err(outside),
-        },
-        _ => Err(outside),
+/// Appends a table of offsets: 0, and the end of each of the parts that have these lengths.
+pub(crate) fn put_ends(out: &mut Vec<u8>, lens: impl Iterator<Item = u64>) {
+    let mut end = 0_u64;
+    out.extend_from_slice(&end.to_le_bytes());
+    for len in lens {
+        end += len;
+        out.extend_from_slice(&end.to_le_bytes());
     }
 }
 
 /// The bytes `offset..offset + size` of `bytes`.
 pub(crate) fn slice<'a>(what: &'static str, bytes: &'a [u8], offset: u64, size: u64) -> Result<&'a [u8], FormatError> {
-    let len = len_u64(bytes);
-    bytes.get(range(what, offset, size, len)?).ok_or(FormatError::OutOfBounds { what, offset, size, len })
+    let found = offset.checked_add(size).and_then(|end| bytes.get(to_usize(offset)..to_usize(end)));
+    found.ok_or(FormatError::OutOfBounds { what, offset, size, len: len_u64(bytes) })
 }
 
 /// The length of a slice, which is always below 2^64.
@@ -66,12 +55,7 @@ pub(crate) fn align_up(n: u64, align: u64) -> Option<u64> {
 
 /// Checks that all `bytes` (at `offset` in the file) are zero.
 pub(crate) fn check_zero(what: &'static str, bytes: &[u8], offset: u64) -> Result<(), FormatError> {
-    match bytes.iter().position(|&b| b != 0) {
-        None => Ok(()),
-        Some(at) => Err(FormatError::NotZero {
-            what,
-            offset: offset.saturating_add(to_u64(at)),
-            found: bytes.get(at).copied().unwrap_or(0),
-        }),
-    }
+    let Some(at) = bytes.iter().position(|byte| *byte != 0) else { return Ok(()) };
+    let found = bytes.get(at).copied().unwrap_or(0);
+    Err(FormatError::NotZero { what, offset: offset.saturating_add(to_u64(at)), found })
 }

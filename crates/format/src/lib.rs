@@ -107,14 +107,14 @@ mod internal {
     pub use crate::verify::{ChunkDamage, check_chunk, check_outside_chunks};
     pub use crate::writer::WriteSummary;
 
-    /// Sizes, offsets and field tables from `docs/reference/format.md`. A test compares them with its tables.
+    /// Sizes and offsets from `docs/reference/format.md`. A test compares them with its tables.
     pub mod constants {
         pub use crate::chunk::{CHUNK_ENTRY_BYTES, KIND_EXPLICIT, KIND_STRIDED, PART_ALIGN, PART_ENTRY_BYTES};
         pub use crate::codec::FEATURE_ZSTD;
         pub use crate::columns::{COLUMN_ALIGN, COLUMN_BLOCK_BYTES};
         pub use crate::footer::{SECTION_ALIGN, SECTION_ENTRY_BYTES, SECTION_MUST_UNDERSTAND};
-        pub use crate::header::{FEATURE_EXPLICIT_CHUNKS, HEADER_BYTES, HEADER_LAYOUT, MAGIC, MAJOR, MINOR};
+        pub use crate::header::{FEATURE_EXPLICIT_CHUNKS, HEADER_BYTES, MAGIC, MAJOR, MINOR};
         pub use crate::paths::PATH_GROUP;
-        pub use crate::trailer::{END_MAGIC, TRAILER_BYTES, TRAILER_LAYOUT};
+        pub use crate::trailer::{END_MAGIC, TRAILER_BYTES};
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::checked::Checked;
 use crate::checksum::crc32c;
-use crate::chunk::{ChunkTable, ChunkView};
+use crate::chunk::{ChunkTable, ChunkView, item_of};
 use crate::columns::{self, ColumnEntry, ColumnView};
 use crate::filter::ItemShape;
 use crate::footer::{self, SectionEntry, SectionTag};
@@ -15,9 +15,7 @@ use crate::header::{HEADER_BYTES, Header};
 use crate::le::{self, len_u64};
 use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
-use crate::{
-    ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntry, Role, Schema, Stats, Store, items, paths,
-};
+use crate::{ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntry, Role, Schema, Stats, Store, paths};
 
 /// An open pack. Its header, schema and tables are validated; its chunks are not yet read.
 ///
@@ -33,9 +31,10 @@ pub struct Pack<D> {
     schema: Schema,
     geometry: Geometry,
     sections: Vec<SectionEntry>,
-    chunks: ChunkTable,
+    pub(crate) chunks: ChunkTable,
     columns: Vec<ColumnEntry>,
-    columns_end: u64,
+    /// Where the last column ends.
+    pub(crate) columns_end: u64,
     limits: Limits,
     pub(crate) checked: Checked,
 }
@@ -80,7 +79,10 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let entry = find(&sections, SectionTag::COLUMNS)?;
         let (columns, columns_end) =
             columns::parse_directory(section(file, entry)?, entry.offset, &schema, trailer.n_samples, chunks.body_end)?;
-        check_footer_off(&trailer, columns_end, file_len)?;
+        // The footer follows the last column.
+        let footer_off = le::align_up(columns_end, footer::SECTION_ALIGN).unwrap_or(u64::MAX);
+        let at = file_len - TRAILER_BYTES + 8;
+        FormatError::check_value("footer offset", at, footer_off, trailer.footer_off)?;
         Ok(Self {
             header,
             trailer,
@@ -146,16 +148,6 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.geometry.n_chunks()
     }
 
-    /// Where the last chunk ends.
-    pub(crate) fn body_end(&self) -> u64 {
-        self.chunks.body_end
-    }
-
-    /// Where the last column ends.
-    pub(crate) fn columns_end(&self) -> u64 {
-        self.columns_end
-    }
-
     /// Location and checksum of a chunk.
     ///
     /// # Errors
@@ -216,9 +208,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         match view.block_of(position, index) {
             None => view.stored_item(position, index).map(Cow::Borrowed),
             Some((block, within)) => {
-                let mut out = Vec::new();
-                let n = view.decode_block(position, block, &mut out)?;
-                self.item_of_block(described, sample, &out, n, within).map(Cow::Owned)
+                let (mut decoded, mut pixels) = (Vec::new(), Vec::new());
+                let n = view.decode_block(position, block, &mut decoded)?;
+                let stored = item_of(described, &decoded, n, within)?;
+                let is_filtered = self.undo_filter(described, sample, stored, &mut pixels, &mut Vec::new())?;
+                Ok(Cow::Owned(if is_filtered { pixels } else { stored.to_vec() }))
             }
         }
     }
@@ -249,23 +243,19 @@ impl<D: AsRef<[u8]>> Pack<D> {
         (0..view.parts().len()).map(place).collect()
     }
 
-    /// Item `within` of a decompressed block of `n`, after undoing the pixel filter.
-    fn item_of_block(
+    /// Undoes the pixel filter on an item, into `pixels`. False if none was applied to it.
+    pub(crate) fn undo_filter(
         &self,
         field: &Field,
         sample: u64,
-        block: &[u8],
-        n: u32,
-        within: u32,
-    ) -> Result<Vec<u8>, FormatError> {
-        let stored = items::slice_of(field, block, n, within)?;
-        let Some(shape) = self.filtered_shape(field, sample, stored.len())? else {
-            return Ok(stored.to_vec());
-        };
-        let mut item = vec![0; stored.len()];
-        let filter = field.codec.filter();
-        filter.undo(stored, shape, &mut item, &mut Vec::new());
-        Ok(item)
+        stored: &[u8],
+        pixels: &mut Vec<u8>,
+        lines: &mut Vec<u8>,
+    ) -> Result<bool, FormatError> {
+        let Some(shape) = self.filtered_shape(field, sample, stored.len())? else { return Ok(false) };
+        pixels.resize(stored.len(), 0);
+        field.codec.filter().undo(stored, shape, pixels, lines);
+        Ok(true)
     }
 
     /// The shape to which the field's pixel filter was applied for this item.
@@ -304,10 +294,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// As [`item`](Self::item), for these columns.
     pub fn item_shape(&self, field: &str, sample: u64) -> Result<Option<(u64, u64, u64)>, FormatError> {
         let described = self.schema.fields().iter().find(|f| f.name == field);
-        match described {
-            None => return Ok(None),
-            Some(field) if field.kind == FieldKind::Tensor => return Ok(field.image_shape()),
-            Some(_) => {}
+        if described.is_none_or(|f| f.kind == FieldKind::Tensor) {
+            return Ok(described.and_then(Field::image_shape));
         }
         let value = |role| self.described(role, field, sample);
         let height = value(Role::Height)?;
@@ -386,7 +374,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     ) -> Result<Option<T>, FormatError> {
         let Ok(entry) = find(&self.sections, tag) else { return Ok(None) };
         let bytes = json_section(self.bytes_unchecked(), entry, what, &self.limits)?;
-        serde_json::from_slice(bytes).map(Some).map_err(|e| FormatError::BadJson { what, reason: e.to_string() })
+        serde_json::from_slice(bytes).map(Some).map_err(FormatError::json(what))
     }
 
     /// One sample's source path. `None` if the pack has no paths. Decompresses a group of 4096; the first use verifies
@@ -425,28 +413,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Verifies a section.
-    pub(crate) fn check_section(&self, entry: &SectionEntry) -> Result<(), FormatError> {
-        section(self.bytes_unchecked(), entry).map(|_| ())
-    }
-
     pub(crate) fn check_sample_id(&self, sample: u64) -> Result<(), FormatError> {
-        if sample >= self.n_samples() {
-            return Err(FormatError::OutOfRange { what: "sample", index: sample, len: self.n_samples() });
-        }
-        Ok(())
+        FormatError::check_index("sample", sample, self.n_samples())
     }
-}
-
-/// The footer follows the last column.
-fn check_footer_off(trailer: &Trailer, columns_end: u64, file_len: u64) -> Result<(), FormatError> {
-    let expected = le::align_up(columns_end, footer::SECTION_ALIGN).unwrap_or(u64::MAX);
-    if trailer.footer_off == expected {
-        return Ok(());
-    }
-    let at = file_len - TRAILER_BYTES + 8;
-    let found = trailer.footer_off;
-    Err(FormatError::bad_value("footer offset", at, expected, found))
 }
 
 pub(crate) fn find(sections: &[SectionEntry], tag: SectionTag) -> Result<&SectionEntry, FormatError> {
@@ -456,11 +425,7 @@ pub(crate) fn find(sections: &[SectionEntry], tag: SectionTag) -> Result<&Sectio
 /// A section's verified bytes.
 pub(crate) fn section<'a>(file: &'a [u8], entry: &SectionEntry) -> Result<&'a [u8], FormatError> {
     let bytes = le::slice("section", file, entry.offset, entry.len)?;
-    let (expected, found) = (entry.crc32c, crc32c(bytes));
-    if expected != found && !cfg!(fuzzing) {
-        let what = format!("section {}", entry.tag);
-        return Err(FormatError::ChecksumMismatch { what, offset: entry.offset, expected, found });
-    }
+    FormatError::check_crc(format_args!("section {}", entry.tag), entry.offset, entry.crc32c, crc32c(bytes))?;
     Ok(bytes)
 }
 
@@ -471,8 +436,6 @@ fn json_section<'a>(
     what: &'static str,
     limits: &Limits,
 ) -> Result<&'a [u8], FormatError> {
-    if entry.len > limits.json_bytes {
-        return Err(FormatError::LimitExceeded { what, limit: limits.json_bytes, found: entry.len });
-    }
+    FormatError::check_limit(what, limits.json_bytes, entry.len)?;
     section(file, entry)
 }

@@ -31,9 +31,7 @@ impl Paths {
     /// # Errors
     /// [`FormatError::LimitExceeded`] if the path is longer, [`FormatError::Io`] if the compressor fails.
     pub fn push(&mut self, path: &[u8]) -> Result<(), FormatError> {
-        if path.len() > 1 << 16 {
-            return Err(FormatError::LimitExceeded { what: "bytes of a path", limit: 1 << 16, found: len_u64(path) });
-        }
+        FormatError::check_limit("bytes of a path", 1 << 16, len_u64(path))?;
         self.group.extend_from_slice(path);
         let end = u32::try_from(self.group.len()).unwrap_or(u32::MAX);
         self.ends.push(end);
@@ -59,10 +57,7 @@ impl Paths {
         self.ends.iter().for_each(|end| raw.extend_from_slice(&end.to_le_bytes()));
         raw.append(&mut self.group);
         self.ends.clear();
-        if len_u64(&raw) > MAX_GROUP_BYTES {
-            let (limit, found) = (MAX_GROUP_BYTES, len_u64(&raw));
-            return Err(FormatError::LimitExceeded { what: "bytes of 4096 paths", limit, found });
-        }
+        FormatError::check_limit("bytes of 4096 paths", MAX_GROUP_BYTES, len_u64(&raw))?;
         self.groups.push((len_u64(&self.packed), len_u64(&raw)));
         self.packed.extend_from_slice(&codec::compress(&raw, LEVEL)?);
         Ok(())

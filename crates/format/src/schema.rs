@@ -24,19 +24,15 @@ pub enum FieldKind {
     Json,
 }
 
-impl FieldKind {
-    /// The name used in the schema.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tensor => "tensor",
-            Self::Image => "image",
-            Self::Bytes => "bytes",
-            Self::String => "string",
-            Self::Json => "json",
-        }
-    }
+packds_system::named!(FieldKind {
+    Tensor = "tensor",
+    Image = "image",
+    Bytes = "bytes",
+    String = "string",
+    Json = "json",
+});
 
+impl FieldKind {
     /// Whether the items are UTF-8.
     #[must_use]
     pub const fn is_text(self) -> bool {
@@ -86,27 +82,21 @@ pub enum Role {
     Coding,
 }
 
-impl Role {
-    /// The name used in the schema.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Image => "image",
-            Self::Mask => "mask",
-            Self::Label => "label",
-            Self::Labels => "labels",
-            Self::SourceId => "source_id",
-            Self::SourceWidth => "source_width",
-            Self::SourceHeight => "source_height",
-            Self::SampleCrc32c => "sample_crc32c",
-            Self::Valid => "valid",
-            Self::Width => "width",
-            Self::Height => "height",
-            Self::Channels => "channels",
-            Self::Coding => "coding",
-        }
-    }
-}
+packds_system::named!(Role {
+    Image = "image",
+    Mask = "mask",
+    Label = "label",
+    Labels = "labels",
+    SourceId = "source_id",
+    SourceWidth = "source_width",
+    SourceHeight = "source_height",
+    SampleCrc32c = "sample_crc32c",
+    Valid = "valid",
+    Width = "width",
+    Height = "height",
+    Channels = "channels",
+    Coding = "coding",
+});
 
 /// The coding of an image item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -268,13 +258,9 @@ impl Field {
     /// Whether the field is training data, as opposed to describing another field or the sample's source.
     #[must_use]
     pub fn is_data(&self) -> bool {
-        if self.seek_index_of.is_some() {
-            return false;
-        }
-        match self.role {
-            None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => true,
-            Some(_) => false,
-        }
+        let of_data =
+            matches!(self.role, None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid));
+        of_data && self.seek_index_of.is_none()
     }
 
     /// `(height, width, channels)` if the field is an image tensor with a known layout.
@@ -293,9 +279,7 @@ impl Field {
     /// # Errors
     /// [`FormatError::BadSchema`] if it is not.
     pub fn check_name(&self) -> Result<(), FormatError> {
-        let is_name =
-            !self.name.is_empty() && self.name.len() <= MAX_NAME_BYTES && !self.name.chars().any(char::is_control);
-        if is_name {
+        if (1..=MAX_NAME_BYTES).contains(&self.name.len()) && !self.name.contains(char::is_control) {
             return Ok(());
         }
         let reason = format!("a name has 1 to {MAX_NAME_BYTES} bytes and no control characters");
@@ -309,12 +293,8 @@ impl Field {
             return bad(format!("a shape has at most {MAX_DIMS} dimensions, none of them 0: found {:?}", self.shape));
         }
         match self.item_bytes() {
-            Some(n) if n > MAX_ITEM_BYTES => {
-                return bad(format!("an item has at most 2^40 bytes, found {n}"));
-            }
-            None if self.kind == FieldKind::Tensor => {
-                return bad("an item has at most 2^40 bytes".to_owned());
-            }
+            Some(n) if n > MAX_ITEM_BYTES => return bad(format!("an item has at most 2^40 bytes, found {n}")),
+            None if self.kind == FieldKind::Tensor => return bad("an item has at most 2^40 bytes".to_owned()),
             _ => {}
         }
         if self.kind != FieldKind::Tensor && (self.dtype != DType::U8 || !self.shape.is_empty()) {
@@ -387,13 +367,7 @@ impl Schema {
     /// # Errors
     /// [`FormatError::BadSchema`] if a field is inconsistent, a name occurs twice, or no field is in the body.
     pub fn new(fields: Vec<Field>) -> Result<Self, FormatError> {
-        if fields.len() > MAX_FIELDS {
-            return Err(FormatError::LimitExceeded {
-                what: "number of fields",
-                limit: to_u64(MAX_FIELDS),
-                found: crate::le::len_u64(&fields),
-            });
-        }
+        FormatError::check_limit("number of fields", to_u64(MAX_FIELDS), to_u64(fields.len()))?;
         let mut names = std::collections::BTreeSet::new();
         for field in &fields {
             field.validate()?;
@@ -410,9 +384,7 @@ impl Schema {
     /// Checks that each seek index belongs to an image field, and that none has two.
     fn with_valid_indexes(self) -> Result<Self, FormatError> {
         for field in &self.fields {
-            let Some(of) = &field.seek_index_of else {
-                continue;
-            };
+            let Some(of) = &field.seek_index_of else { continue };
             let bad = |reason| Err(FormatError::schema(&field.name, reason));
             if field.kind != FieldKind::Bytes || field.store != Store::Body {
                 return bad("a seek index is a field of kind bytes in the body");
@@ -442,16 +414,12 @@ impl Schema {
                 Some(Role::Labels | Role::Valid | Role::Channels | Role::Coding) => &[DType::U8],
             };
             let is_set = field.role == Some(Role::Labels);
-            if field.store != Store::Column
-                || !expected.contains(&field.dtype)
-                || (field.shape.len() != usize::from(is_set))
-            {
+            let fits = expected.contains(&field.dtype) && field.shape.len() == usize::from(is_set);
+            if field.store != Store::Column || !fits {
                 let types: Vec<&str> = expected.iter().map(|d| d.name()).collect();
                 let (role, types) = (field.role.map_or("", Role::name), types.join(" or "));
-                return Err(FormatError::schema(
-                    &field.name,
-                    format!("a field with role {role} is a column of {types}"),
-                ));
+                let reason = format!("a field with role {role} is a column of {types}");
+                return Err(FormatError::schema(&field.name, reason));
             }
             let describes = matches!(field.role, Some(Role::Width | Role::Height | Role::Channels | Role::Coding));
             let target = self.fields.iter().find(|f| Some(&f.name) == field.of.as_ref());
@@ -510,13 +478,12 @@ impl Schema {
     /// The JSON as stored in the file.
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, FormatError> {
         serde_json::to_vec(&SchemaJson { fields: self.fields.clone(), must_understand: Vec::new() })
-            .map_err(|e| FormatError::BadJson { what: "schema", reason: e.to_string() })
+            .map_err(FormatError::json("schema"))
     }
 
     /// Parses and validates the JSON.
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, FormatError> {
-        let json: SchemaJson = serde_json::from_slice(bytes)
-            .map_err(|e| FormatError::BadJson { what: "schema", reason: e.to_string() })?;
+        let json: SchemaJson = serde_json::from_slice(bytes).map_err(FormatError::json("schema"))?;
         if let Some(key) = json.must_understand.first() {
             return Err(FormatError::schema("*", format!("uses `{key}`, which this reader does not know")));
         }

@@ -96,24 +96,21 @@ pub fn label_icc(labels: impl Iterator<Item = i64>, chunk_samples: u32) -> Optio
     let mut all: BTreeMap<i64, u64> = BTreeMap::new();
     let (mut equal_within, mut pairs_within, mut n) = (0_u128, 0_u128, 0_u64);
     let mut chunk: BTreeMap<i64, u64> = BTreeMap::new();
-    let mut in_chunk = 0_u64;
     let pairs = |n: u64| u128::from(n) * u128::from(n.saturating_sub(1));
-    let mut close = |chunk: &mut BTreeMap<i64, u64>, in_chunk: &mut u64| {
+    let mut close = |chunk: &mut BTreeMap<i64, u64>| {
         equal_within += chunk.values().map(|&c| pairs(c)).sum::<u128>();
-        pairs_within += pairs(*in_chunk);
+        pairs_within += pairs(chunk.values().sum());
         chunk.clear();
-        *in_chunk = 0;
     };
     for label in labels {
         *all.entry(label).or_default() += 1;
         *chunk.entry(label).or_default() += 1;
         n += 1;
-        in_chunk += 1;
-        if in_chunk == u64::from(chunk_samples) {
-            close(&mut chunk, &mut in_chunk);
+        if n.is_multiple_of(chunk_samples.into()) {
+            close(&mut chunk);
         }
     }
-    close(&mut chunk, &mut in_chunk);
+    close(&mut chunk);
     let equal_all: u128 = all.values().map(|&c| pairs(c)).sum();
     if pairs_within == 0 || equal_all == pairs(n) {
         return None;

@@ -8,18 +8,6 @@ use crate::{FormatError, le};
 pub const END_MAGIC: [u8; 8] = [0x89, b'P', b'K', b'E', b'N', b'D', 0x0d, 0x0a];
 /// Length of the trailer.
 pub const TRAILER_BYTES: u64 = 64;
-/// Name, offset and size of each trailer field, as listed in docs/reference/format.md.
-pub const TRAILER_LAYOUT: [(&str, usize, usize); 8] = [
-    ("file_len", 0, 8),
-    ("footer_off", 8, 8),
-    ("footer_len", 16, 8),
-    ("n_samples", 24, 8),
-    ("pack_uuid", 32, 16),
-    ("footer_crc32c", 48, 4),
-    ("trailer_crc32c", 52, 4),
-    ("end_magic", 56, 8),
-];
-
 /// The trailer's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trailer {
@@ -62,10 +50,7 @@ impl Trailer {
         }
         let u64_at = |at| le::u64_at(bytes, at).unwrap_or(0);
         let u32_at = |at| le::u32_at(bytes, at).unwrap_or(0);
-        let (expected, found) = (u32_at(52), checksum(bytes));
-        if expected != found && !cfg!(fuzzing) {
-            return Err(FormatError::ChecksumMismatch { what: "trailer".to_owned(), offset, expected, found });
-        }
+        FormatError::check_crc("trailer", offset, u32_at(52), checksum(bytes))?;
         let trailer = Self {
             file_len: u64_at(0),
             footer_off: u64_at(8),

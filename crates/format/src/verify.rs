@@ -4,7 +4,7 @@ use crate::checksum::crc32c;
 use crate::columns::COLUMN_ALIGN;
 use crate::header::HEADER_BYTES;
 use crate::le::{self, len_u64};
-use crate::pack::Pack;
+use crate::pack::{Pack, section};
 use crate::trailer::TRAILER_BYTES;
 use crate::{ChunkEntry, FormatError};
 
@@ -36,7 +36,7 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
     if !pack.schema().is_strided() {
         check_between_chunks(pack, &mut note);
     }
-    let mut end = pack.body_end();
+    let mut end = pack.chunks.body_end;
     for column in pack.columns() {
         note(check_padding(pack, "padding before a column", end, column.offset));
         let name = pack.schema().fields().get(column.field).map_or("", |f| f.name.as_str());
@@ -44,11 +44,11 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
         end = column.offset.saturating_add(column.len);
     }
     debug_assert!(pack.columns().iter().all(|c| c.offset.is_multiple_of(COLUMN_ALIGN)));
-    note(check_padding(pack, "padding before the footer", pack.columns_end(), pack.trailer().footer_off));
+    note(check_padding(pack, "padding before the footer", pack.columns_end, pack.trailer().footer_off));
     let mut end = pack.trailer().footer_off + 8 + 32 * len_u64(pack.sections());
     for entry in pack.sections() {
         note(check_padding(pack, "padding before a section", end, entry.offset));
-        note(pack.check_section(entry));
+        note(section(pack.bytes_unchecked(), entry).map(|_| ()));
         end = entry.offset + entry.len;
     }
     debug_assert_eq!(end + TRAILER_BYTES, pack.trailer().file_len);
@@ -72,12 +72,7 @@ fn check_between_chunks<D: AsRef<[u8]>>(pack: &Pack<D>, note: &mut impl FnMut(Re
 fn check_front_schema<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), FormatError> {
     let header = pack.header();
     let schema = le::slice("schema", pack.bytes_unchecked(), HEADER_BYTES, header.schema_len)?;
-    let (expected, found) = (header.schema_crc32c, crc32c(schema));
-    if expected != found {
-        let what = "schema after the header".to_owned();
-        return Err(FormatError::ChecksumMismatch { what, offset: HEADER_BYTES, expected, found });
-    }
-    Ok(())
+    FormatError::check_crc("schema after the header", HEADER_BYTES, header.schema_crc32c, crc32c(schema))
 }
 
 fn check_padding<D: AsRef<[u8]>>(pack: &Pack<D>, what: &'static str, start: u64, end: u64) -> Result<(), FormatError> {

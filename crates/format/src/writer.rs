@@ -10,7 +10,7 @@ use crate::chunk::{self, ChunkEntry};
 use crate::columns::{self, COLUMN_ALIGN};
 use crate::footer::{self, SECTION_ALIGN, SectionTag};
 use crate::geometry::Geometry;
-use crate::header::{Header, MINOR, Uuid};
+use crate::header::{HEADER_BYTES, Header, MINOR, Uuid};
 use crate::le::{self, len_u64};
 use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
@@ -103,7 +103,7 @@ impl<W: Write> PackWriter<W> {
     ///
     /// # Errors
     /// [`FormatError::BadValue`] or [`FormatError::LimitExceeded`] for invalid options, [`FormatError::Io`].
-    pub fn new(target: W, options: PackOptions) -> Result<Self, FormatError> {
+    pub fn new(mut target: W, options: PackOptions) -> Result<Self, FormatError> {
         Geometry::new(0, options.chunk_samples)?;
         if !(12..=21).contains(&options.align_log2) {
             return Err(FormatError::bad_value("alignment", 32, "2^12 to 2^21", options.align_log2));
@@ -111,9 +111,7 @@ impl<W: Write> PackWriter<W> {
         let schema_json = options.schema.to_json()?;
         let schema_len = len_u64(&schema_json);
         let limit = Limits::default().json_bytes;
-        if schema_len > limit {
-            return Err(FormatError::LimitExceeded { what: "schema", limit, found: schema_len });
-        }
+        FormatError::check_limit("schema", limit, schema_len)?;
         let (sample_stride, chunk_stride) = Header::strides_of(&options.schema, options.chunk_samples)?;
         let data_off = Header::data_off_of(schema_len, options.align_log2);
         let header = Header {
@@ -131,11 +129,13 @@ impl<W: Write> PackWriter<W> {
             schema_crc32c: crc32c(&schema_json),
         };
         let columns = options.schema.columns().map(|_| Vec::new()).collect();
+        target.write_all(&header.to_bytes())?;
+        target.write_all(&schema_json)?;
         let mut writer = Self {
             target,
             block_samples: options.block_samples(),
             options,
-            position: 0,
+            position: HEADER_BYTES + schema_len,
             open: Vec::new(),
             open_samples: 0,
             spent: Vec::new(),
@@ -145,11 +145,6 @@ impl<W: Write> PackWriter<W> {
             schema_json,
             header,
         };
-        let bytes = writer.header.to_bytes();
-        writer.write(&bytes)?;
-        let schema_json = std::mem::take(&mut writer.schema_json);
-        writer.write(&schema_json)?;
-        writer.schema_json = schema_json;
         writer.pad_to(1 << writer.header.align_log2)?;
         Ok(writer)
     }
@@ -246,10 +241,9 @@ impl<W: Write> PackWriter<W> {
         let numbers: Vec<usize> = self.options.schema.columns().map(|(number, _)| number).collect();
         for (number, bytes) in numbers.into_iter().zip(columns) {
             self.pad_to(COLUMN_ALIGN)?;
-            placed.push((number, self.position, bytes));
-            let (_, _, bytes) = placed.last().map_or((0, 0, &[][..]), |(n, o, b)| (*n, *o, b.as_slice()));
-            self.target.write_all(bytes)?;
-            self.position += len_u64(bytes);
+            let offset = self.position;
+            self.write(&bytes)?;
+            placed.push((number, offset, bytes));
         }
         self.pad_to(SECTION_ALIGN)?;
         let sections = self.sections(parts, &placed)?;
@@ -276,16 +270,14 @@ impl<W: Write> PackWriter<W> {
         columns: &[(usize, u64, Vec<u8>)],
     ) -> Result<Vec<(SectionTag, Vec<u8>)>, FormatError> {
         let json = |what, value: Result<Vec<u8>, serde_json::Error>| {
-            let bytes = value.map_err(|e| FormatError::BadJson { what, reason: e.to_string() })?;
+            let bytes = value.map_err(FormatError::json(what))?;
             // Do not write what readers reject by default.
-            let (limit, found) = (Limits::default().json_bytes, len_u64(&bytes));
-            if found > limit { Err(FormatError::LimitExceeded { what, limit, found }) } else { Ok(bytes) }
+            FormatError::check_limit(what, Limits::default().json_bytes, len_u64(&bytes)).map(|()| bytes)
         };
         let strided = self.options.schema.is_strided();
         // JSON turns NaN and infinity into null, which readers reject. Report it now.
         let stats = json("statistics", serde_json::to_vec(&parts.stats))?;
-        serde_json::from_slice::<Stats>(&stats)
-            .map_err(|e| FormatError::BadJson { what: "statistics", reason: e.to_string() })?;
+        serde_json::from_slice::<Stats>(&stats).map_err(FormatError::json("statistics"))?;
         let provenance = match parts.provenance.as_str() {
             "" => Ok(b"{}".to_vec()),
             text => serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text)

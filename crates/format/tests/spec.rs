@@ -7,6 +7,40 @@ use packds_format::{Coding, DType, Filter, Permutation, Role, SectionTag, crc32c
 
 use crate::support::golden_folder;
 
+/// Name, offset and size of each header field.
+const HEADER_LAYOUT: [(&str, usize, usize); 18] = [
+    ("magic", 0, 8),
+    ("major", 8, 2),
+    ("minor", 10, 2),
+    ("header_len", 12, 4),
+    ("required_features", 16, 8),
+    ("ignorable_features", 24, 8),
+    ("align_log2", 32, 1),
+    ("checksum_kind", 33, 1),
+    ("reserved", 34, 2),
+    ("chunk_samples", 36, 4),
+    ("pack_uuid", 40, 16),
+    ("dataset_uuid", 56, 16),
+    ("schema_off", 72, 8),
+    ("schema_len", 80, 8),
+    ("data_off", 88, 8),
+    ("sample_stride", 96, 8),
+    ("chunk_stride", 104, 8),
+    ("schema_crc32c", 112, 4),
+];
+
+/// Name, offset and size of each trailer field.
+const TRAILER_LAYOUT: [(&str, usize, usize); 8] = [
+    ("file_len", 0, 8),
+    ("footer_off", 8, 8),
+    ("footer_len", 16, 8),
+    ("n_samples", 24, 8),
+    ("pack_uuid", 32, 16),
+    ("footer_crc32c", 48, 4),
+    ("trailer_crc32c", 52, 4),
+    ("end_magic", 56, 8),
+];
+
 fn page() -> String {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/format.md");
     std::fs::read_to_string(path).unwrap()

@@ -13,72 +13,6 @@ pub enum FloatType {
     F32,
 }
 
-/// A Rust type of float.
-trait Float {
-    /// The value nearest to `value`.
-    fn nearest(value: f32) -> Self;
-
-    /// The same value.
-    fn widened(self) -> f32;
-
-    /// The bits of the value, in the lower bytes.
-    fn to_word(self) -> u32;
-}
-
-macro_rules! half_floats {
-    ($($half:ty),*) => {$(
-        impl Float for $half {
-            fn nearest(value: f32) -> Self {
-                Self::from_f32(value)
-            }
-
-            fn widened(self) -> f32 {
-                self.to_f32()
-            }
-
-            fn to_word(self) -> u32 {
-                self.to_bits().into()
-            }
-        }
-    )*};
-}
-
-half_floats!(f16, bf16);
-
-impl Float for f32 {
-    fn nearest(value: f32) -> Self {
-        value
-    }
-
-    fn widened(self) -> f32 {
-        self
-    }
-
-    fn to_word(self) -> u32 {
-        self.to_bits()
-    }
-}
-
-/// Evaluates `$body` with `$T` as the Rust type of `$float`.
-macro_rules! with_float {
-    ($float:expr, $T:ident => $body:expr) => {
-        match $float {
-            FloatType::F16 => {
-                type $T = f16;
-                $body
-            }
-            FloatType::Bf16 => {
-                type $T = bf16;
-                $body
-            }
-            FloatType::F32 => {
-                type $T = f32;
-                $body
-            }
-        }
-    };
-}
-
 packds_system::named!(FloatType { F16 = "f16", Bf16 = "bf16", F32 = "f32" });
 
 /// The names of the types of pixels: bytes, and each [`FloatType`].
@@ -94,24 +28,44 @@ impl FloatType {
     /// Bytes of a value.
     #[must_use]
     pub const fn n_bytes(self) -> usize {
-        with_float!(self, T => size_of::<T>())
+        match self {
+            Self::F16 | Self::Bf16 => 2,
+            Self::F32 => 4,
+        }
     }
 
     /// The nearest value of this type, little-endian in the lower bytes.
     #[must_use]
     pub fn bits(self, value: f32) -> u32 {
-        with_float!(self, T => T::nearest(value).to_word())
+        match self {
+            Self::F16 => f16::from_f32(value).to_bits().into(),
+            Self::Bf16 => bf16::from_f32(value).to_bits().into(),
+            Self::F32 => value.to_bits(),
+        }
     }
 
     /// Replaces each value of `own` by what `combine` makes of it and of the value of `other` at the same place.
     pub fn combine(self, own: &mut [u8], other: &[u8], combine: impl Fn(f32, f32) -> f32) {
-        with_float!(self, T => {
-            let pairs = own.as_chunks_mut::<{ size_of::<T>() }>().0.iter_mut();
-            for (own, other) in pairs.zip(other.as_chunks().0) {
-                let combined = combine(T::from_le_bytes(*own).widened(), T::from_le_bytes(*other).widened());
-                *own = T::nearest(combined).to_le_bytes();
-            }
-        });
+        let halves = |bytes| f16::from_le_bytes(bytes).to_f32();
+        let upper_halves = |bytes| bf16::from_le_bytes(bytes).to_f32();
+        match self {
+            Self::F16 => combine_as(own, other, combine, halves, |value| f16::from_f32(value).to_le_bytes()),
+            Self::Bf16 => combine_as(own, other, combine, upper_halves, |value| bf16::from_f32(value).to_le_bytes()),
+            Self::F32 => combine_as(own, other, combine, f32::from_le_bytes, f32::to_le_bytes),
+        }
+    }
+}
+
+/// `FloatType::combine` for values of `N` bytes.
+fn combine_as<const N: usize>(
+    own: &mut [u8],
+    other: &[u8],
+    combine: impl Fn(f32, f32) -> f32,
+    read: impl Fn([u8; N]) -> f32,
+    write: impl Fn(f32) -> [u8; N],
+) {
+    for (own, other) in own.as_chunks_mut().0.iter_mut().zip(other.as_chunks().0) {
+        *own = write(combine(read(*own), read(*other)));
     }
 }
 

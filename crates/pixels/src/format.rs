@@ -62,30 +62,28 @@ impl ImageFormat {
         }
     }
 
+    /// The extension and the name.
+    const fn row(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Jpeg => ("jpg", "JPEG"),
+            Self::Png => ("png", "PNG"),
+            Self::Gif => ("gif", "GIF"),
+            Self::Bmp => ("bmp", "BMP"),
+            Self::Tiff => ("tif", "TIFF"),
+            Self::WebP => ("webp", "WebP"),
+        }
+    }
+
     /// The usual extension, without the dot.
     #[must_use]
     pub fn extension(self) -> &'static str {
-        match self {
-            Self::Jpeg => "jpg",
-            Self::Png => "png",
-            Self::Gif => "gif",
-            Self::Bmp => "bmp",
-            Self::Tiff => "tif",
-            Self::WebP => "webp",
-        }
+        self.row().0
     }
 
     /// The display name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Jpeg => "JPEG",
-            Self::Png => "PNG",
-            Self::Gif => "GIF",
-            Self::Bmp => "BMP",
-            Self::Tiff => "TIFF",
-            Self::WebP => "WebP",
-        }
+        self.row().1
     }
 }
 

@@ -206,10 +206,8 @@ impl Geometry {
     #[must_use]
     pub fn output_size(&self, width: u32, height: u32, orientation: u8) -> (u32, u32) {
         let (width, height) = self.upright_size(width, height, orientation);
-        match self.crop {
-            Crop::None => self.resize.output_size(width, height),
-            Crop::Center { width, height } => (width, height),
-        }
+        let window = self.window(width, height);
+        (window.x.out, window.y.out)
     }
 
     /// Whether the result equals the stored image.
@@ -245,14 +243,14 @@ impl Geometry {
 }
 
 /// The part of the resized image that the output shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) x: Span,
     pub(crate) y: Span,
 }
 
 /// One axis of a `Window`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     /// Size of the whole resized image.
     pub(crate) full: u32,
@@ -267,6 +265,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// All of a side of `full` positions.
+    pub(crate) const fn whole(full: u32) -> Self {
+        Self { full, start: 0, len: full, pad: 0, out: full }
+    }
+
     fn centered(full: u32, out: u32) -> Self {
         if out >= full {
             return Self { full, start: 0, len: full, pad: (out - full) / 2, out };

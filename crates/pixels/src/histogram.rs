@@ -5,6 +5,8 @@
 /// Integer counts do not depend on the order of addition, so the statistics are the same however work is
 /// split among threads.
 ///
+/// Methods with a `channel` panic if it does not exist.
+///
 /// ```
 /// use packds_pixels::Histogram;
 /// let mut histogram = Histogram::new(1);
@@ -72,9 +74,6 @@ impl Histogram {
     }
 
     /// The count of each value in a channel.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn counts(&self, channel: usize) -> &[u64; 256] {
         &self.counts[channel]
@@ -87,19 +86,13 @@ impl Histogram {
     }
 
     /// Mean of a channel, 0 to 255. 0 if nothing was counted.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn mean(&self, channel: usize) -> f64 {
         let (count, sum, _) = self.moments(channel);
-        ratio(sum, count)
+        if count == 0 { 0.0 } else { float(sum) / float(count) }
     }
 
     /// Population standard deviation of a channel, 0 to 255.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn std(&self, channel: usize) -> f64 {
         let (count, sum, squares) = self.moments(channel);
@@ -109,39 +102,27 @@ impl Histogram {
     }
 
     /// Mean of a channel, scaled to 0 to 1.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn mean_scaled(&self, channel: usize) -> f64 {
         self.mean(channel) / 255.0
     }
 
     /// Standard deviation of a channel, scaled to 0 to 1.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn std_scaled(&self, channel: usize) -> f64 {
         self.std(channel) / 255.0
     }
 
     /// Smallest value of a channel. 0 if nothing was counted.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn min(&self, channel: usize) -> f64 {
-        extreme((0..=255).find(|&value| self.occurs(channel, value)))
+        (0..=255).find(|&value| self.occurs(channel, value)).unwrap_or(0).into()
     }
 
     /// Largest value of a channel. 0 if nothing was counted.
-    ///
-    /// # Panics
-    /// If the channel does not exist.
     #[must_use]
     pub fn max(&self, channel: usize) -> f64 {
-        extreme((0..=255).rev().find(|&value| self.occurs(channel, value)))
+        (0..=255).rfind(|&value| self.occurs(channel, value)).unwrap_or(0).into()
     }
 
     fn occurs(&self, channel: usize, value: u8) -> bool {
@@ -186,17 +167,9 @@ pub(crate) fn counts<const CHANNELS: usize>(hwc: &[u8]) -> [[u32; 256]; CHANNELS
     sums
 }
 
-fn extreme(value: Option<u8>) -> f64 {
-    f64::from(value.unwrap_or(0))
-}
-
 #[expect(clippy::cast_precision_loss, reason = "the one rounding of an exact integer")]
 fn float(value: u128) -> f64 {
     value as f64
-}
-
-fn ratio(sum: u128, count: u128) -> f64 {
-    if count == 0 { 0.0 } else { float(sum) / float(count) }
 }
 
 #[cfg(test)]

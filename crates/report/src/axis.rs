@@ -16,11 +16,7 @@ impl Axis {
     /// An axis with some margin around all positive values. `None` if there are none.
     pub fn over(values: impl IntoIterator<Item = f64>, start: f64, length: f64) -> Option<Self> {
         let good = values.into_iter().filter(|v| v.is_finite() && *v > 0.0);
-        let range = good.fold(None, |range: Option<(f64, f64)>, value| {
-            let (low, high) = range.unwrap_or((value, value));
-            Some((low.min(value), high.max(value)))
-        });
-        let (low, high) = range?;
+        let (low, high) = good.map(|v| (v, v)).reduce(|(low, high), (v, _)| (low.min(v), high.max(v)))?;
         // At least half a decade: a narrow axis makes small differences look large.
         let missing = (3.2 / (high / low)).max(1.0).sqrt();
         Some(Self { low: low / 1.2 / missing, high: high * 1.2 * missing, start, length })
@@ -65,7 +61,7 @@ pub fn number(value: f64) -> String {
         _ => 0,
     };
     let text = format!("{value:.digits$}");
-    let (whole, part) = text.split_once('.').map_or((text.as_str(), None), |(w, p)| (w, Some(p)));
+    let (whole, part) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut out = String::new();
     for (nth, digit) in whole.chars().enumerate() {
         if nth > 0 && (whole.len() - nth) % 3 == 0 && digit.is_ascii_digit() {
@@ -73,11 +69,7 @@ pub fn number(value: f64) -> String {
         }
         out.push(digit);
     }
-    if let Some(part) = part {
-        out.push('.');
-        out.push_str(part);
-    }
-    out
+    out + part
 }
 
 /// The label of a tick: no trailing zeros.

@@ -33,15 +33,13 @@ impl Canvas {
         }
         let start = (u64::from(y) * u64::from(self.width) + u64::from(x)) * 3;
         let len = u64::from(len.min(self.width - x)) * 3;
-        let index = |n: u64| to_usize(n);
-        self.pixels.get_mut(index(start)..index(start + len)).unwrap_or_default()
+        self.pixels.get_mut(to_usize(start)..to_usize(start + len)).unwrap_or_default()
     }
 
     /// Fills a rectangle.
     pub fn fill(&mut self, x: u32, y: u32, width: u32, height: u32, color: Rgb) {
         for line in y..y.saturating_add(height) {
-            let pixels = self.line(x, line, width).as_chunks_mut::<3>().0;
-            pixels.fill(color);
+            self.line(x, line, width).as_chunks_mut().0.fill(color);
         }
     }
 
@@ -71,8 +69,7 @@ impl Canvas {
         for c in text.chars() {
             for (line, bits) in (0_u32..).zip(glyph(c)) {
                 for column in (0..GLYPH).filter(|column| bits >> column & 1 == 1) {
-                    let (at, down) = (left + column * scale, y + line * scale);
-                    self.fill(at, down, scale, scale, color);
+                    self.fill(left + column * scale, y + line * scale, scale, scale, color);
                 }
             }
             left = left.saturating_add(GLYPH * scale);

@@ -25,6 +25,17 @@ pub enum Anchor {
     End,
 }
 
+impl Anchor {
+    /// The left edge of a text of this width whose point is at `x`.
+    pub(crate) fn left(self, x: f64, width: f64) -> f64 {
+        match self {
+            Self::Start => x,
+            Self::Middle => x - width / 2.0,
+            Self::End => x - width,
+        }
+    }
+}
+
 /// Size and weight of text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Font {

@@ -9,13 +9,7 @@ use crate::figure::Figure;
 #[derive(Debug, Clone)]
 pub struct PlotFile {
     path: PathBuf,
-    kind: PlotKind,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum PlotKind {
-    Svg,
-    Png,
+    is_png: bool,
 }
 
 impl PlotFile {
@@ -26,12 +20,12 @@ impl PlotFile {
     pub fn parse(text: &str) -> Result<Self, String> {
         let path = PathBuf::from(text);
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-        let kind = match extension.to_str() {
-            Some("svg") => PlotKind::Svg,
-            Some("png") => PlotKind::Png,
+        let is_png = match extension.to_str() {
+            Some("svg") => false,
+            Some("png") => true,
             _ => return Err("expected a name that ends in .svg or .png".to_owned()),
         };
-        Ok(Self { path, kind })
+        Ok(Self { path, is_png })
     }
 
     /// The path of the file.
@@ -45,9 +39,6 @@ impl PlotFile {
     /// # Errors
     /// `DrawError` if the drawing is too large.
     pub fn bytes(&self, figure: &Figure) -> Result<Vec<u8>, DrawError> {
-        match self.kind {
-            PlotKind::Svg => Ok(figure.svg().into_bytes()),
-            PlotKind::Png => figure.png(),
-        }
+        if self.is_png { figure.png() } else { Ok(figure.svg().into_bytes()) }
     }
 }

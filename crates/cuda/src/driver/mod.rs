@@ -51,6 +51,9 @@ pub struct Memory {
 }
 
 /// One device with its driver. Calls may come from any thread. They do not change the thread's current context.
+///
+/// Each call that can fail may return [`CudaError::Call`], also for work that was queued before. Other errors are named there.
+#[expect(clippy::missing_errors_doc, reason = "the error that all calls share is named once, above")]
 pub trait Driver: fmt::Debug + Send + Sync {
     /// The name of the device, for messages.
     fn device_name(&self) -> &str;
@@ -59,9 +62,6 @@ pub trait Driver: fmt::Debug + Send + Sync {
     fn numa_node(&self) -> Option<u32>;
 
     /// The device's current memory.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     fn memory(&self) -> Result<Memory, CudaError>;
 
     /// Allocates device memory for `what`.
@@ -80,9 +80,6 @@ pub trait Driver: fmt::Debug + Send + Sync {
     ///
     /// # Safety
     /// The memory stays mapped until [`unregister`](Self::unregister).
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
 
     /// Like [`register`](Self::register), for memory that this process may only read, such as a mapped file.
@@ -91,7 +88,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// As of [`register`](Self::register).
     ///
     /// # Errors
-    /// [`CudaError::Call`], [`CudaError::Use`] if the driver does not support it.
+    /// [`CudaError::Use`] if the driver does not support it.
     unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
 
     /// Ends [`register`](Self::register) or [`register_read_only`](Self::register_read_only).
@@ -101,9 +98,6 @@ pub trait Driver: fmt::Debug + Send + Sync {
     unsafe fn unregister(&self, host: *const u8);
 
     /// Makes a stream with the lowest priority that does not wait for the default stream.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     fn stream(&self) -> Result<Stream, CudaError>;
 
     /// Destroys a stream.
@@ -113,9 +107,6 @@ pub trait Driver: fmt::Debug + Send + Sync {
     unsafe fn drop_stream(&self, stream: Stream);
 
     /// Makes an event.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     fn event(&self) -> Result<Event, CudaError>;
 
     /// Destroys an event.
@@ -128,85 +119,61 @@ pub trait Driver: fmt::Debug + Send + Sync {
     ///
     /// # Safety
     /// Both exist.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     unsafe fn record(&self, event: Event, stream: Stream) -> Result<(), CudaError>;
 
     /// Makes work queued on `stream` from now on wait for the current record of `event`.
     ///
     /// # Safety
     /// Both exist.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     unsafe fn wait_for(&self, stream: Stream, event: Event) -> Result<(), CudaError>;
 
     /// Whether `event` has happened.
     ///
     /// # Safety
     /// It exists.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`], which may come from earlier queued work.
     unsafe fn has_happened(&self, event: Event) -> Result<bool, CudaError>;
 
     /// Waits until `event` has happened.
     ///
     /// # Safety
     /// It exists.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`], which may come from earlier queued work.
     unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError>;
 
     /// Queues a copy from host memory.
     ///
     /// # Safety
     /// Until it is done the host's bytes are registered and do not change, and nobody else uses those of the device.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     unsafe fn copy_in(&self, from: *const u8, to: DevicePtr, bytes: usize, stream: Stream) -> Result<(), CudaError>;
 
     /// Copies to the host and waits for the copy.
     ///
     /// # Safety
     /// The device's bytes are allocated, and no queued work writes them.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     unsafe fn copy_out(&self, from: DevicePtr, to: &mut [u8]) -> Result<(), CudaError>;
 
     /// Queues a copy within the device.
     ///
     /// # Safety
     /// Until it is done nobody writes what it reads or uses what it writes, and both are allocated.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     unsafe fn copy_within(&self, from: DevicePtr, to: DevicePtr, bytes: usize, stream: Stream)
     -> Result<(), CudaError>;
 
     /// Opens a file for reads from the disk into device memory that bypass the CPU.
     ///
     /// # Errors
-    /// [`CudaError::Call`], [`CudaError::Use`] if it is not supported here.
+    /// [`CudaError::Use`] if it is not supported here.
     fn open_direct(&self, file: File) -> Result<Box<dyn DirectFile>, CudaError>;
 
     /// Opens a decoder of JPEG files into device memory.
     ///
     /// # Errors
-    /// [`CudaError::Call`], [`CudaError::Use`] if it is not supported here.
+    /// [`CudaError::Use`] if it is not supported here.
     fn open_jpeg(&self) -> Result<Box<dyn JpegDecoder>, CudaError>;
 
     /// Queues a launch of the kernel.
     ///
     /// # Safety
     /// As of [`copy_within`](Self::copy_within), for all that the emission names; its numbers describe it.
-    ///
-    /// # Errors
-    /// [`CudaError::Call`].
     unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError>;
 }
 

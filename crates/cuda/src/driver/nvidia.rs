@@ -1,7 +1,7 @@
 //! NVIDIA's driver, loaded on first use: a program that contains this code also runs without a driver.
 
 use packds_system::{to_u64, to_usize};
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fs::{self, File};
 use std::ptr;
 use std::sync::OnceLock;
@@ -14,23 +14,19 @@ use super::cufile::CuFile;
 use super::library::said;
 use super::nvjpeg::NvJpeg;
 use super::{DevicePtr, DirectFile, Driver, Event, JpegDecoder, Memory, Stream};
-use crate::emission::{BLOCK, Emission, Entry};
+use crate::emission::{BLOCK, Emission};
 use crate::error::CudaError;
 
 /// The kernel, as compiled by `kernel/build`.
 const PTX: &str = concat!(include_str!("../../kernel/emit.ptx"), "\0");
 /// The driver's library.
 const LIBRARY: &str = "libcuda.so.1";
-const KERNEL: &CStr = c"emit";
-const CHANGING_KERNEL: &CStr = c"emit_changed";
-const COLORING_KERNEL: &CStr = c"emit_colored";
+/// Its entry points, in the order of [`Entry`](crate::emission::Entry).
+const KERNELS: [&CStr; 3] = [c"emit", c"emit_changed", c"emit_colored"];
 /// The oldest driver that supports the PTX: CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12_000;
 /// The oldest compute capability that the PTX supports.
 const OLDEST_DEVICE: (c_int, c_int) = (8, 0);
-/// Buffer size for the driver's strings.
-const TEXT: usize = 256;
-const TEXT_LEN: c_int = 256;
 
 /// A GPU in its primary context, which PyTorch and the CUDA runtime use in the same process.
 #[derive(Debug)]
@@ -38,9 +34,7 @@ pub struct Nvidia {
     device: sys::CUdevice,
     context: sys::CUcontext,
     module: sys::CUmodule,
-    kernel: sys::CUfunction,
-    changing_kernel: sys::CUfunction,
-    coloring_kernel: sys::CUfunction,
+    kernels: [sys::CUfunction; KERNELS.len()],
     name: String,
 }
 
@@ -162,55 +156,45 @@ impl Nvidia {
         let mut context = ptr::null_mut();
         // SAFETY: it writes one handle, which `drop` gives back.
         checked("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) })?;
-        let mut opened = Self {
-            device,
-            context,
-            module: ptr::null_mut(),
-            kernel: ptr::null_mut(),
-            changing_kernel: ptr::null_mut(),
-            coloring_kernel: ptr::null_mut(),
-            name,
-        };
+        let kernels = [ptr::null_mut(); KERNELS.len()];
+        let mut opened = Self { device, context, module: ptr::null_mut(), kernels, name };
         opened.load()?;
         Ok(opened)
     }
 
     fn load(&mut self) -> Result<(), CudaError> {
+        let _current = self.current()?;
         let mut module = ptr::null_mut();
-        let mut kernels = [ptr::null_mut(); 3];
-        {
-            let _current = self.current()?;
-            // SAFETY: the text ends with a zero, and the context is current.
-            checked("cuModuleLoadData", unsafe {
-                sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast::<c_void>())
+        // SAFETY: the text ends with a zero, and the context is current.
+        checked("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast::<c_void>()) })?;
+        // Stored now so that `drop` unloads it even if a kernel is missing.
+        self.module = module;
+        for (kernel, name) in self.kernels.iter_mut().zip(KERNELS) {
+            // SAFETY: the module was loaded, and the name ends with a zero.
+            checked("cuModuleGetFunction", unsafe {
+                sys::cuModuleGetFunction(&raw mut *kernel, module, name.as_ptr())
             })?;
-            // Stored now so that `drop` unloads it even if a kernel is missing.
-            self.module = module;
-            let names = [KERNEL, CHANGING_KERNEL, COLORING_KERNEL];
-            for (kernel, name) in kernels.iter_mut().zip(names) {
-                // SAFETY: the module was loaded, and the name ends with a zero.
-                checked("cuModuleGetFunction", unsafe {
-                    sys::cuModuleGetFunction(&raw mut *kernel, module, name.as_ptr())
-                })?;
-            }
         }
-        [self.kernel, self.changing_kernel, self.coloring_kernel] = kernels;
         Ok(())
     }
 
     /// # Safety
     /// As of [`Driver::register`].
     unsafe fn register_with(&self, host: *const u8, bytes: usize, flags: u32) -> Result<(), CudaError> {
-        let _current = self.current()?;
         let host = host.cast_mut().cast::<c_void>();
         // SAFETY: guaranteed by the caller.
-        let result = unsafe { sys::cuMemHostRegister_v2(host, bytes, flags) };
-        checked("cuMemHostRegister", result)
+        self.call("cuMemHostRegister", || unsafe { sys::cuMemHostRegister_v2(host, bytes, flags) })
     }
 
     /// Makes the context current until the guard is dropped.
     fn current(&self) -> Result<Current, CudaError> {
         Current::of(self.context)
+    }
+
+    /// Makes a call in the context.
+    fn call(&self, name: &'static str, call: impl FnOnce() -> sys::CUresult) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        checked(name, call())
     }
 }
 
@@ -261,12 +245,10 @@ impl Driver for Nvidia {
     }
 
     fn memory(&self) -> Result<Memory, CudaError> {
-        let _current = self.current()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: it writes two numbers.
-        checked("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
-        let bytes = |n: usize| to_u64(n);
-        Ok(Memory { free: bytes(free), total: bytes(total) })
+        self.call("cuMemGetInfo", || unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
+        Ok(Memory { free: to_u64(free), total: to_u64(total) })
     }
 
     fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError> {
@@ -282,10 +264,8 @@ impl Driver for Nvidia {
     }
 
     unsafe fn free(&self, memory: DevicePtr) {
-        if let Ok(_current) = self.current() {
-            // SAFETY: guaranteed by the caller, as the trait requires.
-            let _ = unsafe { sys::cuMemFree_v2(memory.0) };
-        }
+        // SAFETY: guaranteed by the caller, as the trait requires.
+        let _ = self.call("cuMemFree", || unsafe { sys::cuMemFree_v2(memory.0) });
     }
 
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
@@ -305,65 +285,54 @@ impl Driver for Nvidia {
     }
 
     unsafe fn unregister(&self, host: *const u8) {
-        if let Ok(_current) = self.current() {
-            // SAFETY: guaranteed by the caller, as the trait requires.
-            let _ = unsafe { sys::cuMemHostUnregister(host.cast_mut().cast::<c_void>()) };
-        }
+        // SAFETY: guaranteed by the caller, as the trait requires.
+        let _ =
+            self.call("cuMemHostUnregister", || unsafe { sys::cuMemHostUnregister(host.cast_mut().cast::<c_void>()) });
     }
 
     fn stream(&self) -> Result<Stream, CudaError> {
-        let _current = self.current()?;
         let (mut lowest, mut highest) = (0, 0);
         // SAFETY: it writes two numbers.
-        checked("cuCtxGetStreamPriorityRange", unsafe {
+        self.call("cuCtxGetStreamPriorityRange", || unsafe {
             sys::cuCtxGetStreamPriorityRange(&raw mut lowest, &raw mut highest)
         })?;
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         let mut stream = ptr::null_mut();
         // SAFETY: it writes one handle.
-        checked("cuStreamCreateWithPriority", unsafe {
+        self.call("cuStreamCreateWithPriority", || unsafe {
             sys::cuStreamCreateWithPriority(&raw mut stream, flags, lowest)
         })?;
         Ok(Stream(number(stream)))
     }
 
     unsafe fn drop_stream(&self, stream: Stream) {
-        if let Ok(_current) = self.current() {
-            // SAFETY: guaranteed by the caller, as the trait requires.
-            let _ = unsafe { sys::cuStreamDestroy_v2(handle(stream.0)) };
-        }
+        // SAFETY: guaranteed by the caller, as the trait requires.
+        let _ = self.call("cuStreamDestroy", || unsafe { sys::cuStreamDestroy_v2(handle(stream.0)) });
     }
 
     fn event(&self) -> Result<Event, CudaError> {
-        let _current = self.current()?;
         // Threads that wait for the event sleep. Spinning would take a core from the loader's threads.
         let flags =
             sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
         let mut event = ptr::null_mut();
         // SAFETY: it writes one handle.
-        checked("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
+        self.call("cuEventCreate", || unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
         Ok(Event(number(event)))
     }
 
     unsafe fn drop_event(&self, event: Event) {
-        if let Ok(_current) = self.current() {
-            // SAFETY: guaranteed by the caller, as the trait requires.
-            let _ = unsafe { sys::cuEventDestroy_v2(handle(event.0)) };
-        }
+        // SAFETY: guaranteed by the caller, as the trait requires.
+        let _ = self.call("cuEventDestroy", || unsafe { sys::cuEventDestroy_v2(handle(event.0)) });
     }
 
     unsafe fn record(&self, event: Event, stream: Stream) -> Result<(), CudaError> {
-        let _current = self.current()?;
         // SAFETY: guaranteed by the caller, as the trait requires.
-        let result = unsafe { sys::cuEventRecord(handle(event.0), handle(stream.0)) };
-        checked("cuEventRecord", result)
+        self.call("cuEventRecord", || unsafe { sys::cuEventRecord(handle(event.0), handle(stream.0)) })
     }
 
     unsafe fn wait_for(&self, stream: Stream, event: Event) -> Result<(), CudaError> {
-        let _current = self.current()?;
         // SAFETY: guaranteed by the caller, as the trait requires.
-        let result = unsafe { sys::cuStreamWaitEvent(handle(stream.0), handle(event.0), 0) };
-        checked("cuStreamWaitEvent", result)
+        self.call("cuStreamWaitEvent", || unsafe { sys::cuStreamWaitEvent(handle(stream.0), handle(event.0), 0) })
     }
 
     unsafe fn has_happened(&self, event: Event) -> Result<bool, CudaError> {
@@ -376,26 +345,20 @@ impl Driver for Nvidia {
     }
 
     unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError> {
-        let _current = self.current()?;
         // SAFETY: guaranteed by the caller, as the trait requires.
-        let result = unsafe { sys::cuEventSynchronize(handle(event.0)) };
-        checked("cuEventSynchronize", result)
+        self.call("cuEventSynchronize", || unsafe { sys::cuEventSynchronize(handle(event.0)) })
     }
 
     unsafe fn copy_in(&self, from: *const u8, to: DevicePtr, bytes: usize, stream: Stream) -> Result<(), CudaError> {
-        let _current = self.current()?;
         let from = from.cast::<c_void>();
         // SAFETY: guaranteed by the caller, as the trait requires.
-        let result = unsafe { sys::cuMemcpyHtoDAsync_v2(to.0, from, bytes, handle(stream.0)) };
-        checked("cuMemcpyHtoDAsync", result)
+        self.call("cuMemcpyHtoDAsync", || unsafe { sys::cuMemcpyHtoDAsync_v2(to.0, from, bytes, handle(stream.0)) })
     }
 
     unsafe fn copy_out(&self, from: DevicePtr, to: &mut [u8]) -> Result<(), CudaError> {
-        let _current = self.current()?;
         let host = to.as_mut_ptr().cast::<c_void>();
         // SAFETY: guaranteed by the caller, as the trait requires; the host's bytes are borrowed until the copy is done, which the call waits for.
-        let result = unsafe { sys::cuMemcpyDtoH_v2(host, from.0, to.len()) };
-        checked("cuMemcpyDtoH", result)
+        self.call("cuMemcpyDtoH", || unsafe { sys::cuMemcpyDtoH_v2(host, from.0, to.len()) })
     }
 
     unsafe fn copy_within(
@@ -405,10 +368,8 @@ impl Driver for Nvidia {
         bytes: usize,
         stream: Stream,
     ) -> Result<(), CudaError> {
-        let _current = self.current()?;
         // SAFETY: guaranteed by the caller, as the trait requires.
-        let result = unsafe { sys::cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, handle(stream.0)) };
-        checked("cuMemcpyDtoDAsync", result)
+        self.call("cuMemcpyDtoDAsync", || unsafe { sys::cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, handle(stream.0)) })
     }
 
     fn open_direct(&self, file: File) -> Result<Box<dyn DirectFile>, CudaError> {
@@ -422,34 +383,17 @@ impl Driver for Nvidia {
     }
 
     unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError> {
-        let _current = self.current()?;
         let (lines, images) = emission.grid();
         let (across, down) = BLOCK;
-        let kernel = match emission.entry() {
-            Entry::Plain => self.kernel,
-            Entry::Changed => self.changing_kernel,
-            Entry::Colored => self.coloring_kernel,
-        };
-        let mut emission = *emission;
+        let kernel = self.kernels[emission.entry() as usize];
+        let (mut emission, stream, extra) = (*emission, handle(stream.0), ptr::null_mut());
         let mut parameters = [(&raw mut emission).cast::<c_void>()];
+        let parameters = parameters.as_mut_ptr();
         // SAFETY: the parameters are copied before the call returns, and the struct is the kernel's own; the rest is
         // the caller's, as the trait says.
-        let result = unsafe {
-            sys::cuLaunchKernel(
-                kernel,
-                lines,
-                images,
-                1,
-                across,
-                down,
-                1,
-                0,
-                handle(stream.0),
-                parameters.as_mut_ptr(),
-                ptr::null_mut(),
-            )
-        };
-        checked("cuLaunchKernel", result)
+        self.call("cuLaunchKernel", || unsafe {
+            sys::cuLaunchKernel(kernel, lines, images, 1, across, down, 1, 0, stream, parameters, extra)
+        })
     }
 }
 
@@ -463,20 +407,29 @@ pub(super) fn checked(call: &'static str, result: sys::CUresult) -> Result<(), C
 }
 
 fn name_of(device: sys::CUdevice) -> Result<String, CudaError> {
-    let mut name = [0_u8; TEXT];
     // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
-    checked("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), TEXT_LEN, device) })?;
-    let text = CStr::from_bytes_until_nul(&name).unwrap_or(c"a GPU without a name");
-    Ok(text.to_string_lossy().into_owned())
+    let read = |to, len| unsafe { sys::cuDeviceGetName(to, len, device) };
+    text_of("cuDeviceGetName", read, c"a GPU without a name")
 }
 
 /// The device's PCI bus address as the system writes it: `0000:65:00.0`.
 fn place_of(device: sys::CUdevice) -> Result<String, CudaError> {
-    let mut place = [0_u8; TEXT];
-    // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
-    checked("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(place.as_mut_ptr().cast(), TEXT_LEN, device) })?;
-    let text = CStr::from_bytes_until_nul(&place).unwrap_or(c"");
-    Ok(text.to_string_lossy().to_lowercase())
+    // SAFETY: as above.
+    let read = |to, len| unsafe { sys::cuDeviceGetPCIBusId(to, len, device) };
+    text_of("cuDeviceGetPCIBusId", read, c"").map(|place| place.to_lowercase())
+}
+
+/// The text that a call of the driver writes.
+fn text_of(
+    call: &'static str,
+    read: impl FnOnce(*mut c_char, c_int) -> sys::CUresult,
+    otherwise: &CStr,
+) -> Result<String, CudaError> {
+    const TEXT_LEN: c_int = 256;
+    let mut bytes = [0_u8; TEXT_LEN as usize];
+    checked(call, read(bytes.as_mut_ptr().cast(), TEXT_LEN))?;
+    let text = CStr::from_bytes_until_nul(&bytes).unwrap_or(otherwise);
+    Ok(text.to_string_lossy().into_owned())
 }
 
 fn capability_of(device: sys::CUdevice) -> Result<(c_int, c_int), CudaError> {
@@ -525,7 +478,7 @@ mod tests {
 
     #[test]
     fn the_kernel_is_the_one_that_is_launched() {
-        for name in [KERNEL, CHANGING_KERNEL, COLORING_KERNEL] {
+        for name in KERNELS {
             let entry = format!(".visible .entry {}(", name.to_str().unwrap());
             assert!(PTX.contains(&entry));
         }

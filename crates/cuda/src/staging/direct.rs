@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use packds_reader::Pack;
 
-use super::file::middle;
+use super::file::{brought, middle};
 use crate::driver::{DevicePtr, DirectFile, Driver};
 use crate::error::CudaError;
 
@@ -35,8 +35,9 @@ impl DirectReads {
         let told = |error: CudaError| error.to_string();
         let reads = Self { file: driver.open_direct(file).map_err(told)?, driver: Arc::clone(driver) };
         let place = middle(pack);
-        let arrived = reads.arrived(&place).map_err(told)?;
-        if Some(arrived.as_slice()) == pack.bytes_unchecked().get(place) {
+        // SAFETY: the memory was just taken, and has as many bytes.
+        let arrived = brought(reads.driver.as_ref(), place.len(), |memory| unsafe { reads.read(&place, memory) });
+        if Some(arrived.map_err(told)?.as_slice()) == pack.bytes_unchecked().get(place) {
             Ok(reads)
         } else {
             Err("a direct read returned other bytes".to_owned())
@@ -48,22 +49,7 @@ impl DirectReads {
     /// # Safety
     /// The memory has as many bytes, and nobody uses it meanwhile.
     pub(super) unsafe fn read(&self, part: &Range<usize>, to: DevicePtr) -> Result<(), CudaError> {
-        let offset = to_u64(part.start);
         // SAFETY: guaranteed by the caller.
-        unsafe { self.file.read(offset, to, part.len()) }
-    }
-
-    /// A part of the file, read into device memory and copied back.
-    fn arrived(&self, part: &Range<usize>) -> Result<Vec<u8>, CudaError> {
-        let len = to_u64(part.len());
-        let memory = self.driver.allocate(len, "a comparison")?;
-        let mut back = vec![0; part.len()];
-        // SAFETY: the memory was just taken.
-        let result = unsafe { self.read(part, memory) };
-        // SAFETY: nothing is queued that writes it.
-        let result = result.and_then(|()| unsafe { self.driver.copy_out(memory, &mut back) });
-        // SAFETY: nothing uses it any more.
-        unsafe { self.driver.free(memory) };
-        result.map(|()| back)
+        unsafe { self.file.read(to_u64(part.start), to, part.len()) }
     }
 }

@@ -16,8 +16,9 @@ use packds_reader::device::{DeviceError, StoredPart, StoredReceiver, Transfer};
 
 use super::RingWith;
 use super::direct::DirectReads;
-use crate::driver::{DevicePtr, Driver, Event, Stream};
+use crate::driver::{DevicePtr, Driver};
 use crate::error::CudaError;
+use crate::resident::End;
 
 /// Bytes registered to test whether that makes pages dirty. Smaller files can be written back quickly.
 const TRIAL_BYTES: usize = 16 << 20;
@@ -44,8 +45,7 @@ pub(crate) enum Copies {
 impl Copies {
     /// From the pack's file if possible.
     pub(crate) fn from_file(driver: &Arc<dyn Driver>, pack: &Arc<Pack>) -> Self {
-        let counted = &mut dirtied_pages;
-        let file = RegisteredFile::new(driver, pack, counted);
+        let file = RegisteredFile::new(driver, pack, &mut dirtied_pages);
         file.map_or_else(Self::Refused, |file| Self::File(Arc::new(file)))
     }
 
@@ -65,10 +65,7 @@ impl Copies {
     pub(crate) fn told(&self, what: &str) -> Option<String> {
         match self {
             Self::Staged => None,
-            Self::Refused(why) => {
-                let told = format!("{what} are copied through staging memory, because {why}");
-                Some(told)
-            }
+            Self::Refused(why) => Some(format!("{what} are copied through staging memory, because {why}")),
             Self::File(_) => Some(format!("{what} are copied from the registered file")),
             Self::Disk(_) => Some(format!("{what} are read from the disk into the GPU's memory")),
         }
@@ -97,13 +94,12 @@ impl RegisteredFile {
             synced.map_err(|error| format!("the file cannot be synced: {error}"))?;
             keeps_clean(driver.as_ref(), trial, dirtied)?;
         }
+        let map = pack.bytes_unchecked();
         // SAFETY: the pack, which has the map, is kept as long as the registration, which `drop` ends.
-        let registered =
-            unsafe { driver.register_read_only(pack.bytes_unchecked().as_ptr(), pack.bytes_unchecked().len()) };
-        registered.map_err(told)?;
+        unsafe { driver.register_read_only(map.as_ptr(), map.len()) }.map_err(told)?;
         let file = Self { driver: Arc::clone(driver), pack: Arc::clone(pack) };
         let compared = file.bytes(&middle(pack)).unwrap_or_default();
-        if arrived(driver.as_ref(), compared).map_err(told)? == compared {
+        if arrived(driver, compared).map_err(told)? == compared {
             Ok(file)
         } else {
             Err("a copy from the registered file returned other bytes".to_owned())
@@ -176,44 +172,28 @@ fn dirtied_in(vmstat: &str) -> Option<u64> {
 }
 
 /// Registered bytes after a copy to the device and back.
-fn arrived(driver: &dyn Driver, bytes: &[u8]) -> Result<Vec<u8>, CudaError> {
-    let len = to_u64(bytes.len());
-    let memory = driver.allocate(len, "a comparison")?;
-    let result = driver.stream().and_then(|stream| {
-        let result = driver.event().and_then(|event| {
-            // SAFETY: all three were just made, and nobody else has them.
-            let result = unsafe { there_and_back(driver, bytes, memory, (stream, event)) };
-            // SAFETY: it is not used again.
-            unsafe { driver.drop_event(event) };
-            result
-        });
-        // SAFETY: as above.
-        unsafe { driver.drop_stream(stream) };
-        result
-    });
-    // SAFETY: the copy is done; after an error the driver has nothing queued any more.
-    unsafe { driver.free(memory) };
-    result
+fn arrived(driver: &Arc<dyn Driver>, bytes: &[u8]) -> Result<Vec<u8>, CudaError> {
+    let end = End::new(Arc::clone(driver))?;
+    brought(driver.as_ref(), bytes.len(), |memory| {
+        // SAFETY: the bytes are registered, and borrowed until the end, which is waited for; the memory has as many.
+        unsafe { driver.copy_in(bytes.as_ptr(), memory, bytes.len(), end.stream)? };
+        end.wait()
+    })
 }
 
-/// # Safety
-/// The bytes are registered, the memory has as many, and all exist and are used by nobody else.
-unsafe fn there_and_back(
+/// What `bring` writes to `len` bytes of the device's memory, copied back. It waits for its work.
+pub(super) fn brought(
     driver: &dyn Driver,
-    bytes: &[u8],
-    memory: DevicePtr,
-    (stream, event): (Stream, Event),
+    len: usize,
+    bring: impl FnOnce(DevicePtr) -> Result<(), CudaError>,
 ) -> Result<Vec<u8>, CudaError> {
-    // SAFETY: guaranteed by the caller; the bytes are borrowed until the event has happened.
-    unsafe { driver.copy_in(bytes.as_ptr(), memory, bytes.len(), stream)? };
-    // SAFETY: guaranteed by the caller.
-    unsafe { driver.record(event, stream)? };
-    // SAFETY: guaranteed by the caller.
-    unsafe { driver.synchronize(event)? };
-    let mut back = vec![0; bytes.len()];
-    // SAFETY: guaranteed by the caller; what wrote the memory is done.
-    unsafe { driver.copy_out(memory, &mut back)? };
-    Ok(back)
+    let memory = driver.allocate(to_u64(len), "a comparison")?;
+    let mut back = vec![0; len];
+    // SAFETY: the memory has as many bytes, and what wrote it is done.
+    let result = bring(memory).and_then(|()| unsafe { driver.copy_out(memory, &mut back) });
+    // SAFETY: nothing uses it any more; after an error the driver has nothing queued.
+    unsafe { driver.free(memory) };
+    result.map(|()| back)
 }
 
 #[cfg(test)]

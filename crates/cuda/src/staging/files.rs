@@ -22,7 +22,7 @@ use std::sync::Arc;
 use packds_reader::arena::SlotMut;
 use packds_reader::device::{DeviceError, FileHead, FileLimits, FileReceiver, FilesPart, FilesTaken};
 
-use super::{RingWith, Staging};
+use super::{RingWith, Staging, outside};
 use crate::driver::{DevicePtr, JpegDecoder, JpegFile};
 use crate::error::CudaError;
 use crate::resident::Tables;
@@ -116,10 +116,6 @@ impl Staging {
     }
 }
 
-fn outside() -> CudaError {
-    CudaError::Use("a part of a batch lies outside its slot".to_owned())
-}
-
 /// The file in an image's place, if there is one, and the destination of its pixels.
 fn file_of(
     place: &[u8],
@@ -138,7 +134,6 @@ fn file_of(
     if u64::from(row_bytes) * u64::from(height) > limits.pixel_bytes.into() {
         return Err(outside());
     }
-    let before = to_u64(row);
-    let before = before.saturating_mul(limits.pixel_bytes.into());
+    let before = to_u64(row).saturating_mul(limits.pixel_bytes.into());
     Ok(Some(JpegFile { bytes, width, height, to: pixels.plus(before), row_bytes }))
 }

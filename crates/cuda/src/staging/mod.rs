@@ -31,7 +31,7 @@ use packds_system::to_u64;
 use std::any::Any;
 use std::fmt;
 use std::sync::mpsc::{self, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use packds_pixels::{FloatType, Padding};
@@ -113,15 +113,11 @@ struct SlotEvents {
 struct Sent {
     slot: SlotRef,
     uploaded: Event,
-    arrival: Arc<Arrival>,
+    arrival: Arrival,
 }
 
-/// Whether a copy is complete.
-#[derive(Debug, Default)]
-struct Arrival {
-    is_over: Mutex<bool>,
-    wake: Condvar,
-}
+/// Set when a copy is complete.
+type Arrival = Arc<OnceLock<()>>;
 
 impl Ring {
     pub(crate) fn new(driver: Arc<dyn Driver>, arena: Arc<Arena>, images: Images) -> Result<Self, CudaError> {
@@ -159,16 +155,13 @@ impl Ring {
             })?;
             staging.slots.push(Mutex::new(SlotEvents { uploaded, emitted, is_emitted: false }));
         }
-        let n_slots = to_u64(staging.arena.n_slots());
-        let bytes = mirror_step.saturating_mul(n_slots);
+        let bytes = mirror_step.saturating_mul(to_u64(staging.slots.len()));
         let mirror = staging.driver.allocate(bytes, "staged batches")?;
         // SAFETY: the arena is kept as long as the staging, whose `drop` unregisters it.
-        let registered = unsafe { staging.driver.register(host, len) };
-        if let Err(error) = registered {
+        unsafe { staging.driver.register(host, len) }.inspect_err(|_| {
             // SAFETY: nothing has used it.
             unsafe { staging.driver.free(mirror) };
-            return Err(error);
-        }
+        })?;
         staging.mirror = mirror;
         staging.start_reaper()?;
         Ok(Self(Arc::new(staging)))
@@ -219,14 +212,12 @@ impl Staging {
         let end = offset.saturating_add(other.len());
         let parts = [(0, bytes.get(..offset)), (offset, Some(other)), (end, bytes.get(end..))];
         for (start, part) in parts {
-            let outside = || CudaError::Use("a part of a batch lies outside its slot".to_owned());
             let part = part.ok_or_else(outside)?;
-            let start = to_u64(start);
             // SAFETY: the bytes lie in the arena or in the file, which are registered, and do not change: the caller keeps
             // `slot` until `uploaded` has happened, and the file, which nobody writes, is kept as long as the staging. Their
             // part of the mirror is used by this slot's copies, which the stream orders, and by what `emitted` marks, which
             // the stream waits for.
-            unsafe { self.copy(part, self.mirror_of(slot.number()).plus(start))? };
+            unsafe { self.copy(part, self.mirror_of(slot.number()).plus(to_u64(start)))? };
         }
         Ok(())
     }
@@ -238,9 +229,7 @@ impl Staging {
     unsafe fn copy(&self, bytes: &[u8], mut to: DevicePtr) -> Result<(), CudaError> {
         for piece in bytes.chunks(PIECE) {
             // SAFETY: guaranteed by the caller.
-            unsafe {
-                self.driver.copy_in(piece.as_ptr(), to, piece.len(), self.copies)?;
-            }
+            unsafe { self.driver.copy_in(piece.as_ptr(), to, piece.len(), self.copies)? };
             to = to.plus(to_u64(piece.len()));
         }
         Ok(())
@@ -265,8 +254,7 @@ impl Staging {
     }
 
     fn mirror_of(&self, number: usize) -> DevicePtr {
-        let number = to_u64(number);
-        self.mirror.plus(number.saturating_mul(self.mirror_step))
+        self.mirror.plus(to_u64(number).saturating_mul(self.mirror_step))
     }
 
     fn events_of(&self, number: usize) -> Result<MutexGuard<'_, SlotEvents>, CudaError> {
@@ -284,8 +272,7 @@ fn reap(driver: &dyn Driver, sent: &mpsc::Receiver<Sent>, failure: &Mutex<Option
             lock(failure).get_or_insert(error);
         }
         drop(slot);
-        *lock(&arrival.is_over) = true;
-        arrival.wake.notify_all();
+        arrival.get_or_init(|| ());
     }
 }
 
@@ -314,9 +301,8 @@ impl Ring {
         let staging = &self.0;
         let number = slot.number();
         let uploaded = staging.events_of(number)?.uploaded;
-        let arrival = Arc::new(Arrival::default());
-        let sent = Sent { slot, uploaded, arrival: Arc::clone(&arrival) };
-        let sent = staging.send(sent);
+        let arrival = Arrival::default();
+        let sent = staging.send(Sent { slot, uploaded, arrival: Arc::clone(&arrival) });
         sent.map_err(|error| staging.failed(error))?;
         Ok(Box::new(Upload { staging: Arc::clone(staging), number, arrival }))
     }
@@ -411,20 +397,16 @@ impl Drop for Staging {
 pub struct Upload {
     staging: Arc<Staging>,
     number: usize,
-    arrival: Arc<Arrival>,
+    arrival: Arrival,
 }
 
 impl Transfer for Upload {
     fn is_done(&self) -> bool {
-        *lock(&self.arrival.is_over)
+        self.arrival.get().is_some()
     }
 
     fn wait(&self) {
-        let mut is_over = lock(&self.arrival.is_over);
-        while !*is_over {
-            let waited = self.arrival.wake.wait(is_over);
-            is_over = waited.unwrap_or_else(PoisonError::into_inner);
-        }
+        self.arrival.wait();
     }
 }
 
@@ -444,8 +426,7 @@ impl Transfer for Upload {
 pub unsafe fn finish(batch: &Batch, stream: Stream, outputs: &[Option<DevicePtr>]) -> Result<(), CudaError> {
     let transfer: &dyn Any = batch.transfer();
     let Some(upload) = transfer.downcast_ref::<Upload>() else {
-        let text = "the batch is of a loader without a CUDA device";
-        return Err(CudaError::Use(text.to_owned()));
+        return Err(CudaError::Use("the batch is of a loader without a CUDA device".to_owned()));
     };
     if outputs.len() != batch.fields().len() {
         let (expected, found) = (batch.fields().len(), outputs.len());
@@ -572,6 +553,10 @@ fn emission(
         color,
         ..Emission::default()
     })
+}
+
+fn outside() -> CudaError {
+    CudaError::Use("a part of a batch lies outside its slot".to_owned())
 }
 
 /// A lock is only poisoned between complete updates, so its data is consistent.

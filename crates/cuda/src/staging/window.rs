@@ -54,8 +54,7 @@ pub(crate) struct WindowPlan {
 impl WindowPlan {
     /// Bytes from one place to the next.
     fn place_bytes(&self) -> u64 {
-        let bytes = self.chunk_bytes.checked_next_multiple_of(ALIGN);
-        bytes.unwrap_or(u64::MAX)
+        self.chunk_bytes.checked_next_multiple_of(ALIGN).unwrap_or(u64::MAX)
     }
 }
 
@@ -105,18 +104,10 @@ struct Place {
     readers: BTreeSet<usize>,
 }
 
-/// A place that will be overwritten.
-pub(super) struct Vacant {
-    pub(super) place: usize,
-    /// Slots of the ring whose readers must finish first.
-    pub(super) readers: BTreeSet<usize>,
-}
-
 impl Window {
     /// A window for a ring of `n_slots`.
     pub(crate) fn new(driver: Arc<dyn Driver>, plan: Arc<WindowPlan>, n_slots: usize) -> Result<Self, CudaError> {
-        let slots = to_u64(n_slots);
-        let n_places = plan.chunks_of_batch.saturating_mul(slots).min(plan.n_chunks);
+        let n_places = plan.chunks_of_batch.saturating_mul(to_u64(n_slots)).min(plan.n_chunks);
         let too_large = |_| CudaError::Use(format!("{n_places} chunks are too many for one GPU"));
         let places = usize::try_from(n_places).map_err(too_large)?;
         let chunk = usize::try_from(plan.chunk_bytes).map_err(too_large)?;
@@ -193,8 +184,7 @@ impl Window {
 
     /// Offset of a place in the window.
     pub(super) fn start_of(&self, place: usize) -> u64 {
-        let place = to_u64(place);
-        place.saturating_mul(self.plan.place_bytes())
+        to_u64(place).saturating_mul(self.plan.place_bytes())
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -222,15 +212,16 @@ impl State {
         Some(place)
     }
 
-    /// The next place to overwrite: an unused one. Its chunk is removed.
-    pub(super) fn vacate(&mut self) -> Option<Vacant> {
+    /// The next place to overwrite: an unused one. Its chunk is removed. Also the slots of the ring whose readers must finish
+    /// first.
+    fn vacate(&mut self) -> Option<(usize, BTreeSet<usize>)> {
         let free = self.places.iter().enumerate().filter(|(_, p)| p.holders == 0);
         let (place, _) = free.min_by_key(|(_, place)| place.last)?;
         let old = std::mem::take(self.places.get_mut(place)?);
         if let Some(chunk) = old.chunk {
             self.of_chunk.remove(&chunk);
         }
-        Some(Vacant { place, readers: old.readers })
+        Some((place, old.readers))
     }
 
     /// Records that a chunk is in a place and held by a slot of the ring.
@@ -264,12 +255,10 @@ impl RingWith<Window> {
         }
         let Some(source) = window.source(images)? else { return Ok(None) };
         let vacant = state.vacate();
-        let vacant = vacant.ok_or_else(|| CudaError::Use("every chunk is held".to_owned()))?;
-        let (place, start) = (vacant.place, window.start_of(vacant.place));
-        let mut emitted = Vec::with_capacity(vacant.readers.len());
-        for reader in &vacant.readers {
-            emitted.push(staging.events_of(*reader)?.emitted);
-        }
+        let (place, readers) = vacant.ok_or_else(|| CudaError::Use("every chunk is held".to_owned()))?;
+        let start = window.start_of(place);
+        let emitted = readers.iter().map(|reader| Ok(staging.events_of(*reader)?.emitted));
+        let emitted = emitted.collect::<Result<Vec<_>, CudaError>>()?;
         // SAFETY: the place is read by what these events mark, and by later slots.
         unsafe { staging.bring_chunk(window, source, &emitted, window.memory.plus(start))? };
         state.fill(place, chunk, slot);
@@ -297,37 +286,37 @@ impl Staging {
         emitted: &[Event],
         to: DevicePtr,
     ) -> Result<(), CudaError> {
-        if let ChunkSource::Disk(reads, part) = &source {
-            for event in emitted {
+        let is_queued = !matches!(source, ChunkSource::Disk(..));
+        for event in emitted {
+            if is_queued {
+                // SAFETY: the staging owns both.
+                unsafe { self.driver.wait_for(self.copies, *event)? };
+            } else {
                 // SAFETY: the staging owns it.
                 unsafe { self.driver.synchronize(*event)? };
             }
+        }
+        match source {
             // SAFETY: nothing is queued that uses the place: what has read it is done, and such windows have no copies.
-            return unsafe { reads.read(part, to) };
-        }
-        for event in emitted {
-            // SAFETY: the staging owns both.
-            unsafe { self.driver.wait_for(self.copies, *event)? };
-        }
-        let (slot, copied) = match source {
-            ChunkSource::Disk(..) => return Ok(()),
-            ChunkSource::Slot(slot, copied) => (slot.freeze(), copied),
+            ChunkSource::Disk(reads, part) => unsafe { reads.read(&part, to) },
             ChunkSource::File(bytes) => {
                 let copied = window.copied_from_file()?;
                 // SAFETY: the file is registered and never written. The window keeps it until the copy has settled.
                 unsafe { self.copy(bytes, to)? };
                 // SAFETY: both exist.
-                return unsafe { self.driver.record(copied, self.copies) };
+                unsafe { self.driver.record(copied, self.copies) }
             }
-        };
-        let len = to_usize(window.plan.chunk_bytes);
-        let bytes = slot.get(..len).unwrap_or(&slot);
-        // SAFETY: the bytes lie in the window's ring, which is registered, and do not change: the reaper keeps them until
-        // `copied` has happened.
-        unsafe { self.copy(bytes, to)? };
-        // SAFETY: both exist.
-        unsafe { self.driver.record(copied, self.copies)? };
-        self.send(Sent { slot, uploaded: copied, arrival: Arc::default() })
+            ChunkSource::Slot(slot, copied) => {
+                let slot = slot.freeze();
+                let bytes = slot.get(..to_usize(window.plan.chunk_bytes)).unwrap_or(&slot);
+                // SAFETY: the bytes lie in the window's ring, which is registered, and do not change: the reaper keeps them
+                // until `copied` has happened.
+                unsafe { self.copy(bytes, to)? };
+                // SAFETY: both exist.
+                unsafe { self.driver.record(copied, self.copies)? };
+                self.send(Sent { slot, uploaded: copied, arrival: Arc::default() })
+            }
+        }
     }
 }
 

@@ -43,7 +43,7 @@ impl Decoder {
         }
         self.resampler.start(width, height, channels, window, geometry.filter);
         let stride = usize_of(width) * channels;
-        self.resampler.push_image(data, stride, out);
+        self.resampler.push(data, 0, stride, out);
         Ok(())
     }
 
@@ -52,9 +52,7 @@ impl Decoder {
         let kind = match pixels.channels {
             1 => Kind::Gray,
             3 => Kind::Rgb,
-            other => {
-                return Err(PixelError::argument("channels", "1 or 3", other));
-            }
+            other => return Err(PixelError::argument("channels", "1 or 3", other)),
         };
         let n_bytes = byte_count(pixels.width, pixels.height, self.options.color.channels())?;
         resize_zeroed(&mut self.pixels, n_bytes)?;
@@ -63,17 +61,7 @@ impl Decoder {
         samples.extend_from_slice(pixels.data);
         let mut raster = Raster { kind, samples };
         // The format appears only in errors about missing samples. Those were ruled out above.
-        let info = ImageInfo {
-            format: ImageFormat::Bmp,
-            width: pixels.width,
-            height: pixels.height,
-            channels: pixels.channels,
-            bit_depth: 8,
-            orientation: 1,
-            progressive: false,
-            palette: false,
-            stores_rgb: false,
-        };
+        let info = ImageInfo::plain(ImageFormat::Bmp, pixels.width, pixels.height, pixels.channels);
         let converted = convert::convert(&mut raster, &info, self.options.color, &mut self.pixels);
         self.samples = raster.samples;
         converted

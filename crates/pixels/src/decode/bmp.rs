@@ -1,7 +1,7 @@
 //! BMP with 1 to 32 bits: uncompressed, bit fields, or run-length coded.
 
 use super::convert::{Kind, Raster, palette, unpack};
-use super::{resize_zeroed, usize_of};
+use super::{usize_of, zeroed};
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::{ImageInfo, le16, le32};
@@ -97,8 +97,7 @@ fn rows(data: &[u8], width: usize, height: usize, bits: usize) -> Result<Vec<u8>
     if data.len() < needed {
         return Err(cut(&format!("{needed} bytes of pixels expected, {} found", data.len())));
     }
-    let mut packed = Vec::new();
-    resize_zeroed(&mut packed, used * height)?;
+    let mut packed = zeroed(used * height)?;
     for (row, source) in packed.chunks_exact_mut(used).zip(data.chunks(stride)) {
         row.copy_from_slice(&source[..used]);
     }
@@ -125,8 +124,7 @@ fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, Pixe
     if !known.contains(&masks) {
         return Err(unsupported(format!("bit fields {masks:08x?}")));
     }
-    let mut samples = Vec::new();
-    resize_zeroed(&mut samples, packed.len() / n_bytes * 3)?;
+    let mut samples = zeroed(packed.len() / n_bytes * 3)?;
     for (pixel, source) in samples.chunks_exact_mut(3).zip(packed.chunks_exact(n_bytes)) {
         let value = source.iter().rev().fold(0_u32, |value, byte| value << 8 | u32::from(*byte));
         for (channel, mask) in pixel.iter_mut().zip(masks) {
@@ -140,18 +138,17 @@ fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, Pixe
 
 /// Run-length coded indices; skipped pixels stay 0.
 fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Result<Vec<u8>, PixelError> {
-    let mut samples = Vec::new();
-    resize_zeroed(&mut samples, width * height)?;
+    let mut samples = zeroed(width * height)?;
     let (mut x, mut y, mut at) = (0, 0, 0);
     let value = |byte: u8, index: usize| match (nibbles, index % 2) {
         (false, _) => byte,
         (true, 0) => byte >> 4,
         (true, _) => byte & 15,
     };
+    let ends = || cut("the run lengths end inside the image");
+    let pair = |at: usize| data.get(at..).and_then(<[u8]>::first_chunk::<2>).ok_or_else(ends);
     while y < height {
-        let (Some(&count), Some(&second)) = (data.get(at), data.get(at + 1)) else {
-            return Err(cut("the run lengths end inside the image"));
-        };
+        let &[count, second] = pair(at)?;
         at += 2;
         let n_run = match (count, second) {
             (0, 0) => {
@@ -160,9 +157,7 @@ fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Resul
             }
             (0, 1) => break,
             (0, 2) => {
-                let (Some(&right), Some(&up)) = (data.get(at), data.get(at + 1)) else {
-                    return Err(cut("the run lengths end inside the image"));
-                };
+                let &[right, up] = pair(at)?;
                 at += 2;
                 (x, y) = (x + usize::from(right), y + usize::from(up));
                 continue;
@@ -170,21 +165,15 @@ fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Resul
             (0, n) | (n, _) => usize::from(n),
         };
         let n_literal = if nibbles { n_run.div_ceil(2) } else { n_run };
-        let literal = data.get(at..at + n_literal);
+        let literal = if count == 0 { data.get(at..at + n_literal).ok_or_else(ends)? } else { &[] };
         for index in 0..n_run {
-            let byte = match (count, literal) {
-                (0, Some(literal)) => literal[if nibbles { index / 2 } else { index }],
-                (0, None) => return Err(cut("the run lengths end inside the image")),
-                _ => second,
-            };
+            let byte = literal.get(if nibbles { index / 2 } else { index }).copied().unwrap_or(second);
             if x < width {
                 samples[y * width + x] = value(byte, index);
             }
             x += 1;
         }
-        if count == 0 {
-            at += n_literal.next_multiple_of(2);
-        }
+        at += literal.len().next_multiple_of(2);
     }
     Ok(samples)
 }

@@ -3,6 +3,7 @@
 use super::Color;
 use crate::error::PixelError;
 use crate::format::ImageFormat;
+use crate::ops::luma;
 use crate::probe::ImageInfo;
 
 /// The meaning of a raster's samples.
@@ -18,6 +19,8 @@ pub(super) enum Kind {
     Rgba,
     /// 0 means no ink.
     Cmyk,
+    /// 255 means no ink.
+    InvertedCmyk,
     /// Indices; colours that a palette lacks are black.
     Palette(Box<[[u8; 3]; 256]>),
 }
@@ -30,21 +33,14 @@ pub(super) struct Raster {
 }
 
 impl Kind {
-    fn sample_bytes(&self) -> usize {
+    /// Channels, and bytes of a pixel.
+    fn sizes(&self) -> (u8, usize) {
         match self {
-            Self::Gray | Self::Bits | Self::Palette(_) => 1,
-            Self::Gray16 | Self::GrayAlpha => 2,
-            Self::Rgb => 3,
-            Self::Rgba | Self::Cmyk => 4,
-        }
-    }
-
-    fn channels(&self) -> u8 {
-        match self {
-            Self::Gray | Self::Bits | Self::Gray16 | Self::Palette(_) => 1,
-            Self::GrayAlpha => 2,
-            Self::Rgb => 3,
-            Self::Rgba | Self::Cmyk => 4,
+            Self::Gray | Self::Bits | Self::Palette(_) => (1, 1),
+            Self::Gray16 => (1, 2),
+            Self::GrayAlpha => (2, 2),
+            Self::Rgb => (3, 3),
+            Self::Rgba | Self::Cmyk | Self::InvertedCmyk => (4, 4),
         }
     }
 }
@@ -61,55 +57,41 @@ pub(super) fn palette(colors: impl IntoIterator<Item = [u8; 3]>) -> Kind {
 /// Converts the samples to the channels of `color`, into `out`.
 pub(super) fn convert(raster: &mut Raster, info: &ImageInfo, color: Color, out: &mut [u8]) -> Result<(), PixelError> {
     let n_pixels = out.len() / color.channels();
-    let expected = n_pixels * raster.kind.sample_bytes();
+    let expected = n_pixels * raster.kind.sizes().1;
     let found = raster.samples.len();
     if found != expected {
         let reason = format!("{found} bytes of samples, {expected} expected");
         return Err(PixelError::malformed(info.format, reason));
     }
     match color {
-        Color::Rgb => to_rgb(&raster.kind, &raster.samples, out),
-        Color::Gray => to_gray(&raster.kind, &raster.samples, out),
+        Color::Rgb => write(&raster.kind, &raster.samples, out, |rgb| rgb),
+        Color::Gray => write(&raster.kind, &raster.samples, out, gray),
         Color::Index => return to_index(raster, info.format, out),
     }
     Ok(())
 }
 
-fn to_rgb(kind: &Kind, samples: &[u8], out: &mut [u8]) {
-    let pixels = out.chunks_exact_mut(3);
+/// Writes the colour of each pixel in the channels that `of` gives it.
+pub(super) fn write<const N: usize>(kind: &Kind, samples: &[u8], out: &mut [u8], of: impl Fn([u8; 3]) -> [u8; N]) {
+    let pixels = out.as_chunks_mut::<N>().0.iter_mut();
+    let pairs = samples.as_chunks::<2>().0;
+    let fours = samples.as_chunks::<4>().0;
     match kind {
-        Kind::Rgb => out.copy_from_slice(samples),
-        Kind::Gray => pixels.zip(samples).for_each(|(rgb, &gray)| rgb.fill(gray)),
-        Kind::Bits => pixels.zip(samples).for_each(|(rgb, &bit)| rgb.fill(white_if(bit))),
-        Kind::Gray16 => {
-            pixels.zip(samples.chunks_exact(2)).for_each(|(rgb, gray)| rgb.fill(clip_16(gray)));
-        }
-        Kind::GrayAlpha => pixels.zip(samples.chunks_exact(2)).for_each(|(rgb, la)| rgb.fill(la[0])),
-        Kind::Rgba => pixels.zip(samples.chunks_exact(4)).for_each(|(rgb, rgba)| rgb.copy_from_slice(&rgba[..3])),
-        Kind::Cmyk => {
-            pixels.zip(samples.chunks_exact(4)).for_each(|(rgb, cmyk)| rgb.copy_from_slice(&cmyk_pixel(cmyk)));
+        Kind::Gray if N == 1 => out.copy_from_slice(samples),
+        Kind::Rgb if N == 3 => out.copy_from_slice(samples),
+        Kind::Gray => pixels.zip(samples).for_each(|(pixel, &gray)| *pixel = of([gray; 3])),
+        Kind::Bits => pixels.zip(samples).for_each(|(pixel, &bit)| *pixel = of([white_if(bit); 3])),
+        Kind::Gray16 => pixels.zip(pairs).for_each(|(pixel, &sample)| *pixel = of([clip_16(sample); 3])),
+        Kind::GrayAlpha => pixels.zip(pairs).for_each(|(pixel, &[gray, _])| *pixel = of([gray; 3])),
+        Kind::Rgb => pixels.zip(samples.as_chunks().0).for_each(|(pixel, rgb)| *pixel = of(*rgb)),
+        Kind::Rgba => pixels.zip(fours).for_each(|(pixel, &[r, g, b, _])| *pixel = of([r, g, b])),
+        Kind::Cmyk => pixels.zip(fours).for_each(|(pixel, cmyk)| *pixel = of(cmyk_pixel(*cmyk))),
+        Kind::InvertedCmyk => {
+            pixels.zip(fours).for_each(|(pixel, cmyk)| *pixel = of(cmyk_pixel(cmyk.map(|ink| !ink))));
         }
         Kind::Palette(table) => {
-            pixels.zip(samples).for_each(|(rgb, &index)| rgb.copy_from_slice(&table[usize::from(index)]));
-        }
-    }
-}
-
-fn to_gray(kind: &Kind, samples: &[u8], out: &mut [u8]) {
-    let pixels = out.iter_mut();
-    match kind {
-        Kind::Gray => out.copy_from_slice(samples),
-        Kind::Bits => pixels.zip(samples).for_each(|(gray, &bit)| *gray = white_if(bit)),
-        Kind::Gray16 => pixels.zip(samples.chunks_exact(2)).for_each(|(gray, sample)| *gray = clip_16(sample)),
-        Kind::GrayAlpha => pixels.zip(samples.chunks_exact(2)).for_each(|(gray, la)| *gray = la[0]),
-        Kind::Rgb => rgb_to_gray(samples, out),
-        Kind::Rgba => pixels.zip(samples.chunks_exact(4)).for_each(|(gray, rgba)| *gray = luma(rgba)),
-        Kind::Cmyk => {
-            pixels.zip(samples.chunks_exact(4)).for_each(|(gray, cmyk)| *gray = luma(&cmyk_pixel(cmyk)));
-        }
-        Kind::Palette(table) => {
-            let lumas = table.map(|color| luma(&color));
-            pixels.zip(samples).for_each(|(gray, &index)| *gray = lumas[usize::from(index)]);
+            let colors = table.map(of);
+            pixels.zip(samples).for_each(|(pixel, &index)| *pixel = colors[usize::from(index)]);
         }
     }
 }
@@ -121,7 +103,7 @@ fn to_index(raster: &Raster, format: ImageFormat, out: &mut [u8]) -> Result<(), 
             Ok(())
         }
         Kind::Gray16 => Err(PixelError::unsupported(format, "a mask of 16 bits")),
-        ref other => Err(PixelError::NotSingleChannel { channels: other.channels() }),
+        ref other => Err(PixelError::NotSingleChannel { channels: other.sizes().0 }),
     }
 }
 
@@ -130,21 +112,13 @@ fn white_if(bit: u8) -> u8 {
 }
 
 /// Pillow's `I;16` becomes bytes by clipping, not by scaling.
-fn clip_16(sample: &[u8]) -> u8 {
-    if sample[1] == 0 { sample[0] } else { 255 }
+fn clip_16([low, high]: [u8; 2]) -> u8 {
+    if high == 0 { low } else { 255 }
 }
 
-/// Pillow's luma: ITU-R 601 in 16-bit fixed point.
-#[expect(clippy::cast_possible_truncation, reason = "the weights sum to 65536, so the result is a byte")]
-fn luma(rgb: &[u8]) -> u8 {
-    let sum = u32::from(rgb[0]) * 19595 + u32::from(rgb[1]) * 38470 + u32::from(rgb[2]) * 7471;
-    ((sum + 0x8000) >> 16) as u8
-}
-
-pub(super) fn rgb_to_gray(samples: &[u8], out: &mut [u8]) {
-    for (gray, rgb) in out.iter_mut().zip(samples.chunks_exact(3)) {
-        *gray = luma(rgb);
-    }
+/// A colour in the one channel of gray images.
+pub(super) fn gray(rgb: [u8; 3]) -> [u8; 1] {
+    [luma(rgb)]
 }
 
 /// `a * b / 255`, rounded like Pillow's `MULDIV255`.
@@ -154,26 +128,9 @@ fn multiply(a: u8, b: u8) -> u32 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a share of `light` is at most `light`")]
-fn cmyk_pixel(cmyk: &[u8]) -> [u8; 3] {
-    let light = 255 - cmyk[3];
-    let channel = |ink: u8| u32::from(light).saturating_sub(multiply(ink, light)) as u8;
-    [channel(cmyk[0]), channel(cmyk[1]), channel(cmyk[2])]
-}
-
-fn inverted(cmyk: &[u8]) -> [u8; 3] {
-    cmyk_pixel(&[!cmyk[0], !cmyk[1], !cmyk[2], !cmyk[3]])
-}
-
-pub(super) fn inverted_cmyk_to_rgb(samples: &[u8], out: &mut [u8]) {
-    for (rgb, cmyk) in out.chunks_exact_mut(3).zip(samples.chunks_exact(4)) {
-        rgb.copy_from_slice(&inverted(cmyk));
-    }
-}
-
-pub(super) fn inverted_cmyk_to_gray(samples: &[u8], out: &mut [u8]) {
-    for (gray, cmyk) in out.iter_mut().zip(samples.chunks_exact(4)) {
-        *gray = luma(&inverted(cmyk));
-    }
+fn cmyk_pixel([cyan, magenta, yellow, black]: [u8; 4]) -> [u8; 3] {
+    let light = 255 - black;
+    [cyan, magenta, yellow].map(|ink| u32::from(light).saturating_sub(multiply(ink, light)) as u8)
 }
 
 /// Unpacks rows of 1-, 2- or 4-bit samples, the first in the high bits, rows padded to bytes.
@@ -197,18 +154,18 @@ mod tests {
     #[test]
     fn luma_of_gray_is_gray_and_weights_round_up_from_half() {
         for gray in 0..=255 {
-            assert_eq!(luma(&[gray; 3]), gray);
+            assert_eq!(luma([gray; 3]), gray);
         }
-        assert_eq!(luma(&[255, 0, 0]), 76);
-        assert_eq!(luma(&[0, 255, 0]), 150);
-        assert_eq!(luma(&[0, 0, 255]), 29);
+        assert_eq!(luma([255, 0, 0]), 76);
+        assert_eq!(luma([0, 255, 0]), 150);
+        assert_eq!(luma([0, 0, 255]), 29);
     }
 
     #[test]
     fn ink_darkens() {
-        assert_eq!(cmyk_pixel(&[0, 0, 0, 0]), [255; 3]);
-        assert_eq!(cmyk_pixel(&[255, 0, 128, 0]), [0, 255, 127]);
-        assert_eq!(cmyk_pixel(&[0, 0, 0, 255]), [0; 3]);
+        assert_eq!(cmyk_pixel([0, 0, 0, 0]), [255; 3]);
+        assert_eq!(cmyk_pixel([255, 0, 128, 0]), [0, 255, 127]);
+        assert_eq!(cmyk_pixel([0, 0, 0, 255]), [0; 3]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use ::gif::{ColorOutput, DecodeOptions, DecodingError, MemoryLimit};
 
 use super::convert::{Raster, palette};
-use super::{resize_zeroed, usize_of};
+use super::{usize_of, zeroed};
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::ImageInfo;
@@ -30,8 +30,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     let colors = frame.palette.clone().or(global).unwrap_or_default();
     let kind = palette(colors.as_chunks::<3>().0.iter().copied());
     let (width, height) = (usize_of(info.width), usize_of(info.height));
-    let mut samples = Vec::new();
-    resize_zeroed(&mut samples, width * height)?;
+    let mut samples = zeroed(width * height)?;
     // Pillow fills the area outside the first frame with the transparent index, or with 0.
     samples.fill(frame.transparent.unwrap_or(0));
     let (left, top) = (usize::from(frame.left), usize::from(frame.top));

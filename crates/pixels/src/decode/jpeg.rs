@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use super::{Color, Decoder, byte_count, convert, resize_zeroed, usize_of};
+use super::convert::{self, Kind};
+use super::{Color, Decoder, byte_count, resize_zeroed, usize_of};
 use crate::area::{Area, CropResize};
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::geometry::Geometry;
 use crate::jpeg::{JpegDecoder, Raw, Session};
-use crate::probe::{ImageInfo, jpeg_has_end};
+use crate::probe::{ImageInfo, check_jpeg_end};
 use crate::resize::Resampler;
 
 /// Minimum number of decoded columns: for chroma of two columns or less, libjpeg repeats instead of interpolating.
@@ -27,8 +28,30 @@ struct RowReader<'a> {
 }
 
 impl<'a> RowReader<'a> {
-    fn new(session: Session<'a>, raw: Raw, color: Color, scratch: &'a mut Vec<u8>) -> Self {
-        Self { session, raw, color, scratch, lead: 0, n_columns: 0, n_decoded: 0 }
+    /// Opens a complete JPEG. A truncated one is an error before anything is decoded, so
+    /// that the result does not depend on the area.
+    fn open(
+        decoder: &'a mut Option<JpegDecoder>,
+        bytes: &'a [u8],
+        info: &ImageInfo,
+        color: Color,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Self, PixelError> {
+        check_jpeg_end(bytes)?;
+        if color == Color::Index && info.channels != 1 {
+            return Err(PixelError::NotSingleChannel { channels: info.channels });
+        }
+        let session = decoder.get_or_insert_with(JpegDecoder::new).open(bytes)?;
+        if session.size() != (info.width, info.height) {
+            return Err(PixelError::malformed(ImageFormat::Jpeg, "several frame headers that differ"));
+        }
+        let raw = session.raw(color != Color::Rgb)?;
+        Ok(Self { session, raw, color, scratch, lead: 0, n_columns: 0, n_decoded: 0 })
+    }
+
+    /// Starts decoding at `eighths` / 8 of the size. Returns that size.
+    fn start(&mut self, eighths: u32) -> Result<(u32, u32), PixelError> {
+        self.session.start(self.raw, eighths)
     }
 
     /// Whether libjpeg can write directly to the destination.
@@ -66,11 +89,14 @@ impl<'a> RowReader<'a> {
         let source = &self.scratch[self.lead * self.raw.channels()..];
         let source = &source[..self.n_columns * self.raw.channels()];
         let row = &mut row[..self.n_columns * self.color.channels()];
-        match (self.raw, self.color) {
-            (Raw::Cmyk, Color::Rgb) => convert::inverted_cmyk_to_rgb(source, row),
-            (Raw::Cmyk, _) => convert::inverted_cmyk_to_gray(source, row),
-            (Raw::Rgb, Color::Gray | Color::Index) => convert::rgb_to_gray(source, row),
-            (Raw::Rgb, Color::Rgb) | (Raw::Gray, _) => row.copy_from_slice(source),
+        let kind = match self.raw {
+            Raw::Gray => Kind::Gray,
+            Raw::Rgb => Kind::Rgb,
+            Raw::Cmyk => Kind::InvertedCmyk,
+        };
+        match self.color {
+            Color::Rgb => convert::write(&kind, source, row, |rgb| rgb),
+            Color::Gray | Color::Index => convert::write(&kind, source, row, convert::gray),
         }
         Ok(())
     }
@@ -81,37 +107,13 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// Opens a complete JPEG. A truncated one is an error before anything is decoded, so
-/// that the result does not depend on the area.
-fn open<'a>(
-    decoder: &'a mut Option<JpegDecoder>,
-    bytes: &'a [u8],
-    info: &ImageInfo,
-    color: Color,
-) -> Result<(Session<'a>, Raw), PixelError> {
-    let format = ImageFormat::Jpeg;
-    if !jpeg_has_end(bytes)? {
-        return Err(PixelError::truncated(format, "no end-of-image marker"));
-    }
-    if color == Color::Index && info.channels != 1 {
-        return Err(PixelError::NotSingleChannel { channels: info.channels });
-    }
-    let session = decoder.get_or_insert_with(JpegDecoder::new).open(bytes)?;
-    if session.size() != (info.width, info.height) {
-        return Err(PixelError::malformed(format, "several frame headers that differ"));
-    }
-    let raw = session.raw(color != Color::Rgb)?;
-    Ok((session, raw))
-}
-
 impl Decoder {
     /// Fills `pixels`, which must have the right length.
     pub(super) fn decode_jpeg(&mut self, bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {
         let color = self.options.color;
-        let (mut session, raw) = open(&mut self.jpeg, bytes, info, color)?;
-        session.start(raw, 8)?;
+        let mut reader = RowReader::open(&mut self.jpeg, bytes, info, color, &mut self.samples)?;
+        reader.start(8)?;
         let n_columns = usize_of(info.width);
-        let mut reader = RowReader::new(session, raw, color, &mut self.samples);
         reader.take(0, n_columns, n_columns)?;
         for row in self.pixels.chunks_exact_mut(n_columns * color.channels()) {
             reader.read(row)?;
@@ -129,17 +131,15 @@ impl Decoder {
     ) -> Result<(), PixelError> {
         let color = self.options.color;
         let window = geometry.window(info.width, info.height);
-        let (mut session, raw) = open(&mut self.jpeg, bytes, info, color)?;
+        let mut reader = RowReader::open(&mut self.jpeg, bytes, info, color, &mut self.samples)?;
         let eighths = if self.options.jpeg_scaling {
             eighths_of((info.width, info.height), (window.x.full, window.y.full))
         } else {
             8
         };
-        let (width, height) = session.start(raw, eighths)?;
-        let resampler = &mut self.resampler;
-        resampler.start(width, height, color.channels(), window, geometry.filter);
-        let reader = RowReader::new(session, raw, color, &mut self.samples);
-        stream(reader, resampler, (0, 0), (width, height), out)
+        let (width, height) = reader.start(eighths)?;
+        self.resampler.start(width, height, color.channels(), window, geometry.filter);
+        stream(reader, &mut self.resampler, (0, 0), (width, height), out)
     }
 
     /// Decodes the rows and columns of a view's area, resizing on the fly.
@@ -151,10 +151,9 @@ impl Decoder {
         out: &mut [u8],
     ) -> Result<(), PixelError> {
         let color = self.options.color;
-        let (mut session, raw) = open(&mut self.jpeg, bytes, info, color)?;
-        let size = session.start(raw, 8)?;
+        let mut reader = RowReader::open(&mut self.jpeg, bytes, info, color, &mut self.samples)?;
+        let size = reader.start(8)?;
         self.resampler.start_view(view, color.channels());
-        let reader = RowReader::new(session, raw, color, &mut self.samples);
         let corner = (usize_of(view.area.x), usize_of(view.area.y));
         stream(reader, &mut self.resampler, corner, size, out)
     }
@@ -162,12 +161,11 @@ impl Decoder {
     /// Fills `pixels` with an area of the stored picture.
     pub(super) fn decode_jpeg_area(&mut self, bytes: &[u8], info: &ImageInfo, area: Area) -> Result<(), PixelError> {
         let color = self.options.color;
-        let (mut session, raw) = open(&mut self.jpeg, bytes, info, color)?;
-        let (width, height) = session.start(raw, 8)?;
+        let mut reader = RowReader::open(&mut self.jpeg, bytes, info, color, &mut self.samples)?;
+        let (width, height) = reader.start(8)?;
         let n_bytes = byte_count(area.width, area.height, color.channels())?;
         resize_zeroed(&mut self.pixels, n_bytes)?;
         let (first, n_columns) = (usize_of(area.x), usize_of(area.width));
-        let mut reader = RowReader::new(session, raw, color, &mut self.samples);
         let columns = reader.restrict(first..first + n_columns, width)?;
         reader.take(first - columns.start, n_columns, columns.len())?;
         reader.session.skip(area.y)?;
@@ -187,8 +185,7 @@ fn stream(
     (width, height): (u32, u32),
     out: &mut [u8],
 ) -> Result<(), PixelError> {
-    let columns = resampler.columns();
-    let wanted = corner.0 + columns.start..corner.0 + columns.end;
+    let wanted = corner.0 + resampler.columns.start..corner.0 + resampler.columns.end;
     let decoded = reader.restrict(wanted.clone(), width)?;
     let before = wanted.start - decoded.start;
     if reader.is_direct() {
@@ -197,7 +194,7 @@ fn stream(
     } else {
         reader.take(before, wanted.len(), decoded.len())?;
     }
-    let rows = resampler.rows();
+    let rows = resampler.rows.clone();
     let first = corner.1 + rows.start;
     reader.session.skip(u32::try_from(first).unwrap_or(u32::MAX))?;
     for _ in rows.clone() {

@@ -76,12 +76,8 @@ pub struct DecodeOptions {
 
 impl Default for DecodeOptions {
     fn default() -> Self {
-        Self {
-            color: Color::default(),
-            max_pixels: MAX_PIXELS,
-            jpeg_scaling: false,
-            orientation: Orientation::default(),
-        }
+        let (color, orientation) = (Color::default(), Orientation::default());
+        Self { color, max_pixels: MAX_PIXELS, jpeg_scaling: false, orientation }
     }
 }
 
@@ -149,7 +145,7 @@ impl Decoder {
             options,
             #[cfg(feature = "codecs")]
             jpeg: None,
-            resampler: Resampler::new(),
+            resampler: Resampler::default(),
             pixels: Vec::new(),
             samples: Vec::new(),
             upright: Vec::new(),
@@ -175,12 +171,9 @@ impl Decoder {
     pub fn render(&mut self, bytes: &[u8], geometry: &Geometry) -> Result<Image, PixelError> {
         let info = self.admit(bytes)?;
         let (width, height) = geometry.output_size(info.width, info.height, info.orientation);
-        let n_pixels = u64::from(width) * u64::from(height);
-        if n_pixels > self.options.max_pixels {
-            return Err(PixelError::TooManyPixels { width, height, limit: self.options.max_pixels });
-        }
+        self.check_n_pixels(width, height)?;
         let channels = self.options.color.channels();
-        let mut data = zeroed(width, height, channels)?;
+        let mut data = zeroed(byte_count(width, height, channels)?)?;
         self.render_probed(bytes, &info, geometry, &mut data)?;
         Ok(Image { width, height, channels: if channels == 1 { 1 } else { 3 }, data })
     }
@@ -243,12 +236,12 @@ impl Decoder {
             let pixels = if turn == 1 {
                 &self.pixels
             } else {
-                orient::turn(&self.pixels, usize_of(info.width), channels, turn, &mut self.upright);
+                orient::turn(&self.pixels, (info.width, info.height), channels, turn, &mut self.upright);
                 &self.upright
             };
             let stride = usize_of(upright_width) * channels;
             self.resampler.start(upright_width, upright_height, channels, window, geometry.filter);
-            self.resampler.push_image(pixels, stride, out);
+            self.resampler.push(pixels, 0, stride, out);
         }
         Ok(Rendered { info: *info, width, height })
     }
@@ -302,9 +295,9 @@ pub(crate) fn byte_count(width: u32, height: u32, channels: usize) -> Result<usi
 }
 
 /// A zeroed buffer, or an error if memory is exhausted.
-pub(crate) fn zeroed(width: u32, height: u32, channels: usize) -> Result<Vec<u8>, PixelError> {
+pub(crate) fn zeroed(n_bytes: usize) -> Result<Vec<u8>, PixelError> {
     let mut data = Vec::new();
-    resize_zeroed(&mut data, byte_count(width, height, channels)?)?;
+    resize_zeroed(&mut data, n_bytes)?;
     Ok(data)
 }
 

@@ -1,24 +1,36 @@
 //! Rotating stored pixels upright.
 
-/// Applies the EXIF `orientation` (2 to 8) to an image with `width` columns.
-pub(super) fn turn(pixels: &[u8], width: usize, channels: usize, orientation: u8, upright: &mut Vec<u8>) {
-    let height = pixels.len() / (width * channels);
+use super::usize_of;
+
+/// Where the pixel at column `x` and row `y` of the upright image is in the stored one of `width` x `height`.
+pub(super) fn stored(orientation: u8, (x, y): (u32, u32), (width, height): (u32, u32)) -> (u32, u32) {
+    match orientation {
+        2 => (width - 1 - x, y),
+        3 => (width - 1 - x, height - 1 - y),
+        4 => (x, height - 1 - y),
+        5 => (y, x),
+        6 => (y, height - 1 - x),
+        7 => (width - 1 - y, height - 1 - x),
+        8 => (width - 1 - y, x),
+        _ => (x, y),
+    }
+}
+
+/// Applies the EXIF `orientation` (2 to 8) to an image of `width` x `height`.
+pub(super) fn turn(
+    pixels: &[u8],
+    (width, height): (u32, u32),
+    channels: usize,
+    orientation: u8,
+    upright: &mut Vec<u8>,
+) {
     let (out_width, out_height) = if orientation >= 5 { (height, width) } else { (width, height) };
     upright.clear();
     upright.reserve(pixels.len());
     for y in 0..out_height {
         for x in 0..out_width {
-            let (column, row) = match orientation {
-                2 => (width - 1 - x, y),
-                3 => (width - 1 - x, height - 1 - y),
-                4 => (x, height - 1 - y),
-                5 => (y, x),
-                6 => (y, height - 1 - x),
-                7 => (width - 1 - y, height - 1 - x),
-                8 => (width - 1 - y, x),
-                _ => (x, y),
-            };
-            let at = (row * width + column) * channels;
+            let (column, row) = stored(orientation, (x, y), (width, height));
+            let at = (usize_of(row) * usize_of(width) + usize_of(column)) * channels;
             upright.extend_from_slice(&pixels[at..at + channels]);
         }
     }
@@ -43,7 +55,7 @@ mod tests {
         ];
         for (orientation, expected) in cases {
             let mut upright = Vec::new();
-            turn(&stored, 3, 1, orientation, &mut upright);
+            turn(&stored, (3, 2), 1, orientation, &mut upright);
             assert_eq!(upright, expected, "orientation {orientation}");
         }
     }

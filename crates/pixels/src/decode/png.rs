@@ -69,16 +69,12 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo, mut samples: Vec<u8>) -> Re
         (ColorType::Rgba, _) => Kind::Rgba,
     };
     if depth == 16 && kind != Kind::Gray16 {
-        keep_high_bytes(&mut samples);
+        // Big-endian samples become their high bytes, as in Pillow.
+        let mut is_high = false;
+        samples.retain(|_| {
+            is_high = !is_high;
+            is_high
+        });
     }
     Ok(Raster { kind, samples })
-}
-
-/// Big-endian 16-bit samples become their high bytes, as in Pillow.
-fn keep_high_bytes(samples: &mut Vec<u8>) {
-    let n_samples = samples.len() / 2;
-    for index in 0..n_samples {
-        samples[index] = samples[index * 2];
-    }
-    samples.truncate(n_samples);
 }

@@ -53,7 +53,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
         let n_pixels = usize_of(width) * usize_of(height);
         let n_bytes = raster.samples.len() / n_pixels.max(1);
         let mut upright = Vec::new();
-        orient::turn(&raster.samples, usize_of(width), n_bytes, colors.orientation, &mut upright);
+        orient::turn(&raster.samples, (width, height), n_bytes, colors.orientation, &mut upright);
         raster.samples = upright;
     }
     Ok(raster)

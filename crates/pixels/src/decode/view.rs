@@ -51,7 +51,7 @@ impl Decoder {
             let column = usize_of(view.area.x - origin.0) * channels;
             let first = usize_of(view.area.y - origin.1) * stride + column;
             self.resampler.start_view(view, channels);
-            self.resampler.push_area(pixels, first, stride, out);
+            self.resampler.push(pixels, first, stride, out);
         }
         Ok(())
     }
@@ -84,9 +84,8 @@ impl Decoder {
             std::mem::swap(&mut self.pixels, &mut self.samples);
         }
         if info.orientation > 1 {
-            let columns = usize_of(stored.width);
-            let upright = &mut self.upright;
-            orient::turn(&self.pixels, columns, channels, info.orientation, upright);
+            let size = (stored.width, stored.height);
+            orient::turn(&self.pixels, size, channels, info.orientation, &mut self.upright);
         }
         Ok(((area.x, area.y), usize_of(area.width) * channels))
     }
@@ -108,10 +107,8 @@ impl Decoder {
             Err(error) => Err(error),
             Ok(None) => decode(self, image.bytes, info, area),
             Ok(Some(small)) => {
-                let (x, y) = (small.x, small.y);
-                let (width, height) = (small.width, small.height);
-                let info = ImageInfo { width, height, ..*info };
-                decode(self, small.jpeg, &info, Area { x, y, ..area })
+                let info = ImageInfo { width: small.width, height: small.height, ..*info };
+                decode(self, small.jpeg, &info, Area { x: small.x, y: small.y, ..area })
             }
         };
         self.splicer = splicer;
@@ -130,20 +127,12 @@ fn span_of(views: &[CropResize]) -> Option<Area> {
 
 /// The stored area for an area of the upright picture.
 fn stored_area(area: Area, info: &ImageInfo) -> Area {
-    let (width, height) = (info.width, info.height);
-    let from_right = |first: u32, len: u32| width - first - len;
-    let from_bottom = |first: u32, len: u32| height - first - len;
-    let Area { x, y, width: w, height: h } = area;
-    let (x, y, turned) = match info.orientation {
-        2 => (from_right(x, w), y, false),
-        3 => (from_right(x, w), from_bottom(y, h), false),
-        4 => (x, from_bottom(y, h), false),
-        5 => (y, x, true),
-        6 => (y, from_bottom(x, w), true),
-        7 => (from_right(y, h), from_bottom(x, w), true),
-        8 => (from_right(y, h), x, true),
-        _ => (x, y, false),
-    };
-    let (width, height) = if turned { (h, w) } else { (w, h) };
-    Area { x, y, width, height }
+    let stored = |x, y| orient::stored(info.orientation, (x, y), (info.width, info.height));
+    let (first, last) = (stored(area.x, area.y), stored(area.x + area.width - 1, area.y + area.height - 1));
+    Area {
+        x: first.0.min(last.0),
+        y: first.1.min(last.1),
+        width: first.0.abs_diff(last.0) + 1,
+        height: first.1.abs_diff(last.1) + 1,
+    }
 }

@@ -7,7 +7,7 @@ use image::codecs::webp::WebPDecoder;
 use image::{ColorType, ImageDecoder};
 
 use super::convert::{Kind, Raster};
-use super::resize_zeroed;
+use super::zeroed;
 use crate::error::PixelError;
 use crate::probe::ImageInfo;
 
@@ -38,8 +38,7 @@ pub(super) fn read(decoder: impl ImageDecoder, info: &ImageInfo) -> Result<Raste
         ColorType::Rgba8 => Kind::Rgba,
         other => return Err(PixelError::unsupported(info.format, format!("{other:?} samples"))),
     };
-    let mut samples = Vec::new();
-    resize_zeroed(&mut samples, to_usize(decoder.total_bytes()))?;
+    let mut samples = zeroed(to_usize(decoder.total_bytes()))?;
     decoder.read_image(&mut samples).map_err(|cause| error(info.format, &cause))?;
     Ok(Raster { kind, samples })
 }

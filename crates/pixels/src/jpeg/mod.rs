@@ -238,8 +238,7 @@ impl Session<'_> {
         match self.state.errors.failure.take() {
             Some(Failure::OutOfInput) => PixelError::truncated(format, "the data end inside the image"),
             Some(Failure::TooManyScans) => PixelError::malformed(format, format!("more than {MAX_SCANS} scans")),
-            Some(Failure::Fatal(code, message)) if code == mozjpeg_sys::JERR_OUT_OF_MEMORY as c_int => {
-                drop(message);
+            Some(Failure::Fatal(code, _)) if code == mozjpeg_sys::JERR_OUT_OF_MEMORY as c_int => {
                 PixelError::OutOfMemory { bytes: 0 }
             }
             Some(Failure::Fatal(_, message)) => PixelError::malformed(format, message),

@@ -66,7 +66,7 @@ impl Affine {
 
     /// torchvision's matrix around a point. The scale is positive.
     fn around(
-        (middle_x, middle_y): (f64, f64),
+        middle: (f64, f64),
         degrees: f64,
         translate: (f64, f64),
         scale: f64,
@@ -78,10 +78,7 @@ impl Affine {
         let b = -(angle - y).cos() * x.tan() / y.cos() - angle.sin();
         let c = (angle - y).sin() / y.cos();
         let d = -(angle - y).sin() * x.tan() / y.cos() + angle.cos();
-        let [p, q, r, s] = [d, -b, -c, a].map(|value| value / scale);
-        let (to_x, to_y) = (-middle_x - translate.0, -middle_y - translate.1);
-        let matrix = [p, q, p * to_x + q * to_y + middle_x, r, s, r * to_x + s * to_y + middle_y];
-        Self::nearest(matrix)
+        Self::moved([d, -b, -c, a].map(|value| value / scale), middle, translate)
     }
 
     /// torchvision's and Pillow's `rotate`: `degrees` counter-clockwise around the centre,
@@ -92,19 +89,17 @@ impl Affine {
     pub fn rotation(width: u32, height: u32, degrees: f64) -> Result<Self, PixelError> {
         let angle = -degrees.rem_euclid(360.0).to_radians();
         let (cos, sin) = (to_15_places(angle.cos()), to_15_places(angle.sin()));
-        let (middle_x, middle_y) = middle(width, height);
-        let matrix = [
-            cos,
-            sin,
-            cos * -middle_x + sin * -middle_y + middle_x,
-            -sin,
-            cos,
-            -sin * -middle_x + cos * -middle_y + middle_y,
-        ];
-        Self::nearest(matrix)
+        Self::moved([cos, sin, -sin, cos], middle(width, height), (0.0, 0.0))
     }
 
-    fn nearest(matrix: [f64; 6]) -> Result<Self, PixelError> {
+    /// A map that turns, scales and shears around a point, and then translates.
+    fn moved(
+        [p, q, r, s]: [f64; 4],
+        (middle_x, middle_y): (f64, f64),
+        translate: (f64, f64),
+    ) -> Result<Self, PixelError> {
+        let (to_x, to_y) = (-middle_x - translate.0, -middle_y - translate.1);
+        let matrix = [p, q, p * to_x + q * to_y + middle_x, r, s, r * to_x + s * to_y + middle_y];
         check(&matrix)?;
         Ok(Self { matrix, sampling: Sampling::Nearest, fill: [0; 4] })
     }
@@ -125,9 +120,7 @@ impl Affine {
             2 => self.draw(Picture::<2>::new(image.data, width, height), out, sample::plain),
             3 => self.draw(Picture::new(image.data, width, height), out, sample::color),
             4 => self.draw(Picture::<4>::new(image.data, width, height), out, sample::plain),
-            other => {
-                return Err(PixelError::argument("channels", "1 to 4", other));
-            }
+            other => return Err(PixelError::argument("channels", "1 to 4", other)),
         }
         Ok(())
     }
@@ -143,51 +136,30 @@ impl Affine {
         let mut fill = [0; N];
         fill.copy_from_slice(&self.fill[..N]);
         let matrix = self.matrix;
-        let [a, b, _, d, _, _] = matrix;
+        let [_, b, _, d, _, _] = matrix;
+        let rows_map_to_rows = b == 0.0 && d == 0.0;
+        let steps = if rows_map_to_rows { None } else { Fixed::of(&matrix, picture.width, picture.height) };
         if self.sampling != Sampling::Nearest {
             let cubic = self.sampling == Sampling::Bicubic;
             let map = Map { matrix, fill, cubic };
             smooth(&picture, &map, pixels);
-        } else if b == 0.0 && d == 0.0 {
-            self.scale(&picture, fill, pixels);
-        } else if let Some(steps) = Fixed::of(&matrix, picture.width, picture.height) {
+        } else if let Some(steps) = steps {
             steps.draw(&picture, fill, pixels);
         } else {
-            self.step(&picture, fill, pixels, a, d);
+            self.step(&picture, fill, pixels);
         }
     }
 
-    /// Pillow's nearest filter if rows map to rows: positions are accumulated.
-    fn scale<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
-        let [a, _, c, _, e, f] = self.matrix;
-        let mut y = f + e * 0.5;
-        for pixels in out.chunks_exact_mut(picture.width) {
-            let mut x = c + a * 0.5;
-            for pixel in pixels {
-                *pixel = picture.nearest(x, y).unwrap_or(fill);
-                x += a;
-            }
-            y += e;
-        }
-    }
-
-    /// Pillow's nearest filter if positions do not fit in 16.16 bits.
-    fn step<const N: usize>(
-        &self,
-        picture: &Picture<'_, N>,
-        fill: [u8; N],
-        out: &mut [[u8; N]],
-        step_x: f64,
-        step_y: f64,
-    ) {
+    /// Pillow's nearest filter if rows map to rows or positions do not fit in 16.16 bits: positions are accumulated.
+    fn step<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
         let [a, b, c, d, e, f] = self.matrix;
         let (mut first_x, mut first_y) = (c + b * 0.5 + a * 0.5, f + e * 0.5 + d * 0.5);
         for pixels in out.chunks_exact_mut(picture.width) {
             let (mut x, mut y) = (first_x, first_y);
             for pixel in pixels {
                 *pixel = picture.nearest(x, y).unwrap_or(fill);
-                x += step_x;
-                y += step_y;
+                x += a;
+                y += d;
             }
             first_x += b;
             first_y += e;

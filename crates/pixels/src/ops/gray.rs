@@ -6,7 +6,7 @@ use super::planes::{BLOCK, join, mapped, split};
 /// Pillow's luma: ITU-R 601 in 16-bit fixed point, the value of `convert("L")`.
 #[expect(clippy::cast_possible_truncation, reason = "the weights sum to 65536, so the result is a byte")]
 #[inline(always)]
-pub(super) fn luma([red, green, blue]: [u8; 3]) -> u8 {
+pub(crate) fn luma([red, green, blue]: [u8; 3]) -> u8 {
     let sum = u32::from(red) * 19595 + u32::from(green) * 38470 + u32::from(blue) * 7471;
     ((sum + 0x8000) >> 16) as u8
 }

@@ -32,6 +32,7 @@ pub use blend::{adjust_brightness, adjust_contrast, adjust_saturation};
 pub use blur::Blur;
 pub use emit::Emit;
 pub use erase::erase;
+pub(crate) use gray::luma;
 pub use gray::to_grayscale;
 pub use hue::adjust_hue;
 pub use invert::{invert, solarize};

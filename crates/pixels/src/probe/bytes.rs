@@ -1,6 +1,6 @@
 //! Reading integers at an offset: `None` beyond the end, never a panic.
 
-pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_be_bytes)
 }
 

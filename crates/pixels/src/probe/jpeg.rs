@@ -123,31 +123,18 @@ fn frame_info(marker: u8, progressive: bool, body: &[u8]) -> Result<ImageInfo, P
     let height = be16(body, 1).ok_or_else(short)?;
     let width = be16(body, 3).ok_or_else(short)?;
     let channels = body.get(5).copied().ok_or_else(short)?;
-    Ok(ImageInfo {
-        format: ImageFormat::Jpeg,
-        width: u32::from(width),
-        height: u32::from(height),
-        channels,
-        bit_depth,
-        orientation: 1,
-        progressive,
-        palette: false,
-        // The names of its components decide, unless another segment does.
-        stores_rgb: channels == 3 && ids(body) == *b"RGB",
-    })
+    // The names of its components decide, unless another segment does.
+    let stores_rgb = channels == 3 && ids(body) == *b"RGB";
+    let plain = ImageInfo::plain(ImageFormat::Jpeg, width.into(), height.into(), channels);
+    Ok(ImageInfo { bit_depth, progressive, stores_rgb, ..plain })
 }
 
-/// Whether there is an end-of-image marker after the first scan's header. Entropy-coded
+/// Fails if there is no end-of-image marker after the first scan's header. Entropy-coded
 /// data cannot contain one. The search starts at the end, so it is fast for complete files.
-pub(crate) fn jpeg_has_end(bytes: &[u8]) -> Result<bool, PixelError> {
+pub(crate) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     let (_, scan) = probe(bytes)?;
-    let data = bytes.get(scan..).unwrap_or_default();
-    Ok(data.windows(2).rev().any(|pair| pair == [0xFF, EOI]))
-}
-
-/// Fails if the end-of-image marker is missing.
-pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
-    if jpeg_has_end(bytes)? { Ok(()) } else { Err(truncated("no end-of-image marker")) }
+    let mut pairs = bytes.get(scan..).unwrap_or_default().windows(2).rev();
+    if pairs.any(|pair| pair == [0xFF, EOI]) { Ok(()) } else { Err(truncated("no end-of-image marker")) }
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ mod tiff;
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 
-pub(crate) use bytes::{le16, le32};
-pub(crate) use jpeg::jpeg_has_end;
+pub(crate) use bytes::{be16, le16, le32};
+pub(crate) use jpeg::check_end as check_jpeg_end;
 pub(crate) use tiff::{TiffColors, tiff_colors};
 
 /// Image properties from the headers.
@@ -39,6 +39,14 @@ pub struct ImageInfo {
     pub palette: bool,
     /// Whether a JPEG stores RGB instead of YCbCr.
     pub stores_rgb: bool,
+}
+
+impl ImageInfo {
+    /// An upright image with 8 bits per channel and no palette.
+    pub(crate) const fn plain(format: ImageFormat, width: u32, height: u32, channels: u8) -> Self {
+        let (progressive, palette, stores_rgb) = (false, false, false);
+        Self { format, width, height, channels, bit_depth: 8, orientation: 1, progressive, palette, stores_rgb }
+    }
 }
 
 /// Reads the headers of an image.
@@ -70,7 +78,7 @@ pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
 pub fn check_structure(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let info = probe(bytes)?;
     match info.format {
-        ImageFormat::Jpeg => jpeg::check_end(bytes)?,
+        ImageFormat::Jpeg => check_jpeg_end(bytes)?,
         ImageFormat::Png => simple::check_png_end(bytes)?,
         ImageFormat::Gif => simple::check_gif_end(bytes)?,
         ImageFormat::Bmp => simple::check_bmp_end(bytes, &info)?,

@@ -46,17 +46,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         }
     };
     let (width, height, alpha) = size.ok_or_else(truncated)?;
-    Ok(ImageInfo {
-        format: ImageFormat::WebP,
-        width,
-        height,
-        channels: if alpha { 4 } else { 3 },
-        bit_depth: 8,
-        orientation,
-        progressive: false,
-        palette: false,
-        stores_rgb: false,
-    })
+    Ok(ImageInfo { orientation, ..ImageInfo::plain(ImageFormat::WebP, width, height, if alpha { 4 } else { 3 }) })
 }
 
 fn find_chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Option<&'a [u8]> {

@@ -25,16 +25,13 @@ pub(super) fn probe_png(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         6 => 4,
         other => return Err(PixelError::malformed(format, format!("colour type {other}"))),
     };
+    let exif = find_png_chunk(bytes, b"eXIf").unwrap_or(None);
     Ok(ImageInfo {
-        format,
-        width,
-        height,
-        channels,
         bit_depth: header[8],
-        orientation: png_orientation(bytes),
+        orientation: exif.map_or(1, exif::orientation),
         progressive: header[12] == 1,
         palette: header[9] == 3,
-        stores_rgb: false,
+        ..ImageInfo::plain(format, width, height, channels)
     })
 }
 
@@ -49,29 +46,23 @@ fn png_chunk(bytes: &[u8], at: usize) -> Option<([u8; 4], &[u8], usize)> {
     (next <= bytes.len()).then_some((kind, body, next))
 }
 
-fn png_orientation(bytes: &[u8]) -> u8 {
+/// The body of the first chunk of this kind, if it comes before the end. Fails with the start of a chunk that is cut.
+fn find_png_chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Result<Option<&'a [u8]>, usize> {
     let mut at = 8;
     while let Some((kind, body, next)) = png_chunk(bytes, at) {
         match &kind {
-            b"eXIf" => return exif::orientation(body),
-            b"IEND" => break,
+            found if found == wanted => return Ok(Some(body)),
+            b"IEND" => return Ok(None),
             _ => at = next,
         }
     }
-    1
+    Err(at)
 }
 
 pub(super) fn check_png_end(bytes: &[u8]) -> Result<(), PixelError> {
-    let mut at = 8;
-    while let Some((kind, _, next)) = png_chunk(bytes, at) {
-        if &kind == b"IEND" {
-            return Ok(());
-        }
-        at = next;
-    }
     // Pillow accepts files whose final checksum is truncated, or whose IEND lacks it.
-    let reason = format!("no IEND chunk: the chunk at byte {at} runs past the end");
-    Err(PixelError::truncated(ImageFormat::Png, reason))
+    let reason = |at| format!("no IEND chunk: the chunk at byte {at} runs past the end");
+    find_png_chunk(bytes, b"IEND").map(|_| ()).map_err(|at| PixelError::truncated(ImageFormat::Png, reason(at)))
 }
 
 pub(super) fn probe_gif(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
@@ -79,17 +70,8 @@ pub(super) fn probe_gif(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let size = le16(bytes, 6).zip(le16(bytes, 8));
     let (width, height) = size.ok_or_else(|| cut(format))?;
     let flags = bytes.get(10).copied().ok_or_else(|| cut(format))?;
-    Ok(ImageInfo {
-        format,
-        width: u32::from(width),
-        height: u32::from(height),
-        channels: 3,
-        bit_depth: (flags & 7) + 1,
-        orientation: 1,
-        progressive: false,
-        palette: true,
-        stores_rgb: false,
-    })
+    let plain = ImageInfo::plain(format, width.into(), height.into(), 3);
+    Ok(ImageInfo { bit_depth: (flags & 7) + 1, palette: true, ..plain })
 }
 
 /// Walks through the blocks of a GIF by their lengths.
@@ -145,17 +127,8 @@ pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         return Err(PixelError::malformed(format, format!("header of {header} bytes")));
     }
     .ok_or_else(|| cut(format))?;
-    Ok(ImageInfo {
-        format,
-        width,
-        height,
-        channels: if bits == 32 { 4 } else { 3 },
-        bit_depth: if bits <= 8 { u8::try_from(bits).unwrap_or(8) } else { 8 },
-        orientation: 1,
-        progressive: false,
-        palette: bits <= 8,
-        stores_rgb: false,
-    })
+    let plain = ImageInfo::plain(format, width, height, if bits == 32 { 4 } else { 3 });
+    Ok(ImageInfo { bit_depth: u8::try_from(bits.min(8)).unwrap_or(8), palette: bits <= 8, ..plain })
 }
 
 pub(super) fn check_bmp_end(bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {

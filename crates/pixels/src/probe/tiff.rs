@@ -181,17 +181,8 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     // Pillow rotates a TIFF upright when decoding, so report the rotated size.
     let turned = exif::valid(entries.first_value(ORIENTATION)) >= 5;
     let (width, height) = if turned { (height, width) } else { (width, height) };
-    Ok(ImageInfo {
-        format: ImageFormat::Tiff,
-        width,
-        height,
-        channels,
-        bit_depth: u8::try_from(bits.clamp(1, 64)).unwrap_or(1),
-        orientation: 1,
-        progressive: false,
-        palette,
-        stores_rgb: false,
-    })
+    let bit_depth = u8::try_from(bits.clamp(1, 64)).unwrap_or(1);
+    Ok(ImageInfo { bit_depth, palette, ..ImageInfo::plain(ImageFormat::Tiff, width, height, channels) })
 }
 
 /// How to interpret the samples of a TIFF.

@@ -81,11 +81,11 @@ impl Avx2 {
 /// first column, loads past the last tap stay within the row's slack, and every group of taps has weights.
 fn check_reach(rows: &[&[u8]; ROWS], job: &Horizontal<'_>) {
     let (taps, n_outputs) = (job.taps, job.taps.start.len());
-    let source = taps.source();
+    let source = &taps.source;
     assert!(source.start >= job.offset, "taps before the first column");
     let reach = (source.end - job.offset) * job.channels + SLACK;
     assert!(rows.iter().all(|row| row.len() >= reach), "rows without slack");
-    assert!(taps.len.len() == n_outputs && taps.longest() <= taps.stride, "taps without weights");
+    assert!(taps.len.len() == n_outputs && taps.longest <= taps.stride, "taps without weights");
     let n_pairs = n_outputs * taps.stride / 2;
     assert!(taps.high.len() == n_pairs && taps.low.len() == n_pairs, "weights missing");
 }

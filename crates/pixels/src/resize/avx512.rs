@@ -53,7 +53,7 @@ impl Avx512 {
                     *out = &mut line[..width];
                 }
             }
-            let complete = rows.iter().all(|row| row.len() >= lanes.reach());
+            let complete = rows.iter().all(|row| row.len() >= lanes.reach);
             assert!(complete, "rows shorter than the table's reach");
             // SAFETY: `self` exists only if the processor has the instructions, and every row has
             // the bytes that the table reaches.
@@ -126,7 +126,7 @@ fn store_rest(rest: &mut [u8], value: __m512i) {
 /// The values of 16 output bytes of four rows, shifted down to whole levels, not yet clamped.
 ///
 /// # Safety
-/// - Every row has `lanes.reach()` bytes.
+/// - Every row has `lanes.reach` bytes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vnni")]
 unsafe fn values(rows: &[&[u8]; ROWS], steps: &[Step]) -> [__m512i; ROWS] {
@@ -155,14 +155,14 @@ unsafe fn values(rows: &[&[u8]; ROWS], steps: &[Step]) -> [__m512i; ROWS] {
 /// Resizes four rows into four outputs, which have the same length or are empty.
 ///
 /// # Safety
-/// - Every row has `lanes.reach()` bytes.
+/// - Every row has `lanes.reach` bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vnni")]
 unsafe fn horizontal_rows(rows: [&[u8]; ROWS], lanes: &Lanes, out: &mut [&mut [u8]; ROWS]) {
     // Packing works within quarters of a register. This permutation puts the groups of four bytes in order.
     let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    let per_block = lanes.n_groups() * (COLUMNS / LANES);
-    for (block, steps) in lanes.steps().chunks_exact(per_block).enumerate() {
-        let mut quarters = steps.chunks_exact(lanes.n_groups());
+    let per_block = lanes.n_groups * (COLUMNS / LANES);
+    for (block, steps) in lanes.steps.chunks_exact(per_block).enumerate() {
+        let mut quarters = steps.chunks_exact(lanes.n_groups);
         let mut next = || {
             // SAFETY: the caller guarantees the rows' lengths.
             unsafe { values(&rows, quarters.next().unwrap_or_default()) }

@@ -28,10 +28,9 @@ impl AxisTaps {
     #[must_use]
     pub fn new(source: u32, out: u32, filter: Filter) -> Self {
         let narrow = |n: &usize| u32::try_from(*n).unwrap_or(u32::MAX);
-        let whole = Span { full: out, start: 0, len: out, pad: 0, out };
         let mut taps = Taps::default();
-        taps.compute(source, whole, filter, false);
-        let stride = taps.longest();
+        taps.compute(source, Span::whole(out), filter, false);
+        let stride = taps.longest;
         let mut weights = Vec::with_capacity(taps.start.len() * stride);
         for index in 0..taps.start.len() {
             let own = &taps.weights[index * taps.stride..];

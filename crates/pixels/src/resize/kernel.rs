@@ -75,9 +75,15 @@ pub(super) enum Kernel {
     Avx512(super::avx512::Avx512, super::avx2::Avx2),
 }
 
+/// The best one that this processor supports.
+impl Default for Kernel {
+    fn default() -> Self {
+        Self::all().pop().unwrap_or(Self::Scalar)
+    }
+}
+
 impl Kernel {
-    /// All kernels that this processor supports, the plain one first. They must agree.
-    #[cfg(test)]
+    /// All kernels that this processor supports, the plain one first and the best one last. They must agree.
     pub(super) fn all() -> Vec<Self> {
         let mut kernels = vec![Self::Scalar];
         #[cfg(target_arch = "x86_64")]
@@ -88,17 +94,6 @@ impl Kernel {
             }
         }
         kernels
-    }
-
-    pub(super) fn detect() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = super::avx2::Avx2::detect() {
-            return match super::avx512::Avx512::detect() {
-                Some(avx512) => Self::Avx512(avx512, avx2),
-                None => Self::Avx2(avx2),
-            };
-        }
-        Self::Scalar
     }
 
     /// Whether it uses `Lanes`.

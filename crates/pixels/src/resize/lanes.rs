@@ -28,9 +28,11 @@ pub(super) struct Step {
 /// The steps for all bytes of an output row.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    steps: Vec<Step>,
-    n_groups: usize,
-    reach: usize,
+    /// `n_groups` per 16 output bytes. The output is rounded up to blocks of 64 bytes.
+    pub(super) steps: Vec<Step>,
+    pub(super) n_groups: usize,
+    /// Bytes that a row must have. No step reads past them.
+    pub(super) reach: usize,
     /// Channels and columns of the table.
     key: Option<(usize, Range<usize>)>,
 }
@@ -52,7 +54,7 @@ impl Lanes {
         self.key = Some(key);
         let row_bytes = columns.len() * channels;
         self.reach = row_bytes.max(REACH);
-        self.n_groups = taps.longest().div_ceil(TAPS).max(1);
+        self.n_groups = taps.longest.div_ceil(TAPS).max(1);
         self.steps.clear();
         let n_bytes = taps.start.len() * channels;
         let n_lanes = n_bytes.next_multiple_of(LANES * QUARTERS);
@@ -98,20 +100,6 @@ impl Lanes {
     /// Whether the taps fit a table. If not, another kernel is used.
     pub(super) fn is_usable(&self) -> bool {
         !self.steps.is_empty()
-    }
-
-    /// The steps: `n_groups` per 16 output bytes. The output is rounded up to blocks of 64 bytes.
-    pub(super) fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    pub(super) fn n_groups(&self) -> usize {
-        self.n_groups
-    }
-
-    /// Bytes that a row must have. No step reads past them.
-    pub(super) fn reach(&self) -> usize {
-        self.reach
     }
 }
 

@@ -19,7 +19,7 @@ mod taps;
 #[cfg(test)]
 mod tests;
 
-use crate::decode::Image;
+use crate::decode::{Image, byte_count, usize_of, zeroed};
 use crate::error::PixelError;
 use crate::geometry::{Filter, Geometry, Resize};
 
@@ -45,13 +45,13 @@ pub fn resize(src: &Image, width: u32, height: u32, filter: Filter) -> Result<Im
             format!("{}x{}x{channels} to {width}x{height}", src.width, src.height),
         ));
     }
-    let stride = crate::decode::usize_of(src.width) * channels;
-    let needed = stride * crate::decode::usize_of(src.height);
+    let stride = usize_of(src.width) * channels;
+    let needed = stride * usize_of(src.height);
     PixelError::check_len(src.data.len(), needed)?;
     let geometry = Geometry { resize: Resize::Exact { width, height }, filter, ..Geometry::default() };
-    let mut data = crate::decode::zeroed(width, height, channels)?;
-    let mut resampler = Resampler::new();
+    let mut data = zeroed(byte_count(width, height, channels)?)?;
+    let mut resampler = Resampler::default();
     resampler.start(src.width, src.height, channels, geometry.window(src.width, src.height), filter);
-    resampler.push_image(&src.data, stride, &mut data);
+    resampler.push(&src.data, 0, stride, &mut data);
     Ok(Image { width, height, channels: src.channels, data })
 }

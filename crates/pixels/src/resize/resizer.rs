@@ -24,22 +24,16 @@ use crate::error::PixelError;
 /// assert_eq!(out, [30, 20]);
 /// # Ok::<(), packds_pixels::PixelError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Resizer {
     resampler: Resampler,
-}
-
-impl Default for Resizer {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl Resizer {
     /// A resizer that has not allocated memory yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { resampler: Resampler::new() }
+        Self::default()
     }
 
     /// Writes a view of a picture with 1 or 3 channels to `out`, which must have exactly
@@ -57,7 +51,7 @@ impl Resizer {
         view.check(image.width, image.height, channels, out.len())?;
         let first = usize_of(view.area.y) * stride + usize_of(view.area.x) * channels;
         self.resampler.start_view(view, channels);
-        self.resampler.push_area(image.data, first, stride, out);
+        self.resampler.push(image.data, first, stride, out);
         Ok(())
     }
 }

@@ -13,8 +13,9 @@ use crate::padded::reverse_pixels;
 const BLOCK: usize = 4;
 
 /// The passes, and their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Order {
+    #[default]
     Copy,
     Nearest,
     Horizontal,
@@ -26,7 +27,7 @@ enum Order {
 /// Turns source rows, given one after the other, into the output image.
 ///
 /// Keeps its buffers from one image to the next.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Resampler {
     kernel: Kernel,
     order: Order,
@@ -36,9 +37,9 @@ pub(crate) struct Resampler {
     y: Axis,
     input: Ring,
     middle: Ring,
-    /// The needed source rows and columns.
-    rows: Range<usize>,
-    columns: Range<usize>,
+    /// The needed source rows, which must be passed in this order, and their needed columns.
+    pub(crate) rows: Range<usize>,
+    pub(crate) columns: Range<usize>,
     /// Next source row to arrive.
     next_row: usize,
     /// First source row that has not been resized horizontally.
@@ -58,31 +59,10 @@ pub(crate) struct Flip {
 }
 
 impl Resampler {
-    pub(crate) fn new() -> Self {
-        let empty = Span { full: 0, start: 0, len: 0, pad: 0, out: 0 };
-        Self {
-            kernel: Kernel::detect(),
-            order: Order::Copy,
-            channels: 1,
-            window: Window { x: empty, y: empty },
-            x: Axis::default(),
-            y: Axis::default(),
-            input: Ring::default(),
-            middle: Ring::default(),
-            rows: 0..0,
-            columns: 0..0,
-            next_row: 0,
-            waiting: 0,
-            margin: (0, 0),
-            next_out: 0,
-            flip: Flip::default(),
-        }
-    }
-
     /// Uses this kernel instead of the best one.
     #[cfg(test)]
     pub(super) fn with_kernel(kernel: Kernel) -> Self {
-        Self { kernel, ..Self::new() }
+        Self { kernel, ..Self::default() }
     }
 
     /// Begins an image of `width` x `height`.
@@ -92,8 +72,7 @@ impl Resampler {
 
     /// Begins a view.
     pub(crate) fn start_view(&mut self, view: &CropResize, channels: usize) {
-        let whole = |full| Span { full, start: 0, len: full, pad: 0, out: full };
-        let window = Window { x: whole(view.width), y: whole(view.height) };
+        let window = Window { x: Span::whole(view.width), y: Span::whole(view.height) };
         let flip = Flip { horizontal: view.flip_horizontal, vertical: view.flip_vertical };
         let (width, height) = (view.area.width, view.area.height);
         self.start_flipped(width, height, channels, window, view.filter, flip);
@@ -109,11 +88,11 @@ impl Resampler {
         self.rows = shown(window.y.start, window.y.len);
         if self.order.resizes_width() {
             self.x.choose(width, window.x, filter, flip.horizontal);
-            self.columns = self.x.source();
+            self.columns = self.x.source.clone();
         }
         if self.order.resizes_height() {
             self.y.choose(height, window.y, filter, false);
-            self.rows = self.y.source();
+            self.rows = self.y.source.clone();
         }
         if self.kernel.has_lanes() && self.order.resizes_width() && self.order != Order::Nearest {
             self.x.arrange(channels, self.columns.clone());
@@ -128,7 +107,7 @@ impl Resampler {
         let input_rows = match self.order {
             Order::Copy | Order::Nearest => 1,
             Order::Horizontal | Order::HorizontalFirst => BLOCK,
-            Order::Vertical | Order::VerticalFirst => self.y.longest() + 2,
+            Order::Vertical | Order::VerticalFirst => self.y.longest + 2,
         };
         let input_bytes = self.columns.len() * self.channels;
         let (before, behind) = self.margin;
@@ -138,7 +117,7 @@ impl Resampler {
         let shown_bytes = crate::decode::usize_of(self.window.x.len) * self.channels;
         if self.order == Order::HorizontalFirst {
             // A multiple of the block size, so that no block wraps around the end.
-            let n_rows = (self.y.longest() + BLOCK + 2).next_multiple_of(BLOCK);
+            let n_rows = (self.y.longest + BLOCK + 2).next_multiple_of(BLOCK);
             self.middle.reset(shown_bytes, 0, n_rows, self.rows.start);
         } else if self.order == Order::VerticalFirst {
             self.middle.reset(input_bytes, 0, BLOCK, 0);
@@ -149,16 +128,6 @@ impl Resampler {
     pub(crate) fn widen(&mut self, before: usize, behind: usize) {
         self.margin = (before, behind);
         self.reserve();
-    }
-
-    /// The needed source rows. They must be passed in this order.
-    pub(crate) fn rows(&self) -> Range<usize> {
-        self.rows.clone()
-    }
-
-    /// The needed source columns of every row.
-    pub(crate) fn columns(&self) -> Range<usize> {
-        self.columns.clone()
     }
 
     /// The buffer for the next source row: its columns, then some bytes that may be overwritten.
@@ -192,13 +161,8 @@ impl Resampler {
         }
     }
 
-    /// Processes all rows of an image in memory, `stride` bytes apart.
-    pub(crate) fn push_image(&mut self, pixels: &[u8], stride: usize, out: &mut [u8]) {
-        self.push_area(pixels, 0, stride, out);
-    }
-
-    /// Like `push_image`, for an image that starts at byte `first`.
-    pub(crate) fn push_area(&mut self, pixels: &[u8], first: usize, stride: usize, out: &mut [u8]) {
+    /// Processes all rows of an image in memory, which starts at byte `first` and has rows `stride` bytes apart.
+    pub(crate) fn push(&mut self, pixels: &[u8], first: usize, stride: usize, out: &mut [u8]) {
         let columns = self.columns.start * self.channels..self.columns.end * self.channels;
         for row in self.rows.clone() {
             let source = &pixels[first + row * stride..][columns.clone()];
@@ -232,14 +196,8 @@ impl Resampler {
     /// Resizes the pending rows horizontally: into the output, or for the vertical pass.
     fn flush_horizontal(&mut self, out: &mut [u8]) {
         let first = self.waiting;
-        let job = Horizontal {
-            ring: &self.input,
-            first,
-            n_rows: self.next_row - first,
-            offset: self.columns.start,
-            channels: self.channels,
-            taps: &self.x,
-        };
+        let (n_rows, offset) = (self.next_row - first, self.columns.start);
+        let job = Horizontal { ring: &self.input, first, n_rows, offset, channels: self.channels, taps: &self.x };
         self.waiting = self.next_row;
         if self.order == Order::Horizontal {
             self.horizontal_to_out(&job, first - self.rows.start, out);
@@ -291,14 +249,9 @@ impl Resampler {
             self.next_out += 1;
             if self.next_out.is_multiple_of(BLOCK) || self.next_out == n_out {
                 let first = index / BLOCK * BLOCK;
-                let job = Horizontal {
-                    ring: &self.middle,
-                    first,
-                    n_rows: self.next_out - first,
-                    offset: self.columns.start,
-                    channels: self.channels,
-                    taps: &self.x,
-                };
+                let (n_rows, offset) = (self.next_out - first, self.columns.start);
+                let job =
+                    Horizontal { ring: &self.middle, first, n_rows, offset, channels: self.channels, taps: &self.x };
                 self.horizontal_to_out(&job, first, out);
             }
         }

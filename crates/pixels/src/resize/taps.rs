@@ -40,8 +40,10 @@ pub(super) struct Taps {
     /// The tables for `avx512`.
     pub(super) lanes: Lanes,
     scratch: Vec<f64>,
-    source: Range<usize>,
-    longest: usize,
+    /// The source positions that the outputs need together.
+    pub(super) source: Range<usize>,
+    /// The largest number of taps of an output.
+    pub(super) longest: usize,
     /// The parameters for which the taps were computed.
     key: Option<(u32, Span, Filter, bool)>,
 }
@@ -86,14 +88,10 @@ impl Taps {
     }
 
     fn push(&mut self, filter: Filter, first: u32, n_taps: u32, center: f64, shrink: f64) {
+        let distance = |tap| (f64::from(tap) + f64::from(first) - center + 0.5) * shrink;
         self.scratch.clear();
-        let mut sum = 0.0;
-        for tap in 0..n_taps {
-            let distance = (f64::from(tap) + f64::from(first) - center + 0.5) * shrink;
-            let weight = weight_of(filter, distance);
-            sum += weight;
-            self.scratch.push(weight);
-        }
+        self.scratch.extend((0..n_taps).map(|tap| weight_of(filter, distance(tap))));
+        let sum: f64 = self.scratch.iter().sum();
         self.start.push(first as usize);
         self.len.push(n_taps as usize);
         let end = self.weights.len() + self.stride;
@@ -148,16 +146,6 @@ impl Taps {
         let mut lanes = std::mem::take(&mut self.lanes);
         lanes.compute(self, channels, columns);
         self.lanes = lanes;
-    }
-
-    /// The source positions that the outputs need together.
-    pub(super) fn source(&self) -> Range<usize> {
-        self.source.clone()
-    }
-
-    /// The largest number of taps of an output.
-    pub(super) fn longest(&self) -> usize {
-        self.longest
     }
 }
 

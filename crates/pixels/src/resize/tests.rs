@@ -32,7 +32,7 @@ fn render(kernel: Kernel, src: &Image, geometry: &Geometry) -> Vec<u8> {
     let window = geometry.window(src.width, src.height);
     let mut resampler = Resampler::with_kernel(kernel);
     resampler.start(src.width, src.height, channels, window, geometry.filter);
-    resampler.push_image(&src.data, src.width as usize * channels, &mut out);
+    resampler.push(&src.data, 0, src.width as usize * channels, &mut out);
     out
 }
 

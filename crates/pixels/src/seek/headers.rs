@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::huffman::CodeList;
+use crate::probe::be16;
 
 /// libjpeg's limit.
 const MAX_SAMPLING: u8 = 4;
@@ -224,11 +225,6 @@ impl<'a> Headers<'a> {
         }
         out.extend([0, 63, 0]);
     }
-}
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    let pair = bytes.get(at..at.checked_add(2)?)?;
-    Some(u16::from(pair[0]) << 8 | u16::from(pair[1]))
 }
 
 fn be_bytes(value: u16) -> [u8; 2] {

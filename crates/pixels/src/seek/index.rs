@@ -69,40 +69,28 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(position: u32, dc: [i32; 3]) -> Option<Self> {
-        let mut values = [0; 3];
-        for (to, from) in values.iter_mut().zip(dc) {
-            *to = i16::try_from(from).ok()?;
-        }
-        Some(Self { position, dc: values })
+        let [a, b, c] = dc.map(|value| i16::try_from(value).ok());
+        Some(Self { position, dc: [a?, b?, c?] })
     }
 }
 
 /// The stored form of an entry: small differences.
 type Residuals = [u32; FIELDS];
 
-/// The prediction for an entry, from which only the difference is stored.
-struct Predictor {
-    columns: usize,
+/// The predicted step from the entry before: between the corresponding two entries of the row above, or else between the
+/// two previous ones, if they exist.
+fn position_step(entries: &[Entry], columns: usize, at: usize) -> i64 {
+    let step = |at: usize| i64::from(entries[at].position) - i64::from(entries[at - 1].position);
+    match at.checked_sub(columns) {
+        Some(above) if above > 0 => step(above),
+        _ if at > 1 => step(at - 1),
+        _ => 0,
+    }
 }
 
-impl Predictor {
-    /// The two previous entries, and the corresponding two of the row above, if they exist.
-    fn position_step(&self, entries: &[Entry], at: usize) -> i64 {
-        let step = |at: usize| {
-            let (from, to) = (entries[at - 1].position, entries[at].position);
-            i64::from(to) - i64::from(from)
-        };
-        match at.checked_sub(self.columns) {
-            Some(above) if above > 0 => step(above),
-            _ if at > 1 => step(at - 1),
-            _ => 0,
-        }
-    }
-
-    fn dc(&self, entries: &[Entry], at: usize) -> [i16; 3] {
-        let before = at.checked_sub(self.columns).unwrap_or(at - 1);
-        entries[before].dc
-    }
+/// The predicted coefficients: those of the entry above, or else of the one before.
+fn predicted_dc(entries: &[Entry], columns: usize, at: usize) -> [i16; 3] {
+    entries[at.checked_sub(columns).unwrap_or(at - 1)].dc
 }
 
 fn zigzag(value: i64) -> Option<u32> {
@@ -117,14 +105,14 @@ fn unzigzag(value: u32) -> i64 {
 /// Serializes an index.
 pub(super) fn pack(headers: &Headers<'_>, grid: &Grid, walked: &Walked) -> Option<Vec<u8>> {
     let n = headers.components().len();
-    let predictor = Predictor { columns: usize::try_from(grid.columns()).ok()? };
+    let columns = to_usize(grid.columns());
     let entries = &walked.entries;
     let mut residuals: Vec<Residuals> = Vec::with_capacity(entries.len());
     // The first entry is always at 0 with zero predictors.
     for at in 1..entries.len() {
         let step = i64::from(entries[at].position) - i64::from(entries[at - 1].position);
-        let dc = predictor.dc(entries, at);
-        let mut one = [zigzag(step - predictor.position_step(entries, at))?, 0, 0, 0];
+        let dc = predicted_dc(entries, columns, at);
+        let mut one = [zigzag(step - position_step(entries, columns, at))?, 0, 0, 0];
         for ((to, value), predicted) in one[1..].iter_mut().zip(entries[at].dc).zip(dc) {
             *to = zigzag(i64::from(value) - i64::from(predicted))?;
         }
@@ -162,12 +150,11 @@ fn head(headers: &Headers<'_>, grid: &Grid, scan_bytes: u32, parameters: [u8; FI
 /// The parameter that minimizes the length of all codes.
 fn best_parameter(values: impl Iterator<Item = u32> + Clone) -> Option<u8> {
     let n_bits = |parameter: u8| -> u64 {
-        let all = values.clone();
-        all.map(|value| match value >> parameter {
+        let n_bits_of = |value| match value >> parameter {
             ones if ones < MAX_ONES => u64::from(ones + 1) + u64::from(parameter),
             _ => u64::from(MAX_ONES + 32),
-        })
-        .sum()
+        };
+        values.clone().map(n_bits_of).sum()
     };
     (0..=MAX_PARAMETER).min_by_key(|&parameter| n_bits(parameter))
 }
@@ -215,11 +202,7 @@ struct CodeReader<'a> {
     n_bits: u32,
 }
 
-impl<'a> CodeReader<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, buffer: 0, n_bits: 0 }
-    }
-
+impl CodeReader<'_> {
     fn refill(&mut self) {
         if let Some(eight) = self.bytes[self.at..].first_chunk() {
             self.buffer |= be_word(*eight) >> self.n_bits;
@@ -298,8 +281,8 @@ pub(super) fn unpack(
         return Err(bad("is truncated"));
     }
     let mut unpacker = Unpacker {
-        reader: CodeReader::new(codes),
-        predictor: Predictor { columns: to_usize(grid.columns()) },
+        reader: CodeReader { bytes: codes, at: 0, buffer: 0, n_bits: 0 },
+        columns: to_usize(grid.columns()),
         parameters,
         n_fields,
         end: i64::from(scan_bytes) * 8,
@@ -316,7 +299,7 @@ pub(super) fn unpack(
 /// Reads entries sequentially.
 struct Unpacker<'a> {
     reader: CodeReader<'a>,
-    predictor: Predictor,
+    columns: usize,
     parameters: [u8; FIELDS],
     n_fields: usize,
     /// Upper limit of positions.
@@ -329,11 +312,11 @@ impl Unpacker<'_> {
         let at = entries.len();
         let step = unzigzag(self.reader.next(self.parameters[0])?);
         let before = i64::from(entries[at - 1].position);
-        let position = before + step + self.predictor.position_step(entries, at);
+        let position = before + step + position_step(entries, self.columns, at);
         if position < before || position > self.end {
             return None;
         }
-        let mut dc = self.predictor.dc(entries, at).map(i32::from);
+        let mut dc = predicted_dc(entries, self.columns, at).map(i32::from);
         for (value, &parameter) in dc.iter_mut().zip(&self.parameters[1..self.n_fields]) {
             let difference = unzigzag(self.reader.next(parameter)?);
             *value = i32::try_from(difference).ok()?.checked_add(*value)?;

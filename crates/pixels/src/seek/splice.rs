@@ -6,6 +6,7 @@ use super::index::{Entry, Grid, bad, unpack};
 use super::walk::{be_word, first_255, has_255};
 use crate::area::Area;
 use crate::error::PixelError;
+use packds_system::to_usize;
 
 /// libjpeg's maximum side.
 const MAX_SIDE: u32 = 65_500;
@@ -68,14 +69,8 @@ impl Layout {
         let n = u64::from(mcus.0) * u64::from(mcus.1);
         let all = u64::from(grid.mcus_across) * u64::from(grid.rows);
         let fits = mcus.0 * mcu_width <= MAX_SIDE && mcus.1 * mcu_height <= MAX_SIDE;
-        (fits && n * WORTH.1 < all * WORTH.0).then_some(Self {
-            columns,
-            rows,
-            dummy_left,
-            dummy_right,
-            dummy_top,
-            mcus,
-        })
+        let is_worth_it = fits && n * WORTH.1 < all * WORTH.0;
+        is_worth_it.then_some(Self { columns, rows, dummy_left, dummy_right, dummy_top, mcus })
     }
 
     /// Width and height: up to the picture's edge if the area reaches it, else whole MCUs.
@@ -95,9 +90,7 @@ impl Layout {
 
     /// The number of the entry at a row and a column. The column after the last is the next row's first.
     fn entry(grid: &Grid, row: u32, column: u32) -> Option<usize> {
-        let columns = usize::try_from(grid.columns()).ok()?;
-        let row = usize::try_from(row).ok()?.checked_mul(columns)?;
-        row.checked_add(usize::try_from(column).ok()?)
+        to_usize(row).checked_mul(to_usize(grid.columns()))?.checked_add(to_usize(column))
     }
 }
 
@@ -108,10 +101,7 @@ impl Splicer {
         let foreign = || bad("belongs to another image");
         let headers = Headers::parse(jpeg).ok_or_else(foreign)?;
         let grid = Grid::of_index(&headers, index)?;
-        let fits = |first: u32, len: u32, side: u32| len > 0 && first.checked_add(len).is_some_and(|end| end <= side);
-        if !fits(area.x, area.width, headers.width) || !fits(area.y, area.height, headers.height) {
-            return Err(foreign());
-        }
+        area.check_inside(headers.width, headers.height).map_err(|_| foreign())?;
         let Some(layout) = Layout::new(&headers, &grid, area) else { return Ok(None) };
         let last = Layout::entry(&grid, layout.rows.1 - 1, layout.columns.1);
         let last = last.ok_or_else(foreign)?;
@@ -123,8 +113,7 @@ impl Splicer {
             .and_then(|end| jpeg.get(headers.scan..end))
             .ok_or_else(foreign)?;
         let dummies = Dummies::new(&headers).ok_or_else(foreign)?;
-        let size = layout.size(&headers, &grid);
-        let size = size.ok_or_else(foreign)?;
+        let size = layout.size(&headers, &grid).ok_or_else(foreign)?;
         self.jpeg.clear();
         headers.write_into(size, &dummies.dc, &dummies.ac, &mut self.jpeg);
         self.jpeg.reserve(data.len());
@@ -186,8 +175,7 @@ impl Assembly<'_> {
         let entry = |row, column| entries.get(Layout::entry(grid, row, column)?).copied();
         if layout.dummy_top {
             let first = entry(layout.rows.0, layout.columns.0)?;
-            self.dummy(first.dc)?;
-            for _ in 1..layout.mcus.0 {
+            for _ in 0..layout.mcus.0 {
                 self.dummy(first.dc)?;
             }
         }

@@ -268,42 +268,26 @@ fn limit_place(x: f64, text: &str) -> (f64, Anchor) {
 
 /// Distributes the names of the limits over lines of text so that they do not overlap.
 fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
-    let span = |nth: &usize| {
-        let (name, value) = limits.get(*nth).map_or(("", 0.0), |(n, v)| (n.as_str(), *v));
-        let text = limit_text(name, value);
+    // Left and right end of each name, and the place of its line.
+    let span = |(name, value): &(String, f64)| {
+        let (text, line) = (limit_text(name, *value), axis.at(*value));
         let width = text_width(&text, SMALL.size, false);
-        let (x, anchor) = limit_place(axis.at(value), &text);
-        match anchor {
-            Anchor::Start => (x, x + width),
-            Anchor::Middle => (x - width / 2.0, x + width / 2.0),
-            Anchor::End => (x - width, x),
-        }
+        let (x, anchor) = limit_place(line, &text);
+        let start = anchor.left(x, width);
+        (start, start + width, line)
     };
+    let spans: Vec<(f64, f64, f64)> = limits.iter().map(span).collect();
     let mut levels: Vec<Vec<usize>> = Vec::new();
-    for nth in 0..limits.len() {
-        let (start, end) = span(&nth);
+    for (nth, (start, end, line)) in spans.iter().enumerate() {
+        let is_apart = |(s, e, _): &(f64, f64, f64)| e + 10.0 < *start || end + 10.0 < *s;
+        let free = |level: &Vec<usize>| level.iter().filter_map(|other| spans.get(*other)).all(is_apart);
         // The line of a limit runs down from its name, so it must not cross a name below.
-        let line = limits.get(nth).map_or(0.0, |(_, value)| axis.at(*value));
-        let free = |level: &Vec<usize>| {
-            level.iter().all(|other| {
-                let (s, e) = span(other);
-                e + 10.0 < start || end + 10.0 < s
-            })
-        };
-        let crossed = |level: &Vec<usize>| {
-            level.iter().any(|other| {
-                let (s, e) = span(other);
-                (s - 3.0..e + 3.0).contains(&line)
-            })
-        };
-        let place = levels.iter().position(free);
-        match place {
-            Some(place) if !levels.iter().take(place).any(crossed) => {
-                if let Some(level) = levels.get_mut(place) {
-                    level.push(nth);
-                }
-            }
-            _ => levels.push(vec![nth]),
+        let is_crossed = |(s, e, _): &(f64, f64, f64)| (s - 3.0..e + 3.0).contains(line);
+        let crossed = |level: &Vec<usize>| level.iter().filter_map(|other| spans.get(*other)).any(is_crossed);
+        let place = levels.iter().position(free).filter(|place| !levels.iter().take(*place).any(crossed));
+        match place.and_then(|place| levels.get_mut(place)) {
+            Some(level) => level.push(nth),
+            None => levels.push(vec![nth]),
         }
     }
     levels

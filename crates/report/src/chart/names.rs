@@ -214,11 +214,7 @@ fn candidates(dot: Place, wide: f64) -> impl Iterator<Item = Name> {
 impl Name {
     /// A name whose start, middle or end is at this position.
     fn new(dot: Place, (x, y): Place, anchor: Anchor, wide: f64) -> Self {
-        let left = match anchor {
-            Anchor::Start => x,
-            Anchor::Middle => x - wide / 2.0,
-            Anchor::End => x - wide,
-        };
+        let left = anchor.left(x, wide);
         let area = [left, y - HIGH / 2.0, left + wide, y + HIGH / 2.0];
         let end = match anchor {
             Anchor::Middle => (x, dot.1.clamp(area[1], area[3])),

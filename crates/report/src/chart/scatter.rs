@@ -74,11 +74,9 @@ impl Scatter {
             let at = across.at(*value);
             figure.dashes(vec![(at, top), (at, bottom)], 1.5, LIMIT);
             let wide = text_width(name, SMALL.size, false);
-            let (x, anchor, start) = if at + wide + 8.0 > right {
-                (at - 6.0, Anchor::End, at - 6.0 - wide)
-            } else {
-                (at + 6.0, Anchor::Start, at + 6.0)
-            };
+            let ends = at + wide + 8.0 > right;
+            let (x, anchor) = if ends { (at - 6.0, Anchor::End) } else { (at + 6.0, Anchor::Start) };
+            let start = anchor.left(x, wide);
             figure.words((x, bottom - 8.0), anchor, SMALL, LIMIT, name);
             taken.areas.push([start, bottom - 20.0, start + wide, bottom - 4.0]);
             taken.lines.push([at - 2.0, top, at + 2.0, bottom]);

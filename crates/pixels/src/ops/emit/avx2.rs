@@ -5,11 +5,11 @@
 //! bits (mostly for 16-bit types). Neither is proved correct: `Emit` tests all 256 bytes and falls back if any differs.
 
 use std::arch::x86_64::{
-    __m128i, __m256, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm_or_si128, _mm_setr_epi8, _mm_shuffle_epi8,
-    _mm_storeu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_castps_si256, _mm256_castsi256_si128,
-    _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_cvtps_ph, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_mul_ps,
-    _mm256_packus_epi32, _mm256_permute4x64_epi64, _mm256_set_m128i, _mm256_set1_epi32, _mm256_set1_ps,
-    _mm256_setr_epi8, _mm256_setr_ps, _mm256_shuffle_epi8, _mm256_srli_epi32, _mm256_storeu_ps, _mm256_sub_ps,
+    __m128i, __m256, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm_or_si128, _mm_shuffle_epi8, _mm_storeu_si128,
+    _mm256_add_epi32, _mm256_and_si256, _mm256_castps_si256, _mm256_castsi256_si128, _mm256_cvtepi32_ps,
+    _mm256_cvtepu8_epi32, _mm256_cvtps_ph, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_mul_ps, _mm256_packus_epi32,
+    _mm256_permute4x64_epi64, _mm256_set_m128i, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_ps, _mm256_shuffle_epi8,
+    _mm256_srli_epi32, _mm256_storeu_ps, _mm256_sub_ps,
 };
 
 use crate::cast::Layout;
@@ -107,6 +107,7 @@ impl Fast {
             return blocks.len() * 3 * LANES / if self.single { 1 } else { 3 };
         }
         let lanes = self.norms.map(|norm| Lanes::new([norm; LANES]));
+        let picks = [0, 1, 2].map(|channel| every_third(channel));
         let [red, green, blue] = split(out).map(|plane| plane.chunks_exact_mut(step));
         let mut n_pixels = 0;
         for ((red, green), blue) in red.zip(green).zip(blue) {
@@ -114,7 +115,7 @@ impl Fast {
             let Some(block) = hwc[n_pixels * 3..].first_chunk::<28>() else { break };
             let pixels = load_pixels(block);
             for (channel, plane) in [red, green, blue].into_iter().enumerate() {
-                let values = _mm256_shuffle_epi8(pixels, every_third(channel));
+                let values = _mm256_shuffle_epi8(pixels, picks[channel]);
                 store::<TYPE>(plane, lanes[channel].normalised::<FUSED>(values));
             }
             n_pixels += LANES;
@@ -241,22 +242,17 @@ fn load_pixels(block: &[u8; 28]) -> __m256i {
 /// Extends one channel of four pixels in each half to 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn every_third(channel: usize) -> __m256i {
-    match channel {
-        0 => _mm256_setr_epi8(
-            0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1, 0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9,
-            -1, -1, -1,
-        ),
-        1 => _mm256_setr_epi8(
-            1, -1, -1, -1, 4, -1, -1, -1, 7, -1, -1, -1, 10, -1, -1, -1, 1, -1, -1, -1, 4, -1, -1, -1, 7, -1, -1, -1,
-            10, -1, -1, -1,
-        ),
-        _ => _mm256_setr_epi8(
-            2, -1, -1, -1, 5, -1, -1, -1, 8, -1, -1, -1, 11, -1, -1, -1, 2, -1, -1, -1, 5, -1, -1, -1, 8, -1, -1, -1,
-            11, -1, -1, -1,
-        ),
+fn every_third(channel: u8) -> __m256i {
+    let mut picks = [NOTHING; 16];
+    for (pick, from) in picks.iter_mut().step_by(4).zip((channel..).step_by(3)) {
+        *pick = from;
     }
+    let half = load_16(&picks);
+    _mm256_set_m128i(half, half)
 }
+
+/// Makes a shuffle write 0.
+const NOTHING: u8 = 0x80;
 
 /// The three planes of an output.
 fn split(out: &mut [u8]) -> [&mut [u8]; 3] {
@@ -269,23 +265,14 @@ fn split(out: &mut [u8]) -> [&mut [u8]; 3] {
 /// Sixteen pixels at a time: for each of their three registers, the bytes of one channel.
 #[target_feature(enable = "avx2")]
 fn planes(hwc: &[u8], out: &mut [u8]) -> usize {
-    let picks = [
-        [
-            _mm_setr_epi8(0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
-            _mm_setr_epi8(-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1),
-            _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13),
-        ],
-        [
-            _mm_setr_epi8(1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
-            _mm_setr_epi8(-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1),
-            _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14),
-        ],
-        [
-            _mm_setr_epi8(2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
-            _mm_setr_epi8(-1, -1, -1, -1, -1, 1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1),
-            _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15),
-        ],
-    ];
+    let pick = |channel: u8, part: u8| {
+        let mut picks = [NOTHING; 16];
+        for (pick, from) in picks.iter_mut().zip((channel..).step_by(3)) {
+            *pick = from.checked_sub(16 * part).filter(|from| *from < 16).unwrap_or(NOTHING);
+        }
+        load_16(&picks)
+    };
+    let picks = [0, 1, 2].map(|channel| [0, 1, 2].map(|part| pick(channel, part)));
     let (blocks, _) = hwc.as_chunks::<48>();
     let [red, green, blue] = split(out).map(|plane| plane.chunks_exact_mut(16));
     for (((block, red), green), blue) in blocks.iter().zip(red).zip(green).zip(blue) {

@@ -90,14 +90,8 @@ impl Emit {
     pub fn table(&self) -> Vec<u32> {
         match &self.values {
             Values::Bytes => (0..self.channels).flat_map(|_| 0..=255).collect(),
-            Values::Halves(tables) => {
-                let bits = tables.iter().flatten().map(|half| u16::from_le_bytes(*half));
-                bits.map(u32::from).collect()
-            }
-            Values::Singles(tables) => {
-                let bits = tables.iter().flatten().map(|bits| u32::from_le_bytes(*bits));
-                bits.collect()
-            }
+            Values::Halves(tables) => tables.iter().flatten().map(|half| u16::from_le_bytes(*half).into()).collect(),
+            Values::Singles(tables) => tables.iter().flatten().map(|single| u32::from_le_bytes(*single)).collect(),
         }
     }
 
