@@ -97,26 +97,22 @@ impl Arena {
     }
 
     /// Number of slots, free or not.
-    #[must_use]
     pub const fn n_slots(&self) -> usize {
         self.n_slots
     }
 
     /// Size of each slot, a multiple of [`SLOT_ALIGN`].
-    #[must_use]
     pub const fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }
 
     /// Number of free slots.
-    #[must_use]
     pub fn n_free(&self) -> usize {
         self.lock().len()
     }
 
     /// The address of the first slot and the size of all slots, for registering the memory with a device. To read or write it,
     /// take a slot.
-    #[must_use]
     pub fn address(&self) -> (*const u8, usize) {
         let base = self.map.as_ptr().wrapping_add(self.start);
         (base, self.n_slots.saturating_mul(self.slot_bytes))
@@ -149,7 +145,6 @@ impl Arena {
     }
 
     /// The requested NUMA node. `None` if it was not requested, or the system refused.
-    #[must_use]
     pub fn node(&self) -> Option<u32> {
         self.node.get().copied()
     }
@@ -185,7 +180,6 @@ impl Arena {
     }
 
     /// Bytes of the arena in huge pages. 0 if unknown. It reads a large system file, so use it for reports and not in every step.
-    #[must_use]
     pub fn huge_page_bytes(&self) -> u64 {
         let first = self.map.as_ptr().addr();
         let range = first..first.saturating_add(self.map.len());
@@ -237,7 +231,6 @@ pub struct SlotMut {
 
 impl SlotMut {
     /// The slot's number in its arena, from 0.
-    #[must_use]
     pub const fn number(&self) -> usize {
         self.owner.number
     }
@@ -341,7 +334,6 @@ pub struct SlotRef {
 
 impl SlotRef {
     /// The slot's number in its arena, from 0.
-    #[must_use]
     pub fn number(&self) -> usize {
         self.owner.number
     }

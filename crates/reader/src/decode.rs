@@ -32,7 +32,6 @@ pub struct ItemPixels {
 
 impl ItemDecoder {
     /// A decoder for the items of `field`.
-    #[must_use]
     pub fn new(field: &Field) -> Self {
         let field = SizedField::new(field);
         let decoder = Decoder::new(DecodeOptions { color: field.color, ..DecodeOptions::default() });
@@ -40,7 +39,6 @@ impl ItemDecoder {
     }
 
     /// The name of its field.
-    #[must_use]
     pub fn field(&self) -> &str {
         &self.field.name
     }

@@ -45,7 +45,6 @@ impl Pack {
     }
 
     /// The path of the file, or the name given to bytes in memory.
-    #[must_use]
     pub fn file_path(&self) -> &Path {
         &self.path
     }
@@ -61,7 +60,6 @@ impl Pack {
 
     /// Opens the same file again for reads that bypass the page cache. `None` if there is no file or the file system refuses.
     #[doc(hidden)]
-    #[must_use]
     pub fn open_past_cache(&self) -> Option<File> {
         storage::open_past_cache(self.storage.file()?, &self.path)
     }
@@ -81,7 +79,6 @@ impl Pack {
     }
 
     /// Length of the file in bytes.
-    #[must_use]
     pub fn file_len(&self) -> u64 {
         self.pack.trailer().file_len
     }
@@ -163,7 +160,6 @@ impl Pack {
 
     /// Estimates how many bytes of the file are in the page cache. Checks every 16th page. `None` if unknown.
     #[doc(hidden)]
-    #[must_use]
     pub fn resident_bytes(&self) -> Option<u64> {
         let (starts, step) = self.looked_at()?;
         let mut bytes = 0;
@@ -178,7 +174,6 @@ impl Pack {
     /// Whether all of the file is in the page cache. Checks every 16th page. `None` if unknown: the system answers only the
     /// owner of a file and users who may write it.
     #[doc(hidden)]
-    #[must_use]
     pub fn is_resident(&self) -> Option<bool> {
         use rustix::fs::{Access, access, fstat};
         if let Some(file) = self.storage.file() {
@@ -212,7 +207,6 @@ impl Pack {
     }
 
     /// Adds the path to a format error.
-    #[must_use]
     pub fn error(&self, source: FormatError) -> ReadError {
         ReadError::Format { path: self.path.clone(), source }
     }

@@ -73,7 +73,6 @@ impl Pack {
 
 impl<'a> Sample<'a> {
     /// Its position in the file, from 0.
-    #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
     }
@@ -106,7 +105,6 @@ impl<'a> Sample<'a> {
 
 impl Item<'_> {
     /// The elements with their type and shape.
-    #[must_use]
     pub fn view(&self) -> ArrayView<'_> {
         ArrayView { dtype: self.dtype, shape: self.shape.clone(), bytes: &self.bytes }
     }
@@ -122,13 +120,11 @@ impl Item<'_> {
 
 impl<'a> Chunk<'a> {
     /// Its number, from 0.
-    #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
     }
 
     /// Positions of its samples in the file.
-    #[must_use]
     pub fn samples(&self) -> std::ops::Range<u64> {
         let geometry = self.pack.geometry();
         let first = geometry.first_sample(self.number);

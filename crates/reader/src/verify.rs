@@ -30,7 +30,6 @@ pub struct VerifyOptions {
 
 impl VerifyOptions {
     /// With this many threads; 0 = one per core.
-    #[must_use]
     pub const fn jobs(jobs: usize) -> Self {
         Self { jobs }
     }
@@ -97,7 +96,6 @@ pub struct VerifyReport {
 
 impl VerifyReport {
     /// Whether there is no damage.
-    #[must_use]
     pub fn is_ok(&self) -> bool {
         self.bad_chunks.is_empty() && self.bad_samples.is_empty() && self.errors.is_empty()
     }

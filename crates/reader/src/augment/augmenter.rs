@@ -34,7 +34,6 @@ struct Workshop {
 
 impl Augmenter {
     /// An augmenter for `plan`.
-    #[must_use]
     pub fn new(plan: Arc<AugmentPlan>) -> Self {
         let color = match plan.output().channels {
             1 => Color::Gray,
@@ -54,7 +53,6 @@ impl Augmenter {
     }
 
     /// The applied plan.
-    #[must_use]
     pub fn plan(&self) -> &AugmentPlan {
         &self.plan
     }

@@ -27,7 +27,6 @@ pub struct ImageSource {
 
 impl ImageSource {
     /// Raw `u8` pixels or image files with these channels.
-    #[must_use]
     pub fn raw(size: Option<Size>, channels: u8) -> Self {
         Self { size, channels, dtype: DType::U8, layout: Layout::Hwc }
     }
@@ -161,13 +160,11 @@ impl AugmentPlan {
     }
 
     /// Shape and type of the output.
-    #[must_use]
     pub fn output(&self) -> Output {
         self.output
     }
 
     /// Size of one output image: one view of one sample.
-    #[must_use]
     pub fn item_bytes(&self) -> usize {
         self.item_bytes
     }

@@ -57,7 +57,6 @@ impl FileHead {
     pub const BYTES: usize = 16;
 
     /// The form in a slot: length, width and height, little-endian. All zeros before pixels.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         if let Self::File { len, width, height } = self {
@@ -70,7 +69,6 @@ impl FileHead {
     }
 
     /// The head at the start of an image's place.
-    #[must_use]
     pub fn of(place: &[u8]) -> Self {
         let (words, _) = place.as_chunks::<4>();
         let word = |at: usize| words.get(at).map_or(0, |bytes| u32::from_le_bytes(*bytes));

@@ -138,7 +138,6 @@ impl Frame {
     pub const BYTES: usize = 40;
 
     /// The form in a slot: little-endian, in field order.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&self.source.to_le_bytes());
@@ -159,7 +158,6 @@ impl Patch {
     pub const BYTES: usize = 16;
 
     /// The form in a slot: columns, then rows, little-endian.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         for (to, place) in bytes.as_chunks_mut::<4>().0.iter_mut().zip([self.x.0, self.x.1, self.y.0, self.y.1]) {
@@ -174,7 +172,6 @@ impl Share {
     pub const BYTES: usize = 24;
 
     /// The form in a slot, little-endian: the patch, 1 if values are replaced, and the weight of its own values.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..16].copy_from_slice(&self.patch.to_bytes());
@@ -190,7 +187,6 @@ impl ColorOp {
 
     /// The form in a slot, little-endian: the index in [`Adjustment`] from 1 (0 for none), and the bits of its factor or
     /// threshold.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let (kind, by): (u32, u32) = match self.0 {
             None => (0, 0),
@@ -213,27 +209,23 @@ impl Changes {
     pub const MOST_COLORS: usize = 32;
 
     /// Offset in each slot of the colour operations for the first image of a view, grouped by image.
-    #[must_use]
     pub fn colors(&self, view: u32) -> usize {
         let of_view = self.rows.saturating_mul(self.n_colors).saturating_mul(ColorOp::BYTES);
         self.colors.saturating_add(of_views(view, of_view))
     }
 
     /// Offset in each slot of the patches for the first image of a view, grouped by image.
-    #[must_use]
     pub fn patches(&self, view: u32) -> usize {
         let of_view = self.rows.saturating_mul(self.n_patches).saturating_mul(Patch::BYTES);
         self.patches.saturating_add(of_views(view, of_view))
     }
 
     /// Offset of the images' shares in each slot.
-    #[must_use]
     pub const fn shares(&self) -> usize {
         self.shares
     }
 
     /// Whether there are no changes.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.n_patches == 0 && self.n_colors == 0 && !self.mixes
     }
@@ -241,7 +233,6 @@ impl Changes {
 
 impl Windows {
     /// Offset of a view's frames in each slot.
-    #[must_use]
     pub fn offset(&self, view: u32) -> usize {
         self.offset.saturating_add(of_views(view, self.rows * Frame::BYTES))
     }
@@ -254,7 +245,6 @@ fn of_views(view: u32, bytes: usize) -> usize {
 
 impl Finish {
     /// Dimensions of an image.
-    #[must_use]
     pub fn shape(&self) -> Vec<usize> {
         let size = |n: u32| to_usize(n);
         let (height, width) = (size(self.height), size(self.width));
@@ -265,7 +255,6 @@ impl Finish {
     }
 
     /// Offset of the table in each slot.
-    #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }

@@ -44,25 +44,21 @@ impl Resampling {
     }
 
     /// The taps of all lengths.
-    #[must_use]
     pub fn taps(&self) -> &[u32] {
         &self.taps
     }
 
     /// Where the taps for an area of this size start. `None` if areas cannot have this size.
-    #[must_use]
     pub fn places(&self, width: u32, height: u32) -> Option<(u32, u32)> {
         Some((self.across.of(width)?, self.down.of(height)?))
     }
 
     /// Width and height of a resized picture.
-    #[must_use]
     pub const fn size(&self) -> (u32, u32) {
         self.kind.to
     }
 
     /// Whether `other` has the same tables.
-    #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         self.kind == other.kind
     }

@@ -64,7 +64,6 @@ struct SimTransfer {
 
 impl SimDevice {
     /// A device with transfers that take up to `longest`, randomized by `seed`.
-    #[must_use]
     pub fn new(seed: u64, longest: Duration) -> Self {
         let shared =
             Arc::new(Shared { reading: Mutex::default(), violations: Mutex::default(), memory: Mutex::default() });
@@ -79,13 +78,11 @@ impl SimDevice {
     }
 
     /// The violations so far. Empty if the ring is correct.
-    #[must_use]
     pub fn violations(&self) -> Vec<Violation> {
         lock(&self.shared.violations).clone()
     }
 
     /// The bytes of the last transfer.
-    #[must_use]
     pub fn memory(&self) -> Vec<u8> {
         lock(&self.shared.memory).clone()
     }

@@ -80,61 +80,51 @@ impl Batch {
     }
 
     /// Number of samples.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
     /// Always false: a batch has at least one sample.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
     /// The samples, by position in their pack's file, from 0.
-    #[must_use]
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
     /// The pack of each sample. All zeros if there is only one pack.
-    #[must_use]
     pub fn packs(&self) -> Vec<usize> {
         self.prepared.rows.iter().map(|row| row.pack).collect()
     }
 
     /// Number of padding samples at the end. They fill up the last batch of the epoch and repeat earlier samples.
-    #[must_use]
     pub fn padding(&self) -> usize {
         self.prepared.padding
     }
 
     /// The loader's epoch. Each pack of a mixture counts its own epochs.
-    #[must_use]
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
     /// The step, from 0 in every epoch.
-    #[must_use]
     pub fn step(&self) -> u64 {
         self.prepared.step
     }
 
     /// The samples that were left out or replaced.
-    #[must_use]
     pub fn bad_samples(&self) -> &[BadSample] {
         &self.prepared.bad
     }
 
     /// Partners and weights if the augmentation mixes images. Mix the labels in the same way.
-    #[must_use]
     pub fn mix(&self) -> Option<&Mix> {
         self.prepared.mix.as_ref()
     }
 
     /// The random choices for the images: the crop of each and how it is shown. `None` if images are not augmented.
-    #[must_use]
     pub fn geometry(&self) -> Option<BatchGeometry> {
         let Self { outputs, packs, seeds, .. } = self;
         let rows = &self.prepared.rows;
@@ -143,19 +133,16 @@ impl Batch {
     }
 
     /// Whether a field borrows the pack's bytes instead of copying them.
-    #[must_use]
     pub fn is_lent(&self) -> bool {
         self.prepared.borrowed.is_some()
     }
 
     /// The fields and their types.
-    #[must_use]
     pub fn fields(&self) -> &[BatchField] {
         &self.outputs.fields
     }
 
     /// The device's transfer of this batch.
-    #[must_use]
     pub fn transfer(&self) -> &dyn Transfer {
         self.transfer.as_ref()
     }
@@ -214,7 +201,6 @@ impl Batch {
 
     /// `[height, width, channels]` of one sample's image, or `[height, width]` of its mask, if variable-size images are
     /// [decoded](super::LoaderBuilder::decode_images). `None` for other items.
-    #[must_use]
     pub fn item_shape(&self, name: &str, row: usize) -> Option<&[usize]> {
         let (number, _) = self.find(name, 0).ok()?;
         self.ragged(number)?.shape(row)
@@ -255,7 +241,6 @@ impl Batch {
 
     /// The slot it lies in.
     #[doc(hidden)]
-    #[must_use]
     pub fn slot(&self) -> Option<&SlotRef> {
         self.slot.as_ref()
     }

@@ -80,32 +80,27 @@ impl Epoch {
     }
 
     /// The epoch's number.
-    #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
     /// Steps in the epoch, the same on every rank.
-    #[must_use]
     pub fn steps(&self) -> u64 {
         self.workers.schedule.steps()
     }
 
     /// The step of the next batch.
-    #[must_use]
     pub const fn next_step(&self) -> u64 {
         self.next_step
     }
 
     /// The state to save in order to resume after the batches taken so far. Prefetched batches do not count. For a mixture
     /// this is only the state of its first pack: save [`mixture_state`](Self::mixture_state) instead.
-    #[must_use]
     pub fn state(&self) -> State {
         self.workers.schedule.state(self.next_step())
     }
 
     /// The state of a mixture to save in order to resume after the batches taken so far. `None` for a single pack.
-    #[must_use]
     pub fn mixture_state(&self) -> Option<MixtureState> {
         self.workers.schedule.mixture_state(self.next_step())
     }

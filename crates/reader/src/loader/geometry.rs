@@ -25,7 +25,6 @@ impl BatchGeometry {
     }
 
     /// Width and height of every view.
-    #[must_use]
     pub fn size(&self) -> (u32, u32) {
         let made = self.outputs.pictures.as_ref().map(super::Pictures::made);
         made.map_or((0, 0), |made| (made.width, made.height))

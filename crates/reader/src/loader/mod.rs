@@ -162,7 +162,6 @@ pub struct Loader {
 
 impl Loader {
     /// Starts building a loader for `pack`.
-    #[must_use]
     pub fn builder(pack: impl Into<Arc<Pack>>) -> LoaderBuilder {
         LoaderBuilder::new(pack.into())
     }
@@ -282,20 +281,17 @@ impl Loader {
     }
 
     /// The pack. For a mixture, the first one.
-    #[must_use]
     pub fn pack(&self) -> &Arc<Pack> {
         // A loader has at least one pack.
         &self.packs[0]
     }
 
     /// All packs. [`Batch::packs`] contains indices into this list.
-    #[must_use]
     pub fn packs(&self) -> &[Arc<Pack>] {
         &self.packs
     }
 
     /// Maximum number of threads that decode and copy. [`tuning`](Self::tuning) reports how many are active.
-    #[must_use]
     pub const fn threads(&self) -> usize {
         self.threads
     }
@@ -306,7 +302,6 @@ impl Loader {
 
     /// The history of active threads and prefetched batches, with reasons, oldest entry first. Values fixed by
     /// [`LoaderBuilder::threads`] and [`LoaderBuilder::prefetch`] do not change. The rest adapts to the training.
-    #[must_use]
     pub fn tuning(&self) -> Vec<Tuned> {
         self.tuner().log().to_vec()
     }
@@ -334,26 +329,22 @@ impl Loader {
     }
 
     /// The fields of each batch.
-    #[must_use]
     pub fn fields(&self) -> &[BatchField] {
         &self.outputs.fields
     }
 
     /// The order, batch and ranks in use. For a mixture, those of its first pack. Their batch is that pack's share of the
     /// mixture's batch: see [`mixture`](Self::mixture).
-    #[must_use]
     pub const fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
     /// The plan of a mixture. `None` for a single pack.
-    #[must_use]
     pub fn mixture(&self) -> Option<&Mixture> {
         self.mixture.as_deref()
     }
 
     /// How the pack is read, and why. For a mixture, the first pack.
-    #[must_use]
     pub fn access(&self) -> &AccessReport {
         self.fetches[0].report()
     }
@@ -441,7 +432,6 @@ impl Loader {
     }
 
     /// What the loader did so far, and where it waited.
-    #[must_use]
     pub fn stats(&self) -> LoaderStats {
         let workers = self.last.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         // These do not include an epoch that is still open.

@@ -43,6 +43,7 @@ const MOST_THREADS: usize = 1024;
 
 /// The options of a [`Loader`]. Only the pack is required.
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct LoaderBuilder {
     pack: Arc<Pack>,
     proportion: f64,
@@ -99,63 +100,54 @@ impl LoaderBuilder {
     /// rounded to whole samples ([`Mixture::quotas`] has the result). The loaded fields must be the same in all packs. Order,
     /// seed, augmentation and all other options apply to every pack. Each pack has its own epochs. See
     /// docs/reference/sampling.md, "Mixtures".
-    #[must_use]
     pub fn mix(mut self, pack: impl Into<Arc<Pack>>, proportion: f64) -> Self {
         self.others.push((pack.into(), proportion));
         self
     }
 
     /// The proportion of the first pack in a mixture. Default 1.
-    #[must_use]
     pub const fn proportion(mut self, proportion: f64) -> Self {
         self.proportion = proportion;
         self
     }
 
     /// Samples per batch on each rank. Default 32.
-    #[must_use]
     pub const fn batch(mut self, samples: u32) -> Self {
         self.batch = samples;
         self
     }
 
     /// The order of samples. Default [`Order::Auto`].
-    #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.sampler = self.sampler.order(order);
         self
     }
 
     /// The seed of order and augmentation. Default 0.
-    #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.sampler = self.sampler.seed(seed);
         self
     }
 
     /// Selects samples, or makes some more frequent than others.
-    #[must_use]
     pub fn choice(mut self, choice: Choice) -> Self {
         self.sampler = self.sampler.choice(choice);
         self
     }
 
     /// Number of parts of the epoch that are read in parallel: see [`Sampler::lanes`].
-    #[must_use]
     pub fn lanes(mut self, lanes: u32) -> Self {
         self.sampler = self.sampler.lanes(lanes);
         self
     }
 
     /// This process's rank in the training. Default: the only process.
-    #[must_use]
     pub const fn ranks(mut self, ranks: Ranks) -> Self {
         self.ranks = ranks;
         self
     }
 
     /// What to do with samples that do not fill a last batch. Default [`Last::Drop`].
-    #[must_use]
     pub const fn last(mut self, last: Last) -> Self {
         self.last = last;
         self
@@ -163,21 +155,18 @@ impl LoaderBuilder {
 
     /// Resumes the run of a saved state. Its order applies, regardless of what [`order`](Self::order) leaves open. Call
     /// [`Loader::epoch_at`] for the batches from the state on.
-    #[must_use]
     pub fn resume(mut self, state: &State) -> Self {
         self.resume = Some(*state);
         self
     }
 
     /// The fields to load, by name. By default, all fields except those that describe other fields or the origin of a sample.
-    #[must_use]
     pub fn fields<S: AsRef<str>>(mut self, names: &[S]) -> Self {
         self.fields = Some(names.iter().map(|name| name.as_ref().to_owned()).collect());
         self
     }
 
     /// The augmentation of images. By default, tensors are unchanged and encoded images are delivered as files.
-    #[must_use]
     pub fn augment(mut self, augment: Augment) -> Self {
         self.augment = Some(augment);
         self
@@ -187,7 +176,6 @@ impl LoaderBuilder {
     /// default they are delivered as stored.
     ///
     /// [`Batch::item_shape`]: super::Batch::item_shape
-    #[must_use]
     pub const fn decode_images(mut self, decodes: bool) -> Self {
         self.decodes_images = decodes;
         self
@@ -195,7 +183,6 @@ impl LoaderBuilder {
 
     /// Fixed number of threads that copy and decode, at most 1024. By default it adapts to the training, from 1 to one per core:
     /// see [`Loader::tuning`].
-    #[must_use]
     pub const fn threads(mut self, threads: NonZero<usize>) -> Self {
         self.threads = Some(threads);
         self
@@ -204,7 +191,6 @@ impl LoaderBuilder {
     /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count: it belongs to the page
     /// cache. Packs larger than this bypass the page cache. Default 4 GiB; then the memory of the machine decides how the
     /// pack is read.
-    #[must_use]
     pub const fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = Some(bytes);
         self
@@ -212,7 +198,6 @@ impl LoaderBuilder {
 
     /// Number of slots in the staging ring. This limits the batches that exist at one time, including those that the consumer
     /// holds. By default, as many as fit a quarter of the memory, between 2 and 16.
-    #[must_use]
     pub const fn slots(mut self, slots: NonZero<usize>) -> Self {
         self.slots = Some(slots);
         self
@@ -220,35 +205,30 @@ impl LoaderBuilder {
 
     /// Fixed number of prefetched batches, at most the number of slots. By default it adapts until the consumer does not wait:
     /// see [`Loader::tuning`].
-    #[must_use]
     pub const fn prefetch(mut self, batches: NonZero<usize>) -> Self {
         self.prefetch = Some(batches);
         self
     }
 
     /// How the pack is read. Default [`Access::Auto`].
-    #[must_use]
     pub const fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
     /// When checksums are verified. Default [`Checksums::FirstTouch`].
-    #[must_use]
     pub const fn checksums(mut self, checksums: Checksums) -> Self {
         self.checksums = checksums;
         self
     }
 
     /// What to do with bad samples. Default [`BadSamples::Error`].
-    #[must_use]
     pub const fn bad_samples(mut self, policy: BadSamples) -> Self {
         self.bad_samples = policy;
         self
     }
 
     /// The device that takes the batches from the ring. Default [`HostDevice`].
-    #[must_use]
     pub fn device(mut self, device: Arc<dyn Device>) -> Self {
         self.device = device;
         self
@@ -344,13 +324,11 @@ impl LoaderBuilder {
 #[doc(hidden)]
 impl LoaderBuilder {
     /// The augmentation of images, if any.
-    #[must_use]
     pub fn augmentation(&self) -> Option<&Augment> {
         self.augment.as_ref()
     }
 
     /// The same batches with items as stored.
-    #[must_use]
     pub fn unaugmented(mut self) -> Self {
         self.augment = None;
         self
@@ -358,32 +336,27 @@ impl LoaderBuilder {
 
     /// Simulates a disk that needs this much longer per batch.
     #[cfg(any(test, feature = "testing"))]
-    #[must_use]
     pub fn slow_disk(mut self, delay: std::time::Duration) -> Self {
         self.disk_delay = delay;
         self
     }
 
     /// The device's part in making images.
-    #[must_use]
     pub fn on_device(&self) -> OnDevice {
         self.placement().images()
     }
 
     /// Whether the device makes images from those that it holds, or from files that it decodes.
-    #[must_use]
     pub fn makes_images_there(&self) -> bool {
         !matches!(self.on_device(), OnDevice::Nothing | OnDevice::Pixels)
     }
 
     /// Whether batches go to a device that finishes them. They are copied there while others are loaded.
-    #[must_use]
     pub fn is_onto_device(&self) -> bool {
         self.on_device() != OnDevice::Nothing
     }
 
     /// The same batches, delivered on the host.
-    #[must_use]
     pub fn on_host(mut self) -> Self {
         self.device = match self.placement() {
             Placement::Host => Arc::new(HostDevice),

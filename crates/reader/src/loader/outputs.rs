@@ -56,13 +56,11 @@ pub(crate) enum Source {
 
 impl BatchField {
     /// Size of one sample. 0 for variable-size items.
-    #[must_use]
     pub const fn n_bytes(&self) -> usize {
         self.item_bytes
     }
 
     /// Offset in a slot of a full batch. 0 for variable-size items.
-    #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }

@@ -97,44 +97,37 @@ impl EpochPlan {
     }
 
     /// The epoch.
-    #[must_use]
     pub const fn epoch(&self) -> u32 {
         self.epoch
     }
 
     /// The order of samples.
-    #[must_use]
     pub const fn order(&self) -> OrderKind {
         self.schedule.recipe.order
     }
 
     /// Number of positions: each sample counts as often as it occurs.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.line.len()
     }
 
     /// Always false: an epoch without samples is an error.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Batches of the epoch, the same on every rank.
-    #[must_use]
     pub const fn steps(&self) -> u64 {
         self.steps
     }
 
     /// Number of samples that no batch of this epoch contains.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         let delivered = self.origin + self.steps * u64::from(self.schedule.batch);
         self.len().saturating_sub(delivered)
     }
 
     /// Size of the tables that this plan keeps: some per lane, and with a choice of samples some per chunk.
-    #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let lanes = match &self.mix {
             Mix::Groups(lanes) => size_of_val(lanes.as_slice()),
@@ -145,7 +138,6 @@ impl EpochPlan {
 
     /// The sample at position `position` of the epoch, over all ranks. `None` past the end. Without a choice of samples it takes
     /// under a microsecond for any number of samples. It does not allocate.
-    #[must_use]
     pub fn position(&self, position: u64) -> Option<u64> {
         if position >= self.len() {
             return None;
@@ -170,7 +162,6 @@ impl EpochPlan {
     }
 
     /// The samples of this rank at a step. Empty past the last step.
-    #[must_use]
     pub fn batch(&self, step: u64) -> Batch<'_> {
         let per_rank = u64::from(self.schedule.rank_batch());
         let first = u64::from(self.schedule.ranks.rank()) * per_rank;
@@ -188,7 +179,6 @@ impl EpochPlan {
     }
 
     /// The chunks that a step of this rank takes samples from, in order of first use.
-    #[must_use]
     pub fn chunk_uses(&self, step: u64) -> Vec<ChunkUse> {
         self.uses_of(step, self.batch(step))
     }
@@ -212,7 +202,6 @@ impl EpochPlan {
 
     /// The next `n` chunks that this rank needs from `step` on, in order of first use, without duplicates. It allows exact
     /// prefetching. It scans as many steps as needed, so keep `n` small.
-    #[must_use]
     pub fn chunks_ahead(&self, step: u64, n: usize) -> Vec<u64> {
         let mut ahead: Vec<u64> = Vec::new();
         let mut known: BTreeMap<u64, ()> = BTreeMap::new();
@@ -231,7 +220,6 @@ impl EpochPlan {
     }
 
     /// The state to save in order to resume at `step`. After the last step, it is the start of the next epoch.
-    #[must_use]
     pub fn state(&self, step: u64) -> State {
         let (epoch, position) = if step >= self.steps {
             (self.epoch.saturating_add(1), 0)
@@ -310,7 +298,6 @@ pub struct Batch<'a> {
 
 impl Batch<'_> {
     /// The batch as runs of consecutive samples in the file: first sample and length.
-    #[must_use]
     pub fn runs(self) -> Vec<(u64, u64)> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         for slot in self {

@@ -49,7 +49,6 @@ pub struct MixtureState {
 
 impl MixtureState {
     /// One line of JSON, under 100 bytes.
-    #[must_use]
     pub fn to_json(&self) -> String {
         format!("{{\"v\":{VERSION},\"mixture\":\"{:016x}\",\"step\":{}}}", self.mixture, self.step)
     }
@@ -120,13 +119,11 @@ impl Mixture {
     }
 
     /// Number of samples from each pack in every global batch.
-    #[must_use]
     pub fn quotas(&self) -> Vec<u32> {
         self.parts.iter().map(|part| part.quota).collect()
     }
 
     /// Steps in which the mixture uses as many samples as all packs have together. This defines an epoch.
-    #[must_use]
     pub const fn steps_per_epoch(&self) -> u64 {
         self.steps_per_epoch
     }
@@ -212,7 +209,6 @@ impl Mixture {
     }
 
     /// The state to save in order to resume at `step`.
-    #[must_use]
     pub const fn state(&self, step: u64) -> MixtureState {
         MixtureState { mixture: self.fingerprint, step }
     }

@@ -19,7 +19,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict on a design effect.
-    #[must_use]
     pub fn of(deff: f64) -> Self {
         [Self::UniformLike, Self::Ok, Self::Weak]
             .into_iter()
@@ -28,7 +27,6 @@ impl Verdict {
     }
 
     /// The largest design effect with this verdict.
-    #[must_use]
     pub const fn limit(self) -> f64 {
         match self {
             Self::UniformLike => 1.05,
@@ -39,7 +37,6 @@ impl Verdict {
     }
 
     /// Its name in reports.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::UniformLike => "uniform-like",

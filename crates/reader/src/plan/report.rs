@@ -405,7 +405,6 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 
 impl ShuffleReport {
     /// The report as one JSON object.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let labels: Vec<String> = self.labels.iter().map(LabelReport::to_json).collect();
         let notices: Vec<String> = self.notices.iter().map(|notice| quote(&notice.to_string())).collect();
