@@ -200,25 +200,6 @@ impl EpochPlan {
         uses
     }
 
-    /// The next `n` chunks that this rank needs from `step` on, in order of first use, without duplicates. It allows exact
-    /// prefetching. It scans as many steps as needed, so keep `n` small.
-    pub fn chunks_ahead(&self, step: u64, n: usize) -> Vec<u64> {
-        let mut ahead: Vec<u64> = Vec::new();
-        let mut known: BTreeMap<u64, ()> = BTreeMap::new();
-        for step in step..self.steps {
-            for slot in self.batch(step) {
-                if ahead.len() >= n {
-                    return ahead;
-                }
-                let (chunk, _) = self.schedule.dataset.geometry().locate(slot.sample);
-                if known.insert(chunk, ()).is_none() {
-                    ahead.push(chunk);
-                }
-            }
-        }
-        ahead
-    }
-
     /// The state to save in order to resume at `step`. After the last step, it is the start of the next epoch.
     pub fn state(&self, step: u64) -> State {
         let (epoch, position) = if step >= self.steps {
@@ -297,18 +278,6 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// The batch as runs of consecutive samples in the file: first sample and length.
-    pub fn runs(self) -> Vec<(u64, u64)> {
-        let mut runs: Vec<(u64, u64)> = Vec::new();
-        for slot in self {
-            match runs.last_mut() {
-                Some((first, len)) if *first + *len == slot.sample => *len += 1,
-                _ => runs.push((slot.sample, 1)),
-            }
-        }
-        runs
-    }
-
     /// The next position and its slot.
     fn advance(&mut self) -> Option<(u64, Slot)> {
         if self.next >= self.end {

@@ -183,31 +183,6 @@ impl Mixture {
         self.parts.iter().map(|part| &part.schedule)
     }
 
-    /// The next `n` chunks that this rank needs from `step` on, in order of first use, without duplicates: pack and chunk. It
-    /// stops early if the steps of a whole epoch do not need more.
-    ///
-    /// # Errors
-    /// As for [`batch`](Self::batch).
-    pub fn chunks_ahead(&self, step: u64, n: usize) -> Result<Vec<(usize, u64)>, PlanError> {
-        let mut ahead: Vec<(usize, u64)> = Vec::new();
-        let mut known = std::collections::BTreeSet::new();
-        for step in step..step.saturating_add(self.steps_per_epoch) {
-            for MixedSlot { source, sample } in self.batch(step)? {
-                if ahead.len() >= n {
-                    return Ok(ahead);
-                }
-                let Some(part) = self.parts.get(source) else {
-                    continue;
-                };
-                let (chunk, _) = part.schedule.dataset.geometry().locate(sample);
-                if known.insert((source, chunk)) {
-                    ahead.push((source, chunk));
-                }
-            }
-        }
-        Ok(ahead)
-    }
-
     /// The state to save in order to resume at `step`.
     pub const fn state(&self, step: u64) -> MixtureState {
         MixtureState { mixture: self.fingerprint, step }
