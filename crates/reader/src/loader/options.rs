@@ -28,6 +28,7 @@ use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Recipe, Sampler, Schedule, Source, State,
     check_proportion,
 };
+use crate::setters::setters;
 
 use self::probe::not_decodable;
 pub use self::probe::{Decodable, FileSurvey, Holdable, Probe};
@@ -56,7 +57,7 @@ pub struct LoaderBuilder {
     resume: Option<State>,
     fields: Option<Vec<String>>,
     augment: Option<Augment>,
-    decodes_images: bool,
+    decode_images: bool,
     threads: Option<NonZero<usize>>,
     memory_bytes: Option<u64>,
     slots: Option<NonZero<usize>>,
@@ -82,7 +83,7 @@ impl LoaderBuilder {
             resume: None,
             fields: None,
             augment: None,
-            decodes_images: false,
+            decode_images: false,
             threads: None,
             memory_bytes: None,
             slots: None,
@@ -102,18 +103,6 @@ impl LoaderBuilder {
     /// docs/reference/sampling.md, "Mixtures".
     pub fn mix(mut self, pack: impl Into<Arc<Pack>>, proportion: f64) -> Self {
         self.others.push((pack.into(), proportion));
-        self
-    }
-
-    /// The proportion of the first pack in a mixture. Default 1.
-    pub const fn proportion(mut self, proportion: f64) -> Self {
-        self.proportion = proportion;
-        self
-    }
-
-    /// Samples per batch on each rank. Default 32.
-    pub const fn batch(mut self, samples: u32) -> Self {
-        self.batch = samples;
         self
     }
 
@@ -141,97 +130,52 @@ impl LoaderBuilder {
         self
     }
 
-    /// This process's rank in the training. Default: the only process.
-    pub const fn ranks(mut self, ranks: Ranks) -> Self {
-        self.ranks = ranks;
-        self
-    }
-
-    /// What to do with samples that do not fill a last batch. Default [`Last::Drop`].
-    pub const fn last(mut self, last: Last) -> Self {
-        self.last = last;
-        self
-    }
-
-    /// Resumes the run of a saved state. Its order applies, regardless of what [`order`](Self::order) leaves open. Call
-    /// [`Loader::epoch_at`] for the batches from the state on.
-    pub fn resume(mut self, state: &State) -> Self {
-        self.resume = Some(*state);
-        self
-    }
-
     /// The fields to load, by name. By default, all fields except those that describe other fields or the origin of a sample.
     pub fn fields<S: AsRef<str>>(mut self, names: &[S]) -> Self {
         self.fields = Some(names.iter().map(|name| name.as_ref().to_owned()).collect());
         self
     }
 
-    /// The augmentation of images. By default, tensors are unchanged and encoded images are delivered as files.
-    pub fn augment(mut self, augment: Augment) -> Self {
-        self.augment = Some(augment);
-        self
-    }
-
-    /// Whether to decode variable-size images that are not augmented. Decoded images have a shape ([`Batch::item_shape`]). By
-    /// default they are delivered as stored.
-    ///
-    /// [`Batch::item_shape`]: super::Batch::item_shape
-    pub const fn decode_images(mut self, decodes: bool) -> Self {
-        self.decodes_images = decodes;
-        self
-    }
-
-    /// Fixed number of threads that copy and decode, at most 1024. By default it adapts to the training, from 1 to one per core:
-    /// see [`Loader::tuning`].
-    pub const fn threads(mut self, threads: NonZero<usize>) -> Self {
-        self.threads = Some(threads);
-        self
-    }
-
-    /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count: it belongs to the page
-    /// cache. Packs larger than this bypass the page cache. Default 4 GiB; then the memory of the machine decides how the
-    /// pack is read.
-    pub const fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.memory_bytes = Some(bytes);
-        self
-    }
-
-    /// Number of slots in the staging ring. This limits the batches that exist at one time, including those that the consumer
-    /// holds. By default, as many as fit a quarter of the memory, between 2 and 16.
-    pub const fn slots(mut self, slots: NonZero<usize>) -> Self {
-        self.slots = Some(slots);
-        self
-    }
-
-    /// Fixed number of prefetched batches, at most the number of slots. By default it adapts until the consumer does not wait:
-    /// see [`Loader::tuning`].
-    pub const fn prefetch(mut self, batches: NonZero<usize>) -> Self {
-        self.prefetch = Some(batches);
-        self
-    }
-
-    /// How the pack is read. Default [`Access::Auto`].
-    pub const fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
-    /// When checksums are verified. Default [`Checksums::FirstTouch`].
-    pub const fn checksums(mut self, checksums: Checksums) -> Self {
-        self.checksums = checksums;
-        self
-    }
-
-    /// What to do with bad samples. Default [`BadSamples::Error`].
-    pub const fn bad_samples(mut self, policy: BadSamples) -> Self {
-        self.bad_samples = policy;
-        self
-    }
-
-    /// The device that takes the batches from the ring. Default [`HostDevice`].
-    pub fn device(mut self, device: Arc<dyn Device>) -> Self {
-        self.device = device;
-        self
+    setters! {
+        /// The proportion of the first pack in a mixture. Default 1.
+        proportion(proportion: f64) = proportion;
+        /// Samples per batch on each rank. Default 32.
+        batch(samples: u32) = samples;
+        /// This process's rank in the training. Default: the only process.
+        ranks(ranks: Ranks) = ranks;
+        /// What to do with samples that do not fill a last batch. Default [`Last::Drop`].
+        last(last: Last) = last;
+        /// Resumes the run of a saved state. Its order applies, regardless of what [`order`](Self::order) leaves open.
+        /// Call [`Loader::epoch_at`] for the batches from the state on.
+        resume(state: &State) = Some(*state);
+        /// The augmentation of images. By default, tensors are unchanged and encoded images are delivered as files.
+        augment(augment: Augment) = Some(augment);
+        /// Whether to decode variable-size images that are not augmented. Decoded images have a shape
+        /// ([`Batch::item_shape`]). By default they are delivered as stored.
+        ///
+        /// [`Batch::item_shape`]: super::Batch::item_shape
+        decode_images(decodes: bool) = decodes;
+        /// Fixed number of threads that copy and decode, at most 1024. By default it adapts to the training, from 1 to
+        /// one per core: see [`Loader::tuning`].
+        threads(threads: NonZero<usize>) = Some(threads);
+        /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count: it belongs to
+        /// the page cache. Packs larger than this bypass the page cache. Default 4 GiB; then the memory of the machine
+        /// decides how the pack is read.
+        memory_bytes(bytes: u64) = Some(bytes);
+        /// Number of slots in the staging ring. This limits the batches that exist at one time, including those that
+        /// the consumer holds. By default, as many as fit a quarter of the memory, between 2 and 16.
+        slots(slots: NonZero<usize>) = Some(slots);
+        /// Fixed number of prefetched batches, at most the number of slots. By default it adapts until the consumer
+        /// does not wait: see [`Loader::tuning`].
+        prefetch(batches: NonZero<usize>) = Some(batches);
+        /// How the pack is read. Default [`Access::Auto`].
+        access(access: Access) = access;
+        /// When checksums are verified. Default [`Checksums::FirstTouch`].
+        checksums(checksums: Checksums) = checksums;
+        /// What to do with bad samples. Default [`BadSamples::Error`].
+        bad_samples(policy: BadSamples) = policy;
+        /// The device that takes the batches from the ring. Default [`HostDevice`].
+        device(device: Arc<dyn Device>) = device;
     }
 
     /// Checks the options and reserves the ring. It does not start threads or read chunks.
@@ -381,7 +325,7 @@ impl LoaderBuilder {
     fn outputs(&self, pictures: Option<Pictures>) -> Result<Outputs, LoadError> {
         let rows = to_usize(self.batch);
         let mut outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
-        if self.decodes_images {
+        if self.decode_images {
             outputs.decode_images(self.pack.schema());
         }
         Ok(outputs)

@@ -10,6 +10,7 @@ use super::error::PlanError;
 use super::order::{Order, OrderKind};
 use super::report::Notice;
 use super::state::State;
+use crate::setters::setters;
 
 /// Chunks shuffled together by default.
 const DEFAULT_WINDOW: u32 = 64;
@@ -158,13 +159,8 @@ impl Batching {
     }
 
     /// What to do with the last samples.
-    pub const fn last(mut self, last: Last) -> Self {
-        self.last = last;
-        self
-    }
-
-    pub(crate) const fn last_rule(&self) -> Last {
-        self.last
+    pub const fn last(self, last: Last) -> Self {
+        Self { last, ..self }
     }
 
     /// The global batch.
@@ -209,34 +205,23 @@ impl Sampler {
         Self { order, seed: 0, choice: None, lanes: None, memory_bytes: DEFAULT_MEMORY_BYTES }
     }
 
-    /// Sets the order.
-    pub const fn order(mut self, order: Order) -> Self {
-        self.order = order;
-        self
-    }
-
-    /// Sets the seed.
-    pub const fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Selects samples, or makes some more frequent than others.
-    pub fn choice(mut self, choice: Choice) -> Self {
-        self.choice = Some(Arc::new(choice));
-        self
+    setters! {
+        /// The order.
+        order(order: Order) = order;
+        /// The seed.
+        seed(seed: u64) = seed;
+        /// Selects samples, or makes some more frequent than others.
+        choice(choice: Choice) = Some(Arc::new(choice));
+        /// The number of lanes. The default is the largest divisor of the global batch that the window allows. Only for
+        /// `Chunks` and `Window`.
+        lanes(lanes: u32) = Some(lanes);
+        /// Memory for the windows of all ranks. Two windows must fit.
+        memory_bytes(bytes: u64) = bytes;
     }
 
     /// Whether there is a choice of samples.
     pub(crate) const fn chooses(&self) -> bool {
         self.choice.is_some()
-    }
-
-    /// Sets the number of lanes. The default is the largest divisor of the global batch that the window allows. Only for `Chunks`
-    /// and `Window`.
-    pub const fn lanes(mut self, lanes: u32) -> Self {
-        self.lanes = Some(lanes);
-        self
     }
 
     /// The sampler for the pack at index `place` of a mixture, if all packs share these options. Every pack after the first gets
@@ -247,12 +232,6 @@ impl Sampler {
             let bytes = [place.to_le_bytes(), dataset.fingerprint().to_le_bytes()].concat();
             self.seed = hash_bytes(self.seed, &bytes);
         }
-        self
-    }
-
-    /// Memory for the windows of all ranks. Two windows must fit.
-    pub const fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.memory_bytes = bytes;
         self
     }
 
@@ -365,7 +344,7 @@ impl Sampler {
             recipe,
             ranks,
             batch,
-            last: batching.last_rule(),
+            last: batching.last,
             notices,
         })
     }
