@@ -50,9 +50,7 @@ struct Candidate {
 }
 
 enum After {
-    /// The new times of the stages.
     Stages(Overlap, Stages),
-    /// The new time of a batch in milliseconds.
     BatchMs(f64),
 }
 

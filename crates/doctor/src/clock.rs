@@ -20,7 +20,6 @@ struct Laps {
     /// The time from one batch to the next. The first one counts from the start of the epoch.
     spans: Vec<f64>,
     last: f64,
-    /// Whether the epoch is complete.
     is_whole: bool,
 }
 

@@ -93,7 +93,6 @@ impl Failure {
         }
     }
 
-    /// The exception.
     pub(crate) fn raised(&self, py: Python<'_>) -> PyErr {
         self.made(py).map_or_else(|error| error, PyErr::from_value)
     }

@@ -44,7 +44,6 @@ impl Watch {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records progress.
     pub(crate) fn tell(&self, done: u64, total: u64) {
         let mut shared = self.lock();
         shared.done = done;

@@ -151,7 +151,6 @@ struct Found {
     wrong: Vec<(u64, FormatError)>,
 }
 
-/// A damaged chunk with its damaged samples.
 struct Damaged {
     chunk: BadChunk,
     samples: Vec<u64>,
@@ -160,7 +159,6 @@ struct Damaged {
 /// The work, assigned front to back in runs of chunks.
 struct Tasks<'a> {
     pack: &'a Pack,
-    /// Chunks per task.
     task_chunks: u64,
     /// The first chunk that is not assigned yet.
     next: AtomicU64,

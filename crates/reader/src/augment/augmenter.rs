@@ -19,7 +19,6 @@ pub struct Augmenter {
     workshop: Workshop,
 }
 
-/// The working state of an augmenter.
 #[derive(Debug)]
 struct Workshop {
     images: Renderer,

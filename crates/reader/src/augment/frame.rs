@@ -8,7 +8,6 @@ use super::draws::Draws;
 use super::op::{Op, Span};
 use packds_pixels::CropResize;
 
-/// What a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) shown: Shown,
@@ -99,7 +98,6 @@ impl Frame {
     }
 }
 
-/// The whole of a picture.
 pub(super) fn whole(picture: Size) -> Area {
     Area { x: 0, y: 0, width: picture.width, height: picture.height }
 }

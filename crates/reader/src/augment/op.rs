@@ -31,7 +31,6 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// From, to.
 pub(super) type Span = (f64, f64);
 
 /// torchvision's defaults.

@@ -108,7 +108,6 @@ pub struct AugmentPlan {
     pub(super) mixup: Option<f64>,
     pub(super) cutmix: Option<f64>,
     pub(super) float: Option<FloatType>,
-    /// Writes finished values.
     pub(super) emit: Emit,
     output: Output,
     item_bytes: usize,
@@ -203,7 +202,6 @@ impl AugmentPlan {
         self.ops.iter().any(Op::maps)
     }
 
-    /// The sampling of moved pixels.
     pub(super) fn sampling(&self) -> Sampling {
         match self.filter {
             Filter::Nearest => Sampling::Nearest,

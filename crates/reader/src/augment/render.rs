@@ -10,7 +10,6 @@ use super::frame::{Frame, Shown, whole};
 use super::op::{Op, Size};
 use super::{AugmentError, AugmentPlan, Picture};
 
-/// Renders frames of pictures, from files or pixels.
 #[derive(Debug)]
 pub(super) struct Renderer {
     decoder: Decoder,

@@ -174,7 +174,6 @@ impl Placement {
         Self::Slots(Box::new(move |_| Ok(device)))
     }
 
-    /// The device's part in making images.
     pub(crate) const fn images(&self) -> OnDevice {
         match self {
             Self::Host | Self::Slots(_) => OnDevice::Nothing,
@@ -193,7 +192,6 @@ impl Placement {
         Some(room / slot_bytes.saturating_add(pixels).max(1))
     }
 
-    /// Attaches the device to a ring.
     pub(crate) fn attach(self, ring: &Arc<Arena>) -> Result<Attached, DeviceError> {
         Ok(match self {
             Self::Host => Attached::Host,
@@ -213,7 +211,6 @@ impl OnDevice {
 }
 
 impl Attached {
-    /// The receiver of full slots.
     pub(crate) fn receiver(&self) -> &dyn Receiver {
         match self {
             Self::Host => &InPlace,

@@ -87,7 +87,6 @@ impl Kind {
     }
 }
 
-/// Adds the taps of one length.
 fn push_taps(taps: &AxisTaps, words: &mut Vec<u32>) -> Option<()> {
     words.push(u32::try_from(taps.stride).ok()?);
     let outputs = taps.start.iter().zip(&taps.len);

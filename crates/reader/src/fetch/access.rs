@@ -36,7 +36,6 @@ pub struct AccessReport {
 /// Tenths of the available memory that a mapped pack may use. The rest is for the training process.
 const MAPPED_TENTHS: u64 = 6;
 
-/// The decision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) access: Access,
@@ -45,7 +44,6 @@ pub(crate) struct Choice {
     pub(crate) reason: String,
 }
 
-/// Decides how to read `pack`.
 pub(crate) fn choose(pack: &Pack, options: &FetchOptions) -> Choice {
     let mut wanted = pack.schema().body().enumerate();
     let compressed = wanted

@@ -135,7 +135,6 @@ impl State {
         self.next_step > self.requested && pieces * PIECE_BYTES >= AHEAD_BYTES
     }
 
-    /// Adds the pieces of the next step.
     fn add(&mut self, step: u64, pieces: Vec<u64>) {
         self.planning = false;
         self.found |= !pieces.is_empty();
@@ -187,7 +186,6 @@ impl Ahead {
         (!threads.is_empty()).then_some(Self { shared, threads })
     }
 
-    /// Waits until the data of `step` is loaded.
     pub(super) fn wait(&self, step: u64) -> Result<(), ReadError> {
         self.shared.wait(step)
     }

@@ -86,7 +86,6 @@ impl Checks {
         })
     }
 
-    /// When to verify.
     pub(super) fn policy(&self) -> Checksums {
         self.policy
     }
@@ -106,7 +105,6 @@ impl Checks {
         }
     }
 
-    /// Whether this chunk needs no more verification.
     #[inline]
     pub(super) fn is_chunk_done(&self, chunk: u64) -> bool {
         match self.policy {
@@ -169,7 +167,6 @@ impl Checks {
         Ok(())
     }
 
-    /// What was verified so far.
     pub(super) fn counts(&self) -> Checked {
         Checked {
             bytes: self.bytes_checked.load(Ordering::Relaxed),

@@ -18,7 +18,6 @@ use crate::plan::{ChunkUse, OrderKind, Route};
 /// Minimum ratio of the pieces to the samples, in bytes.
 const LEAST_GAIN: u64 = 2;
 
-/// Reads one step.
 #[derive(Debug)]
 pub(super) struct Early {
     step: u64,
@@ -28,7 +27,6 @@ pub(super) struct Early {
 #[derive(Debug)]
 enum State {
     Reading(Arc<DirectEpoch>),
-    /// Its final statistics.
     Over(FetchStats),
 }
 
@@ -98,7 +96,6 @@ impl Early {
     }
 }
 
-/// One step of a plan.
 #[derive(Debug)]
 struct OneStep {
     plan: Arc<dyn Route>,

@@ -34,7 +34,6 @@ pub(super) struct MappedFetch {
 /// The positions of one field's items. They are in memory, so all numbers are `usize`.
 #[derive(Debug, Clone, Copy)]
 struct Stride {
-    /// Offset of the first item.
     start: usize,
     item_bytes: usize,
     chunk_bytes: usize,
@@ -105,7 +104,6 @@ impl MappedFetch {
         (bytes, pieces.saturating_mul(PIECE_BYTES))
     }
 
-    /// Size of a buffer for a chunk.
     pub(super) fn chunk_memory(&self) -> u64 {
         chunk_memory(&self.pack, &self.positions).unwrap_or(u64::MAX)
     }
@@ -209,7 +207,6 @@ fn strides(pack: &Pack) -> Result<Vec<Option<Stride>>, ReadError> {
     Ok(parts.iter().zip(sizes).map(stride).collect())
 }
 
-/// One epoch of a mapped pack.
 #[derive(Debug)]
 pub(super) struct MappedEpoch {
     fetch: Arc<MappedFetch>,
@@ -288,7 +285,6 @@ impl EpochFetch for MappedEpoch {
     }
 }
 
-/// One step of a mapped pack.
 #[derive(Debug)]
 pub(super) struct MappedStep {
     fetch: Arc<MappedFetch>,

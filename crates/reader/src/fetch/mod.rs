@@ -32,12 +32,9 @@ use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
 use crate::plan::Route;
 use crate::{Pack, ReadError};
 
-/// Options for fetching.
 #[derive(Debug, Clone)]
 pub(crate) struct FetchOptions {
-    /// How to read.
     pub(crate) access: Access,
-    /// When to check.
     pub(crate) checksums: Checksums,
     /// Memory for buffers of chunks, if chunks are read into buffers.
     pub(crate) memory_bytes: u64,
@@ -89,7 +86,6 @@ impl FetchStats {
         }
     }
 
-    /// The sum of two statistics.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             bytes_read: self.bytes_read + other.bytes_read,
@@ -110,7 +106,6 @@ impl FetchStats {
 #[derive(Debug)]
 pub(crate) struct Fetch {
     report: AccessReport,
-    /// Memory limit for buffers.
     memory_bytes: u64,
     engine: Engine,
 }
@@ -157,7 +152,6 @@ impl Fetch {
         Self::chosen(pack, options, choice)
     }
 
-    /// How the pack is read, and why.
     pub(crate) fn report(&self) -> &AccessReport {
         &self.report
     }
@@ -194,7 +188,6 @@ pub(crate) trait EpochFetch: fmt::Debug + Send + Sync {
     /// Wakes all threads that wait for a step. They get [`ReadError::Stopped`].
     fn stop(&self);
 
-    /// The statistics so far.
     fn stats(&self) -> FetchStats;
 }
 
@@ -228,9 +221,6 @@ impl StepItems {
 
     /// The items of `n` samples from `first_sample` on, without a copy, if they are contiguous in memory. `None` otherwise, and
     /// for compressed or variable-size items. Whole chunks are verified by their checksum.
-    ///
-    /// # Errors
-    /// As for [`item`](Self::item).
     pub(crate) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         match &self.0 {
             Step::Mapped(step) => step.run(position, first_sample, n),
@@ -260,7 +250,6 @@ pub(crate) struct ItemRun {
 }
 
 impl ItemRun {
-    /// Their range in the pack's bytes. `None` if they are in a buffer.
     pub(crate) fn in_pack(&self) -> Option<(&Arc<Pack>, &Range<usize>)> {
         self.place.as_ref().map(|(pack, range)| (pack, range))
     }

@@ -36,14 +36,11 @@ pub(crate) struct Board {
     held: Arc<AtomicUsize>,
 }
 
-/// The work in progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// The next step to begin.
     pub(crate) next_begin: u64,
     /// The next step for the consumer.
     pub(crate) next_out: u64,
-    /// Steps in the epoch.
     pub(crate) steps: u64,
     /// Whether a thread is beginning a step. Slots are taken in the order of steps.
     pub(crate) beginning: bool,
@@ -55,7 +52,6 @@ pub(crate) struct Progress {
     pub(crate) failed: Option<LoadError>,
     /// Number of active threads: those with a lower index load.
     pub(crate) threads: usize,
-    /// Number of batches to prefetch.
     pub(crate) prefetch: usize,
 }
 
@@ -176,7 +172,6 @@ impl Board {
         self.ready.notify_all();
     }
 
-    /// Number of batches that the consumer holds.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Acquire)
     }

@@ -74,7 +74,6 @@ impl Epoch {
         })
     }
 
-    /// Number of threads.
     pub(crate) const fn n_threads(&self) -> usize {
         self.threads.len()
     }

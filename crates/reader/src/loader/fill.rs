@@ -140,7 +140,6 @@ fn decoders(outputs: &Outputs, packs: &[Arc<Pack>]) -> Vec<ItemDecoder> {
     described.map(ItemDecoder::new).collect()
 }
 
-/// Copies a row of a finished batch.
 fn copy_row(batch: &[u8], outputs: &Outputs, (number, place): (usize, usize), piece: &mut Piece) {
     let filled = outputs.fields.iter().filter(|field| field.is_filled());
     for (field, region) in filled.zip(&mut piece.regions) {

@@ -9,7 +9,6 @@ use super::outputs::{BatchField, Outputs};
 use crate::arena::{PieceMut, SlotMut};
 use crate::fetch::StepItems;
 
-/// A row of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     /// Index of its pack among the loader's packs.
@@ -49,13 +48,11 @@ impl Ragged {
         self.shapes.push(shape.to_vec());
     }
 
-    /// Appends row `row` of `other`.
     pub(crate) fn push_row(&mut self, other: &Self, row: usize) {
         let item = other.item(row).unwrap_or_default();
         self.push(item, other.shape(row).unwrap_or_default());
     }
 
-    /// The dimensions of an item that holds pixels.
     pub(crate) fn shape(&self, row: usize) -> Option<&[usize]> {
         self.shapes.get(row).map(Vec::as_slice).filter(|shape| !shape.is_empty())
     }
@@ -94,7 +91,6 @@ struct State {
 }
 
 impl Filling {
-    /// A batch with these pieces.
     pub(crate) fn new(
         step: u64,
         rows: Vec<Row>,
@@ -170,7 +166,6 @@ pub(crate) fn cut(slot: SlotMut, outputs: &Outputs, n_rows: usize, piece_rows: u
     pieces
 }
 
-/// Joins the pieces and returns their slot.
 pub(crate) fn join(pieces: &mut [Piece]) -> Option<SlotMut> {
     let mut slot = None;
     for part in pieces.iter_mut().flat_map(|piece| piece.regions.drain(..)) {

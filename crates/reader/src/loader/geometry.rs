@@ -106,7 +106,6 @@ const ABOUT: [&str; 16] = [
     "visibility",
 ];
 
-/// Whether a name denotes positions in the image.
 fn names_places(name: &str) -> bool {
     let spaced = spaced(name);
     let has_one_of = |known: &[&str]| {

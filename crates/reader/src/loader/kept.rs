@@ -153,7 +153,6 @@ impl Kept {
 }
 
 impl Samples {
-    /// Keeps one more sample.
     fn add(&mut self, loader: &Loader, row: Row) -> Result<(), LoadError> {
         let items = self.items.get(row.pack).and_then(Option::as_ref);
         let (Some(items), Some(pack)) = (items, loader.packs.get(row.pack)) else {

@@ -147,7 +147,6 @@ pub struct Loader {
     not_started: AtomicUsize,
     tuner: Arc<Mutex<Tuner>>,
     bad_samples: BadSamples,
-    /// Requested number of prefetched batches.
     requested_prefetch: Option<NonZero<usize>>,
     in_use: Arc<AtomicBool>,
     held: Arc<AtomicUsize>,
@@ -479,7 +478,6 @@ fn shuffle_report(pack: &Pack, schedule: &Schedule) -> Result<ShuffleReport, Loa
     Ok(schedule.shuffle_report(&labels)?)
 }
 
-/// Notices for the user about one pack.
 fn notices(report: &ShuffleReport, access: &AccessReport) -> Vec<String> {
     let mut notices: Vec<String> = report.notices.iter().map(ToString::to_string).collect();
     if let Some(verdict) = bad_verdict(report) {

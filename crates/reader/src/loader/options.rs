@@ -321,7 +321,6 @@ impl LoaderBuilder {
         Arc::clone(&self.device).placement(&self.packs())
     }
 
-    /// The contents of batches.
     fn outputs(&self, pictures: Option<Pictures>) -> Result<Outputs, LoadError> {
         let rows = to_usize(self.batch);
         let mut outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;

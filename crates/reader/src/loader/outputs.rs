@@ -83,9 +83,7 @@ impl BatchField {
 #[derive(Debug)]
 pub(crate) struct Outputs {
     pub(crate) fields: Vec<BatchField>,
-    /// Samples per batch.
     pub(crate) rows: usize,
-    /// Size of a slot.
     pub(crate) slot_bytes: usize,
     /// The body fields to read, by their positions in the body.
     pub(crate) positions: Vec<usize>,

@@ -48,7 +48,6 @@ pub(crate) struct Pictures {
 /// Where images are made. The device's part is described by its [`Finish`].
 #[derive(Debug)]
 enum Place {
-    /// On the host.
     Host,
     /// The pixels on the host, the rest on the device.
     Pixels(Finish),
@@ -150,7 +149,6 @@ impl Pictures {
         self.against
     }
 
-    /// How pictures on the device are resized.
     pub(crate) fn resampling(&self) -> Option<&Arc<Resampling>> {
         let windows = self.finish()?.windows.as_ref()?;
         windows.resampling.as_ref()
@@ -262,7 +260,6 @@ impl Pictures {
         (position == mask.position).then_some(Source::Mask)
     }
 
-    /// Whether it moves pixels.
     pub(crate) fn moves_pixels(&self) -> bool {
         self.made.moves_pixels()
     }
@@ -288,7 +285,6 @@ impl Pictures {
         drawn.map_err(|error| bad_sample(pack, row.sample, error))
     }
 
-    /// The output.
     pub(crate) fn made(&self) -> Output {
         self.plan.output()
     }
@@ -412,7 +408,6 @@ impl PictureField {
         })
     }
 
-    /// The item of `sample` as a picture.
     fn picture<'a>(
         &self,
         pack: &Pack,
@@ -450,7 +445,6 @@ fn key(seeds: &[u64], row: Row) -> SampleKey {
     SampleKey { seed: seeds.get(row.pack).copied().unwrap_or(0), epoch: row.epoch, sample: row.sample }
 }
 
-/// The sample's file in the source, for messages.
 fn file_of(pack: &Pack, sample: u64) -> Option<String> {
     let path = pack.path(sample).ok().flatten()?;
     Some(String::from_utf8_lossy(&path).escape_debug().to_string())

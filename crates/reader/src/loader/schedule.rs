@@ -11,16 +11,13 @@ use crate::plan::{EpochPlan, Mixture, MixtureState, Route, Slot, SourcePlan, Sta
 /// What to iterate over.
 #[derive(Debug)]
 pub(crate) enum Sequence {
-    /// An epoch of the only pack.
     Epoch(Arc<EpochPlan>),
-    /// An epoch of a mixture.
     Mixture(Arc<Mixture>, u32),
     /// The same batch, repeated.
     Kept(Arc<Kept>),
 }
 
 impl Sequence {
-    /// The epoch's number.
     pub(crate) fn number(&self) -> u32 {
         match self {
             Self::Epoch(plan) => plan.epoch(),
@@ -29,7 +26,6 @@ impl Sequence {
         }
     }
 
-    /// Steps of the epoch.
     pub(crate) fn steps(&self) -> u64 {
         match self {
             Self::Epoch(plan) => plan.steps(),
@@ -42,9 +38,10 @@ impl Sequence {
 /// The schedule of one epoch.
 #[derive(Debug)]
 pub(crate) enum EpochSchedule {
-    /// One pack.
-    One { plan: Arc<EpochPlan>, fetch: Box<dyn EpochFetch> },
-    /// Several packs.
+    One {
+        plan: Arc<EpochPlan>,
+        fetch: Box<dyn EpochFetch>,
+    },
     Mixed(MixedSchedule),
     /// Endless repetition of samples kept in memory.
     Kept(Arc<Kept>),
@@ -56,9 +53,7 @@ pub(crate) struct MixedSchedule {
     mixture: Arc<Mixture>,
     /// Step 0 of the epoch, counted from the start of the run.
     first: u64,
-    /// The plan of the first pack.
     lead: Arc<SourcePlan>,
-    /// The source of each row.
     sources: Vec<usize>,
     /// The plan of each source. It has a fetch if this rank uses samples of the source.
     parts: Vec<MixedPart>,
@@ -83,7 +78,6 @@ impl EpochSchedule {
         }
     }
 
-    /// Steps in the epoch.
     pub(crate) fn steps(&self) -> u64 {
         match self {
             Self::One { plan, .. } => plan.steps(),

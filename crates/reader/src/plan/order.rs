@@ -79,7 +79,6 @@ pub(crate) enum Shuffled {
     Nothing,
     /// Those of a window of chunks.
     Windows,
-    /// All.
     All,
 }
 

@@ -51,7 +51,6 @@ impl Verdict {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Mixing {
     order: OrderKind,
-    /// Samples in the epoch.
     samples: f64,
     /// Mean number of samples per chunk that are in the epoch.
     per_chunk: f64,

@@ -444,7 +444,6 @@ impl LabelReport {
     }
 }
 
-/// A JSON string.
 fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

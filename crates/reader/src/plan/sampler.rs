@@ -72,7 +72,6 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// A description for messages.
     fn describe(&self) -> String {
         format!("{} of window {}, lanes {}, batch {}", self.order.name(), self.window, self.lanes, self.batch)
     }
@@ -163,7 +162,6 @@ impl Batching {
         Self { last, ..self }
     }
 
-    /// The global batch.
     pub(crate) fn resolve(&self, ranks: Ranks) -> Result<u32, PlanError> {
         let world = ranks.world;
         let batch = match self.size {
@@ -219,7 +217,6 @@ impl Sampler {
         memory_bytes(bytes: u64) = bytes;
     }
 
-    /// Whether there is a choice of samples.
     pub(crate) const fn chooses(&self) -> bool {
         self.choice.is_some()
     }

@@ -22,9 +22,6 @@ pub(crate) struct MappedFile {
 
 impl MappedFile {
     /// Opens and maps a regular file.
-    ///
-    /// # Errors
-    /// A system call failed.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = open_regular(path)?;
         let map = Mapping::new(&file, file.metadata()?.len())?;

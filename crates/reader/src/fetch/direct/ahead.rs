@@ -36,9 +36,7 @@ const MAX_STEPS: u64 = 1024;
 
 /// Why planning ended early.
 enum End {
-    /// The epoch was stopped.
     Stopped,
-    /// Reading failed.
     Failed(Failure),
 }
 

@@ -15,12 +15,18 @@ use crate::fetch::checks::Checksums;
 /// Why bytes are missing. Every step that needs them gets it.
 #[derive(Debug, Clone)]
 pub(super) enum Failure {
-    /// The read failed.
-    Read { offset: u64, len: u64, error: Arc<io::Error> },
-    /// The length of the file has changed.
-    Changed { found: u64 },
+    Read {
+        offset: u64,
+        len: u64,
+        error: Arc<io::Error>,
+    },
+    Changed {
+        found: u64,
+    },
     /// The memory limit is too small for one step.
-    Memory { needed: u64 },
+    Memory {
+        needed: u64,
+    },
 }
 
 impl Failure {
@@ -90,12 +96,10 @@ impl Buffer {
         debug_assert!(first, "a buffer is read once");
     }
 
-    /// Whether reading is complete.
     pub(super) fn is_filled(&self) -> bool {
         self.bytes.get().is_some()
     }
 
-    /// Why it could not be read.
     pub(super) fn failure(&self) -> Option<&Failure> {
         self.bytes.get().and_then(|bytes| bytes.as_ref().err())
     }
@@ -113,7 +117,6 @@ impl Buffer {
         self.start
     }
 
-    /// The chunk's stored bytes.
     pub(super) fn chunk_bytes(&self) -> &[u8] {
         self.slot(self.start, self.len).unwrap_or(&[])
     }

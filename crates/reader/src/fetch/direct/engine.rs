@@ -77,7 +77,6 @@ impl Source {
         self.direct(request).is_some()
     }
 
-    /// A description of the source.
     pub(super) fn describe(&self) -> &'static str {
         match (&self.direct, self.pack.storage().file()) {
             (Some(_), _) => "past the page cache",
@@ -96,7 +95,6 @@ impl Source {
         self.direct(request).or_else(|| self.pack.storage().file())
     }
 
-    /// Reads once.
     pub(super) fn read(&self, request: &mut Request) -> io::Result<usize> {
         let offset = request.offset + to_u64(request.filled);
         let direct = self.direct(request);

@@ -35,7 +35,6 @@ impl Extent {
     }
 }
 
-/// Read statistics.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) bytes: AtomicU64,
@@ -50,13 +49,11 @@ struct Load {
     failure: Option<Failure>,
 }
 
-/// All buffers being read.
 pub(super) struct Loads {
     source: Arc<Source>,
     counts: Arc<Counts>,
     loads: BTreeMap<u64, Load>,
     next_load: u64,
-    /// Requests that are not submitted yet.
     pending: VecDeque<Request>,
     under_way: usize,
     busy_since: Option<Instant>,
@@ -77,7 +74,6 @@ impl Loads {
         }
     }
 
-    /// Whether no reads are in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.loads.is_empty()
     }
@@ -147,9 +143,6 @@ impl Loads {
     }
 
     /// Waits for requests in progress and processes them. Returns whether there were any.
-    ///
-    /// # Errors
-    /// The engine failed.
     pub(super) fn wait(&mut self, engine: &mut dyn Engine) -> io::Result<bool> {
         if self.under_way == 0 {
             return Ok(false);

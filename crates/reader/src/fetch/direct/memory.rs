@@ -38,7 +38,6 @@ impl Bell {
     }
 }
 
-/// Rings when it is dropped.
 #[derive(Debug)]
 pub(super) struct Ring(pub(super) Arc<Bell>);
 

@@ -41,7 +41,6 @@ use super::{EpochFetch, FetchOptions, FetchStats, ItemRun, Step, StepItems};
 use crate::plan::{OrderKind, Route};
 use crate::{Pack, ReadError};
 
-/// The I/O engine.
 #[derive(Debug, Clone)]
 enum EngineKind {
     Uring,
@@ -169,9 +168,6 @@ impl DirectFetch {
     }
 
     /// Like [`start`](Self::start), sample by sample in any order. Only for uncompressed fields.
-    ///
-    /// # Errors
-    /// As for [`start`](Self::start).
     pub(super) fn start_by_sample(
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
@@ -252,7 +248,6 @@ impl DirectFetch {
         u64::try_from(n_slots).is_ok_and(|n| n >= self.pack.n_chunks())
     }
 
-    /// Memory for `chunks` chunks.
     fn bytes_for(&self, chunks: usize) -> u64 {
         let each = self.layout.chunk_slot.saturating_add(self.layout.decoded);
         to_u64(each.saturating_mul(chunks))
@@ -313,7 +308,6 @@ struct State {
     planned: BTreeMap<u64, StepParts>,
     /// The first step that is not planned yet.
     next: u64,
-    /// Whether planning has ended.
     ended: bool,
     failure: Option<Failure>,
 }
@@ -369,7 +363,6 @@ impl Shared {
     }
 }
 
-/// The buffers of a step.
 #[derive(Debug)]
 struct StepParts {
     held: Held,
@@ -379,10 +372,12 @@ struct StepParts {
 
 #[derive(Debug)]
 enum Held {
-    /// By chunk.
     Chunks(Vec<(u64, Arc<Buffer>)>),
     /// Single samples, by sample and position.
-    Samples { buffers: Vec<Arc<Buffer>>, places: Vec<SamplePlace> },
+    Samples {
+        buffers: Vec<Arc<Buffer>>,
+        places: Vec<SamplePlace>,
+    },
 }
 
 /// The position of an item.
@@ -430,7 +425,6 @@ impl StepParts {
     }
 }
 
-/// Reads one epoch.
 #[derive(Debug)]
 pub(super) struct DirectEpoch {
     shared: Arc<Shared>,
@@ -534,7 +528,6 @@ impl Drop for DirectEpoch {
     }
 }
 
-/// The bytes of one step.
 #[derive(Debug)]
 pub(super) struct DirectStep {
     parts: StepParts,
@@ -659,17 +652,11 @@ impl DirectStep {
 
     /// Like [`StepItems::still_good`](super::StepItems::still_good). Buffers do not change, but positions of chunks were read
     /// through the map.
-    ///
-    /// # Errors
-    /// [`ReadError::Changed`], [`ReadError::Read`].
     pub(super) fn still_good(&self) -> Result<(), ReadError> {
         self.shared.fetch.pack.still_good()
     }
 
     /// Like [`StepItems::run`](super::StepItems::run). Also `None` if half of all buffers are borrowed.
-    ///
-    /// # Errors
-    /// As for [`item`](Self::item).
     pub(super) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         let fetch = &*self.shared.fetch;
         let Held::Chunks(chunks) = &self.parts.held else {

@@ -18,8 +18,6 @@ pub(super) struct Pread {
 }
 
 impl Pread {
-    /// # Errors
-    /// The system cannot start a thread.
     pub(super) fn start(source: &Arc<Source>) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel::<Request>();
         let (back, done) = mpsc::channel();

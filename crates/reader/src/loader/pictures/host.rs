@@ -21,7 +21,6 @@ pub(crate) struct PictureFiller {
     mask: Option<PictureField>,
     seek: Option<usize>,
     seeds: Arc<[u64]>,
-    /// The files that the device decodes.
     files: Option<Arc<Files>>,
     /// Buffers for decompressed items, one per field.
     scratch: [Vec<u8>; 3],
