@@ -1,7 +1,8 @@
 //! An epoch that Python iterates over.
 
+use packds_system::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,19 +47,14 @@ impl Epoch {
         Self { epoch: Mutex::new(Some(epoch)), is_over: AtomicBool::new(false), count, slots }
     }
 
-    /// Locks the epoch. A panic under the lock was reported to Python; the epoch is consistent between calls.
-    fn lock(&self) -> MutexGuard<'_, Option<loader::Epoch>> {
-        self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Queries the epoch, unless it ended or was closed. Without the GIL, because another thread may be waiting for
     /// a batch.
     fn look<T: Send>(&self, py: Python<'_>, at: impl FnOnce(&loader::Epoch) -> T + Send) -> Option<T> {
-        py.detach(|| self.lock().as_ref().map(at))
+        py.detach(|| lock(&self.epoch).as_ref().map(at))
     }
 
     fn ask(&self) -> Asked {
-        let mut guard = self.lock();
+        let mut guard = lock(&self.epoch);
         let Some(epoch) = guard.as_mut() else {
             let is_over = self.is_over.load(Ordering::Acquire);
             return if is_over { Asked::End } else { Asked::Closed };
@@ -138,7 +134,7 @@ impl Epoch {
     /// Ends its threads.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
-            let epoch = self.lock().take();
+            let epoch = lock(&self.epoch).take();
             drop(epoch);
         });
     }

@@ -4,12 +4,12 @@
 //! process. Each thread reads small pieces into one buffer, so that the bytes are still cached when they are hashed. A
 //! chunk is read whole only if its checksum is wrong.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
 use packds_format::{ChunkEntry, Classes, Crc32c, FormatError, Role, check_chunk, check_outside_chunks};
-use packds_system::{in_parallel, to_u64, to_usize};
+use packds_system::{in_parallel, lock, to_u64, to_usize};
 use rustix::fs::{Advice, fadvise};
 
 use self::sizes::RawSizes;
@@ -199,17 +199,13 @@ impl<'a> Tasks<'a> {
         let n_tasks = self.pack.n_chunks().div_ceil(self.task_chunks);
         let jobs = jobs.min(usize::try_from(n_tasks).unwrap_or(jobs)).max(1);
         in_parallel(jobs, || self.work(progress));
-        let failed = self.failed.into_inner();
-        match failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => {
-                let found = self.found.into_inner();
-                let mut found = found.unwrap_or_else(std::sync::PoisonError::into_inner);
-                found.damaged.sort_by_key(|found| found.chunk.chunk);
-                found.wrong.sort_by_key(|(chunk, _)| *chunk);
-                Ok(found)
-            }
+        if let Some(error) = lock(&self.failed).take() {
+            return Err(error);
         }
+        let mut found = std::mem::take(&mut *lock(&self.found));
+        found.damaged.sort_by_key(|found| found.chunk.chunk);
+        found.wrong.sort_by_key(|(chunk, _)| *chunk);
+        Ok(found)
     }
 
     fn work(&self, progress: &(dyn Fn(u64, u64) + Sync)) {
@@ -235,8 +231,7 @@ impl<'a> Tasks<'a> {
     /// Keeps only the first error. Later ones would repeat it.
     fn fail(&self, error: ReadError) {
         self.stop.store(true, Ordering::Relaxed);
-        let mut failed = self.failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        failed.get_or_insert(error);
+        lock(&self.failed).get_or_insert(error);
     }
 
     /// Verifies the checksum of one chunk, then the item sizes in it. Returns the chunk's size.
@@ -254,19 +249,15 @@ impl<'a> Tasks<'a> {
         }
         if crc.value() != entry.crc32c {
             let damaged = self.examine(chunk, &entry, crc.value())?;
-            self.found().damaged.push(damaged);
+            lock(&self.found).damaged.push(damaged);
             return Ok(entry.stored_len);
         }
         let wrong = self.sizes.wrong_in(chunk)?;
         if !wrong.is_empty() {
             let wrong = wrong.into_iter().map(|error| (chunk, error));
-            self.found().wrong.extend(wrong);
+            lock(&self.found).wrong.extend(wrong);
         }
         Ok(entry.stored_len)
-    }
-
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Reads a whole chunk again to find its damaged samples.

@@ -7,11 +7,11 @@
 //!
 //! A pack that is already in memory only needs its page table filled once. After that no thread is started.
 
-use packds_system::{nanos, share, to_u64};
+use packds_system::{lock, nanos, share, to_u64, wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -192,12 +192,12 @@ impl Ahead {
 
     /// Starts loading if `start` was called with `waits`.
     pub(super) fn go(&self) {
-        self.shared.lock().waits = false;
+        lock(&self.shared.state).waits = false;
         self.shared.work.notify_all();
     }
 
     pub(super) fn stop(&self) {
-        self.shared.lock().stopped = true;
+        lock(&self.shared.state).stopped = true;
         self.shared.work.notify_all();
         self.shared.ready.notify_all();
     }
@@ -229,12 +229,8 @@ pub(super) fn is_cold(fetch: &MappedFetch) -> bool {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn wait(&self, step: u64) -> Result<(), ReadError> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.requested = state.requested.max(step);
         let requested = state.requested;
         while state.ahead.front().is_some_and(|(step, _)| *step <= requested) {
@@ -244,7 +240,7 @@ impl Shared {
         if self.cold && !state.stopped && !state.is_ready(step) {
             let start = Instant::now();
             while !state.stopped && !state.is_ready(step) {
-                state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = wait(&self.ready, state);
             }
             let waited = nanos(start.elapsed());
             self.wait_ns.fetch_add(waited, Ordering::Relaxed);
@@ -260,7 +256,7 @@ impl Shared {
         let _on_panic = StopOnPanic(self);
         while let Some((piece, step)) = self.next() {
             self.load_piece(piece);
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             if let Some(missing) = state.missing.get_mut(&step) {
                 *missing = missing.saturating_sub(1);
                 if *missing == 0 {
@@ -273,7 +269,7 @@ impl Shared {
 
     /// The next piece to load. Waits until there is room for it. `None` at the end.
     fn next(&self) -> Option<(u64, u64)> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.stopped {
                 return None;
@@ -282,7 +278,7 @@ impl Shared {
                 return Some(next);
             }
             if state.waits || state.planning || state.is_far_ahead() {
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = wait(&self.work, state);
                 continue;
             }
             let step = state.next_step;
@@ -300,7 +296,7 @@ impl Shared {
             state.planning = true;
             drop(state);
             let found = self.pieces_of_step(step);
-            state = self.lock();
+            state = lock(&self.state);
             state.add(step, found);
             self.ready.notify_all();
             self.work.notify_all();
@@ -341,7 +337,7 @@ struct StopOnPanic<'a>(&'a Shared);
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            let mut state = self.0.lock();
+            let mut state = lock(&self.0.state);
             state.next_step = u64::MAX;
             state.planning = false;
             state.missing.clear();
@@ -447,7 +443,7 @@ mod tests {
         // There is no loading thread, so only stopping ends the wait.
         thread::scope(|scope| {
             let waiting = scope.spawn(|| ahead.wait(3));
-            while ahead.shared.lock().requested < 3 {
+            while lock(&ahead.shared.state).requested < 3 {
                 thread::yield_now();
             }
             ahead.stop();

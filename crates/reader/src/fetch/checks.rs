@@ -3,10 +3,11 @@
 //! A failure is final for the loader. If a second read matches the checksum, then memory or disk is unreliable, so the
 //! bytes still cannot be trusted.
 
+use packds_system::lock;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use packds_format::{Bitmap, Crc32c, Role, crc32c};
 
@@ -182,20 +183,16 @@ impl Checks {
     /// The wrong checksum that was computed now or before. `None` if all checksums match.
     fn verdict(&self, unit: Unit, expected: u32, computed: u32) -> Option<u32> {
         if self.any_bad.load(Ordering::Acquire)
-            && let Some(found) = self.bad().get(&unit)
+            && let Some(found) = lock(&self.bad).get(&unit)
         {
             return Some(*found);
         }
         if expected == computed {
             return None;
         }
-        self.bad().insert(unit, computed);
+        lock(&self.bad).insert(unit, computed);
         self.any_bad.store(true, Ordering::Release);
         Some(computed)
-    }
-
-    fn bad(&self) -> MutexGuard<'_, BTreeMap<Unit, u32>> {
-        self.bad.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,7 +7,8 @@
 //! the first is complete. These samples are read again with their pieces: if they were in the page cache, their pieces could
 //! not use huge pages.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use packds_system::lock;
+use std::sync::{Arc, Mutex};
 
 use super::direct::{DirectEpoch, DirectFetch};
 use super::mapped::MappedFetch;
@@ -64,7 +65,7 @@ impl Early {
     pub(super) fn take(&self, step: u64) -> Option<Result<StepItems, ReadError>> {
         let epoch = self.reading().filter(|_| step == self.step)?;
         let items = epoch.step(step);
-        *self.lock() = State::Over(epoch.stats());
+        *lock(&self.state) = State::Over(epoch.stats());
         Some(items)
     }
 
@@ -77,7 +78,7 @@ impl Early {
 
     /// Statistics of reading and waiting. The pack's own checks count the verified data.
     pub(super) fn stats(&self) -> FetchStats {
-        let stats = match &*self.lock() {
+        let stats = match &*lock(&self.state) {
             State::Reading(epoch) => epoch.stats(),
             State::Over(stats) => *stats,
         };
@@ -85,14 +86,10 @@ impl Early {
     }
 
     fn reading(&self) -> Option<Arc<DirectEpoch>> {
-        match &*self.lock() {
+        match &*lock(&self.state) {
             State::Reading(epoch) => Some(Arc::clone(epoch)),
             State::Over(_) => None,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

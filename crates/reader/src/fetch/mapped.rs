@@ -1,10 +1,10 @@
 //! Reads items from the memory map: addresses are computed once, without copies or system calls.
 
-use packds_system::to_u64;
+use packds_system::{lock, to_u64};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use packds_format::ChunkEntry;
 
@@ -324,7 +324,7 @@ impl MappedStep {
 
     fn check_chunk(&self, chunk: u64) -> Result<(), ReadError> {
         // Held while the checksum is computed, so that only one of several threads at a chunk computes it.
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checked = lock(&self.checked);
         if self.fetch.checks.is_chunk_done(chunk) || checked.contains(&chunk) {
             return Ok(());
         }

@@ -1,9 +1,9 @@
 //! The state shared by a loader's threads and its consumer, under one lock. It decides who does what next.
 
+use packds_system::lock;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::batch::Prepared;
 use super::error::LoadError;
@@ -25,11 +25,11 @@ pub(crate) struct Ready {
 pub(crate) struct Board {
     progress: Mutex<Progress>,
     /// Wakes threads: there may be work.
-    work: Condvar,
+    pub(crate) work: Condvar,
     /// Wakes inactive threads: more of them may be needed again.
-    called: Condvar,
+    pub(crate) called: Condvar,
     /// Wakes the consumer: a batch may be ready.
-    ready: Condvar,
+    pub(crate) ready: Condvar,
     /// Set once. Threads check it between samples and while they wait for a slot.
     pub(crate) stopped: AtomicBool,
     /// Batches that the consumer holds, from all epochs of the loader.
@@ -86,30 +86,7 @@ impl Board {
 
     /// Locks the state. If a thread panicked while it held the lock, the panic was already reported (see `workers`).
     pub(crate) fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn wait_for_work<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
-        self.work.wait(progress).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until more threads may be needed.
-    pub(crate) fn wait_to_be_called<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
-        self.called.wait(progress).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn wait_for_batch<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
-        self.ready.wait(progress).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Like [`wait_for_batch`](Self::wait_for_batch), with a timeout.
-    pub(crate) fn wait_for_batch_at_most<'a>(
-        &self,
-        progress: MutexGuard<'a, Progress>,
-        at_most: Duration,
-    ) -> MutexGuard<'a, Progress> {
-        let waited = self.ready.wait_timeout(progress, at_most);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        lock(&self.progress)
     }
 
     /// Wakes the threads because there is work.

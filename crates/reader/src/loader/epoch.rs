@@ -1,6 +1,6 @@
 //! An epoch owned by the consumer: an iterator of batches. Dropping it ends its threads.
 
-use packds_system::to_u64;
+use packds_system::{lock, to_u64, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -121,7 +121,8 @@ impl Epoch {
             if left.is_zero() {
                 return false;
             }
-            progress = board.wait_for_batch_at_most(progress, left);
+            let waited = board.ready.wait_timeout(progress, left);
+            progress = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
@@ -152,7 +153,7 @@ impl Epoch {
             if board.held() >= slots {
                 return Err(LoadError::SlotsHeld { slots });
             }
-            progress = board.wait_for_batch(progress);
+            progress = wait(&board.ready, progress);
         };
         progress.next_out += 1;
         self.next_step = progress.next_out;
@@ -172,7 +173,7 @@ impl Epoch {
         let workers = &self.workers;
         let threads = (time(&workers.counters.threads_busy), time(&workers.counters.disk_waited));
         let before = self.threads_before.replace(threads);
-        let mut tuner = workers.tuner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tuner = lock(&workers.tuner);
         let Some((busy, read)) = before else { return tuner.begin() };
         let is_new = tuner.learn(Spent {
             passed,

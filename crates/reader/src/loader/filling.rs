@@ -1,8 +1,9 @@
 //! One batch while it is written: its rows, the pieces that threads take, and their results.
 
+use packds_system::lock;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::error::LoadError;
 use super::outputs::{BatchField, Outputs};
@@ -105,14 +106,14 @@ impl Filling {
 
     /// Takes an unassigned piece. Also returns whether it was the last.
     pub(crate) fn take(&self) -> (Option<Piece>, bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let piece = state.waiting.pop_front();
         (piece, state.waiting.is_empty())
     }
 
     /// Returns a finished piece. The last one to return gets all pieces, in row order.
     pub(crate) fn give_back(&self, piece: Piece) -> Option<Vec<Piece>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.done.push(piece);
         if state.done.len() < state.n_pieces {
             return None;
@@ -120,10 +121,6 @@ impl Filling {
         let mut done = std::mem::take(&mut state.done);
         done.sort_by_key(|piece| piece.rows.start);
         Some(done)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Reports the step times of a training run. `packds doctor PACK -- COMMAND` names a file in the environment variable
 //! [`JOURNAL`]. Every loader of the command appends to it. Nothing else sets this variable.
 
+use packds_system::lock;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -69,7 +70,7 @@ impl Journal {
 
     /// Appends a line, unless the last one is recent.
     pub(crate) fn tell(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if state.1.elapsed() < EVERY {
             return;
         }

@@ -64,10 +64,10 @@ mod workers;
 #[cfg(test)]
 mod tests;
 
-use packds_system::{Opt, to_u64};
+use packds_system::{Opt, lock, to_u64};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use self::board::Board;
 use self::epoch::Lease;
@@ -237,7 +237,7 @@ impl Loader {
         }
         let number = sequence.number();
         let held = Arc::clone(&self.held);
-        let board = Board::new(first_step, sequence.steps(), &self.tuner(), held);
+        let board = Board::new(first_step, sequence.steps(), &lock(&self.tuner), held);
         let workers = Arc::new(Workers {
             board: Arc::new(board),
             schedule: EpochSchedule::start(sequence, &self.fetches, first_step)?,
@@ -258,7 +258,7 @@ impl Loader {
         });
         let table_bytes = workers.schedule.table_bytes();
         self.counters.table_bytes.store(table_bytes, Ordering::Relaxed);
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&workers);
+        *lock(&self.last) = Arc::downgrade(&workers);
         let epoch = Epoch::start(workers, self.threads, number, lease)?;
         let not_started = self.threads.saturating_sub(epoch.n_threads());
         self.not_started.store(not_started, Ordering::Relaxed);
@@ -295,14 +295,10 @@ impl Loader {
         self.threads
     }
 
-    fn tuner(&self) -> MutexGuard<'_, Tuner> {
-        self.tuner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The history of active threads and prefetched batches, with reasons, oldest entry first. Values fixed by
     /// [`LoaderBuilder::threads`] and [`LoaderBuilder::prefetch`] do not change. The rest adapts to the training.
     pub fn tuning(&self) -> Vec<Tuned> {
-        self.tuner().log().to_vec()
+        lock(&self.tuner).log().to_vec()
     }
 
     /// The receiver of the batches.
@@ -432,12 +428,12 @@ impl Loader {
 
     /// What the loader did so far, and where it waited.
     pub fn stats(&self) -> LoaderStats {
-        let workers = self.last.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let workers = lock(&self.last).upgrade();
         // These do not include an epoch that is still open.
-        let fetched = *self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        let fetched = *lock(&self.fetched);
         let counters = &self.counters;
         let (threads, prefetch) = {
-            let tuner = self.tuner();
+            let tuner = lock(&self.tuner);
             let threads = tuner.threads();
             let there = self.only_started().unwrap_or(threads);
             (threads.min(there), tuner.prefetch())

@@ -1,8 +1,8 @@
 //! The loader's threads. They begin steps in order, fill their pieces and finish them.
 
-use packds_system::to_u64;
+use packds_system::{lock, to_u64, wait};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -52,7 +52,7 @@ pub(crate) struct Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fetched = lock(&self.fetched);
         *fetched = fetched.then(self.schedule.stats());
     }
 }
@@ -133,14 +133,14 @@ impl Workers {
             if number >= progress.threads {
                 // This thread is not needed now. It must neither count as waiting for the consumer nor wake up for each piece.
                 self.was_idle(idle.take());
-                progress = self.board.wait_to_be_called(progress);
+                progress = wait(&self.board.called, progress);
                 continue;
             }
             if let Some(job) = self.job_in(&mut progress) {
                 break job;
             }
             idle.get_or_insert_with(Instant::now);
-            progress = self.board.wait_for_work(progress);
+            progress = wait(&self.board.work, progress);
         };
         self.was_idle(idle);
         Some(job)

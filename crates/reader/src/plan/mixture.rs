@@ -1,10 +1,10 @@
 //! Several packs in fixed proportions. Every batch has the same number of samples from each pack. docs/reference/sampling.md,
 //! "Mixtures".
 
-use packds_system::{to_u64, to_usize};
+use packds_system::{lock, to_u64, to_usize};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use packds_format::hash_bytes;
 
@@ -231,7 +231,7 @@ impl SourcePlan {
 
     /// Size of the cached tables.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.lock().iter().map(|plan| plan.memory_bytes()).sum()
+        lock(&self.epochs).iter().map(|plan| plan.memory_bytes()).sum()
     }
 
     /// The pack's own state before a step.
@@ -249,7 +249,7 @@ impl SourcePlan {
     /// The plan of the pack's epoch at a step, and the step in that epoch.
     fn locate(&self, step: u64) -> Result<(Arc<EpochPlan>, u64), PlanError> {
         let (number, at) = self.place_of(step);
-        let mut epochs = self.lock();
+        let mut epochs = lock(&self.epochs);
         if let Some(plan) = epochs.iter().find(|plan| plan.epoch() == number) {
             return Ok((Arc::clone(plan), at));
         }
@@ -257,10 +257,6 @@ impl SourcePlan {
         epochs.truncate(KEPT_EPOCHS - 1);
         epochs.push_front(Arc::clone(&plan));
         Ok((plan, at))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<EpochPlan>>> {
-        self.epochs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

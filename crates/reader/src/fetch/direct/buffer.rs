@@ -1,8 +1,9 @@
 //! A buffer: bytes of the file once they are read, the result of verifying them, and their decompressed blocks.
 
+use packds_system::lock;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use packds_format::{BlockItems, FormatError};
 
@@ -157,7 +158,7 @@ impl Buffer {
 
     /// Borrows the buffer for the user, without a copy. `None` if too many are borrowed.
     pub(super) fn pin(self: &Arc<Self>, memory: &Arc<Memory>) -> Option<Arc<Pin>> {
-        let mut pin = self.pin.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pin = lock(&self.pin);
         if let Some(pin) = pin.upgrade() {
             return Some(pin);
         }

@@ -16,12 +16,12 @@ mod pread;
 mod tests;
 mod uring;
 
-use packds_system::{nanos, to_u64, to_usize};
+use packds_system::{lock, nanos, to_u64, to_usize, wait};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -220,7 +220,7 @@ impl DirectFetch {
 
     /// Memory for an epoch: reused from a finished one, or new.
     fn take_memory(&self, by_sample: bool) -> io::Result<Arc<Memory>> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         let n_slots = self.slots(by_sample);
         // The epochs of a loader usually have one order. Memory of another shape is released first.
         idle.retain(|memory| memory.arena.n_slots() == n_slots);
@@ -313,10 +313,6 @@ struct State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
@@ -327,12 +323,12 @@ impl Shared {
 
     fn notify(&self) {
         // The lock ensures that no thread is between checking and waiting.
-        let _state = self.lock();
+        let _state = lock(&self.state);
         self.changed.notify_all();
     }
 
     fn add_step(&self, step: u64, parts: StepParts) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         // It will not be requested, so its buffers would never be released.
         if !self.is_stopped() {
             state.planned.insert(step, parts);
@@ -342,17 +338,17 @@ impl Shared {
     }
 
     fn fail(&self, failure: Failure) {
-        self.lock().failure = Some(failure);
+        lock(&self.state).failure = Some(failure);
     }
 
     fn end(&self) {
-        self.lock().ended = true;
+        lock(&self.state).ended = true;
         self.changed.notify_all();
     }
 
     fn stop(&self) {
         self.stop.store(true, Ordering::Release);
-        let planned = std::mem::take(&mut self.lock().planned);
+        let planned = std::mem::take(&mut lock(&self.state).planned);
         self.changed.notify_all();
         drop(planned);
         self.memory.bell.ring();
@@ -476,7 +472,7 @@ impl DirectEpoch {
     fn wait(&self, step: u64) -> Result<StepParts, ReadError> {
         let shared = &*self.shared;
         let mut began = None;
-        let mut state = shared.lock();
+        let mut state = lock(&shared.state);
         let result = loop {
             if shared.is_stopped() {
                 let path = shared.fetch.pack.file_path().to_owned();
@@ -488,8 +484,7 @@ impl DirectEpoch {
                 None if step < state.next => break Err(self.no_step(step, state.next)),
                 Some(false) | None if !state.ended => {
                     began.get_or_insert_with(Instant::now);
-                    let wait = shared.changed.wait(state);
-                    state = wait.unwrap_or_else(PoisonError::into_inner);
+                    state = wait(&shared.changed, state);
                     continue;
                 }
                 _ => break Err(self.ended(step, &state)),
@@ -522,9 +517,7 @@ impl Drop for DirectEpoch {
     /// Returns at once. The thread that owns the buffers waits for slow reads, then ends.
     fn drop(&mut self) {
         self.shared.stop();
-        let idle = self.shared.fetch.idle.lock();
-        let mut idle = idle.unwrap_or_else(PoisonError::into_inner);
-        idle.push(Arc::clone(&self.shared.memory));
+        lock(&self.shared.fetch.idle).push(Arc::clone(&self.shared.memory));
     }
 }
 

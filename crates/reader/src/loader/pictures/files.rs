@@ -1,8 +1,8 @@
 //! JPEG files that a device decodes. The host decodes those outside the limits and those that the device refused.
 
-use packds_system::to_u64;
+use packds_system::{lock, to_u64};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use packds_pixels::{ImageFormat, check_structure};
 
@@ -36,16 +36,12 @@ impl Files {
 
     /// Records that the device refused a row's file. Returns whether it is new.
     pub(crate) fn refuse(&self, row: Row) -> bool {
-        self.refused().insert((row.pack, row.sample))
+        lock(&self.refused).insert((row.pack, row.sample))
     }
 
     /// The limits for a row's file. `None` if it was refused.
     pub(super) fn limits_of(&self, row: Row) -> Option<FileLimits> {
-        (!self.refused().contains(&(row.pack, row.sample))).then_some(self.limits)
-    }
-
-    fn refused(&self) -> MutexGuard<'_, BTreeSet<(usize, u64)>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        (!lock(&self.refused).contains(&(row.pack, row.sample))).then_some(self.limits)
     }
 }
 
