@@ -1,12 +1,11 @@
 //! The description of an augmentation: ops in order, and settings of the result.
 
 use packds_format::DType;
-use packds_pixels::{Filter, Layout, Resize};
+use packds_pixels::{Filter, Layout, Padding, Resize};
 
 use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, Op, Stage};
 use super::{Policy, Size};
 use crate::setters::{ops, setters};
-use packds_pixels::Padding;
 
 /// Mean and standard deviation of ImageNet's training images, for values from 0 to 1.
 pub(super) const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);

@@ -1,12 +1,11 @@
 //! The part of a picture that a view shows: the draws of crops and flips.
 
-use packds_pixels::{Area, Filter, Resize};
+use packds_pixels::{Area, CropResize, Filter, Resize};
 
 use super::AugmentError;
 use super::Size;
 use super::draws::Draws;
 use super::op::{Op, Span};
-use packds_pixels::CropResize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use packds_pixels::{Filter, Layout, PIXEL_TYPES, Resize};
+use packds_pixels::{Filter, Layout, PIXEL_TYPES, Padding, Resize};
 
 use super::description::IMAGENET;
 use super::op::{
     CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, MAGNITUDE_BINS, Op, RAND_AUGMENT, Size, Span,
 };
 use super::{Augment, AugmentError, Policy};
-use packds_pixels::Padding;
 
 /// The name and the syntax of each word.
 const WORDS: [(&str, &str); 25] = [

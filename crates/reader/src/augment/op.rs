@@ -1,10 +1,9 @@
 //! One step of an augmentation, and the allowed values of its parameters.
 
-use packds_pixels::Resize;
+use packds_pixels::{Padding, Resize};
 
 use super::AugmentError;
 use super::policy::Policy;
-use packds_pixels::Padding;
 
 /// Width and height of a result in pixels. A single number is a square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -48,73 +48,24 @@ impl BatchGeometry {
 }
 
 /// Words in field names that denote positions in the image. Each may end in `s` or `es`.
-const PLACES: [&str; 35] = [
-    "bbox",
-    "bndbox",
-    "boundingbox",
-    "box",
-    "contour",
-    "coord",
-    "coordinate",
-    "corner",
-    "cxcywh",
-    "facebox",
-    "flow",
-    "gaze",
-    "joint",
-    "keypoint",
-    "keypt",
-    "kp",
-    "kpt",
-    "landmark",
-    "opticalflow",
-    "point",
-    "polygon",
-    "polyline",
-    "pose",
-    "pt",
-    "quad",
-    "rect",
-    "rectangle",
-    "roi",
-    "segmentation",
-    "skeleton",
-    "vertex",
-    "vertice",
-    "xy",
-    "xywh",
-    "xyxy",
-];
+const PLACES: &str = "\
+    bbox bndbox boundingbox box contour coord coordinate corner cxcywh facebox flow gaze joint keypoint keypt kp kpt \
+    landmark opticalflow point polygon polyline pose pt quad rect rectangle roi segmentation skeleton vertex vertice \
+    xy xywh xyxy";
 
 /// Words that make a name describe something about positions, such as `bbox_label`.
-const ABOUT: [&str; 16] = [
-    "area",
-    "categorie",
-    "category",
-    "class",
-    "confidence",
-    "count",
-    "id",
-    "idx",
-    "index",
-    "label",
-    "n",
-    "name",
-    "num",
-    "score",
-    "valid",
-    "visibility",
-];
+const ABOUT: &str =
+    "area categorie category class confidence count id idx index label n name num score valid visibility";
 
 fn names_places(name: &str) -> bool {
     let spaced = spaced(name);
-    let has_one_of = |known: &[&str]| {
+    let has_one_of = |known: &str| {
         spaced.split(' ').any(|word| {
-            let mut rests = known.iter().filter_map(|one| word.strip_prefix(one));
+            let mut rests = known.split(' ').filter_map(|one| word.strip_prefix(one));
             rests.any(|rest| matches!(rest, "" | "s" | "es"))
         })
     };
-    has_one_of(&PLACES) && !has_one_of(&ABOUT)
+    has_one_of(PLACES) && !has_one_of(ABOUT)
 }
 
 /// The letters of a name in lower case, with a space after each word: `faceBox2` becomes `face box `.

@@ -2,7 +2,6 @@
 //! not have a clock: it receives the times of each step and returns the settings.
 
 use packds_system::{nanos, to_usize};
-use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
 
@@ -82,14 +81,7 @@ enum Knob {
     Prefetch,
 }
 
-impl fmt::Display for Knob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Threads => "threads",
-            Self::Prefetch => "batches ahead",
-        })
-    }
-}
+packds_system::named!(Knob { Threads = "threads", Prefetch = "batches ahead" });
 
 /// A value that is tuned, unless it is fixed.
 #[derive(Debug)]

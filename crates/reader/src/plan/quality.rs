@@ -1,8 +1,9 @@
 //! How well an order mixes, as formulas of a few numbers. docs/reference/sampling.md, "Quality".
 
+use packds_format::Geometry;
+
 use super::order::{OrderKind, Shuffled};
 use super::sampler::{Recipe, default_lanes};
-use packds_format::Geometry;
 
 /// How far a batch is from a uniform sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,10 +21,7 @@ pub enum Verdict {
 impl Verdict {
     /// The verdict on a design effect.
     pub fn of(deff: f64) -> Self {
-        [Self::UniformLike, Self::Ok, Self::Weak]
-            .into_iter()
-            .find(|verdict| deff <= verdict.limit())
-            .unwrap_or(Self::Harmful)
+        Self::ALL.into_iter().find(|verdict| deff <= verdict.limit()).unwrap_or(Self::Harmful)
     }
 
     /// The largest design effect with this verdict.
@@ -35,17 +33,10 @@ impl Verdict {
             Self::Harmful => f64::INFINITY,
         }
     }
-
-    /// Its name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UniformLike => "uniform-like",
-            Self::Ok => "ok",
-            Self::Weak => "weak",
-            Self::Harmful => "harmful",
-        }
-    }
 }
+
+// The names in reports.
+packds_system::named!(Verdict { UniformLike = "uniform-like", Ok = "ok", Weak = "weak", Harmful = "harmful" });
 
 /// The numbers that determine the quality of an order.
 #[derive(Debug, Clone, Copy, PartialEq)]
