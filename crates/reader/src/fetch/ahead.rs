@@ -18,6 +18,7 @@ use std::time::Instant;
 use packds_format::Bitmap;
 
 use super::mapped::MappedFetch;
+use super::{Counts, FetchStats};
 use crate::ReadError;
 use crate::plan::Route;
 
@@ -98,9 +99,7 @@ struct Shared {
     work: Condvar,
     /// Wakes steps: one may be ready.
     ready: Condvar,
-    bytes_read: AtomicU64,
-    reads: AtomicU64,
-    wait_ns: AtomicU64,
+    counts: Counts,
 }
 
 #[derive(Debug, Default)]
@@ -171,9 +170,7 @@ impl Ahead {
             state: Mutex::new(State { waits, next_step: first_step, requested: first_step, ..State::default() }),
             work: Condvar::new(),
             ready: Condvar::new(),
-            bytes_read: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
-            wait_ns: AtomicU64::new(0),
+            counts: Counts::default(),
         });
         let n = if cold { COLD_THREADS } else { 1 };
         let spawn = |_| {
@@ -202,10 +199,8 @@ impl Ahead {
         self.shared.ready.notify_all();
     }
 
-    /// Bytes read, number of requests, and nanoseconds waited.
-    pub(super) fn counts(&self) -> [u64; 3] {
-        let shared = &self.shared;
-        [&shared.bytes_read, &shared.reads, &shared.wait_ns].map(|n| n.load(Ordering::Relaxed))
+    pub(super) fn stats(&self) -> FetchStats {
+        self.shared.counts.stats()
     }
 }
 
@@ -243,7 +238,7 @@ impl Shared {
                 state = wait(&self.ready, state);
             }
             let waited = nanos(start.elapsed());
-            self.wait_ns.fetch_add(waited, Ordering::Relaxed);
+            self.counts.wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
         if state.stopped {
             return Err(self.fetch.stopped());
@@ -323,8 +318,8 @@ impl Shared {
         let start = piece * PIECE_BYTES;
         let storage = self.fetch.pack().storage();
         if storage.is_resident(start) == Some(false) {
-            self.bytes_read.fetch_add(PIECE_BYTES, Ordering::Relaxed);
-            self.reads.fetch_add(1, Ordering::Relaxed);
+            self.counts.bytes.fetch_add(PIECE_BYTES, Ordering::Relaxed);
+            self.counts.reads.fetch_add(1, Ordering::Relaxed);
         }
         // Data that fails to load is reported when it is read.
         let _ = storage.load(start, PIECE_BYTES);
@@ -418,7 +413,7 @@ mod tests {
         let plan = plan(fetch.pack(), Order::Random, 7);
         if let Some(ahead) = Ahead::start(&fetch, plan, 0, false).filter(|ahead| ahead.shared.cold) {
             ahead.wait(0).unwrap();
-            assert!(ahead.counts()[0] >= PIECE_BYTES && ahead.counts()[1] >= 1);
+            assert!(ahead.stats().bytes_read >= PIECE_BYTES && ahead.stats().reads >= 1);
         }
         assert!(load_all(&fetch, Order::Random) || fetch.pieces().all_loaded());
     }
@@ -435,9 +430,7 @@ mod tests {
             state: Mutex::default(),
             work: Condvar::new(),
             ready: Condvar::new(),
-            bytes_read: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
-            wait_ns: AtomicU64::new(0),
+            counts: Counts::default(),
         };
         let ahead = Ahead { shared: Arc::new(shared), threads: Vec::new() };
         // There is no loading thread, so only stopping ends the wait.
@@ -450,7 +443,7 @@ mod tests {
             let error = waiting.join().unwrap().unwrap_err();
             assert!(matches!(error, ReadError::Stopped { .. }));
         });
-        assert!(ahead.counts()[2] > 0);
+        assert!(ahead.stats().wait_ns > 0);
     }
 
     #[test]

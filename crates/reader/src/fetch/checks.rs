@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use packds_format::{Bitmap, Crc32c, Role, crc32c};
 
+use super::FetchStats;
 use crate::{Pack, ReadError};
 
 /// When a loader verifies the bytes that it delivers.
@@ -49,14 +50,6 @@ pub(super) struct Checks {
 enum Unit {
     Chunk(u64),
     Sample(u64),
-}
-
-/// Counts of verified data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Checked {
-    pub(super) bytes: u64,
-    pub(super) chunks: u64,
-    pub(super) samples: u64,
 }
 
 impl Checks {
@@ -168,11 +161,12 @@ impl Checks {
         Ok(())
     }
 
-    pub(super) fn counts(&self) -> Checked {
-        Checked {
-            bytes: self.bytes_checked.load(Ordering::Relaxed),
-            chunks: self.chunks_checked.load(Ordering::Relaxed),
-            samples: self.samples_checked.load(Ordering::Relaxed),
+    pub(super) fn counts(&self) -> FetchStats {
+        FetchStats {
+            bytes_checked: self.bytes_checked.load(Ordering::Relaxed),
+            chunks_checked: self.chunks_checked.load(Ordering::Relaxed),
+            samples_checked: self.samples_checked.load(Ordering::Relaxed),
+            ..FetchStats::default()
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reads items from the memory map: addresses are computed once, without copies or system calls.
 
-use packds_system::{lock, to_u64};
+use packds_system::{lock, to_u64, to_usize};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use packds_format::ChunkEntry;
 
 use super::ahead::{Ahead, PIECE_BYTES, Pieces, is_cold, pieces_of};
 use super::checks::{Checks, Checksums};
+use super::direct::{Place, places};
 use super::early::Early;
 use super::{EpochFetch, FetchStats, ItemRun, Step, StepItems, chunk_memory};
 use crate::plan::Route;
@@ -23,34 +24,15 @@ const PAGE: u64 = 4096;
 pub(super) struct MappedFetch {
     pack: Arc<Pack>,
     checks: Arc<Checks>,
-    /// The positions of each body field's items, if they follow from the sample number alone.
-    strides: Vec<Option<Stride>>,
+    /// The positions of each body field's items in a chunk, if they follow from the sample number alone.
+    places: Vec<Option<Place>>,
+    /// Where the first chunk begins, and bytes from one to the next.
+    first_chunk: usize,
+    chunk_bytes: usize,
     /// Whether checksums are verified per sample instead of per chunk.
     by_sample: bool,
     positions: Vec<usize>,
     pieces: Pieces,
-}
-
-/// The positions of one field's items. They are in memory, so all numbers are `usize`.
-#[derive(Debug, Clone, Copy)]
-struct Stride {
-    start: usize,
-    item_bytes: usize,
-    chunk_bytes: usize,
-    /// Whether chunks are contiguous, so that the items of all chunks form one array.
-    plain: bool,
-}
-
-impl Stride {
-    /// The range of `n` items. `None` if it exceeds the address space.
-    #[inline]
-    fn range(&self, chunk: u64, index: u32, n: u32) -> Option<Range<usize>> {
-        let chunk = usize::try_from(chunk).ok()?.checked_mul(self.chunk_bytes)?;
-        let within = usize::try_from(index).ok()?.checked_mul(self.item_bytes)?;
-        let start = self.start.checked_add(chunk)?.checked_add(within)?;
-        let len = usize::try_from(n).ok()?.checked_mul(self.item_bytes)?;
-        Some(start..start.checked_add(len)?)
-    }
 }
 
 impl MappedFetch {
@@ -64,11 +46,19 @@ impl MappedFetch {
                 len: to_u64(n_fields),
             }));
         }
-        let strides = strides(&pack)?;
         let compressed = pack.schema().body().any(|(_, field)| !field.codec.is_none());
         // Verifying a compressed sample by its own checksum would decompress it twice.
         let by_sample = checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
-        Ok(Self { pieces: Pieces::new(&body(&pack)?), pack, checks, strides, by_sample, positions: positions.to_vec() })
+        Ok(Self {
+            places: pack.located(places(&pack))?,
+            first_chunk: to_usize(pack.header().data_off),
+            chunk_bytes: to_usize(pack.header().chunk_stride),
+            pieces: Pieces::new(&body(&pack)?),
+            pack,
+            checks,
+            by_sample,
+            positions: positions.to_vec(),
+        })
     }
 
     pub(super) fn pack(&self) -> &Arc<Pack> {
@@ -85,7 +75,7 @@ impl MappedFetch {
 
     /// Whether the position of each sample follows from its number, and it can be verified without the rest of its chunk.
     pub(super) fn reads_samples(&self) -> bool {
-        let is_placed = self.strides.iter().all(Option::is_some);
+        let is_placed = self.places.iter().all(Option::is_some);
         let is_alone = self.by_sample || self.checks.policy() == Checksums::Off;
         is_placed && is_alone && !self.positions.is_empty()
     }
@@ -127,7 +117,7 @@ impl MappedFetch {
             let range = |entry: ChunkEntry| entry.offset..entry.offset + entry.stored_len;
             return entry.map(range).into_iter().collect();
         }
-        let strided = |position: &usize| self.place_of(*position)?.range(chunk, index, 1);
+        let strided = |position: &usize| self.range(self.place_of(*position)?, chunk, index, 1);
         let ranges: Option<Vec<Range<usize>>> = self.positions.iter().map(strided).collect();
         match ranges {
             Some(ranges) => ranges.into_iter().filter_map(wide).collect(),
@@ -135,8 +125,17 @@ impl MappedFetch {
         }
     }
 
-    fn place_of(&self, position: usize) -> Option<&Stride> {
-        self.strides.get(position)?.as_ref()
+    fn place_of(&self, position: usize) -> Option<Place> {
+        self.places.get(position).copied().flatten()
+    }
+
+    /// The range of `n` items. `None` if it exceeds the address space.
+    #[inline]
+    fn range(&self, place: Place, chunk: u64, index: u32, n: u32) -> Option<Range<usize>> {
+        let (within, len) = place.of(index, n)?;
+        let chunk = usize::try_from(chunk).ok()?.checked_mul(self.chunk_bytes)?;
+        let start = self.first_chunk.checked_add(chunk)?.checked_add(within)?;
+        Some(start..start.checked_add(len)?)
     }
 
     fn bytes(&self, range: Range<usize>) -> Result<&[u8], ReadError> {
@@ -186,25 +185,6 @@ fn body(pack: &Pack) -> Result<Range<u64>, ReadError> {
 
 fn wide(range: Range<usize>) -> Option<Range<u64>> {
     Some(u64::try_from(range.start).ok()?..u64::try_from(range.end).ok()?)
-}
-
-/// The positions of each body field's items, for fixed-size uncompressed fields in strided chunks.
-fn strides(pack: &Pack) -> Result<Vec<Option<Stride>>, ReadError> {
-    let n_fields = pack.schema().body().count();
-    let Some(parts) = pack.located(pack.strided_parts())? else {
-        return Ok(vec![None; n_fields]);
-    };
-    let header = pack.header();
-    let stride = |(part, bytes): (&packds_format::PartEntry, Option<u64>)| {
-        Some(Stride {
-            start: usize::try_from(header.data_off.checked_add(part.offset)?).ok()?,
-            item_bytes: usize::try_from(bytes?).ok()?,
-            chunk_bytes: usize::try_from(header.chunk_stride).ok()?,
-            plain: n_fields == 1,
-        })
-    };
-    let sizes = pack.schema().body().map(|(_, field)| field.item_bytes());
-    Ok(parts.iter().zip(sizes).map(stride).collect())
 }
 
 #[derive(Debug)]
@@ -269,19 +249,9 @@ impl EpochFetch for MappedEpoch {
     }
 
     fn stats(&self) -> FetchStats {
-        let checked = self.fetch.checks.counts();
-        let [bytes_read, reads, wait_ns] = self.ahead.as_ref().map_or([0; 3], Ahead::counts);
-        let early = self.early.as_ref().map(Early::stats);
-        let ahead = FetchStats {
-            bytes_read,
-            reads,
-            wait_ns,
-            bytes_checked: checked.bytes,
-            chunks_checked: checked.chunks,
-            samples_checked: checked.samples,
-            ..FetchStats::default()
-        };
-        ahead.plus(early.unwrap_or_default())
+        let early = self.early.as_ref().map(Early::stats).unwrap_or_default();
+        let ahead = self.ahead.as_ref().map(Ahead::stats).unwrap_or_default();
+        self.fetch.checks.counts().plus(early).plus(ahead)
     }
 }
 
@@ -305,9 +275,9 @@ impl MappedStep {
         if sample < fetch.pack.n_samples() && !fetch.checks.is_sample_done(sample, chunk) {
             self.check_item(sample, chunk)?;
         }
-        if let Some(stride) = fetch.place_of(position)
+        if let Some(place) = fetch.place_of(position)
             && sample < fetch.pack.n_samples()
-            && let Some(range) = stride.range(chunk, index, 1)
+            && let Some(range) = fetch.range(place, chunk, index, 1)
         {
             return fetch.bytes(range);
         }
@@ -351,17 +321,19 @@ impl MappedStep {
 
     pub(super) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         let fetch = &*self.fetch;
-        let Some(stride) = fetch.place_of(position) else {
+        let Some(place) = fetch.place_of(position) else {
             return Ok(None);
         };
         let geometry = fetch.pack.geometry();
         let end = first_sample.saturating_add(u64::from(n));
         let (chunk, index) = geometry.locate(first_sample);
+        // Chunks of one field are contiguous, so that the items of all chunks form one array.
+        let is_plain = fetch.places.len() == 1;
         let one_chunk = end <= geometry.first_sample(chunk.saturating_add(1));
-        if n == 0 || end > fetch.pack.n_samples() || !(one_chunk || stride.plain) {
+        if n == 0 || end > fetch.pack.n_samples() || !(one_chunk || is_plain) {
             return Ok(None);
         }
-        let Some(range) = stride.range(chunk, index, n) else {
+        let Some(range) = fetch.range(place, chunk, index, n) else {
             return Ok(None);
         };
         self.check_run(first_sample..end)?;

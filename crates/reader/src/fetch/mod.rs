@@ -17,6 +17,7 @@ pub(crate) mod tests;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
@@ -98,6 +99,31 @@ impl FetchStats {
             chunks_evicted: self.chunks_evicted + other.chunks_evicted,
             buffers: self.buffers + other.buffers,
             buffers_in_use: self.buffers_in_use + other.buffers_in_use,
+        }
+    }
+}
+
+/// What was read for one epoch, and how long it waited.
+#[derive(Debug, Default)]
+struct Counts {
+    bytes: AtomicU64,
+    reads: AtomicU64,
+    wait_ns: AtomicU64,
+    /// Nanoseconds with at least one request in progress.
+    busy_ns: AtomicU64,
+    evicted: AtomicU64,
+}
+
+impl Counts {
+    fn stats(&self) -> FetchStats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FetchStats {
+            bytes_read: load(&self.bytes),
+            reads: load(&self.reads),
+            wait_ns: load(&self.wait_ns),
+            busy_ns: load(&self.busy_ns),
+            chunks_evicted: load(&self.evicted),
+            ..FetchStats::default()
         }
     }
 }

@@ -189,7 +189,7 @@ impl Ahead {
                 return Ok(slot);
             }
             if shared.outstanding.load(Ordering::Acquire) == 0 && self.evict(uses) {
-                shared.evicted.fetch_add(1, Ordering::Relaxed);
+                shared.counts.evicted.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             self.turn(Some(seen))?;

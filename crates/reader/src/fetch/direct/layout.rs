@@ -28,7 +28,7 @@ pub(super) struct Layout {
 
 /// The positions of a field's items in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(in super::super) struct Place {
     start: usize,
     item_bytes: usize,
 }
@@ -36,7 +36,7 @@ pub(super) struct Place {
 impl Place {
     /// The range of `n` items from `index` on in the chunk: start and length.
     #[inline]
-    pub(super) fn of(&self, index: u32, n: u32) -> Option<(usize, usize)> {
+    pub(in super::super) fn of(&self, index: u32, n: u32) -> Option<(usize, usize)> {
         let within = usize::try_from(index).ok()?.checked_mul(self.item_bytes)?;
         let len = usize::try_from(n).ok()?.checked_mul(self.item_bytes)?;
         Some((self.start.checked_add(within)?, len))
@@ -107,7 +107,7 @@ fn largest_item(pack: &Pack, chunk_slot: usize) -> usize {
     largest
 }
 
-fn places(pack: &Pack) -> Result<Vec<Option<Place>>, FormatError> {
+pub(in super::super) fn places(pack: &Pack) -> Result<Vec<Option<Place>>, FormatError> {
     let sizes = pack.schema().body().map(|(_, field)| field.item_bytes());
     let Some(parts) = pack.strided_parts()? else {
         return Ok(sizes.map(|_| None).collect());

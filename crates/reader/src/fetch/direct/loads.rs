@@ -4,13 +4,14 @@ use packds_system::{nanos, to_u64};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::buffer::{Buffer, Failure};
 use super::engine::{Done, Engine, Request, Source};
 use super::memory::Memory;
 use crate::arena::{SLOT_ALIGN, SlotMut};
+use crate::fetch::Counts;
 
 /// Maximum size of a request: large enough for the disk, small enough to have several per chunk.
 const REQUEST_BYTES: usize = 2 << 20;
@@ -33,14 +34,6 @@ impl Extent {
         let len = usize::try_from(end - offset).ok()?;
         Some(Self { offset, len })
     }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub(super) bytes: AtomicU64,
-    pub(super) reads: AtomicU64,
-    /// Nanoseconds with at least one request in progress.
-    pub(super) busy_ns: AtomicU64,
 }
 
 /// A buffer being read.

@@ -32,12 +32,12 @@ use self::ahead::Ahead;
 use self::buffer::{Buffer, Failure};
 use self::engine::{Engine, Source};
 use self::layout::Layout;
-use self::loads::Counts;
+pub(super) use self::layout::{Place, places};
 use self::memory::{Memory, Pin, Ring};
 use self::pread::Pread;
 use self::uring::Uring;
 use super::checks::{Checks, Checksums};
-use super::{EpochFetch, FetchOptions, FetchStats, ItemRun, Step, StepItems};
+use super::{Counts, EpochFetch, FetchOptions, FetchStats, ItemRun, Step, StepItems};
 use crate::plan::{OrderKind, Route};
 use crate::{Pack, ReadError};
 
@@ -201,8 +201,6 @@ impl DirectFetch {
             state: Mutex::new(State { next: first_step, ..State::default() }),
             changed: Condvar::new(),
             counts: Arc::default(),
-            evicted: AtomicU64::new(0),
-            wait_ns: AtomicU64::new(0),
         });
         let engine = self.engine.start(&self.source).map_err(open)?;
         let ahead = Ahead::new(Arc::clone(&shared), plan, engine);
@@ -297,9 +295,6 @@ struct Shared {
     /// Wakes waiting steps after a change.
     changed: Condvar,
     counts: Arc<Counts>,
-    /// Number of evicted chunks that will be read again.
-    evicted: AtomicU64,
-    wait_ns: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -449,22 +444,10 @@ impl EpochFetch for DirectEpoch {
     }
 
     fn stats(&self) -> FetchStats {
-        let shared = &*self.shared;
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let checked = shared.fetch.checks.counts();
-        let arena = &shared.memory.arena;
-        FetchStats {
-            bytes_read: load(&shared.counts.bytes),
-            reads: load(&shared.counts.reads),
-            busy_ns: load(&shared.counts.busy_ns),
-            wait_ns: load(&shared.wait_ns),
-            bytes_checked: checked.bytes,
-            chunks_checked: checked.chunks,
-            samples_checked: checked.samples,
-            chunks_evicted: load(&shared.evicted),
-            buffers: to_u64(arena.n_slots()),
-            buffers_in_use: to_u64(arena.n_slots() - arena.n_free()),
-        }
+        let arena = &self.shared.memory.arena;
+        let (all, free) = (to_u64(arena.n_slots()), to_u64(arena.n_free()));
+        let read = FetchStats { buffers: all, buffers_in_use: all - free, ..self.shared.counts.stats() };
+        read.plus(self.shared.fetch.checks.counts())
     }
 }
 
@@ -495,7 +478,7 @@ impl DirectEpoch {
         };
         if let Some(began) = began {
             let waited = nanos(began.elapsed());
-            shared.wait_ns.fetch_add(waited, Ordering::Relaxed);
+            shared.counts.wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
         result
     }
