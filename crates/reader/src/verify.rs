@@ -8,7 +8,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use packds_format::{ChunkEntry, Classes, Crc32c, FormatError, Role, check_chunk, check_outside_chunks};
+use packds_format::{
+    ChunkEntry, Classes, ColumnView, Crc32c, Field, FormatError, Role, check_chunk, check_outside_chunks,
+};
 use packds_system::{in_parallel, lock, to_u64, to_usize};
 use rustix::fs::{Advice, fadvise};
 
@@ -132,8 +134,9 @@ pub fn verify(
     pack.check_len()?;
     report.errors = check_outside_chunks(pack).err().unwrap_or_default();
     report.errors.extend(found.wrong.into_iter().map(|(_, error)| error));
-    let mut describe = Describe::new(pack);
+    let mut describe = None;
     for found in found.damaged {
+        let describe = describe.get_or_insert_with(|| Describe::new(pack));
         let samples = found.samples.iter();
         report.bad_samples.extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
         report.bad_chunks.push(found.chunk);
@@ -296,47 +299,27 @@ impl<'a> Tasks<'a> {
 /// Describes samples by label and path. Damaged columns are skipped.
 struct Describe<'a> {
     pack: &'a Pack,
-    label_field: Option<usize>,
+    labels: Option<ColumnView<'a>>,
     classes: Classes,
-    ready: bool,
 }
 
 impl<'a> Describe<'a> {
     fn new(pack: &'a Pack) -> Self {
-        Self { pack, label_field: None, classes: Classes::default(), ready: false }
-    }
-
-    /// Loads labels, classes and paths once, and only if there is damage.
-    fn prepare(&mut self) {
-        self.ready = true;
-        let label = self.pack.schema().by_role(Role::Label, None);
-        if let Some((number, field)) = label {
-            self.label_field = Some(number);
-            let classes = self.pack.classes().unwrap_or_default();
-            let of_label = classes.into_iter().find(|c| c.field == field.name);
-            self.classes = of_label.unwrap_or_default();
+        let label = pack.schema().by_role(Role::Label, None);
+        let of_label = |field: &Field| pack.classes().ok()?.into_iter().find(|classes| classes.field == field.name);
+        Self {
+            pack,
+            labels: label.and_then(|(number, _)| pack.column(number).ok()),
+            classes: label.and_then(|(_, field)| of_label(field)).unwrap_or_default(),
         }
     }
 
-    fn sample(&mut self, sample: u64, chunk: u64) -> BadSample {
-        if !self.ready {
-            self.prepare();
-        }
-        let label =
-            self.label_field.and_then(|field| self.pack.item(field, sample).ok()).and_then(|bytes| integer(&bytes));
+    fn sample(&self, sample: u64, chunk: u64) -> BadSample {
+        let label = self.labels.and_then(|labels| labels.integer(sample));
         let class = label
             .and_then(|label| usize::try_from(label).ok())
             .and_then(|label| self.classes.names.get(label).cloned());
         BadSample { sample, chunk, label, class, path: self.pack.path(sample).ok().flatten() }
-    }
-}
-
-/// A label: `i32` or `i64`, as guaranteed by the schema.
-fn integer(bytes: &[u8]) -> Option<i64> {
-    match bytes.len() {
-        4 => Some(i32::from_le_bytes(bytes.try_into().ok()?).into()),
-        8 => Some(i64::from_le_bytes(bytes.try_into().ok()?)),
-        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! JPEG files that a device decodes. In a slot they take the place of pixels.
 
 use super::Transfer;
+use super::finish::put_words;
 use crate::arena::{SlotMut, SlotRef};
 
 /// The limits for files that a device decodes. The host decodes all others.
@@ -60,10 +61,7 @@ impl FileHead {
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         if let Self::File { len, width, height } = self {
-            let (words, _) = bytes.as_chunks_mut::<4>();
-            for (to, word) in words.iter_mut().zip([len, width, height]) {
-                *to = word.to_le_bytes();
-            }
+            put_words(&mut bytes, [len, width, height]);
         }
         bytes
     }

@@ -140,15 +140,10 @@ impl Frame {
     /// The form in a slot: little-endian, in field order.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        bytes[..8].copy_from_slice(&self.source.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.x.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.y.to_le_bytes());
-        let (words, _) = bytes[16..].as_chunks_mut::<4>();
-        let sizes = [self.flips, self.width, self.height, self.row_bytes];
-        let sizes = sizes.into_iter().chain([self.across, self.down]);
-        for (to, word) in words.iter_mut().zip(sizes) {
-            *to = word.to_le_bytes();
-        }
+        let (source, words) = bytes.split_at_mut(8);
+        source.copy_from_slice(&self.source.to_le_bytes());
+        let (x, y) = (self.x.cast_unsigned(), self.y.cast_unsigned());
+        put_words(words, [x, y, self.flips, self.width, self.height, self.row_bytes, self.across, self.down]);
         bytes
     }
 }
@@ -160,9 +155,7 @@ impl Patch {
     /// The form in a slot: columns, then rows, little-endian.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        for (to, place) in bytes.as_chunks_mut::<4>().0.iter_mut().zip([self.x.0, self.x.1, self.y.0, self.y.1]) {
-            *to = place.to_le_bytes();
-        }
+        put_words(&mut bytes, [self.x.0, self.x.1, self.y.0, self.y.1]);
         bytes
     }
 }
@@ -175,8 +168,7 @@ impl Share {
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..16].copy_from_slice(&self.patch.to_bytes());
-        bytes[16..20].copy_from_slice(&u32::from(self.own.is_none()).to_le_bytes());
-        bytes[20..].copy_from_slice(&self.own.unwrap_or(0.0).to_le_bytes());
+        put_words(&mut bytes[16..], [u32::from(self.own.is_none()), self.own.unwrap_or(0.0).to_bits()]);
         bytes
     }
 }
@@ -198,8 +190,7 @@ impl ColorOp {
             Some(Adjustment::Solarize(threshold)) => (6, threshold.into()),
         };
         let mut bytes = [0; Self::BYTES];
-        bytes[..4].copy_from_slice(&kind.to_le_bytes());
-        bytes[4..].copy_from_slice(&by.to_le_bytes());
+        put_words(&mut bytes, [kind, by]);
         bytes
     }
 }
@@ -235,6 +226,13 @@ impl Windows {
     /// Offset of a view's frames in each slot.
     pub fn offset(&self, view: u32) -> usize {
         self.offset.saturating_add(of_views(view, self.rows * Frame::BYTES))
+    }
+}
+
+/// Writes words, little-endian, as far as there is room.
+pub(super) fn put_words(to: &mut [u8], words: impl IntoIterator<Item = u32>) {
+    for (to, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
     }
 }
 
@@ -288,10 +286,7 @@ impl Finish {
 
     /// Writes the table and the values for erasing into a slot.
     pub(crate) fn write_table(&self, slot: &mut [u8]) {
-        let (words, _) = slot.get_mut(self.offset..).unwrap_or_default().as_chunks_mut::<4>();
         let entries = self.table.iter().chain(&self.changes.erased);
-        for (to, entry) in words.iter_mut().zip(entries) {
-            *to = entry.to_le_bytes();
-        }
+        put_words(slot.get_mut(self.offset..).unwrap_or_default(), entries.copied());
     }
 }

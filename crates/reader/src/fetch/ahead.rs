@@ -153,13 +153,13 @@ impl Ahead {
     /// Starts loading. If it `waits`, loading begins after [`go`](Self::go). `None` if there is nothing to load.
     pub(super) fn start(fetch: &Arc<MappedFetch>, plan: Arc<dyn Route>, first_step: u64, waits: bool) -> Option<Self> {
         let cold = is_cold(fetch);
-        let pieces = fetch.pieces();
+        let pieces = &fetch.pieces;
         if cold {
             // Some loaded pages were reclaimed, and the system does not report which ones.
             pieces.forget();
             // This fails if the kernel has no huge pages. Pages are then small.
-            let _ = fetch.pack().storage().will_load();
-        } else if pieces.all_loaded() || fetch.pack().storage().file().is_none() {
+            let _ = fetch.pack.storage().will_load();
+        } else if pieces.all_loaded() || fetch.pack.storage().file().is_none() {
             return None;
         }
         let shared = Arc::new(Shared {
@@ -216,10 +216,10 @@ impl Drop for Ahead {
 
 /// Whether some of the pack is not in memory. Checks evenly spaced pages.
 pub(super) fn is_cold(fetch: &MappedFetch) -> bool {
-    let len = fetch.pack().file_len();
+    let len = fetch.pack.file_len();
     (0..PROBES).any(|probe| {
         let at = share(len, probe, PROBES);
-        fetch.pack().storage().is_resident(at) == Some(false)
+        fetch.pack.storage().is_resident(at) == Some(false)
     })
 }
 
@@ -277,7 +277,7 @@ impl Shared {
                 continue;
             }
             let step = state.next_step;
-            let pieces = self.fetch.pieces();
+            let pieces = &self.fetch.pieces;
             if pieces.all_loaded() || step >= self.plan.steps() {
                 if self.whole && !state.found {
                     pieces.complete.store(true, Ordering::Relaxed);
@@ -300,9 +300,9 @@ impl Shared {
 
     /// The pieces of a step that are not claimed yet. It reads chunk tables, which may wait for the disk, so do not hold the lock.
     fn pieces_of_step(&self, step: u64) -> Vec<u64> {
-        let pieces = self.fetch.pieces();
+        let pieces = &self.fetch.pieces;
         // The step that reads a truncated file reports the error.
-        if self.fetch.pack().protect().is_err() {
+        if self.fetch.pack.protect().is_err() {
             return Vec::new();
         }
         let mut found = Vec::new();
@@ -316,7 +316,7 @@ impl Shared {
 
     fn load_piece(&self, piece: u64) {
         let start = piece * PIECE_BYTES;
-        let storage = self.fetch.pack().storage();
+        let storage = self.fetch.pack.storage();
         if storage.is_resident(start) == Some(false) {
             self.counts.bytes.fetch_add(PIECE_BYTES, Ordering::Relaxed);
             self.counts.reads.fetch_add(1, Ordering::Relaxed);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     fn load_all(fetch: &Arc<MappedFetch>, order: Order) -> bool {
-        let plan = plan(fetch.pack(), order, 7);
+        let plan = plan(&fetch.pack, order, 7);
         let Some(ahead) = Ahead::start(fetch, plan.clone(), 0, false) else {
             return false;
         };
@@ -375,7 +375,7 @@ mod tests {
             if ahead.shared.cold {
                 for slot in plan.batch(step) {
                     for range in fetch.needed(slot.sample) {
-                        let here = fetch.pack().storage().is_resident(range.start);
+                        let here = fetch.pack.storage().is_resident(range.start);
                         assert_eq!(here, Some(true), "sample {}", slot.sample);
                     }
                 }
@@ -394,7 +394,7 @@ mod tests {
             for order in [Order::Random, Order::Sequential] {
                 let (_folder, fetch) = fetch(checksums);
                 assert!(load_all(&fetch, order));
-                assert_eq!(fetch.pieces().n_loaded.load(Ordering::Relaxed), fetch.pieces().n);
+                assert_eq!(fetch.pieces.n_loaded.load(Ordering::Relaxed), fetch.pieces.n);
                 assert!(!load_all(&fetch, order));
             }
         }
@@ -410,18 +410,18 @@ mod tests {
         let pack = Arc::new(open(folder.path().join("a.pack")).unwrap());
         let checks = Checks::new(&pack, Checksums::Off).unwrap();
         let fetch = Arc::new(MappedFetch::new(pack, checks, &[0]).unwrap());
-        let plan = plan(fetch.pack(), Order::Random, 7);
+        let plan = plan(&fetch.pack, Order::Random, 7);
         if let Some(ahead) = Ahead::start(&fetch, plan, 0, false).filter(|ahead| ahead.shared.cold) {
             ahead.wait(0).unwrap();
             assert!(ahead.stats().bytes_read >= PIECE_BYTES && ahead.stats().reads >= 1);
         }
-        assert!(load_all(&fetch, Order::Random) || fetch.pieces().all_loaded());
+        assert!(load_all(&fetch, Order::Random) || fetch.pieces.all_loaded());
     }
 
     #[test]
     fn who_waits_for_a_step_is_freed_by_stopping() {
         let (_folder, fetch) = fetch(Checksums::Off);
-        let plan = plan(fetch.pack(), Order::Random, 7);
+        let plan = plan(&fetch.pack, Order::Random, 7);
         let shared = Shared {
             fetch: Arc::clone(&fetch),
             plan,

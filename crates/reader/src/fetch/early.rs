@@ -47,16 +47,16 @@ impl Early {
         }
         let options = FetchOptions {
             access: Access::Direct,
-            checksums: fetch.checks().policy(),
+            checksums: fetch.checks.policy(),
             memory_bytes: needed,
             budget: None,
             beside: 0,
-            positions: fetch.positions().to_vec(),
+            positions: fetch.positions.to_vec(),
         };
-        let (pack, checks) = (Arc::clone(fetch.pack()), Arc::clone(fetch.checks()));
+        let (pack, checks) = (Arc::clone(&fetch.pack), Arc::clone(&fetch.checks));
         let direct = DirectFetch::new(pack, checks, &options, true).ok()?;
         let plan = Arc::new(OneStep { plan: Arc::clone(plan), step });
-        let epoch = direct.start_by_sample(plan, step).ok()?;
+        let epoch = direct.begin(plan, step, true).ok()?;
         let state = Mutex::new(State::Reading(Arc::new(epoch)));
         Some(Self { step, state })
     }
@@ -217,7 +217,7 @@ mod tests {
         let step = early.take(0).unwrap().unwrap();
         let error = step.item(0, sample, &mut Vec::new()).unwrap_err();
         assert!(matches!(error, ReadError::Sample { .. }), "{error}");
-        assert!(!fetch.checks().is_sample_done(sample, 0));
+        assert!(!fetch.checks.is_sample_done(sample, 0));
         drop(step);
         let again = fetch.check_sample(sample).unwrap_err();
         assert!(matches!(again, ReadError::Sample { .. }), "{again}");

@@ -22,8 +22,8 @@ const PAGE: u64 = 4096;
 /// The mapped pack of one loader.
 #[derive(Debug)]
 pub(super) struct MappedFetch {
-    pack: Arc<Pack>,
-    checks: Arc<Checks>,
+    pub(super) pack: Arc<Pack>,
+    pub(super) checks: Arc<Checks>,
     /// The positions of each body field's items in a chunk, if they follow from the sample number alone.
     places: Vec<Option<Place>>,
     /// Where the first chunk begins, and bytes from one to the next.
@@ -31,8 +31,8 @@ pub(super) struct MappedFetch {
     chunk_bytes: usize,
     /// Whether checksums are verified per sample instead of per chunk.
     by_sample: bool,
-    positions: Vec<usize>,
-    pieces: Pieces,
+    pub(super) positions: Vec<usize>,
+    pub(super) pieces: Pieces,
 }
 
 impl MappedFetch {
@@ -61,18 +61,6 @@ impl MappedFetch {
         })
     }
 
-    pub(super) fn pack(&self) -> &Arc<Pack> {
-        &self.pack
-    }
-
-    pub(super) fn checks(&self) -> &Arc<Checks> {
-        &self.checks
-    }
-
-    pub(super) fn positions(&self) -> &[usize] {
-        &self.positions
-    }
-
     /// Whether the position of each sample follows from its number, and it can be verified without the rest of its chunk.
     pub(super) fn reads_samples(&self) -> bool {
         let is_placed = self.places.iter().all(Option::is_some);
@@ -96,10 +84,6 @@ impl MappedFetch {
 
     pub(super) fn chunk_memory(&self) -> u64 {
         chunk_memory(&self.pack, &self.positions).unwrap_or(u64::MAX)
-    }
-
-    pub(super) fn pieces(&self) -> &Pieces {
-        &self.pieces
     }
 
     pub(super) fn stopped(&self) -> ReadError {

@@ -31,18 +31,18 @@ enum Form {
 /// A batch that is made repeatedly.
 #[derive(Debug)]
 pub struct Kept {
-    samples: Arc<Samples>,
+    pub(crate) samples: Arc<Samples>,
     form: Form,
 }
 
 /// The samples, in all forms except the finished batch.
 #[derive(Debug)]
-struct Samples {
+pub(crate) struct Samples {
     /// The schedule that they came from. It is stopped and does not read any more.
-    schedule: EpochSchedule,
-    epoch: u32,
-    rows: Vec<Row>,
-    items: Arc<[Option<StepItems>]>,
+    pub(crate) schedule: EpochSchedule,
+    pub(crate) epoch: u32,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) items: Arc<[Option<StepItems>]>,
     /// The decoded pixels of each sample, by pack and number.
     pixels: BTreeMap<(usize, u64), Image>,
     size: ImageSize,
@@ -116,22 +116,6 @@ impl Kept {
     /// The size of the images.
     pub fn size(&self) -> ImageSize {
         self.samples.size
-    }
-
-    pub(crate) fn epoch(&self) -> u32 {
-        self.samples.epoch
-    }
-
-    pub(crate) fn rows(&self) -> &[Row] {
-        &self.samples.rows
-    }
-
-    pub(crate) fn items(&self) -> &Arc<[Option<StepItems>]> {
-        &self.samples.items
-    }
-
-    pub(crate) fn schedule(&self) -> &EpochSchedule {
-        &self.samples.schedule
     }
 
     /// The pixels of a row's image, if kept.

@@ -276,28 +276,19 @@ impl Outputs {
 /// The schema numbers of the fields to load.
 fn numbers(pack: &Pack, wanted: Option<&[String]>) -> Result<Vec<usize>, LoadError> {
     let schema = pack.schema();
-    match wanted {
-        None => Ok(schema
-            .fields()
-            .iter()
-            .enumerate()
-            .filter(|(_, field)| field.is_data())
-            .map(|(number, _)| number)
-            .collect()),
-        Some(names) => {
-            let mut numbers = Vec::with_capacity(names.len());
-            for name in names {
-                let number = schema.index_of(name);
-                let number = number.map_err(|source| LoadError::Read(pack.error(source)))?;
-                if numbers.contains(&number) {
-                    let text = format!("field `{name}` is named twice: name each field once");
-                    return Err(LoadError::Option(text));
-                }
-                numbers.push(number);
-            }
-            Ok(numbers)
+    let Some(names) = wanted else {
+        let data = schema.fields().iter().enumerate().filter(|(_, field)| field.is_data());
+        return Ok(data.map(|(number, _)| number).collect());
+    };
+    let mut numbers = Vec::with_capacity(names.len());
+    for name in names {
+        let number = pack.located(schema.index_of(name))?;
+        if numbers.contains(&number) {
+            return Err(LoadError::Option(format!("field `{name}` is named twice: name each field once")));
         }
+        numbers.push(number);
     }
+    Ok(numbers)
 }
 
 fn dimensions(field: &Field) -> Result<Vec<usize>, LoadError> {

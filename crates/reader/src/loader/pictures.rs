@@ -21,7 +21,7 @@ use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Geometry, ImageSource, Located, Mix, Output, Picture, SampleKey, Size,
 };
-use crate::device::{Changes, ColorOp, Finish, Frame, OnDevice, Patch, Resampling, Share, Windows};
+use crate::device::{Changes, ColorOp, Finish, Frame, OnDevice, Patch, Resampling, Windows};
 use crate::fetch::StepItems;
 use crate::{Pack, ReadError};
 
@@ -212,26 +212,15 @@ impl Pictures {
     /// Writes colour changes, erased areas and mixing of `rows` for the device.
     fn write_changes(&self, changes: &Changes, slot: &mut [u8], rows: &[Row], seeds: &[u64]) {
         for view in 0..self.made.output().views {
-            let region = slot.get_mut(changes.patches(view)..).unwrap_or_default();
-            let (places, _) = region.as_chunks_mut::<{ Patch::BYTES }>();
             let patches = rows.iter().flat_map(|row| self.made.patches(key(seeds, *row), view));
-            for (patch, to) in patches.zip(places) {
-                *to = patch.to_bytes();
-            }
-            let region = slot.get_mut(changes.colors(view)..).unwrap_or_default();
-            let (places, _) = region.as_chunks_mut::<{ ColorOp::BYTES }>();
+            write_each(slot, changes.patches(view), patches.map(Patch::to_bytes));
             let n = changes.n_colors;
             let colors = rows.iter().flat_map(|row| self.made.colors(key(seeds, *row), view, n));
-            for (color, to) in colors.zip(places) {
-                *to = color.to_bytes();
-            }
+            write_each(slot, changes.colors(view), colors.map(ColorOp::to_bytes));
         }
         if changes.mixes {
-            let region = slot.get_mut(changes.shares()..).unwrap_or_default();
-            let (places, _) = region.as_chunks_mut::<{ Share::BYTES }>();
-            for (row, to) in rows.iter().zip(places) {
-                *to = self.made.share(key(seeds, *row)).to_bytes();
-            }
+            let shares = rows.iter().map(|row| self.made.share(key(seeds, *row)).to_bytes());
+            write_each(slot, changes.shares(), shares);
         }
     }
 
@@ -437,6 +426,14 @@ pub(crate) fn bad_sample(pack: &Pack, sample: u64, source: AugmentError) -> Load
         chunk: pack.geometry().locate(sample).0,
         file: file_of(pack, sample),
         source: Box::new(source),
+    }
+}
+
+/// Writes entries into a slot, one after the other.
+fn write_each<const N: usize>(slot: &mut [u8], offset: usize, entries: impl Iterator<Item = [u8; N]>) {
+    let (places, _) = slot.get_mut(offset..).unwrap_or_default().as_chunks_mut();
+    for (entry, to) in entries.zip(places) {
+        *to = entry;
     }
 }
 

@@ -22,7 +22,7 @@ impl Sequence {
         match self {
             Self::Epoch(plan) => plan.epoch(),
             Self::Mixture(_, number) => *number,
-            Self::Kept(kept) => kept.epoch(),
+            Self::Kept(kept) => kept.samples.epoch,
         }
     }
 
@@ -91,7 +91,7 @@ impl EpochSchedule {
         let plan = match self {
             Self::One { plan, .. } => plan,
             Self::Mixed(mixed) => return mixed.rows(step).map(|rows| (rows, 0)),
-            Self::Kept(kept) => return Ok((kept.rows().to_vec(), 0)),
+            Self::Kept(kept) => return Ok((kept.samples.rows.to_vec(), 0)),
         };
         let mut slots: Vec<Slot> = plan.batch(step).collect();
         // If the global batch differs from the planned one, shares follow the planned positions. Padding may then lie between
@@ -107,7 +107,7 @@ impl EpochSchedule {
         let fetches: Vec<Option<&dyn EpochFetch>> = match self {
             Self::One { fetch, .. } => vec![Some(&**fetch)],
             Self::Mixed(mixed) => mixed.parts.iter().map(|part| part.1.as_deref()).collect(),
-            Self::Kept(kept) => return Ok(Arc::clone(kept.items())),
+            Self::Kept(kept) => return Ok(Arc::clone(&kept.samples.items)),
         };
         let items = |fetch: Option<&dyn EpochFetch>| Ok(fetch.map(|f| f.step(step)).transpose()?);
         fetches.into_iter().map(items).collect()
@@ -129,7 +129,7 @@ impl EpochSchedule {
         match self {
             Self::One { plan, .. } => plan.state(step),
             Self::Mixed(mixed) => mixed.lead.state(step),
-            Self::Kept(kept) => kept.schedule().state(0),
+            Self::Kept(kept) => kept.samples.schedule.state(0),
         }
     }
 

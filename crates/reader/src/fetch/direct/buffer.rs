@@ -60,7 +60,7 @@ pub(super) struct Buffer {
     /// The chunk that it holds. `None` if it holds single samples.
     chunk: Option<u64>,
     /// Offset of the chunk in the slot, and its length.
-    start: usize,
+    pub(super) start: usize,
     len: usize,
     bytes: OnceLock<Result<SlotRef, Failure>>,
     /// Whether a thread has begun to verify it. Other threads verify other buffers first.
@@ -110,12 +110,6 @@ impl Buffer {
     pub(super) fn slot(&self, start: usize, len: usize) -> Option<&[u8]> {
         let slot: &[u8] = self.bytes.get()?.as_ref().ok()?;
         slot.get(start..start.checked_add(len)?)
-    }
-
-    /// Offset of the chunk in the slot.
-    #[inline]
-    pub(super) fn start(&self) -> usize {
-        self.start
     }
 
     pub(super) fn chunk_bytes(&self) -> &[u8] {

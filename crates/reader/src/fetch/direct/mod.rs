@@ -167,16 +167,8 @@ impl DirectFetch {
         self.begin(plan, first_step, by_sample)
     }
 
-    /// Like [`start`](Self::start), sample by sample in any order. Only for uncompressed fields.
-    pub(super) fn start_by_sample(
-        self: &Arc<Self>,
-        plan: Arc<dyn Route>,
-        first_step: u64,
-    ) -> Result<DirectEpoch, ReadError> {
-        self.begin(plan, first_step, true)
-    }
-
-    fn begin(
+    /// Like [`start`](Self::start), by chunk, or sample by sample in any order, which is only for uncompressed fields.
+    pub(super) fn begin(
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
         first_step: u64,
@@ -539,7 +531,7 @@ impl DirectStep {
         if sample < fetch.pack.n_samples()
             && let Some(Some(place)) = fetch.layout.places.get(position)
             && let Some((start, len)) = place.of(index, 1)
-            && let Some(item) = buffer.slot(buffer.start() + start, len)
+            && let Some(item) = buffer.slot(buffer.start + start, len)
         {
             return Ok(item);
         }
@@ -651,7 +643,7 @@ impl DirectStep {
             return Err(self.not_here(first_sample));
         };
         buffer.check(fetch)?;
-        let start = buffer.start() + start;
+        let start = buffer.start + start;
         let pin = buffer.pin(&self.shared.memory);
         let run = |pin| Bytes::from_owner(DirectRun { pin, start, len });
         Ok(pin.map(|pin| ItemRun { bytes: run(pin), place: None }))
