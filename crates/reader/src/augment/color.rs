@@ -76,7 +76,7 @@ pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
     order
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: no factor is out of its range")]
-fn single(value: f64) -> f32 {
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: nothing drawn is out of its range")]
+pub(super) fn single(value: f64) -> f32 {
     value as f32
 }

@@ -29,9 +29,7 @@ impl AugmentPlan {
         let output = self.output();
         output.dtype == DType::U8 && (output.layout == Layout::Hwc || output.channels == 1)
     }
-}
 
-impl AugmentPlan {
     /// The remaining work on the pixels of [`Augment::as_pixels`](super::Augment::as_pixels). `None` if there is no work, or a
     /// device does not support all of it.
     pub(crate) fn finish(&self) -> Option<Finish> {

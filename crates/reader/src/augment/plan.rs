@@ -5,6 +5,7 @@ use packds_pixels::ops::{Emit, Sampling};
 use packds_pixels::{CropResize, Filter, FloatType, Layout, Resize};
 
 use super::SampleKey;
+use super::augmenter::pixel_bytes;
 use super::frame::Frame;
 use super::op::{Filling, Op, Size, Stage};
 use super::{Augment, AugmentError};
@@ -129,7 +130,8 @@ impl AugmentPlan {
                 check_filling(op, value, channels, augment.output_dtype())?;
             }
         }
-        let (dtype, float) = output_type(augment.output_dtype())?;
+        let dtype = augment.output_dtype();
+        let float = float_type(dtype)?;
         let norm = match &augment.normalize {
             None => None,
             Some((mean, std)) => Some((per_channel("mean", mean, channels)?, per_channel("deviation", std, channels)?)),
@@ -137,10 +139,8 @@ impl AugmentPlan {
         let norm = norm.as_ref().map(|(mean, std)| (&mean[..], &std[..]));
         let emit = Emit::new(channels.into(), norm, float, augment.layout)?;
         let Size { width, height } = output_size(&augment.ops, source.size)?;
-        let n_values = [width, height, channels.into()]
-            .iter()
-            .try_fold(1_usize, |n, &side| n.checked_mul(usize::try_from(side).ok()?));
-        let item_bytes = n_values
+        let item_bytes = pixel_bytes(Size { width, height }, channels)
+            .ok()
             .and_then(|n| n.checked_mul(usize::try_from(dtype.size()).ok()?))
             .filter(|&n| isize::try_from(n).is_ok())
             .ok_or_else(|| setting("result", "size", "small enough for memory", format!("{width}x{height}")))?;
@@ -229,12 +229,12 @@ fn setting(name: &str, what: &'static str, expected: &'static str, found: String
     AugmentError::Parameter { op: name.to_owned(), what, expected, found }
 }
 
-fn output_type(dtype: DType) -> Result<(DType, Option<FloatType>), AugmentError> {
+fn float_type(dtype: DType) -> Result<Option<FloatType>, AugmentError> {
     let float = FloatType::named(dtype.name());
     if float.is_none() && dtype != DType::U8 {
         return Err(setting("result", "type", "u8, f32, f16 or bf16", dtype.to_string()));
     }
-    Ok((dtype, float))
+    Ok(float)
 }
 
 fn fill(values: &[u8], channels: u8) -> Result<[u8; 4], AugmentError> {
