@@ -85,8 +85,7 @@ impl Pack {
 }
 
 fn dimensions(field: &Field) -> Vec<usize> {
-    let dimension = |d: &u64| to_usize(*d);
-    field.shape.iter().map(dimension).collect()
+    field.shape.iter().map(|side| to_usize(*side)).collect()
 }
 
 /// An item, decoded without the GIL.
@@ -149,10 +148,7 @@ impl Pack {
             let (number, field) = self.field(name)?;
             self.pack.whole(self.pack()?.column(number))?;
             let entry = self.pack.columns().iter().find(|c| c.field == number);
-            let place = entry.and_then(|entry| {
-                let start = usize::try_from(entry.offset).ok()?;
-                Some(start..start.checked_add(usize::try_from(entry.len).ok()?)?)
-            });
+            let place = entry.map(|entry| to_usize(entry.offset)..to_usize(entry.offset.saturating_add(entry.len)));
             let place = place.ok_or_else(|| {
                 let text = format!("field `{name}` is not a column");
                 Failure::from(self.pack.error(FormatError::WrongUse(text)))

@@ -11,7 +11,7 @@
 //!
 //! [`Pack::still_good`]: crate::Pack::still_good
 
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
 use std::fs::File;
 use std::io;
 
@@ -39,10 +39,8 @@ impl Mapping {
         if len == 0 {
             return Ok(Self { map: None });
         }
-        let len = usize::try_from(len)
-            .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "file is larger than the address space"))?;
         let mut options = MmapOptions::new();
-        options.len(len);
+        options.len(to_usize(len));
         // SAFETY: the contract of `MmapOptions::map` is that the file is not modified, in this process or another, while
         // it is mapped. This process never writes to a pack. Of other processes the module's head says what we rely on
         // and what happens otherwise: this reasoning should be treated as suspect.
@@ -61,8 +59,8 @@ impl Mapping {
 
     /// Whether the page that contains `offset` is in memory. `None` if unknown.
     pub(crate) fn is_resident(&self, offset: u64) -> Option<bool> {
-        let page = u64::try_from(rustix::param::page_size()).ok()?;
-        let start = usize::try_from(offset / page * page).ok()?;
+        let page = to_u64(rustix::param::page_size());
+        let start = to_usize(offset / page * page);
         let byte = self.as_ref().get(start)?;
         let mut resident = 0_u8;
         let address = std::ptr::from_ref(byte).cast_mut().cast();
@@ -80,13 +78,9 @@ impl Mapping {
 
     /// Reads bytes of the file into memory and the page table, up to the end of the file. Blocks until they are there.
     pub(crate) fn load(&self, offset: u64, len: u64) -> io::Result<()> {
-        let all = to_u64(self.as_ref().len());
-        let len = len.min(all.saturating_sub(offset));
-        let (Some(guarded), Ok(offset), Ok(len)) =
-            (self.map.as_ref().filter(|_| len > 0), usize::try_from(offset), usize::try_from(len))
-        else {
-            return Ok(());
-        };
+        let offset = to_usize(offset);
+        let len = to_usize(len).min(self.as_ref().len().saturating_sub(offset));
+        let Some(guarded) = self.map.as_ref().filter(|_| len > 0) else { return Ok(()) };
         match guarded.map.advise_range(Advice::PopulateRead, offset, len) {
             // Before Linux 5.14, at least start reading. One call starts at most the disk's read-ahead.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {

@@ -161,7 +161,7 @@ impl Pack {
     /// Estimates how many bytes of the file are in the page cache. Checks every 16th page. `None` if unknown.
     #[doc(hidden)]
     pub fn resident_bytes(&self) -> Option<u64> {
-        let (starts, step) = self.looked_at()?;
+        let (starts, step) = self.looked_at();
         let mut bytes = 0;
         for start in starts {
             if self.storage.is_resident(start)? {
@@ -183,7 +183,7 @@ impl Pack {
                 return None;
             }
         }
-        let (mut starts, _) = self.looked_at()?;
+        let (mut starts, _) = self.looked_at();
         let lacks = starts.find_map(|start| match self.storage.is_resident(start) {
             Some(true) => None,
             other => Some(other),
@@ -192,10 +192,9 @@ impl Pack {
     }
 
     /// Offsets of the sampled pages, and the number of bytes that each represents.
-    fn looked_at(&self) -> Option<(impl Iterator<Item = u64>, u64)> {
+    fn looked_at(&self) -> (impl Iterator<Item = u64>, u64) {
         let step = 16 * rustix::param::page_size();
-        let starts = (0..self.file_len()).step_by(step);
-        Some((starts, u64::try_from(step).ok()?))
+        ((0..self.file_len()).step_by(step), to_u64(step))
     }
 
     /// Adds the path to a format error.

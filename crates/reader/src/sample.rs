@@ -160,7 +160,7 @@ impl<'a> Chunk<'a> {
     fn column_bytes(&self, number: usize) -> Result<Option<&'a [u8]>, ReadError> {
         let column = self.pack.whole(self.pack.column(number))?;
         let samples = self.samples();
-        let place = |sample| usize::try_from(sample).ok()?.checked_mul(column.item_bytes);
+        let place = |sample: u64| to_usize(sample).checked_mul(column.item_bytes);
         let range = place(samples.start).zip(place(samples.end));
         Ok(range.and_then(|(start, end)| column.bytes.get(start..end)))
     }
@@ -174,9 +174,7 @@ impl<'a> Chunk<'a> {
             return Ok(None);
         };
         let place = |index| pack.located(view.item_place(position, index));
-        let (start, end) = (place(0)?.start, place(last)?.end);
-        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-        Ok(range.and_then(|(start, end)| stored.get(start..end)))
+        Ok(stored.get(to_usize(place(0)?.start)..to_usize(place(last)?.end)))
     }
 
     /// Verifies the checksum of the chunk again, even if it was verified before.
@@ -191,9 +189,9 @@ impl<'a> Chunk<'a> {
     }
 }
 
-fn dimensions(field: &Field) -> Vec<usize> {
-    let dimension = |d: &u64| to_usize(*d);
-    field.shape.iter().map(dimension).collect()
+/// The dimensions of a fixed-size item.
+pub(crate) fn dimensions(field: &Field) -> Vec<usize> {
+    field.shape.iter().map(|side| to_usize(*side)).collect()
 }
 
 #[cfg(test)]

@@ -189,7 +189,7 @@ fn check_buffers(plan: &AugmentPlan, outs: &[&mut [u8]], n_bytes: usize) -> Resu
 /// Size of `u8` pixels.
 pub(super) fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentError> {
     let sides = [size.width, size.height, channels.into()];
-    let product = sides.iter().try_fold(1_usize, |n, &side| n.checked_mul(usize::try_from(side).ok()?));
+    let product = sides.iter().try_fold(1_usize, |n, &side| n.checked_mul(to_usize(side)));
     Ok(product.ok_or(PixelError::OutOfMemory { bytes: u64::MAX })?)
 }
 

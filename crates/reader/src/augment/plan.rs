@@ -3,6 +3,7 @@
 use packds_format::{DType, Field, FieldKind};
 use packds_pixels::ops::{Emit, Sampling};
 use packds_pixels::{CropResize, Filter, FloatType, Layout, Resize};
+use packds_system::to_usize;
 
 use super::SampleKey;
 use super::augmenter::pixel_bytes;
@@ -141,7 +142,7 @@ impl AugmentPlan {
         let Size { width, height } = output_size(&augment.ops, source.size)?;
         let item_bytes = pixel_bytes(Size { width, height }, channels)
             .ok()
-            .and_then(|n| n.checked_mul(usize::try_from(dtype.size()).ok()?))
+            .and_then(|n| n.checked_mul(to_usize(dtype.size())))
             .filter(|&n| isize::try_from(n).is_ok())
             .ok_or_else(|| setting("result", "size", "small enough for memory", format!("{width}x{height}")))?;
         Ok(Self {

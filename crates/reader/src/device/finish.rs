@@ -244,11 +244,10 @@ fn of_views(view: u32, bytes: usize) -> usize {
 impl Finish {
     /// Dimensions of an image.
     pub fn shape(&self) -> Vec<usize> {
-        let size = |n: u32| to_usize(n);
-        let (height, width) = (size(self.height), size(self.width));
+        let (height, width) = (to_usize(self.height), to_usize(self.width));
         match self.layout {
-            Layout::Hwc => vec![height, width, size(self.channels)],
-            Layout::Chw => vec![size(self.channels), height, width],
+            Layout::Hwc => vec![height, width, to_usize(self.channels)],
+            Layout::Chw => vec![to_usize(self.channels), height, width],
         }
     }
 
@@ -260,7 +259,7 @@ impl Finish {
     /// Reserves a place in each slot of `rows` samples for everything that the device needs, from `start` on. Returns the end.
     /// `None` if it exceeds the address space.
     pub(crate) fn place(&mut self, start: usize, rows: usize, views: u32) -> Option<usize> {
-        let images = rows.checked_mul(usize::try_from(views).ok()?)?;
+        let images = rows.checked_mul(to_usize(views))?;
         let mut end = start;
         let mut take = |bytes: usize| {
             let at = end;

@@ -1,6 +1,7 @@
 //! Precomputed numbers for resizing pictures on a device before windows are taken.
 
 use packds_pixels::{AxisTaps, Filter};
+use packds_system::to_usize;
 
 /// Maximum number of words of taps: 64 MiB. With more, pictures are not resized on a device.
 const MOST_WORDS: usize = 16 << 20;
@@ -67,7 +68,7 @@ impl Resampling {
 impl Places {
     fn of(&self, length: u32) -> Option<u32> {
         let number = length.checked_sub(self.shortest)?;
-        self.starts.get(usize::try_from(number).ok()?).copied()
+        self.starts.get(to_usize(number)).copied()
     }
 }
 

@@ -104,7 +104,7 @@ impl MappedFetch {
         let strided = |position: &usize| self.range(self.place_of(*position)?, chunk, index, 1);
         let ranges: Option<Vec<Range<usize>>> = self.positions.iter().map(strided).collect();
         match ranges {
-            Some(ranges) => ranges.into_iter().filter_map(wide).collect(),
+            Some(ranges) => ranges.into_iter().map(|range| to_u64(range.start)..to_u64(range.end)).collect(),
             None => self.pack.sample_places(sample).unwrap_or_default(),
         }
     }
@@ -117,7 +117,7 @@ impl MappedFetch {
     #[inline]
     fn range(&self, place: Place, chunk: u64, index: u32, n: u32) -> Option<Range<usize>> {
         let (within, len) = place.of(index, n)?;
-        let chunk = usize::try_from(chunk).ok()?.checked_mul(self.chunk_bytes)?;
+        let chunk = to_usize(chunk).checked_mul(self.chunk_bytes)?;
         let start = self.first_chunk.checked_add(chunk)?.checked_add(within)?;
         Some(start..start.checked_add(len)?)
     }
@@ -165,10 +165,6 @@ fn body(pack: &Pack) -> Result<Range<u64>, ReadError> {
     };
     let last = pack.chunk_entry(last).map_err(|error| pack.error(error))?;
     Ok(start..last.offset.saturating_add(last.stored_len))
-}
-
-fn wide(range: Range<usize>) -> Option<Range<u64>> {
-    Some(u64::try_from(range.start).ok()?..u64::try_from(range.end).ok()?)
 }
 
 #[derive(Debug)]

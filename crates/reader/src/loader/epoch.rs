@@ -1,6 +1,6 @@
 //! An epoch owned by the consumer: an iterator of batches. Dropping it ends its threads.
 
-use packds_system::{lock, to_u64, wait};
+use packds_system::{lock, to_u64, to_usize, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -225,8 +225,7 @@ impl Iterator for Epoch {
         if self.over {
             return (0, Some(0));
         }
-        let left = usize::try_from(self.steps() - self.next_step().min(self.steps()));
-        (0, Some(left.unwrap_or(usize::MAX)))
+        (0, Some(to_usize(self.steps().saturating_sub(self.next_step))))
     }
 }
 

@@ -467,7 +467,7 @@ fn ring(
             let on_device = placement.most_slots(bytes, to_u64(outputs.rows)).unwrap_or(MOST_SLOTS);
             let fit = (memory / 4 / bytes).min(on_device);
             let fit = fit.clamp(LEAST_SLOTS, MOST_SLOTS);
-            usize::try_from(fit).unwrap_or(2)
+            to_usize(fit)
         }
     };
     let needed = bytes.saturating_mul(to_u64(n_slots));

@@ -1,6 +1,6 @@
 //! The contents of a batch: each field's type, shape and place in a staging slot. It is decided once per loader.
 
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use packds_format::{DType, Field, FieldKind, Schema, Store};
@@ -11,6 +11,7 @@ use super::pictures::{ChunkSource, ImagePlace, Pictures};
 use crate::Pack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
 use crate::device::Finish;
+use crate::sample::dimensions;
 
 /// A field of a batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,7 +151,7 @@ impl Outputs {
     fn push(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
         let shape = match source {
             Source::Ragged(_) => None,
-            _ => Some(dimensions(field)?),
+            _ => Some(dimensions(field)),
         };
         let bytes = match source {
             Source::Ragged(_) => 0,
@@ -166,11 +167,7 @@ impl Outputs {
         let bytes = shape.iter().fold(dtype.size(), |n, d| n.saturating_mul(to_u64(*d)));
         let bytes = match (source, pictures.files()) {
             (Source::Held, _) => 0,
-            (Source::File, Some(files)) => {
-                let made = usize::try_from(bytes).ok();
-                let place = made.and_then(|made| files.limits.item_bytes(made));
-                place.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX)
-            }
+            (Source::File, Some(files)) => files.limits.item_bytes(to_usize(bytes)).map_or(u64::MAX, to_u64),
             _ => bytes,
         };
         let finish = match (source, pictures.finish().cloned()) {
@@ -212,7 +209,7 @@ impl Outputs {
                 field.name, self.rows
             ))
         };
-        let item_bytes = usize::try_from(item_bytes).map_err(|_| too_large())?;
+        let item_bytes = to_usize(item_bytes);
         let offset = self.slot_bytes;
         self.slot_bytes = item_bytes
             .checked_mul(self.rows)
@@ -289,14 +286,4 @@ fn numbers(pack: &Pack, wanted: Option<&[String]>) -> Result<Vec<usize>, LoadErr
         numbers.push(number);
     }
     Ok(numbers)
-}
-
-fn dimensions(field: &Field) -> Result<Vec<usize>, LoadError> {
-    let too_large = |_| {
-        LoadError::Option(format!(
-            "field `{}`: its shape {:?} is larger than this machine can address",
-            field.name, field.shape
-        ))
-    };
-    field.shape.iter().map(|d| usize::try_from(*d).map_err(too_large)).collect()
 }

@@ -281,8 +281,7 @@ impl Pictures {
     /// Element type, shape and views of the output.
     pub(crate) fn output(&self, source: Source) -> (DType, Vec<usize>, u32) {
         let output = self.plan.output();
-        let size = |n: u32| to_usize(n);
-        let (height, width) = (size(output.height), size(output.width));
+        let (height, width) = (to_usize(output.height), to_usize(output.width));
         if source == Source::Mask {
             let mut shape = vec![height, width];
             // The mask keeps its shape in the pack, with or without channels.

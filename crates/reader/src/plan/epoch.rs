@@ -150,7 +150,7 @@ impl EpochPlan {
             }
             Mix::Groups(lanes) => {
                 let (lane, place) = self.lanes.locate(position);
-                let groups = usize::try_from(lane).ok().and_then(|lane| lanes.get(lane))?;
+                let groups = lanes.get(to_usize(lane))?;
                 let place = groups.start + place;
                 let group = groups.group_of(&self.line, place);
                 let key = key(self.schedule.seed, self.epoch, Domain::Group, group.start);
@@ -233,10 +233,10 @@ impl EpochPlan {
                 let (slot, _) = self.line.slot_of(start + place);
                 self.line.start(slot + 1).min(self.lanes.start(lane + 1))
             }
-            Mix::Groups(lanes) => usize::try_from(lane)
-                .ok()
-                .and_then(|lane| lanes.get(lane))
-                .map_or(start + place + 1, |groups| groups.group_of(&self.line, start + place).end),
+            Mix::Groups(lanes) => {
+                let groups = lanes.get(to_usize(lane));
+                groups.map_or(start + place + 1, |groups| groups.group_of(&self.line, start + place).end)
+            }
         };
         let last = self.lanes.last_position(lane, end - 1 - start);
         last.saturating_sub(self.origin) / u64::from(self.schedule.batch)

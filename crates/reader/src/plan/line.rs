@@ -3,7 +3,7 @@
 //!
 //! This module only maps places to samples. Other modules divide the line into lanes and windows.
 
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use packds_format::{Geometry, Permutation};
@@ -213,8 +213,7 @@ impl Line {
 
 impl Counts {
     fn entry(&self, entry: u64) -> u64 {
-        let found = usize::try_from(entry).ok().and_then(|i| self.before.get(i));
-        found.or(self.before.last()).copied().unwrap_or(0)
+        self.before.get(to_usize(entry)).or(self.before.last()).copied().unwrap_or(0)
     }
 }
 

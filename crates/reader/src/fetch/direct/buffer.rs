@@ -1,6 +1,6 @@
 //! A buffer: bytes of the file once they are read, the result of verifying them, and their decompressed blocks.
 
-use packds_system::lock;
+use packds_system::{lock, to_usize};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -175,20 +175,17 @@ impl Buffer {
         let view = pack.view_chunk(chunk, self.chunk_bytes())?;
         let Some((number, within)) = view.block_of(position, index) else {
             let place = view.item_place(position, index)?;
-            return Ok(self.within_chunk(&place).unwrap_or(&[]));
+            return Ok(self.chunk_bytes().get(to_usize(place.start)..to_usize(place.end)).unwrap_or(&[]));
         };
         let n_blocks = view.parts().iter().map(|part| part.n_blocks);
         let place = |n| (0..n).map(|_| OnceLock::new()).collect();
         let blocks = self.blocks.get_or_init(|| n_blocks.map(place).collect());
-        let block = usize::try_from(number).ok().and_then(|at| {
-            let decode = || {
-                let bytes = self.chunk_bytes();
-                let mut items = memory.place();
-                pack.block_items(position, chunk, bytes, number, &mut items).ok()?;
-                memory.keep(items)
-            };
-            blocks.get(position)?.get(at)?.get_or_init(decode).as_ref()
-        });
+        let decode = || {
+            let mut items = memory.place();
+            pack.block_items(position, chunk, self.chunk_bytes(), number, &mut items).ok()?;
+            memory.keep(items)
+        };
+        let block = blocks.get(position).and_then(|blocks| blocks.get(to_usize(number))?.get_or_init(decode).as_ref());
         if let Some(item) = block.and_then(|block| block.items.item(within)) {
             return Ok(item);
         }
@@ -197,11 +194,5 @@ impl Buffer {
         scratch.clear();
         scratch.extend_from_slice(items.item(within).unwrap_or(&[]));
         Ok(scratch)
-    }
-
-    fn within_chunk(&self, place: &std::ops::Range<u64>) -> Option<&[u8]> {
-        let start = usize::try_from(place.start).ok()?;
-        let end = usize::try_from(place.end).ok()?;
-        self.chunk_bytes().get(start..end)
     }
 }

@@ -111,8 +111,7 @@ impl Source {
             return;
         }
         if let Some(file) = self.pack.storage().file() {
-            let len = u64::try_from(request.piece.len()).ok();
-            let len = len.and_then(std::num::NonZeroU64::new);
+            let len = std::num::NonZeroU64::new(to_u64(request.piece.len()));
             let _ = fadvise(file, request.offset, len, Advice::DontNeed);
         }
     }

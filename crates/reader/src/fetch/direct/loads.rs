@@ -1,6 +1,6 @@
 //! Buffers being read. Each load is split into requests, which are retried if useful and combined when all are complete.
 
-use packds_system::{nanos, to_u64};
+use packds_system::{nanos, to_u64, to_usize};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -28,11 +28,10 @@ pub(super) struct Extent {
 impl Extent {
     /// The range `start..start + len`, rounded outwards.
     pub(super) fn around(start: u64, len: u64) -> Option<Self> {
-        let align = u64::try_from(SLOT_ALIGN).ok()?;
+        let align = to_u64(SLOT_ALIGN);
         let offset = start - start % align;
         let end = start.checked_add(len)?.checked_next_multiple_of(align)?;
-        let len = usize::try_from(end - offset).ok()?;
-        Some(Self { offset, len })
+        Some(Self { offset, len: to_usize(end - offset) })
     }
 }
 
@@ -84,7 +83,7 @@ impl Loads {
                 let step = to_u64(len);
                 let wanted = file_len.saturating_sub(offset).min(step);
                 lens.push(len);
-                places.push((offset, usize::try_from(wanted).unwrap_or(len)));
+                places.push((offset, to_usize(wanted)));
                 offset = offset.saturating_add(step);
                 left -= len;
             }

@@ -3,7 +3,7 @@
 //! Buffers borrowed without a copy belong to the user for an unlimited time. At most half of them may be borrowed, so that reading
 //! can continue without them.
 
-use packds_system::lock;
+use packds_system::{lock, to_u64};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -84,7 +84,7 @@ impl Memory {
 
     /// Keeps these items if there is memory for them.
     pub(super) fn keep(self: &Arc<Self>, items: BlockItems) -> Option<Block> {
-        let bytes = u64::try_from(items.capacity()).ok()?;
+        let bytes = to_u64(items.capacity());
         self.decoded_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).ok()?;
         let memory = Arc::clone(self);
         Some(Block { memory, bytes, items })

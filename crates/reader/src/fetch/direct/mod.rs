@@ -235,7 +235,7 @@ impl DirectFetch {
     }
 
     fn fits_whole(&self, n_slots: usize) -> bool {
-        u64::try_from(n_slots).is_ok_and(|n| n >= self.pack.n_chunks())
+        to_u64(n_slots) >= self.pack.n_chunks()
     }
 
     fn bytes_for(&self, chunks: usize) -> u64 {
