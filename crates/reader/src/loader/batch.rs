@@ -7,9 +7,8 @@ use super::board::{Board, Ready};
 use super::error::LoadError;
 use super::filling::{Ragged, Row};
 use super::geometry::BatchGeometry;
-use super::outputs::{BatchField, Outputs, Source};
+use super::outputs::{BatchField, Contents, Source};
 use super::workers::Workers;
-use crate::Pack;
 use crate::arena::SlotRef;
 use crate::augment::Mix;
 use crate::device::Transfer;
@@ -52,9 +51,7 @@ pub struct BadSample {
 /// is dropped. Each batch that you keep holds one slot.
 #[derive(Debug)]
 pub struct Batch {
-    outputs: Arc<Outputs>,
-    packs: Arc<[Arc<Pack>]>,
-    seeds: Arc<[u64]>,
+    contents: Arc<Contents>,
     board: Arc<Board>,
     prepared: Prepared,
     ids: Vec<u64>,
@@ -67,9 +64,7 @@ impl Batch {
     pub(crate) fn new(workers: &Workers, epoch: u32, ready: Ready) -> Self {
         let Ready { prepared, slot, transfer } = ready;
         Self {
-            outputs: Arc::clone(&workers.outputs),
-            packs: Arc::clone(&workers.packs),
-            seeds: Arc::clone(&workers.seeds),
+            contents: Arc::clone(&workers.contents),
             board: Arc::clone(&workers.board),
             ids: prepared.rows.iter().map(|row| row.sample).collect(),
             prepared,
@@ -126,10 +121,8 @@ impl Batch {
 
     /// The random choices for the images: the crop of each and how it is shown. `None` if images are not augmented.
     pub fn geometry(&self) -> Option<BatchGeometry> {
-        let Self { outputs, packs, seeds, .. } = self;
-        let rows = &self.prepared.rows;
-        let is_augmented = outputs.pictures.is_some();
-        is_augmented.then(|| BatchGeometry::new(outputs, packs, seeds, rows))
+        let is_augmented = self.contents.outputs.pictures.is_some();
+        is_augmented.then(|| BatchGeometry::new(&self.contents, &self.prepared.rows))
     }
 
     /// Whether a field borrows the pack's bytes instead of copying them.
@@ -139,7 +132,7 @@ impl Batch {
 
     /// The fields and their types.
     pub fn fields(&self) -> &[BatchField] {
-        &self.outputs.fields
+        &self.contents.outputs.fields
     }
 
     /// The device's transfer of this batch.
@@ -208,13 +201,13 @@ impl Batch {
 
     /// The items of a variable-size field.
     fn ragged(&self, number: usize) -> Option<&Ragged> {
-        let fields = self.outputs.fields.iter();
+        let fields = self.contents.outputs.fields.iter();
         let before = fields.take(number).filter(|f| f.shape.is_none()).count();
         self.prepared.ragged.get(before)
     }
 
     fn find(&self, name: &str, view: u32) -> Result<(usize, &BatchField), LoadError> {
-        let fields = &self.outputs.fields;
+        let fields = &self.contents.outputs.fields;
         let found = fields.iter().enumerate().find(|(_, f)| f.name == name && f.view == view);
         found.ok_or_else(|| {
             let mut known: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
@@ -247,7 +240,7 @@ impl Batch {
 
     /// Size of all fields in bytes.
     pub(crate) fn n_bytes(&self) -> u64 {
-        let fixed: usize = self.outputs.fields.iter().map(|f| f.item_bytes * self.len()).sum();
+        let fixed: usize = self.contents.outputs.fields.iter().map(|f| f.item_bytes * self.len()).sum();
         let ragged: usize = self.prepared.ragged.iter().map(|r| r.bytes.len()).sum();
         to_u64(fixed + ragged)
     }

@@ -113,7 +113,7 @@ impl Epoch {
         }
         let requested = Instant::now();
         self.waits_since.get_or_insert(requested);
-        let slots = self.workers.arena.n_slots();
+        let slots = self.workers.shared.arena.n_slots();
         let board = &self.workers.board;
         let mut progress = board.lock();
         while !progress.has_answer() && board.held() < slots {
@@ -140,7 +140,7 @@ impl Epoch {
             let step = progress.next_out;
             if step >= progress.steps {
                 // The time since then was spent on the last batch.
-                add_time(&self.workers.counters.consumer_busy, requested - self.taken);
+                add_time(&self.workers.shared.counters.consumer_busy, requested - self.taken);
                 return Ok(None);
             }
             if let Some(result) = progress.done.remove(&step) {
@@ -149,7 +149,7 @@ impl Epoch {
             if let Some(error) = progress.failed.take() {
                 return Err(error);
             }
-            let slots = self.workers.arena.n_slots();
+            let slots = self.workers.shared.arena.n_slots();
             if board.held() >= slots {
                 return Err(LoadError::SlotsHeld { slots });
             }
@@ -161,7 +161,7 @@ impl Epoch {
         board.batch_taken();
         board.tell_threads();
         let (waited, busy) = (requested.elapsed(), requested - self.taken);
-        let counters = &self.workers.counters;
+        let counters = &self.workers.shared.counters;
         add_time(&counters.consumer_waited, waited);
         add_time(&counters.consumer_busy, busy);
         self.learn(waited, waited + busy);
@@ -171,9 +171,9 @@ impl Epoch {
     /// Passes the times since the last batch to the tuner, and applies its choice.
     fn learn(&mut self, waited: Duration, passed: Duration) {
         let workers = &self.workers;
-        let threads = (time(&workers.counters.threads_busy), time(&workers.counters.disk_waited));
+        let threads = (time(&workers.shared.counters.threads_busy), time(&workers.shared.counters.disk_waited));
         let before = self.threads_before.replace(threads);
-        let mut tuner = lock(&workers.tuner);
+        let mut tuner = lock(&workers.shared.tuner);
         let Some((busy, read)) = before else { return tuner.begin() };
         let is_new = tuner.learn(Spent {
             passed,
@@ -200,10 +200,10 @@ impl Iterator for Epoch {
             Ok(Some(ready)) => {
                 let workers = &self.workers;
                 let batch = Batch::new(workers, self.number, ready);
-                add(&workers.counters.batches, 1);
-                add(&workers.counters.samples, to_u64(batch.len()));
-                add(&workers.counters.bytes, batch.n_bytes());
-                if let Some(journal) = &workers.journal {
+                add(&workers.shared.counters.batches, 1);
+                add(&workers.shared.counters.samples, to_u64(batch.len()));
+                add(&workers.shared.counters.bytes, batch.n_bytes());
+                if let Some(journal) = &workers.shared.journal {
                     journal.tell();
                 }
                 Some(Ok(batch))

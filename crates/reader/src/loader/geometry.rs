@@ -6,27 +6,25 @@ use packds_format::{Field, FieldKind, Role};
 
 use super::error::LoadError;
 use super::filling::Row;
-use super::outputs::{BatchField, Outputs, Source};
+use super::outputs::{BatchField, Contents, Outputs, Source};
 use crate::Pack;
 use crate::augment::Geometry;
 
 /// The random choices for the images of a batch. It does not hold a slot.
 #[derive(Debug, Clone)]
 pub struct BatchGeometry {
-    outputs: Arc<Outputs>,
-    packs: Arc<[Arc<Pack>]>,
-    seeds: Arc<[u64]>,
+    contents: Arc<Contents>,
     rows: Vec<Row>,
 }
 
 impl BatchGeometry {
-    pub(crate) fn new(outputs: &Arc<Outputs>, packs: &Arc<[Arc<Pack>]>, seeds: &Arc<[u64]>, rows: &[Row]) -> Self {
-        Self { outputs: Arc::clone(outputs), packs: Arc::clone(packs), seeds: Arc::clone(seeds), rows: rows.to_vec() }
+    pub(crate) fn new(contents: &Arc<Contents>, rows: &[Row]) -> Self {
+        Self { contents: Arc::clone(contents), rows: rows.to_vec() }
     }
 
     /// Width and height of every view.
     pub fn size(&self) -> (u32, u32) {
-        let made = self.outputs.pictures.as_ref().map(super::Pictures::made);
+        let made = self.contents.outputs.pictures.as_ref().map(super::Pictures::made);
         made.map_or((0, 0), |made| (made.width, made.height))
     }
 
@@ -35,13 +33,13 @@ impl BatchGeometry {
     /// # Errors
     /// [`LoadError::Option`] if the view does not exist, or the pack does not store the image sizes.
     pub fn view(&self, view: u32) -> Result<Vec<Geometry>, LoadError> {
-        let pictures = self.outputs.pictures.as_ref();
+        let pictures = self.contents.outputs.pictures.as_ref();
         let pictures = pictures.filter(|pictures| view < pictures.made().views);
         let no_view = || LoadError::Option(format!("images have no view {view}"));
         let pictures = pictures.ok_or_else(no_view)?;
         let of_row = |row: &Row| {
-            let pack = self.packs.get(row.pack).ok_or_else(no_view)?;
-            pictures.geometry(pack, *row, &self.seeds, view)
+            let pack = self.contents.packs.get(row.pack).ok_or_else(no_view)?;
+            pictures.geometry(pack, *row, &self.contents.seeds, view)
         };
         self.rows.iter().map(of_row).collect()
     }

@@ -48,7 +48,7 @@ impl Journal {
         kind: &dyn Debug,
         options: &dyn Fn() -> Value,
         counters: &Arc<Counters>,
-    ) -> Option<Arc<Self>> {
+    ) -> Option<Self> {
         static LOADERS: AtomicU64 = AtomicU64::new(0);
         let path = std::env::var_os(JOURNAL)?;
         // If the file cannot be opened, it stays empty. The doctor then reports that there were no timings.
@@ -59,13 +59,13 @@ impl Journal {
         let kind = hasher.finish();
         let (process, pack) = (std::process::id(), &pack.header().pack_uuid);
         let options = options();
-        Some(Arc::new(Self {
+        Some(Self {
             start: format!(
                 "{{\"loader\":\"{process}-{number}\",\"options\":{options},\"kind\":{kind},\"pack\":\"{pack}\",\"batch\":{batch}"
             ),
             counters: Arc::clone(counters),
             state: Mutex::new((file, Instant::now())),
-        }))
+        })
     }
 
     /// Appends a line, unless the last one is recent.

@@ -77,7 +77,7 @@ impl Kept {
             Samples { schedule, epoch, rows: Vec::new(), items, pixels: BTreeMap::new(), size: ImageSize::default() };
         for row in rows.iter().take(MOST_SAMPLES) {
             match samples.add(loader, *row) {
-                Err(error) if loader.bad_samples == BadSamples::Error => return Err(error),
+                Err(error) if loader.shared.bad_samples == BadSamples::Error => return Err(error),
                 // Bad samples are skipped here, whatever policy the training uses.
                 Err(_) => {}
                 Ok(()) if samples.size.decoded > MOST_BYTES => break,
@@ -105,7 +105,7 @@ impl Kept {
     /// # Errors
     /// [`LoadError`], as for that batch.
     pub fn processed(self: &Arc<Self>, loader: &Loader) -> Result<Option<Self>, LoadError> {
-        if loader.outputs.pictures_on_host().is_none() {
+        if loader.contents.outputs.pictures_on_host().is_none() {
             return Ok(None);
         }
         let Some(batch) = loader.repeat(self)?.next().transpose()? else { return Ok(None) };
@@ -139,10 +139,10 @@ impl Kept {
 impl Samples {
     fn add(&mut self, loader: &Loader, row: Row) -> Result<(), LoadError> {
         let items = self.items.get(row.pack).and_then(Option::as_ref);
-        let (Some(items), Some(pack)) = (items, loader.packs.get(row.pack)) else {
+        let (Some(items), Some(pack)) = (items, loader.contents.packs.get(row.pack)) else {
             return Ok(());
         };
-        if let Some(pictures) = loader.outputs.pictures_on_host() {
+        if let Some(pictures) = loader.contents.outputs.pictures_on_host() {
             let (size, image) = pictures.decoded(pack, items, row)?;
             self.size = self.size.plus(size);
             if let Some(image) = image {

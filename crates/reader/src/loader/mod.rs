@@ -71,18 +71,15 @@ use std::sync::{Arc, Mutex, Weak};
 
 use self::board::Board;
 use self::epoch::Lease;
-use self::journal::Journal;
-use self::outputs::Outputs;
+use self::outputs::Contents;
 use self::pictures::Pictures;
 use self::schedule::{EpochSchedule, Sequence};
-use self::stats::{Counters, count, time};
-use self::tuner::Tuner;
-use self::workers::Workers;
+use self::stats::{count, time};
+use self::workers::{Shared, Workers};
 use crate::Pack;
-use crate::arena::Arena;
 use crate::augment::Output;
-use crate::device::{Attached, Receiver};
-use crate::fetch::{AccessReport, Fetch, FetchStats};
+use crate::device::Receiver;
+use crate::fetch::{AccessReport, Fetch};
 use crate::plan::{Mixture, MixtureState, Notice, PlanError, Schedule, ShuffleReport, State, Verdict};
 
 pub use self::batch::{BadSample, Batch};
@@ -126,37 +123,24 @@ packds_system::named!(BadSamples { Error = "error", Skip = "skip", Substitute = 
 /// epoch can be open at a time.
 #[derive(Debug)]
 pub struct Loader {
-    packs: Arc<[Arc<Pack>]>,
+    contents: Arc<Contents>,
+    shared: Arc<Shared>,
     /// One per pack.
     fetches: Vec<Arc<Fetch>>,
     /// The schedule of the only pack, or of the first one.
     schedule: Schedule,
     /// Set if there are several packs.
     mixture: Option<Arc<Mixture>>,
-    /// One per pack.
-    seeds: Arc<[u64]>,
-    outputs: Arc<Outputs>,
-    arena: Arc<Arena>,
-    device: Arc<Attached>,
-    counters: Arc<Counters>,
-    /// Records step times, if requested.
-    journal: Option<Arc<Journal>>,
     /// Threads per epoch. The tuner decides how many of them are active.
     threads: usize,
     /// How many of them the system could not start for the last epoch.
     not_started: AtomicUsize,
-    tuner: Arc<Mutex<Tuner>>,
-    bad_samples: BadSamples,
     requested_prefetch: Option<NonZero<usize>>,
     in_use: Arc<AtomicBool>,
     held: Arc<AtomicUsize>,
     made_in: u32,
     /// The threads of the last epoch, for statistics, while they exist.
     last: Mutex<Weak<Workers>>,
-    /// Read statistics of the finished epochs.
-    fetched: Arc<Mutex<FetchStats>>,
-    #[cfg(any(test, feature = "testing"))]
-    disk_delay: std::time::Duration,
 }
 
 impl Loader {
@@ -232,32 +216,20 @@ impl Loader {
             return Err(LoadError::Forked { made_in, found });
         }
         let lease = Lease::take(&self.in_use)?;
-        for pack in self.packs.iter() {
+        for pack in self.contents.packs.iter() {
             pack.protect()?;
         }
         let number = sequence.number();
         let held = Arc::clone(&self.held);
-        let board = Board::new(first_step, sequence.steps(), &lock(&self.tuner), held);
+        let board = Board::new(first_step, sequence.steps(), &lock(&self.shared.tuner), held);
         let workers = Arc::new(Workers {
             board: Arc::new(board),
             schedule: EpochSchedule::start(sequence, &self.fetches, first_step)?,
-            outputs: Arc::clone(&self.outputs),
-            packs: Arc::clone(&self.packs),
-            arena: Arc::clone(&self.arena),
-            device: Arc::clone(&self.device),
-            counters: Arc::clone(&self.counters),
-            tuner: Arc::clone(&self.tuner),
-            journal: self.journal.clone(),
-            bad_samples: self.bad_samples,
-            seeds: Arc::clone(&self.seeds),
-            piece_rows: self.piece_rows(),
-            borrows: self.borrows(),
-            fetched: Arc::clone(&self.fetched),
-            #[cfg(any(test, feature = "testing"))]
-            disk_delay: self.disk_delay,
+            contents: Arc::clone(&self.contents),
+            shared: Arc::clone(&self.shared),
         });
         let table_bytes = workers.schedule.table_bytes();
-        self.counters.table_bytes.store(table_bytes, Ordering::Relaxed);
+        self.shared.counters.table_bytes.store(table_bytes, Ordering::Relaxed);
         *lock(&self.last) = Arc::downgrade(&workers);
         let epoch = Epoch::start(workers, self.threads, number, lease)?;
         let not_started = self.threads.saturating_sub(epoch.n_threads());
@@ -265,29 +237,15 @@ impl Loader {
         Ok(epoch)
     }
 
-    /// Whether batches may borrow the pack's bytes.
-    fn borrows(&self) -> bool {
-        let order = self.schedule.recipe().order;
-        self.mixture.is_none() && self.device.borrows() && order.in_file_order()
-    }
-
-    /// Rows per piece. There are several pieces per thread, so that all threads finish at about the same time.
-    fn piece_rows(&self) -> usize {
-        if self.threads == 1 {
-            return self.outputs.rows;
-        }
-        self.outputs.rows.div_ceil(self.threads * 4).max(1)
-    }
-
     /// The pack. For a mixture, the first one.
     pub fn pack(&self) -> &Arc<Pack> {
         // A loader has at least one pack.
-        &self.packs[0]
+        &self.contents.packs[0]
     }
 
     /// All packs. [`Batch::packs`] contains indices into this list.
     pub fn packs(&self) -> &[Arc<Pack>] {
-        &self.packs
+        &self.contents.packs
     }
 
     /// Maximum number of threads that decode and copy. [`tuning`](Self::tuning) reports how many are active.
@@ -298,19 +256,19 @@ impl Loader {
     /// The history of active threads and prefetched batches, with reasons, oldest entry first. Values fixed by
     /// [`LoaderBuilder::threads`] and [`LoaderBuilder::prefetch`] do not change. The rest adapts to the training.
     pub fn tuning(&self) -> Vec<Tuned> {
-        lock(&self.tuner).log().to_vec()
+        lock(&self.shared.tuner).log().to_vec()
     }
 
     /// The receiver of the batches.
     #[doc(hidden)]
     pub fn receiver(&self) -> &dyn Receiver {
-        self.device.receiver()
+        self.shared.device.receiver()
     }
 
     /// The output of the augmentation, if there is one.
     #[doc(hidden)]
     pub fn picture_output(&self) -> Option<Output> {
-        let pictures = self.outputs.pictures_on_host();
+        let pictures = self.contents.outputs.pictures_on_host();
         pictures.map(Pictures::made)
     }
 
@@ -325,7 +283,7 @@ impl Loader {
 
     /// The fields of each batch.
     pub fn fields(&self) -> &[BatchField] {
-        &self.outputs.fields
+        &self.contents.outputs.fields
     }
 
     /// The order, batch and ranks in use. For a mixture, those of its first pack. Their batch is that pack's share of the
@@ -376,7 +334,7 @@ impl Loader {
     /// As for [`shuffle_report`](Self::shuffle_report).
     pub fn doubts(&self) -> Result<Vec<String>, LoadError> {
         let mut doubts = self.of_each_pack(|pack, schedule, _| Ok(doubts(&shuffle_report(pack, schedule)?)))?;
-        let unmoved = geometry::unmoved(self.pack(), &self.outputs);
+        let unmoved = geometry::unmoved(self.pack(), &self.contents.outputs);
         if !unmoved.is_empty() {
             let (names, stay) = (unmoved.join("`, `"), if unmoved.len() == 1 { "stays" } else { "stay" });
             doubts.push(format!(
@@ -395,7 +353,7 @@ impl Loader {
             return tell(self.pack(), &self.schedule, self.access());
         };
         let mut all = Vec::new();
-        let parts = self.packs.iter().zip(mixture.schedules());
+        let parts = self.contents.packs.iter().zip(mixture.schedules());
         for ((pack, schedule), fetch) in parts.zip(&self.fetches) {
             let path = pack.file_path().display();
             let of_pack = tell(pack, schedule, fetch.report())?;
@@ -406,7 +364,7 @@ impl Loader {
 
     /// A notice if fewer batches are prefetched than requested.
     fn too_far_ahead(&self) -> Option<String> {
-        let (requested, slots) = (self.requested_prefetch?.get(), self.arena.n_slots());
+        let (requested, slots) = (self.requested_prefetch?.get(), self.shared.arena.n_slots());
         (requested > slots).then(|| {
             format!("prefetch is {requested}, but the staging ring has {slots} slots: {slots} batches are made ahead at most; `slots` makes it larger")
         })
@@ -430,10 +388,10 @@ impl Loader {
     pub fn stats(&self) -> LoaderStats {
         let workers = lock(&self.last).upgrade();
         // These do not include an epoch that is still open.
-        let fetched = *lock(&self.fetched);
-        let counters = &self.counters;
+        let fetched = *lock(&self.shared.fetched);
+        let counters = &self.shared.counters;
         let (threads, prefetch) = {
-            let tuner = lock(&self.tuner);
+            let tuner = lock(&self.shared.tuner);
             let threads = tuner.threads();
             let there = self.only_started().unwrap_or(threads);
             (threads.min(there), tuner.prefetch())
@@ -455,9 +413,9 @@ impl Loader {
             },
             threads,
             prefetch,
-            slots: self.arena.n_slots(),
-            slot_bytes: to_u64(self.arena.slot_bytes()),
-            numa_node: self.arena.node(),
+            slots: self.shared.arena.n_slots(),
+            slot_bytes: to_u64(self.shared.arena.slot_bytes()),
+            numa_node: self.shared.arena.node(),
             table_bytes: count(&counters.table_bytes),
         }
     }

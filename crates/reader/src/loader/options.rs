@@ -4,26 +4,27 @@ mod probe;
 
 use packds_system::{to_u64, to_usize};
 use std::num::NonZero;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::json;
 
 use super::filling::Row;
 use super::journal::Journal;
-use super::outputs::Outputs;
+use super::outputs::{Contents, Outputs};
 use super::pictures::{Held, Pictures};
 use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
 use super::tuner::{Tunable, Tuner};
+use super::workers::Shared;
 use super::{BadSamples, LoadError, Loader, Remedy};
 use crate::Pack;
 use crate::arena::{Arena, SLOT_ALIGN};
 use crate::augment::Augment;
 use crate::available::check_available;
 use crate::device::{Device, HostDevice, OnDevice, OwnSlots, Placement, Staged};
-use crate::fetch::{Access, Checksums, FetchOptions, FetchStats};
+use crate::fetch::{Access, Checksums, FetchOptions};
 use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Recipe, Sampler, Schedule, Source, State,
     check_proportion,
@@ -204,7 +205,7 @@ impl LoaderBuilder {
         let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);
         let counters = Arc::new(Counters::default());
         let journal = self.journal(schedule.recipe(), &counters);
-        let device = Arc::new(placement.attach(&arena)?);
+        let device = placement.attach(&arena)?;
         let schedules: Vec<&Schedule> = match &mixture {
             None => vec![&schedule],
             Some(mixture) => mixture.schedules().collect(),
@@ -220,34 +221,39 @@ impl LoaderBuilder {
                 None => Tunable::up_to(arena.n_slots(), 2),
             },
         );
-        Ok(Loader {
-            journal,
-            packs,
-            fetches,
-            seeds: schedules.iter().map(|schedule| schedule.seed()).collect(),
-            schedule,
-            mixture: mixture.map(Arc::new),
-            outputs: Arc::new(outputs),
+        let piece_rows = if most_threads == 1 { outputs.rows } else { outputs.rows.div_ceil(most_threads * 4).max(1) };
+        let shared = Shared {
+            borrows: mixture.is_none() && device.borrows() && schedule.recipe().order.in_file_order(),
             arena,
             device,
             counters,
-            threads: most_threads,
-            not_started: AtomicUsize::new(0),
-            tuner: Arc::new(Mutex::new(tuner)),
+            tuner: Mutex::new(tuner),
+            journal,
             bad_samples: self.bad_samples,
-            requested_prefetch: self.prefetch,
-            in_use: Arc::new(AtomicBool::new(false)),
-            held: Arc::new(AtomicUsize::new(0)),
-            made_in: std::process::id(),
+            piece_rows,
+            fetched: Mutex::default(),
             #[cfg(any(test, feature = "testing"))]
             disk_delay: self.disk_delay,
-            last: Mutex::new(Weak::new()),
-            fetched: Arc::new(Mutex::new(FetchStats::default())),
+        };
+        let seeds = schedules.iter().map(|schedule| schedule.seed()).collect();
+        Ok(Loader {
+            contents: Arc::new(Contents { outputs, packs, seeds }),
+            shared: Arc::new(shared),
+            fetches,
+            schedule,
+            mixture: mixture.map(Arc::new),
+            threads: most_threads,
+            not_started: AtomicUsize::new(0),
+            requested_prefetch: self.prefetch,
+            in_use: Arc::default(),
+            held: Arc::default(),
+            made_in: std::process::id(),
+            last: Mutex::default(),
         })
     }
 
     /// The journal for a doctor that started this program, if any.
-    fn journal(&self, recipe: Recipe, counters: &Arc<Counters>) -> Option<Arc<Journal>> {
+    fn journal(&self, recipe: Recipe, counters: &Arc<Counters>) -> Option<Journal> {
         let kind = (recipe.order, &self.augment, &self.fields);
         let told = || {
             json!({
@@ -312,7 +318,7 @@ impl LoaderBuilder {
 }
 
 impl LoaderBuilder {
-    fn packs(&self) -> Arc<[Arc<Pack>]> {
+    fn packs(&self) -> Vec<Arc<Pack>> {
         let others = self.others.iter().map(|(pack, _)| Arc::clone(pack));
         std::iter::once(Arc::clone(&self.pack)).chain(others).collect()
     }

@@ -92,6 +92,15 @@ pub(crate) struct Outputs {
     pub(crate) pictures: Option<Pictures>,
 }
 
+/// What the batches of a loader are made of. A batch keeps it, and not the loader's device or ring.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) outputs: Outputs,
+    pub(crate) packs: Vec<Arc<Pack>>,
+    /// Each pack's seed for order and augmentation.
+    pub(crate) seeds: Vec<u64>,
+}
+
 impl Outputs {
     /// The fields in `wanted`, or all data fields, in batches of `rows` samples.
     pub(crate) fn new(
