@@ -32,10 +32,7 @@ pub(crate) fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = group_available(Path::new("/sys/fs/cgroup"), &groups);
-    match (machine, group) {
-        (Some(machine), Some(group)) => Some(machine.min(group)),
-        (machine, group) => machine.or(group),
-    }
+    machine.into_iter().chain(group).min()
 }
 
 /// `MemAvailable` of /proc/meminfo, in bytes.
@@ -65,11 +62,7 @@ fn group_available(root: &Path, groups: &str) -> Option<u64> {
         // In a container the group's path may belong to the host. Missing paths are skipped, but the root is always checked.
         let path = root.join(group.trim_start_matches('/'));
         for folder in path.ancestors().take_while(|folder| folder.starts_with(&root)) {
-            let left = left_in(folder, names);
-            least = match (least, left) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
+            least = least.into_iter().chain(left_in(folder, names)).min();
         }
     }
     least

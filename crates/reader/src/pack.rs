@@ -10,7 +10,8 @@ use packds_format::{FormatError, Limits};
 use packds_system::to_u64;
 
 use crate::ReadError;
-use crate::storage::{self, PackBytes, Storage, Version};
+use crate::mmap::open_past_cache;
+use crate::storage::{PackBytes, Storage, Version};
 
 /// An open pack.
 ///
@@ -61,7 +62,7 @@ impl Pack {
     /// Opens the same file again for reads that bypass the page cache. `None` if there is no file or the file system refuses.
     #[doc(hidden)]
     pub fn open_past_cache(&self) -> Option<File> {
-        storage::open_past_cache(self.storage.file()?, &self.path)
+        open_past_cache(self.storage.file()?, &self.path)
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {

@@ -6,7 +6,6 @@
 #[cfg(test)]
 #[path = "storage/tests/faulty.rs"]
 pub(crate) mod faulty;
-mod mapped_file;
 mod memory;
 
 use std::fmt;
@@ -18,7 +17,6 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-pub(crate) use self::mapped_file::{MappedFile, open_past_cache};
 pub(crate) use self::memory::Memory;
 
 /// The bytes of one pack. They are expected not to change.

@@ -172,12 +172,6 @@ impl Fetch {
         Ok(Arc::new(Self { report, memory_bytes, engine }))
     }
 
-    #[cfg(test)]
-    pub(crate) fn new(pack: Arc<Pack>, options: FetchOptions) -> Result<Arc<Self>, ReadError> {
-        let choice = choose(&pack, &options);
-        Self::chosen(pack, options, choice)
-    }
-
     pub(crate) fn report(&self) -> &AccessReport {
         &self.report
     }
