@@ -81,15 +81,12 @@ impl AugmentPlan {
     /// # Errors
     /// `Buffer` if the batch does not have `item_bytes()` per key.
     pub fn mix(&self, keys: &[SampleKey], batch: &mut [u8]) -> Result<Option<Mix>, AugmentError> {
-        if self.mixup.is_none() && self.cutmix.is_none() {
-            return Ok(None);
-        }
+        let Some(mix) = self.mixed(keys) else { return Ok(None) };
         let n_bytes = self.item_bytes();
         let expected = n_bytes.saturating_mul(keys.len());
         check_count("bytes of a batch to mix", expected, batch.len())?;
-        let mix = self.mixed(keys);
         if keys.len() < 2 {
-            return Ok(mix);
+            return Ok(Some(mix));
         }
         // Go from last to first, so that each sample's partner is still unchanged. The partner of the first sample is the last one,
         // which has changed by then, so keep a copy.
@@ -102,7 +99,7 @@ impl AugmentPlan {
             };
             self.combine(self.share(*key), &mut item[..n_bytes], partner);
         }
-        Ok(mix)
+        Ok(Some(mix))
     }
 
     /// How to mix the labels of `keys`. `None` if images are not mixed.

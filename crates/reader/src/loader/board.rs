@@ -21,7 +21,7 @@ pub(crate) struct Ready {
 }
 
 /// The loading state of one epoch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Board {
     progress: Mutex<Progress>,
     /// Wakes threads: there may be work.
@@ -36,7 +36,7 @@ pub(crate) struct Board {
     held: Arc<AtomicUsize>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) next_begin: u64,
     /// The next step for the consumer.
@@ -64,24 +64,10 @@ impl Progress {
 
 impl Board {
     pub(crate) fn new(first_step: u64, steps: u64, tuner: &Tuner, held: Arc<AtomicUsize>) -> Self {
-        Self {
-            progress: Mutex::new(Progress {
-                next_begin: first_step,
-                next_out: first_step,
-                steps,
-                beginning: false,
-                filling: VecDeque::new(),
-                done: BTreeMap::new(),
-                failed: None,
-                threads: tuner.threads(),
-                prefetch: tuner.prefetch(),
-            }),
-            work: Condvar::new(),
-            called: Condvar::new(),
-            ready: Condvar::new(),
-            stopped: AtomicBool::new(false),
-            held,
-        }
+        let (threads, prefetch) = (tuner.threads(), tuner.prefetch());
+        let (next_begin, next_out) = (first_step, first_step);
+        let progress = Progress { next_begin, next_out, steps, threads, prefetch, ..Progress::default() };
+        Self { progress: Mutex::new(progress), held, ..Self::default() }
     }
 
     /// Locks the state. If a thread panicked while it held the lock, the panic was already reported (see `workers`).

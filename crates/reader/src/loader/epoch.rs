@@ -24,6 +24,7 @@ pub struct Epoch {
     number: u32,
     /// The step of the next batch. The board has it too, but a fork may have left the board's lock locked.
     next_step: u64,
+    steps: u64,
     /// When the consumer took its last batch.
     taken: Instant,
     /// When the consumer began to wait, if it called `wait` before `next`.
@@ -58,10 +59,14 @@ impl Drop for Lease {
 
 impl Epoch {
     pub(crate) fn start(workers: Arc<Workers>, n_threads: usize, number: u32, lease: Lease) -> Result<Self, LoadError> {
-        let next_step = workers.board.lock().next_out;
+        let (next_step, steps) = {
+            let progress = workers.board.lock();
+            (progress.next_out, progress.steps)
+        };
         let threads = workers.start(n_threads)?;
         Ok(Self {
             next_step,
+            steps,
             workers,
             threads,
             number,
@@ -84,8 +89,8 @@ impl Epoch {
     }
 
     /// Steps in the epoch, the same on every rank.
-    pub fn steps(&self) -> u64 {
-        self.workers.schedule.steps()
+    pub const fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// The step of the next batch.
@@ -225,7 +230,7 @@ impl Iterator for Epoch {
         if self.over {
             return (0, Some(0));
         }
-        (0, Some(to_usize(self.steps().saturating_sub(self.next_step))))
+        (0, Some(to_usize(self.steps.saturating_sub(self.next_step))))
     }
 }
 

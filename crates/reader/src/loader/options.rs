@@ -195,7 +195,7 @@ impl LoaderBuilder {
         }
         let outputs = self.outputs(pictures)?;
         if matches!(placement, Placement::Files { .. }) && outputs.files().is_none() {
-            let why = outputs.pictures.as_ref().and_then(Pictures::against);
+            let why = outputs.pictures.as_ref().and_then(|pictures| pictures.against);
             return Err(not_decodable(why.unwrap_or("nothing is augmented")));
         }
         check_alike(&packs, &outputs)?;

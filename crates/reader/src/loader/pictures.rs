@@ -37,8 +37,9 @@ pub(crate) struct Pictures {
     /// The host's part of it.
     plan: Arc<AugmentPlan>,
     place: Place,
-    /// Why the device does not make them from images that it holds or files that it decodes, as a sentence.
-    against: Option<&'static str>,
+    /// Why the device does not make them from images that it holds or files that it decodes although it could others, as a
+    /// sentence. `None` if it does.
+    pub(crate) against: Option<&'static str>,
     image: PictureField,
     mask: Option<PictureField>,
     /// The position of the image's seek index in the body.
@@ -142,11 +143,6 @@ impl Pictures {
             Place::Files(_, files) => Some(files),
             _ => None,
         }
-    }
-
-    /// Why the device does not hold or decode them although it could others, as a sentence. `None` if it does.
-    pub(crate) fn against(&self) -> Option<&'static str> {
-        self.against
     }
 
     pub(crate) fn resampling(&self) -> Option<&Arc<Resampling>> {

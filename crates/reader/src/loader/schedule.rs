@@ -78,14 +78,6 @@ impl EpochSchedule {
         }
     }
 
-    pub(crate) fn steps(&self) -> u64 {
-        match self {
-            Self::One { plan, .. } => plan.steps(),
-            Self::Mixed(mixed) => mixed.mixture.steps_per_epoch(),
-            Self::Kept(_) => u64::MAX,
-        }
-    }
-
     /// The rows of a step, and the number of padding rows at its end.
     pub(crate) fn rows(&self, step: u64) -> Result<(Vec<Row>, usize), LoadError> {
         let plan = match self {

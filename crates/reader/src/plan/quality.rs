@@ -3,7 +3,7 @@
 use packds_format::Geometry;
 
 use super::order::{OrderKind, Shuffled};
-use super::sampler::{Recipe, default_lanes};
+use super::sampler::Recipe;
 
 /// How far a batch is from a uniform sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,7 +171,7 @@ pub(crate) fn smallest_window(geometry: &Geometry, samples: u64, batch: u32, icc
     let most = u32::try_from(n_chunks).unwrap_or(u32::MAX);
     let mut window = 1;
     while window < most {
-        let recipe = Recipe { order: OrderKind::Window, window, lanes: default_lanes(geometry, window, batch), batch };
+        let recipe = Recipe::of_window(geometry, window, batch);
         if Mixing::new(geometry, samples, &recipe, batch).deff(icc) <= target {
             return u64::from(window);
         }

@@ -72,6 +72,11 @@ pub struct Recipe {
 }
 
 impl Recipe {
+    /// This window, with as many lanes as it allows.
+    pub(crate) fn of_window(geometry: &Geometry, window: u32, batch: u32) -> Self {
+        Self { order: OrderKind::Window, window, lanes: default_lanes(geometry, window, batch), batch }
+    }
+
     fn describe(&self) -> String {
         format!("{} of window {}, lanes {}, batch {}", self.order.name(), self.window, self.lanes, self.batch)
     }

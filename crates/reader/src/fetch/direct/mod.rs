@@ -304,10 +304,6 @@ impl Shared {
         self.stop.load(Ordering::Acquire)
     }
 
-    fn fits_whole(&self) -> bool {
-        self.fetch.fits_whole(self.memory.arena.n_slots())
-    }
-
     fn notify(&self) {
         // The lock ensures that no thread is between checking and waiting.
         let _state = lock(&self.state);
@@ -322,10 +318,6 @@ impl Shared {
         }
         state.next = step.saturating_add(1);
         self.changed.notify_all();
-    }
-
-    fn fail(&self, failure: Failure) {
-        lock(&self.state).failure = Some(failure);
     }
 
     fn end(&self) {

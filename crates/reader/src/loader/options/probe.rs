@@ -108,7 +108,7 @@ impl<'a> Probe<'a> {
                 Err(error) => return Ok(Some(error.to_string())),
             },
         };
-        Ok(pictures.against().map(str::to_owned))
+        Ok(pictures.against.map(str::to_owned))
     }
 
     /// Why a device that takes [chunks](crate::device::Placement::Chunks) cannot find their images in a map of the pack's file,
