@@ -80,8 +80,7 @@ impl Candidate {
     }
 }
 
-/// Useful changes, largest gain first. Among equal gains, the change that is easiest to try comes first. Gains within `spread` are
-/// marked.
+/// Useful changes, largest gain first. Of equal gains, the one easiest to try comes first. Gains within `spread` are marked.
 pub(crate) fn advice(case: &Case, spread: f64) -> Vec<Advice> {
     let stages = case.stages();
     let (now, modelled) = (case.batch_ms(), case.overlap.batch_ms(&stages));

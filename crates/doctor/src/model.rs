@@ -331,8 +331,7 @@ impl Case {
         self.trained.map_or(time, |trained| time.at_most(trained))
     }
 
-    /// The bottleneck. The total time of loading comes from the source, as in the ladder. The times of single stages decide which
-    /// stage of loading it is.
+    /// The bottleneck. As in the ladder, loading takes what the source takes. The times of single stages decide which one it is.
     pub fn binds(&self) -> Stage {
         let mut stages = self.stages();
         let trained = self.trained.map_or(f64::INFINITY, |time| time.ms);

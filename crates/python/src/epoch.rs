@@ -34,8 +34,7 @@ pub(crate) struct Epoch {
 /// The result of requesting a batch.
 enum Asked {
     NotYet,
-    /// Every slot is in use. Arrays never use the last one (see `take`), but other Python threads hold it while they
-    /// copy it.
+    /// Every slot is in use: the last one, which no array uses (see `take`), by a thread of Python that copies it.
     Full(Box<Failure>),
     Closed,
     End,
@@ -47,8 +46,7 @@ impl Epoch {
         Self { epoch: Mutex::new(Some(epoch)), is_over: AtomicBool::new(false), count, slots }
     }
 
-    /// Queries the epoch, unless it ended or was closed. Without the GIL, because another thread may be waiting for
-    /// a batch.
+    /// Queries the epoch, unless it ended or was closed, without the GIL: another thread may be waiting for a batch.
     fn look<T: Send>(&self, py: Python<'_>, at: impl FnOnce(&loader::Epoch) -> T + Send) -> Option<T> {
         py.detach(|| lock(&self.epoch).as_ref().map(at))
     }

@@ -110,8 +110,7 @@ impl Arena {
         self.lock().len()
     }
 
-    /// The address of the first slot and the size of all slots, for registering the memory with a device. To read or write it,
-    /// take a slot.
+    /// The address of the first slot and the size of all slots, to register them with a device. To read or write, take a slot.
     pub fn address(&self) -> (*const u8, usize) {
         let base = self.map.as_ptr().wrapping_add(self.start);
         (base, self.n_slots.saturating_mul(self.slot_bytes))

@@ -77,8 +77,7 @@ impl Storage for MappedFile {
         self.file.read_at(out, offset)
     }
 
-    /// The change time is not usable. It also changes when another pack is renamed over this one, which is the normal way to
-    /// replace a pack.
+    /// The change time is not usable: it also changes when another pack is renamed over this one, the normal way to replace it.
     fn version(&self) -> io::Result<Version> {
         let metadata = self.file.metadata()?;
         Ok(Version { len: metadata.len(), modified: metadata.modified().ok() })

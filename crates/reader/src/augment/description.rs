@@ -62,16 +62,15 @@ impl Augment {
     }
 
     ops! {
-        /// A random part of the picture, resized to `size`: 8 to 100% of the area, with an aspect ratio from 3:4 to
-        /// 4:3.
+        /// A random part of the picture, resized to `size`: 8 to 100% of the area, with an aspect ratio from 3:4 to 4:3.
         random_resized_crop(size: impl Into<Size>) =
             Op::RandomResizedCrop { size: size.into(), scale: CROP_SCALE, ratio: CROP_RATIO };
-        /// Like `random_resized_crop`, with other ranges. `scale` is the fraction of the area, drawn uniformly. `ratio`
-        /// is width divided by height, drawn uniformly in its logarithm.
+        /// Like `random_resized_crop`, with other ranges. `scale` is the fraction of the area, drawn uniformly. `ratio` is width
+        /// divided by height, drawn uniformly in its logarithm.
         random_resized_crop_with(size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) =
             Op::RandomResizedCrop { size: size.into(), scale, ratio };
-        /// A random window of `size` pixels of the picture with `padding` pixels around it. If the padded picture is
-        /// still smaller, it is padded more if `pad_if_needed` is set, otherwise it is an error.
+        /// A random window of `size` pixels of the picture with `padding` pixels around it. If the padded picture is still
+        /// smaller, it is padded more if `pad_if_needed` is set, otherwise it is an error.
         random_crop(size: impl Into<Size>, padding: u32, mode: Padding, pad_if_needed: bool) =
             Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed };
         /// The central `size` pixels, with black around a smaller picture.
@@ -84,20 +83,20 @@ impl Augment {
         vertical_flip(p: f64) = Op::VerticalFlip(p);
         /// Rotates around the centre by up to `degrees` in either direction, with `fill` outside.
         rotation(degrees: f64) = Op::Rotation(degrees);
-        /// Rotates by up to `degrees`, moves by up to `translate` (fractions of width and height), scales by a factor
-        /// in the range `scale`, and shears by up to `shear` degrees along rows and columns.
+        /// Rotates by up to `degrees`, moves by up to `translate` (fractions of width and height), scales by a factor in the range
+        /// `scale`, and shears by up to `shear` degrees along rows and columns.
         affine(degrees: f64, translate: (f64, f64), scale: (f64, f64), shear: (f64, f64)) =
             Op::Affine { degrees, translate, scale, shear };
-        /// torchvision's `RandAugment`: `n` random operations of the policies' list. All have the same `magnitude` out
-        /// of `bins` evenly spaced ones. Common values are 2, 9 and 31.
+        /// torchvision's `RandAugment`: `n` random operations of the policies' list. All have the same `magnitude` out of `bins`
+        /// evenly spaced ones. Common values are 2, 9 and 31.
         rand_augment(n: u32, magnitude: u32, bins: u32) = Op::RandAugment { n, magnitude, bins };
-        /// torchvision's `TrivialAugmentWide`: one random operation of the policies' list, with one of `bins` random
-        /// magnitudes. The common value is 31.
+        /// torchvision's `TrivialAugmentWide`: one random operation of the policies' list, with one of `bins` random magnitudes.
+        /// The common value is 31.
         trivial_augment(bins: u32) = Op::TrivialAugment { bins };
         /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a dataset.
         auto_augment(policy: Policy) = Op::AutoAugment(policy);
-        /// Multiplies brightness, contrast and saturation by `1 - x` to `1 + x` (at least 0), and rotates the hue by
-        /// `-hue` to `hue` of the circle. The order is random.
+        /// Multiplies brightness, contrast and saturation by `1 - x` to `1 + x` (at least 0), and rotates the hue by `-hue` to
+        /// `hue` of the circle. The order is random.
         color_jitter(brightness: f64, contrast: f64, saturation: f64, hue: f64) =
             Op::Jitter { brightness, contrast, saturation, hue, p: 1.0 };
         /// Like `color_jitter`, with probability `p`.
@@ -105,17 +104,17 @@ impl Augment {
             Op::Jitter { brightness, contrast, saturation, hue, p };
         /// Converts to grayscale with probability `p`. The number of channels stays the same.
         random_grayscale(p: f64) = Op::Grayscale(p);
-        /// Blurs with probability `p`, by a Gaussian in a square of `kernel` pixels (odd). The standard deviation in
-        /// pixels is in the range `sigma`.
+        /// Blurs with probability `p`, by a Gaussian in a square of `kernel` pixels (odd). The standard deviation in pixels is in
+        /// the range `sigma`.
         gaussian_blur(kernel: u32, sigma: (f64, f64), p: f64) = Op::Blur { kernel, sigma, p };
         /// Inverts values of at least `threshold` with probability `p`.
         solarize(threshold: u8, p: f64) = Op::Solarize { threshold, p };
-        /// Sets a random rectangle to 0 with probability `p`, after normalization. It has 2 to 33% of the area and an
-        /// aspect ratio from 0.3 to 3.3.
+        /// Sets a random rectangle to 0 with probability `p`, after normalization. It has 2 to 33% of the area and an aspect ratio
+        /// from 0.3 to 3.3.
         random_erasing(p: f64) =
             Op::Erase { p, scale: ERASE_SCALE, ratio: ERASE_RATIO, value: Filling::Values(vec![0.0]) };
-        /// Like `random_erasing`, with `scale` (fraction of the area), `ratio` (height divided by width) and the value:
-        /// one, or one per channel, as it appears in the result.
+        /// Like `random_erasing`, with `scale` (fraction of the area), `ratio` (height divided by width) and the value: one, or
+        /// one per channel, as it appears in the result.
         random_erasing_with(p: f64, scale: (f64, f64), ratio: (f64, f64), value: &[f32]) =
             Op::Erase { p, scale, ratio, value: Filling::Values(value.to_vec()) };
         /// Like `random_erasing_with`, with normally distributed random values. Floats only.
@@ -126,22 +125,22 @@ impl Augment {
     }
 
     setters! {
-        /// Blends each sample of a batch with another one. The weight is drawn from Beta(alpha, alpha). If `cutmix` is
-        /// also set, each sample gets one of the two with equal probability.
+        /// Blends each sample of a batch with another one. The weight is drawn from Beta(alpha, alpha). If `cutmix` is also set,
+        /// each sample gets one of the two with equal probability.
         mixup(alpha: f64) = Some(alpha);
-        /// Copies a rectangle of another sample of the batch into each sample. Its fraction of the area is drawn from
-        /// Beta(alpha, alpha).
+        /// Copies a rectangle of another sample of the batch into each sample. Its fraction of the area is drawn from Beta(alpha,
+        /// alpha).
         cutmix(alpha: f64) = Some(alpha);
         /// Makes this many independent results per sample, from one decode.
         views(views: u32) = views;
-        /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16
-        /// pixels for `Bicubic`, and 4 otherwise. Default `Bilinear`.
+        /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16 pixels for
+        /// `Bicubic`, and 4 otherwise. Default `Bilinear`.
         filter(filter: Filter) = filter;
-        /// The value outside the picture in rotations, maps and policies: one, or one per channel. Default black. Masks
-        /// always get 0.
+        /// The value outside the picture in rotations, maps and policies: one, or one per channel. Default black. Masks always get
+        /// 0.
         fill(value: &[u8]) = value.to_vec();
-        /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. It requires a
-        /// resize. It is faster, but the pixels differ from Pillow's: docs/reference/pixels.md has the difference.
+        /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. It requires a resize. It is
+        /// faster, but the pixels differ from Pillow's: docs/reference/pixels.md has the difference.
         dct_scaling(on: bool) = on;
         /// Type of the result: `U8`, `F32`, `F16` or `Bf16`. Floats without normalization are from 0 to 1.
         dtype(dtype: DType) = Some(dtype);
@@ -160,16 +159,14 @@ impl Augment {
         self.normalize(&IMAGENET.0, &IMAGENET.1)
     }
 
-    /// The same without normalization, as `U8`. The device then only needs a multiplication and an addition. `None` if the result
-    /// is `U8` already.
+    /// The same without normalization, as `U8`. The device then only multiplies and adds. `None` if the result is `U8` already.
     #[doc(hidden)]
     pub fn as_bytes(&self) -> Option<Self> {
         let is_bytes = self.normalize.is_none() && matches!(self.dtype, None | Some(DType::U8));
         (!is_bytes).then(|| Self { normalize: None, dtype: None, ..self.clone() })
     }
 
-    /// The same up to the finishing of values: interleaved `u8` pixels, without erasing or mixing. The random draws are the same,
-    /// since erasing comes last.
+    /// The same up to the finishing of values: interleaved `u8` pixels. The draws are the same, since erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
         let mut pixels =
             Self { layout: Layout::Hwc, mixup: None, cutmix: None, ..self.as_bytes().unwrap_or_else(|| self.clone()) };

@@ -109,8 +109,7 @@ impl AugmentPlan {
         self.float.map_or(1, FloatType::n_bytes)
     }
 
-    /// Passes on the byte ranges of a rectangle of a result, row by row: all channels together, or one channel at a time if the
-    /// result has separate planes.
+    /// Passes on the byte ranges of a rectangle of a result, row by row, and plane by plane if the result has separate planes.
     pub(super) fn for_each_run(&self, patch: Patch, mut run: impl FnMut(std::ops::Range<usize>, Option<usize>)) {
         let channels = usize::from(self.output().channels);
         let (planes, values) = match self.output().layout {

@@ -103,8 +103,7 @@ impl AugmentPlan {
         self.finish_windows(side)
     }
 
-    /// The window of a picture that a view of a sample shows. `None` if `resampling`, which resizes areas, has no taps for its
-    /// area.
+    /// The window of a picture that a view of a sample shows. `None` if `resampling` has no taps for its area.
     pub(crate) fn window(
         &self,
         key: SampleKey,

@@ -19,8 +19,7 @@ pub(super) struct Frame {
 pub(super) enum Shown {
     /// An area, resized to the size of the output.
     Area(Area),
-    /// A window of the size of the output. It starts at (x, y) of the whole picture resized to `resized`, and may extend
-    /// outside.
+    /// A window of the size of the output. It starts at (x, y) of the picture resized to `resized`, and may extend outside.
     Window { resized: Size, x: i64, y: i64 },
 }
 

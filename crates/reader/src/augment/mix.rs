@@ -88,8 +88,7 @@ impl AugmentPlan {
         if keys.len() < 2 {
             return Ok(Some(mix));
         }
-        // Go from last to first, so that each sample's partner is still unchanged. The partner of the first sample is the last one,
-        // which has changed by then, so keep a copy.
+        // From last to first, each sample's partner is still unchanged, but for that of the first: the last one, which is copied.
         let last = batch[expected - n_bytes..].to_vec();
         for (place, key) in keys.iter().enumerate().rev() {
             let (before, item) = batch.split_at_mut(place * n_bytes);
@@ -163,8 +162,7 @@ impl AugmentPlan {
     }
 }
 
-/// Mixes values into the first array: `lambda * own + (1 - lambda) * other` in `f32`, rounded to the type. If `float` is `None`,
-/// values are bytes and rounded to the nearest.
+/// Mixes values into the first array: `lambda * own + (1 - lambda) * other`, rounded to the type. `None` stands for bytes.
 pub fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]) {
     let mixed = |own: f32, other: f32| lambda * own + (1.0 - lambda) * other;
     match float {

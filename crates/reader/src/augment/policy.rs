@@ -110,8 +110,7 @@ pub(super) fn drawn(op: &Op, draws: Draws, size: Size) -> impl Iterator<Item = D
     random.flatten()
 }
 
-/// The two operations of a learned policy. Draw 0 selects the pair, draws 1 and 2 decide whether each is applied, 3 and 4
-/// their signs.
+/// The two operations of a learned policy. Draw 0 selects the pair, 1 and 2 decide whether each is applied, 3 and 4 their signs.
 fn learned(policy: Policy, draws: Draws, size: Size) -> [Option<Drawn>; 2] {
     let table = table(policy);
     let pair = table[below(draws, 0, table.len())];

@@ -49,8 +49,7 @@ pub struct Changes {
     pub n_patches: usize,
     /// Whether images are mixed. The slot then has a [`Share`] for each image.
     pub mixes: bool,
-    /// Number of colour operations per image, at most [`Changes::MOST_COLORS`]. The slot has a [`ColorOp`] for each operation of
-    /// each image.
+    /// Number of colour operations per image, at most [`Changes::MOST_COLORS`]. The slot has a [`ColorOp`] for each.
     pub n_colors: usize,
     /// Whether [`Adjustment::Contrast`] may occur, which needs the mean of the whole image.
     pub measures: bool,
@@ -177,8 +176,7 @@ impl ColorOp {
     /// Size of an operation in a slot.
     pub const BYTES: usize = 8;
 
-    /// The form in a slot, little-endian: the index in [`Adjustment`] from 1 (0 for none), and the bits of its factor or
-    /// threshold.
+    /// The form in a slot, little-endian: the index in [`Adjustment`] from 1 (0 for none), and the bits of its number.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let (kind, by): (u32, u32) = match self.0 {
             None => (0, 0),

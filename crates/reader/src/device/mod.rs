@@ -68,12 +68,10 @@ pub enum Placement {
     /// The same, with the stored images of the chunks in current batches.
     #[doc(hidden)]
     Chunks(Attach<dyn ChunkReceiver>),
-    /// The same, but the device reads the chunks from the pack's file, at [`ChunkImages::in_file`]. The loader does not read
-    /// them, and they are not verified.
+    /// The same, but the device reads the chunks from the pack's file, at [`ChunkImages::in_file`], and nobody verifies them.
     #[doc(hidden)]
     ChunksOfFile(Attach<dyn ChunkReceiver>),
-    /// Slots with JPEG files that it decodes, and a [`Frame`] per image. Frames count from the slot's first byte: see
-    /// [`FileLimits`].
+    /// Slots with JPEG files that it decodes, and a [`Frame`] per image. Frames count from the slot's first byte.
     #[doc(hidden)]
     Files {
         /// The limits of the files.

@@ -322,8 +322,7 @@ impl MappedStep {
         Ok(Some(ItemRun { bytes, place: Some((Arc::clone(&fetch.pack), range)) }))
     }
 
-    /// Verifies whole chunks by their checksums. Parts of chunks are verified by sample if samples have checksums. So only
-    /// delivered data is verified.
+    /// Verifies whole chunks by their checksums, and parts of them by sample if possible: only delivered data is verified.
     fn check_run(&self, samples: Range<u64>) -> Result<(), ReadError> {
         let geometry = self.fetch.pack.geometry();
         let mut next = samples.start;

@@ -74,8 +74,7 @@ pub struct FetchStats {
 }
 
 impl FetchStats {
-    /// Combines an epoch's statistics with those of a later one of the same loader. Counters that run since the loader was made
-    /// are taken from the later one.
+    /// Combines an epoch's statistics with those of a later one. Counters of the whole loader are taken from the later one.
     pub(crate) const fn then(self, later: Self) -> Self {
         Self {
             bytes_read: self.bytes_read + later.bytes_read,

@@ -90,8 +90,7 @@ impl Board {
         self.work.notify_all();
     }
 
-    /// Stores a step's result for the consumer. After a stop it drops the result: otherwise its slot would stay taken as long
-    /// as any batch keeps the board alive.
+    /// Stores a step's result for the consumer. After a stop it is dropped, or any batch that keeps the board would keep its slot.
     pub(crate) fn put(&self, step: u64, result: Result<Ready, LoadError>) {
         let mut progress = self.lock();
         if self.is_stopped() {

@@ -43,8 +43,7 @@ impl Filler {
         }
     }
 
-    /// Writes the rows of `piece`. If `stopped` is set, it ends after the current row. Rows that fail are recorded in the piece,
-    /// or the first error ends the work.
+    /// Writes the rows of `piece` until `stopped` is set. Rows that fail are recorded in the piece, or the first ends the work.
     pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece, stopped: &AtomicBool) -> Result<(), LoadError> {
         for (place, number) in piece.rows.clone().enumerate() {
             if stopped.load(Ordering::Acquire) {

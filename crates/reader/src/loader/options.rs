@@ -146,28 +146,28 @@ impl LoaderBuilder {
         ranks(ranks: Ranks) = ranks;
         /// What to do with samples that do not fill a last batch. Default [`Last::Drop`].
         last(last: Last) = last;
-        /// Resumes the run of a saved state. Its order applies, regardless of what [`order`](Self::order) leaves open.
-        /// Call [`Loader::epoch_at`] for the batches from the state on.
+        /// Resumes the run of a saved state. Its order applies, regardless of what [`order`](Self::order) leaves open. Call
+        /// [`Loader::epoch_at`] for the batches from the state on.
         resume(state: &State) = Some(*state);
         /// The augmentation of images. By default, tensors are unchanged and encoded images are delivered as files.
         augment(augment: Augment) = Some(augment);
-        /// Whether to decode variable-size images that are not augmented. Decoded images have a shape
-        /// ([`Batch::item_shape`]). By default they are delivered as stored.
+        /// Whether to decode variable-size images that are not augmented. Decoded images have a shape ([`Batch::item_shape`]). By
+        /// default they are delivered as stored.
         ///
         /// [`Batch::item_shape`]: super::Batch::item_shape
         decode_images(decodes: bool) = decodes;
-        /// Fixed number of threads that copy and decode, at most 1024. By default it adapts to the training, from 1 to
-        /// one per core: see [`Loader::tuning`].
+        /// Fixed number of threads that copy and decode, at most 1024. By default it adapts to the training, from 1 to one per
+        /// core: see [`Loader::tuning`].
         threads(threads: NonZero<usize>) = Some(threads);
-        /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count: it belongs to
-        /// the page cache. Packs larger than this bypass the page cache. Default 4 GiB; then the memory of the machine
-        /// decides how the pack is read.
+        /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count: it belongs to the page
+        /// cache. Packs larger than this bypass the page cache. Default 4 GiB; then the memory of the machine decides how the pack
+        /// is read.
         memory_bytes(bytes: u64) = Some(bytes);
-        /// Number of slots in the staging ring. This limits the batches that exist at one time, including those that
-        /// the consumer holds. By default, as many as fit a quarter of the memory, between 2 and 16.
+        /// Number of slots in the staging ring. This limits the batches that exist at one time, including those that the consumer
+        /// holds. By default, as many as fit a quarter of the memory, between 2 and 16.
         slots(slots: NonZero<usize>) = Some(slots);
-        /// Fixed number of prefetched batches, at most the number of slots. By default it adapts until the consumer
-        /// does not wait: see [`Loader::tuning`].
+        /// Fixed number of prefetched batches, at most the number of slots. By default it adapts until the consumer does not wait:
+        /// see [`Loader::tuning`].
         prefetch(batches: NonZero<usize>) = Some(batches);
         /// How the pack is read. Default [`Access::Auto`].
         access(access: Access) = access;

@@ -248,8 +248,7 @@ impl Outputs {
         self.fields.iter().find(|f| f.source == Source::File)
     }
 
-    /// Writes what a device needs to finish images into a slot filled with `rows`. Returns how many images the host decoded
-    /// although the device decodes files.
+    /// Writes what a device needs to finish images into a slot filled with `rows`. Returns how many the host decoded in its place.
     pub(crate) fn write_finish(
         &self,
         slot: &mut SlotMut,

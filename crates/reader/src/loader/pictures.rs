@@ -37,8 +37,7 @@ pub(crate) struct Pictures {
     /// The host's part of it.
     plan: Arc<AugmentPlan>,
     place: Place,
-    /// Why the device does not make them from images that it holds or files that it decodes although it could others, as a
-    /// sentence. `None` if it does.
+    /// Why the device does not hold or decode them although it could others, as a sentence. `None` if it does.
     pub(crate) against: Option<&'static str>,
     image: PictureField,
     mask: Option<PictureField>,

@@ -86,8 +86,7 @@ impl EpochSchedule {
             Self::Kept(kept) => return Ok((kept.samples.rows.to_vec(), 0)),
         };
         let mut slots: Vec<Slot> = plan.batch(step).collect();
-        // If the global batch differs from the planned one, shares follow the planned positions. Padding may then lie between
-        // them.
+        // If the global batch is not the planned one, shares follow the planned positions, and padding may lie between them.
         slots.sort_by_key(|slot| slot.padding);
         let padding = slots.iter().filter(|slot| slot.padding).count();
         let row = |slot: Slot| Row { pack: 0, sample: slot.sample, epoch: plan.epoch() };

@@ -242,8 +242,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Finishes a batch from its pieces and delivers it. If the device refuses files, the host decodes these and delivers it
-    /// again.
+    /// Finishes a batch from its pieces and delivers it, again if the device refuses files, which the host then decodes.
     fn complete(&self, filler: &mut Filler, filling: &Filling, mut pieces: Vec<Piece>) -> Result<(), LoadError> {
         let (outputs, n_rows) = (&self.contents.outputs, filling.rows.len());
         let mut is_again = false;
@@ -253,8 +252,7 @@ impl Workers {
             let Some(Refused { mut slot, is_new }) = self.hand_over(slot, prepared, &filling.items)? else {
                 return Ok(());
             };
-            // The first time, another batch may have reported the same file already. After that, the host has decoded all known
-            // files.
+            // At first, another batch may have reported the same file. After that, the host has decoded all known files.
             if is_again && !is_new {
                 let reason = "it refused a batch whose files the host has decoded".to_owned();
                 let device = self.shared.device.receiver().name();
@@ -273,8 +271,7 @@ impl Workers {
         }
     }
 
-    /// Gives a finished slot to the device and the consumer. If the device refuses files in it, this records them and returns
-    /// the slot.
+    /// Gives a finished slot to the device and the consumer, or records the files that the device refused and returns the slot.
     fn hand_over(
         &self,
         mut slot: SlotMut,

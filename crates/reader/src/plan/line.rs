@@ -19,8 +19,7 @@ const SAMPLES_PER_ENTRY: u64 = 64;
 pub(crate) enum ChunkOrder {
     /// File order.
     File,
-    /// Shuffled. The short chunk is as late as it can be with all of it in full batches. Chunks before it stay aligned with
-    /// batches.
+    /// Shuffled. The short chunk is as late as full batches can have all of it. Chunks before it stay aligned with batches.
     Aligned {
         /// Samples in full batches.
         delivered: u64,

@@ -307,8 +307,7 @@ pub(crate) fn check_proportion(source_index: usize, proportion: f64) -> Result<(
     Err(PlanError::Mixture { source_index, why: "its proportion is not a positive number" })
 }
 
-/// The number of samples from each source in a batch: proportions of `batch`, rounded down, plus one for the largest
-/// remainders.
+/// The samples of each source in a batch: proportions of `batch`, rounded down, plus one for the largest remainders.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -215,8 +215,8 @@ impl Sampler {
         seed(seed: u64) = seed;
         /// Selects samples, or makes some more frequent than others.
         choice(choice: Choice) = Some(Arc::new(choice));
-        /// The number of lanes. The default is the largest divisor of the global batch that the window allows. Only for
-        /// `Chunks` and `Window`.
+        /// The number of lanes. The default is the largest divisor of the global batch that the window allows. Only for `Chunks`
+        /// and `Window`.
         lanes(lanes: u32) = Some(lanes);
         /// Memory for the windows of all ranks. Two windows must fit.
         memory_bytes(bytes: u64) = bytes;
@@ -384,8 +384,7 @@ fn largest_divisor(n: u32, most: u32) -> u32 {
     fitting.max().unwrap_or(1)
 }
 
-/// The divisors of `n`, in pairs: one up to its square root, ascending, and its complement. It takes time proportional to the
-/// square root.
+/// The divisors of `n`, in pairs: one up to its square root, ascending, and its complement.
 pub(crate) fn divisors(n: u32) -> impl Iterator<Item = u32> {
     let pairs = (1..=n.isqrt()).filter(move |d| n.is_multiple_of(*d));
     pairs.flat_map(move |d| [d, n / d])

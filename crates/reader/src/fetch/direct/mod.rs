@@ -201,8 +201,7 @@ impl DirectFetch {
         Ok(epoch)
     }
 
-    /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. Each sample then costs a
-    /// chunk.
+    /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. Each costs a chunk.
     pub(super) fn wastes_chunks(&self, plan: &dyn Route) -> bool {
         let compressed = self.layout.compressed;
         plan.order() == OrderKind::Random && compressed && !self.fits_whole(self.slots(false))
@@ -531,8 +530,7 @@ impl DirectStep {
         fetch.pack.located(item)
     }
 
-    /// Verifies a sample of a damaged chunk by its own checksum: one flipped bit then loses one sample and not the whole chunk.
-    /// `error` is the chunk's error.
+    /// Verifies a sample of a chunk that has this `error` by its own checksum: one flipped bit then loses one sample, not all.
     #[cold]
     fn check_alone(&self, buffer: &Buffer, sample: u64, error: ReadError) -> Result<(), ReadError> {
         let fetch = &*self.shared.fetch;
@@ -610,8 +608,7 @@ impl DirectStep {
         })
     }
 
-    /// Like [`StepItems::still_good`](super::StepItems::still_good). Buffers do not change, but positions of chunks were read
-    /// through the map.
+    /// Like [`StepItems::still_good`](super::StepItems::still_good). Positions of chunks were read through the map.
     pub(super) fn still_good(&self) -> Result<(), ReadError> {
         self.shared.fetch.pack.still_good()
     }
