@@ -127,12 +127,11 @@ impl Pack {
 
     /// The contents of header and footer, as JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
-        let info = py.detach(|| {
+        Ok(py.detach(|| {
             let info = packds_cli::info_document(self.pack()?)?;
             self.pack.still_good()?;
             Ok::<_, Failure>(info.to_string())
-        })?;
-        Ok(info)
+        })?)
     }
 
     /// The fields with training data.
@@ -163,8 +162,7 @@ impl Pack {
 
     /// Whether the file is still the one that was opened. Mapped arrays show its current contents.
     fn still_good(&self, py: Python<'_>) -> PyResult<()> {
-        let good = py.detach(|| self.pack()?.still_good().map_err(Failure::from));
-        Ok(good?)
+        Ok(py.detach(|| self.pack()?.still_good().map_err(Failure::from))?)
     }
 
     /// Verifies samples' own checksums, even if they were verified before. Without such checksums, verifies their
@@ -221,19 +219,15 @@ impl Pack {
 
     /// Items of one size as one array.
     fn rows(&self, py: Python<'_>, name: &str, samples: Vec<u64>) -> PyResult<Memory> {
-        let memory = py.detach(|| {
+        Ok(py.detach(|| {
             let (number, field) = self.field(name)?;
             self.stacked(number, field, &samples)
-        })?;
-        Ok(memory)
+        })?)
     }
 
     /// A sample's path in the source.
     fn sample_path(&self, py: Python<'_>, sample: u64) -> PyResult<Option<String>> {
-        let path = py.detach(|| {
-            let path = self.pack.whole(self.pack()?.path(sample))?;
-            Ok::<_, Failure>(path)
-        })?;
+        let path = py.detach(|| Ok::<_, Failure>(self.pack.whole(self.pack()?.path(sample))?))?;
         Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))
     }
 

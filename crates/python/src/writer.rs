@@ -14,7 +14,6 @@ use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
 
 use crate::conversion::{GivenTexts, options_of};
 use crate::failure::Failure;
-use crate::memory::dtype_named;
 use crate::watch::{AfterInterrupt, watched};
 
 /// Name, kind, and for arrays the element type and shape.
@@ -68,7 +67,7 @@ impl Value {
 }
 
 fn known(dtype: &str) -> Result<DType, Failure> {
-    dtype_named(dtype).ok_or_else(|| Failure::Option(format!("packs have no elements of type {dtype}")))
+    dtype.parse().map_err(|_| Failure::Option(format!("packs have no elements of type {dtype}")))
 }
 
 fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), Failure> {

@@ -67,11 +67,6 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Whether the frame is a resized area and not a window.
-    pub(super) fn is_area(&self) -> bool {
-        matches!(self.shown, Shown::Area(_))
-    }
-
     /// The visible area of the picture, if the frame is an area. It is then resized to `out`.
     pub(super) fn crop_resize(&self, picture: Size, out: Size, filter: Filter) -> Option<CropResize> {
         let area = match self.shown {

@@ -144,24 +144,16 @@ impl Samples {
         };
         if let Some(pictures) = loader.contents.outputs.pictures_on_host() {
             let (size, image) = pictures.decoded(pack, items, row)?;
-            self.size = self.size.plus(size);
+            self.size.stored += size.stored;
+            self.size.decoded += size.decoded;
+            self.size.pixels += size.pixels;
+            self.size.images += size.images;
             if let Some(image) = image {
                 self.pixels.insert((row.pack, row.sample), image);
             }
         }
         self.rows.push(row);
         Ok(())
-    }
-}
-
-impl ImageSize {
-    const fn plus(self, other: Self) -> Self {
-        Self {
-            stored: self.stored + other.stored,
-            decoded: self.decoded + other.decoded,
-            pixels: self.pixels + other.pixels,
-            images: self.images + other.images,
-        }
     }
 }
 

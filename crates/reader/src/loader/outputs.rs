@@ -7,7 +7,7 @@ use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
 use super::filling::Row;
-use super::pictures::{ChunkSource, ImagePlace, Pictures};
+use super::pictures::{ChunkSource, Pictures};
 use crate::Pack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
 use crate::device::Finish;
@@ -260,8 +260,7 @@ impl Outputs {
         let (Some((field, finish)), Some(pictures)) = (finished.next(), &self.pictures) else {
             return Ok(0);
         };
-        let place = ImagePlace { offset: field.offset, item_bytes: field.item_bytes };
-        pictures.write_finish((finish, place), slot, rows, seeds, source)
+        pictures.write_finish((finish, field), slot, rows, seeds, source)
     }
 
     /// The only field, if its batches can be borrowed from the pack: its samples must be stored as in a batch.

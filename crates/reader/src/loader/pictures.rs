@@ -16,7 +16,7 @@ use packds_pixels::{Color, DecodeOptions, Decoder, Encoded, Image, Layout, Pixel
 use super::error::LoadError;
 use super::filling::Row;
 use super::kept::ImageSize;
-use super::outputs::{Outputs, Source};
+use super::outputs::{BatchField, Outputs, Source};
 use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Geometry, ImageSource, Located, Mix, Output, Picture, SampleKey, Size,
@@ -25,7 +25,7 @@ use crate::device::{Changes, ColorOp, Finish, Frame, OnDevice, Patch, Resampling
 use crate::fetch::StepItems;
 use crate::{Pack, ReadError};
 
-pub(crate) use self::files::{Files, ImagePlace};
+pub(crate) use self::files::Files;
 pub(crate) use self::held::{ChunkSource, Held};
 pub(crate) use self::host::{PictureFiller, Views};
 
@@ -167,11 +167,11 @@ impl Pictures {
         is_unchanged.then_some(self.image.position)
     }
 
-    /// Writes what the device needs for `rows` into their slot. `finish` and `place` are the image field's. Returns how many
+    /// Writes what the device needs for `rows` into their slot. `finish` is the image field's. Returns how many
     /// images the host decoded although the device decodes files.
     pub(crate) fn write_finish(
         &self,
-        (finish, place): (&Finish, ImagePlace),
+        (finish, field): (&Finish, &BatchField),
         slot: &mut SlotMut,
         rows: &[Row],
         seeds: &[u64],
@@ -181,7 +181,7 @@ impl Pictures {
         self.write_changes(&finish.changes, slot, rows, seeds);
         match (&self.place, &finish.windows, source) {
             (Place::Files(_, files), Some(windows), _) => {
-                self.write_file_windows((finish, windows), files, slot, place, rows, seeds)
+                self.write_file_windows((finish, windows), files, slot, field, rows, seeds)
             }
             (Place::Held(_, held), Some(windows), Some(source)) => {
                 self.write_held_windows(windows, *held, slot, rows, seeds, source).map(|()| 0)

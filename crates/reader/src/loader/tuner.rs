@@ -2,7 +2,6 @@
 //! not have a clock: it receives the times of each step and returns the settings.
 
 use packds_system::{nanos, to_usize};
-use std::ops::AddAssign;
 use std::time::Duration;
 
 /// Steps that are evaluated together.
@@ -38,15 +37,6 @@ pub(crate) struct Spent {
     pub(crate) busy: Duration,
     /// Time that all threads waited for the disk.
     pub(crate) read: Duration,
-}
-
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.waited += other.waited;
-        self.busy += other.busy;
-        self.read += other.read;
-    }
 }
 
 impl Spent {
@@ -181,7 +171,10 @@ impl Tuner {
     pub(crate) fn learn(&mut self, spent: Spent) -> bool {
         self.batches += 1;
         self.steps += 1;
-        self.round += spent;
+        self.round.passed += spent.passed;
+        self.round.waited += spent.waited;
+        self.round.busy += spent.busy;
+        self.round.read += spent.read;
         if self.steps < ROUND {
             return false;
         }

@@ -11,6 +11,7 @@ use crate::augment::{AugmentError, Augmenter, Located, Picture, SampleKey, Size}
 use crate::device::{FileHead, FileLimits, Finish, Frame, Windows};
 use crate::loader::error::LoadError;
 use crate::loader::filling::Row;
+use crate::loader::outputs::BatchField;
 
 /// The files that a device decodes.
 #[derive(Debug)]
@@ -19,14 +20,6 @@ pub(crate) struct Files {
     /// Samples whose files the device refused. A refusal depends on the file alone. So the contents of batches depend neither on
     /// threads nor on the order of samples.
     refused: Mutex<BTreeSet<(usize, u64)>>,
-}
-
-/// The position of a batch's images in its slot.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ImagePlace {
-    pub(crate) offset: usize,
-    /// Bytes from one image to the next.
-    pub(crate) item_bytes: usize,
 }
 
 impl Files {
@@ -52,7 +45,7 @@ impl Pictures {
         (finish, windows): (&Finish, &Windows),
         files: &Files,
         slot: &mut [u8],
-        ImagePlace { offset, item_bytes }: ImagePlace,
+        &BatchField { offset, item_bytes, .. }: &BatchField,
         rows: &[Row],
         seeds: &[u64],
     ) -> Result<u64, LoadError> {
