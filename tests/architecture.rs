@@ -130,7 +130,6 @@ const MAY_OPEN: &[&str] = &[
     // The library opens it, after a check of the file type.
     "crates/convert/src/source/hdf5/file.rs",
     // Reads files of the kernel.
-    "crates/reader/src/arena.rs",
     "crates/reader/src/available.rs",
 ];
 

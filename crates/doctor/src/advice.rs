@@ -50,13 +50,23 @@ struct Candidate {
 }
 
 enum After {
-    /// The new times of the stages.
     Stages(Overlap, Stages),
-    /// The new time of a batch in milliseconds.
     BatchMs(f64),
 }
 
 impl Candidate {
+    fn stages(case: &Case, change: &'static str, text: impl Into<String>, after: Stages) -> Self {
+        Self { change, text: text.into(), after: After::Stages(case.overlap, after), option: None }
+    }
+
+    fn batch(change: &'static str, text: impl Into<String>, ms: f64) -> Self {
+        Self { change, text: text.into(), after: After::BatchMs(ms), option: None }
+    }
+
+    fn by(self, option: LoaderOption) -> Self {
+        Self { option: Some(option), ..self }
+    }
+
     /// The time of a batch after the change, in milliseconds.
     fn batch_ms(&self, case: &Case, modelled: f64) -> f64 {
         match self.after {
@@ -70,8 +80,7 @@ impl Candidate {
     }
 }
 
-/// Useful changes, largest gain first. Among equal gains, the change that is easiest to try comes first. Gains within `spread` are
-/// marked.
+/// Useful changes, largest gain first. Of equal gains, the one easiest to try comes first. Gains within `spread` are marked.
 pub(crate) fn advice(case: &Case, spread: f64) -> Vec<Advice> {
     let stages = case.stages();
     let (now, modelled) = (case.batch_ms(), case.overlap.batch_ms(&stages));
@@ -143,26 +152,19 @@ fn threads(case: &Case, stages: &Stages) -> Option<Candidate> {
 fn of_batches(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let facts = &case.facts;
     let mut all = Vec::new();
-    let mut add = |change, text: &str, after, option| {
-        all.push(Candidate { change, text: text.to_owned(), after: After::Stages(case.overlap, after), option });
-    };
     if let Some(as_bytes) = facts.as_bytes {
-        let after = Stages {
-            copy: stages.copy * as_bytes.bytes,
-            transform: as_bytes.transform.min(stages.transform),
-            ..*stages
-        };
+        let (copy, transform) = (stages.copy * as_bytes.bytes, as_bytes.transform.min(stages.transform));
         let text = "batches as u8, with normalization and floats on the device";
-        add("normalization", text, after, Some(LoaderOption::Bytes));
+        let bytes = Candidate::stages(case, "normalization", text, Stages { copy, transform, ..*stages });
+        all.push(bytes.by(LoaderOption::Bytes));
     }
     if facts.is_f32 {
         let after = Stages { copy: stages.copy / 2.0, ..*stages };
-        add("dtype", "batches as f16 or bf16: half the bytes to copy", after, None);
+        all.push(Candidate::stages(case, "dtype", "batches as f16 or bf16: half the bytes to copy", after));
     }
     if let Some(copy) = facts.pinned_copy {
-        let after = Stages { copy, ..*stages };
         let text = "batches in pinned memory (pin_memory=True), copied with non_blocking=True";
-        add("pinned", text, after, None);
+        all.push(Candidate::stages(case, "pinned", text, Stages { copy, ..*stages }));
     }
     all
 }
@@ -171,55 +173,41 @@ fn of_batches(case: &Case, stages: &Stages) -> Vec<Candidate> {
 fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let facts = &case.facts;
     let mut all = Vec::new();
-    let mut reading = |change, text: &str, read: f64, option| {
-        let after = Stages { read, ..*stages };
-        all.push(Candidate { change, text: text.to_owned(), after: After::Stages(case.overlap, after), option });
-    };
     if let Some(read) = facts.window_read {
         let text = "order: window, which reads whole chunks, instead of random";
-        reading("window", text, read, Some(LoaderOption::Window));
+        let window = Candidate::stages(case, "window", text, Stages { read, ..*stages });
+        all.push(window.by(LoaderOption::Window));
     }
     if let Some(read) = facts.long_read {
         let text = format!("larger chunks: `packds convert {}`; reads are too short for this disk", CHUNK.in_command());
-        reading("chunk size", &text, read, None);
+        all.push(Candidate::stages(case, "chunk size", text, Stages { read, ..*stages }));
     }
     if !case.reads_from_disk() {
         all.extend(codec(case));
         return all;
     }
+    // Neither a disk nor memory is faster than the page cache was.
+    let least = case.time(Level::PageCache).ms;
     // A disk twice as fast is easy to imagine. The ladder shows the gain of a faster one.
     let text = "a disk twice as fast, or the data on a local one";
-    reading("disk", text, stages.read / 2.0, None);
+    let disk = Candidate::stages(case, "disk", text, Stages { read: stages.read / 2.0, ..*stages });
+    let ms = disk.batch_ms(case, case.overlap.batch_ms(stages)).max(least);
+    all.push(Candidate::batch("disk", text, ms));
     let with = |loading| case.overlap.with_loading(stages.step, stages.copy, loading);
     let (source, cached) = (case.loading.source.ms, case.loading.page_cache.ms);
     let saved = saved(case.batch_ms(), with(source), with(cached));
-    all.push(Candidate {
-        change: "memory",
-        text: "memory for the whole of it: from the second epoch on it comes from the page cache".to_owned(),
-        after: After::BatchMs(case.batch_ms() - saved),
-        option: None,
-    });
-    // Neither a disk nor memory is faster than the page cache was.
-    let least = case.time(Level::PageCache).ms;
-    let modelled = case.overlap.batch_ms(stages);
-    for of_disk in all.iter_mut().filter(|one| matches!(one.change, "disk" | "memory")) {
-        of_disk.after = After::BatchMs(of_disk.batch_ms(case, modelled).max(least));
-    }
+    let text = "memory for the whole of it: from the second epoch on it comes from the page cache";
+    all.push(Candidate::batch("memory", text, (case.batch_ms() - saved).max(least)));
     all
 }
 
 /// Uncompressed chunks. In memory, reading consists of decompression. In the best case that time goes to zero.
 fn codec(case: &Case) -> Option<Candidate> {
-    let raw = case.time(Level::RawSample).ms;
-    case.facts.is_compressed.then(|| Candidate {
-        change: "codec",
-        text: format!(
-            "no compression: `packds convert {} none`; chunks come from memory, and `read` is decompressing them (this rate is the most that it can give)",
-            CODEC.in_command()
-        ),
-        after: After::BatchMs(raw),
-        option: None,
-    })
+    let text = format!(
+        "no compression: `packds convert {} none`; chunks come from memory, and `read` is decompressing them (this rate is the most that it can give)",
+        CODEC.in_command()
+    );
+    case.facts.is_compressed.then(|| Candidate::batch("codec", text, case.time(Level::RawSample).ms))
 }
 
 /// Changes that need a conversion.
@@ -228,43 +216,31 @@ fn of_packs(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let mut all = Vec::new();
     if let Some(part) = facts.needed {
         let after = Stages { decode: stages.decode * part, read: stages.read * part, ..*stages };
-        all.push(Candidate {
-            change: "image size",
-            text: format!(
-                "smaller images: `packds convert {} encoded {} max:N`; they are larger than the crops need",
-                MODE.in_command(),
-                RESIZE.in_command()
-            ),
-            after: After::Stages(case.overlap, after),
-            option: None,
-        });
+        let text = format!(
+            "smaller images: `packds convert {} encoded {} max:N`; they are larger than the crops need",
+            MODE.in_command(),
+            RESIZE.in_command()
+        );
+        all.push(Candidate::stages(case, "image size", text, after));
     }
     if let Some(growth) = facts.growth {
         let after = Stages { decode: 0.0, read: stages.read * growth, ..*stages };
-        all.push(Candidate {
-            change: "storage mode",
-            text: format!(
-                "pixels instead of files: `packds convert {} raw`; {growth:.1} times the bytes, and nothing to decode",
-                MODE.in_command()
-            ),
-            after: After::Stages(case.overlap, after),
-            option: None,
-        });
+        let text = format!(
+            "pixels instead of files: `packds convert {} raw`; {growth:.1} times the bytes, and nothing to decode",
+            MODE.in_command()
+        );
+        all.push(Candidate::stages(case, "storage mode", text, after));
     }
     if let Some(converted) = facts.converted {
-        let ms = Overlap::Loading.with_loading(stages.step, stages.copy, converted);
         let left_out = facts.left_out.as_deref().map(|steps| {
             format!("; without {steps}, which augment= would have to do for every batch: the most that it can give")
         });
-        all.push(Candidate {
-            change: "convert",
-            text: format!(
-                "a pack and packds.Loader (an estimate: measured on a small pack of samples as this dataset gives them{})",
-                left_out.unwrap_or_default()
-            ),
-            after: After::BatchMs(ms),
-            option: None,
-        });
+        let text = format!(
+            "a pack and packds.Loader (an estimate: measured on a small pack of samples as this dataset gives them{})",
+            left_out.unwrap_or_default()
+        );
+        let ms = Overlap::Loading.with_loading(stages.step, stages.copy, converted);
+        all.push(Candidate::batch("convert", text, ms));
     }
     all
 }

@@ -20,13 +20,11 @@ struct Laps {
     /// The time from one batch to the next. The first one counts from the start of the epoch.
     spans: Vec<f64>,
     last: f64,
-    /// Whether the epoch is complete.
     is_whole: bool,
 }
 
 impl Clock {
     /// A clock for a loader that makes up to `lead` batches in parallel, so that they arrive together at the start of an epoch.
-    #[must_use]
     pub fn new(lead: usize) -> Self {
         Self { epochs: Vec::new(), lead: lead.max(1) }
     }
@@ -52,13 +50,11 @@ impl Clock {
     }
 
     /// Number of batches so far.
-    #[must_use]
     pub fn batches(&self) -> usize {
         self.epochs.iter().map(|epoch| epoch.spans.len()).sum()
     }
 
     /// Number of complete epochs so far.
-    #[must_use]
     pub fn whole_epochs(&self) -> usize {
         self.whole().count()
     }
@@ -70,7 +66,6 @@ impl Clock {
 
     /// The mean time per batch, since batches may come in bursts. If there are complete epochs, it includes their startup, except
     /// that the first of several is a warm-up. Otherwise it is the [steady](Self::steady_time) time. `None` without batches.
-    #[must_use]
     pub fn time(&self) -> Option<Time> {
         let n = self.whole_epochs();
         if n == 0 {
@@ -91,7 +86,6 @@ impl Clock {
 
     /// The time per batch in the middle of an epoch. The first batches, which arrive together, only start the clock. If
     /// epochs are too short for that, all batches count except the very first, which includes the start of the threads.
-    #[must_use]
     pub fn steady_time(&self) -> Option<Time> {
         let behind = |epoch: &Laps| epoch.spans.get(self.lead..).unwrap_or(&[]).to_vec();
         let steady: Vec<f64> = self.epochs.iter().flat_map(behind).collect();

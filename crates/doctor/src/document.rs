@@ -14,7 +14,6 @@ const FAILED: f64 = 0.2;
 const SECONDS: Opt = Opt::new("seconds");
 
 /// A report as a JSON document.
-#[must_use]
 pub fn document(report: &Report) -> Value {
     let case = &report.case;
     let stages: Map<String, Value> =
@@ -77,7 +76,6 @@ fn side_by_side(report: &Report) -> Vec<Vec<&'static str>> {
 }
 
 /// A report as text: bars of the stages and of the ladder, then the advice.
-#[must_use]
 pub fn text(report: &Report) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.

@@ -89,14 +89,12 @@ pub fn examine(
     Ok(report)
 }
 
-/// The measuring setup.
 struct Bench<'a> {
     /// Time per run.
     within: Duration,
     told: &'a mut dyn FnMut(&str),
 }
 
-/// Measurements of loading.
 struct Loaded {
     loading: Loading,
     read: Time,

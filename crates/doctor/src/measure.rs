@@ -14,7 +14,6 @@ const MOST_LEAD: usize = 4;
 /// Minimum and maximum number of repetitions of copies and steps.
 const REPEATED: (usize, usize) = (3, 200);
 
-/// The result of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) time: Time,
@@ -30,7 +29,6 @@ pub(crate) fn lead(loader: &Loader) -> usize {
 /// The length of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
-    /// Maximum number of steps per epoch.
     pub(crate) most_steps: u64,
     /// Approximate duration.
     pub(crate) within: Duration,

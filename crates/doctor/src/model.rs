@@ -44,7 +44,6 @@ pub struct Stages {
 
 impl Stages {
     /// Milliseconds of one stage.
-    #[must_use]
     pub const fn of(&self, stage: Stage) -> f64 {
         match stage {
             Stage::Step => self.step,
@@ -71,7 +70,6 @@ pub enum Overlap {
 
 impl Overlap {
     /// The stages of each track. The first track contains the step.
-    #[must_use]
     pub const fn tracks(self) -> &'static [&'static [Stage]] {
         use Stage::{Copy, Decode, Read, Step, Transform};
         match self {
@@ -83,14 +81,12 @@ impl Overlap {
     }
 
     /// Milliseconds per batch: the time of the slowest track.
-    #[must_use]
     pub fn batch_ms(self, stages: &Stages) -> f64 {
         let tracks = self.tracks().iter();
         tracks.map(|track| track_ms(track, stages)).fold(0.0, f64::max)
     }
 
     /// Milliseconds per batch if loading takes `loading` in total.
-    #[must_use]
     pub fn with_loading(self, step: f64, copy: f64, loading: f64) -> f64 {
         match self {
             Self::Everything => step.max(copy).max(loading),
@@ -100,7 +96,6 @@ impl Overlap {
     }
 
     /// The bottleneck: the slowest stage of the slowest track, or the step if it hides all others.
-    #[must_use]
     pub fn binds(self, stages: &Stages) -> Stage {
         let first_longest = |values: Vec<f64>| {
             let most = values.iter().copied().fold(0.0, f64::max);
@@ -169,13 +164,11 @@ pub struct Time {
 
 impl Time {
     /// A given time that was not measured.
-    #[must_use]
     pub const fn exactly(ms: f64) -> Self {
         Self { ms, low: ms, high: ms, is_short: false }
     }
 
     /// From single times in milliseconds. Zero if there are none.
-    #[must_use]
     pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let n = times.len();
@@ -189,7 +182,6 @@ impl Time {
     }
 
     /// Half the difference between the slowest and the fastest time, relative to the time.
-    #[must_use]
     pub fn spread(&self) -> f64 {
         if self.ms > 0.0 { (self.high - self.low) / 2.0 / self.ms } else { 0.0 }
     }
@@ -301,7 +293,6 @@ pub struct Rung {
 
 impl Case {
     /// Milliseconds of each stage.
-    #[must_use]
     pub fn stages(&self) -> Stages {
         let loading = self.loading.in_order();
         Stages {
@@ -314,7 +305,6 @@ impl Case {
     }
 
     /// Images per second at each level, with the step.
-    #[must_use]
     pub fn ladder(&self) -> Vec<Rung> {
         let rung = |level| {
             let time = self.time(level);
@@ -341,9 +331,7 @@ impl Case {
         self.trained.map_or(time, |trained| time.at_most(trained))
     }
 
-    /// The bottleneck. The total time of loading comes from the source, as in the ladder. The times of single stages decide which
-    /// stage of loading it is.
-    #[must_use]
+    /// The bottleneck. As in the ladder, loading takes what the source takes. The times of single stages decide which one it is.
     pub fn binds(&self) -> Stage {
         let mut stages = self.stages();
         let trained = self.trained.map_or(f64::INFINITY, |time| time.ms);
@@ -373,20 +361,17 @@ impl Case {
     }
 
     /// Whether it matters that the source is not in the page cache.
-    #[must_use]
     pub fn reads_from_disk(&self) -> bool {
         self.loading.source.ms > self.loading.page_cache.ms * FROM_DISK
     }
 
     /// Current milliseconds per batch.
-    #[must_use]
     pub fn batch_ms(&self) -> f64 {
         let time = self.trained;
         time.unwrap_or_else(|| self.onto(self.loading.source)).ms
     }
 
     /// Images per second for this time per batch. 0 if the time is 0, that is, unknown.
-    #[must_use]
     pub fn rate(&self, ms: f64) -> f64 {
         if ms > 0.0 { f64::from(self.batch) * 1e3 / ms } else { 0.0 }
     }

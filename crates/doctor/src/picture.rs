@@ -12,7 +12,6 @@ const BAR: f64 = 22.0;
 const ROW: f64 = 30.0;
 
 /// The plot of a report. `name` is that of the pack or dataset.
-#[must_use]
 pub fn picture(report: &Report, name: &str) -> Figure {
     let title = format!("{} binds: {name}", report.binds.name());
     let n_rows = report.case.overlap.tracks().len() + report.ladder.len() + report.advice.len();

@@ -56,7 +56,6 @@ pub struct Checked {
 }
 
 /// Interprets measurements.
-#[must_use]
 pub fn diagnose(mut case: Case) -> Report {
     if let Some(trained) = case.trained {
         // A step cannot take longer than training with it. Such a difference is noise.

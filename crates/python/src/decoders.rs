@@ -6,7 +6,6 @@ use packds_format::Field;
 use packds_reader::augment::AugmentError;
 use packds_reader::{ItemDecoder, ItemPixels, Pack};
 
-/// Idle decoders.
 #[derive(Debug, Default)]
 pub(crate) struct Decoders(Mutex<Vec<ItemDecoder>>);
 

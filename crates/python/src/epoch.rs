@@ -1,7 +1,8 @@
 //! An epoch that Python iterates over.
 
+use packds_system::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,8 +34,7 @@ pub(crate) struct Epoch {
 /// The result of requesting a batch.
 enum Asked {
     NotYet,
-    /// Every slot is in use. Arrays never use the last one (see `take`), but other Python threads hold it while they
-    /// copy it.
+    /// Every slot is in use: the last one, which no array uses (see `take`), by a thread of Python that copies it.
     Full(Box<Failure>),
     Closed,
     End,
@@ -46,19 +46,13 @@ impl Epoch {
         Self { epoch: Mutex::new(Some(epoch)), is_over: AtomicBool::new(false), count, slots }
     }
 
-    /// Locks the epoch. A panic under the lock was reported to Python; the epoch is consistent between calls.
-    fn lock(&self) -> MutexGuard<'_, Option<loader::Epoch>> {
-        self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Queries the epoch, unless it ended or was closed. Without the GIL, because another thread may be waiting for
-    /// a batch.
+    /// Queries the epoch, unless it ended or was closed, without the GIL: another thread may be waiting for a batch.
     fn look<T: Send>(&self, py: Python<'_>, at: impl FnOnce(&loader::Epoch) -> T + Send) -> Option<T> {
-        py.detach(|| self.lock().as_ref().map(at))
+        py.detach(|| lock(&self.epoch).as_ref().map(at))
     }
 
     fn ask(&self) -> Asked {
-        let mut guard = self.lock();
+        let mut guard = lock(&self.epoch);
         let Some(epoch) = guard.as_mut() else {
             let is_over = self.is_over.load(Ordering::Acquire);
             return if is_over { Asked::End } else { Asked::Closed };
@@ -138,7 +132,7 @@ impl Epoch {
     /// Ends its threads.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
-            let epoch = self.lock().take();
+            let epoch = lock(&self.epoch).take();
             drop(epoch);
         });
     }

@@ -93,7 +93,6 @@ impl Failure {
         }
     }
 
-    /// The exception.
     pub(crate) fn raised(&self, py: Python<'_>) -> PyErr {
         self.made(py).map_or_else(|error| error, PyErr::from_value)
     }
@@ -162,32 +161,21 @@ impl From<Failure> for PyErr {
     }
 }
 
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
-    }
+/// How the errors of the crates become failures.
+macro_rules! from {
+    ($($error:ty => $failure:expr;)+) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                $failure(error)
+            }
+        }
+    )+};
 }
 
-impl From<LoadError> for Failure {
-    fn from(error: LoadError) -> Self {
-        Self::Load(error)
-    }
-}
-
-impl From<PlanError> for Failure {
-    fn from(error: PlanError) -> Self {
-        Self::Load(error.into())
-    }
-}
-
-impl From<ConvertError> for Failure {
-    fn from(error: ConvertError) -> Self {
-        Self::Convert(error)
-    }
-}
-
-impl From<AugmentError> for Failure {
-    fn from(error: AugmentError) -> Self {
-        Self::Option(error.to_string())
-    }
+from! {
+    ReadError => Self::Read;
+    LoadError => Self::Load;
+    ConvertError => Self::Convert;
+    PlanError => |error: PlanError| Self::Load(error.into());
+    AugmentError => |error: AugmentError| Self::Option(error.to_string());
 }

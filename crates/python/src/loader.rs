@@ -31,11 +31,6 @@ impl Loader {
         Ok(Self { loader: builder.clone().build()?, builder, count: Count::default(), on_gpu })
     }
 
-    /// How chunks or batches are copied to the GPU, if the file was to be registered.
-    fn copies(&self) -> Option<&str> {
-        self.on_gpu.as_ref()?.copies.as_deref()
-    }
-
     /// The plan of an epoch of the only pack.
     fn plan(&self, epoch: u32) -> Result<EpochPlan, Failure> {
         Ok(self.loader.schedule().epoch(epoch)?)
@@ -198,7 +193,7 @@ impl Loader {
             "table_bytes": stats.table_bytes,
             "batches_held": self.count.now(),
             "tier": self.tier(),
-            "copies": self.copies(),
+            "copies": self.on_gpu.as_ref().and_then(|on_gpu| on_gpu.copies.as_deref()),
             "fetch": {
                 "bytes_read": fetch.bytes_read,
                 "reads": fetch.reads,

@@ -116,8 +116,3 @@ pub(crate) fn numpy_names() -> Vec<(&'static str, &'static str)> {
     let names = DType::ALL.iter().map(|dtype| (dtype.name(), dtype.numpy_name()));
     names.collect()
 }
-
-/// The element type with packds's name.
-pub(crate) fn dtype_named(name: &str) -> Option<DType> {
-    name.parse().ok()
-}

@@ -85,8 +85,7 @@ impl Pack {
 }
 
 fn dimensions(field: &Field) -> Vec<usize> {
-    let dimension = |d: &u64| to_usize(*d);
-    field.shape.iter().map(dimension).collect()
+    field.shape.iter().map(|side| to_usize(*side)).collect()
 }
 
 /// An item, decoded without the GIL.
@@ -128,12 +127,11 @@ impl Pack {
 
     /// The contents of header and footer, as JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
-        let info = py.detach(|| {
+        Ok(py.detach(|| {
             let info = packds_cli::info_document(self.pack()?)?;
             self.pack.still_good()?;
             Ok::<_, Failure>(info.to_string())
-        })?;
-        Ok(info)
+        })?)
     }
 
     /// The fields with training data.
@@ -149,10 +147,7 @@ impl Pack {
             let (number, field) = self.field(name)?;
             self.pack.whole(self.pack()?.column(number))?;
             let entry = self.pack.columns().iter().find(|c| c.field == number);
-            let place = entry.and_then(|entry| {
-                let start = usize::try_from(entry.offset).ok()?;
-                Some(start..start.checked_add(usize::try_from(entry.len).ok()?)?)
-            });
+            let place = entry.map(|entry| to_usize(entry.offset)..to_usize(entry.offset.saturating_add(entry.len)));
             let place = place.ok_or_else(|| {
                 let text = format!("field `{name}` is not a column");
                 Failure::from(self.pack.error(FormatError::WrongUse(text)))
@@ -167,8 +162,7 @@ impl Pack {
 
     /// Whether the file is still the one that was opened. Mapped arrays show its current contents.
     fn still_good(&self, py: Python<'_>) -> PyResult<()> {
-        let good = py.detach(|| self.pack()?.still_good().map_err(Failure::from));
-        Ok(good?)
+        Ok(py.detach(|| self.pack()?.still_good().map_err(Failure::from))?)
     }
 
     /// Verifies samples' own checksums, even if they were verified before. Without such checksums, verifies their
@@ -225,19 +219,15 @@ impl Pack {
 
     /// Items of one size as one array.
     fn rows(&self, py: Python<'_>, name: &str, samples: Vec<u64>) -> PyResult<Memory> {
-        let memory = py.detach(|| {
+        Ok(py.detach(|| {
             let (number, field) = self.field(name)?;
             self.stacked(number, field, &samples)
-        })?;
-        Ok(memory)
+        })?)
     }
 
     /// A sample's path in the source.
     fn sample_path(&self, py: Python<'_>, sample: u64) -> PyResult<Option<String>> {
-        let path = py.detach(|| {
-            let path = self.pack.whole(self.pack()?.path(sample))?;
-            Ok::<_, Failure>(path)
-        })?;
+        let path = py.detach(|| Ok::<_, Failure>(self.pack.whole(self.pack()?.path(sample))?))?;
         Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))
     }
 

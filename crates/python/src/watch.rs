@@ -1,7 +1,8 @@
 //! Runs long work on a separate thread, while Python's thread handles signals and reports progress.
 
+use packds_system::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -40,20 +41,15 @@ pub(crate) enum AfterInterrupt {
 }
 
 impl Watch {
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Records progress.
     pub(crate) fn tell(&self, done: u64, total: u64) {
-        let mut shared = self.lock();
+        let mut shared = lock(&self.shared);
         shared.done = done;
         shared.total = total;
     }
 
     /// Waits a while. Returns whether the work is done.
     fn wait(&self) -> bool {
-        let shared = self.lock();
+        let shared = lock(&self.shared);
         let waited = self.over.wait_timeout_while(shared, SLICE, |shared| !shared.is_over);
         waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
@@ -62,7 +58,7 @@ impl Watch {
 impl Observer for Watch {
     fn progress(&self, progress: Progress) {
         self.tell(progress.samples, progress.total);
-        self.lock().phase = match progress.phase {
+        lock(&self.shared).phase = match progress.phase {
             Phase::Plan => "planning",
             Phase::Convert => "converting",
             Phase::Measure => "measuring mean and std",
@@ -83,7 +79,7 @@ struct Over(Arc<Watch>);
 
 impl Drop for Over {
     fn drop(&mut self) {
-        self.0.lock().is_over = true;
+        lock(&self.0.shared).is_over = true;
         self.0.over.notify_all();
     }
 }
@@ -130,7 +126,7 @@ pub(crate) fn watched<T: Send + 'static>(
 fn call(watch: &Watch, told: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let Some(told) = told else { return Ok(()) };
     let (done, total, phase) = {
-        let shared = watch.lock();
+        let shared = lock(&watch.shared);
         (shared.done, shared.total, shared.phase)
     };
     told.call1((done, total, phase)).map(|_| ())

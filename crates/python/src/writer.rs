@@ -1,7 +1,8 @@
 //! Writes samples from Python, one by one, to a pack.
 
+use packds_system::lock;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use packds_convert::source::{Given, GivenKind, GivenValue};
@@ -13,7 +14,6 @@ use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
 
 use crate::conversion::{GivenTexts, options_of};
 use crate::failure::Failure;
-use crate::memory::dtype_named;
 use crate::watch::{AfterInterrupt, watched};
 
 /// Name, kind, and for arrays the element type and shape.
@@ -67,7 +67,7 @@ impl Value {
 }
 
 fn known(dtype: &str) -> Result<DType, Failure> {
-    dtype_named(dtype).ok_or_else(|| Failure::Option(format!("packs have no elements of type {dtype}")))
+    dtype.parse().map_err(|_| Failure::Option(format!("packs have no elements of type {dtype}")))
 }
 
 fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), Failure> {
@@ -89,11 +89,7 @@ fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), F
     Ok((name, kind))
 }
 
-impl Writer {
-    fn lock(&self) -> MutexGuard<'_, Option<Given>> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Writer {}
 
 fn closed() -> Failure {
     Failure::Option("this writer is closed".to_owned())
@@ -117,7 +113,7 @@ impl Writer {
         let values = values.iter().map(Value::read).collect::<PyResult<Vec<_>>>()?;
         let pushed = py.detach(|| {
             let values: Vec<GivenValue<'_>> = values.iter().map(Value::given).collect();
-            let mut given = self.lock();
+            let mut given = lock(&self.given);
             let given = given.as_mut().ok_or_else(closed)?;
             given.push(&values).map_err(Failure::from)
         });
@@ -125,13 +121,13 @@ impl Writer {
     }
 
     fn __len__(&self) -> usize {
-        self.lock().as_ref().map_or(0, Given::len)
+        lock(&self.given).as_ref().map_or(0, Given::len)
     }
 
     /// Writes the pack. Returns the report as JSON.
     #[pyo3(signature = (told=None))]
     fn finish(&self, py: Python<'_>, told: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
-        let given = self.lock().take().ok_or_else(closed)?;
+        let given = lock(&self.given).take().ok_or_else(closed)?;
         let (target, options) = (self.target.clone(), self.options.clone());
         let report = watched(py, told, AfterInterrupt::Wait, move |watch| {
             let listing = given.into_listing()?;
@@ -142,6 +138,6 @@ impl Writer {
 
     /// Discards all samples.
     fn abandon(&self) {
-        *self.lock() = None;
+        *lock(&self.given) = None;
     }
 }

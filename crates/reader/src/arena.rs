@@ -20,13 +20,12 @@
 //! `Arc<Arena>` in each `Owner`.
 
 use packds_system::to_usize;
-use std::fs;
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
 use std::slice;
 use std::sync::OnceLock;
 
-use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use crate::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
 
@@ -97,26 +96,21 @@ impl Arena {
     }
 
     /// Number of slots, free or not.
-    #[must_use]
     pub const fn n_slots(&self) -> usize {
         self.n_slots
     }
 
     /// Size of each slot, a multiple of [`SLOT_ALIGN`].
-    #[must_use]
     pub const fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }
 
     /// Number of free slots.
-    #[must_use]
     pub fn n_free(&self) -> usize {
         self.lock().len()
     }
 
-    /// The address of the first slot and the size of all slots, for registering the memory with a device. To read or write it,
-    /// take a slot.
-    #[must_use]
+    /// The address of the first slot and the size of all slots, to register them with a device. To read or write, take a slot.
     pub fn address(&self) -> (*const u8, usize) {
         let base = self.map.as_ptr().wrapping_add(self.start);
         (base, self.n_slots.saturating_mul(self.slot_bytes))
@@ -149,7 +143,6 @@ impl Arena {
     }
 
     /// The requested NUMA node. `None` if it was not requested, or the system refused.
-    #[must_use]
     pub fn node(&self) -> Option<u32> {
         self.node.get().copied()
     }
@@ -184,14 +177,6 @@ impl Arena {
         self.freed.notify_all();
     }
 
-    /// Bytes of the arena in huge pages. 0 if unknown. It reads a large system file, so use it for reports and not in every step.
-    #[must_use]
-    pub fn huge_page_bytes(&self) -> u64 {
-        let first = self.map.as_ptr().addr();
-        let range = first..first.saturating_add(self.map.len());
-        fs::read_to_string("/proc/self/smaps").map_or(0, |smaps| huge_bytes_in(&smaps, &range))
-    }
-
     fn slot(self: &Arc<Self>, number: usize) -> SlotMut {
         SlotMut { owner: Owner { arena: Arc::clone(self), number } }
     }
@@ -210,15 +195,11 @@ struct Owner {
 }
 
 impl Owner {
-    /// Offset of the slot in the map.
-    fn offset(&self) -> usize {
-        // At most the length of the map, which was computed without overflow.
-        self.arena.start + self.number * self.arena.slot_bytes
-    }
-
     /// The slot's first byte.
     fn base(&self) -> *mut u8 {
-        self.arena.map.as_mut_ptr().wrapping_add(self.offset())
+        // At most the length of the map, which was computed without overflow.
+        let offset = self.arena.start + self.number * self.arena.slot_bytes;
+        self.arena.map.as_mut_ptr().wrapping_add(offset)
     }
 }
 
@@ -237,7 +218,6 @@ pub struct SlotMut {
 
 impl SlotMut {
     /// The slot's number in its arena, from 0.
-    #[must_use]
     pub const fn number(&self) -> usize {
         self.owner.number
     }
@@ -265,19 +245,6 @@ impl SlotMut {
     #[must_use]
     pub fn freeze(self) -> SlotRef {
         SlotRef { owner: Arc::new(self.owner) }
-    }
-
-    /// Returns the slot's memory to the system until it is written again. Its contents become unspecified. Do not use it for
-    /// memory that is registered with a device or pinned.
-    pub fn discard(&mut self) {
-        if cfg!(miri) {
-            return;
-        }
-        let (offset, len) = (self.owner.offset(), self.owner.arena.slot_bytes);
-        let map = &self.owner.arena.map;
-        // SAFETY: the pages lie in the map, are private and anonymous, and turn into zeros. Only this slot's bytes are
-        // in them, since slots start and end at multiples of a page, and `&mut self` is the only reference to these.
-        let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, offset, len) };
     }
 }
 
@@ -341,7 +308,6 @@ pub struct SlotRef {
 
 impl SlotRef {
     /// The slot's number in its arena, from 0.
-    #[must_use]
     pub fn number(&self) -> usize {
         self.owner.number
     }
@@ -355,20 +321,4 @@ impl Deref for SlotRef {
         // from a `SlotMut`, and nothing makes a writer from a `SlotRef`.
         unsafe { slice::from_raw_parts(self.owner.base(), self.owner.arena.slot_bytes) }
     }
-}
-
-/// The `AnonHugePages` of all maps of `smaps` that start within `range`.
-pub(crate) fn huge_bytes_in(smaps: &str, range: &Range<usize>) -> u64 {
-    let mut inside = false;
-    let mut kilobytes = 0_u64;
-    for line in smaps.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let first = words.next().unwrap_or_default();
-        if first == "AnonHugePages:" && inside {
-            kilobytes += words.next().and_then(|n| n.parse().ok()).unwrap_or(0);
-        } else if let Some((from, _)) = first.split_once('-') {
-            inside = usize::from_str_radix(from, 16).is_ok_and(|from| range.contains(&from));
-        }
-    }
-    kilobytes.saturating_mul(1024)
 }

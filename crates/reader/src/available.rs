@@ -26,16 +26,12 @@ pub(crate) fn check_available(needed: usize) -> io::Result<()> {
     }
 }
 
-/// Memory that can be used without evicting anything but page cache: the machine's, or what the process's control group has
-/// left. `None` if unknown.
+/// Memory to be had without evicting anything but page cache: the machine's, or what the control group has left, if known.
 pub(crate) fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = group_available(Path::new("/sys/fs/cgroup"), &groups);
-    match (machine, group) {
-        (Some(machine), Some(group)) => Some(machine.min(group)),
-        (machine, group) => machine.or(group),
-    }
+    machine.into_iter().chain(group).min()
 }
 
 /// `MemAvailable` of /proc/meminfo, in bytes.
@@ -45,8 +41,7 @@ fn mem_available(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The smallest remaining limit of all groups above this process. `groups` has the format of /proc/self/cgroup. `None` if none
-/// of the groups has a limit.
+/// The smallest remaining limit of all groups above this process, if any has one. `groups` is as in /proc/self/cgroup.
 fn group_available(root: &Path, groups: &str) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in groups.lines() {
@@ -65,11 +60,7 @@ fn group_available(root: &Path, groups: &str) -> Option<u64> {
         // In a container the group's path may belong to the host. Missing paths are skipped, but the root is always checked.
         let path = root.join(group.trim_start_matches('/'));
         for folder in path.ancestors().take_while(|folder| folder.starts_with(&root)) {
-            let left = left_in(folder, names);
-            least = match (least, left) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
+            least = least.into_iter().chain(left_in(folder, names)).min();
         }
     }
     least

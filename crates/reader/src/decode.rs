@@ -2,7 +2,7 @@
 
 use packds_format::{Coding, Field, FormatError, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder};
-use packds_system::to_usize;
+use packds_system::{to_u64, to_usize};
 
 use crate::Pack;
 use crate::augment::AugmentError;
@@ -32,7 +32,6 @@ pub struct ItemPixels {
 
 impl ItemDecoder {
     /// A decoder for the items of `field`.
-    #[must_use]
     pub fn new(field: &Field) -> Self {
         let field = SizedField::new(field);
         let decoder = Decoder::new(DecodeOptions { color: field.color, ..DecodeOptions::default() });
@@ -40,7 +39,6 @@ impl ItemDecoder {
     }
 
     /// The name of its field.
-    #[must_use]
     pub fn field(&self) -> &str {
         &self.field.name
     }
@@ -90,7 +88,7 @@ impl SizedField {
         let (height, width, channels) = size.unwrap_or((0, 0, 0));
         let sides = [height, width, channels];
         let bytes = sides.iter().try_fold(1_u64, |n, side| n.checked_mul(*side));
-        if bytes != u64::try_from(item_bytes).ok() {
+        if bytes != Some(to_u64(item_bytes)) {
             return Err(AugmentError::Picture {
                 what: "size",
                 expected: format!("{sides:?}"),
@@ -103,8 +101,7 @@ impl SizedField {
     fn shape(&self, sides: [u64; 3]) -> Vec<usize> {
         let n_sides = if self.color == Color::Index { 2 } else { 3 };
         // A side that exceeds the address space cannot match existing pixels.
-        let side = |side: u64| to_usize(side);
-        sides.into_iter().take(n_sides).map(side).collect()
+        sides.into_iter().take(n_sides).map(to_usize).collect()
     }
 }
 

@@ -117,7 +117,6 @@ impl fmt::Display for Places<'_> {
 
 impl ReadError {
     /// The file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         match self {
             Self::Open { path, .. }
@@ -132,7 +131,6 @@ impl ReadError {
     }
 
     /// The problem, without the path.
-    #[must_use]
     pub fn reason(&self) -> String {
         let whole = self.to_string();
         let prefix = format!("{}: ", self.path().display());
@@ -140,7 +138,6 @@ impl ReadError {
     }
 
     /// Whether the cause is the file, and not the caller or the system.
-    #[must_use]
     pub fn is_data(&self) -> bool {
         match self {
             Self::Format { source, .. } => !matches!(
@@ -156,7 +153,6 @@ impl ReadError {
     }
 
     /// How to fix it, if the message does not say so already.
-    #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Open { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {

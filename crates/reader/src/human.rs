@@ -1,16 +1,22 @@
 //! Numbers in messages.
 
-/// Formats bytes with a suitable unit: `1.5 GiB`.
+const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+
+/// Formats bytes with a suitable unit: `1.5 GiB`, `2 GiB`.
 pub(crate) fn bytes(n: u64) -> String {
-    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match UNITS.into_iter().find(|(size, _)| n >= *size) {
-        None => format!("{n} bytes"),
         Some((size, unit)) if n.is_multiple_of(size) => format!("{} {unit}", n / size),
-        Some((size, unit)) => {
-            let tenths = n.saturating_mul(10) / size;
-            format!("{}.{} {unit}", tenths / 10, tenths % 10)
-        }
+        _ => tenths(n),
     }
+}
+
+/// The same with tenths of the unit: `1.5 GiB`, `2.0 GiB`.
+pub(crate) fn tenths(n: u64) -> String {
+    let Some((size, unit)) = UNITS.into_iter().find(|(size, _)| n >= *size) else {
+        return format!("{n} bytes");
+    };
+    let tenths = u128::from(n) * 10 / u128::from(size);
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]

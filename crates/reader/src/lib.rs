@@ -75,6 +75,7 @@ mod open;
 mod pack;
 pub mod plan;
 mod sample;
+mod setters;
 mod sigbus;
 mod storage;
 mod sync;

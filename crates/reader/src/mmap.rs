@@ -1,4 +1,4 @@
-//! The memory map of a file, and its limitations.
+//! A pack in a mapped file, and the limitations of the map.
 //!
 //! A map shows the current file. So safe code cannot guarantee two things:
 //!
@@ -11,19 +11,28 @@
 //!
 //! [`Pack::still_good`]: crate::Pack::still_good
 
-use packds_system::to_u64;
+use packds_system::{open_regular, to_u64, to_usize};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
 use memmap2::{Advice, Mmap, MmapOptions};
+use rustix::fs::{Mode, OFlags, fcntl_setfl};
 
-use crate::sigbus::Guard;
+use crate::sigbus::{self, Guard};
+use crate::storage::{Storage, Version};
 
-/// A read-only shared map of a whole file.
+/// The default read-ahead of disks.
+const READ_AHEAD_BYTES: usize = 128 << 10;
+
+/// An open file, mapped whole. It stays the same file if another one is renamed over its path.
 #[derive(Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct MappedFile {
     /// `None` for an empty file, which cannot be mapped.
     map: Option<Guarded>,
+    file: File,
 }
 
 /// The fields are dropped in this order: the guard before the memory.
@@ -33,37 +42,64 @@ struct Guarded {
     map: Mmap,
 }
 
-impl Mapping {
+impl MappedFile {
+    /// Opens and maps a regular file.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = open_regular(path)?;
+        let len = file.metadata()?.len();
+        Self::new(file, len)
+    }
+
     /// Maps the first `len` bytes of `file`, its length.
-    pub(crate) fn new(file: &File, len: u64) -> io::Result<Self> {
+    pub(crate) fn new(file: File, len: u64) -> io::Result<Self> {
         if len == 0 {
-            return Ok(Self { map: None });
+            return Ok(Self { map: None, file });
         }
-        let len = usize::try_from(len)
-            .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "file is larger than the address space"))?;
         let mut options = MmapOptions::new();
-        options.len(len);
+        options.len(to_usize(len));
         // SAFETY: the contract of `MmapOptions::map` is that the file is not modified, in this process or another, while
         // it is mapped. This process never writes to a pack. Of other processes the module's head says what we rely on
         // and what happens otherwise: this reasoning should be treated as suspect.
-        let map = unsafe { options.map(file) }?;
+        let map = unsafe { options.map(&file) }?;
         // SAFETY: the map is whole pages of a mapping of its own, whose users ask whether they saw zeros, and `Guarded`
         // drops the guard before the map.
         let guard = unsafe { Guard::new(&map) };
-        Ok(Self { map: Some(Guarded { guard, map }) })
+        Ok(Self { map: Some(Guarded { guard, map }), file })
+    }
+}
+
+impl Storage for MappedFile {
+    fn bytes(&self) -> &[u8] {
+        self.map.as_ref().map_or(&[], |guarded| &guarded.map)
     }
 
-    /// The first byte that could not be read and now reads as zero. `None` if all bytes read so far came from the file.
-    pub(crate) fn first_lost(&self) -> Option<u64> {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(out, offset)
+    }
+
+    /// The change time is not usable: it also changes when another pack is renamed over this one, the normal way to replace it.
+    fn version(&self) -> io::Result<Version> {
+        let metadata = self.file.metadata()?;
+        Ok(Version { len: metadata.len(), modified: metadata.modified().ok() })
+    }
+
+    fn file(&self) -> Option<&File> {
+        Some(&self.file)
+    }
+
+    fn protect(&self) -> io::Result<()> {
+        sigbus::protect()
+    }
+
+    fn first_lost(&self) -> Option<u64> {
         let lost = self.map.as_ref()?.guard.first_lost()?;
         Some(to_u64(lost))
     }
 
-    /// Whether the page that contains `offset` is in memory. `None` if unknown.
-    pub(crate) fn is_resident(&self, offset: u64) -> Option<bool> {
-        let page = u64::try_from(rustix::param::page_size()).ok()?;
-        let start = usize::try_from(offset / page * page).ok()?;
-        let byte = self.as_ref().get(start)?;
+    fn is_resident(&self, offset: u64) -> Option<bool> {
+        let page = to_u64(rustix::param::page_size());
+        let start = to_usize(offset / page * page);
+        let byte = self.bytes().get(start)?;
         let mut resident = 0_u8;
         let address = std::ptr::from_ref(byte).cast_mut().cast();
         // SAFETY: the address is that of a page, because the map and `start` are multiples of its size; it is mapped; one
@@ -72,21 +108,15 @@ impl Mapping {
         (result == 0).then_some(resident & 1 == 1)
     }
 
-    /// Requests huge pages for the parts that are read from now on.
-    pub(crate) fn advise_huge(&self) -> io::Result<()> {
+    fn will_load(&self) -> io::Result<()> {
         let map = self.map.as_ref();
         map.map_or(Ok(()), |guarded| guarded.map.advise(Advice::HugePage))
     }
 
-    /// Reads bytes of the file into memory and the page table, up to the end of the file. Blocks until they are there.
-    pub(crate) fn load(&self, offset: u64, len: u64) -> io::Result<()> {
-        let all = to_u64(self.as_ref().len());
-        let len = len.min(all.saturating_sub(offset));
-        let (Some(guarded), Ok(offset), Ok(len)) =
-            (self.map.as_ref().filter(|_| len > 0), usize::try_from(offset), usize::try_from(len))
-        else {
-            return Ok(());
-        };
+    fn load(&self, offset: u64, len: u64) -> io::Result<()> {
+        let offset = to_usize(offset);
+        let len = to_usize(len).min(self.bytes().len().saturating_sub(offset));
+        let Some(guarded) = self.map.as_ref().filter(|_| len > 0) else { return Ok(()) };
         match guarded.map.advise_range(Advice::PopulateRead, offset, len) {
             // Before Linux 5.14, at least start reading. One call starts at most the disk's read-ahead.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
@@ -101,11 +131,19 @@ impl Mapping {
     }
 }
 
-/// The default read-ahead of disks.
-const READ_AHEAD_BYTES: usize = 128 << 10;
-
-impl AsRef<[u8]> for Mapping {
-    fn as_ref(&self) -> &[u8] {
-        self.map.as_ref().map_or(&[], |guarded| &guarded.map)
-    }
+/// Opens the same file again for reads that bypass the page cache. `None` if the file system refuses.
+pub(crate) fn open_past_cache(file: &File, path: &Path) -> Option<File> {
+    // The path may be a pipe by now, and opening a pipe would block.
+    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    // Opening by descriptor finds the same file even if the path was replaced.
+    let by_descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let again = rustix::fs::open(by_descriptor, flags, Mode::empty())
+        .or_else(|_| rustix::fs::open(path, flags, Mode::empty()))
+        .ok()
+        .map(File::from)?;
+    let (ours, its) = (file.metadata().ok()?, again.metadata().ok()?);
+    let is_same = (ours.dev(), ours.ino()) == (its.dev(), its.ino());
+    // With NONBLOCK set, io_uring fails requests that would block.
+    let waits = || fcntl_setfl(&again, OFlags::DIRECT).is_ok();
+    (is_same && waits()).then_some(again)
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use packds_format::Limits;
 
-use crate::storage::{MappedFile, Memory};
+use crate::mmap::MappedFile;
+use crate::storage::Memory;
 use crate::{Pack, ReadError};
 
 /// Opens a pack with the default [`Limits`]. This takes milliseconds and does not read any chunk.

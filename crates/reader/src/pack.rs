@@ -10,7 +10,8 @@ use packds_format::{FormatError, Limits};
 use packds_system::to_u64;
 
 use crate::ReadError;
-use crate::storage::{self, PackBytes, Storage, Version};
+use crate::mmap::open_past_cache;
+use crate::storage::{PackBytes, Storage, Version};
 
 /// An open pack.
 ///
@@ -45,7 +46,6 @@ impl Pack {
     }
 
     /// The path of the file, or the name given to bytes in memory.
-    #[must_use]
     pub fn file_path(&self) -> &Path {
         &self.path
     }
@@ -61,9 +61,8 @@ impl Pack {
 
     /// Opens the same file again for reads that bypass the page cache. `None` if there is no file or the file system refuses.
     #[doc(hidden)]
-    #[must_use]
     pub fn open_past_cache(&self) -> Option<File> {
-        storage::open_past_cache(self.storage.file()?, &self.path)
+        open_past_cache(self.storage.file()?, &self.path)
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -81,7 +80,6 @@ impl Pack {
     }
 
     /// Length of the file in bytes.
-    #[must_use]
     pub fn file_len(&self) -> u64 {
         self.pack.trailer().file_len
     }
@@ -163,9 +161,8 @@ impl Pack {
 
     /// Estimates how many bytes of the file are in the page cache. Checks every 16th page. `None` if unknown.
     #[doc(hidden)]
-    #[must_use]
     pub fn resident_bytes(&self) -> Option<u64> {
-        let (starts, step) = self.looked_at()?;
+        let (starts, step) = self.looked_at();
         let mut bytes = 0;
         for start in starts {
             if self.storage.is_resident(start)? {
@@ -178,7 +175,6 @@ impl Pack {
     /// Whether all of the file is in the page cache. Checks every 16th page. `None` if unknown: the system answers only the
     /// owner of a file and users who may write it.
     #[doc(hidden)]
-    #[must_use]
     pub fn is_resident(&self) -> Option<bool> {
         use rustix::fs::{Access, access, fstat};
         if let Some(file) = self.storage.file() {
@@ -188,7 +184,7 @@ impl Pack {
                 return None;
             }
         }
-        let (mut starts, _) = self.looked_at()?;
+        let (mut starts, _) = self.looked_at();
         let lacks = starts.find_map(|start| match self.storage.is_resident(start) {
             Some(true) => None,
             other => Some(other),
@@ -197,10 +193,9 @@ impl Pack {
     }
 
     /// Offsets of the sampled pages, and the number of bytes that each represents.
-    fn looked_at(&self) -> Option<(impl Iterator<Item = u64>, u64)> {
+    fn looked_at(&self) -> (impl Iterator<Item = u64>, u64) {
         let step = 16 * rustix::param::page_size();
-        let starts = (0..self.file_len()).step_by(step);
-        Some((starts, u64::try_from(step).ok()?))
+        ((0..self.file_len()).step_by(step), to_u64(step))
     }
 
     /// Adds the path to a format error.
@@ -212,7 +207,6 @@ impl Pack {
     }
 
     /// Adds the path to a format error.
-    #[must_use]
     pub fn error(&self, source: FormatError) -> ReadError {
         ReadError::Format { path: self.path.clone(), source }
     }

@@ -73,7 +73,6 @@ impl Pack {
 
 impl<'a> Sample<'a> {
     /// Its position in the file, from 0.
-    #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
     }
@@ -106,7 +105,6 @@ impl<'a> Sample<'a> {
 
 impl Item<'_> {
     /// The elements with their type and shape.
-    #[must_use]
     pub fn view(&self) -> ArrayView<'_> {
         ArrayView { dtype: self.dtype, shape: self.shape.clone(), bytes: &self.bytes }
     }
@@ -122,13 +120,11 @@ impl Item<'_> {
 
 impl<'a> Chunk<'a> {
     /// Its number, from 0.
-    #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
     }
 
     /// Positions of its samples in the file.
-    #[must_use]
     pub fn samples(&self) -> std::ops::Range<u64> {
         let geometry = self.pack.geometry();
         let first = geometry.first_sample(self.number);
@@ -164,7 +160,7 @@ impl<'a> Chunk<'a> {
     fn column_bytes(&self, number: usize) -> Result<Option<&'a [u8]>, ReadError> {
         let column = self.pack.whole(self.pack.column(number))?;
         let samples = self.samples();
-        let place = |sample| usize::try_from(sample).ok()?.checked_mul(column.item_bytes);
+        let place = |sample: u64| to_usize(sample).checked_mul(column.item_bytes);
         let range = place(samples.start).zip(place(samples.end));
         Ok(range.and_then(|(start, end)| column.bytes.get(start..end)))
     }
@@ -178,9 +174,7 @@ impl<'a> Chunk<'a> {
             return Ok(None);
         };
         let place = |index| pack.located(view.item_place(position, index));
-        let (start, end) = (place(0)?.start, place(last)?.end);
-        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-        Ok(range.and_then(|(start, end)| stored.get(start..end)))
+        Ok(stored.get(to_usize(place(0)?.start)..to_usize(place(last)?.end)))
     }
 
     /// Verifies the checksum of the chunk again, even if it was verified before.
@@ -195,9 +189,9 @@ impl<'a> Chunk<'a> {
     }
 }
 
-fn dimensions(field: &Field) -> Vec<usize> {
-    let dimension = |d: &u64| to_usize(*d);
-    field.shape.iter().map(dimension).collect()
+/// The dimensions of a fixed-size item.
+pub(crate) fn dimensions(field: &Field) -> Vec<usize> {
+    field.shape.iter().map(|side| to_usize(*side)).collect()
 }
 
 #[cfg(test)]

@@ -11,11 +11,12 @@
 //!
 //! This module only handles SIGBUS, and it does not restore data: lost memory stays lost until it is unmapped.
 
+use packds_system::lock;
 use std::io;
 use std::mem;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::{c_int, c_void, siginfo_t};
 
@@ -122,7 +123,7 @@ impl Guard {
         let start = bytes.as_ptr().expose_provenance();
         // If the handler cannot be installed, readers compare the file's length before they read.
         let _ = protect();
-        let _table = lock();
+        let _table = lock(&LOCK);
         let mut block = &TABLE;
         let slot = loop {
             let free = |slot: &&Slot| slot.start.load(Ordering::Relaxed) == 0;
@@ -151,13 +152,9 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _table = lock();
+        let _table = lock(&LOCK);
         self.slot.set(0, 0);
     }
-}
-
-fn lock() -> MutexGuard<'static, ()> {
-    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes sure that this handler is installed. It costs one system call if so. It does not take locks, so a forked process can

@@ -6,7 +6,6 @@
 #[cfg(test)]
 #[path = "storage/tests/faulty.rs"]
 pub(crate) mod faulty;
-mod mapped_file;
 mod memory;
 
 use std::fmt;
@@ -18,7 +17,6 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-pub(crate) use self::mapped_file::{MappedFile, open_past_cache};
 pub(crate) use self::memory::Memory;
 
 /// The bytes of one pack. They are expected not to change.
@@ -29,15 +27,9 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
 
     /// Reads from `offset` without using [`bytes`](Self::bytes). Returns the number of bytes read. A short read is not an
     /// error; 0 means end of file.
-    ///
-    /// # Errors
-    /// The read failed.
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// The version of the bytes. It changes if they are replaced after opening.
-    ///
-    /// # Errors
-    /// The version cannot be determined.
     fn version(&self) -> io::Result<Version>;
 
     /// The file with the same bytes at the same offsets, for reads through its descriptor.
@@ -46,9 +38,6 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
     }
 
     /// Makes an unreadable page appear as zeros instead of ending the process. Call it before reading.
-    ///
-    /// # Errors
-    /// The system call failed.
     fn protect(&self) -> io::Result<()> {
         Ok(())
     }
@@ -72,9 +61,6 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
     }
 
     /// Brings bytes into memory before they are read. Blocks until they are there. The range may end past the last byte.
-    ///
-    /// # Errors
-    /// The bytes could not be loaded.
     fn load(&self, _offset: u64, _len: u64) -> io::Result<()> {
         Ok(())
     }
@@ -83,7 +69,6 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
 /// The version of the stored bytes. It changes if they are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// Length in bytes.
     pub(crate) len: u64,
     /// Time of the last write. `None` if unknown.
     pub(crate) modified: Option<SystemTime>,

@@ -4,12 +4,14 @@
 //! process. Each thread reads small pieces into one buffer, so that the bytes are still cached when they are hashed. A
 //! chunk is read whole only if its checksum is wrong.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
-use packds_format::{ChunkEntry, Classes, Crc32c, FormatError, Role, check_chunk, check_outside_chunks};
-use packds_system::{in_parallel, to_u64, to_usize};
+use packds_format::{
+    ChunkEntry, Classes, ColumnView, Crc32c, Field, FormatError, Role, check_chunk, check_outside_chunks,
+};
+use packds_system::{in_parallel, lock, to_u64, to_usize};
 use rustix::fs::{Advice, fadvise};
 
 use self::sizes::RawSizes;
@@ -30,7 +32,6 @@ pub struct VerifyOptions {
 
 impl VerifyOptions {
     /// With this many threads; 0 = one per core.
-    #[must_use]
     pub const fn jobs(jobs: usize) -> Self {
         Self { jobs }
     }
@@ -97,7 +98,6 @@ pub struct VerifyReport {
 
 impl VerifyReport {
     /// Whether there is no damage.
-    #[must_use]
     pub fn is_ok(&self) -> bool {
         self.bad_chunks.is_empty() && self.bad_samples.is_empty() && self.errors.is_empty()
     }
@@ -134,8 +134,9 @@ pub fn verify(
     pack.check_len()?;
     report.errors = check_outside_chunks(pack).err().unwrap_or_default();
     report.errors.extend(found.wrong.into_iter().map(|(_, error)| error));
-    let mut describe = Describe::new(pack);
+    let mut describe = None;
     for found in found.damaged {
+        let describe = describe.get_or_insert_with(|| Describe::new(pack));
         let samples = found.samples.iter();
         report.bad_samples.extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
         report.bad_chunks.push(found.chunk);
@@ -153,7 +154,6 @@ struct Found {
     wrong: Vec<(u64, FormatError)>,
 }
 
-/// A damaged chunk with its damaged samples.
 struct Damaged {
     chunk: BadChunk,
     samples: Vec<u64>,
@@ -162,7 +162,6 @@ struct Damaged {
 /// The work, assigned front to back in runs of chunks.
 struct Tasks<'a> {
     pack: &'a Pack,
-    /// Chunks per task.
     task_chunks: u64,
     /// The first chunk that is not assigned yet.
     next: AtomicU64,
@@ -203,17 +202,13 @@ impl<'a> Tasks<'a> {
         let n_tasks = self.pack.n_chunks().div_ceil(self.task_chunks);
         let jobs = jobs.min(usize::try_from(n_tasks).unwrap_or(jobs)).max(1);
         in_parallel(jobs, || self.work(progress));
-        let failed = self.failed.into_inner();
-        match failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => {
-                let found = self.found.into_inner();
-                let mut found = found.unwrap_or_else(std::sync::PoisonError::into_inner);
-                found.damaged.sort_by_key(|found| found.chunk.chunk);
-                found.wrong.sort_by_key(|(chunk, _)| *chunk);
-                Ok(found)
-            }
+        if let Some(error) = lock(&self.failed).take() {
+            return Err(error);
         }
+        let mut found = std::mem::take(&mut *lock(&self.found));
+        found.damaged.sort_by_key(|found| found.chunk.chunk);
+        found.wrong.sort_by_key(|(chunk, _)| *chunk);
+        Ok(found)
     }
 
     fn work(&self, progress: &(dyn Fn(u64, u64) + Sync)) {
@@ -239,8 +234,7 @@ impl<'a> Tasks<'a> {
     /// Keeps only the first error. Later ones would repeat it.
     fn fail(&self, error: ReadError) {
         self.stop.store(true, Ordering::Relaxed);
-        let mut failed = self.failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        failed.get_or_insert(error);
+        lock(&self.failed).get_or_insert(error);
     }
 
     /// Verifies the checksum of one chunk, then the item sizes in it. Returns the chunk's size.
@@ -258,19 +252,15 @@ impl<'a> Tasks<'a> {
         }
         if crc.value() != entry.crc32c {
             let damaged = self.examine(chunk, &entry, crc.value())?;
-            self.found().damaged.push(damaged);
+            lock(&self.found).damaged.push(damaged);
             return Ok(entry.stored_len);
         }
         let wrong = self.sizes.wrong_in(chunk)?;
         if !wrong.is_empty() {
             let wrong = wrong.into_iter().map(|error| (chunk, error));
-            self.found().wrong.extend(wrong);
+            lock(&self.found).wrong.extend(wrong);
         }
         Ok(entry.stored_len)
-    }
-
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Reads a whole chunk again to find its damaged samples.
@@ -309,47 +299,27 @@ impl<'a> Tasks<'a> {
 /// Describes samples by label and path. Damaged columns are skipped.
 struct Describe<'a> {
     pack: &'a Pack,
-    label_field: Option<usize>,
+    labels: Option<ColumnView<'a>>,
     classes: Classes,
-    ready: bool,
 }
 
 impl<'a> Describe<'a> {
     fn new(pack: &'a Pack) -> Self {
-        Self { pack, label_field: None, classes: Classes::default(), ready: false }
-    }
-
-    /// Loads labels, classes and paths once, and only if there is damage.
-    fn prepare(&mut self) {
-        self.ready = true;
-        let label = self.pack.schema().by_role(Role::Label, None);
-        if let Some((number, field)) = label {
-            self.label_field = Some(number);
-            let classes = self.pack.classes().unwrap_or_default();
-            let of_label = classes.into_iter().find(|c| c.field == field.name);
-            self.classes = of_label.unwrap_or_default();
+        let label = pack.schema().by_role(Role::Label, None);
+        let of_label = |field: &Field| pack.classes().ok()?.into_iter().find(|classes| classes.field == field.name);
+        Self {
+            pack,
+            labels: label.and_then(|(number, _)| pack.column(number).ok()),
+            classes: label.and_then(|(_, field)| of_label(field)).unwrap_or_default(),
         }
     }
 
-    fn sample(&mut self, sample: u64, chunk: u64) -> BadSample {
-        if !self.ready {
-            self.prepare();
-        }
-        let label =
-            self.label_field.and_then(|field| self.pack.item(field, sample).ok()).and_then(|bytes| integer(&bytes));
+    fn sample(&self, sample: u64, chunk: u64) -> BadSample {
+        let label = self.labels.and_then(|labels| labels.integer(sample));
         let class = label
             .and_then(|label| usize::try_from(label).ok())
             .and_then(|label| self.classes.names.get(label).cloned());
         BadSample { sample, chunk, label, class, path: self.pack.path(sample).ok().flatten() }
-    }
-}
-
-/// A label: `i32` or `i64`, as guaranteed by the schema.
-fn integer(bytes: &[u8]) -> Option<i64> {
-    match bytes.len() {
-        4 => Some(i32::from_le_bytes(bytes.try_into().ok()?).into()),
-        8 => Some(i64::from_le_bytes(bytes.try_into().ok()?)),
-        _ => None,
     }
 }
 

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use packds_format::{Geometry, mix64};
-use packds_reader::plan::{Batching, Choice, Dataset, EpochPlan, Last, Order, PlanError, Ranks, Sampler, Schedule};
+use packds_reader::plan::{
+    Batch, Batching, Choice, Dataset, EpochPlan, Last, Order, PlanError, Ranks, Sampler, Schedule,
+};
 
 const ORDERS: [Order; 6] = [
     Order::Sequential,
@@ -259,6 +261,18 @@ fn the_report_tells_how_often_chunks_are_read() {
     }
 }
 
+/// A batch as runs of consecutive samples in the file: first sample and length.
+fn runs(batch: Batch<'_>) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for slot in batch {
+        match runs.last_mut() {
+            Some((first, len)) if *first + *len == slot.sample => *len += 1,
+            _ => runs.push((slot.sample, 1)),
+        }
+    }
+    runs
+}
+
 #[test]
 fn a_chunk_order_reads_whole_chunks_when_batches_are_chunks() {
     for world in [1, 4] {
@@ -268,17 +282,18 @@ fn a_chunk_order_reads_whole_chunks_when_batches_are_chunks() {
         // The last step includes the short chunk: 9 samples, then 55 of another.
         let last = plan.steps() - 1;
         if world == 1 {
-            let runs = plan.batch(last).runs();
+            let runs = runs(plan.batch(last));
             assert_eq!((runs.len(), runs[0], runs[1].1), (2, (6400, 9), 55));
         }
         for step in 0..last {
-            let runs = plan.batch(step).runs();
+            let runs = runs(plan.batch(step));
             assert_eq!(runs.len(), 1);
             let (first, len) = runs[0];
             assert_eq!((first % 64, len), (0, 64));
             chunks.push(first / 64);
         }
-        assert!(plan.chunks_ahead(0, 1000).starts_with(&chunks));
+        let uses = (0..last).flat_map(|step| plan.chunk_uses(step));
+        assert!(uses.map(|used| used.chunk).eq(chunks.iter().copied()));
         let in_order = sorted(chunks.clone());
         assert_ne!(chunks, in_order);
         let distinct: BTreeSet<_> = chunks.iter().collect();
@@ -287,19 +302,20 @@ fn a_chunk_order_reads_whole_chunks_when_batches_are_chunks() {
 }
 
 #[test]
-fn chunks_ahead_and_uses_agree_with_the_batches() {
+fn chunk_uses_agree_with_the_batches() {
     for order in ORDERS {
         for (rank, world) in [(0, 1), (1, 4)] {
             let plan = plan(order, 3001, 16, Batching::global(40), (rank, world));
             let chunks = |step| plan.batch(step).map(|slot| slot.sample / 16);
-            for from in [0, 13, plan.steps() - 2] {
+            for step in [0, 13, plan.steps() - 2] {
                 let mut expected: Vec<u64> = Vec::new();
-                for chunk in (from..plan.steps()).flat_map(chunks) {
-                    if !expected.contains(&chunk) && expected.len() < 20 {
+                for chunk in chunks(step) {
+                    if !expected.contains(&chunk) {
                         expected.push(chunk);
                     }
                 }
-                assert_eq!(plan.chunks_ahead(from, 20), expected, "{order:?}");
+                let uses: Vec<u64> = plan.chunk_uses(step).iter().map(|used| used.chunk).collect();
+                assert_eq!(uses, expected, "{order:?}");
             }
             for step in 0..plan.steps() {
                 let uses = plan.chunk_uses(step);

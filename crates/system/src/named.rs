@@ -18,13 +18,11 @@ pub struct BadValue {
 
 impl BadValue {
     /// The error for `found` where this is expected.
-    #[must_use]
     pub fn new(expected: impl Into<String>, found: &str) -> Self {
         Self { expected: expected.into(), found: found.to_owned() }
     }
 
     /// The error for `found` where one of these names is expected.
-    #[must_use]
     pub fn unknown(names: &[&str], found: &str) -> Self {
         let expected = match names {
             [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
@@ -67,7 +65,6 @@ macro_rules! named {
                 [$(Self::$variant $({ $($field: $value),+ })?),+];
 
             /// The name that users type.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $name),+

@@ -20,7 +20,6 @@ static CURRENT: AtomicU8 = AtomicU8::new(FrontEnd::Rust as u8);
 
 impl FrontEnd {
     /// The front end of this process.
-    #[must_use]
     pub fn current() -> Self {
         Self::of(CURRENT.load(Ordering::Relaxed))
     }
@@ -66,31 +65,26 @@ pub struct Opt {
 
 impl Opt {
     /// The option with this name in `snake_case`.
-    #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self { name, keyword: name }
     }
 
     /// The same option with another name in Python, where `name` is a reserved word.
-    #[must_use]
     pub const fn keyword(self, keyword: &'static str) -> Self {
         Self { keyword, ..self }
     }
 
     /// The name in `snake_case`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
     }
 
     /// The name of Python's keyword.
-    #[must_use]
     pub const fn python(self) -> &'static str {
         self.keyword
     }
 
     /// The name on the command line, without dashes before it.
-    #[must_use]
     pub fn flag(self) -> String {
         self.name.replace('_', "-")
     }
@@ -101,13 +95,11 @@ impl Opt {
     }
 
     /// The option as a switch that is on: `--force` or `force=True`.
-    #[must_use]
     pub const fn on(self) -> On {
         On(self)
     }
 
     /// The option in an example of a command, which is the same in every front end: `--chunk`.
-    #[must_use]
     pub fn in_command(self) -> String {
         format!("--{}", self.flag())
     }

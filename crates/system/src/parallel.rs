@@ -1,5 +1,6 @@
-//! The same work on several threads.
+//! The same work on several threads, and what they share.
 
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Runs `work` on this thread and on up to `jobs - 1` others, until each of them has returned.
@@ -15,6 +16,16 @@ pub fn in_parallel(jobs: usize, work: impl Fn() + Sync) {
         }
         work();
     });
+}
+
+/// Locks what is consistent after every single change, and so after a panic too.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives up a [`lock`] until `condvar` is notified.
+pub fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

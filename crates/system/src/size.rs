@@ -6,13 +6,11 @@ const _: () =
     assert!(usize::BITS == u64::BITS, "packds needs a 64-bit system: files are mapped and counted in 64 bits");
 
 /// A size in memory as one in a file.
-#[must_use]
 pub const fn to_u64(n: usize) -> u64 {
     n as u64
 }
 
 /// A size in a file as one in memory. It may still be more than there is memory.
-#[must_use]
 pub fn to_usize(n: impl Into<u64>) -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "both have 64 bits, as is asserted above")]
     let n = n.into() as usize;
@@ -20,14 +18,12 @@ pub fn to_usize(n: impl Into<u64>) -> usize {
 }
 
 /// `n * part / whole` without overflow; `part` is at most `whole`.
-#[must_use]
 pub fn share(n: u64, part: u64, whole: u64) -> u64 {
     let share = u128::from(n) * u128::from(part) / u128::from(whole.max(1));
     u64::try_from(share).unwrap_or(n)
 }
 
 /// A duration in nanoseconds, at most the 584 years that 64 bits hold.
-#[must_use]
 pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

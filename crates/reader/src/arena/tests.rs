@@ -3,7 +3,7 @@
 
 use std::{io, thread};
 
-use crate::arena::{Arena, HUGE_PAGE, SLOT_ALIGN, SlotMut, huge_bytes_in};
+use crate::arena::{Arena, HUGE_PAGE, SLOT_ALIGN, SlotMut};
 use crate::sync::{AtomicBool, Ordering};
 
 #[test]
@@ -138,32 +138,6 @@ fn many_threads_never_see_each_others_bytes() {
         }
     });
     assert_eq!(arena.n_free(), 3);
-}
-
-#[test]
-fn discarded_slot_works_again() {
-    let arena = Arena::new(2, 3 * SLOT_ALIGN).unwrap();
-    let mut other = arena.try_take().unwrap();
-    let mut slot = arena.try_take().unwrap();
-    other.fill(1);
-    slot.fill(2);
-    slot.discard();
-    assert!(cfg!(miri) || slot.iter().all(|byte| *byte == 0));
-    assert!(other.iter().all(|byte| *byte == 1));
-    slot.fill(3);
-    assert!(slot.iter().all(|byte| *byte == 3));
-}
-
-#[test]
-fn huge_pages_of_other_maps_are_not_counted() {
-    let smaps = "1000-3000 rw-p 0 00:00 0\nRss: 5 kB\nAnonHugePages:      2048 kB\n\
-                 3000-4000 rw-p 0 00:00 0 \nAnonHugePages:      4096 kB\n\
-                 5000-6000 rw-p 0 00:00 0 /a-b\nAnonHugePages:  1 kB\n";
-    assert_eq!(huge_bytes_in(smaps, &(0x3000..0x5000)), 4096 << 10);
-    assert_eq!(huge_bytes_in(smaps, &(0x1000..0x3001)), (2048 + 4096) << 10);
-    assert_eq!(huge_bytes_in("nonsense\n- -\n", &(0..usize::MAX)), 0);
-    let arena = Arena::new(2, HUGE_PAGE).unwrap();
-    assert_eq!(arena.huge_page_bytes(), 0);
 }
 
 #[test]

@@ -19,7 +19,6 @@ pub struct Augmenter {
     workshop: Workshop,
 }
 
-/// The working state of an augmenter.
 #[derive(Debug)]
 struct Workshop {
     images: Renderer,
@@ -34,7 +33,6 @@ struct Workshop {
 
 impl Augmenter {
     /// An augmenter for `plan`.
-    #[must_use]
     pub fn new(plan: Arc<AugmentPlan>) -> Self {
         let color = match plan.output().channels {
             1 => Color::Gray,
@@ -54,7 +52,6 @@ impl Augmenter {
     }
 
     /// The applied plan.
-    #[must_use]
     pub fn plan(&self) -> &AugmentPlan {
         &self.plan
     }
@@ -192,7 +189,7 @@ fn check_buffers(plan: &AugmentPlan, outs: &[&mut [u8]], n_bytes: usize) -> Resu
 /// Size of `u8` pixels.
 pub(super) fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentError> {
     let sides = [size.width, size.height, channels.into()];
-    let product = sides.iter().try_fold(1_usize, |n, &side| n.checked_mul(usize::try_from(side).ok()?));
+    let product = sides.iter().try_fold(1_usize, |n, &side| n.checked_mul(to_usize(side)));
     Ok(product.ok_or(PixelError::OutOfMemory { bytes: u64::MAX })?)
 }
 

@@ -1,6 +1,7 @@
 //! The colour changes of a view, drawn in the order in which they are applied.
 
 use packds_pixels::ops::Adjustment;
+use packds_system::to_usize;
 
 use super::AugmentPlan;
 use super::draws::Draws;
@@ -69,14 +70,12 @@ pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
     let mut order = [0, 1, 2, 3];
     for (index, last) in [(1, 3_u32), (2, 2), (3, 1)] {
         let other = draws.below(index, last + 1);
-        if let (Ok(last), Ok(other)) = (usize::try_from(last), usize::try_from(other)) {
-            order.swap(last, other);
-        }
+        order.swap(to_usize(last), to_usize(other));
     }
     order
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: no factor is out of its range")]
-fn single(value: f64) -> f32 {
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: nothing drawn is out of its range")]
+pub(super) fn single(value: f64) -> f32 {
     value as f32
 }

@@ -1,11 +1,11 @@
 //! The description of an augmentation: ops in order, and settings of the result.
 
 use packds_format::DType;
-use packds_pixels::{Filter, Layout, Resize};
+use packds_pixels::{Filter, Layout, Padding, Resize};
 
 use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, Op, Stage};
 use super::{Policy, Size};
-use packds_pixels::Padding;
+use crate::setters::{ops, setters};
 
 /// Mean and standard deviation of ImageNet's training images, for values from 0 to 1.
 pub(super) const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
@@ -23,6 +23,7 @@ pub(super) const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229
 /// # Ok::<(), packds_reader::augment::AugmentError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct Augment {
     pub(super) ops: Vec<Op>,
     pub(super) views: u32,
@@ -45,7 +46,6 @@ impl Default for Augment {
 
 impl Augment {
     /// One view, `u8`, height x width x channels, without ops.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             ops: Vec::new(),
@@ -61,225 +61,112 @@ impl Augment {
         }
     }
 
-    pub(super) fn op(mut self, op: Op) -> Self {
-        self.ops.push(op);
-        self
+    ops! {
+        /// A random part of the picture, resized to `size`: 8 to 100% of the area, with an aspect ratio from 3:4 to 4:3.
+        random_resized_crop(size: impl Into<Size>) =
+            Op::RandomResizedCrop { size: size.into(), scale: CROP_SCALE, ratio: CROP_RATIO };
+        /// Like `random_resized_crop`, with other ranges. `scale` is the fraction of the area, drawn uniformly. `ratio` is width
+        /// divided by height, drawn uniformly in its logarithm.
+        random_resized_crop_with(size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) =
+            Op::RandomResizedCrop { size: size.into(), scale, ratio };
+        /// A random window of `size` pixels of the picture with `padding` pixels around it. If the padded picture is still
+        /// smaller, it is padded more if `pad_if_needed` is set, otherwise it is an error.
+        random_crop(size: impl Into<Size>, padding: u32, mode: Padding, pad_if_needed: bool) =
+            Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed };
+        /// The central `size` pixels, with black around a smaller picture.
+        center_crop(size: impl Into<Size>) = Op::CenterCrop(size.into());
+        /// Resizes the whole picture.
+        resize(resize: Resize) = Op::Resize(resize);
+        /// Swaps left and right with probability `p`.
+        horizontal_flip(p: f64) = Op::HorizontalFlip(p);
+        /// Swaps top and bottom with probability `p`.
+        vertical_flip(p: f64) = Op::VerticalFlip(p);
+        /// Rotates around the centre by up to `degrees` in either direction, with `fill` outside.
+        rotation(degrees: f64) = Op::Rotation(degrees);
+        /// Rotates by up to `degrees`, moves by up to `translate` (fractions of width and height), scales by a factor in the range
+        /// `scale`, and shears by up to `shear` degrees along rows and columns.
+        affine(degrees: f64, translate: (f64, f64), scale: (f64, f64), shear: (f64, f64)) =
+            Op::Affine { degrees, translate, scale, shear };
+        /// torchvision's `RandAugment`: `n` random operations of the policies' list. All have the same `magnitude` out of `bins`
+        /// evenly spaced ones. Common values are 2, 9 and 31.
+        rand_augment(n: u32, magnitude: u32, bins: u32) = Op::RandAugment { n, magnitude, bins };
+        /// torchvision's `TrivialAugmentWide`: one random operation of the policies' list, with one of `bins` random magnitudes.
+        /// The common value is 31.
+        trivial_augment(bins: u32) = Op::TrivialAugment { bins };
+        /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a dataset.
+        auto_augment(policy: Policy) = Op::AutoAugment(policy);
+        /// Multiplies brightness, contrast and saturation by `1 - x` to `1 + x` (at least 0), and rotates the hue by `-hue` to
+        /// `hue` of the circle. The order is random.
+        color_jitter(brightness: f64, contrast: f64, saturation: f64, hue: f64) =
+            Op::Jitter { brightness, contrast, saturation, hue, p: 1.0 };
+        /// Like `color_jitter`, with probability `p`.
+        color_jitter_with(brightness: f64, contrast: f64, saturation: f64, hue: f64, p: f64) =
+            Op::Jitter { brightness, contrast, saturation, hue, p };
+        /// Converts to grayscale with probability `p`. The number of channels stays the same.
+        random_grayscale(p: f64) = Op::Grayscale(p);
+        /// Blurs with probability `p`, by a Gaussian in a square of `kernel` pixels (odd). The standard deviation in pixels is in
+        /// the range `sigma`.
+        gaussian_blur(kernel: u32, sigma: (f64, f64), p: f64) = Op::Blur { kernel, sigma, p };
+        /// Inverts values of at least `threshold` with probability `p`.
+        solarize(threshold: u8, p: f64) = Op::Solarize { threshold, p };
+        /// Sets a random rectangle to 0 with probability `p`, after normalization. It has 2 to 33% of the area and an aspect ratio
+        /// from 0.3 to 3.3.
+        random_erasing(p: f64) =
+            Op::Erase { p, scale: ERASE_SCALE, ratio: ERASE_RATIO, value: Filling::Values(vec![0.0]) };
+        /// Like `random_erasing`, with `scale` (fraction of the area), `ratio` (height divided by width) and the value: one, or
+        /// one per channel, as it appears in the result.
+        random_erasing_with(p: f64, scale: (f64, f64), ratio: (f64, f64), value: &[f32]) =
+            Op::Erase { p, scale, ratio, value: Filling::Values(value.to_vec()) };
+        /// Like `random_erasing_with`, with normally distributed random values. Floats only.
+        random_erasing_randomly(p: f64, scale: (f64, f64), ratio: (f64, f64)) =
+            Op::Erase { p, scale, ratio, value: Filling::Random };
+        /// Sets a square of `side` pixels around a random pixel to 0, after normalization.
+        cutout(side: u32) = Op::Cutout(side);
     }
 
-    /// A random part of the picture, resized to `size`: 8 to 100% of the area, with an aspect ratio from 3:4 to 4:3.
-    #[must_use]
-    pub fn random_resized_crop(self, size: impl Into<Size>) -> Self {
-        self.random_resized_crop_with(size, CROP_SCALE, CROP_RATIO)
-    }
-
-    /// Like `random_resized_crop`, with other ranges. `scale` is the fraction of the area, drawn uniformly. `ratio` is width
-    /// divided by height, drawn uniformly in its logarithm.
-    #[must_use]
-    pub fn random_resized_crop_with(self, size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) -> Self {
-        let size = size.into();
-        self.op(Op::RandomResizedCrop { size, scale, ratio })
-    }
-
-    /// A random window of `size` pixels of the picture with `padding` pixels around it. If the padded picture is still smaller, it
-    /// is padded more if `pad_if_needed` is set, otherwise it is an error.
-    #[must_use]
-    pub fn random_crop(self, size: impl Into<Size>, padding: u32, mode: Padding, pad_if_needed: bool) -> Self {
-        self.op(Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed })
-    }
-
-    /// The central `size` pixels, with black around a smaller picture.
-    #[must_use]
-    pub fn center_crop(self, size: impl Into<Size>) -> Self {
-        self.op(Op::CenterCrop(size.into()))
-    }
-
-    /// Resizes the whole picture.
-    #[must_use]
-    pub fn resize(self, resize: Resize) -> Self {
-        self.op(Op::Resize(resize))
-    }
-
-    /// Swaps left and right with probability `p`.
-    #[must_use]
-    pub fn horizontal_flip(self, p: f64) -> Self {
-        self.op(Op::HorizontalFlip(p))
-    }
-
-    /// Swaps top and bottom with probability `p`.
-    #[must_use]
-    pub fn vertical_flip(self, p: f64) -> Self {
-        self.op(Op::VerticalFlip(p))
-    }
-
-    /// Rotates around the centre by up to `degrees` in either direction, with `fill` outside.
-    #[must_use]
-    pub fn rotation(self, degrees: f64) -> Self {
-        self.op(Op::Rotation(degrees))
-    }
-
-    /// Rotates by up to `degrees`, moves by up to `translate` (fractions of width and height), scales by a factor in the range
-    /// `scale`, and shears by up to `shear` degrees along rows and columns.
-    #[must_use]
-    pub fn affine(self, degrees: f64, translate: (f64, f64), scale: (f64, f64), shear: (f64, f64)) -> Self {
-        self.op(Op::Affine { degrees, translate, scale, shear })
-    }
-
-    /// torchvision's `RandAugment`: `n` random operations of the policies' list. All have the same `magnitude` out of `bins` evenly
-    /// spaced ones. Common values are 2, 9 and 31.
-    #[must_use]
-    pub fn rand_augment(self, n: u32, magnitude: u32, bins: u32) -> Self {
-        self.op(Op::RandAugment { n, magnitude, bins })
-    }
-
-    /// torchvision's `TrivialAugmentWide`: one random operation of the policies' list, with one of `bins` random magnitudes. The
-    /// common value is 31.
-    #[must_use]
-    pub fn trivial_augment(self, bins: u32) -> Self {
-        self.op(Op::TrivialAugment { bins })
-    }
-
-    /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a dataset.
-    #[must_use]
-    pub fn auto_augment(self, policy: Policy) -> Self {
-        self.op(Op::AutoAugment(policy))
-    }
-
-    /// Multiplies brightness, contrast and saturation by `1 - x` to `1 + x` (at least 0), and rotates the hue by `-hue` to `hue`
-    /// of the circle. The order is random.
-    #[must_use]
-    pub fn color_jitter(self, brightness: f64, contrast: f64, saturation: f64, hue: f64) -> Self {
-        self.color_jitter_with(brightness, contrast, saturation, hue, 1.0)
-    }
-
-    /// Like `color_jitter`, with probability `p`.
-    #[must_use]
-    pub fn color_jitter_with(self, brightness: f64, contrast: f64, saturation: f64, hue: f64, p: f64) -> Self {
-        self.op(Op::Jitter { brightness, contrast, saturation, hue, p })
-    }
-
-    /// Converts to grayscale with probability `p`. The number of channels stays the same.
-    #[must_use]
-    pub fn random_grayscale(self, p: f64) -> Self {
-        self.op(Op::Grayscale(p))
-    }
-
-    /// Blurs with probability `p`, by a Gaussian in a square of `kernel` pixels (odd). The standard deviation in pixels is in the
-    /// range `sigma`.
-    #[must_use]
-    pub fn gaussian_blur(self, kernel: u32, sigma: (f64, f64), p: f64) -> Self {
-        self.op(Op::Blur { kernel, sigma, p })
-    }
-
-    /// Inverts values of at least `threshold` with probability `p`.
-    #[must_use]
-    pub fn solarize(self, threshold: u8, p: f64) -> Self {
-        self.op(Op::Solarize { threshold, p })
-    }
-
-    /// Sets a random rectangle to 0 with probability `p`, after normalization. It has 2 to 33% of the area and an aspect ratio
-    /// from 0.3 to 3.3.
-    #[must_use]
-    pub fn random_erasing(self, p: f64) -> Self {
-        self.random_erasing_with(p, ERASE_SCALE, ERASE_RATIO, &[0.0])
-    }
-
-    /// Like `random_erasing`, with `scale` (fraction of the area), `ratio` (height divided by width) and the value: one, or one
-    /// per channel, as it appears in the result.
-    #[must_use]
-    pub fn random_erasing_with(self, p: f64, scale: (f64, f64), ratio: (f64, f64), value: &[f32]) -> Self {
-        self.op(Op::Erase { p, scale, ratio, value: Filling::Values(value.to_vec()) })
-    }
-
-    /// Like `random_erasing_with`, with normally distributed random values. Floats only.
-    #[must_use]
-    pub fn random_erasing_randomly(self, p: f64, scale: (f64, f64), ratio: (f64, f64)) -> Self {
-        let value = Filling::Random;
-        self.op(Op::Erase { p, scale, ratio, value })
-    }
-
-    /// Sets a square of `side` pixels around a random pixel to 0, after normalization.
-    #[must_use]
-    pub fn cutout(self, side: u32) -> Self {
-        self.op(Op::Cutout(side))
-    }
-
-    /// Blends each sample of a batch with another one. The weight is drawn from Beta(alpha, alpha). If `cutmix` is also set, each
-    /// sample gets one of the two with equal probability.
-    #[must_use]
-    pub fn mixup(mut self, alpha: f64) -> Self {
-        self.mixup = Some(alpha);
-        self
-    }
-
-    /// Copies a rectangle of another sample of the batch into each sample. Its fraction of the area is drawn from Beta(alpha,
-    /// alpha).
-    #[must_use]
-    pub fn cutmix(mut self, alpha: f64) -> Self {
-        self.cutmix = Some(alpha);
-        self
-    }
-
-    /// Makes this many independent results per sample, from one decode.
-    #[must_use]
-    pub fn views(mut self, views: u32) -> Self {
-        self.views = views;
-        self
-    }
-
-    /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16 pixels for `Bicubic`,
-    /// and 4 otherwise. Default `Bilinear`.
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
-        self
-    }
-
-    /// The value outside the picture in rotations, maps and policies: one, or one per channel. Default black. Masks always get 0.
-    #[must_use]
-    pub fn fill(mut self, value: &[u8]) -> Self {
-        self.fill = value.to_vec();
-        self
-    }
-
-    /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. It requires a resize. It is
-    /// faster, but the pixels differ from Pillow's: docs/reference/pixels.md has the difference.
-    #[must_use]
-    pub fn dct_scaling(mut self, on: bool) -> Self {
-        self.dct_scaling = on;
-        self
+    setters! {
+        /// Blends each sample of a batch with another one. The weight is drawn from Beta(alpha, alpha). If `cutmix` is also set,
+        /// each sample gets one of the two with equal probability.
+        mixup(alpha: f64) = Some(alpha);
+        /// Copies a rectangle of another sample of the batch into each sample. Its fraction of the area is drawn from Beta(alpha,
+        /// alpha).
+        cutmix(alpha: f64) = Some(alpha);
+        /// Makes this many independent results per sample, from one decode.
+        views(views: u32) = views;
+        /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16 pixels for
+        /// `Bicubic`, and 4 otherwise. Default `Bilinear`.
+        filter(filter: Filter) = filter;
+        /// The value outside the picture in rotations, maps and policies: one, or one per channel. Default black. Masks always get
+        /// 0.
+        fill(value: &[u8]) = value.to_vec();
+        /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. It requires a resize. It is
+        /// faster, but the pixels differ from Pillow's: docs/reference/pixels.md has the difference.
+        dct_scaling(on: bool) = on;
+        /// Type of the result: `U8`, `F32`, `F16` or `Bf16`. Floats without normalization are from 0 to 1.
+        dtype(dtype: DType) = Some(dtype);
+        /// Order of the result's dimensions.
+        layout(layout: Layout) = layout;
     }
 
     /// Makes values `(value / 255 - mean) / std`: a number, or one per channel. Floats only; default `F32`.
-    #[must_use]
     pub fn normalize(mut self, mean: &[f32], std: &[f32]) -> Self {
         self.normalize = Some((mean.to_vec(), std.to_vec()));
         self
     }
 
     /// Normalizes with the usual ImageNet values.
-    #[must_use]
     pub fn normalize_imagenet(self) -> Self {
         self.normalize(&IMAGENET.0, &IMAGENET.1)
     }
 
-    /// Type of the result: `U8`, `F32`, `F16` or `Bf16`. Floats without normalization are from 0 to 1.
-    #[must_use]
-    pub fn dtype(mut self, dtype: DType) -> Self {
-        self.dtype = Some(dtype);
-        self
-    }
-
-    /// The same without normalization, as `U8`. The device then only needs a multiplication and an addition. `None` if the result
-    /// is `U8` already.
+    /// The same without normalization, as `U8`. The device then only multiplies and adds. `None` if the result is `U8` already.
     #[doc(hidden)]
-    #[must_use]
     pub fn as_bytes(&self) -> Option<Self> {
         let is_bytes = self.normalize.is_none() && matches!(self.dtype, None | Some(DType::U8));
         (!is_bytes).then(|| Self { normalize: None, dtype: None, ..self.clone() })
     }
 
-    /// The same up to the finishing of values: interleaved `u8` pixels, without erasing or mixing. The random draws are the same,
-    /// since erasing comes last.
+    /// The same up to the finishing of values: interleaved `u8` pixels. The draws are the same, since erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
         let mut pixels =
             Self { layout: Layout::Hwc, mixup: None, cutmix: None, ..self.as_bytes().unwrap_or_else(|| self.clone()) };
@@ -292,12 +179,5 @@ impl Augment {
         let mut windows = self.as_pixels();
         windows.ops.retain(|op| op.stage() != Stage::Color);
         windows
-    }
-
-    /// Order of the result's dimensions.
-    #[must_use]
-    pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
-        self
     }
 }

@@ -15,7 +15,6 @@ pub(super) struct Draws {
 }
 
 impl SampleKey {
-    /// The key for all draws of the sample.
     pub(super) fn root(self) -> u64 {
         key(self.seed, self.epoch, Domain::Augment, self.sample)
     }

@@ -109,20 +109,18 @@ impl AugmentPlan {
         self.float.map_or(1, FloatType::n_bytes)
     }
 
-    /// Passes on the byte ranges of a rectangle of a result, row by row: all channels together, or one channel at a time if the
-    /// result has separate planes.
+    /// Passes on the byte ranges of a rectangle of a result, row by row, and plane by plane if the result has separate planes.
     pub(super) fn for_each_run(&self, patch: Patch, mut run: impl FnMut(std::ops::Range<usize>, Option<usize>)) {
-        let index = |place: u32| to_usize(place);
         let channels = usize::from(self.output().channels);
         let (planes, values) = match self.output().layout {
             Layout::Hwc => (1, channels),
             Layout::Chw => (channels, 1),
         };
         let pixel = values * self.value_bytes();
-        let (width, height) = (index(self.size().width), index(self.size().height));
-        let (left, right) = (index(patch.x.0), index(patch.x.1));
+        let (width, height) = (to_usize(self.size().width), to_usize(self.size().height));
+        let (left, right) = (to_usize(patch.x.0), to_usize(patch.x.1));
         for plane in 0..planes {
-            for row in index(patch.y.0)..index(patch.y.1) {
+            for row in to_usize(patch.y.0)..to_usize(patch.y.1) {
                 let start = (plane * height + row) * width;
                 let bytes = (start + left) * pixel..(start + right) * pixel;
                 run(bytes, (planes > 1).then_some(plane));
@@ -152,9 +150,7 @@ fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8])
                     (channel, (channel * height + row) * width + place / channels)
                 }
             };
-            let Some(last) = usize::try_from(channel).ok().and_then(|at| pairs.get_mut(at)) else {
-                continue;
-            };
+            let Some(last) = pairs.get_mut(to_usize(channel)) else { continue };
             if last.0 != number / 2 {
                 *last = (number / 2, normals(draws, number / 2));
             }

@@ -29,9 +29,7 @@ impl AugmentPlan {
         let output = self.output();
         output.dtype == DType::U8 && (output.layout == Layout::Hwc || output.channels == 1)
     }
-}
 
-impl AugmentPlan {
     /// The remaining work on the pixels of [`Augment::as_pixels`](super::Augment::as_pixels). `None` if there is no work, or a
     /// device does not support all of it.
     pub(crate) fn finish(&self) -> Option<Finish> {
@@ -105,8 +103,7 @@ impl AugmentPlan {
         self.finish_windows(side)
     }
 
-    /// The window of a picture that a view of a sample shows. `None` if `resampling`, which resizes areas, has no taps for its
-    /// area.
+    /// The window of a picture that a view of a sample shows. `None` if `resampling` has no taps for its area.
     pub(crate) fn window(
         &self,
         key: SampleKey,

@@ -1,14 +1,12 @@
 //! The part of a picture that a view shows: the draws of crops and flips.
 
-use packds_pixels::{Area, Filter, Resize};
+use packds_pixels::{Area, CropResize, Filter, Resize};
 
 use super::AugmentError;
 use super::Size;
 use super::draws::Draws;
 use super::op::{Op, Span};
-use packds_pixels::CropResize;
 
-/// What a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) shown: Shown,
@@ -21,8 +19,7 @@ pub(super) struct Frame {
 pub(super) enum Shown {
     /// An area, resized to the size of the output.
     Area(Area),
-    /// A window of the size of the output. It starts at (x, y) of the whole picture resized to `resized`, and may extend
-    /// outside.
+    /// A window of the size of the output. It starts at (x, y) of the picture resized to `resized`, and may extend outside.
     Window { resized: Size, x: i64, y: i64 },
 }
 
@@ -70,11 +67,6 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Whether the frame is a resized area and not a window.
-    pub(super) fn is_area(&self) -> bool {
-        matches!(self.shown, Shown::Area(_))
-    }
-
     /// The visible area of the picture, if the frame is an area. It is then resized to `out`.
     pub(super) fn crop_resize(&self, picture: Size, out: Size, filter: Filter) -> Option<CropResize> {
         let area = match self.shown {
@@ -99,7 +91,6 @@ impl Frame {
     }
 }
 
-/// The whole of a picture.
 pub(super) fn whole(picture: Size) -> Area {
     Area { x: 0, y: 0, width: picture.width, height: picture.height }
 }

@@ -31,7 +31,6 @@ pub struct Geometry {
 
 impl AugmentPlan {
     /// Whether it moves pixels.
-    #[must_use]
     pub fn moves_pixels(&self) -> bool {
         let stays = |op: &Op| matches!(op.stage(), Stage::Color | Stage::Erase);
         !self.ops.iter().all(stays)

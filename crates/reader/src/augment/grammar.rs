@@ -3,14 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use packds_pixels::{Filter, Layout, PIXEL_TYPES, Resize};
+use packds_pixels::{Filter, Layout, PIXEL_TYPES, Padding, Resize};
 
 use super::description::IMAGENET;
 use super::op::{
     CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, MAGNITUDE_BINS, Op, RAND_AUGMENT, Size, Span,
 };
 use super::{Augment, AugmentError, Policy};
-use packds_pixels::Padding;
 
 /// The name and the syntax of each word.
 const WORDS: [(&str, &str); 25] = [
@@ -70,10 +69,7 @@ impl Augment {
 
     fn word(self, word: &str) -> Result<Self, AugmentError> {
         let digits = |c: char| c.is_ascii_digit();
-        let (head, options) = match word.split_once(':') {
-            Some((head, options)) => (head, Some(options)),
-            None => (word, None),
-        };
+        let (head, options) = word.split_once(':').map_or((word, None), |(head, options)| (head, Some(options)));
         // These names end in digits. Other names may be followed by a size.
         if PIXEL_TYPES.contains(&head) {
             let dtype = head.parse().ok().filter(|_| options.is_none());
@@ -88,10 +84,10 @@ impl Augment {
         let parsed = match name {
             "rrc" | "crop" | "center" | "resize" => sized(self, name, size, options),
             _ if !size.is_empty() => None,
-            _ => match options {
-                None => bare(self, head),
-                Some(options) => with_options(self, name, options),
-            },
+            _ => {
+                let options = options.map_or_else(Vec::new, |options| options.split('/').collect());
+                with_options(self, head, &options)
+            }
         };
         parsed.ok_or_else(|| refused(word, format!("{form}{}", missing(name, options))))
     }
@@ -147,10 +143,8 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
         }
         ("crop", options) => {
             let mode = options.map_or(Some(Padding::Constant([0; 4])), padding)?;
-            let (text, needed) = match text.strip_suffix('?') {
-                Some(text) => (text, true),
-                None => (text, false),
-            };
+            let needed = text.ends_with('?');
+            let text = text.strip_suffix('?').unwrap_or(text);
             let (text, around) = text.split_once('+').unwrap_or((text, "0"));
             Some(augment.random_crop(size(text)?, whole(around)?, mode, needed))
         }
@@ -164,27 +158,19 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
     }
 }
 
-/// Words that consist of a name only.
-fn bare(augment: Augment, name: &str) -> Option<Augment> {
-    Some(match name {
-        "flip" => augment.horizontal_flip(0.5),
-        "vflip" => augment.vertical_flip(0.5),
-        "gray" => augment.random_grayscale(0.1),
-        "erase" => augment.random_erasing(0.5),
-        "randaugment" => augment.rand_augment(RAND_AUGMENT.0, RAND_AUGMENT.1, MAGNITUDE_BINS),
-        "trivialaugment" => augment.trivial_augment(MAGNITUDE_BINS),
-        "autoaugment" => augment.auto_augment(Policy::ImageNet),
-        "dct" => augment.dct_scaling(true),
-        "chw" => augment.layout(Layout::Chw),
-        "hwc" => augment.layout(Layout::Hwc),
-        _ => return None,
-    })
-}
-
-/// Words with numbers after a colon.
-fn with_options(augment: Augment, name: &str, options: &str) -> Option<Augment> {
-    let parts: Vec<&str> = options.split('/').collect();
-    Some(match (name, parts.as_slice()) {
+/// Words with numbers after a colon, or with the usual ones.
+fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augment> {
+    Some(match (name, options) {
+        ("flip", []) => augment.horizontal_flip(0.5),
+        ("vflip", []) => augment.vertical_flip(0.5),
+        ("gray", []) => augment.random_grayscale(0.1),
+        ("erase", []) => augment.random_erasing(0.5),
+        ("randaugment", []) => augment.rand_augment(RAND_AUGMENT.0, RAND_AUGMENT.1, MAGNITUDE_BINS),
+        ("trivialaugment", []) => augment.trivial_augment(MAGNITUDE_BINS),
+        ("autoaugment", []) => augment.auto_augment(Policy::ImageNet),
+        ("dct", []) => augment.dct_scaling(true),
+        ("chw", []) => augment.layout(Layout::Chw),
+        ("hwc", []) => augment.layout(Layout::Hwc),
         ("flip", [p]) => augment.horizontal_flip(number(p)?),
         ("vflip", [p]) => augment.vertical_flip(number(p)?),
         ("gray", [p]) => augment.random_grayscale(number(p)?),
@@ -220,7 +206,7 @@ fn with_options(augment: Augment, name: &str, options: &str) -> Option<Augment> 
         ("views", [n]) => augment.views(whole(n)?),
         ("filter", [name]) => augment.filter(Filter::from_str(name).ok()?),
         ("norm", ["imagenet"]) => augment.normalize_imagenet(),
-        ("norm", values) if values.len() % 2 == 0 => {
+        ("norm", values) if !values.is_empty() && values.len() % 2 == 0 => {
             let values: Vec<f32> = values.iter().map(|v| single(v)).collect::<Option<_>>()?;
             let (mean, std) = values.split_at(values.len() / 2);
             augment.normalize(mean, std)
@@ -358,9 +344,20 @@ fn padding_text(mode: Padding) -> String {
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&match self {
-            Self::Resize(_) | Self::RandomResizedCrop { .. } | Self::RandomCrop { .. } | Self::CenterCrop(_) => {
-                crop_text(self)
+            Self::Resize(Resize::Short(side)) => format!("resize{side}"),
+            Self::Resize(Resize::Exact { width, height }) => format!("resize{width}x{height}"),
+            Self::Resize(other) => format!("resize {other}"),
+            Self::RandomResizedCrop { size, scale, ratio } => match (*scale == CROP_SCALE, *ratio == CROP_RATIO) {
+                (true, true) => format!("rrc{size}"),
+                (false, true) => format!("rrc{size}:{}", range(*scale)),
+                _ => format!("rrc{size}:{}/{}", range(*scale), range(*ratio)),
+            },
+            Self::RandomCrop { size, padding, mode, if_needed } => {
+                let around = if *padding == 0 { String::new() } else { format!("+{padding}") };
+                let needed = if *if_needed { "?" } else { "" };
+                format!("crop{size}{around}{needed}{}", padding_text(*mode))
             }
+            Self::CenterCrop(size) => format!("center{size}"),
             Self::HorizontalFlip(p) => chance("flip", *p, 0.5),
             Self::VerticalFlip(p) => chance("vflip", *p, 0.5),
             Self::Rotation(degrees) => format!("rotate:{degrees}"),
@@ -385,24 +382,16 @@ impl fmt::Display for Op {
                 }
             }
             Self::Cutout(side) => format!("cutout:{side}"),
-            Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => policy_text(self),
+            Self::RandAugment { n, magnitude, bins } if *bins != MAGNITUDE_BINS => {
+                format!("randaugment:{n}/{magnitude}/{bins}")
+            }
+            Self::RandAugment { n, magnitude, .. } if (*n, *magnitude) == RAND_AUGMENT => "randaugment".to_owned(),
+            Self::RandAugment { n, magnitude, .. } => format!("randaugment:{n}/{magnitude}"),
+            Self::TrivialAugment { bins: MAGNITUDE_BINS } => "trivialaugment".to_owned(),
+            Self::TrivialAugment { bins } => format!("trivialaugment:{bins}"),
+            Self::AutoAugment(Policy::ImageNet) => "autoaugment".to_owned(),
+            Self::AutoAugment(policy) => format!("autoaugment:{policy}"),
         })
-    }
-}
-
-/// Policies; empty for other ops.
-fn policy_text(op: &Op) -> String {
-    match *op {
-        Op::RandAugment { n, magnitude, bins } => match (n, magnitude) {
-            _ if bins != MAGNITUDE_BINS => format!("randaugment:{n}/{magnitude}/{bins}"),
-            RAND_AUGMENT => "randaugment".to_owned(),
-            _ => format!("randaugment:{n}/{magnitude}"),
-        },
-        Op::TrivialAugment { bins: MAGNITUDE_BINS } => "trivialaugment".to_owned(),
-        Op::TrivialAugment { bins } => format!("trivialaugment:{bins}"),
-        Op::AutoAugment(Policy::ImageNet) => "autoaugment".to_owned(),
-        Op::AutoAugment(policy) => format!("autoaugment:{policy}"),
-        _ => String::new(),
     }
 }
 
@@ -413,28 +402,4 @@ fn chance(name: &str, p: f64, usual: f64) -> String {
 
 fn range((from, to): Span) -> String {
     format!("{from}-{to}")
-}
-
-/// Resizes and crops; empty for other ops.
-fn crop_text(op: &Op) -> String {
-    match op {
-        Op::RandomResizedCrop { size, scale, ratio } => match (*scale == CROP_SCALE, *ratio == CROP_RATIO) {
-            (true, true) => format!("rrc{size}"),
-            (false, true) => format!("rrc{size}:{}", range(*scale)),
-            _ => format!("rrc{size}:{}/{}", range(*scale), range(*ratio)),
-        },
-        Op::RandomCrop { size, padding, mode, if_needed } => {
-            let around = match padding {
-                0 => String::new(),
-                padding => format!("+{padding}"),
-            };
-            let needed = if *if_needed { "?" } else { "" };
-            format!("crop{size}{around}{needed}{}", padding_text(*mode))
-        }
-        Op::CenterCrop(size) => format!("center{size}"),
-        Op::Resize(Resize::Short(side)) => format!("resize{side}"),
-        Op::Resize(Resize::Exact { width, height }) => format!("resize{width}x{height}"),
-        Op::Resize(other) => format!("resize {other}"),
-        _ => String::new(),
-    }
 }

@@ -81,18 +81,14 @@ impl AugmentPlan {
     /// # Errors
     /// `Buffer` if the batch does not have `item_bytes()` per key.
     pub fn mix(&self, keys: &[SampleKey], batch: &mut [u8]) -> Result<Option<Mix>, AugmentError> {
-        if self.mixup.is_none() && self.cutmix.is_none() {
-            return Ok(None);
-        }
+        let Some(mix) = self.mixed(keys) else { return Ok(None) };
         let n_bytes = self.item_bytes();
         let expected = n_bytes.saturating_mul(keys.len());
         check_count("bytes of a batch to mix", expected, batch.len())?;
-        let mix = self.mixed(keys);
         if keys.len() < 2 {
-            return Ok(mix);
+            return Ok(Some(mix));
         }
-        // Go from last to first, so that each sample's partner is still unchanged. The partner of the first sample is the last one,
-        // which has changed by then, so keep a copy.
+        // From last to first, each sample's partner is still unchanged, but for that of the first: the last one, which is copied.
         let last = batch[expected - n_bytes..].to_vec();
         for (place, key) in keys.iter().enumerate().rev() {
             let (before, item) = batch.split_at_mut(place * n_bytes);
@@ -102,7 +98,7 @@ impl AugmentPlan {
             };
             self.combine(self.share(*key), &mut item[..n_bytes], partner);
         }
-        Ok(mix)
+        Ok(Some(mix))
     }
 
     /// How to mix the labels of `keys`. `None` if images are not mixed.
@@ -166,8 +162,7 @@ impl AugmentPlan {
     }
 }
 
-/// Mixes values into the first array: `lambda * own + (1 - lambda) * other` in `f32`, rounded to the type. If `float` is `None`,
-/// values are bytes and rounded to the nearest.
+/// Mixes values into the first array: `lambda * own + (1 - lambda) * other`, rounded to the type. `None` stands for bytes.
 pub fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]) {
     let mixed = |own: f32, other: f32| lambda * own + (1.0 - lambda) * other;
     match float {

@@ -1,10 +1,9 @@
 //! One step of an augmentation, and the allowed values of its parameters.
 
-use packds_pixels::Resize;
+use packds_pixels::{Padding, Resize};
 
 use super::AugmentError;
 use super::policy::Policy;
-use packds_pixels::Padding;
 
 /// Width and height of a result in pixels. A single number is a square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,7 +30,6 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// From, to.
 pub(super) type Span = (f64, f64);
 
 /// torchvision's defaults.
@@ -134,13 +132,6 @@ impl Op {
                 self.number("horizontal shear", "0 to 89 degrees", shear.0, 0.0, 89.0)?;
                 self.number("vertical shear", "0 to 89 degrees", shear.1, 0.0, 89.0)
             }
-            _ => self.check_values(),
-        }
-    }
-
-    /// Like `check`, for ops that only change values.
-    fn check_values(&self) -> Result<(), AugmentError> {
-        match *self {
             Self::Jitter { brightness, contrast, saturation, hue, p } => {
                 let factors = [("brightness", brightness), ("contrast", contrast), ("saturation", saturation)];
                 for (what, by) in factors {
@@ -171,7 +162,7 @@ impl Op {
                 self.hold("magnitude", "below the number of bins", magnitude < bins, found)
             }
             Self::TrivialAugment { bins } => self.bins(bins),
-            _ => Ok(()),
+            Self::AutoAugment(_) => Ok(()),
         }
     }
 

@@ -1,10 +1,9 @@
 //! The input: a picture, and the sample it belongs to.
 
-use packds_pixels::{Pixels, probe};
+use packds_pixels::{Encoded, Pixels, probe};
 
 use super::AugmentError;
 use super::op::Size;
-use packds_pixels::Encoded;
 
 /// Identifies a sample in an epoch of a run. All draws depend on it, and on view, op and draw number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,8 +3,10 @@
 use packds_format::{DType, Field, FieldKind};
 use packds_pixels::ops::{Emit, Sampling};
 use packds_pixels::{CropResize, Filter, FloatType, Layout, Resize};
+use packds_system::to_usize;
 
 use super::SampleKey;
+use super::augmenter::pixel_bytes;
 use super::frame::Frame;
 use super::op::{Filling, Op, Size, Stage};
 use super::{Augment, AugmentError};
@@ -27,7 +29,6 @@ pub struct ImageSource {
 
 impl ImageSource {
     /// Raw `u8` pixels or image files with these channels.
-    #[must_use]
     pub fn raw(size: Option<Size>, channels: u8) -> Self {
         Self { size, channels, dtype: DType::U8, layout: Layout::Hwc }
     }
@@ -109,7 +110,6 @@ pub struct AugmentPlan {
     pub(super) mixup: Option<f64>,
     pub(super) cutmix: Option<f64>,
     pub(super) float: Option<FloatType>,
-    /// Writes finished values.
     pub(super) emit: Emit,
     output: Output,
     item_bytes: usize,
@@ -131,7 +131,8 @@ impl AugmentPlan {
                 check_filling(op, value, channels, augment.output_dtype())?;
             }
         }
-        let (dtype, float) = output_type(augment.output_dtype())?;
+        let dtype = augment.output_dtype();
+        let float = float_type(dtype)?;
         let norm = match &augment.normalize {
             None => None,
             Some((mean, std)) => Some((per_channel("mean", mean, channels)?, per_channel("deviation", std, channels)?)),
@@ -139,11 +140,9 @@ impl AugmentPlan {
         let norm = norm.as_ref().map(|(mean, std)| (&mean[..], &std[..]));
         let emit = Emit::new(channels.into(), norm, float, augment.layout)?;
         let Size { width, height } = output_size(&augment.ops, source.size)?;
-        let n_values = [width, height, channels.into()]
-            .iter()
-            .try_fold(1_usize, |n, &side| n.checked_mul(usize::try_from(side).ok()?));
-        let item_bytes = n_values
-            .and_then(|n| n.checked_mul(usize::try_from(dtype.size()).ok()?))
+        let item_bytes = pixel_bytes(Size { width, height }, channels)
+            .ok()
+            .and_then(|n| n.checked_mul(to_usize(dtype.size())))
             .filter(|&n| isize::try_from(n).is_ok())
             .ok_or_else(|| setting("result", "size", "small enough for memory", format!("{width}x{height}")))?;
         Ok(Self {
@@ -161,13 +160,11 @@ impl AugmentPlan {
     }
 
     /// Shape and type of the output.
-    #[must_use]
     pub fn output(&self) -> Output {
         self.output
     }
 
     /// Size of one output image: one view of one sample.
-    #[must_use]
     pub fn item_bytes(&self) -> usize {
         self.item_bytes
     }
@@ -206,7 +203,6 @@ impl AugmentPlan {
         self.ops.iter().any(Op::maps)
     }
 
-    /// The sampling of moved pixels.
     pub(super) fn sampling(&self) -> Sampling {
         match self.filter {
             Filter::Nearest => Sampling::Nearest,
@@ -234,12 +230,12 @@ fn setting(name: &str, what: &'static str, expected: &'static str, found: String
     AugmentError::Parameter { op: name.to_owned(), what, expected, found }
 }
 
-fn output_type(dtype: DType) -> Result<(DType, Option<FloatType>), AugmentError> {
+fn float_type(dtype: DType) -> Result<Option<FloatType>, AugmentError> {
     let float = FloatType::named(dtype.name());
     if float.is_none() && dtype != DType::U8 {
         return Err(setting("result", "type", "u8, f32, f16 or bf16", dtype.to_string()));
     }
-    Ok((dtype, float))
+    Ok(float)
 }
 
 fn fill(values: &[u8], channels: u8) -> Result<[u8; 4], AugmentError> {

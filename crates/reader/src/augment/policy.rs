@@ -5,6 +5,7 @@ use packds_pixels::PixelError;
 use packds_pixels::ops::{Adjustment, Affine};
 use packds_system::to_usize;
 
+use super::color::single;
 use super::draws::Draws;
 use super::op::{Op, Size};
 use super::steps::Step;
@@ -109,8 +110,7 @@ pub(super) fn drawn(op: &Op, draws: Draws, size: Size) -> impl Iterator<Item = D
     random.flatten()
 }
 
-/// The two operations of a learned policy. Draw 0 selects the pair, draws 1 and 2 decide whether each is applied, 3 and 4
-/// their signs.
+/// The two operations of a learned policy. Draw 0 selects the pair, 1 and 2 decide whether each is applied, 3 and 4 their signs.
 fn learned(policy: Policy, draws: Draws, size: Size) -> [Option<Drawn>; 2] {
     let table = table(policy);
     let pair = table[below(draws, 0, table.len())];
@@ -129,11 +129,7 @@ fn below(draws: Draws, index: u64, len: usize) -> usize {
 }
 
 fn signed(op: PolicyOp, magnitude: f64, negative: bool) -> Drawn {
-    let turns = match op {
-        ShearX | ShearY | TranslateX | TranslateY | Rotate => true,
-        Brightness | Color | Contrast | Sharpness => true,
-        Identity | Posterize | Solarize | AutoContrast | Equalize | Invert => false,
-    };
+    let turns = !matches!(op, Identity | Posterize | Solarize | AutoContrast | Equalize | Invert);
     Drawn { op, magnitude: if turns && negative { -magnitude } else { magnitude } }
 }
 
@@ -175,11 +171,6 @@ fn even(from: f64, to: f64, place: u32, n: u32) -> f64 {
     let count = |steps: u32| single(f64::from(steps));
     let step = (to - from) / count(n - 1);
     f64::from(if place < n / 2 { from + step * count(place) } else { to - step * count(n - 1 - place) })
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: no magnitude is out of its range")]
-fn single(value: f64) -> f32 {
-    value as f32
 }
 
 impl Drawn {

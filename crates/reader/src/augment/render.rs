@@ -10,7 +10,6 @@ use super::frame::{Frame, Shown, whole};
 use super::op::{Op, Size};
 use super::{AugmentError, AugmentPlan, Picture};
 
-/// Renders frames of pictures, from files or pixels.
 #[derive(Debug)]
 pub(super) struct Renderer {
     decoder: Decoder,
@@ -66,7 +65,7 @@ impl Renderer {
             Picture::Encoded(encoded) => {
                 let geometry = geometry(&plan.ops, filter);
                 // If only the centre is shown, only the centre is decoded.
-                if geometry.crop != Crop::None || frames.iter().all(Frame::is_area) {
+                if geometry.crop != Crop::None || frames.iter().all(|frame| matches!(frame.shown, Shown::Area(_))) {
                     return self.show_alike(encoded.bytes, &geometry, out, frames, outs);
                 }
                 self.rendered(encoded.bytes, &geometry, resized)?

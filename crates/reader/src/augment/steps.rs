@@ -8,7 +8,6 @@ use super::draws::Draws;
 use super::op::{Op, Size, Stage};
 use super::{AugmentError, AugmentPlan, color, policy};
 
-/// A step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
     /// Sampling and outside values come from the plan.
@@ -67,7 +66,6 @@ fn map(op: &Op, draws: Draws, size: Size) -> Result<Affine, PixelError> {
     }
 }
 
-/// The tools for applying steps.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     blur: Blur,

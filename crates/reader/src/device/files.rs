@@ -1,6 +1,7 @@
 //! JPEG files that a device decodes. In a slot they take the place of pixels.
 
 use super::Transfer;
+use super::finish::put_words;
 use crate::arena::{SlotMut, SlotRef};
 
 /// The limits for files that a device decodes. The host decodes all others.
@@ -57,20 +58,15 @@ impl FileHead {
     pub const BYTES: usize = 16;
 
     /// The form in a slot: length, width and height, little-endian. All zeros before pixels.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         if let Self::File { len, width, height } = self {
-            let (words, _) = bytes.as_chunks_mut::<4>();
-            for (to, word) in words.iter_mut().zip([len, width, height]) {
-                *to = word.to_le_bytes();
-            }
+            put_words(&mut bytes, [len, width, height]);
         }
         bytes
     }
 
     /// The head at the start of an image's place.
-    #[must_use]
     pub fn of(place: &[u8]) -> Self {
         let (words, _) = place.as_chunks::<4>();
         let word = |at: usize| words.get(at).map_or(0, |bytes| u32::from_le_bytes(*bytes));

@@ -49,8 +49,7 @@ pub struct Changes {
     pub n_patches: usize,
     /// Whether images are mixed. The slot then has a [`Share`] for each image.
     pub mixes: bool,
-    /// Number of colour operations per image, at most [`Changes::MOST_COLORS`]. The slot has a [`ColorOp`] for each operation of
-    /// each image.
+    /// Number of colour operations per image, at most [`Changes::MOST_COLORS`]. The slot has a [`ColorOp`] for each.
     pub n_colors: usize,
     /// Whether [`Adjustment::Contrast`] may occur, which needs the mean of the whole image.
     pub measures: bool,
@@ -138,18 +137,12 @@ impl Frame {
     pub const BYTES: usize = 40;
 
     /// The form in a slot: little-endian, in field order.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        bytes[..8].copy_from_slice(&self.source.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.x.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.y.to_le_bytes());
-        let (words, _) = bytes[16..].as_chunks_mut::<4>();
-        let sizes = [self.flips, self.width, self.height, self.row_bytes];
-        let sizes = sizes.into_iter().chain([self.across, self.down]);
-        for (to, word) in words.iter_mut().zip(sizes) {
-            *to = word.to_le_bytes();
-        }
+        let (source, words) = bytes.split_at_mut(8);
+        source.copy_from_slice(&self.source.to_le_bytes());
+        let (x, y) = (self.x.cast_unsigned(), self.y.cast_unsigned());
+        put_words(words, [x, y, self.flips, self.width, self.height, self.row_bytes, self.across, self.down]);
         bytes
     }
 }
@@ -159,12 +152,9 @@ impl Patch {
     pub const BYTES: usize = 16;
 
     /// The form in a slot: columns, then rows, little-endian.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        for (to, place) in bytes.as_chunks_mut::<4>().0.iter_mut().zip([self.x.0, self.x.1, self.y.0, self.y.1]) {
-            *to = place.to_le_bytes();
-        }
+        put_words(&mut bytes, [self.x.0, self.x.1, self.y.0, self.y.1]);
         bytes
     }
 }
@@ -174,12 +164,10 @@ impl Share {
     pub const BYTES: usize = 24;
 
     /// The form in a slot, little-endian: the patch, 1 if values are replaced, and the weight of its own values.
-    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..16].copy_from_slice(&self.patch.to_bytes());
-        bytes[16..20].copy_from_slice(&u32::from(self.own.is_none()).to_le_bytes());
-        bytes[20..].copy_from_slice(&self.own.unwrap_or(0.0).to_le_bytes());
+        put_words(&mut bytes[16..], [u32::from(self.own.is_none()), self.own.unwrap_or(0.0).to_bits()]);
         bytes
     }
 }
@@ -188,9 +176,7 @@ impl ColorOp {
     /// Size of an operation in a slot.
     pub const BYTES: usize = 8;
 
-    /// The form in a slot, little-endian: the index in [`Adjustment`] from 1 (0 for none), and the bits of its factor or
-    /// threshold.
-    #[must_use]
+    /// The form in a slot, little-endian: the index in [`Adjustment`] from 1 (0 for none), and the bits of its number.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let (kind, by): (u32, u32) = match self.0 {
             None => (0, 0),
@@ -202,8 +188,7 @@ impl ColorOp {
             Some(Adjustment::Solarize(threshold)) => (6, threshold.into()),
         };
         let mut bytes = [0; Self::BYTES];
-        bytes[..4].copy_from_slice(&kind.to_le_bytes());
-        bytes[4..].copy_from_slice(&by.to_le_bytes());
+        put_words(&mut bytes, [kind, by]);
         bytes
     }
 }
@@ -213,27 +198,23 @@ impl Changes {
     pub const MOST_COLORS: usize = 32;
 
     /// Offset in each slot of the colour operations for the first image of a view, grouped by image.
-    #[must_use]
     pub fn colors(&self, view: u32) -> usize {
         let of_view = self.rows.saturating_mul(self.n_colors).saturating_mul(ColorOp::BYTES);
         self.colors.saturating_add(of_views(view, of_view))
     }
 
     /// Offset in each slot of the patches for the first image of a view, grouped by image.
-    #[must_use]
     pub fn patches(&self, view: u32) -> usize {
         let of_view = self.rows.saturating_mul(self.n_patches).saturating_mul(Patch::BYTES);
         self.patches.saturating_add(of_views(view, of_view))
     }
 
     /// Offset of the images' shares in each slot.
-    #[must_use]
     pub const fn shares(&self) -> usize {
         self.shares
     }
 
     /// Whether there are no changes.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.n_patches == 0 && self.n_colors == 0 && !self.mixes
     }
@@ -241,9 +222,15 @@ impl Changes {
 
 impl Windows {
     /// Offset of a view's frames in each slot.
-    #[must_use]
     pub fn offset(&self, view: u32) -> usize {
         self.offset.saturating_add(of_views(view, self.rows * Frame::BYTES))
+    }
+}
+
+/// Writes words, little-endian, as far as there is room.
+pub(super) fn put_words(to: &mut [u8], words: impl IntoIterator<Item = u32>) {
+    for (to, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
     }
 }
 
@@ -254,18 +241,15 @@ fn of_views(view: u32, bytes: usize) -> usize {
 
 impl Finish {
     /// Dimensions of an image.
-    #[must_use]
     pub fn shape(&self) -> Vec<usize> {
-        let size = |n: u32| to_usize(n);
-        let (height, width) = (size(self.height), size(self.width));
+        let (height, width) = (to_usize(self.height), to_usize(self.width));
         match self.layout {
-            Layout::Hwc => vec![height, width, size(self.channels)],
-            Layout::Chw => vec![size(self.channels), height, width],
+            Layout::Hwc => vec![height, width, to_usize(self.channels)],
+            Layout::Chw => vec![to_usize(self.channels), height, width],
         }
     }
 
     /// Offset of the table in each slot.
-    #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }
@@ -273,7 +257,7 @@ impl Finish {
     /// Reserves a place in each slot of `rows` samples for everything that the device needs, from `start` on. Returns the end.
     /// `None` if it exceeds the address space.
     pub(crate) fn place(&mut self, start: usize, rows: usize, views: u32) -> Option<usize> {
-        let images = rows.checked_mul(usize::try_from(views).ok()?)?;
+        let images = rows.checked_mul(to_usize(views))?;
         let mut end = start;
         let mut take = |bytes: usize| {
             let at = end;
@@ -299,10 +283,7 @@ impl Finish {
 
     /// Writes the table and the values for erasing into a slot.
     pub(crate) fn write_table(&self, slot: &mut [u8]) {
-        let (words, _) = slot.get_mut(self.offset..).unwrap_or_default().as_chunks_mut::<4>();
         let entries = self.table.iter().chain(&self.changes.erased);
-        for (to, entry) in words.iter_mut().zip(entries) {
-            *to = entry.to_le_bytes();
-        }
+        put_words(slot.get_mut(self.offset..).unwrap_or_default(), entries.copied());
     }
 }

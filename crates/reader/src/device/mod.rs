@@ -68,12 +68,10 @@ pub enum Placement {
     /// The same, with the stored images of the chunks in current batches.
     #[doc(hidden)]
     Chunks(Attach<dyn ChunkReceiver>),
-    /// The same, but the device reads the chunks from the pack's file, at [`ChunkImages::in_file`]. The loader does not read
-    /// them, and they are not verified.
+    /// The same, but the device reads the chunks from the pack's file, at [`ChunkImages::in_file`], and nobody verifies them.
     #[doc(hidden)]
     ChunksOfFile(Attach<dyn ChunkReceiver>),
-    /// Slots with JPEG files that it decodes, and a [`Frame`] per image. Frames count from the slot's first byte: see
-    /// [`FileLimits`].
+    /// Slots with JPEG files that it decodes, and a [`Frame`] per image. Frames count from the slot's first byte.
     #[doc(hidden)]
     Files {
         /// The limits of the files.
@@ -174,7 +172,6 @@ impl Placement {
         Self::Slots(Box::new(move |_| Ok(device)))
     }
 
-    /// The device's part in making images.
     pub(crate) const fn images(&self) -> OnDevice {
         match self {
             Self::Host | Self::Slots(_) => OnDevice::Nothing,
@@ -193,7 +190,6 @@ impl Placement {
         Some(room / slot_bytes.saturating_add(pixels).max(1))
     }
 
-    /// Attaches the device to a ring.
     pub(crate) fn attach(self, ring: &Arc<Arena>) -> Result<Attached, DeviceError> {
         Ok(match self {
             Self::Host => Attached::Host,
@@ -213,7 +209,6 @@ impl OnDevice {
 }
 
 impl Attached {
-    /// The receiver of full slots.
     pub(crate) fn receiver(&self) -> &dyn Receiver {
         match self {
             Self::Host => &InPlace,

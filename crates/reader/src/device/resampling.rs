@@ -1,6 +1,7 @@
 //! Precomputed numbers for resizing pictures on a device before windows are taken.
 
 use packds_pixels::{AxisTaps, Filter};
+use packds_system::to_usize;
 
 /// Maximum number of words of taps: 64 MiB. With more, pictures are not resized on a device.
 const MOST_WORDS: usize = 16 << 20;
@@ -44,25 +45,21 @@ impl Resampling {
     }
 
     /// The taps of all lengths.
-    #[must_use]
     pub fn taps(&self) -> &[u32] {
         &self.taps
     }
 
     /// Where the taps for an area of this size start. `None` if areas cannot have this size.
-    #[must_use]
     pub fn places(&self, width: u32, height: u32) -> Option<(u32, u32)> {
         Some((self.across.of(width)?, self.down.of(height)?))
     }
 
     /// Width and height of a resized picture.
-    #[must_use]
     pub const fn size(&self) -> (u32, u32) {
         self.kind.to
     }
 
     /// Whether `other` has the same tables.
-    #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         self.kind == other.kind
     }
@@ -71,7 +68,7 @@ impl Resampling {
 impl Places {
     fn of(&self, length: u32) -> Option<u32> {
         let number = length.checked_sub(self.shortest)?;
-        self.starts.get(usize::try_from(number).ok()?).copied()
+        self.starts.get(to_usize(number)).copied()
     }
 }
 
@@ -91,7 +88,6 @@ impl Kind {
     }
 }
 
-/// Adds the taps of one length.
 fn push_taps(taps: &AxisTaps, words: &mut Vec<u32>) -> Option<()> {
     words.push(u32::try_from(taps.stride).ok()?);
     let outputs = taps.start.iter().zip(&taps.len);

@@ -1,10 +1,10 @@
 //! A simulated device: it copies late, overwrites recycled memory and records every slot that changes while it is read.
 
-use packds_system::nanos;
+use packds_system::{lock, nanos, wait};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -64,7 +64,6 @@ struct SimTransfer {
 
 impl SimDevice {
     /// A device with transfers that take up to `longest`, randomized by `seed`.
-    #[must_use]
     pub fn new(seed: u64, longest: Duration) -> Self {
         let shared =
             Arc::new(Shared { reading: Mutex::default(), violations: Mutex::default(), memory: Mutex::default() });
@@ -79,13 +78,11 @@ impl SimDevice {
     }
 
     /// The violations so far. Empty if the ring is correct.
-    #[must_use]
     pub fn violations(&self) -> Vec<Violation> {
         lock(&self.shared.violations).clone()
     }
 
     /// The bytes of the last transfer.
-    #[must_use]
     pub fn memory(&self) -> Vec<u8> {
         lock(&self.shared.memory).clone()
     }
@@ -170,12 +167,7 @@ impl Transfer for ArcTransfer {
     fn wait(&self) {
         let mut done = lock(&self.0.done);
         while !*done {
-            done = self.0.wake.wait(done).unwrap_or_else(PoisonError::into_inner);
+            done = wait(&self.0.wake, done);
         }
     }
-}
-
-/// A lock is only poisoned between complete updates, so its data is consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

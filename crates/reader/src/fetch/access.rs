@@ -3,6 +3,7 @@
 use super::FetchOptions;
 use crate::Pack;
 use crate::available::available_bytes;
+use crate::human::tenths;
 
 /// How a loader reads a pack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,7 +37,6 @@ pub struct AccessReport {
 /// Tenths of the available memory that a mapped pack may use. The rest is for the training process.
 const MAPPED_TENTHS: u64 = 6;
 
-/// The decision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) access: Access,
@@ -45,7 +45,6 @@ pub(crate) struct Choice {
     pub(crate) reason: String,
 }
 
-/// Decides how to read `pack`.
 pub(crate) fn choose(pack: &Pack, options: &FetchOptions) -> Choice {
     let mut wanted = pack.schema().body().enumerate();
     let compressed = wanted
@@ -84,24 +83,24 @@ fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, avail
         Access::Auto => {}
     }
     let wanted = file_len.saturating_add(options.beside);
-    let mut size = gib(file_len);
+    let mut size = tenths(file_len);
     if options.beside > 0 {
-        size = format!("{size} (plus {} of smaller packs)", gib(options.beside));
+        size = format!("{size} (plus {} of smaller packs)", tenths(options.beside));
     }
     if let Some(budget) = options.budget.filter(|budget| wanted > *budget) {
-        let budget = gib(budget);
+        let budget = tenths(budget);
         let reason = format!("direct, because the pack has {size} and the memory budget is {budget}");
         return choice(Access::Direct, true, reason);
     }
     let fits = match available {
         Some(available) if wanted > available / 10 * MAPPED_TENTHS => {
-            let available = gib(available);
+            let available = tenths(available);
             let reason =
                 format!("direct, because the pack has {size}, more than 0.6 of the {available} of memory available");
             return choice(Access::Direct, true, reason);
         }
         Some(available) => {
-            format!("the pack's {size} fit in the {} of memory available", gib(available))
+            format!("the pack's {size} fit in the {} of memory available", tenths(available))
         }
         None => "the system does not say how much memory is available".to_owned(),
     };
@@ -153,22 +152,10 @@ fn against(file_len: u64, available: Option<u64>, kind: Option<u64>) -> Option<S
     (file_len > available / 10 * MAPPED_TENTHS).then(|| {
         format!(
             "the pack has {}, more than 0.6 of the {} of memory available, and all of it would stay in memory",
-            gib(file_len),
-            gib(available)
+            tenths(file_len),
+            tenths(available)
         )
     })
-}
-
-/// Formats a number of bytes for messages.
-fn gib(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    for (unit, name) in UNITS {
-        if bytes >= unit {
-            let tenths = u128::from(bytes) * 10 / u128::from(unit);
-            return format!("{}.{} {name}", tenths / 10, tenths % 10);
-        }
-    }
-    format!("{bytes} bytes")
 }
 
 #[cfg(test)]

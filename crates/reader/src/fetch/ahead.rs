@@ -7,17 +7,18 @@
 //!
 //! A pack that is already in memory only needs its page table filled once. After that no thread is started.
 
-use packds_system::{nanos, share, to_u64};
+use packds_system::{lock, nanos, share, to_u64, wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use packds_format::Bitmap;
 
 use super::mapped::MappedFetch;
+use super::{Counts, FetchStats};
 use crate::ReadError;
 use crate::plan::Route;
 
@@ -98,9 +99,7 @@ struct Shared {
     work: Condvar,
     /// Wakes steps: one may be ready.
     ready: Condvar,
-    bytes_read: AtomicU64,
-    reads: AtomicU64,
-    wait_ns: AtomicU64,
+    counts: Counts,
 }
 
 #[derive(Debug, Default)]
@@ -135,7 +134,6 @@ impl State {
         self.next_step > self.requested && pieces * PIECE_BYTES >= AHEAD_BYTES
     }
 
-    /// Adds the pieces of the next step.
     fn add(&mut self, step: u64, pieces: Vec<u64>) {
         self.planning = false;
         self.found |= !pieces.is_empty();
@@ -155,13 +153,13 @@ impl Ahead {
     /// Starts loading. If it `waits`, loading begins after [`go`](Self::go). `None` if there is nothing to load.
     pub(super) fn start(fetch: &Arc<MappedFetch>, plan: Arc<dyn Route>, first_step: u64, waits: bool) -> Option<Self> {
         let cold = is_cold(fetch);
-        let pieces = fetch.pieces();
+        let pieces = &fetch.pieces;
         if cold {
             // Some loaded pages were reclaimed, and the system does not report which ones.
             pieces.forget();
             // This fails if the kernel has no huge pages. Pages are then small.
-            let _ = fetch.pack().storage().will_load();
-        } else if pieces.all_loaded() || fetch.pack().storage().file().is_none() {
+            let _ = fetch.pack.storage().will_load();
+        } else if pieces.all_loaded() || fetch.pack.storage().file().is_none() {
             return None;
         }
         let shared = Arc::new(Shared {
@@ -172,9 +170,7 @@ impl Ahead {
             state: Mutex::new(State { waits, next_step: first_step, requested: first_step, ..State::default() }),
             work: Condvar::new(),
             ready: Condvar::new(),
-            bytes_read: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
-            wait_ns: AtomicU64::new(0),
+            counts: Counts::default(),
         });
         let n = if cold { COLD_THREADS } else { 1 };
         let spawn = |_| {
@@ -187,27 +183,24 @@ impl Ahead {
         (!threads.is_empty()).then_some(Self { shared, threads })
     }
 
-    /// Waits until the data of `step` is loaded.
     pub(super) fn wait(&self, step: u64) -> Result<(), ReadError> {
         self.shared.wait(step)
     }
 
     /// Starts loading if `start` was called with `waits`.
     pub(super) fn go(&self) {
-        self.shared.lock().waits = false;
+        lock(&self.shared.state).waits = false;
         self.shared.work.notify_all();
     }
 
     pub(super) fn stop(&self) {
-        self.shared.lock().stopped = true;
+        lock(&self.shared.state).stopped = true;
         self.shared.work.notify_all();
         self.shared.ready.notify_all();
     }
 
-    /// Bytes read, number of requests, and nanoseconds waited.
-    pub(super) fn counts(&self) -> [u64; 3] {
-        let shared = &self.shared;
-        [&shared.bytes_read, &shared.reads, &shared.wait_ns].map(|n| n.load(Ordering::Relaxed))
+    pub(super) fn stats(&self) -> FetchStats {
+        self.shared.counts.stats()
     }
 }
 
@@ -223,20 +216,16 @@ impl Drop for Ahead {
 
 /// Whether some of the pack is not in memory. Checks evenly spaced pages.
 pub(super) fn is_cold(fetch: &MappedFetch) -> bool {
-    let len = fetch.pack().file_len();
+    let len = fetch.pack.file_len();
     (0..PROBES).any(|probe| {
         let at = share(len, probe, PROBES);
-        fetch.pack().storage().is_resident(at) == Some(false)
+        fetch.pack.storage().is_resident(at) == Some(false)
     })
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn wait(&self, step: u64) -> Result<(), ReadError> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.requested = state.requested.max(step);
         let requested = state.requested;
         while state.ahead.front().is_some_and(|(step, _)| *step <= requested) {
@@ -246,10 +235,10 @@ impl Shared {
         if self.cold && !state.stopped && !state.is_ready(step) {
             let start = Instant::now();
             while !state.stopped && !state.is_ready(step) {
-                state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = wait(&self.ready, state);
             }
             let waited = nanos(start.elapsed());
-            self.wait_ns.fetch_add(waited, Ordering::Relaxed);
+            self.counts.wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
         if state.stopped {
             return Err(self.fetch.stopped());
@@ -262,7 +251,7 @@ impl Shared {
         let _on_panic = StopOnPanic(self);
         while let Some((piece, step)) = self.next() {
             self.load_piece(piece);
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             if let Some(missing) = state.missing.get_mut(&step) {
                 *missing = missing.saturating_sub(1);
                 if *missing == 0 {
@@ -275,7 +264,7 @@ impl Shared {
 
     /// The next piece to load. Waits until there is room for it. `None` at the end.
     fn next(&self) -> Option<(u64, u64)> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.stopped {
                 return None;
@@ -284,11 +273,11 @@ impl Shared {
                 return Some(next);
             }
             if state.waits || state.planning || state.is_far_ahead() {
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = wait(&self.work, state);
                 continue;
             }
             let step = state.next_step;
-            let pieces = self.fetch.pieces();
+            let pieces = &self.fetch.pieces;
             if pieces.all_loaded() || step >= self.plan.steps() {
                 if self.whole && !state.found {
                     pieces.complete.store(true, Ordering::Relaxed);
@@ -302,7 +291,7 @@ impl Shared {
             state.planning = true;
             drop(state);
             let found = self.pieces_of_step(step);
-            state = self.lock();
+            state = lock(&self.state);
             state.add(step, found);
             self.ready.notify_all();
             self.work.notify_all();
@@ -311,9 +300,9 @@ impl Shared {
 
     /// The pieces of a step that are not claimed yet. It reads chunk tables, which may wait for the disk, so do not hold the lock.
     fn pieces_of_step(&self, step: u64) -> Vec<u64> {
-        let pieces = self.fetch.pieces();
+        let pieces = &self.fetch.pieces;
         // The step that reads a truncated file reports the error.
-        if self.fetch.pack().protect().is_err() {
+        if self.fetch.pack.protect().is_err() {
             return Vec::new();
         }
         let mut found = Vec::new();
@@ -327,10 +316,10 @@ impl Shared {
 
     fn load_piece(&self, piece: u64) {
         let start = piece * PIECE_BYTES;
-        let storage = self.fetch.pack().storage();
+        let storage = self.fetch.pack.storage();
         if storage.is_resident(start) == Some(false) {
-            self.bytes_read.fetch_add(PIECE_BYTES, Ordering::Relaxed);
-            self.reads.fetch_add(1, Ordering::Relaxed);
+            self.counts.bytes.fetch_add(PIECE_BYTES, Ordering::Relaxed);
+            self.counts.reads.fetch_add(1, Ordering::Relaxed);
         }
         // Data that fails to load is reported when it is read.
         let _ = storage.load(start, PIECE_BYTES);
@@ -343,7 +332,7 @@ struct StopOnPanic<'a>(&'a Shared);
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            let mut state = self.0.lock();
+            let mut state = lock(&self.0.state);
             state.next_step = u64::MAX;
             state.planning = false;
             state.missing.clear();
@@ -377,7 +366,7 @@ mod tests {
     }
 
     fn load_all(fetch: &Arc<MappedFetch>, order: Order) -> bool {
-        let plan = plan(fetch.pack(), order, 7);
+        let plan = plan(&fetch.pack, order, 7);
         let Some(ahead) = Ahead::start(fetch, plan.clone(), 0, false) else {
             return false;
         };
@@ -386,7 +375,7 @@ mod tests {
             if ahead.shared.cold {
                 for slot in plan.batch(step) {
                     for range in fetch.needed(slot.sample) {
-                        let here = fetch.pack().storage().is_resident(range.start);
+                        let here = fetch.pack.storage().is_resident(range.start);
                         assert_eq!(here, Some(true), "sample {}", slot.sample);
                     }
                 }
@@ -405,7 +394,7 @@ mod tests {
             for order in [Order::Random, Order::Sequential] {
                 let (_folder, fetch) = fetch(checksums);
                 assert!(load_all(&fetch, order));
-                assert_eq!(fetch.pieces().n_loaded.load(Ordering::Relaxed), fetch.pieces().n);
+                assert_eq!(fetch.pieces.n_loaded.load(Ordering::Relaxed), fetch.pieces.n);
                 assert!(!load_all(&fetch, order));
             }
         }
@@ -421,18 +410,18 @@ mod tests {
         let pack = Arc::new(open(folder.path().join("a.pack")).unwrap());
         let checks = Checks::new(&pack, Checksums::Off).unwrap();
         let fetch = Arc::new(MappedFetch::new(pack, checks, &[0]).unwrap());
-        let plan = plan(fetch.pack(), Order::Random, 7);
+        let plan = plan(&fetch.pack, Order::Random, 7);
         if let Some(ahead) = Ahead::start(&fetch, plan, 0, false).filter(|ahead| ahead.shared.cold) {
             ahead.wait(0).unwrap();
-            assert!(ahead.counts()[0] >= PIECE_BYTES && ahead.counts()[1] >= 1);
+            assert!(ahead.stats().bytes_read >= PIECE_BYTES && ahead.stats().reads >= 1);
         }
-        assert!(load_all(&fetch, Order::Random) || fetch.pieces().all_loaded());
+        assert!(load_all(&fetch, Order::Random) || fetch.pieces.all_loaded());
     }
 
     #[test]
     fn who_waits_for_a_step_is_freed_by_stopping() {
         let (_folder, fetch) = fetch(Checksums::Off);
-        let plan = plan(fetch.pack(), Order::Random, 7);
+        let plan = plan(&fetch.pack, Order::Random, 7);
         let shared = Shared {
             fetch: Arc::clone(&fetch),
             plan,
@@ -441,22 +430,20 @@ mod tests {
             state: Mutex::default(),
             work: Condvar::new(),
             ready: Condvar::new(),
-            bytes_read: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
-            wait_ns: AtomicU64::new(0),
+            counts: Counts::default(),
         };
         let ahead = Ahead { shared: Arc::new(shared), threads: Vec::new() };
         // There is no loading thread, so only stopping ends the wait.
         thread::scope(|scope| {
             let waiting = scope.spawn(|| ahead.wait(3));
-            while ahead.shared.lock().requested < 3 {
+            while lock(&ahead.shared.state).requested < 3 {
                 thread::yield_now();
             }
             ahead.stop();
             let error = waiting.join().unwrap().unwrap_err();
             assert!(matches!(error, ReadError::Stopped { .. }));
         });
-        assert!(ahead.counts()[2] > 0);
+        assert!(ahead.stats().wait_ns > 0);
     }
 
     #[test]

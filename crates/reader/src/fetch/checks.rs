@@ -3,13 +3,15 @@
 //! A failure is final for the loader. If a second read matches the checksum, then memory or disk is unreliable, so the
 //! bytes still cannot be trusted.
 
+use packds_system::lock;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use packds_format::{Bitmap, Crc32c, Role, crc32c};
 
+use super::FetchStats;
 use crate::{Pack, ReadError};
 
 /// When a loader verifies the bytes that it delivers.
@@ -50,14 +52,6 @@ enum Unit {
     Sample(u64),
 }
 
-/// Counts of verified data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Checked {
-    pub(super) bytes: u64,
-    pub(super) chunks: u64,
-    pub(super) samples: u64,
-}
-
 impl Checks {
     /// Verifies the column of sample checksums itself, if it will be used.
     ///
@@ -86,7 +80,6 @@ impl Checks {
         })
     }
 
-    /// When to verify.
     pub(super) fn policy(&self) -> Checksums {
         self.policy
     }
@@ -106,7 +99,6 @@ impl Checks {
         }
     }
 
-    /// Whether this chunk needs no more verification.
     #[inline]
     pub(super) fn is_chunk_done(&self, chunk: u64) -> bool {
         match self.policy {
@@ -169,12 +161,12 @@ impl Checks {
         Ok(())
     }
 
-    /// What was verified so far.
-    pub(super) fn counts(&self) -> Checked {
-        Checked {
-            bytes: self.bytes_checked.load(Ordering::Relaxed),
-            chunks: self.chunks_checked.load(Ordering::Relaxed),
-            samples: self.samples_checked.load(Ordering::Relaxed),
+    pub(super) fn counts(&self) -> FetchStats {
+        FetchStats {
+            bytes_checked: self.bytes_checked.load(Ordering::Relaxed),
+            chunks_checked: self.chunks_checked.load(Ordering::Relaxed),
+            samples_checked: self.samples_checked.load(Ordering::Relaxed),
+            ..FetchStats::default()
         }
     }
 
@@ -185,20 +177,16 @@ impl Checks {
     /// The wrong checksum that was computed now or before. `None` if all checksums match.
     fn verdict(&self, unit: Unit, expected: u32, computed: u32) -> Option<u32> {
         if self.any_bad.load(Ordering::Acquire)
-            && let Some(found) = self.bad().get(&unit)
+            && let Some(found) = lock(&self.bad).get(&unit)
         {
             return Some(*found);
         }
         if expected == computed {
             return None;
         }
-        self.bad().insert(unit, computed);
+        lock(&self.bad).insert(unit, computed);
         self.any_bad.store(true, Ordering::Release);
         Some(computed)
-    }
-
-    fn bad(&self) -> MutexGuard<'_, BTreeMap<Unit, u32>> {
-        self.bad.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,7 +7,8 @@
 //! the first is complete. These samples are read again with their pieces: if they were in the page cache, their pieces could
 //! not use huge pages.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use packds_system::lock;
+use std::sync::{Arc, Mutex};
 
 use super::direct::{DirectEpoch, DirectFetch};
 use super::mapped::MappedFetch;
@@ -18,7 +19,6 @@ use crate::plan::{ChunkUse, OrderKind, Route};
 /// Minimum ratio of the pieces to the samples, in bytes.
 const LEAST_GAIN: u64 = 2;
 
-/// Reads one step.
 #[derive(Debug)]
 pub(super) struct Early {
     step: u64,
@@ -28,7 +28,6 @@ pub(super) struct Early {
 #[derive(Debug)]
 enum State {
     Reading(Arc<DirectEpoch>),
-    /// Its final statistics.
     Over(FetchStats),
 }
 
@@ -48,16 +47,16 @@ impl Early {
         }
         let options = FetchOptions {
             access: Access::Direct,
-            checksums: fetch.checks().policy(),
+            checksums: fetch.checks.policy(),
             memory_bytes: needed,
             budget: None,
             beside: 0,
-            positions: fetch.positions().to_vec(),
+            positions: fetch.positions.to_vec(),
         };
-        let (pack, checks) = (Arc::clone(fetch.pack()), Arc::clone(fetch.checks()));
+        let (pack, checks) = (Arc::clone(&fetch.pack), Arc::clone(&fetch.checks));
         let direct = DirectFetch::new(pack, checks, &options, true).ok()?;
         let plan = Arc::new(OneStep { plan: Arc::clone(plan), step });
-        let epoch = direct.start_by_sample(plan, step).ok()?;
+        let epoch = direct.begin(plan, step, true).ok()?;
         let state = Mutex::new(State::Reading(Arc::new(epoch)));
         Some(Self { step, state })
     }
@@ -66,7 +65,7 @@ impl Early {
     pub(super) fn take(&self, step: u64) -> Option<Result<StepItems, ReadError>> {
         let epoch = self.reading().filter(|_| step == self.step)?;
         let items = epoch.step(step);
-        *self.lock() = State::Over(epoch.stats());
+        *lock(&self.state) = State::Over(epoch.stats());
         Some(items)
     }
 
@@ -79,7 +78,7 @@ impl Early {
 
     /// Statistics of reading and waiting. The pack's own checks count the verified data.
     pub(super) fn stats(&self) -> FetchStats {
-        let stats = match &*self.lock() {
+        let stats = match &*lock(&self.state) {
             State::Reading(epoch) => epoch.stats(),
             State::Over(stats) => *stats,
         };
@@ -87,18 +86,13 @@ impl Early {
     }
 
     fn reading(&self) -> Option<Arc<DirectEpoch>> {
-        match &*self.lock() {
+        match &*lock(&self.state) {
             State::Reading(epoch) => Some(Arc::clone(epoch)),
             State::Over(_) => None,
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// One step of a plan.
 #[derive(Debug)]
 struct OneStep {
     plan: Arc<dyn Route>,
@@ -223,7 +217,7 @@ mod tests {
         let step = early.take(0).unwrap().unwrap();
         let error = step.item(0, sample, &mut Vec::new()).unwrap_err();
         assert!(matches!(error, ReadError::Sample { .. }), "{error}");
-        assert!(!fetch.checks().is_sample_done(sample, 0));
+        assert!(!fetch.checks.is_sample_done(sample, 0));
         drop(step);
         let again = fetch.check_sample(sample).unwrap_err();
         assert!(matches!(again, ReadError::Sample { .. }), "{again}");

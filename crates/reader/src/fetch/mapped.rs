@@ -1,15 +1,16 @@
 //! Reads items from the memory map: addresses are computed once, without copies or system calls.
 
-use packds_system::to_u64;
+use packds_system::{lock, to_u64, to_usize};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use packds_format::ChunkEntry;
 
 use super::ahead::{Ahead, PIECE_BYTES, Pieces, is_cold, pieces_of};
 use super::checks::{Checks, Checksums};
+use super::direct::{Place, places};
 use super::early::Early;
 use super::{EpochFetch, FetchStats, ItemRun, Step, StepItems, chunk_memory};
 use crate::plan::Route;
@@ -21,37 +22,17 @@ const PAGE: u64 = 4096;
 /// The mapped pack of one loader.
 #[derive(Debug)]
 pub(super) struct MappedFetch {
-    pack: Arc<Pack>,
-    checks: Arc<Checks>,
-    /// The positions of each body field's items, if they follow from the sample number alone.
-    strides: Vec<Option<Stride>>,
+    pub(super) pack: Arc<Pack>,
+    pub(super) checks: Arc<Checks>,
+    /// The positions of each body field's items in a chunk, if they follow from the sample number alone.
+    places: Vec<Option<Place>>,
+    /// Where the first chunk begins, and bytes from one to the next.
+    first_chunk: usize,
+    chunk_bytes: usize,
     /// Whether checksums are verified per sample instead of per chunk.
     by_sample: bool,
-    positions: Vec<usize>,
-    pieces: Pieces,
-}
-
-/// The positions of one field's items. They are in memory, so all numbers are `usize`.
-#[derive(Debug, Clone, Copy)]
-struct Stride {
-    /// Offset of the first item.
-    start: usize,
-    item_bytes: usize,
-    chunk_bytes: usize,
-    /// Whether chunks are contiguous, so that the items of all chunks form one array.
-    plain: bool,
-}
-
-impl Stride {
-    /// The range of `n` items. `None` if it exceeds the address space.
-    #[inline]
-    fn range(&self, chunk: u64, index: u32, n: u32) -> Option<Range<usize>> {
-        let chunk = usize::try_from(chunk).ok()?.checked_mul(self.chunk_bytes)?;
-        let within = usize::try_from(index).ok()?.checked_mul(self.item_bytes)?;
-        let start = self.start.checked_add(chunk)?.checked_add(within)?;
-        let len = usize::try_from(n).ok()?.checked_mul(self.item_bytes)?;
-        Some(start..start.checked_add(len)?)
-    }
+    pub(super) positions: Vec<usize>,
+    pub(super) pieces: Pieces,
 }
 
 impl MappedFetch {
@@ -65,28 +46,24 @@ impl MappedFetch {
                 len: to_u64(n_fields),
             }));
         }
-        let strides = strides(&pack)?;
         let compressed = pack.schema().body().any(|(_, field)| !field.codec.is_none());
         // Verifying a compressed sample by its own checksum would decompress it twice.
         let by_sample = checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
-        Ok(Self { pieces: Pieces::new(&body(&pack)?), pack, checks, strides, by_sample, positions: positions.to_vec() })
-    }
-
-    pub(super) fn pack(&self) -> &Arc<Pack> {
-        &self.pack
-    }
-
-    pub(super) fn checks(&self) -> &Arc<Checks> {
-        &self.checks
-    }
-
-    pub(super) fn positions(&self) -> &[usize] {
-        &self.positions
+        Ok(Self {
+            places: pack.located(places(&pack))?,
+            first_chunk: to_usize(pack.header().data_off),
+            chunk_bytes: to_usize(pack.header().chunk_stride),
+            pieces: Pieces::new(&body(&pack)?),
+            pack,
+            checks,
+            by_sample,
+            positions: positions.to_vec(),
+        })
     }
 
     /// Whether the position of each sample follows from its number, and it can be verified without the rest of its chunk.
     pub(super) fn reads_samples(&self) -> bool {
-        let is_placed = self.strides.iter().all(Option::is_some);
+        let is_placed = self.places.iter().all(Option::is_some);
         let is_alone = self.by_sample || self.checks.policy() == Checksums::Off;
         is_placed && is_alone && !self.positions.is_empty()
     }
@@ -105,13 +82,8 @@ impl MappedFetch {
         (bytes, pieces.saturating_mul(PIECE_BYTES))
     }
 
-    /// Size of a buffer for a chunk.
     pub(super) fn chunk_memory(&self) -> u64 {
         chunk_memory(&self.pack, &self.positions).unwrap_or(u64::MAX)
-    }
-
-    pub(super) fn pieces(&self) -> &Pieces {
-        &self.pieces
     }
 
     pub(super) fn stopped(&self) -> ReadError {
@@ -129,16 +101,25 @@ impl MappedFetch {
             let range = |entry: ChunkEntry| entry.offset..entry.offset + entry.stored_len;
             return entry.map(range).into_iter().collect();
         }
-        let strided = |position: &usize| self.place_of(*position)?.range(chunk, index, 1);
+        let strided = |position: &usize| self.range(self.place_of(*position)?, chunk, index, 1);
         let ranges: Option<Vec<Range<usize>>> = self.positions.iter().map(strided).collect();
         match ranges {
-            Some(ranges) => ranges.into_iter().filter_map(wide).collect(),
+            Some(ranges) => ranges.into_iter().map(|range| to_u64(range.start)..to_u64(range.end)).collect(),
             None => self.pack.sample_places(sample).unwrap_or_default(),
         }
     }
 
-    fn place_of(&self, position: usize) -> Option<&Stride> {
-        self.strides.get(position)?.as_ref()
+    fn place_of(&self, position: usize) -> Option<Place> {
+        self.places.get(position).copied().flatten()
+    }
+
+    /// The range of `n` items. `None` if it exceeds the address space.
+    #[inline]
+    fn range(&self, place: Place, chunk: u64, index: u32, n: u32) -> Option<Range<usize>> {
+        let (within, len) = place.of(index, n)?;
+        let chunk = to_usize(chunk).checked_mul(self.chunk_bytes)?;
+        let start = self.first_chunk.checked_add(chunk)?.checked_add(within)?;
+        Some(start..start.checked_add(len)?)
     }
 
     fn bytes(&self, range: Range<usize>) -> Result<&[u8], ReadError> {
@@ -186,30 +167,6 @@ fn body(pack: &Pack) -> Result<Range<u64>, ReadError> {
     Ok(start..last.offset.saturating_add(last.stored_len))
 }
 
-fn wide(range: Range<usize>) -> Option<Range<u64>> {
-    Some(u64::try_from(range.start).ok()?..u64::try_from(range.end).ok()?)
-}
-
-/// The positions of each body field's items, for fixed-size uncompressed fields in strided chunks.
-fn strides(pack: &Pack) -> Result<Vec<Option<Stride>>, ReadError> {
-    let n_fields = pack.schema().body().count();
-    let Some(parts) = pack.located(pack.strided_parts())? else {
-        return Ok(vec![None; n_fields]);
-    };
-    let header = pack.header();
-    let stride = |(part, bytes): (&packds_format::PartEntry, Option<u64>)| {
-        Some(Stride {
-            start: usize::try_from(header.data_off.checked_add(part.offset)?).ok()?,
-            item_bytes: usize::try_from(bytes?).ok()?,
-            chunk_bytes: usize::try_from(header.chunk_stride).ok()?,
-            plain: n_fields == 1,
-        })
-    };
-    let sizes = pack.schema().body().map(|(_, field)| field.item_bytes());
-    Ok(parts.iter().zip(sizes).map(stride).collect())
-}
-
-/// One epoch of a mapped pack.
 #[derive(Debug)]
 pub(super) struct MappedEpoch {
     fetch: Arc<MappedFetch>,
@@ -272,23 +229,12 @@ impl EpochFetch for MappedEpoch {
     }
 
     fn stats(&self) -> FetchStats {
-        let checked = self.fetch.checks.counts();
-        let [bytes_read, reads, wait_ns] = self.ahead.as_ref().map_or([0; 3], Ahead::counts);
-        let early = self.early.as_ref().map(Early::stats);
-        let ahead = FetchStats {
-            bytes_read,
-            reads,
-            wait_ns,
-            bytes_checked: checked.bytes,
-            chunks_checked: checked.chunks,
-            samples_checked: checked.samples,
-            ..FetchStats::default()
-        };
-        ahead.plus(early.unwrap_or_default())
+        let early = self.early.as_ref().map(Early::stats).unwrap_or_default();
+        let ahead = self.ahead.as_ref().map(Ahead::stats).unwrap_or_default();
+        self.fetch.checks.counts().plus(early).plus(ahead)
     }
 }
 
-/// One step of a mapped pack.
 #[derive(Debug)]
 pub(super) struct MappedStep {
     fetch: Arc<MappedFetch>,
@@ -309,9 +255,9 @@ impl MappedStep {
         if sample < fetch.pack.n_samples() && !fetch.checks.is_sample_done(sample, chunk) {
             self.check_item(sample, chunk)?;
         }
-        if let Some(stride) = fetch.place_of(position)
+        if let Some(place) = fetch.place_of(position)
             && sample < fetch.pack.n_samples()
-            && let Some(range) = stride.range(chunk, index, 1)
+            && let Some(range) = fetch.range(place, chunk, index, 1)
         {
             return fetch.bytes(range);
         }
@@ -328,7 +274,7 @@ impl MappedStep {
 
     fn check_chunk(&self, chunk: u64) -> Result<(), ReadError> {
         // Held while the checksum is computed, so that only one of several threads at a chunk computes it.
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checked = lock(&self.checked);
         if self.fetch.checks.is_chunk_done(chunk) || checked.contains(&chunk) {
             return Ok(());
         }
@@ -355,17 +301,19 @@ impl MappedStep {
 
     pub(super) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         let fetch = &*self.fetch;
-        let Some(stride) = fetch.place_of(position) else {
+        let Some(place) = fetch.place_of(position) else {
             return Ok(None);
         };
         let geometry = fetch.pack.geometry();
         let end = first_sample.saturating_add(u64::from(n));
         let (chunk, index) = geometry.locate(first_sample);
+        // Chunks of one field are contiguous, so that the items of all chunks form one array.
+        let is_plain = fetch.places.len() == 1;
         let one_chunk = end <= geometry.first_sample(chunk.saturating_add(1));
-        if n == 0 || end > fetch.pack.n_samples() || !(one_chunk || stride.plain) {
+        if n == 0 || end > fetch.pack.n_samples() || !(one_chunk || is_plain) {
             return Ok(None);
         }
-        let Some(range) = stride.range(chunk, index, n) else {
+        let Some(range) = fetch.range(place, chunk, index, n) else {
             return Ok(None);
         };
         self.check_run(first_sample..end)?;
@@ -374,8 +322,7 @@ impl MappedStep {
         Ok(Some(ItemRun { bytes, place: Some((Arc::clone(&fetch.pack), range)) }))
     }
 
-    /// Verifies whole chunks by their checksums. Parts of chunks are verified by sample if samples have checksums. So only
-    /// delivered data is verified.
+    /// Verifies whole chunks by their checksums, and parts of them by sample if possible: only delivered data is verified.
     fn check_run(&self, samples: Range<u64>) -> Result<(), ReadError> {
         let geometry = self.fetch.pack.geometry();
         let mut next = samples.start;

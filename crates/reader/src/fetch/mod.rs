@@ -17,6 +17,7 @@ pub(crate) mod tests;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
@@ -32,12 +33,9 @@ use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
 use crate::plan::Route;
 use crate::{Pack, ReadError};
 
-/// Options for fetching.
 #[derive(Debug, Clone)]
 pub(crate) struct FetchOptions {
-    /// How to read.
     pub(crate) access: Access,
-    /// When to check.
     pub(crate) checksums: Checksums,
     /// Memory for buffers of chunks, if chunks are read into buffers.
     pub(crate) memory_bytes: u64,
@@ -76,8 +74,7 @@ pub struct FetchStats {
 }
 
 impl FetchStats {
-    /// Combines an epoch's statistics with those of a later one of the same loader. Counters that run since the loader was made
-    /// are taken from the later one.
+    /// Combines an epoch's statistics with those of a later one. Counters of the whole loader are taken from the later one.
     pub(crate) const fn then(self, later: Self) -> Self {
         Self {
             bytes_read: self.bytes_read + later.bytes_read,
@@ -89,7 +86,6 @@ impl FetchStats {
         }
     }
 
-    /// The sum of two statistics.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             bytes_read: self.bytes_read + other.bytes_read,
@@ -106,11 +102,35 @@ impl FetchStats {
     }
 }
 
+/// What was read for one epoch, and how long it waited.
+#[derive(Debug, Default)]
+struct Counts {
+    bytes: AtomicU64,
+    reads: AtomicU64,
+    wait_ns: AtomicU64,
+    /// Nanoseconds with at least one request in progress.
+    busy_ns: AtomicU64,
+    evicted: AtomicU64,
+}
+
+impl Counts {
+    fn stats(&self) -> FetchStats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FetchStats {
+            bytes_read: load(&self.bytes),
+            reads: load(&self.reads),
+            wait_ns: load(&self.wait_ns),
+            busy_ns: load(&self.busy_ns),
+            chunks_evicted: load(&self.evicted),
+            ..FetchStats::default()
+        }
+    }
+}
+
 /// How one loader reads one pack. Its epochs share it.
 #[derive(Debug)]
 pub(crate) struct Fetch {
     report: AccessReport,
-    /// Memory limit for buffers.
     memory_bytes: u64,
     engine: Engine,
 }
@@ -151,13 +171,6 @@ impl Fetch {
         Ok(Arc::new(Self { report, memory_bytes, engine }))
     }
 
-    #[cfg(test)]
-    pub(crate) fn new(pack: Arc<Pack>, options: FetchOptions) -> Result<Arc<Self>, ReadError> {
-        let choice = choose(&pack, &options);
-        Self::chosen(pack, options, choice)
-    }
-
-    /// How the pack is read, and why.
     pub(crate) fn report(&self) -> &AccessReport {
         &self.report
     }
@@ -194,7 +207,6 @@ pub(crate) trait EpochFetch: fmt::Debug + Send + Sync {
     /// Wakes all threads that wait for a step. They get [`ReadError::Stopped`].
     fn stop(&self);
 
-    /// The statistics so far.
     fn stats(&self) -> FetchStats;
 }
 
@@ -228,9 +240,6 @@ impl StepItems {
 
     /// The items of `n` samples from `first_sample` on, without a copy, if they are contiguous in memory. `None` otherwise, and
     /// for compressed or variable-size items. Whole chunks are verified by their checksum.
-    ///
-    /// # Errors
-    /// As for [`item`](Self::item).
     pub(crate) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         match &self.0 {
             Step::Mapped(step) => step.run(position, first_sample, n),
@@ -260,7 +269,6 @@ pub(crate) struct ItemRun {
 }
 
 impl ItemRun {
-    /// Their range in the pack's bytes. `None` if they are in a buffer.
     pub(crate) fn in_pack(&self) -> Option<(&Arc<Pack>, &Range<usize>)> {
         self.place.as_ref().map(|(pack, range)| (pack, range))
     }

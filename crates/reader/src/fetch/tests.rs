@@ -11,6 +11,13 @@ use super::{Access, Checksums, Fetch, FetchOptions};
 use crate::plan::{Batching, Dataset, EpochPlan, Last, Order, Ranks, Sampler};
 use crate::{Pack, ReadError, open};
 
+impl Fetch {
+    pub(crate) fn new(pack: Arc<Pack>, options: FetchOptions) -> Result<Arc<Self>, ReadError> {
+        let choice = super::choose(&pack, &options);
+        Self::chosen(pack, options, choice)
+    }
+}
+
 pub(super) fn options(pack: &Pack, checksums: Checksums) -> FetchOptions {
     FetchOptions {
         access: Access::Mapped,

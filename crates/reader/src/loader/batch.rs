@@ -7,9 +7,8 @@ use super::board::{Board, Ready};
 use super::error::LoadError;
 use super::filling::{Ragged, Row};
 use super::geometry::BatchGeometry;
-use super::outputs::{BatchField, Outputs, Source};
+use super::outputs::{BatchField, Contents, Source};
 use super::workers::Workers;
-use crate::Pack;
 use crate::arena::SlotRef;
 use crate::augment::Mix;
 use crate::device::Transfer;
@@ -52,9 +51,7 @@ pub struct BadSample {
 /// is dropped. Each batch that you keep holds one slot.
 #[derive(Debug)]
 pub struct Batch {
-    outputs: Arc<Outputs>,
-    packs: Arc<[Arc<Pack>]>,
-    seeds: Arc<[u64]>,
+    contents: Arc<Contents>,
     board: Arc<Board>,
     prepared: Prepared,
     ids: Vec<u64>,
@@ -67,9 +64,7 @@ impl Batch {
     pub(crate) fn new(workers: &Workers, epoch: u32, ready: Ready) -> Self {
         let Ready { prepared, slot, transfer } = ready;
         Self {
-            outputs: Arc::clone(&workers.outputs),
-            packs: Arc::clone(&workers.packs),
-            seeds: Arc::clone(&workers.seeds),
+            contents: Arc::clone(&workers.contents),
             board: Arc::clone(&workers.board),
             ids: prepared.rows.iter().map(|row| row.sample).collect(),
             prepared,
@@ -80,82 +75,67 @@ impl Batch {
     }
 
     /// Number of samples.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
     /// Always false: a batch has at least one sample.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
     /// The samples, by position in their pack's file, from 0.
-    #[must_use]
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
     /// The pack of each sample. All zeros if there is only one pack.
-    #[must_use]
     pub fn packs(&self) -> Vec<usize> {
         self.prepared.rows.iter().map(|row| row.pack).collect()
     }
 
     /// Number of padding samples at the end. They fill up the last batch of the epoch and repeat earlier samples.
-    #[must_use]
     pub fn padding(&self) -> usize {
         self.prepared.padding
     }
 
     /// The loader's epoch. Each pack of a mixture counts its own epochs.
-    #[must_use]
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
     /// The step, from 0 in every epoch.
-    #[must_use]
     pub fn step(&self) -> u64 {
         self.prepared.step
     }
 
     /// The samples that were left out or replaced.
-    #[must_use]
     pub fn bad_samples(&self) -> &[BadSample] {
         &self.prepared.bad
     }
 
     /// Partners and weights if the augmentation mixes images. Mix the labels in the same way.
-    #[must_use]
     pub fn mix(&self) -> Option<&Mix> {
         self.prepared.mix.as_ref()
     }
 
     /// The random choices for the images: the crop of each and how it is shown. `None` if images are not augmented.
-    #[must_use]
     pub fn geometry(&self) -> Option<BatchGeometry> {
-        let Self { outputs, packs, seeds, .. } = self;
-        let rows = &self.prepared.rows;
-        let is_augmented = outputs.pictures.is_some();
-        is_augmented.then(|| BatchGeometry::new(outputs, packs, seeds, rows))
+        let is_augmented = self.contents.outputs.pictures.is_some();
+        is_augmented.then(|| BatchGeometry::new(&self.contents, &self.prepared.rows))
     }
 
     /// Whether a field borrows the pack's bytes instead of copying them.
-    #[must_use]
     pub fn is_lent(&self) -> bool {
         self.prepared.borrowed.is_some()
     }
 
     /// The fields and their types.
-    #[must_use]
     pub fn fields(&self) -> &[BatchField] {
-        &self.outputs.fields
+        &self.contents.outputs.fields
     }
 
     /// The device's transfer of this batch.
-    #[must_use]
     pub fn transfer(&self) -> &dyn Transfer {
         self.transfer.as_ref()
     }
@@ -214,7 +194,6 @@ impl Batch {
 
     /// `[height, width, channels]` of one sample's image, or `[height, width]` of its mask, if variable-size images are
     /// [decoded](super::LoaderBuilder::decode_images). `None` for other items.
-    #[must_use]
     pub fn item_shape(&self, name: &str, row: usize) -> Option<&[usize]> {
         let (number, _) = self.find(name, 0).ok()?;
         self.ragged(number)?.shape(row)
@@ -222,13 +201,13 @@ impl Batch {
 
     /// The items of a variable-size field.
     fn ragged(&self, number: usize) -> Option<&Ragged> {
-        let fields = self.outputs.fields.iter();
+        let fields = self.contents.outputs.fields.iter();
         let before = fields.take(number).filter(|f| f.shape.is_none()).count();
         self.prepared.ragged.get(before)
     }
 
     fn find(&self, name: &str, view: u32) -> Result<(usize, &BatchField), LoadError> {
-        let fields = &self.outputs.fields;
+        let fields = &self.contents.outputs.fields;
         let found = fields.iter().enumerate().find(|(_, f)| f.name == name && f.view == view);
         found.ok_or_else(|| {
             let mut known: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
@@ -255,14 +234,13 @@ impl Batch {
 
     /// The slot it lies in.
     #[doc(hidden)]
-    #[must_use]
     pub fn slot(&self) -> Option<&SlotRef> {
         self.slot.as_ref()
     }
 
     /// Size of all fields in bytes.
     pub(crate) fn n_bytes(&self) -> u64 {
-        let fixed: usize = self.outputs.fields.iter().map(|f| f.item_bytes * self.len()).sum();
+        let fixed: usize = self.contents.outputs.fields.iter().map(|f| f.item_bytes * self.len()).sum();
         let ragged: usize = self.prepared.ragged.iter().map(|r| r.bytes.len()).sum();
         to_u64(fixed + ragged)
     }

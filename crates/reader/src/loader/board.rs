@@ -1,9 +1,9 @@
 //! The state shared by a loader's threads and its consumer, under one lock. It decides who does what next.
 
+use packds_system::lock;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::batch::Prepared;
 use super::error::LoadError;
@@ -21,29 +21,26 @@ pub(crate) struct Ready {
 }
 
 /// The loading state of one epoch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Board {
     progress: Mutex<Progress>,
     /// Wakes threads: there may be work.
-    work: Condvar,
+    pub(crate) work: Condvar,
     /// Wakes inactive threads: more of them may be needed again.
-    called: Condvar,
+    pub(crate) called: Condvar,
     /// Wakes the consumer: a batch may be ready.
-    ready: Condvar,
+    pub(crate) ready: Condvar,
     /// Set once. Threads check it between samples and while they wait for a slot.
     pub(crate) stopped: AtomicBool,
     /// Batches that the consumer holds, from all epochs of the loader.
     held: Arc<AtomicUsize>,
 }
 
-/// The work in progress.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// The next step to begin.
     pub(crate) next_begin: u64,
     /// The next step for the consumer.
     pub(crate) next_out: u64,
-    /// Steps in the epoch.
     pub(crate) steps: u64,
     /// Whether a thread is beginning a step. Slots are taken in the order of steps.
     pub(crate) beginning: bool,
@@ -55,7 +52,6 @@ pub(crate) struct Progress {
     pub(crate) failed: Option<LoadError>,
     /// Number of active threads: those with a lower index load.
     pub(crate) threads: usize,
-    /// Number of batches to prefetch.
     pub(crate) prefetch: usize,
 }
 
@@ -68,52 +64,15 @@ impl Progress {
 
 impl Board {
     pub(crate) fn new(first_step: u64, steps: u64, tuner: &Tuner, held: Arc<AtomicUsize>) -> Self {
-        Self {
-            progress: Mutex::new(Progress {
-                next_begin: first_step,
-                next_out: first_step,
-                steps,
-                beginning: false,
-                filling: VecDeque::new(),
-                done: BTreeMap::new(),
-                failed: None,
-                threads: tuner.threads(),
-                prefetch: tuner.prefetch(),
-            }),
-            work: Condvar::new(),
-            called: Condvar::new(),
-            ready: Condvar::new(),
-            stopped: AtomicBool::new(false),
-            held,
-        }
+        let (threads, prefetch) = (tuner.threads(), tuner.prefetch());
+        let (next_begin, next_out) = (first_step, first_step);
+        let progress = Progress { next_begin, next_out, steps, threads, prefetch, ..Progress::default() };
+        Self { progress: Mutex::new(progress), held, ..Self::default() }
     }
 
     /// Locks the state. If a thread panicked while it held the lock, the panic was already reported (see `workers`).
     pub(crate) fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn wait_for_work<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
-        self.work.wait(progress).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until more threads may be needed.
-    pub(crate) fn wait_to_be_called<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
-        self.called.wait(progress).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn wait_for_batch<'a>(&self, progress: MutexGuard<'a, Progress>) -> MutexGuard<'a, Progress> {
-        self.ready.wait(progress).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Like [`wait_for_batch`](Self::wait_for_batch), with a timeout.
-    pub(crate) fn wait_for_batch_at_most<'a>(
-        &self,
-        progress: MutexGuard<'a, Progress>,
-        at_most: Duration,
-    ) -> MutexGuard<'a, Progress> {
-        let waited = self.ready.wait_timeout(progress, at_most);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        lock(&self.progress)
     }
 
     /// Wakes the threads because there is work.
@@ -131,8 +90,7 @@ impl Board {
         self.work.notify_all();
     }
 
-    /// Stores a step's result for the consumer. After a stop it drops the result: otherwise its slot would stay taken as long
-    /// as any batch keeps the board alive.
+    /// Stores a step's result for the consumer. After a stop it is dropped, or any batch that keeps the board would keep its slot.
     pub(crate) fn put(&self, step: u64, result: Result<Ready, LoadError>) {
         let mut progress = self.lock();
         if self.is_stopped() {
@@ -176,7 +134,6 @@ impl Board {
         self.ready.notify_all();
     }
 
-    /// Number of batches that the consumer holds.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Acquire)
     }

@@ -1,6 +1,6 @@
 //! An epoch owned by the consumer: an iterator of batches. Dropping it ends its threads.
 
-use packds_system::to_u64;
+use packds_system::{lock, to_u64, to_usize, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -24,6 +24,7 @@ pub struct Epoch {
     number: u32,
     /// The step of the next batch. The board has it too, but a fork may have left the board's lock locked.
     next_step: u64,
+    steps: u64,
     /// When the consumer took its last batch.
     taken: Instant,
     /// When the consumer began to wait, if it called `wait` before `next`.
@@ -58,10 +59,14 @@ impl Drop for Lease {
 
 impl Epoch {
     pub(crate) fn start(workers: Arc<Workers>, n_threads: usize, number: u32, lease: Lease) -> Result<Self, LoadError> {
-        let next_step = workers.board.lock().next_out;
+        let (next_step, steps) = {
+            let progress = workers.board.lock();
+            (progress.next_out, progress.steps)
+        };
         let threads = workers.start(n_threads)?;
         Ok(Self {
             next_step,
+            steps,
             workers,
             threads,
             number,
@@ -74,38 +79,32 @@ impl Epoch {
         })
     }
 
-    /// Number of threads.
     pub(crate) const fn n_threads(&self) -> usize {
         self.threads.len()
     }
 
     /// The epoch's number.
-    #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
     /// Steps in the epoch, the same on every rank.
-    #[must_use]
-    pub fn steps(&self) -> u64 {
-        self.workers.schedule.steps()
+    pub const fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// The step of the next batch.
-    #[must_use]
     pub const fn next_step(&self) -> u64 {
         self.next_step
     }
 
     /// The state to save in order to resume after the batches taken so far. Prefetched batches do not count. For a mixture
     /// this is only the state of its first pack: save [`mixture_state`](Self::mixture_state) instead.
-    #[must_use]
     pub fn state(&self) -> State {
         self.workers.schedule.state(self.next_step())
     }
 
     /// The state of a mixture to save in order to resume after the batches taken so far. `None` for a single pack.
-    #[must_use]
     pub fn mixture_state(&self) -> Option<MixtureState> {
         self.workers.schedule.mixture_state(self.next_step())
     }
@@ -119,7 +118,7 @@ impl Epoch {
         }
         let requested = Instant::now();
         self.waits_since.get_or_insert(requested);
-        let slots = self.workers.arena.n_slots();
+        let slots = self.workers.shared.arena.n_slots();
         let board = &self.workers.board;
         let mut progress = board.lock();
         while !progress.has_answer() && board.held() < slots {
@@ -127,7 +126,8 @@ impl Epoch {
             if left.is_zero() {
                 return false;
             }
-            progress = board.wait_for_batch_at_most(progress, left);
+            let waited = board.ready.wait_timeout(progress, left);
+            progress = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
@@ -145,7 +145,7 @@ impl Epoch {
             let step = progress.next_out;
             if step >= progress.steps {
                 // The time since then was spent on the last batch.
-                add_time(&self.workers.counters.consumer_busy, requested - self.taken);
+                add_time(&self.workers.shared.counters.consumer_busy, requested - self.taken);
                 return Ok(None);
             }
             if let Some(result) = progress.done.remove(&step) {
@@ -154,11 +154,11 @@ impl Epoch {
             if let Some(error) = progress.failed.take() {
                 return Err(error);
             }
-            let slots = self.workers.arena.n_slots();
+            let slots = self.workers.shared.arena.n_slots();
             if board.held() >= slots {
                 return Err(LoadError::SlotsHeld { slots });
             }
-            progress = board.wait_for_batch(progress);
+            progress = wait(&board.ready, progress);
         };
         progress.next_out += 1;
         self.next_step = progress.next_out;
@@ -166,7 +166,7 @@ impl Epoch {
         board.batch_taken();
         board.tell_threads();
         let (waited, busy) = (requested.elapsed(), requested - self.taken);
-        let counters = &self.workers.counters;
+        let counters = &self.workers.shared.counters;
         add_time(&counters.consumer_waited, waited);
         add_time(&counters.consumer_busy, busy);
         self.learn(waited, waited + busy);
@@ -176,9 +176,9 @@ impl Epoch {
     /// Passes the times since the last batch to the tuner, and applies its choice.
     fn learn(&mut self, waited: Duration, passed: Duration) {
         let workers = &self.workers;
-        let threads = (time(&workers.counters.threads_busy), time(&workers.counters.disk_waited));
+        let threads = (time(&workers.shared.counters.threads_busy), time(&workers.shared.counters.disk_waited));
         let before = self.threads_before.replace(threads);
-        let mut tuner = workers.tuner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tuner = lock(&workers.shared.tuner);
         let Some((busy, read)) = before else { return tuner.begin() };
         let is_new = tuner.learn(Spent {
             passed,
@@ -205,10 +205,10 @@ impl Iterator for Epoch {
             Ok(Some(ready)) => {
                 let workers = &self.workers;
                 let batch = Batch::new(workers, self.number, ready);
-                add(&workers.counters.batches, 1);
-                add(&workers.counters.samples, to_u64(batch.len()));
-                add(&workers.counters.bytes, batch.n_bytes());
-                if let Some(journal) = &workers.journal {
+                add(&workers.shared.counters.batches, 1);
+                add(&workers.shared.counters.samples, to_u64(batch.len()));
+                add(&workers.shared.counters.bytes, batch.n_bytes());
+                if let Some(journal) = &workers.shared.journal {
                     journal.tell();
                 }
                 Some(Ok(batch))
@@ -230,8 +230,7 @@ impl Iterator for Epoch {
         if self.over {
             return (0, Some(0));
         }
-        let left = usize::try_from(self.steps() - self.next_step().min(self.steps()));
-        (0, Some(left.unwrap_or(usize::MAX)))
+        (0, Some(to_usize(self.steps.saturating_sub(self.next_step))))
     }
 }
 

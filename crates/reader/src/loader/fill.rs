@@ -7,7 +7,7 @@ use super::BadSamples;
 use super::error::LoadError;
 use super::filling::{Filling, Piece, Row};
 use super::kept::Kept;
-use super::outputs::{BatchField, Outputs, Source};
+use super::outputs::{BatchField, Contents, Outputs, Source};
 use super::pictures::{PictureFiller, Views, bad_sample};
 use crate::copy::{copy_past_caches, fence};
 use crate::fetch::StepItems;
@@ -19,8 +19,7 @@ const PAST_CACHES: usize = 4 << 20;
 /// The state that a thread needs to write rows.
 #[derive(Debug)]
 pub(crate) struct Filler {
-    outputs: Arc<Outputs>,
-    packs: Arc<[Arc<Pack>]>,
+    contents: Arc<Contents>,
     bad_samples: BadSamples,
     pictures: Option<PictureFiller>,
     /// One for each field of decoded images.
@@ -31,31 +30,20 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    pub(crate) fn new(
-        outputs: &Arc<Outputs>,
-        packs: &Arc<[Arc<Pack>]>,
-        bad_samples: BadSamples,
-        seeds: &Arc<[u64]>,
-    ) -> Self {
-        let pictures = outputs.pictures_on_host();
+    /// It skips the work whose results are kept.
+    pub(crate) fn new(contents: &Arc<Contents>, bad_samples: BadSamples, kept: Option<&Arc<Kept>>) -> Self {
+        let pictures = contents.outputs.pictures_on_host();
         Self {
-            outputs: Arc::clone(outputs),
-            packs: Arc::clone(packs),
+            contents: Arc::clone(contents),
             bad_samples,
-            pictures: pictures.map(|pictures| PictureFiller::new(pictures, seeds)),
-            decoders: decoders(outputs, packs),
-            kept: None,
+            pictures: pictures.map(|pictures| PictureFiller::new(pictures, contents)),
+            decoders: decoders(&contents.outputs, &contents.packs),
+            kept: kept.map(Arc::clone),
             scratch: Vec::new(),
         }
     }
 
-    /// Skips the work whose results are kept.
-    pub(crate) fn repeating(self, kept: Option<&Arc<Kept>>) -> Self {
-        Self { kept: kept.map(Arc::clone), ..self }
-    }
-
-    /// Writes the rows of `piece`. If `stopped` is set, it ends after the current row. Rows that fail are recorded in the piece,
-    /// or the first error ends the work.
+    /// Writes the rows of `piece` until `stopped` is set. Rows that fail are recorded in the piece, or the first ends the work.
     pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece, stopped: &AtomicBool) -> Result<(), LoadError> {
         for (place, number) in piece.rows.clone().enumerate() {
             if stopped.load(Ordering::Acquire) {
@@ -63,7 +51,7 @@ impl Filler {
             }
             let Some(row) = filling.rows.get(number).copied() else { continue };
             if let Some(batch) = self.kept.as_deref().and_then(Kept::batch) {
-                copy_row(batch, &self.outputs, (number, place), piece);
+                copy_row(batch, &self.contents.outputs, (number, place), piece);
                 continue;
             }
             let Some(items) = filling.items.get(row.pack).and_then(Option::as_ref) else {
@@ -86,12 +74,12 @@ impl Filler {
     }
 
     fn row(&mut self, items: &StepItems, row: Row, place: usize, piece: &mut Piece) -> Result<(), LoadError> {
-        let past_caches = self.outputs.slot_bytes >= PAST_CACHES;
+        let past_caches = self.contents.outputs.slot_bytes >= PAST_CACHES;
         let mut regions = piece.regions.iter_mut();
         let mut ragged = piece.ragged.iter_mut();
         let mut views = Views::default();
-        let Some(pack) = self.packs.get(row.pack) else { return Ok(()) };
-        for field in &self.outputs.fields {
+        let Some(pack) = self.contents.packs.get(row.pack) else { return Ok(()) };
+        for field in &self.contents.outputs.fields {
             match field.source {
                 Source::Column(_) | Source::Held => {}
                 Source::Tensor(position) => {
@@ -140,7 +128,6 @@ fn decoders(outputs: &Outputs, packs: &[Arc<Pack>]) -> Vec<ItemDecoder> {
     described.map(ItemDecoder::new).collect()
 }
 
-/// Copies a row of a finished batch.
 fn copy_row(batch: &[u8], outputs: &Outputs, (number, place): (usize, usize), piece: &mut Piece) {
     let filled = outputs.fields.iter().filter(|field| field.is_filled());
     for (field, region) in filled.zip(&mut piece.regions) {

@@ -1,15 +1,15 @@
 //! One batch while it is written: its rows, the pieces that threads take, and their results.
 
+use packds_system::lock;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::error::LoadError;
 use super::outputs::{BatchField, Outputs};
 use crate::arena::{PieceMut, SlotMut};
 use crate::fetch::StepItems;
 
-/// A row of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     /// Index of its pack among the loader's packs.
@@ -49,13 +49,11 @@ impl Ragged {
         self.shapes.push(shape.to_vec());
     }
 
-    /// Appends row `row` of `other`.
     pub(crate) fn push_row(&mut self, other: &Self, row: usize) {
         let item = other.item(row).unwrap_or_default();
         self.push(item, other.shape(row).unwrap_or_default());
     }
 
-    /// The dimensions of an item that holds pixels.
     pub(crate) fn shape(&self, row: usize) -> Option<&[usize]> {
         self.shapes.get(row).map(Vec::as_slice).filter(|shape| !shape.is_empty())
     }
@@ -94,7 +92,6 @@ struct State {
 }
 
 impl Filling {
-    /// A batch with these pieces.
     pub(crate) fn new(
         step: u64,
         rows: Vec<Row>,
@@ -109,14 +106,14 @@ impl Filling {
 
     /// Takes an unassigned piece. Also returns whether it was the last.
     pub(crate) fn take(&self) -> (Option<Piece>, bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let piece = state.waiting.pop_front();
         (piece, state.waiting.is_empty())
     }
 
     /// Returns a finished piece. The last one to return gets all pieces, in row order.
     pub(crate) fn give_back(&self, piece: Piece) -> Option<Vec<Piece>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.done.push(piece);
         if state.done.len() < state.n_pieces {
             return None;
@@ -124,10 +121,6 @@ impl Filling {
         let mut done = std::mem::take(&mut state.done);
         done.sort_by_key(|piece| piece.rows.start);
         Some(done)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -170,7 +163,6 @@ pub(crate) fn cut(slot: SlotMut, outputs: &Outputs, n_rows: usize, piece_rows: u
     pieces
 }
 
-/// Joins the pieces and returns their slot.
 pub(crate) fn join(pieces: &mut [Piece]) -> Option<SlotMut> {
     let mut slot = None;
     for part in pieces.iter_mut().flat_map(|piece| piece.regions.drain(..)) {

@@ -4,20 +4,20 @@ use super::BadSamples;
 use super::batch::{BadSample, Prepared};
 use super::error::LoadError;
 use super::filling::{Filling, Piece, Ragged, Row, join};
-use super::outputs::Outputs;
+use super::outputs::{Contents, Outputs};
 use crate::arena::SlotMut;
 
 /// Joins the work of all threads into the slot, which is no longer shared, and the rest of the batch.
 pub(crate) fn finish(
     filling: &Filling,
     mut pieces: Vec<Piece>,
-    outputs: &Outputs,
+    contents: &Contents,
     policy: BadSamples,
-    seeds: &[u64],
 ) -> Result<Option<(SlotMut, Prepared)>, LoadError> {
     for items in filling.items.iter().flatten() {
         items.still_good()?;
     }
+    let Contents { outputs, seeds, .. } = contents;
     let mut bad: Vec<(usize, LoadError)> = Vec::new();
     let n_ragged = outputs.fields.iter().filter(|f| f.shape.is_none()).count();
     let mut ragged = vec![Ragged::default(); n_ragged];

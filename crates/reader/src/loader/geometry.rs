@@ -6,28 +6,25 @@ use packds_format::{Field, FieldKind, Role};
 
 use super::error::LoadError;
 use super::filling::Row;
-use super::outputs::{BatchField, Outputs, Source};
+use super::outputs::{BatchField, Contents, Outputs, Source};
 use crate::Pack;
 use crate::augment::Geometry;
 
 /// The random choices for the images of a batch. It does not hold a slot.
 #[derive(Debug, Clone)]
 pub struct BatchGeometry {
-    outputs: Arc<Outputs>,
-    packs: Arc<[Arc<Pack>]>,
-    seeds: Arc<[u64]>,
+    contents: Arc<Contents>,
     rows: Vec<Row>,
 }
 
 impl BatchGeometry {
-    pub(crate) fn new(outputs: &Arc<Outputs>, packs: &Arc<[Arc<Pack>]>, seeds: &Arc<[u64]>, rows: &[Row]) -> Self {
-        Self { outputs: Arc::clone(outputs), packs: Arc::clone(packs), seeds: Arc::clone(seeds), rows: rows.to_vec() }
+    pub(crate) fn new(contents: &Arc<Contents>, rows: &[Row]) -> Self {
+        Self { contents: Arc::clone(contents), rows: rows.to_vec() }
     }
 
     /// Width and height of every view.
-    #[must_use]
     pub fn size(&self) -> (u32, u32) {
-        let made = self.outputs.pictures.as_ref().map(super::Pictures::made);
+        let made = self.contents.outputs.pictures.as_ref().map(super::Pictures::made);
         made.map_or((0, 0), |made| (made.width, made.height))
     }
 
@@ -36,87 +33,37 @@ impl BatchGeometry {
     /// # Errors
     /// [`LoadError::Option`] if the view does not exist, or the pack does not store the image sizes.
     pub fn view(&self, view: u32) -> Result<Vec<Geometry>, LoadError> {
-        let pictures = self.outputs.pictures.as_ref();
+        let pictures = self.contents.outputs.pictures.as_ref();
         let pictures = pictures.filter(|pictures| view < pictures.made().views);
         let no_view = || LoadError::Option(format!("images have no view {view}"));
         let pictures = pictures.ok_or_else(no_view)?;
         let of_row = |row: &Row| {
-            let pack = self.packs.get(row.pack).ok_or_else(no_view)?;
-            pictures.geometry(pack, *row, &self.seeds, view)
+            let pack = self.contents.packs.get(row.pack).ok_or_else(no_view)?;
+            pictures.geometry(pack, *row, &self.contents.seeds, view)
         };
         self.rows.iter().map(of_row).collect()
     }
 }
 
 /// Words in field names that denote positions in the image. Each may end in `s` or `es`.
-const PLACES: [&str; 35] = [
-    "bbox",
-    "bndbox",
-    "boundingbox",
-    "box",
-    "contour",
-    "coord",
-    "coordinate",
-    "corner",
-    "cxcywh",
-    "facebox",
-    "flow",
-    "gaze",
-    "joint",
-    "keypoint",
-    "keypt",
-    "kp",
-    "kpt",
-    "landmark",
-    "opticalflow",
-    "point",
-    "polygon",
-    "polyline",
-    "pose",
-    "pt",
-    "quad",
-    "rect",
-    "rectangle",
-    "roi",
-    "segmentation",
-    "skeleton",
-    "vertex",
-    "vertice",
-    "xy",
-    "xywh",
-    "xyxy",
-];
+const PLACES: &str = "\
+    bbox bndbox boundingbox box contour coord coordinate corner cxcywh facebox flow gaze joint keypoint keypt kp kpt \
+    landmark opticalflow point polygon polyline pose pt quad rect rectangle roi segmentation skeleton vertex vertice \
+    xy xywh xyxy";
 
 /// Words that make a name describe something about positions, such as `bbox_label`.
-const ABOUT: [&str; 16] = [
-    "area",
-    "categorie",
-    "category",
-    "class",
-    "confidence",
-    "count",
-    "id",
-    "idx",
-    "index",
-    "label",
-    "n",
-    "name",
-    "num",
-    "score",
-    "valid",
-    "visibility",
-];
+const ABOUT: &str =
+    "area categorie category class confidence count id idx index label n name num score valid visibility";
 
-/// Whether a name denotes positions in the image.
 fn names_places(name: &str) -> bool {
     let spaced = spaced(name);
-    let has_one_of = |known: &[&str]| {
+    let has_one_of = |known: &str| {
         spaced.split(' ').any(|word| {
-            let mut rests = known.iter().filter_map(|one| word.strip_prefix(one));
+            let mut rests = known.split(' ').filter_map(|one| word.strip_prefix(one));
             rests.any(|rest| matches!(rest, "" | "s" | "es"))
         })
     };
-    has_one_of(&PLACES) && !has_one_of(&ABOUT)
+    has_one_of(PLACES) && !has_one_of(ABOUT)
 }
 
 /// The letters of a name in lower case, with a space after each word: `faceBox2` becomes `face box `.

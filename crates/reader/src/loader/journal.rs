@@ -1,13 +1,14 @@
 //! Reports the step times of a training run. `packds doctor PACK -- COMMAND` names a file in the environment variable
 //! [`JOURNAL`]. Every loader of the command appends to it. Nothing else sets this variable.
 
+use packds_system::lock;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -47,7 +48,7 @@ impl Journal {
         kind: &dyn Debug,
         options: &dyn Fn() -> Value,
         counters: &Arc<Counters>,
-    ) -> Option<Arc<Self>> {
+    ) -> Option<Self> {
         static LOADERS: AtomicU64 = AtomicU64::new(0);
         let path = std::env::var_os(JOURNAL)?;
         // If the file cannot be opened, it stays empty. The doctor then reports that there were no timings.
@@ -58,18 +59,18 @@ impl Journal {
         let kind = hasher.finish();
         let (process, pack) = (std::process::id(), &pack.header().pack_uuid);
         let options = options();
-        Some(Arc::new(Self {
+        Some(Self {
             start: format!(
                 "{{\"loader\":\"{process}-{number}\",\"options\":{options},\"kind\":{kind},\"pack\":\"{pack}\",\"batch\":{batch}"
             ),
             counters: Arc::clone(counters),
             state: Mutex::new((file, Instant::now())),
-        }))
+        })
     }
 
     /// Appends a line, unless the last one is recent.
     pub(crate) fn tell(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if state.1.elapsed() < EVERY {
             return;
         }

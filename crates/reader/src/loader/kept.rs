@@ -31,18 +31,18 @@ enum Form {
 /// A batch that is made repeatedly.
 #[derive(Debug)]
 pub struct Kept {
-    samples: Arc<Samples>,
+    pub(crate) samples: Arc<Samples>,
     form: Form,
 }
 
 /// The samples, in all forms except the finished batch.
 #[derive(Debug)]
-struct Samples {
+pub(crate) struct Samples {
     /// The schedule that they came from. It is stopped and does not read any more.
-    schedule: EpochSchedule,
-    epoch: u32,
-    rows: Vec<Row>,
-    items: Arc<[Option<StepItems>]>,
+    pub(crate) schedule: EpochSchedule,
+    pub(crate) epoch: u32,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) items: Arc<[Option<StepItems>]>,
     /// The decoded pixels of each sample, by pack and number.
     pixels: BTreeMap<(usize, u64), Image>,
     size: ImageSize,
@@ -77,7 +77,7 @@ impl Kept {
             Samples { schedule, epoch, rows: Vec::new(), items, pixels: BTreeMap::new(), size: ImageSize::default() };
         for row in rows.iter().take(MOST_SAMPLES) {
             match samples.add(loader, *row) {
-                Err(error) if loader.bad_samples == BadSamples::Error => return Err(error),
+                Err(error) if loader.shared.bad_samples == BadSamples::Error => return Err(error),
                 // Bad samples are skipped here, whatever policy the training uses.
                 Err(_) => {}
                 Ok(()) if samples.size.decoded > MOST_BYTES => break,
@@ -105,7 +105,7 @@ impl Kept {
     /// # Errors
     /// [`LoadError`], as for that batch.
     pub fn processed(self: &Arc<Self>, loader: &Loader) -> Result<Option<Self>, LoadError> {
-        if loader.outputs.pictures_on_host().is_none() {
+        if loader.contents.outputs.pictures_on_host().is_none() {
             return Ok(None);
         }
         let Some(batch) = loader.repeat(self)?.next().transpose()? else { return Ok(None) };
@@ -116,22 +116,6 @@ impl Kept {
     /// The size of the images.
     pub fn size(&self) -> ImageSize {
         self.samples.size
-    }
-
-    pub(crate) fn epoch(&self) -> u32 {
-        self.samples.epoch
-    }
-
-    pub(crate) fn rows(&self) -> &[Row] {
-        &self.samples.rows
-    }
-
-    pub(crate) fn items(&self) -> &Arc<[Option<StepItems>]> {
-        &self.samples.items
-    }
-
-    pub(crate) fn schedule(&self) -> &EpochSchedule {
-        &self.samples.schedule
     }
 
     /// The pixels of a row's image, if kept.
@@ -153,32 +137,23 @@ impl Kept {
 }
 
 impl Samples {
-    /// Keeps one more sample.
     fn add(&mut self, loader: &Loader, row: Row) -> Result<(), LoadError> {
         let items = self.items.get(row.pack).and_then(Option::as_ref);
-        let (Some(items), Some(pack)) = (items, loader.packs.get(row.pack)) else {
+        let (Some(items), Some(pack)) = (items, loader.contents.packs.get(row.pack)) else {
             return Ok(());
         };
-        if let Some(pictures) = loader.outputs.pictures_on_host() {
+        if let Some(pictures) = loader.contents.outputs.pictures_on_host() {
             let (size, image) = pictures.decoded(pack, items, row)?;
-            self.size = self.size.plus(size);
+            self.size.stored += size.stored;
+            self.size.decoded += size.decoded;
+            self.size.pixels += size.pixels;
+            self.size.images += size.images;
             if let Some(image) = image {
                 self.pixels.insert((row.pack, row.sample), image);
             }
         }
         self.rows.push(row);
         Ok(())
-    }
-}
-
-impl ImageSize {
-    const fn plus(self, other: Self) -> Self {
-        Self {
-            stored: self.stored + other.stored,
-            decoded: self.decoded + other.decoded,
-            pixels: self.pixels + other.pixels,
-            images: self.images + other.images,
-        }
     }
 }
 

@@ -64,25 +64,22 @@ mod workers;
 #[cfg(test)]
 mod tests;
 
-use packds_system::{Opt, to_u64};
+use packds_system::{Opt, lock, to_u64};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use self::board::Board;
 use self::epoch::Lease;
-use self::journal::Journal;
-use self::outputs::Outputs;
+use self::outputs::Contents;
 use self::pictures::Pictures;
 use self::schedule::{EpochSchedule, Sequence};
-use self::stats::{Counters, count, time};
-use self::tuner::Tuner;
-use self::workers::Workers;
+use self::stats::{count, time};
+use self::workers::{Shared, Workers};
 use crate::Pack;
-use crate::arena::Arena;
 use crate::augment::Output;
-use crate::device::{Attached, Receiver};
-use crate::fetch::{AccessReport, Fetch, FetchStats};
+use crate::device::Receiver;
+use crate::fetch::{AccessReport, Fetch};
 use crate::plan::{Mixture, MixtureState, Notice, PlanError, Schedule, ShuffleReport, State, Verdict};
 
 pub use self::batch::{BadSample, Batch};
@@ -126,43 +123,28 @@ packds_system::named!(BadSamples { Error = "error", Skip = "skip", Substitute = 
 /// epoch can be open at a time.
 #[derive(Debug)]
 pub struct Loader {
-    packs: Arc<[Arc<Pack>]>,
+    contents: Arc<Contents>,
+    shared: Arc<Shared>,
     /// One per pack.
     fetches: Vec<Arc<Fetch>>,
     /// The schedule of the only pack, or of the first one.
     schedule: Schedule,
     /// Set if there are several packs.
     mixture: Option<Arc<Mixture>>,
-    /// One per pack.
-    seeds: Arc<[u64]>,
-    outputs: Arc<Outputs>,
-    arena: Arc<Arena>,
-    device: Arc<Attached>,
-    counters: Arc<Counters>,
-    /// Records step times, if requested.
-    journal: Option<Arc<Journal>>,
     /// Threads per epoch. The tuner decides how many of them are active.
     threads: usize,
     /// How many of them the system could not start for the last epoch.
     not_started: AtomicUsize,
-    tuner: Arc<Mutex<Tuner>>,
-    bad_samples: BadSamples,
-    /// Requested number of prefetched batches.
     requested_prefetch: Option<NonZero<usize>>,
     in_use: Arc<AtomicBool>,
     held: Arc<AtomicUsize>,
     made_in: u32,
     /// The threads of the last epoch, for statistics, while they exist.
     last: Mutex<Weak<Workers>>,
-    /// Read statistics of the finished epochs.
-    fetched: Arc<Mutex<FetchStats>>,
-    #[cfg(any(test, feature = "testing"))]
-    disk_delay: std::time::Duration,
 }
 
 impl Loader {
     /// Starts building a loader for `pack`.
-    #[must_use]
     pub fn builder(pack: impl Into<Arc<Pack>>) -> LoaderBuilder {
         LoaderBuilder::new(pack.into())
     }
@@ -234,93 +216,59 @@ impl Loader {
             return Err(LoadError::Forked { made_in, found });
         }
         let lease = Lease::take(&self.in_use)?;
-        for pack in self.packs.iter() {
+        for pack in self.contents.packs.iter() {
             pack.protect()?;
         }
         let number = sequence.number();
         let held = Arc::clone(&self.held);
-        let board = Board::new(first_step, sequence.steps(), &self.tuner(), held);
+        let board = Board::new(first_step, sequence.steps(), &lock(&self.shared.tuner), held);
         let workers = Arc::new(Workers {
             board: Arc::new(board),
             schedule: EpochSchedule::start(sequence, &self.fetches, first_step)?,
-            outputs: Arc::clone(&self.outputs),
-            packs: Arc::clone(&self.packs),
-            arena: Arc::clone(&self.arena),
-            device: Arc::clone(&self.device),
-            counters: Arc::clone(&self.counters),
-            tuner: Arc::clone(&self.tuner),
-            journal: self.journal.clone(),
-            bad_samples: self.bad_samples,
-            seeds: Arc::clone(&self.seeds),
-            piece_rows: self.piece_rows(),
-            borrows: self.borrows(),
-            fetched: Arc::clone(&self.fetched),
-            #[cfg(any(test, feature = "testing"))]
-            disk_delay: self.disk_delay,
+            contents: Arc::clone(&self.contents),
+            shared: Arc::clone(&self.shared),
         });
         let table_bytes = workers.schedule.table_bytes();
-        self.counters.table_bytes.store(table_bytes, Ordering::Relaxed);
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&workers);
+        self.shared.counters.table_bytes.store(table_bytes, Ordering::Relaxed);
+        *lock(&self.last) = Arc::downgrade(&workers);
         let epoch = Epoch::start(workers, self.threads, number, lease)?;
         let not_started = self.threads.saturating_sub(epoch.n_threads());
         self.not_started.store(not_started, Ordering::Relaxed);
         Ok(epoch)
     }
 
-    /// Whether batches may borrow the pack's bytes.
-    fn borrows(&self) -> bool {
-        let order = self.schedule.recipe().order;
-        self.mixture.is_none() && self.device.borrows() && order.in_file_order()
-    }
-
-    /// Rows per piece. There are several pieces per thread, so that all threads finish at about the same time.
-    fn piece_rows(&self) -> usize {
-        if self.threads == 1 {
-            return self.outputs.rows;
-        }
-        self.outputs.rows.div_ceil(self.threads * 4).max(1)
-    }
-
     /// The pack. For a mixture, the first one.
-    #[must_use]
     pub fn pack(&self) -> &Arc<Pack> {
         // A loader has at least one pack.
-        &self.packs[0]
+        &self.contents.packs[0]
     }
 
     /// All packs. [`Batch::packs`] contains indices into this list.
-    #[must_use]
     pub fn packs(&self) -> &[Arc<Pack>] {
-        &self.packs
+        &self.contents.packs
     }
 
     /// Maximum number of threads that decode and copy. [`tuning`](Self::tuning) reports how many are active.
-    #[must_use]
     pub const fn threads(&self) -> usize {
         self.threads
     }
 
-    fn tuner(&self) -> MutexGuard<'_, Tuner> {
-        self.tuner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The history of active threads and prefetched batches, with reasons, oldest entry first. Values fixed by
     /// [`LoaderBuilder::threads`] and [`LoaderBuilder::prefetch`] do not change. The rest adapts to the training.
-    #[must_use]
     pub fn tuning(&self) -> Vec<Tuned> {
-        self.tuner().log().to_vec()
+        lock(&self.shared.tuner).log().to_vec()
     }
 
     /// The receiver of the batches.
     #[doc(hidden)]
     pub fn receiver(&self) -> &dyn Receiver {
-        self.device.receiver()
+        self.shared.device.receiver()
     }
 
     /// The output of the augmentation, if there is one.
     #[doc(hidden)]
     pub fn picture_output(&self) -> Option<Output> {
-        let pictures = self.outputs.pictures_on_host();
+        let pictures = self.contents.outputs.pictures_on_host();
         pictures.map(Pictures::made)
     }
 
@@ -334,26 +282,22 @@ impl Loader {
     }
 
     /// The fields of each batch.
-    #[must_use]
     pub fn fields(&self) -> &[BatchField] {
-        &self.outputs.fields
+        &self.contents.outputs.fields
     }
 
     /// The order, batch and ranks in use. For a mixture, those of its first pack. Their batch is that pack's share of the
     /// mixture's batch: see [`mixture`](Self::mixture).
-    #[must_use]
     pub const fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
     /// The plan of a mixture. `None` for a single pack.
-    #[must_use]
     pub fn mixture(&self) -> Option<&Mixture> {
         self.mixture.as_deref()
     }
 
     /// How the pack is read, and why. For a mixture, the first pack.
-    #[must_use]
     pub fn access(&self) -> &AccessReport {
         self.fetches[0].report()
     }
@@ -390,7 +334,7 @@ impl Loader {
     /// As for [`shuffle_report`](Self::shuffle_report).
     pub fn doubts(&self) -> Result<Vec<String>, LoadError> {
         let mut doubts = self.of_each_pack(|pack, schedule, _| Ok(doubts(&shuffle_report(pack, schedule)?)))?;
-        let unmoved = geometry::unmoved(self.pack(), &self.outputs);
+        let unmoved = geometry::unmoved(self.pack(), &self.contents.outputs);
         if !unmoved.is_empty() {
             let (names, stay) = (unmoved.join("`, `"), if unmoved.len() == 1 { "stays" } else { "stay" });
             doubts.push(format!(
@@ -409,7 +353,7 @@ impl Loader {
             return tell(self.pack(), &self.schedule, self.access());
         };
         let mut all = Vec::new();
-        let parts = self.packs.iter().zip(mixture.schedules());
+        let parts = self.contents.packs.iter().zip(mixture.schedules());
         for ((pack, schedule), fetch) in parts.zip(&self.fetches) {
             let path = pack.file_path().display();
             let of_pack = tell(pack, schedule, fetch.report())?;
@@ -420,7 +364,7 @@ impl Loader {
 
     /// A notice if fewer batches are prefetched than requested.
     fn too_far_ahead(&self) -> Option<String> {
-        let (requested, slots) = (self.requested_prefetch?.get(), self.arena.n_slots());
+        let (requested, slots) = (self.requested_prefetch?.get(), self.shared.arena.n_slots());
         (requested > slots).then(|| {
             format!("prefetch is {requested}, but the staging ring has {slots} slots: {slots} batches are made ahead at most; `slots` makes it larger")
         })
@@ -441,14 +385,13 @@ impl Loader {
     }
 
     /// What the loader did so far, and where it waited.
-    #[must_use]
     pub fn stats(&self) -> LoaderStats {
-        let workers = self.last.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let workers = lock(&self.last).upgrade();
         // These do not include an epoch that is still open.
-        let fetched = *self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-        let counters = &self.counters;
+        let fetched = *lock(&self.shared.fetched);
+        let counters = &self.shared.counters;
         let (threads, prefetch) = {
-            let tuner = self.tuner();
+            let tuner = lock(&self.shared.tuner);
             let threads = tuner.threads();
             let there = self.only_started().unwrap_or(threads);
             (threads.min(there), tuner.prefetch())
@@ -470,9 +413,9 @@ impl Loader {
             },
             threads,
             prefetch,
-            slots: self.arena.n_slots(),
-            slot_bytes: to_u64(self.arena.slot_bytes()),
-            numa_node: self.arena.node(),
+            slots: self.shared.arena.n_slots(),
+            slot_bytes: to_u64(self.shared.arena.slot_bytes()),
+            numa_node: self.shared.arena.node(),
             table_bytes: count(&counters.table_bytes),
         }
     }
@@ -489,7 +432,6 @@ fn shuffle_report(pack: &Pack, schedule: &Schedule) -> Result<ShuffleReport, Loa
     Ok(schedule.shuffle_report(&labels)?)
 }
 
-/// Notices for the user about one pack.
 fn notices(report: &ShuffleReport, access: &AccessReport) -> Vec<String> {
     let mut notices: Vec<String> = report.notices.iter().map(ToString::to_string).collect();
     if let Some(verdict) = bad_verdict(report) {

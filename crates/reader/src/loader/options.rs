@@ -4,30 +4,32 @@ mod probe;
 
 use packds_system::{to_u64, to_usize};
 use std::num::NonZero;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::json;
 
 use super::filling::Row;
 use super::journal::Journal;
-use super::outputs::Outputs;
+use super::outputs::{Contents, Outputs};
 use super::pictures::{Held, Pictures};
 use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
 use super::tuner::{Tunable, Tuner};
+use super::workers::Shared;
 use super::{BadSamples, LoadError, Loader, Remedy};
 use crate::Pack;
 use crate::arena::{Arena, SLOT_ALIGN};
 use crate::augment::Augment;
 use crate::available::check_available;
 use crate::device::{Device, HostDevice, OnDevice, OwnSlots, Placement, Staged};
-use crate::fetch::{Access, Checksums, FetchOptions, FetchStats};
+use crate::fetch::{Access, Checksums, FetchOptions};
 use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Recipe, Sampler, Schedule, Source, State,
     check_proportion,
 };
+use crate::setters::setters;
 
 use self::probe::not_decodable;
 pub use self::probe::{Decodable, FileSurvey, Holdable, Probe};
@@ -43,6 +45,7 @@ const MOST_THREADS: usize = 1024;
 
 /// The options of a [`Loader`]. Only the pack is required.
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct LoaderBuilder {
     pack: Arc<Pack>,
     proportion: f64,
@@ -55,7 +58,7 @@ pub struct LoaderBuilder {
     resume: Option<State>,
     fields: Option<Vec<String>>,
     augment: Option<Augment>,
-    decodes_images: bool,
+    decode_images: bool,
     threads: Option<NonZero<usize>>,
     memory_bytes: Option<u64>,
     slots: Option<NonZero<usize>>,
@@ -81,7 +84,7 @@ impl LoaderBuilder {
             resume: None,
             fields: None,
             augment: None,
-            decodes_images: false,
+            decode_images: false,
             threads: None,
             memory_bytes: None,
             slots: None,
@@ -99,159 +102,81 @@ impl LoaderBuilder {
     /// rounded to whole samples ([`Mixture::quotas`] has the result). The loaded fields must be the same in all packs. Order,
     /// seed, augmentation and all other options apply to every pack. Each pack has its own epochs. See
     /// docs/reference/sampling.md, "Mixtures".
-    #[must_use]
     pub fn mix(mut self, pack: impl Into<Arc<Pack>>, proportion: f64) -> Self {
         self.others.push((pack.into(), proportion));
         self
     }
 
-    /// The proportion of the first pack in a mixture. Default 1.
-    #[must_use]
-    pub const fn proportion(mut self, proportion: f64) -> Self {
-        self.proportion = proportion;
-        self
-    }
-
-    /// Samples per batch on each rank. Default 32.
-    #[must_use]
-    pub const fn batch(mut self, samples: u32) -> Self {
-        self.batch = samples;
-        self
-    }
-
     /// The order of samples. Default [`Order::Auto`].
-    #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.sampler = self.sampler.order(order);
         self
     }
 
     /// The seed of order and augmentation. Default 0.
-    #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.sampler = self.sampler.seed(seed);
         self
     }
 
     /// Selects samples, or makes some more frequent than others.
-    #[must_use]
     pub fn choice(mut self, choice: Choice) -> Self {
         self.sampler = self.sampler.choice(choice);
         self
     }
 
     /// Number of parts of the epoch that are read in parallel: see [`Sampler::lanes`].
-    #[must_use]
     pub fn lanes(mut self, lanes: u32) -> Self {
         self.sampler = self.sampler.lanes(lanes);
         self
     }
 
-    /// This process's rank in the training. Default: the only process.
-    #[must_use]
-    pub const fn ranks(mut self, ranks: Ranks) -> Self {
-        self.ranks = ranks;
-        self
-    }
-
-    /// What to do with samples that do not fill a last batch. Default [`Last::Drop`].
-    #[must_use]
-    pub const fn last(mut self, last: Last) -> Self {
-        self.last = last;
-        self
-    }
-
-    /// Resumes the run of a saved state. Its order applies, regardless of what [`order`](Self::order) leaves open. Call
-    /// [`Loader::epoch_at`] for the batches from the state on.
-    #[must_use]
-    pub fn resume(mut self, state: &State) -> Self {
-        self.resume = Some(*state);
-        self
-    }
-
     /// The fields to load, by name. By default, all fields except those that describe other fields or the origin of a sample.
-    #[must_use]
     pub fn fields<S: AsRef<str>>(mut self, names: &[S]) -> Self {
         self.fields = Some(names.iter().map(|name| name.as_ref().to_owned()).collect());
         self
     }
 
-    /// The augmentation of images. By default, tensors are unchanged and encoded images are delivered as files.
-    #[must_use]
-    pub fn augment(mut self, augment: Augment) -> Self {
-        self.augment = Some(augment);
-        self
-    }
-
-    /// Whether to decode variable-size images that are not augmented. Decoded images have a shape ([`Batch::item_shape`]). By
-    /// default they are delivered as stored.
-    ///
-    /// [`Batch::item_shape`]: super::Batch::item_shape
-    #[must_use]
-    pub const fn decode_images(mut self, decodes: bool) -> Self {
-        self.decodes_images = decodes;
-        self
-    }
-
-    /// Fixed number of threads that copy and decode, at most 1024. By default it adapts to the training, from 1 to one per core:
-    /// see [`Loader::tuning`].
-    #[must_use]
-    pub const fn threads(mut self, threads: NonZero<usize>) -> Self {
-        self.threads = Some(threads);
-        self
-    }
-
-    /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count: it belongs to the page
-    /// cache. Packs larger than this bypass the page cache. Default 4 GiB; then the memory of the machine decides how the
-    /// pack is read.
-    #[must_use]
-    pub const fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.memory_bytes = Some(bytes);
-        self
-    }
-
-    /// Number of slots in the staging ring. This limits the batches that exist at one time, including those that the consumer
-    /// holds. By default, as many as fit a quarter of the memory, between 2 and 16.
-    #[must_use]
-    pub const fn slots(mut self, slots: NonZero<usize>) -> Self {
-        self.slots = Some(slots);
-        self
-    }
-
-    /// Fixed number of prefetched batches, at most the number of slots. By default it adapts until the consumer does not wait:
-    /// see [`Loader::tuning`].
-    #[must_use]
-    pub const fn prefetch(mut self, batches: NonZero<usize>) -> Self {
-        self.prefetch = Some(batches);
-        self
-    }
-
-    /// How the pack is read. Default [`Access::Auto`].
-    #[must_use]
-    pub const fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
-    /// When checksums are verified. Default [`Checksums::FirstTouch`].
-    #[must_use]
-    pub const fn checksums(mut self, checksums: Checksums) -> Self {
-        self.checksums = checksums;
-        self
-    }
-
-    /// What to do with bad samples. Default [`BadSamples::Error`].
-    #[must_use]
-    pub const fn bad_samples(mut self, policy: BadSamples) -> Self {
-        self.bad_samples = policy;
-        self
-    }
-
-    /// The device that takes the batches from the ring. Default [`HostDevice`].
-    #[must_use]
-    pub fn device(mut self, device: Arc<dyn Device>) -> Self {
-        self.device = device;
-        self
+    setters! {
+        /// The proportion of the first pack in a mixture. Default 1.
+        proportion(proportion: f64) = proportion;
+        /// Samples per batch on each rank. Default 32.
+        batch(samples: u32) = samples;
+        /// This process's rank in the training. Default: the only process.
+        ranks(ranks: Ranks) = ranks;
+        /// What to do with samples that do not fill a last batch. Default [`Last::Drop`].
+        last(last: Last) = last;
+        /// Resumes the run of a saved state. Its order applies, regardless of what [`order`](Self::order) leaves open. Call
+        /// [`Loader::epoch_at`] for the batches from the state on.
+        resume(state: &State) = Some(*state);
+        /// The augmentation of images. By default, tensors are unchanged and encoded images are delivered as files.
+        augment(augment: Augment) = Some(augment);
+        /// Whether to decode variable-size images that are not augmented. Decoded images have a shape ([`Batch::item_shape`]). By
+        /// default they are delivered as stored.
+        ///
+        /// [`Batch::item_shape`]: super::Batch::item_shape
+        decode_images(decodes: bool) = decodes;
+        /// Fixed number of threads that copy and decode, at most 1024. By default it adapts to the training, from 1 to one per
+        /// core: see [`Loader::tuning`].
+        threads(threads: NonZero<usize>) = Some(threads);
+        /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count: it belongs to the page
+        /// cache. Packs larger than this bypass the page cache. Default 4 GiB; then the memory of the machine decides how the pack
+        /// is read.
+        memory_bytes(bytes: u64) = Some(bytes);
+        /// Number of slots in the staging ring. This limits the batches that exist at one time, including those that the consumer
+        /// holds. By default, as many as fit a quarter of the memory, between 2 and 16.
+        slots(slots: NonZero<usize>) = Some(slots);
+        /// Fixed number of prefetched batches, at most the number of slots. By default it adapts until the consumer does not wait:
+        /// see [`Loader::tuning`].
+        prefetch(batches: NonZero<usize>) = Some(batches);
+        /// How the pack is read. Default [`Access::Auto`].
+        access(access: Access) = access;
+        /// When checksums are verified. Default [`Checksums::FirstTouch`].
+        checksums(checksums: Checksums) = checksums;
+        /// What to do with bad samples. Default [`BadSamples::Error`].
+        bad_samples(policy: BadSamples) = policy;
+        /// The device that takes the batches from the ring. Default [`HostDevice`].
+        device(device: Arc<dyn Device>) = device;
     }
 
     /// Checks the options and reserves the ring. It does not start threads or read chunks.
@@ -270,7 +195,7 @@ impl LoaderBuilder {
         }
         let outputs = self.outputs(pictures)?;
         if matches!(placement, Placement::Files { .. }) && outputs.files().is_none() {
-            let why = outputs.pictures.as_ref().and_then(Pictures::against);
+            let why = outputs.pictures.as_ref().and_then(|pictures| pictures.against);
             return Err(not_decodable(why.unwrap_or("nothing is augmented")));
         }
         check_alike(&packs, &outputs)?;
@@ -280,7 +205,7 @@ impl LoaderBuilder {
         let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);
         let counters = Arc::new(Counters::default());
         let journal = self.journal(schedule.recipe(), &counters);
-        let device = Arc::new(placement.attach(&arena)?);
+        let device = placement.attach(&arena)?;
         let schedules: Vec<&Schedule> = match &mixture {
             None => vec![&schedule],
             Some(mixture) => mixture.schedules().collect(),
@@ -296,34 +221,39 @@ impl LoaderBuilder {
                 None => Tunable::up_to(arena.n_slots(), 2),
             },
         );
-        Ok(Loader {
-            journal,
-            packs,
-            fetches,
-            seeds: schedules.iter().map(|schedule| schedule.seed()).collect(),
-            schedule,
-            mixture: mixture.map(Arc::new),
-            outputs: Arc::new(outputs),
+        let piece_rows = if most_threads == 1 { outputs.rows } else { outputs.rows.div_ceil(most_threads * 4).max(1) };
+        let shared = Shared {
+            borrows: mixture.is_none() && device.borrows() && schedule.recipe().order.in_file_order(),
             arena,
             device,
             counters,
-            threads: most_threads,
-            not_started: AtomicUsize::new(0),
-            tuner: Arc::new(Mutex::new(tuner)),
+            tuner: Mutex::new(tuner),
+            journal,
             bad_samples: self.bad_samples,
-            requested_prefetch: self.prefetch,
-            in_use: Arc::new(AtomicBool::new(false)),
-            held: Arc::new(AtomicUsize::new(0)),
-            made_in: std::process::id(),
+            piece_rows,
+            fetched: Mutex::default(),
             #[cfg(any(test, feature = "testing"))]
             disk_delay: self.disk_delay,
-            last: Mutex::new(Weak::new()),
-            fetched: Arc::new(Mutex::new(FetchStats::default())),
+        };
+        let seeds = schedules.iter().map(|schedule| schedule.seed()).collect();
+        Ok(Loader {
+            contents: Arc::new(Contents { outputs, packs, seeds }),
+            shared: Arc::new(shared),
+            fetches,
+            schedule,
+            mixture: mixture.map(Arc::new),
+            threads: most_threads,
+            not_started: AtomicUsize::new(0),
+            requested_prefetch: self.prefetch,
+            in_use: Arc::default(),
+            held: Arc::default(),
+            made_in: std::process::id(),
+            last: Mutex::default(),
         })
     }
 
     /// The journal for a doctor that started this program, if any.
-    fn journal(&self, recipe: Recipe, counters: &Arc<Counters>) -> Option<Arc<Journal>> {
+    fn journal(&self, recipe: Recipe, counters: &Arc<Counters>) -> Option<Journal> {
         let kind = (recipe.order, &self.augment, &self.fields);
         let told = || {
             json!({
@@ -344,13 +274,11 @@ impl LoaderBuilder {
 #[doc(hidden)]
 impl LoaderBuilder {
     /// The augmentation of images, if any.
-    #[must_use]
     pub fn augmentation(&self) -> Option<&Augment> {
         self.augment.as_ref()
     }
 
     /// The same batches with items as stored.
-    #[must_use]
     pub fn unaugmented(mut self) -> Self {
         self.augment = None;
         self
@@ -358,32 +286,27 @@ impl LoaderBuilder {
 
     /// Simulates a disk that needs this much longer per batch.
     #[cfg(any(test, feature = "testing"))]
-    #[must_use]
     pub fn slow_disk(mut self, delay: std::time::Duration) -> Self {
         self.disk_delay = delay;
         self
     }
 
     /// The device's part in making images.
-    #[must_use]
     pub fn on_device(&self) -> OnDevice {
         self.placement().images()
     }
 
     /// Whether the device makes images from those that it holds, or from files that it decodes.
-    #[must_use]
     pub fn makes_images_there(&self) -> bool {
         !matches!(self.on_device(), OnDevice::Nothing | OnDevice::Pixels)
     }
 
     /// Whether batches go to a device that finishes them. They are copied there while others are loaded.
-    #[must_use]
     pub fn is_onto_device(&self) -> bool {
         self.on_device() != OnDevice::Nothing
     }
 
     /// The same batches, delivered on the host.
-    #[must_use]
     pub fn on_host(mut self) -> Self {
         self.device = match self.placement() {
             Placement::Host => Arc::new(HostDevice),
@@ -395,7 +318,7 @@ impl LoaderBuilder {
 }
 
 impl LoaderBuilder {
-    fn packs(&self) -> Arc<[Arc<Pack>]> {
+    fn packs(&self) -> Vec<Arc<Pack>> {
         let others = self.others.iter().map(|(pack, _)| Arc::clone(pack));
         std::iter::once(Arc::clone(&self.pack)).chain(others).collect()
     }
@@ -404,11 +327,10 @@ impl LoaderBuilder {
         Arc::clone(&self.device).placement(&self.packs())
     }
 
-    /// The contents of batches.
     fn outputs(&self, pictures: Option<Pictures>) -> Result<Outputs, LoadError> {
         let rows = to_usize(self.batch);
         let mut outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
-        if self.decodes_images {
+        if self.decode_images {
             outputs.decode_images(self.pack.schema());
         }
         Ok(outputs)
@@ -551,7 +473,7 @@ fn ring(
             let on_device = placement.most_slots(bytes, to_u64(outputs.rows)).unwrap_or(MOST_SLOTS);
             let fit = (memory / 4 / bytes).min(on_device);
             let fit = fit.clamp(LEAST_SLOTS, MOST_SLOTS);
-            usize::try_from(fit).unwrap_or(2)
+            to_usize(fit)
         }
     };
     let needed = bytes.saturating_mul(to_u64(n_slots));

@@ -1,16 +1,17 @@
 //! The contents of a batch: each field's type, shape and place in a staging slot. It is decided once per loader.
 
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
 use super::filling::Row;
-use super::pictures::{ChunkSource, ImagePlace, Pictures};
+use super::pictures::{ChunkSource, Pictures};
 use crate::Pack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
 use crate::device::Finish;
+use crate::sample::dimensions;
 
 /// A field of a batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,13 +57,11 @@ pub(crate) enum Source {
 
 impl BatchField {
     /// Size of one sample. 0 for variable-size items.
-    #[must_use]
     pub const fn n_bytes(&self) -> usize {
         self.item_bytes
     }
 
     /// Offset in a slot of a full batch. 0 for variable-size items.
-    #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }
@@ -85,14 +84,21 @@ impl BatchField {
 #[derive(Debug)]
 pub(crate) struct Outputs {
     pub(crate) fields: Vec<BatchField>,
-    /// Samples per batch.
     pub(crate) rows: usize,
-    /// Size of a slot.
     pub(crate) slot_bytes: usize,
     /// The body fields to read, by their positions in the body.
     pub(crate) positions: Vec<usize>,
     /// The processing of images. `None` if no field is augmented.
     pub(crate) pictures: Option<Pictures>,
+}
+
+/// What the batches of a loader are made of. A batch keeps it, and not the loader's device or ring.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) outputs: Outputs,
+    pub(crate) packs: Vec<Arc<Pack>>,
+    /// Each pack's seed for order and augmentation.
+    pub(crate) seeds: Vec<u64>,
 }
 
 impl Outputs {
@@ -154,7 +160,7 @@ impl Outputs {
     fn push(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
         let shape = match source {
             Source::Ragged(_) => None,
-            _ => Some(dimensions(field)?),
+            _ => Some(dimensions(field)),
         };
         let bytes = match source {
             Source::Ragged(_) => 0,
@@ -170,11 +176,7 @@ impl Outputs {
         let bytes = shape.iter().fold(dtype.size(), |n, d| n.saturating_mul(to_u64(*d)));
         let bytes = match (source, pictures.files()) {
             (Source::Held, _) => 0,
-            (Source::File, Some(files)) => {
-                let made = usize::try_from(bytes).ok();
-                let place = made.and_then(|made| files.limits.item_bytes(made));
-                place.and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX)
-            }
+            (Source::File, Some(files)) => files.limits.item_bytes(to_usize(bytes)).map_or(u64::MAX, to_u64),
             _ => bytes,
         };
         let finish = match (source, pictures.finish().cloned()) {
@@ -216,7 +218,7 @@ impl Outputs {
                 field.name, self.rows
             ))
         };
-        let item_bytes = usize::try_from(item_bytes).map_err(|_| too_large())?;
+        let item_bytes = to_usize(item_bytes);
         let offset = self.slot_bytes;
         self.slot_bytes = item_bytes
             .checked_mul(self.rows)
@@ -246,8 +248,7 @@ impl Outputs {
         self.fields.iter().find(|f| f.source == Source::File)
     }
 
-    /// Writes what a device needs to finish images into a slot filled with `rows`. Returns how many images the host decoded
-    /// although the device decodes files.
+    /// Writes what a device needs to finish images into a slot filled with `rows`. Returns how many the host decoded in its place.
     pub(crate) fn write_finish(
         &self,
         slot: &mut SlotMut,
@@ -259,8 +260,7 @@ impl Outputs {
         let (Some((field, finish)), Some(pictures)) = (finished.next(), &self.pictures) else {
             return Ok(0);
         };
-        let place = ImagePlace { offset: field.offset, item_bytes: field.item_bytes };
-        pictures.write_finish((finish, place), slot, rows, seeds, source)
+        pictures.write_finish((finish, field), slot, rows, seeds, source)
     }
 
     /// The only field, if its batches can be borrowed from the pack: its samples must be stored as in a batch.
@@ -280,36 +280,17 @@ impl Outputs {
 /// The schema numbers of the fields to load.
 fn numbers(pack: &Pack, wanted: Option<&[String]>) -> Result<Vec<usize>, LoadError> {
     let schema = pack.schema();
-    match wanted {
-        None => Ok(schema
-            .fields()
-            .iter()
-            .enumerate()
-            .filter(|(_, field)| field.is_data())
-            .map(|(number, _)| number)
-            .collect()),
-        Some(names) => {
-            let mut numbers = Vec::with_capacity(names.len());
-            for name in names {
-                let number = schema.index_of(name);
-                let number = number.map_err(|source| LoadError::Read(pack.error(source)))?;
-                if numbers.contains(&number) {
-                    let text = format!("field `{name}` is named twice: name each field once");
-                    return Err(LoadError::Option(text));
-                }
-                numbers.push(number);
-            }
-            Ok(numbers)
-        }
-    }
-}
-
-fn dimensions(field: &Field) -> Result<Vec<usize>, LoadError> {
-    let too_large = |_| {
-        LoadError::Option(format!(
-            "field `{}`: its shape {:?} is larger than this machine can address",
-            field.name, field.shape
-        ))
+    let Some(names) = wanted else {
+        let data = schema.fields().iter().enumerate().filter(|(_, field)| field.is_data());
+        return Ok(data.map(|(number, _)| number).collect());
     };
-    field.shape.iter().map(|d| usize::try_from(*d).map_err(too_large)).collect()
+    let mut numbers = Vec::with_capacity(names.len());
+    for name in names {
+        let number = pack.located(schema.index_of(name))?;
+        if numbers.contains(&number) {
+            return Err(LoadError::Option(format!("field `{name}` is named twice: name each field once")));
+        }
+        numbers.push(number);
+    }
+    Ok(numbers)
 }

@@ -16,16 +16,16 @@ use packds_pixels::{Color, DecodeOptions, Decoder, Encoded, Image, Layout, Pixel
 use super::error::LoadError;
 use super::filling::Row;
 use super::kept::ImageSize;
-use super::outputs::{Outputs, Source};
+use super::outputs::{BatchField, Outputs, Source};
 use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Geometry, ImageSource, Located, Mix, Output, Picture, SampleKey, Size,
 };
-use crate::device::{Changes, ColorOp, Finish, Frame, OnDevice, Patch, Resampling, Share, Windows};
+use crate::device::{Changes, ColorOp, Finish, Frame, OnDevice, Patch, Resampling, Windows};
 use crate::fetch::StepItems;
 use crate::{Pack, ReadError};
 
-pub(crate) use self::files::{Files, ImagePlace};
+pub(crate) use self::files::Files;
 pub(crate) use self::held::{ChunkSource, Held};
 pub(crate) use self::host::{PictureFiller, Views};
 
@@ -37,8 +37,8 @@ pub(crate) struct Pictures {
     /// The host's part of it.
     plan: Arc<AugmentPlan>,
     place: Place,
-    /// Why the device does not make them from images that it holds or files that it decodes, as a sentence.
-    against: Option<&'static str>,
+    /// Why the device does not hold or decode them although it could others, as a sentence. `None` if it does.
+    pub(crate) against: Option<&'static str>,
     image: PictureField,
     mask: Option<PictureField>,
     /// The position of the image's seek index in the body.
@@ -48,7 +48,6 @@ pub(crate) struct Pictures {
 /// Where images are made. The device's part is described by its [`Finish`].
 #[derive(Debug)]
 enum Place {
-    /// On the host.
     Host,
     /// The pixels on the host, the rest on the device.
     Pixels(Finish),
@@ -145,12 +144,6 @@ impl Pictures {
         }
     }
 
-    /// Why the device does not hold or decode them although it could others, as a sentence. `None` if it does.
-    pub(crate) fn against(&self) -> Option<&'static str> {
-        self.against
-    }
-
-    /// How pictures on the device are resized.
     pub(crate) fn resampling(&self) -> Option<&Arc<Resampling>> {
         let windows = self.finish()?.windows.as_ref()?;
         windows.resampling.as_ref()
@@ -174,11 +167,11 @@ impl Pictures {
         is_unchanged.then_some(self.image.position)
     }
 
-    /// Writes what the device needs for `rows` into their slot. `finish` and `place` are the image field's. Returns how many
+    /// Writes what the device needs for `rows` into their slot. `finish` is the image field's. Returns how many
     /// images the host decoded although the device decodes files.
     pub(crate) fn write_finish(
         &self,
-        (finish, place): (&Finish, ImagePlace),
+        (finish, field): (&Finish, &BatchField),
         slot: &mut SlotMut,
         rows: &[Row],
         seeds: &[u64],
@@ -188,7 +181,7 @@ impl Pictures {
         self.write_changes(&finish.changes, slot, rows, seeds);
         match (&self.place, &finish.windows, source) {
             (Place::Files(_, files), Some(windows), _) => {
-                self.write_file_windows((finish, windows), files, slot, place, rows, seeds)
+                self.write_file_windows((finish, windows), files, slot, field, rows, seeds)
             }
             (Place::Held(_, held), Some(windows), Some(source)) => {
                 self.write_held_windows(windows, *held, slot, rows, seeds, source).map(|()| 0)
@@ -214,26 +207,15 @@ impl Pictures {
     /// Writes colour changes, erased areas and mixing of `rows` for the device.
     fn write_changes(&self, changes: &Changes, slot: &mut [u8], rows: &[Row], seeds: &[u64]) {
         for view in 0..self.made.output().views {
-            let region = slot.get_mut(changes.patches(view)..).unwrap_or_default();
-            let (places, _) = region.as_chunks_mut::<{ Patch::BYTES }>();
             let patches = rows.iter().flat_map(|row| self.made.patches(key(seeds, *row), view));
-            for (patch, to) in patches.zip(places) {
-                *to = patch.to_bytes();
-            }
-            let region = slot.get_mut(changes.colors(view)..).unwrap_or_default();
-            let (places, _) = region.as_chunks_mut::<{ ColorOp::BYTES }>();
+            write_each(slot, changes.patches(view), patches.map(Patch::to_bytes));
             let n = changes.n_colors;
             let colors = rows.iter().flat_map(|row| self.made.colors(key(seeds, *row), view, n));
-            for (color, to) in colors.zip(places) {
-                *to = color.to_bytes();
-            }
+            write_each(slot, changes.colors(view), colors.map(ColorOp::to_bytes));
         }
         if changes.mixes {
-            let region = slot.get_mut(changes.shares()..).unwrap_or_default();
-            let (places, _) = region.as_chunks_mut::<{ Share::BYTES }>();
-            for (row, to) in rows.iter().zip(places) {
-                *to = self.made.share(key(seeds, *row)).to_bytes();
-            }
+            let shares = rows.iter().map(|row| self.made.share(key(seeds, *row)).to_bytes());
+            write_each(slot, changes.shares(), shares);
         }
     }
 
@@ -262,7 +244,6 @@ impl Pictures {
         (position == mask.position).then_some(Source::Mask)
     }
 
-    /// Whether it moves pixels.
     pub(crate) fn moves_pixels(&self) -> bool {
         self.made.moves_pixels()
     }
@@ -288,7 +269,6 @@ impl Pictures {
         drawn.map_err(|error| bad_sample(pack, row.sample, error))
     }
 
-    /// The output.
     pub(crate) fn made(&self) -> Output {
         self.plan.output()
     }
@@ -296,8 +276,7 @@ impl Pictures {
     /// Element type, shape and views of the output.
     pub(crate) fn output(&self, source: Source) -> (DType, Vec<usize>, u32) {
         let output = self.plan.output();
-        let size = |n: u32| to_usize(n);
-        let (height, width) = (size(output.height), size(output.width));
+        let (height, width) = (to_usize(output.height), to_usize(output.width));
         if source == Source::Mask {
             let mut shape = vec![height, width];
             // The mask keeps its shape in the pack, with or without channels.
@@ -412,7 +391,6 @@ impl PictureField {
         })
     }
 
-    /// The item of `sample` as a picture.
     fn picture<'a>(
         &self,
         pack: &Pack,
@@ -445,12 +423,19 @@ pub(crate) fn bad_sample(pack: &Pack, sample: u64, source: AugmentError) -> Load
     }
 }
 
+/// Writes entries into a slot, one after the other.
+fn write_each<const N: usize>(slot: &mut [u8], offset: usize, entries: impl Iterator<Item = [u8; N]>) {
+    let (places, _) = slot.get_mut(offset..).unwrap_or_default().as_chunks_mut();
+    for (entry, to) in entries.zip(places) {
+        *to = entry;
+    }
+}
+
 /// The random key for the augmentation of a row.
 fn key(seeds: &[u64], row: Row) -> SampleKey {
     SampleKey { seed: seeds.get(row.pack).copied().unwrap_or(0), epoch: row.epoch, sample: row.sample }
 }
 
-/// The sample's file in the source, for messages.
 fn file_of(pack: &Pack, sample: u64) -> Option<String> {
     let path = pack.path(sample).ok().flatten()?;
     Some(String::from_utf8_lossy(&path).escape_debug().to_string())

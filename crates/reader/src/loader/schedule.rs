@@ -11,25 +11,21 @@ use crate::plan::{EpochPlan, Mixture, MixtureState, Route, Slot, SourcePlan, Sta
 /// What to iterate over.
 #[derive(Debug)]
 pub(crate) enum Sequence {
-    /// An epoch of the only pack.
     Epoch(Arc<EpochPlan>),
-    /// An epoch of a mixture.
     Mixture(Arc<Mixture>, u32),
     /// The same batch, repeated.
     Kept(Arc<Kept>),
 }
 
 impl Sequence {
-    /// The epoch's number.
     pub(crate) fn number(&self) -> u32 {
         match self {
             Self::Epoch(plan) => plan.epoch(),
             Self::Mixture(_, number) => *number,
-            Self::Kept(kept) => kept.epoch(),
+            Self::Kept(kept) => kept.samples.epoch,
         }
     }
 
-    /// Steps of the epoch.
     pub(crate) fn steps(&self) -> u64 {
         match self {
             Self::Epoch(plan) => plan.steps(),
@@ -42,9 +38,10 @@ impl Sequence {
 /// The schedule of one epoch.
 #[derive(Debug)]
 pub(crate) enum EpochSchedule {
-    /// One pack.
-    One { plan: Arc<EpochPlan>, fetch: Box<dyn EpochFetch> },
-    /// Several packs.
+    One {
+        plan: Arc<EpochPlan>,
+        fetch: Box<dyn EpochFetch>,
+    },
     Mixed(MixedSchedule),
     /// Endless repetition of samples kept in memory.
     Kept(Arc<Kept>),
@@ -56,9 +53,7 @@ pub(crate) struct MixedSchedule {
     mixture: Arc<Mixture>,
     /// Step 0 of the epoch, counted from the start of the run.
     first: u64,
-    /// The plan of the first pack.
     lead: Arc<SourcePlan>,
-    /// The source of each row.
     sources: Vec<usize>,
     /// The plan of each source. It has a fetch if this rank uses samples of the source.
     parts: Vec<MixedPart>,
@@ -83,25 +78,15 @@ impl EpochSchedule {
         }
     }
 
-    /// Steps in the epoch.
-    pub(crate) fn steps(&self) -> u64 {
-        match self {
-            Self::One { plan, .. } => plan.steps(),
-            Self::Mixed(mixed) => mixed.mixture.steps_per_epoch(),
-            Self::Kept(_) => u64::MAX,
-        }
-    }
-
     /// The rows of a step, and the number of padding rows at its end.
     pub(crate) fn rows(&self, step: u64) -> Result<(Vec<Row>, usize), LoadError> {
         let plan = match self {
             Self::One { plan, .. } => plan,
             Self::Mixed(mixed) => return mixed.rows(step).map(|rows| (rows, 0)),
-            Self::Kept(kept) => return Ok((kept.rows().to_vec(), 0)),
+            Self::Kept(kept) => return Ok((kept.samples.rows.to_vec(), 0)),
         };
         let mut slots: Vec<Slot> = plan.batch(step).collect();
-        // If the global batch differs from the planned one, shares follow the planned positions. Padding may then lie between
-        // them.
+        // If the global batch is not the planned one, shares follow the planned positions, and padding may lie between them.
         slots.sort_by_key(|slot| slot.padding);
         let padding = slots.iter().filter(|slot| slot.padding).count();
         let row = |slot: Slot| Row { pack: 0, sample: slot.sample, epoch: plan.epoch() };
@@ -113,7 +98,7 @@ impl EpochSchedule {
         let fetches: Vec<Option<&dyn EpochFetch>> = match self {
             Self::One { fetch, .. } => vec![Some(&**fetch)],
             Self::Mixed(mixed) => mixed.parts.iter().map(|part| part.1.as_deref()).collect(),
-            Self::Kept(kept) => return Ok(Arc::clone(kept.items())),
+            Self::Kept(kept) => return Ok(Arc::clone(&kept.samples.items)),
         };
         let items = |fetch: Option<&dyn EpochFetch>| Ok(fetch.map(|f| f.step(step)).transpose()?);
         fetches.into_iter().map(items).collect()
@@ -135,7 +120,7 @@ impl EpochSchedule {
         match self {
             Self::One { plan, .. } => plan.state(step),
             Self::Mixed(mixed) => mixed.lead.state(step),
-            Self::Kept(kept) => kept.schedule().state(0),
+            Self::Kept(kept) => kept.samples.schedule.state(0),
         }
     }
 

@@ -56,8 +56,7 @@ pub(crate) fn check_alike(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), 
     Ok(())
 }
 
-/// Checks that the loaded label fields have the same class names. A pack without class names could mean any classes, so it
-/// does not mix with a pack that has them.
+/// Checks that the loaded label fields have the same class names. Without names, a pack could mean any classes.
 fn check_classes(first: &Pack, other: &Pack, numbers: &[usize]) -> Result<(), LoadError> {
     let all_expected = first.classes().map_err(|error| first.error(error))?;
     let all_found = other.classes().map_err(|error| other.error(error))?;
@@ -99,8 +98,7 @@ fn first_difference(expected: &[String], found: &[String]) -> Option<(String, St
     Some((told(expected), told(found)))
 }
 
-/// Verifies the checksums of loaded columns and of columns that describe images. Damage is then reported now and not as a bad
-/// sample in each batch.
+/// Verifies loaded columns and those that describe images, so that damage is reported now and not as bad samples in each batch.
 pub(crate) fn check_columns(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
     for pack in packs {
         let loaded = outputs.fields.iter().filter_map(BatchField::column);

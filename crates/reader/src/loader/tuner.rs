@@ -2,8 +2,6 @@
 //! not have a clock: it receives the times of each step and returns the settings.
 
 use packds_system::{nanos, to_usize};
-use std::fmt;
-use std::ops::AddAssign;
 use std::time::Duration;
 
 /// Steps that are evaluated together.
@@ -41,15 +39,6 @@ pub(crate) struct Spent {
     pub(crate) read: Duration,
 }
 
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.waited += other.waited;
-        self.busy += other.busy;
-        self.read += other.read;
-    }
-}
-
 impl Spent {
     /// Whether the consumer waited for more than 1% of the time.
     fn is_waiting(&self) -> bool {
@@ -82,14 +71,7 @@ enum Knob {
     Prefetch,
 }
 
-impl fmt::Display for Knob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Threads => "threads",
-            Self::Prefetch => "batches ahead",
-        })
-    }
-}
+packds_system::named!(Knob { Threads = "threads", Prefetch = "batches ahead" });
 
 /// A value that is tuned, unless it is fixed.
 #[derive(Debug)]
@@ -189,7 +171,10 @@ impl Tuner {
     pub(crate) fn learn(&mut self, spent: Spent) -> bool {
         self.batches += 1;
         self.steps += 1;
-        self.round += spent;
+        self.round.passed += spent.passed;
+        self.round.waited += spent.waited;
+        self.round.busy += spent.busy;
+        self.round.read += spent.read;
         if self.steps < ROUND {
             return false;
         }

@@ -1,8 +1,8 @@
 //! The loader's threads. They begin steps in order, fill their pieces and finish them.
 
-use packds_system::to_u64;
+use packds_system::{lock, to_u64, wait};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -14,45 +14,49 @@ use super::fill::Filler;
 use super::filling::{Filling, Piece, Row, cut};
 use super::finish::finish;
 use super::journal::Journal;
-use super::outputs::{Outputs, Source};
+use super::outputs::{Contents, Source};
 use super::pictures::{ChunkSource, Pictures};
 use super::schedule::EpochSchedule;
 use super::stats::{Counters, add, add_time};
 use super::tuner::Tuner;
-use crate::Pack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 use crate::device::{Attached, DeviceError, FilesPart, FilesTaken, StoredPart};
 use crate::fetch::{FetchStats, ItemRun, StepItems};
+
+/// What a loader shares with the threads of its epochs.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) arena: Arc<Arena>,
+    pub(crate) device: Attached,
+    pub(crate) counters: Arc<Counters>,
+    /// Each epoch starts with what the one before learned.
+    pub(crate) tuner: Mutex<Tuner>,
+    /// Records step times, if requested.
+    pub(crate) journal: Option<Journal>,
+    pub(crate) bad_samples: BadSamples,
+    /// Rows per piece. There are several pieces per thread, so that all threads finish at about the same time.
+    pub(crate) piece_rows: usize,
+    /// Whether batches may borrow the pack's bytes instead of copying them.
+    pub(crate) borrows: bool,
+    /// Read statistics of the finished epochs.
+    pub(crate) fetched: Mutex<FetchStats>,
+    /// Simulated extra disk time per batch.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) disk_delay: std::time::Duration,
+}
 
 /// Everything that the threads of one epoch share.
 #[derive(Debug)]
 pub(crate) struct Workers {
     pub(crate) board: Arc<Board>,
     pub(crate) schedule: EpochSchedule,
-    pub(crate) outputs: Arc<Outputs>,
-    pub(crate) packs: Arc<[Arc<Pack>]>,
-    pub(crate) arena: Arc<Arena>,
-    pub(crate) device: Arc<Attached>,
-    pub(crate) counters: Arc<Counters>,
-    /// Shared with the loader: the next epoch starts with what this one learned.
-    pub(crate) tuner: Arc<Mutex<Tuner>>,
-    pub(crate) journal: Option<Arc<Journal>>,
-    pub(crate) bad_samples: BadSamples,
-    /// Each pack's seed for order and augmentation.
-    pub(crate) seeds: Arc<[u64]>,
-    pub(crate) piece_rows: usize,
-    /// Whether batches may borrow the pack's bytes instead of copying them.
-    pub(crate) borrows: bool,
-    /// Read statistics of the loader's finished epochs.
-    pub(crate) fetched: Arc<Mutex<FetchStats>>,
-    /// Simulated extra disk time per batch.
-    #[cfg(any(test, feature = "testing"))]
-    pub(crate) disk_delay: std::time::Duration,
+    pub(crate) contents: Arc<Contents>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fetched = lock(&self.shared.fetched);
         *fetched = fetched.then(self.schedule.stats());
     }
 }
@@ -93,7 +97,7 @@ impl Workers {
     pub(crate) fn stop(&self) {
         self.board.stop();
         self.schedule.stop();
-        self.arena.wake();
+        self.shared.arena.wake();
     }
 
     /// Runs a thread. A panic reaches the consumer as an error.
@@ -107,8 +111,7 @@ impl Workers {
     }
 
     fn work(&self, number: usize) {
-        let mut filler =
-            Filler::new(&self.outputs, &self.packs, self.bad_samples, &self.seeds).repeating(self.schedule.kept());
+        let mut filler = Filler::new(&self.contents, self.shared.bad_samples, self.schedule.kept());
         while let Some(job) = self.next_job(number) {
             let result = match job {
                 Job::Begin(step) => self.begin(step),
@@ -133,14 +136,14 @@ impl Workers {
             if number >= progress.threads {
                 // This thread is not needed now. It must neither count as waiting for the consumer nor wake up for each piece.
                 self.was_idle(idle.take());
-                progress = self.board.wait_to_be_called(progress);
+                progress = wait(&self.board.called, progress);
                 continue;
             }
             if let Some(job) = self.job_in(&mut progress) {
                 break job;
             }
             idle.get_or_insert_with(Instant::now);
-            progress = self.board.wait_for_work(progress);
+            progress = wait(&self.board.work, progress);
         };
         self.was_idle(idle);
         Some(job)
@@ -148,7 +151,7 @@ impl Workers {
 
     fn was_idle(&self, since: Option<Instant>) {
         if let Some(since) = since {
-            add_time(&self.counters.threads_idle, since.elapsed());
+            add_time(&self.shared.counters.threads_idle, since.elapsed());
         }
     }
 
@@ -176,8 +179,8 @@ impl Workers {
     fn begin(&self, step: u64) -> Result<(), (u64, LoadError)> {
         let slot = {
             let idle = Instant::now();
-            let slot = self.arena.take(&self.board.stopped);
-            add_time(&self.counters.threads_idle, idle.elapsed());
+            let slot = self.shared.arena.take(&self.board.stopped);
+            add_time(&self.shared.counters.threads_idle, idle.elapsed());
             slot
         };
         // Now another thread may begin the next step. It gets a later slot.
@@ -193,31 +196,31 @@ impl Workers {
         let planned = started.elapsed();
         #[cfg(any(test, feature = "testing"))]
         if self.schedule.kept().is_none() {
-            thread::sleep(self.disk_delay);
+            thread::sleep(self.shared.disk_delay);
         }
         self.protect()?;
         let items = self.schedule.items(step)?;
-        add_time(&self.counters.disk_waited, started.elapsed().saturating_sub(planned));
+        add_time(&self.shared.counters.disk_waited, started.elapsed().saturating_sub(planned));
         let started = Instant::now();
-        self.device.receiver().recycle(&mut slot);
+        self.shared.device.receiver().recycle(&mut slot);
         self.write_columns(&mut slot, &rows)?;
         let borrowed = self.borrow(&rows, &items)?;
         // Columns and tables were read from maps. They are not valid if a file was truncated.
         self.still_good()?;
         if let Some(borrowed) = borrowed {
-            let mix = match &self.outputs.pictures {
-                Some(pictures) => pictures.mix(&self.outputs, &mut slot, &rows, &self.seeds)?,
+            let mix = match &self.contents.outputs.pictures {
+                Some(pictures) => pictures.mix(&self.contents.outputs, &mut slot, &rows, &self.contents.seeds)?,
                 None => None,
             };
             let prepared = Prepared { rows, padding, borrowed: Some(borrowed), mix, ..Prepared::new(step) };
-            add_time(&self.counters.threads_busy, planned + started.elapsed());
+            add_time(&self.shared.counters.threads_busy, planned + started.elapsed());
             // Files are always copied, and only files can be refused.
             return self.hand_over(slot, prepared, &items).map(drop);
         }
-        let pieces = cut(slot, &self.outputs, rows.len(), self.piece_rows);
+        let pieces = cut(slot, &self.contents.outputs, rows.len(), self.shared.piece_rows);
         let filling = Arc::new(Filling::new(step, rows, padding, items, pieces));
         self.board.hand_out(filling);
-        add_time(&self.counters.threads_busy, planned + started.elapsed());
+        add_time(&self.shared.counters.threads_busy, planned + started.elapsed());
         Ok(())
     }
 
@@ -235,26 +238,24 @@ impl Workers {
         if let Some(pieces) = filling.give_back(piece) {
             self.complete(filler, filling, pieces).map_err(at_step)?;
         }
-        add_time(&self.counters.threads_busy, started.elapsed());
+        add_time(&self.shared.counters.threads_busy, started.elapsed());
         Ok(())
     }
 
-    /// Finishes a batch from its pieces and delivers it. If the device refuses files, the host decodes these and delivers it
-    /// again.
+    /// Finishes a batch from its pieces and delivers it, again if the device refuses files, which the host then decodes.
     fn complete(&self, filler: &mut Filler, filling: &Filling, mut pieces: Vec<Piece>) -> Result<(), LoadError> {
-        let (outputs, n_rows) = (&self.outputs, filling.rows.len());
+        let (outputs, n_rows) = (&self.contents.outputs, filling.rows.len());
         let mut is_again = false;
         loop {
-            let finished = finish(filling, pieces, outputs, self.bad_samples, &self.seeds)?;
+            let finished = finish(filling, pieces, &self.contents, self.shared.bad_samples)?;
             let Some((slot, prepared)) = finished else { return Ok(()) };
             let Some(Refused { mut slot, is_new }) = self.hand_over(slot, prepared, &filling.items)? else {
                 return Ok(());
             };
-            // The first time, another batch may have reported the same file already. After that, the host has decoded all known
-            // files.
+            // At first, another batch may have reported the same file. After that, the host has decoded all known files.
             if is_again && !is_new {
                 let reason = "it refused a batch whose files the host has decoded".to_owned();
-                let device = self.device.receiver().name();
+                let device = self.shared.device.receiver().name();
                 return Err(DeviceError { device, reason }.into());
             }
             is_again = true;
@@ -270,23 +271,22 @@ impl Workers {
         }
     }
 
-    /// Gives a finished slot to the device and the consumer. If the device refuses files in it, this records them and returns
-    /// the slot.
+    /// Gives a finished slot to the device and the consumer, or records the files that the device refused and returns the slot.
     fn hand_over(
         &self,
         mut slot: SlotMut,
         prepared: Prepared,
         items: &[Option<StepItems>],
     ) -> Result<Option<Refused>, LoadError> {
-        let (rows, seeds) = (&prepared.rows, &self.seeds);
+        let (rows, seeds) = (&prepared.rows, &self.contents.seeds);
         // A device has images of at most one pack.
-        let first = self.packs.first().zip(items.first().and_then(Option::as_ref));
-        let device = match &*self.device {
+        let first = self.contents.packs.first().zip(items.first().and_then(Option::as_ref));
+        let device = match &self.shared.device {
             Attached::Chunks(device) => Some(device.as_ref()),
             _ => None,
         };
         let source = first.map(|(pack, items)| ChunkSource { device, pack, items });
-        let n_decoded = self.outputs.write_finish(&mut slot, rows, seeds, source.as_ref())?;
+        let n_decoded = self.contents.outputs.write_finish(&mut slot, rows, seeds, source.as_ref())?;
         let (slot, transfer) = match self.submit(slot, &prepared)? {
             FilesTaken::All(slot, transfer) => (slot, transfer),
             FilesTaken::Refused(slot, refused) => {
@@ -294,9 +294,9 @@ impl Workers {
                 return Ok(Some(Refused { slot, is_new }));
             }
         };
-        add(&self.counters.host_decoded, n_decoded);
+        add(&self.shared.counters.host_decoded, n_decoded);
         let n_bad = to_u64(prepared.bad.len());
-        add(&self.counters.bad_samples, n_bad);
+        add(&self.shared.counters.bad_samples, n_bad);
         let step = prepared.step;
         let ready = Ready { prepared, slot, transfer };
         self.board.put(step, Ok(ready));
@@ -305,15 +305,15 @@ impl Workers {
 
     /// Records the files that the device refused. The host decodes them from now on. Returns whether any of them is new.
     fn note_refused(&self, rows: &[Row], refused: &[usize]) -> bool {
-        let files = self.outputs.pictures.as_ref().and_then(Pictures::files);
+        let files = self.contents.outputs.pictures.as_ref().and_then(Pictures::files);
         let rows = refused.iter().filter_map(|row| rows.get(*row));
         files.is_some_and(|files| rows.fold(false, |is_new, row| files.refuse(*row) | is_new))
     }
 
     /// Gives a slot to the device, plus data of the batch that lies elsewhere if the device takes it.
     fn submit(&self, slot: SlotMut, prepared: &Prepared) -> Result<FilesTaken, LoadError> {
-        let len = self.outputs.slot_bytes;
-        if let (Attached::Files(device), Some(field)) = (&*self.device, self.outputs.files()) {
+        let len = self.contents.outputs.slot_bytes;
+        if let (Attached::Files(device), Some(field)) = (&self.shared.device, self.contents.outputs.files()) {
             let files = FilesPart {
                 offset: field.offset,
                 item_bytes: field.item_bytes,
@@ -323,7 +323,7 @@ impl Workers {
             return Ok(device.submit_files(slot, len, files)?);
         }
         let slot: SlotRef = slot.freeze();
-        let transfer = match (&*self.device, self.stored_part(prepared)) {
+        let transfer = match (&self.shared.device, self.stored_part(prepared)) {
             (Attached::Stored(device), Some(part)) => device.submit_stored(slot.clone(), len, part)?,
             (device, _) => device.receiver().submit(slot.clone(), len)?,
         };
@@ -334,13 +334,13 @@ impl Workers {
     fn stored_part<'a>(&self, prepared: &'a Prepared) -> Option<StoredPart<'a>> {
         let (number, run) = prepared.borrowed.as_ref()?;
         let (pack, range) = run.in_pack()?;
-        let offset = self.outputs.fields.get(*number)?.offset;
+        let offset = self.contents.outputs.fields.get(*number)?.offset;
         Some(StoredPart { pack, range: range.clone(), offset })
     }
 
     /// Copies the column values of `rows` into the slot.
     fn write_columns(&self, slot: &mut SlotMut, rows: &[Row]) -> Result<(), LoadError> {
-        for field in &self.outputs.fields {
+        for field in &self.contents.outputs.fields {
             let Source::Column(number) = field.source else { continue };
             let n = field.item_bytes;
             let len = n * rows.len();
@@ -348,7 +348,7 @@ impl Workers {
                 continue;
             };
             for (row, to) in rows.iter().zip(region.chunks_exact_mut(n.max(1))) {
-                let Some(pack) = self.packs.get(row.pack) else { continue };
+                let Some(pack) = self.contents.packs.get(row.pack) else { continue };
                 let item = pack.item(number, row.sample).map_err(|e| pack.error(e))?;
                 to.copy_from_slice(&item);
             }
@@ -358,7 +358,7 @@ impl Workers {
 
     /// Borrows the batch's bytes from the pack, if they are contiguous there.
     fn borrow(&self, rows: &[Row], items: &[Option<StepItems>]) -> Result<Option<(usize, ItemRun)>, LoadError> {
-        let (Some((number, position)), true) = (self.outputs.borrowable(), self.borrows) else {
+        let (Some((number, position)), true) = (self.contents.outputs.borrowable(), self.shared.borrows) else {
             return Ok(None);
         };
         let (Some(first), Some(Some(items)), Ok(n)) = (rows.first(), items.first(), u32::try_from(rows.len())) else {
@@ -370,17 +370,17 @@ impl Workers {
         }
         let run = match items.run(position, first.sample, n) {
             // Something in the chunk is damaged. The row-by-row path separates the good samples from the bad ones.
-            Err(_) if self.bad_samples != BadSamples::Error => return Ok(None),
+            Err(_) if self.shared.bad_samples != BadSamples::Error => return Ok(None),
             run => run?,
         };
         // A device does not take buffers.
-        let run = run.filter(|run| matches!(*self.device, Attached::Host) || run.in_pack().is_some());
+        let run = run.filter(|run| matches!(self.shared.device, Attached::Host) || run.in_pack().is_some());
         Ok(run.map(|run| (number, run)))
     }
 
     /// Makes pages that files lose read as zeros instead of ending the process.
     fn protect(&self) -> Result<(), LoadError> {
-        for pack in self.packs.iter() {
+        for pack in self.contents.packs.iter() {
             pack.protect()?;
         }
         Ok(())
@@ -388,7 +388,7 @@ impl Workers {
 
     /// Checks that all packs still are the files that were opened.
     fn still_good(&self) -> Result<(), LoadError> {
-        for pack in self.packs.iter() {
+        for pack in self.contents.packs.iter() {
             pack.still_good()?;
         }
         Ok(())

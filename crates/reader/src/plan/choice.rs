@@ -63,7 +63,6 @@ impl Choice {
     }
 
     /// Selects the samples for which `selected` returns true. Calls it once per sample, in file order.
-    #[must_use]
     pub fn filter(n_samples: u64, mut selected: impl FnMut(u64) -> bool) -> Self {
         let mut codes = Codes::new(n_samples, 1);
         (0..n_samples).filter(|&sample| selected(sample)).for_each(|sample| codes.set(sample, 1));
@@ -132,31 +131,26 @@ impl Choice {
     }
 
     /// Number of samples of the pack.
-    #[must_use]
     pub const fn n_samples(&self) -> u64 {
         self.n_samples
     }
 
     /// The maximum relative error of a weight after rounding. 0 for up to 128 different weights.
-    #[must_use]
     pub const fn rounding(&self) -> f64 {
         self.rounding
     }
 
     /// Memory it takes.
-    #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         to_u64(self.codes.len() + self.palette.len() * 8)
     }
 
     /// Whether the number of occurrences of a sample can differ between epochs.
-    #[must_use]
     pub fn varies(&self) -> bool {
         self.palette.iter().any(|weight| !weight.is_multiple_of(ONE))
     }
 
     /// A hash of the whole choice, to compare choices.
-    #[must_use]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }

@@ -36,7 +36,6 @@ impl<'a> Integers<'a> {
 
     /// The number of one sample; 0 past the last sample. Call [`Pack::still_good`] after a pass over the column: values that
     /// the file lost meanwhile also read as 0.
-    #[must_use]
     pub fn at(&self, sample: u64) -> i64 {
         self.column.integer(sample).unwrap_or(0)
     }

@@ -97,44 +97,37 @@ impl EpochPlan {
     }
 
     /// The epoch.
-    #[must_use]
     pub const fn epoch(&self) -> u32 {
         self.epoch
     }
 
     /// The order of samples.
-    #[must_use]
     pub const fn order(&self) -> OrderKind {
         self.schedule.recipe.order
     }
 
     /// Number of positions: each sample counts as often as it occurs.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.line.len()
     }
 
     /// Always false: an epoch without samples is an error.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Batches of the epoch, the same on every rank.
-    #[must_use]
     pub const fn steps(&self) -> u64 {
         self.steps
     }
 
     /// Number of samples that no batch of this epoch contains.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         let delivered = self.origin + self.steps * u64::from(self.schedule.batch);
         self.len().saturating_sub(delivered)
     }
 
     /// Size of the tables that this plan keeps: some per lane, and with a choice of samples some per chunk.
-    #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let lanes = match &self.mix {
             Mix::Groups(lanes) => size_of_val(lanes.as_slice()),
@@ -145,7 +138,6 @@ impl EpochPlan {
 
     /// The sample at position `position` of the epoch, over all ranks. `None` past the end. Without a choice of samples it takes
     /// under a microsecond for any number of samples. It does not allocate.
-    #[must_use]
     pub fn position(&self, position: u64) -> Option<u64> {
         if position >= self.len() {
             return None;
@@ -158,7 +150,7 @@ impl EpochPlan {
             }
             Mix::Groups(lanes) => {
                 let (lane, place) = self.lanes.locate(position);
-                let groups = usize::try_from(lane).ok().and_then(|lane| lanes.get(lane))?;
+                let groups = lanes.get(to_usize(lane))?;
                 let place = groups.start + place;
                 let group = groups.group_of(&self.line, place);
                 let key = key(self.schedule.seed, self.epoch, Domain::Group, group.start);
@@ -170,7 +162,6 @@ impl EpochPlan {
     }
 
     /// The samples of this rank at a step. Empty past the last step.
-    #[must_use]
     pub fn batch(&self, step: u64) -> Batch<'_> {
         let per_rank = u64::from(self.schedule.rank_batch());
         let first = u64::from(self.schedule.ranks.rank()) * per_rank;
@@ -188,7 +179,6 @@ impl EpochPlan {
     }
 
     /// The chunks that a step of this rank takes samples from, in order of first use.
-    #[must_use]
     pub fn chunk_uses(&self, step: u64) -> Vec<ChunkUse> {
         self.uses_of(step, self.batch(step))
     }
@@ -210,28 +200,7 @@ impl EpochPlan {
         uses
     }
 
-    /// The next `n` chunks that this rank needs from `step` on, in order of first use, without duplicates. It allows exact
-    /// prefetching. It scans as many steps as needed, so keep `n` small.
-    #[must_use]
-    pub fn chunks_ahead(&self, step: u64, n: usize) -> Vec<u64> {
-        let mut ahead: Vec<u64> = Vec::new();
-        let mut known: BTreeMap<u64, ()> = BTreeMap::new();
-        for step in step..self.steps {
-            for slot in self.batch(step) {
-                if ahead.len() >= n {
-                    return ahead;
-                }
-                let (chunk, _) = self.schedule.dataset.geometry().locate(slot.sample);
-                if known.insert(chunk, ()).is_none() {
-                    ahead.push(chunk);
-                }
-            }
-        }
-        ahead
-    }
-
     /// The state to save in order to resume at `step`. After the last step, it is the start of the next epoch.
-    #[must_use]
     pub fn state(&self, step: u64) -> State {
         let (epoch, position) = if step >= self.steps {
             (self.epoch.saturating_add(1), 0)
@@ -264,10 +233,10 @@ impl EpochPlan {
                 let (slot, _) = self.line.slot_of(start + place);
                 self.line.start(slot + 1).min(self.lanes.start(lane + 1))
             }
-            Mix::Groups(lanes) => usize::try_from(lane)
-                .ok()
-                .and_then(|lane| lanes.get(lane))
-                .map_or(start + place + 1, |groups| groups.group_of(&self.line, start + place).end),
+            Mix::Groups(lanes) => {
+                let groups = lanes.get(to_usize(lane));
+                groups.map_or(start + place + 1, |groups| groups.group_of(&self.line, start + place).end)
+            }
         };
         let last = self.lanes.last_position(lane, end - 1 - start);
         last.saturating_sub(self.origin) / u64::from(self.schedule.batch)
@@ -309,19 +278,6 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// The batch as runs of consecutive samples in the file: first sample and length.
-    #[must_use]
-    pub fn runs(self) -> Vec<(u64, u64)> {
-        let mut runs: Vec<(u64, u64)> = Vec::new();
-        for slot in self {
-            match runs.last_mut() {
-                Some((first, len)) if *first + *len == slot.sample => *len += 1,
-                _ => runs.push((slot.sample, 1)),
-            }
-        }
-        runs
-    }
-
     /// The next position and its slot.
     fn advance(&mut self) -> Option<(u64, Slot)> {
         if self.next >= self.end {

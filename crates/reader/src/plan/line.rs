@@ -3,7 +3,7 @@
 //!
 //! This module only maps places to samples. Other modules divide the line into lanes and windows.
 
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use packds_format::{Geometry, Permutation};
@@ -19,8 +19,7 @@ const SAMPLES_PER_ENTRY: u64 = 64;
 pub(crate) enum ChunkOrder {
     /// File order.
     File,
-    /// Shuffled. The short chunk is as late as it can be with all of it in full batches. Chunks before it stay aligned with
-    /// batches.
+    /// Shuffled. The short chunk is as late as full batches can have all of it. Chunks before it stay aligned with batches.
     Aligned {
         /// Samples in full batches.
         delivered: u64,
@@ -213,8 +212,7 @@ impl Line {
 
 impl Counts {
     fn entry(&self, entry: u64) -> u64 {
-        let found = usize::try_from(entry).ok().and_then(|i| self.before.get(i));
-        found.or(self.before.last()).copied().unwrap_or(0)
+        self.before.get(to_usize(entry)).or(self.before.last()).copied().unwrap_or(0)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Several packs in fixed proportions. Every batch has the same number of samples from each pack. docs/reference/sampling.md,
 //! "Mixtures".
 
-use packds_system::{to_u64, to_usize};
+use packds_system::{lock, to_u64, to_usize};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use packds_format::hash_bytes;
 
@@ -49,7 +49,6 @@ pub struct MixtureState {
 
 impl MixtureState {
     /// One line of JSON, under 100 bytes.
-    #[must_use]
     pub fn to_json(&self) -> String {
         format!("{{\"v\":{VERSION},\"mixture\":\"{:016x}\",\"step\":{}}}", self.mixture, self.step)
     }
@@ -120,13 +119,11 @@ impl Mixture {
     }
 
     /// Number of samples from each pack in every global batch.
-    #[must_use]
     pub fn quotas(&self) -> Vec<u32> {
         self.parts.iter().map(|part| part.quota).collect()
     }
 
     /// Steps in which the mixture uses as many samples as all packs have together. This defines an epoch.
-    #[must_use]
     pub const fn steps_per_epoch(&self) -> u64 {
         self.steps_per_epoch
     }
@@ -186,33 +183,7 @@ impl Mixture {
         self.parts.iter().map(|part| &part.schedule)
     }
 
-    /// The next `n` chunks that this rank needs from `step` on, in order of first use, without duplicates: pack and chunk. It
-    /// stops early if the steps of a whole epoch do not need more.
-    ///
-    /// # Errors
-    /// As for [`batch`](Self::batch).
-    pub fn chunks_ahead(&self, step: u64, n: usize) -> Result<Vec<(usize, u64)>, PlanError> {
-        let mut ahead: Vec<(usize, u64)> = Vec::new();
-        let mut known = std::collections::BTreeSet::new();
-        for step in step..step.saturating_add(self.steps_per_epoch) {
-            for MixedSlot { source, sample } in self.batch(step)? {
-                if ahead.len() >= n {
-                    return Ok(ahead);
-                }
-                let Some(part) = self.parts.get(source) else {
-                    continue;
-                };
-                let (chunk, _) = part.schedule.dataset.geometry().locate(sample);
-                if known.insert((source, chunk)) {
-                    ahead.push((source, chunk));
-                }
-            }
-        }
-        Ok(ahead)
-    }
-
     /// The state to save in order to resume at `step`.
-    #[must_use]
     pub const fn state(&self, step: u64) -> MixtureState {
         MixtureState { mixture: self.fingerprint, step }
     }
@@ -260,7 +231,7 @@ impl SourcePlan {
 
     /// Size of the cached tables.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.lock().iter().map(|plan| plan.memory_bytes()).sum()
+        lock(&self.epochs).iter().map(|plan| plan.memory_bytes()).sum()
     }
 
     /// The pack's own state before a step.
@@ -278,7 +249,7 @@ impl SourcePlan {
     /// The plan of the pack's epoch at a step, and the step in that epoch.
     fn locate(&self, step: u64) -> Result<(Arc<EpochPlan>, u64), PlanError> {
         let (number, at) = self.place_of(step);
-        let mut epochs = self.lock();
+        let mut epochs = lock(&self.epochs);
         if let Some(plan) = epochs.iter().find(|plan| plan.epoch() == number) {
             return Ok((Arc::clone(plan), at));
         }
@@ -286,10 +257,6 @@ impl SourcePlan {
         epochs.truncate(KEPT_EPOCHS - 1);
         epochs.push_front(Arc::clone(&plan));
         Ok((plan, at))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<EpochPlan>>> {
-        self.epochs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -340,8 +307,7 @@ pub(crate) fn check_proportion(source_index: usize, proportion: f64) -> Result<(
     Err(PlanError::Mixture { source_index, why: "its proportion is not a positive number" })
 }
 
-/// The number of samples from each source in a batch: proportions of `batch`, rounded down, plus one for the largest
-/// remainders.
+/// The samples of each source in a batch: proportions of `batch`, rounded down, plus one for the largest remainders.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -33,7 +33,6 @@ packds_system::named!(Order {
 
 impl Order {
     /// The resolved order. None for [`Auto`](Self::Auto), which depends on the dataset.
-    #[must_use]
     pub const fn kind(self) -> Option<OrderKind> {
         match self {
             Self::Auto => None,
@@ -80,7 +79,6 @@ pub(crate) enum Shuffled {
     Nothing,
     /// Those of a window of chunks.
     Windows,
-    /// All.
     All,
 }
 
@@ -94,7 +92,6 @@ impl OrderKind {
     }
 
     /// Whether every epoch has the same order.
-    #[must_use]
     pub const fn is_fixed(self) -> bool {
         matches!(self, Self::Sequential)
     }

@@ -1,8 +1,9 @@
 //! How well an order mixes, as formulas of a few numbers. docs/reference/sampling.md, "Quality".
 
-use super::order::{OrderKind, Shuffled};
-use super::sampler::{Recipe, default_lanes};
 use packds_format::Geometry;
+
+use super::order::{OrderKind, Shuffled};
+use super::sampler::Recipe;
 
 /// How far a batch is from a uniform sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,16 +20,11 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict on a design effect.
-    #[must_use]
     pub fn of(deff: f64) -> Self {
-        [Self::UniformLike, Self::Ok, Self::Weak]
-            .into_iter()
-            .find(|verdict| deff <= verdict.limit())
-            .unwrap_or(Self::Harmful)
+        Self::ALL.into_iter().find(|verdict| deff <= verdict.limit()).unwrap_or(Self::Harmful)
     }
 
     /// The largest design effect with this verdict.
-    #[must_use]
     pub const fn limit(self) -> f64 {
         match self {
             Self::UniformLike => 1.05,
@@ -37,24 +33,15 @@ impl Verdict {
             Self::Harmful => f64::INFINITY,
         }
     }
-
-    /// Its name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UniformLike => "uniform-like",
-            Self::Ok => "ok",
-            Self::Weak => "weak",
-            Self::Harmful => "harmful",
-        }
-    }
 }
+
+// The names in reports.
+packds_system::named!(Verdict { UniformLike = "uniform-like", Ok = "ok", Weak = "weak", Harmful = "harmful" });
 
 /// The numbers that determine the quality of an order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Mixing {
     order: OrderKind,
-    /// Samples in the epoch.
     samples: f64,
     /// Mean number of samples per chunk that are in the epoch.
     per_chunk: f64,
@@ -184,7 +171,7 @@ pub(crate) fn smallest_window(geometry: &Geometry, samples: u64, batch: u32, icc
     let most = u32::try_from(n_chunks).unwrap_or(u32::MAX);
     let mut window = 1;
     while window < most {
-        let recipe = Recipe { order: OrderKind::Window, window, lanes: default_lanes(geometry, window, batch), batch };
+        let recipe = Recipe::of_window(geometry, window, batch);
         if Mixing::new(geometry, samples, &recipe, batch).deff(icc) <= target {
             return u64::from(window);
         }

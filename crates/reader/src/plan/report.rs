@@ -190,12 +190,7 @@ impl Schedule {
         let doubling = (0..u32::BITS).map(|power| 1 << power);
         let windows = doubling.take_while(|window| *window < most).chain([most]);
         let quality = |window| {
-            let recipe = Recipe {
-                order: OrderKind::Window,
-                window,
-                lanes: default_lanes(&geometry, window, self.batch),
-                batch: self.batch,
-            };
+            let recipe = Recipe::of_window(&geometry, window, self.batch);
             let mixing = Mixing::new(&geometry, samples, &recipe, self.batch);
             WindowQuality { window, deff: mixing.deff(icc), repetition: mixing.repetition() }
         };
@@ -405,56 +400,39 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 
 impl ShuffleReport {
     /// The report as one JSON object.
-    #[must_use]
     pub fn to_json(&self) -> String {
+        let Self { window, lanes, coverage, repetition, window_bytes, rank_window_bytes, table_bytes, dropped, .. } =
+            self;
         let labels: Vec<String> = self.labels.iter().map(LabelReport::to_json).collect();
         let notices: Vec<String> = self.notices.iter().map(|notice| quote(&notice.to_string())).collect();
-        let null = || "null".to_owned();
+        let (order, labels, notices) = (quote(self.order.name()), labels.join(","), notices.join(","));
+        let verdict = self.verdict.map_or_else(null, |verdict| quote(verdict.name()));
+        let chunk_reads = self.chunk_reads.map_or_else(null, |reads| reads.to_string());
         format!(
-            "{{\"order\":{},\"window\":{},\"lanes\":{},\"coverage\":{},\"labels\":[{}],\"verdict\":{},\
-             \"repetition\":{},\"window_bytes\":{},\"rank_window_bytes\":{},\"table_bytes\":{},\"chunk_reads\":{},\
-             \"dropped\":{},\"notices\":[{}]}}",
-            quote(self.order.name()),
-            self.window,
-            self.lanes,
-            self.coverage,
-            labels.join(","),
-            self.verdict.map_or_else(null, |verdict| quote(verdict.name())),
-            self.repetition,
-            self.window_bytes,
-            self.rank_window_bytes,
-            self.table_bytes,
-            self.chunk_reads.map_or_else(null, |reads| reads.to_string()),
-            self.dropped,
-            notices.join(",")
+            "{{\"order\":{order},\"window\":{window},\"lanes\":{lanes},\"coverage\":{coverage},\"labels\":[{labels}],\
+             \"verdict\":{verdict},\"repetition\":{repetition},\"window_bytes\":{window_bytes},\
+             \"rank_window_bytes\":{rank_window_bytes},\"table_bytes\":{table_bytes},\"chunk_reads\":{chunk_reads},\
+             \"dropped\":{dropped},\"notices\":[{notices}]}}"
         )
     }
 }
 
 impl LabelReport {
     fn to_json(&self) -> String {
+        let Self { deff, window_ok, window_uniform, .. } = self;
+        let (name, verdict) = (quote(&self.name), quote(self.verdict.name()));
+        let icc = self.icc.map_or_else(null, |icc| icc.to_string());
         format!(
-            "{{\"name\":{},\"icc\":{},\"deff\":{},\"verdict\":{},\"window_ok\":{},\"window_uniform\":{}}}",
-            quote(&self.name),
-            self.icc.map_or_else(|| "null".to_owned(), |icc| icc.to_string()),
-            self.deff,
-            quote(self.verdict.name()),
-            self.window_ok,
-            self.window_uniform
+            "{{\"name\":{name},\"icc\":{icc},\"deff\":{deff},\"verdict\":{verdict},\"window_ok\":{window_ok},\
+             \"window_uniform\":{window_uniform}}}"
         )
     }
 }
 
-/// A JSON string.
+fn null() -> String {
+    "null".to_owned()
+}
+
 fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c < ' ' => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
+    serde_json::Value::from(text).to_string()
 }

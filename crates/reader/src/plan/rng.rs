@@ -28,7 +28,6 @@ pub enum Domain {
 }
 
 /// The key of `(seed, epoch, domain, index)`: [`hash_bytes`] of the three numbers as little-endian `u64`.
-#[must_use]
 pub fn key(seed: u64, epoch: u32, domain: Domain, index: u64) -> u64 {
     let words = [u64::from(epoch), domain as u64, index];
     let mut bytes = [0_u8; 24];
@@ -39,13 +38,11 @@ pub fn key(seed: u64, epoch: u32, domain: Domain, index: u64) -> u64 {
 }
 
 /// Number `index` of the SplitMix64 stream for `key`.
-#[must_use]
 pub const fn random(key: u64, index: u64) -> u64 {
     mix64(key.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN)))
 }
 
 /// Maps a random 64-bit number to 0..n; 0 for `n = 0`. The bias is at most `n / 2^64`.
-#[must_use]
 pub fn below(word: u64, n: u64) -> u64 {
     // The product is below n * 2^64, so its upper half is below n.
     ((u128::from(word) * u128::from(n)) >> 64) as u64

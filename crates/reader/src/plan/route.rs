@@ -7,7 +7,6 @@ use super::order::OrderKind;
 
 /// A rank's sequence of samples from one pack, step by step.
 pub(crate) trait Route: Debug + Send + Sync {
-    /// Number of steps.
     fn steps(&self) -> u64;
 
     /// The samples of a step in order. Empty past the last step.
@@ -16,7 +15,6 @@ pub(crate) trait Route: Debug + Send + Sync {
     /// The chunks that a step takes samples from, in order of first use.
     fn chunk_uses(&self, step: u64) -> Vec<ChunkUse>;
 
-    /// The order of samples.
     fn order(&self) -> OrderKind;
 
     /// Whether the steps from `first_step` on cover at least one whole epoch of the pack.

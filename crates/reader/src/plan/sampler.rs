@@ -10,6 +10,7 @@ use super::error::PlanError;
 use super::order::{Order, OrderKind};
 use super::report::Notice;
 use super::state::State;
+use crate::setters::setters;
 
 /// Chunks shuffled together by default.
 const DEFAULT_WINDOW: u32 = 64;
@@ -28,7 +29,6 @@ pub struct Dataset {
 
 impl Dataset {
     /// Describes a pack: its division into chunks, the size of a full chunk in memory, and its identifier.
-    #[must_use]
     pub fn new(geometry: Geometry, chunk_bytes: u64, pack_uuid: &[u8; 16]) -> Self {
         let mut bytes = pack_uuid.to_vec();
         bytes.extend(geometry.n_samples().to_le_bytes());
@@ -37,25 +37,21 @@ impl Dataset {
     }
 
     /// The division into chunks.
-    #[must_use]
     pub const fn geometry(&self) -> Geometry {
         self.geometry
     }
 
     /// Size of a full chunk in memory.
-    #[must_use]
     pub const fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
 
     /// A hash of the pack's identifier and its division, to tell packs apart.
-    #[must_use]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
     /// Approximate size of all chunks in memory.
-    #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.geometry.n_chunks().saturating_mul(self.chunk_bytes)
     }
@@ -76,7 +72,11 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// A description for messages.
+    /// This window, with as many lanes as it allows.
+    pub(crate) fn of_window(geometry: &Geometry, window: u32, batch: u32) -> Self {
+        Self { order: OrderKind::Window, window, lanes: default_lanes(geometry, window, batch), batch }
+    }
+
     fn describe(&self) -> String {
         format!("{} of window {}, lanes {}, batch {}", self.order.name(), self.window, self.lanes, self.batch)
     }
@@ -111,19 +111,16 @@ impl Ranks {
     }
 
     /// The only process.
-    #[must_use]
     pub const fn single() -> Self {
         Self { rank: 0, world: 1 }
     }
 
     /// Which process, from 0.
-    #[must_use]
     pub const fn rank(&self) -> u32 {
         self.rank
     }
 
     /// How many there are.
-    #[must_use]
     pub const fn world(&self) -> u32 {
         self.world
     }
@@ -142,6 +139,7 @@ pub enum Last {
 
 /// How samples are grouped into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
 pub struct Batching {
     size: BatchSize,
     last: Last,
@@ -155,29 +153,20 @@ enum BatchSize {
 
 impl Batching {
     /// This many samples on each rank.
-    #[must_use]
     pub const fn per_rank(samples: u32) -> Self {
         Self { size: BatchSize::PerRank(samples), last: Last::Drop }
     }
 
     /// This many samples over all ranks.
-    #[must_use]
     pub const fn global(samples: u32) -> Self {
         Self { size: BatchSize::Global(samples), last: Last::Drop }
     }
 
     /// What to do with the last samples.
-    #[must_use]
-    pub const fn last(mut self, last: Last) -> Self {
-        self.last = last;
-        self
+    pub const fn last(self, last: Last) -> Self {
+        Self { last, ..self }
     }
 
-    pub(crate) const fn last_rule(&self) -> Last {
-        self.last
-    }
-
-    /// The global batch.
     pub(crate) fn resolve(&self, ranks: Ranks) -> Result<u32, PlanError> {
         let world = ranks.world;
         let batch = match self.size {
@@ -198,6 +187,7 @@ impl Batching {
 
 /// The options of a run: which samples, in which order.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct Sampler {
     order: Order,
     seed: u64,
@@ -214,61 +204,36 @@ impl Default for Sampler {
 
 impl Sampler {
     /// All samples in this order, seed 0, 4 GiB for windows.
-    #[must_use]
     pub const fn new(order: Order) -> Self {
         Self { order, seed: 0, choice: None, lanes: None, memory_bytes: DEFAULT_MEMORY_BYTES }
     }
 
-    /// Sets the order.
-    #[must_use]
-    pub const fn order(mut self, order: Order) -> Self {
-        self.order = order;
-        self
+    setters! {
+        /// The order.
+        order(order: Order) = order;
+        /// The seed.
+        seed(seed: u64) = seed;
+        /// Selects samples, or makes some more frequent than others.
+        choice(choice: Choice) = Some(Arc::new(choice));
+        /// The number of lanes. The default is the largest divisor of the global batch that the window allows. Only for `Chunks`
+        /// and `Window`.
+        lanes(lanes: u32) = Some(lanes);
+        /// Memory for the windows of all ranks. Two windows must fit.
+        memory_bytes(bytes: u64) = bytes;
     }
 
-    /// Sets the seed.
-    #[must_use]
-    pub const fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Selects samples, or makes some more frequent than others.
-    #[must_use]
-    pub fn choice(mut self, choice: Choice) -> Self {
-        self.choice = Some(Arc::new(choice));
-        self
-    }
-
-    /// Whether there is a choice of samples.
     pub(crate) const fn chooses(&self) -> bool {
         self.choice.is_some()
-    }
-
-    /// Sets the number of lanes. The default is the largest divisor of the global batch that the window allows. Only for `Chunks`
-    /// and `Window`.
-    #[must_use]
-    pub const fn lanes(mut self, lanes: u32) -> Self {
-        self.lanes = Some(lanes);
-        self
     }
 
     /// The sampler for the pack at index `place` of a mixture, if all packs share these options. Every pack after the first gets
     /// its own seed: a hash of this seed, the index and the pack. With one seed, packs of equal size would visit samples in the
     /// same order, and samples with the same number would get the same augmentation.
-    #[must_use]
     pub fn for_source(mut self, place: u64, dataset: &Dataset) -> Self {
         if place > 0 {
             let bytes = [place.to_le_bytes(), dataset.fingerprint().to_le_bytes()].concat();
             self.seed = hash_bytes(self.seed, &bytes);
         }
-        self
-    }
-
-    /// Memory for the windows of all ranks. Two windows must fit.
-    #[must_use]
-    pub const fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.memory_bytes = bytes;
         self
     }
 
@@ -381,7 +346,7 @@ impl Sampler {
             recipe,
             ranks,
             batch,
-            last: batching.last_rule(),
+            last: batching.last,
             notices,
         })
     }
@@ -419,8 +384,7 @@ fn largest_divisor(n: u32, most: u32) -> u32 {
     fitting.max().unwrap_or(1)
 }
 
-/// The divisors of `n`, in pairs: one up to its square root, ascending, and its complement. It takes time proportional to the
-/// square root.
+/// The divisors of `n`, in pairs: one up to its square root, ascending, and its complement.
 pub(crate) fn divisors(n: u32) -> impl Iterator<Item = u32> {
     let pairs = (1..=n.isqrt()).filter(move |d| n.is_multiple_of(*d));
     pairs.flat_map(move |d| [d, n / d])
@@ -442,31 +406,26 @@ pub struct Schedule {
 
 impl Schedule {
     /// The seed of order and augmentation.
-    #[must_use]
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
     /// The decided options.
-    #[must_use]
     pub const fn recipe(&self) -> Recipe {
         self.recipe
     }
 
     /// Samples of one step on all ranks.
-    #[must_use]
     pub const fn global_batch(&self) -> u32 {
         self.batch
     }
 
     /// Samples of one step on this rank.
-    #[must_use]
     pub const fn rank_batch(&self) -> u32 {
         self.batch / self.ranks.world
     }
 
     /// Notices about decisions.
-    #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }

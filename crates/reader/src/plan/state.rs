@@ -26,7 +26,6 @@ pub struct State {
 
 impl State {
     /// One line of JSON, under 200 bytes.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let Recipe { order, window, lanes, batch } = self.recipe;
         format!(

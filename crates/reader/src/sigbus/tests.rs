@@ -17,8 +17,9 @@ use super::{default_action, exchange, protect};
 use crate::arena::{SlotMut, SlotRef};
 use crate::device::{Device, DeviceError, InPlace, Placement, Receiver, Transfer};
 use crate::loader::{LoadError, Loader, LoaderBuilder};
-use crate::mmap::Mapping;
+use crate::mmap::MappedFile;
 use crate::plan::Order;
+use crate::storage::Storage;
 use crate::{Access, Pack, ReadError, open};
 
 /// Whether the system refuses the handler. Only set in processes with a single test.
@@ -64,23 +65,23 @@ fn fault_elsewhere() {
 /// Survives a loss in a guarded map, which proves that the handler is installed.
 fn survive() {
     let (file, page) = file();
-    let map = Mapping::new(&file, len(PAGES * page)).unwrap();
+    let map = MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap();
     file.set_len(0).unwrap();
-    assert_eq!(map.as_ref()[page], 0);
+    assert_eq!(map.bytes()[page], 0);
 }
 
 #[test]
 fn lost_pages_read_as_zeros_and_are_told() {
     let (file, page) = file();
-    let map = Mapping::new(&file, len(PAGES * page)).unwrap();
-    assert_eq!((map.as_ref()[9 * page], map.first_lost()), (7, None));
+    let map = MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap();
+    assert_eq!((map.bytes()[9 * page], map.first_lost()), (7, None));
     file.set_len(len(3 * page)).unwrap();
-    assert_eq!((map.as_ref()[2 * page], map.first_lost()), (7, None));
-    assert_eq!(map.as_ref()[5 * page + 9], 0);
+    assert_eq!((map.bytes()[2 * page], map.first_lost()), (7, None));
+    assert_eq!(map.bytes()[5 * page + 9], 0);
     assert_eq!(map.first_lost(), Some(len(5 * page + 9)));
-    assert!(map.as_ref()[3 * page..].iter().all(|byte| *byte == 0));
+    assert!(map.bytes()[3 * page..].iter().all(|byte| *byte == 0));
     assert_eq!(map.first_lost(), Some(len(5 * page + 9)));
-    assert!(map.as_ref()[..3 * page].iter().all(|byte| *byte == 7));
+    assert!(map.bytes()[..3 * page].iter().all(|byte| *byte == 7));
 }
 
 #[test]
@@ -88,22 +89,23 @@ fn what_is_lost_stays_lost_until_it_is_mapped_again() {
     let (file, page) = file();
     for _ in 0..3 {
         file.set_len(len(PAGES * page)).unwrap();
-        let map = Mapping::new(&file, len(PAGES * page)).unwrap();
+        let map = MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap();
         assert_eq!(map.first_lost(), None);
         file.set_len(0).unwrap();
-        assert_eq!(map.as_ref()[0], 0);
+        assert_eq!(map.bytes()[0], 0);
         file.set_len(len(PAGES * page)).unwrap();
-        assert_eq!((map.as_ref()[0], map.first_lost()), (0, Some(0)));
+        assert_eq!((map.bytes()[0], map.first_lost()), (0, Some(0)));
     }
 }
 
 #[test]
 fn each_of_many_maps_is_guarded_for_itself() {
     let (file, page) = file();
-    let maps: Vec<Mapping> = (0..200).map(|_| Mapping::new(&file, len(PAGES * page)).unwrap()).collect();
+    let maps: Vec<MappedFile> =
+        (0..200).map(|_| MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap()).collect();
     file.set_len(len(page)).unwrap();
     for map in maps.iter().skip(1).step_by(2) {
-        assert_eq!(map.as_ref()[4 * page], 0);
+        assert_eq!(map.bytes()[4 * page], 0);
     }
     for (i, map) in maps.iter().enumerate() {
         let expected = (i % 2 == 1).then(|| len(4 * page));
@@ -114,12 +116,12 @@ fn each_of_many_maps_is_guarded_for_itself() {
 #[test]
 fn threads_that_read_while_a_file_is_cut_short_go_on() {
     let (file, page) = file();
-    let map = Mapping::new(&file, len(PAGES * page)).unwrap();
+    let map = MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap();
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 loop {
-                    let zeros = map.as_ref().iter().filter(|byte| **byte == 0).count();
+                    let zeros = map.bytes().iter().filter(|byte| **byte == 0).count();
                     // Every thread that read a zero sees the loss, whichever thread faulted.
                     assert!(zeros == 0 || map.first_lost().is_some());
                     if zeros > 0 {
@@ -133,7 +135,7 @@ fn threads_that_read_while_a_file_is_cut_short_go_on() {
             // Other guards are created and dropped meanwhile.
             for _ in 0..500 {
                 let (file, page) = self::file();
-                drop(Mapping::new(&file, len(PAGES * page)).unwrap());
+                drop(MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap());
             }
         });
         file.set_len(len(5 * page)).unwrap();
@@ -268,11 +270,11 @@ fn a_handler_that_comes_later_is_found_behind_again() {
         survive();
         put_in_front(leave);
         let (file, page) = file();
-        let map = Mapping::new(&file, len(PAGES * page)).unwrap();
+        let map = MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap();
         put_in_front(leave);
         protect().unwrap();
         file.set_len(0).unwrap();
-        assert_eq!((map.as_ref()[page], map.first_lost()), (0, Some(len(page))));
+        assert_eq!((map.bytes()[page], map.first_lost()), (0, Some(len(page))));
         // Signals for other memory go to the latest handler.
         put_in_front(leave_too);
         protect().unwrap();

@@ -80,5 +80,4 @@ fn mix_on(state: &MixtureState) {
     let Ok(step) = mixture.at(&own) else { return };
     let batch = mixture.batch(step).unwrap_or_default();
     assert_eq!(batch.len(), 8);
-    let _ = mixture.chunks_ahead(step, 2);
 }

@@ -18,7 +18,7 @@
 //!
 //! [`ChunkUse::until`]: crate::plan::ChunkUse::until
 
-use packds_system::{to_u64, to_usize};
+use packds_system::{lock, to_u64, to_usize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,9 +36,7 @@ const MAX_STEPS: u64 = 1024;
 
 /// Why planning ended early.
 enum End {
-    /// The epoch was stopped.
     Stopped,
-    /// Reading failed.
     Failed(Failure),
 }
 
@@ -80,7 +78,7 @@ impl Ahead {
         if let Err(End::Failed(failure)) = result {
             // Complete the reads in progress: steps before the failed one are intact.
             while !self.loads.is_idle() && self.turn(None).is_ok() {}
-            self.shared.fail(failure);
+            lock(&self.shared.state).failure = Some(failure);
         }
     }
 
@@ -105,14 +103,14 @@ impl Ahead {
 
     fn plan_chunks(&mut self, step: u64) -> Result<Held, End> {
         let uses = self.plan.chunk_uses(step);
-        let slots = self.shared.memory.arena.n_slots();
+        let (fetch, slots) = (&self.shared.fetch, self.shared.memory.arena.n_slots());
         if uses.len() > slots {
-            let needed = self.shared.fetch.bytes_for(uses.len());
+            let needed = fetch.bytes_for(uses.len());
             return Err(End::Failed(Failure::Memory { needed }));
         }
         self.resident.retain(|_, resident| resident.until >= step);
         // In random order later needs are unknown until the end. So chunks are kept only if everything fits.
-        let keep = self.plan.order() != OrderKind::Random || self.shared.fits_whole();
+        let keep = self.plan.order() != OrderKind::Random || fetch.fits_whole(slots);
         let mut held = Vec::with_capacity(uses.len());
         for chunk_use in &uses {
             let until = if keep { chunk_use.until } else { step };
@@ -191,7 +189,7 @@ impl Ahead {
                 return Ok(slot);
             }
             if shared.outstanding.load(Ordering::Acquire) == 0 && self.evict(uses) {
-                shared.evicted.fetch_add(1, Ordering::Relaxed);
+                shared.counts.evicted.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             self.turn(Some(seen))?;

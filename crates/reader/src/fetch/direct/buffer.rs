@@ -1,8 +1,9 @@
 //! A buffer: bytes of the file once they are read, the result of verifying them, and their decompressed blocks.
 
+use packds_system::{lock, to_usize};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use packds_format::{BlockItems, FormatError};
 
@@ -15,12 +16,18 @@ use crate::fetch::checks::Checksums;
 /// Why bytes are missing. Every step that needs them gets it.
 #[derive(Debug, Clone)]
 pub(super) enum Failure {
-    /// The read failed.
-    Read { offset: u64, len: u64, error: Arc<io::Error> },
-    /// The length of the file has changed.
-    Changed { found: u64 },
+    Read {
+        offset: u64,
+        len: u64,
+        error: Arc<io::Error>,
+    },
+    Changed {
+        found: u64,
+    },
     /// The memory limit is too small for one step.
-    Memory { needed: u64 },
+    Memory {
+        needed: u64,
+    },
 }
 
 impl Failure {
@@ -53,7 +60,7 @@ pub(super) struct Buffer {
     /// The chunk that it holds. `None` if it holds single samples.
     chunk: Option<u64>,
     /// Offset of the chunk in the slot, and its length.
-    start: usize,
+    pub(super) start: usize,
     len: usize,
     bytes: OnceLock<Result<SlotRef, Failure>>,
     /// Whether a thread has begun to verify it. Other threads verify other buffers first.
@@ -90,12 +97,10 @@ impl Buffer {
         debug_assert!(first, "a buffer is read once");
     }
 
-    /// Whether reading is complete.
     pub(super) fn is_filled(&self) -> bool {
         self.bytes.get().is_some()
     }
 
-    /// Why it could not be read.
     pub(super) fn failure(&self) -> Option<&Failure> {
         self.bytes.get().and_then(|bytes| bytes.as_ref().err())
     }
@@ -107,13 +112,6 @@ impl Buffer {
         slot.get(start..start.checked_add(len)?)
     }
 
-    /// Offset of the chunk in the slot.
-    #[inline]
-    pub(super) fn start(&self) -> usize {
-        self.start
-    }
-
-    /// The chunk's stored bytes.
     pub(super) fn chunk_bytes(&self) -> &[u8] {
         self.slot(self.start, self.len).unwrap_or(&[])
     }
@@ -154,7 +152,7 @@ impl Buffer {
 
     /// Borrows the buffer for the user, without a copy. `None` if too many are borrowed.
     pub(super) fn pin(self: &Arc<Self>, memory: &Arc<Memory>) -> Option<Arc<Pin>> {
-        let mut pin = self.pin.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pin = lock(&self.pin);
         if let Some(pin) = pin.upgrade() {
             return Some(pin);
         }
@@ -177,20 +175,17 @@ impl Buffer {
         let view = pack.view_chunk(chunk, self.chunk_bytes())?;
         let Some((number, within)) = view.block_of(position, index) else {
             let place = view.item_place(position, index)?;
-            return Ok(self.within_chunk(&place).unwrap_or(&[]));
+            return Ok(self.chunk_bytes().get(to_usize(place.start)..to_usize(place.end)).unwrap_or(&[]));
         };
         let n_blocks = view.parts().iter().map(|part| part.n_blocks);
         let place = |n| (0..n).map(|_| OnceLock::new()).collect();
         let blocks = self.blocks.get_or_init(|| n_blocks.map(place).collect());
-        let block = usize::try_from(number).ok().and_then(|at| {
-            let decode = || {
-                let bytes = self.chunk_bytes();
-                let mut items = memory.place();
-                pack.block_items(position, chunk, bytes, number, &mut items).ok()?;
-                memory.keep(items)
-            };
-            blocks.get(position)?.get(at)?.get_or_init(decode).as_ref()
-        });
+        let decode = || {
+            let mut items = memory.place();
+            pack.block_items(position, chunk, self.chunk_bytes(), number, &mut items).ok()?;
+            memory.keep(items)
+        };
+        let block = blocks.get(position).and_then(|blocks| blocks.get(to_usize(number))?.get_or_init(decode).as_ref());
         if let Some(item) = block.and_then(|block| block.items.item(within)) {
             return Ok(item);
         }
@@ -199,11 +194,5 @@ impl Buffer {
         scratch.clear();
         scratch.extend_from_slice(items.item(within).unwrap_or(&[]));
         Ok(scratch)
-    }
-
-    fn within_chunk(&self, place: &std::ops::Range<u64>) -> Option<&[u8]> {
-        let start = usize::try_from(place.start).ok()?;
-        let end = usize::try_from(place.end).ok()?;
-        self.chunk_bytes().get(start..end)
     }
 }

@@ -77,7 +77,6 @@ impl Source {
         self.direct(request).is_some()
     }
 
-    /// A description of the source.
     pub(super) fn describe(&self) -> &'static str {
         match (&self.direct, self.pack.storage().file()) {
             (Some(_), _) => "past the page cache",
@@ -96,7 +95,6 @@ impl Source {
         self.direct(request).or_else(|| self.pack.storage().file())
     }
 
-    /// Reads once.
     pub(super) fn read(&self, request: &mut Request) -> io::Result<usize> {
         let offset = request.offset + to_u64(request.filled);
         let direct = self.direct(request);
@@ -113,8 +111,7 @@ impl Source {
             return;
         }
         if let Some(file) = self.pack.storage().file() {
-            let len = u64::try_from(request.piece.len()).ok();
-            let len = len.and_then(std::num::NonZeroU64::new);
+            let len = std::num::NonZeroU64::new(to_u64(request.piece.len()));
             let _ = fadvise(file, request.offset, len, Advice::DontNeed);
         }
     }

@@ -1,7 +1,7 @@
 //! The parts of a pack's layout that direct reads need: buffer sizes, and positions of items in a chunk.
 
 use packds_format::FormatError;
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
 
 use crate::Pack;
 use crate::arena::SLOT_ALIGN;
@@ -28,7 +28,7 @@ pub(super) struct Layout {
 
 /// The positions of a field's items in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(in super::super) struct Place {
     start: usize,
     item_bytes: usize,
 }
@@ -36,9 +36,9 @@ pub(super) struct Place {
 impl Place {
     /// The range of `n` items from `index` on in the chunk: start and length.
     #[inline]
-    pub(super) fn of(&self, index: u32, n: u32) -> Option<(usize, usize)> {
-        let within = usize::try_from(index).ok()?.checked_mul(self.item_bytes)?;
-        let len = usize::try_from(n).ok()?.checked_mul(self.item_bytes)?;
+    pub(in super::super) fn of(&self, index: u32, n: u32) -> Option<(usize, usize)> {
+        let within = to_usize(index).checked_mul(self.item_bytes)?;
+        let len = to_usize(n).checked_mul(self.item_bytes)?;
         Some((self.start.checked_add(within)?, len))
     }
 }
@@ -61,7 +61,7 @@ impl Layout {
         let chunk_slot = largest_chunk(pack)?;
         let decoded = match sample_bytes.and_then(|bytes| {
             let samples = u64::from(pack.geometry().chunk_samples()).min(pack.n_samples());
-            usize::try_from(bytes.checked_mul(samples)?).ok()
+            bytes.checked_mul(samples).map(to_usize)
         }) {
             _ if !compressed => 0,
             Some(bytes) => bytes,
@@ -90,9 +90,7 @@ fn largest_chunk(pack: &Pack) -> Result<usize, FormatError> {
 
 /// The size of a slot for `len` bytes of the file at any offset.
 fn slot_for(len: u64) -> usize {
-    // This can only fail for chunks of more than 2 GiB, which packs do not have.
-    let len = usize::try_from(len).unwrap_or(usize::MAX / 2);
-    (len + SLOT_ALIGN - 1).next_multiple_of(SLOT_ALIGN).max(SLOT_ALIGN)
+    (to_usize(len) + SLOT_ALIGN - 1).next_multiple_of(SLOT_ALIGN).max(SLOT_ALIGN)
 }
 
 /// The size of a slot for any item. A chunk's size if it is unknown.
@@ -107,13 +105,13 @@ fn largest_item(pack: &Pack, chunk_slot: usize) -> usize {
     largest
 }
 
-fn places(pack: &Pack) -> Result<Vec<Option<Place>>, FormatError> {
+pub(in super::super) fn places(pack: &Pack) -> Result<Vec<Option<Place>>, FormatError> {
     let sizes = pack.schema().body().map(|(_, field)| field.item_bytes());
     let Some(parts) = pack.strided_parts()? else {
         return Ok(sizes.map(|_| None).collect());
     };
     let place = |(part, item_bytes): (&packds_format::PartEntry, Option<u64>)| {
-        Some(Place { start: usize::try_from(part.offset).ok()?, item_bytes: usize::try_from(item_bytes?).ok()? })
+        Some(Place { start: to_usize(part.offset), item_bytes: to_usize(item_bytes?) })
     };
     Ok(parts.iter().zip(sizes).map(place).collect())
 }

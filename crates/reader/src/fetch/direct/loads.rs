@@ -1,16 +1,17 @@
 //! Buffers being read. Each load is split into requests, which are retried if useful and combined when all are complete.
 
-use packds_system::{nanos, to_u64};
+use packds_system::{nanos, to_u64, to_usize};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::buffer::{Buffer, Failure};
 use super::engine::{Done, Engine, Request, Source};
 use super::memory::Memory;
 use crate::arena::{SLOT_ALIGN, SlotMut};
+use crate::fetch::Counts;
 
 /// Maximum size of a request: large enough for the disk, small enough to have several per chunk.
 const REQUEST_BYTES: usize = 2 << 20;
@@ -27,21 +28,11 @@ pub(super) struct Extent {
 impl Extent {
     /// The range `start..start + len`, rounded outwards.
     pub(super) fn around(start: u64, len: u64) -> Option<Self> {
-        let align = u64::try_from(SLOT_ALIGN).ok()?;
+        let align = to_u64(SLOT_ALIGN);
         let offset = start - start % align;
         let end = start.checked_add(len)?.checked_next_multiple_of(align)?;
-        let len = usize::try_from(end - offset).ok()?;
-        Some(Self { offset, len })
+        Some(Self { offset, len: to_usize(end - offset) })
     }
-}
-
-/// Read statistics.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub(super) bytes: AtomicU64,
-    pub(super) reads: AtomicU64,
-    /// Nanoseconds with at least one request in progress.
-    pub(super) busy_ns: AtomicU64,
 }
 
 /// A buffer being read.
@@ -50,13 +41,11 @@ struct Load {
     failure: Option<Failure>,
 }
 
-/// All buffers being read.
 pub(super) struct Loads {
     source: Arc<Source>,
     counts: Arc<Counts>,
     loads: BTreeMap<u64, Load>,
     next_load: u64,
-    /// Requests that are not submitted yet.
     pending: VecDeque<Request>,
     under_way: usize,
     busy_since: Option<Instant>,
@@ -77,7 +66,6 @@ impl Loads {
         }
     }
 
-    /// Whether no reads are in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.loads.is_empty()
     }
@@ -95,7 +83,7 @@ impl Loads {
                 let step = to_u64(len);
                 let wanted = file_len.saturating_sub(offset).min(step);
                 lens.push(len);
-                places.push((offset, usize::try_from(wanted).unwrap_or(len)));
+                places.push((offset, to_usize(wanted)));
                 offset = offset.saturating_add(step);
                 left -= len;
             }
@@ -147,9 +135,6 @@ impl Loads {
     }
 
     /// Waits for requests in progress and processes them. Returns whether there were any.
-    ///
-    /// # Errors
-    /// The engine failed.
     pub(super) fn wait(&mut self, engine: &mut dyn Engine) -> io::Result<bool> {
         if self.under_way == 0 {
             return Ok(false);

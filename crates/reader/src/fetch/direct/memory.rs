@@ -3,9 +3,10 @@
 //! Buffers borrowed without a copy belong to the user for an unlimited time. At most half of them may be borrowed, so that reading
 //! can continue without them.
 
+use packds_system::{lock, to_u64};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 use packds_format::BlockItems;
 
@@ -22,23 +23,22 @@ pub(super) struct Bell {
 
 impl Bell {
     pub(super) fn rings(&self) -> u64 {
-        *self.rings.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.rings)
     }
 
     pub(super) fn ring(&self) {
-        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rings = lock(&self.rings);
         *rings = rings.wrapping_add(1);
         self.rung.notify_all();
     }
 
     /// Waits until it has rung since `seen` was read.
     pub(super) fn wait(&self, seen: u64) {
-        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let rings = lock(&self.rings);
         drop(self.rung.wait_while(rings, |rings| *rings == seen));
     }
 }
 
-/// Rings when it is dropped.
 #[derive(Debug)]
 pub(super) struct Ring(pub(super) Arc<Bell>);
 
@@ -79,13 +79,12 @@ impl Memory {
 
     /// Memory for the items of a block.
     pub(super) fn place(&self) -> BlockItems {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        spare.pop().unwrap_or_default()
+        lock(&self.spare).pop().unwrap_or_default()
     }
 
     /// Keeps these items if there is memory for them.
     pub(super) fn keep(self: &Arc<Self>, items: BlockItems) -> Option<Block> {
-        let bytes = u64::try_from(items.capacity()).ok()?;
+        let bytes = to_u64(items.capacity());
         self.decoded_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).ok()?;
         let memory = Arc::clone(self);
         Some(Block { memory, bytes, items })
@@ -103,9 +102,7 @@ pub(super) struct Block {
 impl Drop for Block {
     fn drop(&mut self) {
         let memory = &self.memory;
-        let mut spare = memory.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        spare.push(std::mem::take(&mut self.items));
-        drop(spare);
+        lock(&memory.spare).push(std::mem::take(&mut self.items));
         memory.decoded_left.fetch_add(self.bytes, Ordering::AcqRel);
     }
 }

@@ -16,12 +16,12 @@ mod pread;
 mod tests;
 mod uring;
 
-use packds_system::{nanos, to_u64, to_usize};
+use packds_system::{lock, nanos, to_u64, to_usize, wait};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -32,16 +32,15 @@ use self::ahead::Ahead;
 use self::buffer::{Buffer, Failure};
 use self::engine::{Engine, Source};
 use self::layout::Layout;
-use self::loads::Counts;
+pub(super) use self::layout::{Place, places};
 use self::memory::{Memory, Pin, Ring};
 use self::pread::Pread;
 use self::uring::Uring;
 use super::checks::{Checks, Checksums};
-use super::{EpochFetch, FetchOptions, FetchStats, ItemRun, Step, StepItems};
+use super::{Counts, EpochFetch, FetchOptions, FetchStats, ItemRun, Step, StepItems};
 use crate::plan::{OrderKind, Route};
 use crate::{Pack, ReadError};
 
-/// The I/O engine.
 #[derive(Debug, Clone)]
 enum EngineKind {
     Uring,
@@ -168,19 +167,8 @@ impl DirectFetch {
         self.begin(plan, first_step, by_sample)
     }
 
-    /// Like [`start`](Self::start), sample by sample in any order. Only for uncompressed fields.
-    ///
-    /// # Errors
-    /// As for [`start`](Self::start).
-    pub(super) fn start_by_sample(
-        self: &Arc<Self>,
-        plan: Arc<dyn Route>,
-        first_step: u64,
-    ) -> Result<DirectEpoch, ReadError> {
-        self.begin(plan, first_step, true)
-    }
-
-    fn begin(
+    /// Like [`start`](Self::start), by chunk, or sample by sample in any order, which is only for uncompressed fields.
+    pub(super) fn begin(
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
         first_step: u64,
@@ -205,8 +193,6 @@ impl DirectFetch {
             state: Mutex::new(State { next: first_step, ..State::default() }),
             changed: Condvar::new(),
             counts: Arc::default(),
-            evicted: AtomicU64::new(0),
-            wait_ns: AtomicU64::new(0),
         });
         let engine = self.engine.start(&self.source).map_err(open)?;
         let ahead = Ahead::new(Arc::clone(&shared), plan, engine);
@@ -215,8 +201,7 @@ impl DirectFetch {
         Ok(epoch)
     }
 
-    /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. Each sample then costs a
-    /// chunk.
+    /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. Each costs a chunk.
     pub(super) fn wastes_chunks(&self, plan: &dyn Route) -> bool {
         let compressed = self.layout.compressed;
         plan.order() == OrderKind::Random && compressed && !self.fits_whole(self.slots(false))
@@ -224,7 +209,7 @@ impl DirectFetch {
 
     /// Memory for an epoch: reused from a finished one, or new.
     fn take_memory(&self, by_sample: bool) -> io::Result<Arc<Memory>> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         let n_slots = self.slots(by_sample);
         // The epochs of a loader usually have one order. Memory of another shape is released first.
         idle.retain(|memory| memory.arena.n_slots() == n_slots);
@@ -249,10 +234,9 @@ impl DirectFetch {
     }
 
     fn fits_whole(&self, n_slots: usize) -> bool {
-        u64::try_from(n_slots).is_ok_and(|n| n >= self.pack.n_chunks())
+        to_u64(n_slots) >= self.pack.n_chunks()
     }
 
-    /// Memory for `chunks` chunks.
     fn bytes_for(&self, chunks: usize) -> u64 {
         let each = self.layout.chunk_slot.saturating_add(self.layout.decoded);
         to_u64(each.saturating_mul(chunks))
@@ -302,9 +286,6 @@ struct Shared {
     /// Wakes waiting steps after a change.
     changed: Condvar,
     counts: Arc<Counts>,
-    /// Number of evicted chunks that will be read again.
-    evicted: AtomicU64,
-    wait_ns: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -313,32 +294,23 @@ struct State {
     planned: BTreeMap<u64, StepParts>,
     /// The first step that is not planned yet.
     next: u64,
-    /// Whether planning has ended.
     ended: bool,
     failure: Option<Failure>,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
-    fn fits_whole(&self) -> bool {
-        self.fetch.fits_whole(self.memory.arena.n_slots())
-    }
-
     fn notify(&self) {
         // The lock ensures that no thread is between checking and waiting.
-        let _state = self.lock();
+        let _state = lock(&self.state);
         self.changed.notify_all();
     }
 
     fn add_step(&self, step: u64, parts: StepParts) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         // It will not be requested, so its buffers would never be released.
         if !self.is_stopped() {
             state.planned.insert(step, parts);
@@ -347,18 +319,14 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn fail(&self, failure: Failure) {
-        self.lock().failure = Some(failure);
-    }
-
     fn end(&self) {
-        self.lock().ended = true;
+        lock(&self.state).ended = true;
         self.changed.notify_all();
     }
 
     fn stop(&self) {
         self.stop.store(true, Ordering::Release);
-        let planned = std::mem::take(&mut self.lock().planned);
+        let planned = std::mem::take(&mut lock(&self.state).planned);
         self.changed.notify_all();
         drop(planned);
         self.memory.bell.ring();
@@ -369,7 +337,6 @@ impl Shared {
     }
 }
 
-/// The buffers of a step.
 #[derive(Debug)]
 struct StepParts {
     held: Held,
@@ -379,10 +346,12 @@ struct StepParts {
 
 #[derive(Debug)]
 enum Held {
-    /// By chunk.
     Chunks(Vec<(u64, Arc<Buffer>)>),
     /// Single samples, by sample and position.
-    Samples { buffers: Vec<Arc<Buffer>>, places: Vec<SamplePlace> },
+    Samples {
+        buffers: Vec<Arc<Buffer>>,
+        places: Vec<SamplePlace>,
+    },
 }
 
 /// The position of an item.
@@ -430,7 +399,6 @@ impl StepParts {
     }
 }
 
-/// Reads one epoch.
 #[derive(Debug)]
 pub(super) struct DirectEpoch {
     shared: Arc<Shared>,
@@ -459,22 +427,10 @@ impl EpochFetch for DirectEpoch {
     }
 
     fn stats(&self) -> FetchStats {
-        let shared = &*self.shared;
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let checked = shared.fetch.checks.counts();
-        let arena = &shared.memory.arena;
-        FetchStats {
-            bytes_read: load(&shared.counts.bytes),
-            reads: load(&shared.counts.reads),
-            busy_ns: load(&shared.counts.busy_ns),
-            wait_ns: load(&shared.wait_ns),
-            bytes_checked: checked.bytes,
-            chunks_checked: checked.chunks,
-            samples_checked: checked.samples,
-            chunks_evicted: load(&shared.evicted),
-            buffers: to_u64(arena.n_slots()),
-            buffers_in_use: to_u64(arena.n_slots() - arena.n_free()),
-        }
+        let arena = &self.shared.memory.arena;
+        let (all, free) = (to_u64(arena.n_slots()), to_u64(arena.n_free()));
+        let read = FetchStats { buffers: all, buffers_in_use: all - free, ..self.shared.counts.stats() };
+        read.plus(self.shared.fetch.checks.counts())
     }
 }
 
@@ -482,7 +438,7 @@ impl DirectEpoch {
     fn wait(&self, step: u64) -> Result<StepParts, ReadError> {
         let shared = &*self.shared;
         let mut began = None;
-        let mut state = shared.lock();
+        let mut state = lock(&shared.state);
         let result = loop {
             if shared.is_stopped() {
                 let path = shared.fetch.pack.file_path().to_owned();
@@ -494,8 +450,7 @@ impl DirectEpoch {
                 None if step < state.next => break Err(self.no_step(step, state.next)),
                 Some(false) | None if !state.ended => {
                     began.get_or_insert_with(Instant::now);
-                    let wait = shared.changed.wait(state);
-                    state = wait.unwrap_or_else(PoisonError::into_inner);
+                    state = wait(&shared.changed, state);
                     continue;
                 }
                 _ => break Err(self.ended(step, &state)),
@@ -506,7 +461,7 @@ impl DirectEpoch {
         };
         if let Some(began) = began {
             let waited = nanos(began.elapsed());
-            shared.wait_ns.fetch_add(waited, Ordering::Relaxed);
+            shared.counts.wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
         result
     }
@@ -528,13 +483,10 @@ impl Drop for DirectEpoch {
     /// Returns at once. The thread that owns the buffers waits for slow reads, then ends.
     fn drop(&mut self) {
         self.shared.stop();
-        let idle = self.shared.fetch.idle.lock();
-        let mut idle = idle.unwrap_or_else(PoisonError::into_inner);
-        idle.push(Arc::clone(&self.shared.memory));
+        lock(&self.shared.fetch.idle).push(Arc::clone(&self.shared.memory));
     }
 }
 
-/// The bytes of one step.
 #[derive(Debug)]
 pub(super) struct DirectStep {
     parts: StepParts,
@@ -570,7 +522,7 @@ impl DirectStep {
         if sample < fetch.pack.n_samples()
             && let Some(Some(place)) = fetch.layout.places.get(position)
             && let Some((start, len)) = place.of(index, 1)
-            && let Some(item) = buffer.slot(buffer.start() + start, len)
+            && let Some(item) = buffer.slot(buffer.start + start, len)
         {
             return Ok(item);
         }
@@ -578,8 +530,7 @@ impl DirectStep {
         fetch.pack.located(item)
     }
 
-    /// Verifies a sample of a damaged chunk by its own checksum: one flipped bit then loses one sample and not the whole chunk.
-    /// `error` is the chunk's error.
+    /// Verifies a sample of a chunk that has this `error` by its own checksum: one flipped bit then loses one sample, not all.
     #[cold]
     fn check_alone(&self, buffer: &Buffer, sample: u64, error: ReadError) -> Result<(), ReadError> {
         let fetch = &*self.shared.fetch;
@@ -657,19 +608,12 @@ impl DirectStep {
         })
     }
 
-    /// Like [`StepItems::still_good`](super::StepItems::still_good). Buffers do not change, but positions of chunks were read
-    /// through the map.
-    ///
-    /// # Errors
-    /// [`ReadError::Changed`], [`ReadError::Read`].
+    /// Like [`StepItems::still_good`](super::StepItems::still_good). Positions of chunks were read through the map.
     pub(super) fn still_good(&self) -> Result<(), ReadError> {
         self.shared.fetch.pack.still_good()
     }
 
     /// Like [`StepItems::run`](super::StepItems::run). Also `None` if half of all buffers are borrowed.
-    ///
-    /// # Errors
-    /// As for [`item`](Self::item).
     pub(super) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         let fetch = &*self.shared.fetch;
         let Held::Chunks(chunks) = &self.parts.held else {
@@ -688,7 +632,7 @@ impl DirectStep {
             return Err(self.not_here(first_sample));
         };
         buffer.check(fetch)?;
-        let start = buffer.start() + start;
+        let start = buffer.start + start;
         let pin = buffer.pin(&self.shared.memory);
         let run = |pin| Bytes::from_owner(DirectRun { pin, start, len });
         Ok(pin.map(|pin| ItemRun { bytes: run(pin), place: None }))

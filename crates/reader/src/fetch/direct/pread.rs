@@ -1,8 +1,9 @@
 //! Reads with blocking threads. Used if io_uring is not available, as in many containers.
 
+use packds_system::lock;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use super::engine::{Done, Engine, Request, Source};
@@ -18,8 +19,6 @@ pub(super) struct Pread {
 }
 
 impl Pread {
-    /// # Errors
-    /// The system cannot start a thread.
     pub(super) fn start(source: &Arc<Source>) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel::<Request>();
         let (back, done) = mpsc::channel();
@@ -28,7 +27,7 @@ impl Pread {
             let (source, queue, back) = (Arc::clone(source), Arc::clone(&queue), back.clone());
             let work = move || {
                 loop {
-                    let request = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let request = lock(&queue).recv();
                     let Ok(mut request) = request else { return };
                     let result = source.read(&mut request);
                     if back.send((request, result)).is_err() {

@@ -21,7 +21,6 @@ const NO_FILE: RawFd = -1;
 /// Maximum number of requests in progress.
 const DEPTH: u32 = 64;
 
-/// One ring.
 pub(super) struct Uring {
     ring: IoUring,
     source: Arc<Source>,

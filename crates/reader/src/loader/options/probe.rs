@@ -38,25 +38,21 @@ pub struct Holdable {
 
 impl<'a> Probe<'a> {
     /// Looks at these options.
-    #[must_use]
     pub const fn new(builder: &'a LoaderBuilder) -> Self {
         Self(builder)
     }
 
     /// The pack. For a mixture, the first one.
-    #[must_use]
     pub const fn pack(self) -> &'a Arc<Pack> {
         &self.0.pack
     }
 
     /// When checksums are verified.
-    #[must_use]
     pub const fn checksums(self) -> Checksums {
         self.0.checksums
     }
 
     /// What to do with samples that cannot be loaded.
-    #[must_use]
     pub const fn bad_samples(self) -> BadSamples {
         self.0.bad_samples
     }
@@ -112,7 +108,7 @@ impl<'a> Probe<'a> {
                 Err(error) => return Ok(Some(error.to_string())),
             },
         };
-        Ok(pictures.against().map(str::to_owned))
+        Ok(pictures.against.map(str::to_owned))
     }
 
     /// Why a device that takes [chunks](crate::device::Placement::Chunks) cannot find their images in a map of the pack's file,

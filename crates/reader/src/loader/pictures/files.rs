@@ -1,8 +1,8 @@
 //! JPEG files that a device decodes. The host decodes those outside the limits and those that the device refused.
 
-use packds_system::to_u64;
+use packds_system::{lock, to_u64};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use packds_pixels::{ImageFormat, check_structure};
 
@@ -11,6 +11,7 @@ use crate::augment::{AugmentError, Augmenter, Located, Picture, SampleKey, Size}
 use crate::device::{FileHead, FileLimits, Finish, Frame, Windows};
 use crate::loader::error::LoadError;
 use crate::loader::filling::Row;
+use crate::loader::outputs::BatchField;
 
 /// The files that a device decodes.
 #[derive(Debug)]
@@ -21,14 +22,6 @@ pub(crate) struct Files {
     refused: Mutex<BTreeSet<(usize, u64)>>,
 }
 
-/// The position of a batch's images in its slot.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ImagePlace {
-    pub(crate) offset: usize,
-    /// Bytes from one image to the next.
-    pub(crate) item_bytes: usize,
-}
-
 impl Files {
     pub(super) fn new(limits: FileLimits) -> Self {
         Self { limits, refused: Mutex::default() }
@@ -36,16 +29,12 @@ impl Files {
 
     /// Records that the device refused a row's file. Returns whether it is new.
     pub(crate) fn refuse(&self, row: Row) -> bool {
-        self.refused().insert((row.pack, row.sample))
+        lock(&self.refused).insert((row.pack, row.sample))
     }
 
     /// The limits for a row's file. `None` if it was refused.
     pub(super) fn limits_of(&self, row: Row) -> Option<FileLimits> {
-        (!self.refused().contains(&(row.pack, row.sample))).then_some(self.limits)
-    }
-
-    fn refused(&self) -> MutexGuard<'_, BTreeSet<(usize, u64)>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        (!lock(&self.refused).contains(&(row.pack, row.sample))).then_some(self.limits)
     }
 }
 
@@ -56,7 +45,7 @@ impl Pictures {
         (finish, windows): (&Finish, &Windows),
         files: &Files,
         slot: &mut [u8],
-        ImagePlace { offset, item_bytes }: ImagePlace,
+        &BatchField { offset, item_bytes, .. }: &BatchField,
         rows: &[Row],
         seeds: &[u64],
     ) -> Result<u64, LoadError> {

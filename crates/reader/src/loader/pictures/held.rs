@@ -99,7 +99,6 @@ impl Pictures {
     }
 }
 
-/// The source of a device's chunks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChunkSource<'a> {
     /// Takes them, if it is a device for chunks.
@@ -109,17 +108,14 @@ pub(crate) struct ChunkSource<'a> {
     pub(crate) items: &'a StepItems,
 }
 
-/// The stored images of a chunk.
 struct StoredImages<'a> {
     source: &'a ChunkSource<'a>,
     position: usize,
     /// Their field in the schema, if the loader has not read them.
     unread: Option<usize>,
     samples: Range<u64>,
-    /// Size of an image.
     bytes: usize,
     scratch: Vec<u8>,
-    /// Why they could not be read.
     failed: Option<ReadError>,
 }
 

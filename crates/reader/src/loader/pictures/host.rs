@@ -11,7 +11,7 @@ use crate::augment::{Augmenter, Picture};
 use crate::fetch::StepItems;
 use crate::loader::error::LoadError;
 use crate::loader::filling::Row;
-use crate::loader::outputs::Source;
+use crate::loader::outputs::{Contents, Source};
 
 /// Applies the augmentation, on one thread.
 #[derive(Debug)]
@@ -20,8 +20,7 @@ pub(crate) struct PictureFiller {
     image: PictureField,
     mask: Option<PictureField>,
     seek: Option<usize>,
-    seeds: Arc<[u64]>,
-    /// The files that the device decodes.
+    contents: Arc<Contents>,
     files: Option<Arc<Files>>,
     /// Buffers for decompressed items, one per field.
     scratch: [Vec<u8>; 3],
@@ -44,13 +43,13 @@ impl<'a> Views<'a> {
 }
 
 impl PictureFiller {
-    pub(crate) fn new(pictures: &Pictures, seeds: &Arc<[u64]>) -> Self {
+    pub(crate) fn new(pictures: &Pictures, contents: &Arc<Contents>) -> Self {
         Self {
             augmenter: Augmenter::new(Arc::clone(&pictures.plan)),
             image: pictures.image.clone(),
             mask: pictures.mask.clone(),
             seek: pictures.seek,
-            seeds: Arc::clone(seeds),
+            contents: Arc::clone(contents),
             files: pictures.files().map(Arc::clone),
             scratch: Default::default(),
         }
@@ -83,7 +82,7 @@ impl PictureFiller {
             Some(pixels) => Picture::Raw(pixels),
             None => self.image.picture(pack, sample, image, seek)?,
         };
-        let key = key(&self.seeds, row);
+        let key = key(&self.contents.seeds, row);
         if let (Some(files), [place]) = (&self.files, views.images.as_mut_slice()) {
             let limits = files.limits_of(row);
             let applied = file_or_pixels(&mut self.augmenter, limits, key, image, place);

@@ -204,7 +204,7 @@ fn a_batch_that_outlives_its_epoch_keeps_one_slot_and_no_other() {
         // At any moment of the threads' work.
         std::thread::sleep(Duration::from_micros(round % 50));
         drop(epoch);
-        let arena = &loader.arena;
+        let arena = &loader.shared.arena;
         assert_eq!(arena.n_free() + 1, arena.n_slots(), "round {round}");
         drop(batch);
     }

@@ -1,5 +1,6 @@
 //! The number of threads and of prefetched batches may change at any time. The loaded data does not.
 
+use packds_system::lock;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -38,13 +39,13 @@ impl Receiver for Finishers {
 fn tuned(builder: LoaderBuilder, threads: usize) -> Loader {
     let mut loader = builder.build().unwrap();
     loader.threads = threads;
-    *loader.tuner() = Tuner::new(Tunable::up_to(threads, threads), Tunable::up_to(loader.stats().slots, 2));
+    *lock(&loader.shared.tuner) = Tuner::new(Tunable::up_to(threads, threads), Tunable::up_to(loader.stats().slots, 2));
     loader
 }
 
 /// Makes a loader see a slow training until its tuner settles.
 fn teach_slow_steps(loader: &Loader) {
-    let mut tuner = loader.tuner();
+    let mut tuner = lock(&loader.shared.tuner);
     for _ in 0..10_000 {
         tuner.learn(Spent { passed: 100 * MS, waited: Duration::ZERO, busy: MS, read: Duration::ZERO });
     }

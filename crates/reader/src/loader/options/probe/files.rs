@@ -180,7 +180,7 @@ impl Probe<'_> {
         let augment = self.0.augment.as_ref();
         let augment = augment.ok_or_else(|| not_decodable("nothing is augmented"))?;
         let pictures = Pictures::new(&self.0.pack, augment, self.0.fields.as_deref(), device)?;
-        match pictures.against() {
+        match pictures.against {
             Some(why) => Err(not_decodable(why)),
             None => Ok(pictures),
         }
