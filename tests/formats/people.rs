@@ -1,6 +1,5 @@
 //! Sources as tutorials and competitions leave them: read right, with what was decided told, or refused with what to do.
 
-use packds_format::Pack;
 use serde_json::{Value, json};
 
 use super::items::{Bytes, convert, hex, ids, items};
@@ -29,7 +28,7 @@ fn refused(folder: &Folder, source: &str, code: i32) -> String {
     ran.stderr
 }
 
-fn names(pack: &Pack<Bytes>) -> Vec<String> {
+fn names(pack: &Bytes) -> Vec<String> {
     pack.classes().unwrap().first().map(|classes| classes.names.clone()).unwrap_or_default()
 }
 
