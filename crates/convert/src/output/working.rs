@@ -60,8 +60,7 @@ pub(super) fn open(working: &Path, kind: Kind, target: &Path) -> Result<Option<O
     })
 }
 
-/// Locks the opened file. None if the name now leads elsewhere: the file is then another conversion's output and must not be
-/// touched.
+/// Locks the opened file. None if the name now leads elsewhere: the file is then another conversion's output.
 pub(super) fn claim(opened: Opened, working: &Path, kind: Kind, target: &Path) -> Result<Option<File>, ConvertError> {
     let Opened { file, is_new } = opened;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
