@@ -8,8 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Width of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
-/// The status line on stderr, which must be a terminal. It locks stderr only for one write, so that other threads never wait
-/// to draw or warn.
+/// The status line on stderr, which must be a terminal. It locks stderr only for one write: other threads never wait.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalLine {
     is_drawn: bool,
