@@ -35,8 +35,7 @@ fn put(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Available columns. Some stay free for the cursor and the `^C` that the terminal echoes. Otherwise the line wraps, and
-/// clearing it would leave the first part.
+/// Available columns. Some stay free for the cursor and the terminal's `^C`: a line that wraps cannot be cleared.
 pub(crate) fn columns() -> usize {
     let size = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     let columns = if size == 0 { COLUMNS } else { size };

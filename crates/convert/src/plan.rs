@@ -535,8 +535,7 @@ fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -
 /// Most bytes of a column item.
 const MAX_COLUMN_BYTES: u64 = 1024;
 
-/// An additional source field. Numbers and small arrays become columns; other fields go into the chunks. `known` is the field of
-/// the pack that it was exported from.
+/// An additional source field. Numbers and small arrays become columns. `known` is the field that it was exported from.
 fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
     let variable = |kind| Field {
         codec: options.compression.codec(Filter::NONE),

@@ -16,8 +16,7 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// Seconds of a conversion. `read`, `decode`, `stats` and `encode` are summed over threads. The others are those of the calling
-/// thread.
+/// Seconds of a conversion. `read`, `decode`, `stats` and `encode` are sums over threads, the others of the calling thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stages {
     /// Listing the source.

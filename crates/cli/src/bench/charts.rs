@@ -36,8 +36,7 @@ struct Chart {
     figure: Figure,
 }
 
-/// Writes `charts/*.svg`, `charts/*.png` and `report.html` to a folder, replacing existing files, and removes charts of an
-/// earlier run that this run lacks. Returns the paths.
+/// Writes `charts/*.svg`, `charts/*.png` and `report.html`, and removes charts that only an earlier run had. Returns the paths.
 pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let charts = charts(report);
     let folder = dir.join("charts");

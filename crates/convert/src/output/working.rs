@@ -108,8 +108,7 @@ fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Op
     }
 }
 
-/// Names an obstacle, if there is one. A working file must have one name and one owner: anyone else who can write it could change
-/// the pack after its checksums are made.
+/// Names an obstacle, if there is one. Whoever else has or owns the file could change the pack after its checksums are made.
 fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> {
     let form = there.file_type();
     match kind {

@@ -67,8 +67,7 @@ impl Spread {
         self.n_samples.div_ceil(self.samples).max(1)
     }
 
-    /// Cuts a batch into pieces of files. Each file begins with `head` and ends with `tail`. `sample` appends a sample, by its place
-    /// in the batch and its index.
+    /// Cuts a batch into pieces of files, each from `head` to `tail`. `sample` appends one, by place in the batch and index.
     pub(super) fn pieces(
         self,
         batch: &Batch,
