@@ -15,8 +15,9 @@ pub(crate) enum Holds {
     /// Only arrays, each of one type and shape.
     Arrays,
     /// Also image files, and bytes and texts of any length. Pixels are exported as arrays.
+    #[cfg(any(feature = "hdf5", feature = "zarr"))]
     FilesAndArrays,
-    /// The same. Pixels are exported as lossless image files unless arrays are requested.
+    /// All of this. Pixels are exported as lossless image files unless arrays are requested.
     FilesFirst,
 }
 
