@@ -126,7 +126,7 @@ impl Bench {
             jobs: self.jobs,
             ..ConvertOptions::default()
         };
-        let limit = || read_and_decode(&self.workload.listing, self.jobs).map(|(time, _)| time);
+        let limit = || read_and_decode(&self.workload.listing, self.jobs);
         self.conversion("raw", "read_and_decode", &options, limit, progress)
     }
 
@@ -141,8 +141,7 @@ impl Bench {
         self.conversion("encoded", "cat", &options, limit, progress)
     }
 
-    /// Converts and runs the limit alternately. The time of a conversion excludes the final sync to disk, because
-    /// the limits do not sync either.
+    /// Converts and runs the limit alternately. Times exclude the final sync to disk, because the limits do not sync.
     fn conversion(
         &self,
         name: &'static str,
@@ -165,7 +164,7 @@ impl Bench {
                 _ => rustix::fs::sync(),
             }
             let rss = PeakRss::reset();
-            let report = convert(&self.workload.source, &output, options, &progress.ending())?;
+            let report = convert(&self.workload.source, &output, options, progress)?;
             self.check(&report)?;
             if run > 0 {
                 pairs.push(report.stages.total.saturating_sub(report.stages.sync), limit_time);
@@ -188,8 +187,7 @@ impl Bench {
     fn check(&self, report: &Report) -> Result<(), BenchError> {
         let (expected, found) = (self.workload.listing.len(), report.n_samples);
         if u64::try_from(expected) != Ok(found) || report.has_bad_samples() {
-            let (expected, found) = (expected.to_string(), found.to_string());
-            return Err(BenchError::WrongResult { what: "samples converted", expected, found });
+            return Err(BenchError::wrong("samples converted", expected.to_string(), found.to_string()));
         }
         Ok(())
     }
@@ -204,8 +202,7 @@ impl Bench {
             progress.begin(&self.run_name("verify", run))?;
             let (limit_time, crc) = read_and_checksum(&path, self.jobs)?;
             if before.replace(crc).is_some_and(|before| before != crc) {
-                let (expected, found) = ("the same bytes every time".to_owned(), "different bytes".to_owned());
-                return Err(BenchError::WrongResult { what: "reading the pack", expected, found });
+                return Err(BenchError::wrong("reading the pack", "the same bytes every time", "different bytes"));
             }
             let rss = PeakRss::reset();
             let started = Instant::now();
@@ -213,8 +210,7 @@ impl Bench {
             let report = packds_reader::verify(&pack, VerifyOptions::jobs(self.jobs), &|_, _| {})?;
             let time = started.elapsed();
             if !report.is_ok() {
-                let (expected, found) = ("no damage".to_owned(), "damage".to_owned());
-                return Err(BenchError::WrongResult { what: "verify", expected, found });
+                return Err(BenchError::wrong("verify", "no damage", "damage"));
             }
             if run > 0 {
                 pairs.push(time, limit_time);

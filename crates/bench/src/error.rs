@@ -81,8 +81,14 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    pub(crate) fn augment(source: packds_reader::augment::AugmentError) -> Self {
-        Self::Augment(source)
+    /// A [`Self::WrongResult`].
+    pub(crate) fn wrong(what: &'static str, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::WrongResult { what, expected: expected.into(), found: found.into() }
+    }
+
+    pub(crate) fn pixels(path: impl Into<PathBuf>) -> impl FnOnce(packds_pixels::PixelError) -> Self {
+        let path = path.into();
+        move |source| Self::Pixels { path, source }
     }
 
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {

@@ -77,10 +77,15 @@ impl PeakRss {
     /// The peak in bytes. 0 if unknown.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+        status_bytes("VmHWM:")
     }
+}
+
+/// A size in bytes from the process's status, such as `VmHWM:`. 0 if unknown.
+pub(crate) fn status_bytes(key: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 /// CPU time of all threads of this process.

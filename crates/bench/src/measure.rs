@@ -86,6 +86,12 @@ pub(crate) fn percentile(mut values: Vec<f64>, percent: usize) -> f64 {
     values.get(rank - 1).copied().unwrap_or(0.0)
 }
 
+/// A count, for rates and shares.
+#[expect(clippy::cast_precision_loss, reason = "rates and shares have few digits")]
+pub(crate) fn to_f64(n: u64) -> f64 {
+    n as f64
+}
+
 /// The median. 0 if there are no values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);

@@ -1,6 +1,7 @@
-//! Starting threads. A measurement needs all of them: fewer would measure something else.
+//! Threads of measurements. All must start: fewer would measure something else.
 
-use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::panic::resume_unwind;
+use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 
 use crate::BenchError;
 
@@ -12,6 +13,16 @@ pub(crate) fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, BenchError> {
-    let started = Builder::new().spawn_scoped(scope, work);
-    started.map_err(BenchError::Thread)
+    Builder::new().spawn_scoped(scope, work).map_err(BenchError::Thread)
+}
+
+/// Runs `work` on `n` threads and returns the result of each. A panic of one goes on in the caller.
+///
+/// # Errors
+/// [`BenchError::Thread`] if the system cannot start one of them.
+pub(crate) fn on_threads<T: Send>(n: usize, work: impl Fn() -> T + Sync) -> Result<Vec<T>, BenchError> {
+    scope(|scope| {
+        let started: Vec<_> = (0..n).map(|_| start(scope, &work)).collect::<Result<_, _>>()?;
+        Ok(started.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect())
+    })
 }

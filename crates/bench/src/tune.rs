@@ -14,12 +14,11 @@ use packds_reader::augment::Augment;
 use packds_reader::loader::Loader;
 use packds_reader::plan::Order;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 
 use crate::BenchError;
-use crate::load::{cache, has_encoded_images};
+use crate::load::{augment_words, cache, parse_augment};
 use crate::machine::{Machine, processor_time};
-use crate::measure::percentile;
+use crate::measure::{percentile, to_f64};
 use crate::words::counted;
 
 /// Waits that differ by less than this share of a step count as equal: runs of one configuration vary as much.
@@ -131,8 +130,7 @@ pub struct TuneRun {
     pub batch: u32,
     /// Number of measured waits.
     pub batches: usize,
-    /// Wait per batch, without the first batch of an epoch. `None` if epochs have only one batch, because the pack
-    /// is too small for this batch size.
+    /// Wait per batch, without the first of an epoch. `None` if the pack is so small that epochs have only one batch.
     pub wait_ms: Option<Wait>,
     /// Share of time spent waiting, including the start and end of epochs. The criterion for recommendations.
     pub wait_share: f64,
@@ -177,12 +175,6 @@ pub struct Recommended {
 }
 
 impl TuneBench {
-    /// As JSON.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or(Value::Null)
-    }
-
     /// The largest batch size whose wait can be measured on this pack.
     #[must_use]
     pub fn largest_batch(&self) -> u32 {
@@ -209,14 +201,8 @@ pub fn bench_tune(
     progress: &mut dyn FnMut(&str),
 ) -> Result<TuneBench, BenchError> {
     let pack = Arc::new(packds_reader::open(path)?);
-    let text = options.augment.clone().unwrap_or_else(|| {
-        let encoded = has_encoded_images(&pack);
-        if encoded { "rrc224,flip" } else { "" }.to_owned()
-    });
-    let augment = match text.as_str() {
-        "" => None,
-        text => Some(Augment::parse(text).map_err(BenchError::augment)?),
-    };
+    let text = augment_words(&pack, options.augment.as_deref()).to_owned();
+    let augment = parse_augment(&text)?;
     let bench = Bench { pack: &pack, options, augment };
     let (grid, batch_cut_to) = grid(options, pack.n_samples())?;
     progress("reading the pack into the page cache");
@@ -384,7 +370,7 @@ impl Bench<'_> {
         let all = waits.iter().chain(&firsts).chain(&ends);
         let waited: Duration = all.sum();
         let stats = loader.stats();
-        let images = to_f64(images);
+        let images = to_f64(to_u64(images));
         Ok(TuneRun {
             threads: threads.get(),
             prefetch,
@@ -420,7 +406,7 @@ impl Wait {
     fn of(times: &[Duration]) -> Self {
         let times: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         Self {
-            mean: times.iter().sum::<f64>() / to_f64(times.len().max(1)),
+            mean: times.iter().sum::<f64>() / to_f64(to_u64(times.len().max(1))),
             median: percentile(times.clone(), 50),
             p95: percentile(times, 95),
         }
@@ -435,8 +421,7 @@ impl Recommended {
     }
 }
 
-/// Waiting per step, in units of a step. It includes the start and end of epochs; otherwise many short epochs would look
-/// fine.
+/// Waiting per step, in units of a step. The start and end of epochs count: otherwise many short epochs would look fine.
 fn wait_in_steps(run: &TuneRun) -> f64 {
     run.wait_share / (1.0 - run.wait_share).max(1e-9)
 }
@@ -514,11 +499,6 @@ fn more_of(run: &TuneRun, tried: &[&TuneRun]) -> String {
         return format!("more threads or batches ahead {}", effect(ahead));
     }
     format!("more threads {}, more batches ahead {}", effect(threads), effect(ahead))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
-fn to_f64(n: usize) -> f64 {
-    n as f64
 }
 
 #[cfg(test)]

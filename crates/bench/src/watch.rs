@@ -62,18 +62,11 @@ impl<'a> Progress<'a> {
         }
         Ok(())
     }
-
-    /// Cancels conversions and exports together with the benchmark.
-    pub(crate) fn ending(&self) -> Ending<'a> {
-        Ending(self.watcher)
-    }
 }
 
-/// An observer that cancels a conversion when the benchmark is cancelled.
-pub(crate) struct Ending<'a>(&'a dyn Watcher);
-
-impl Observer for Ending<'_> {
+/// Cancels conversions and exports together with the benchmark.
+impl Observer for Progress<'_> {
     fn cancelled(&self) -> bool {
-        self.0.cancelled()
+        self.watcher.cancelled()
     }
 }

@@ -21,21 +21,20 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// Lists `data`. If it has fewer than `enough` images for a timed run, creates a folder of links to them, class
-    /// by class.
+    /// Lists `data`. If it has fewer than `enough` images for a timed run, creates a folder of links to them, by class.
     pub(crate) fn new(data: &Path, scratch: Option<&Path>, jobs: usize, enough: usize) -> Result<Self, BenchError> {
         let options = ListOptions { jobs, ..ListOptions::default() };
-        let scratch = match scratch {
-            Some(folder) => tempfile::Builder::new().prefix("packds-bench").tempdir_in(folder),
-            None => tempfile::Builder::new().prefix("packds-bench").tempdir(),
-        };
+        let folder = scratch.map_or_else(std::env::temp_dir, Path::to_owned);
+        let scratch = tempfile::Builder::new().prefix("packds-bench").tempdir_in(folder);
         let scratch = scratch.map_err(BenchError::io(data))?;
         let mut listing = list(data, &options)?;
         let mut source = data.to_owned();
         let repeats = enough.div_ceil(listing.len().max(1)).max(1);
         if repeats > 1 {
             source = scratch.path().join("source");
-            link_all(&listing, &source, repeats)?;
+            for i in 0..listing.len() {
+                link(&listing, i, &source, (0..repeats).map(|k| format!("{i:06}-{k:04}")))?;
+            }
             listing = list(&source, &options)?;
         }
         let bytes = (0..listing.len()).map(|i| listing.sample(i).bytes).sum();
@@ -48,17 +47,21 @@ impl Workload {
     }
 }
 
-fn link_all(listing: &Listing, source: &Path, repeats: usize) -> Result<(), BenchError> {
-    for i in 0..listing.len() {
-        let label = listing.label(i).unwrap_or(0);
-        let folder = source.join(format!("{label:06}"));
-        std::fs::create_dir_all(&folder).map_err(BenchError::io(&folder))?;
-        let target = std::fs::canonicalize(listing.file_path(i)).map_err(BenchError::io(listing.file_path(i)))?;
-        let extension = target.extension().unwrap_or_default().to_string_lossy().into_owned();
-        for k in 0..repeats {
-            let link = folder.join(format!("{i:06}-{k:04}.{extension}"));
-            symlink(&target, &link).map_err(BenchError::io(&link))?;
-        }
+/// Links to a sample's file under these names in the folder of its class.
+pub(crate) fn link(
+    listing: &Listing,
+    i: usize,
+    folder: &Path,
+    stems: impl IntoIterator<Item = String>,
+) -> Result<(), BenchError> {
+    let path = listing.file_path(i);
+    let target = std::fs::canonicalize(&path).map_err(BenchError::io(&path))?;
+    let class = folder.join(format!("{:06}", listing.label(i).unwrap_or(0)));
+    std::fs::create_dir_all(&class).map_err(BenchError::io(&class))?;
+    let extension = target.extension().unwrap_or_default().to_string_lossy();
+    for stem in stems {
+        let link = class.join(format!("{stem}.{extension}"));
+        symlink(&target, &link).map_err(BenchError::io(&link))?;
     }
     Ok(())
 }

@@ -4,10 +4,7 @@ use clap::Args;
 use clap_complete::Shell;
 use serde_json::json;
 
-use crate::console::Console;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::{args, escape};
+use crate::{Console, Exit, Failure, args, escape};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,11 +23,6 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn run(args: &CompletionsArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::command(), "packds", &mut script);
-    if console.json {
-        let (shell, script) = (args.shell.to_string(), escape::lossy(&script));
-        console.document(&json!({ "shell": shell, "script": script }))?;
-    } else {
-        console.out.write_all(&script)?;
-    }
-    Ok(Exit::Done)
+    let document = || json!({ "shell": args.shell.to_string(), "script": escape::lossy(&script) });
+    console.result(document, |console| Ok(console.out.write_all(&script)?))
 }

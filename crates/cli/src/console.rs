@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// The output streams of a command, and how to write to them.
@@ -26,6 +27,20 @@ impl Console<'_> {
         serde_json::to_writer(&mut self.out, value).map_err(io::Error::from)?;
         self.out.write_all(b"\n")?;
         Ok(())
+    }
+
+    /// Writes the result: its document with `--json`, otherwise its text.
+    pub(crate) fn result<T: Serialize>(
+        &mut self,
+        document: impl FnOnce() -> T,
+        text: impl FnOnce(&mut Self) -> Result<(), Failure>,
+    ) -> Result<Exit, Failure> {
+        if self.json {
+            self.document(&document())?
+        } else {
+            text(self)?
+        }
+        Ok(Exit::Done)
     }
 
     /// Writes a line that is not part of the result.

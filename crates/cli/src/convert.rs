@@ -7,17 +7,15 @@ use std::time::Instant;
 use clap::{Args, ValueHint};
 use packds_convert::source::{ListOptions, Listing, Reading, list, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, Forecast, Report, Skipped, check_apart, check_output, convert_listing, forecast,
+    ConvertError, ConvertOptions, Forecast, Report, check_apart, check_output, convert_listing, forecast,
 };
 use serde_json::{Value, json};
 
-use crate::console::Console;
 use crate::declared::Given;
 use crate::escape::{escape, escape_path};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::human::{counted, human_bytes, numbers, seek_line};
+use crate::human::{counted, human_bytes, numbers, seek_line, to_f64};
 use crate::progress::Shown;
+use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,22 +78,13 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     let listing = shown.during("listing", || list(&args.source, &options.list))?;
     if args.dry_run {
         let forecast = shown.during("planning", || forecast(&listing, &options))?;
-        if console.json {
-            console.document(&forecast)?;
-        } else {
-            show_forecast(&forecast, None, console)?;
-        }
-        return Ok(Exit::Done);
+        return console.result(|| &forecast, |console| show_forecast(&forecast, None, console));
     }
     let list_time = started.elapsed();
     let report =
         shown.stoppable("planning", "", || convert_listing(&listing, list_time, &args.output, &options, &shown));
     let report = report.map_err(|error| stopped_at(error, &args.output, &[]))?;
-    if console.json {
-        console.document(&report)?;
-    } else {
-        show_report(&report, console)?;
-    }
+    console.result(|| &report, |console| show_report(&report, console))?;
     Ok(exit_of(&[&report]))
 }
 
@@ -111,13 +100,11 @@ fn run_splits(
     let list_options = ListOptions { split: None, ..options.list.clone() };
     let splits = shown.during("listing", || list_splits(&args.source, &list_options))?;
     let list_time = started.elapsed();
-    let outputs: Vec<(String, Listing, PathBuf)> = splits
-        .into_iter()
-        .map(|(name, listing)| {
-            let output = split_output(&args.output, &name);
-            (name, listing, output)
-        })
-        .collect();
+    let with_output = |(name, listing): (String, Listing)| {
+        let output = split_output(&args.output, &name);
+        (name, listing, output)
+    };
+    let outputs: Vec<(String, Listing, PathBuf)> = splits.into_iter().map(with_output).collect();
     if args.dry_run {
         let mut documents = serde_json::Map::new();
         for (name, listing, _) in &outputs {
@@ -157,8 +144,7 @@ fn run_splits(
 fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -> Failure {
     match (error, before) {
         (ConvertError::Interrupted, [_, ..]) => {
-            let written = before.iter().map(|(_, report)| escape_path(&report.output));
-            let written: Vec<String> = written.collect();
+            let written: Vec<String> = before.iter().map(|(_, report)| escape_path(&report.output)).collect();
             Failure::interrupted(format!("interrupted; this pack was not written, {} was", written.join(", ")))
                 .at(output)
         }
@@ -190,11 +176,11 @@ pub fn split_output(output: &Path, split: &str) -> PathBuf {
 
 fn splits_json(reports: &[(String, Report)]) -> Value {
     let sum = |value: fn(&Report) -> u64| reports.iter().map(|(_, r)| value(r)).sum::<u64>();
-    let skipped = reports.iter().flat_map(|(split, report)| {
-        let one = move |s: &Skipped| json!({"split": split, "path": s.path, "reason": s.reason});
-        report.skipped.iter().map(one)
-    });
-    let skipped: Vec<Value> = skipped.collect();
+    let skipped: Value = reports
+        .iter()
+        .flat_map(|(split, report)| report.skipped.iter().map(move |s| (split, s)))
+        .map(|(split, s)| json!({"split": split, "path": s.path, "reason": s.reason}))
+        .collect();
     let mut seconds = serde_json::Map::new();
     for (name, value) in reports.iter().flat_map(|(_, r)| r.stages.seconds()) {
         let before = seconds.get(name).and_then(Value::as_f64).unwrap_or(0.0);
@@ -216,10 +202,14 @@ fn exit_of(reports: &[&Report]) -> Exit {
     if reports.iter().any(|r| r.has_bad_samples()) { Exit::BadData } else { Exit::Done }
 }
 
-fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
-    for warning in &report.warnings {
+fn warn(warnings: &[String], console: &mut Console) {
+    for warning in warnings {
         console.note(&format!("warning: {}", escape(warning)));
     }
+}
+
+fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
+    warn(&report.warnings, console);
     let Report { n_samples, n_chunks, chunk_samples, n_classes, .. } = report;
     let path = escape_path(&report.output);
     let classes = match n_classes {
@@ -241,8 +231,7 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
     let (bytes_in, bytes_out) = (human_bytes(report.bytes_in), human_bytes(report.bytes_out));
     writeln!(console.out, "bytes    {bytes_in} read, {bytes_out} written")?;
     let seconds = report.stages.total.as_secs_f64();
-    #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
-    let rate = *n_samples as f64 / seconds.max(1e-9);
+    let rate = to_f64(*n_samples) / seconds.max(1e-9);
     writeln!(console.out, "time     {seconds:.2} s, {rate:.0} images/s")?;
     let stages = report.stages.seconds();
     let stages = stages.iter().filter(|(name, s)| *name != "total" && *s >= 0.0005);
@@ -276,9 +265,7 @@ fn show_oddities(report: &Report, console: &mut Console) -> Result<(), Failure> 
 }
 
 fn show_forecast(forecast: &Forecast, split: Option<&str>, console: &mut Console) -> Result<(), Failure> {
-    for warning in &forecast.warnings {
-        console.note(&format!("warning: {}", escape(warning)));
-    }
+    warn(&forecast.warnings, console);
     if let Some(split) = split {
         writeln!(console.out, "split    {}", escape(split))?;
     }
@@ -329,7 +316,7 @@ fn show_reading(source: &Reading, console: &mut Console) -> Result<(), Failure> 
 /// The first names of a list, and how many there are.
 fn first_few(names: &[String]) -> String {
     const SHOWN: usize = 8;
-    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| escape(name).to_string()).collect();
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| escape(name)).collect();
     match names.len() {
         n if n > SHOWN => format!("{} and {} more", shown.join(", "), n - SHOWN),
         _ => shown.join(", "),

@@ -60,19 +60,14 @@ impl<O: Declared> FromArgMatches for Given<O> {
 }
 
 fn argument<O: Declared>(spec: &'static OptionSpec<O>) -> Arg {
-    let arg = Arg::new(spec.opt.name()).long(forever(spec.opt.flag())).help(spec.help);
-    let arg = match spec.heading {
-        "" => arg,
-        heading => arg.help_heading(heading),
-    };
-    let arg = match spec.excludes {
-        Some(other) => arg.conflicts_with(other.name()),
-        None => arg,
-    };
-    let arg = match spec.default {
-        Some(default) => arg.default_value(forever(default(&O::default()))),
-        None => arg,
-    };
+    let mut arg = Arg::new(spec.opt.name())
+        .long(forever(spec.opt.flag()))
+        .help(spec.help)
+        .conflicts_with_all(spec.excludes.map(|other| other.name()))
+        .default_values(spec.default.map(|default| forever(default(&O::default()))));
+    if !spec.heading.is_empty() {
+        arg = arg.help_heading(spec.heading);
+    }
     let arg = match spec.takes {
         Takes::Nothing(_) => return arg.action(ArgAction::SetTrue),
         Takes::Path(_) => arg.value_hint(ValueHint::DirPath),

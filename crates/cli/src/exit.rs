@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 /// How the command ended. The discriminant is the exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Exit {
     /// Success.
+    #[default]
     Done = 0,
     /// Bad data: a damaged pack, a bad input file, skipped samples.
     BadData = 1,

@@ -6,14 +6,12 @@ use clap::{Args, ValueHint};
 use packds_convert::{ConvertError, ExportOptions, ExportReport, check_apart, export, target_format};
 
 use crate::args::PackPath;
-use crate::console::Console;
 use crate::declared::Given;
 use crate::escape::{escape, escape_path};
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
 use crate::opened::with_pack;
 use crate::progress::Shown;
+use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,12 +50,7 @@ pub(crate) fn run(args: &ExportArgs, console: &mut Console) -> Result<Exit, Fail
             ConvertError::BadPack(_) | ConvertError::BadItem { .. } => Failure::from(error).at(&args.pack.pack),
             other => other.into(),
         })?;
-        if console.json {
-            console.document(&report)?;
-        } else {
-            show(&report, console)?;
-        }
-        Ok(Exit::Done)
+        console.result(|| &report, |console| show(&report, console))
     })
 }
 

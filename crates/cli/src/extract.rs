@@ -9,22 +9,21 @@ use std::thread;
 
 use clap::Args;
 use packds_convert::{ConvertError, ItemFile, Observer, item_file, safe_name, safe_names, stem};
-use packds_format::{Field, Role, SectionTag};
+use packds_format::{Field, Role};
 use packds_reader::{Pack, ReadError};
 use packds_system::{create_regular, in_parallel, to_u64};
 use serde_json::json;
 
 use crate::args::PackPath;
-use crate::console::Console;
 use crate::escape::escape_path;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::counted;
 use crate::label::{Label, Labels};
+use crate::labels::has_paths;
 use crate::opened::with_pack;
 use crate::progress::Shown;
-use crate::samples::SampleList;
+use crate::samples::{SampleList, bad_samples};
 use crate::task::Amount;
+use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,18 +79,18 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
         console.note(&format!("{}: {message}", escape_path(&args.pack.pack)));
     }
     let n_written = samples.len() - done.bad.len();
-    if console.json {
-        let bad = done.bad.iter().map(|(sample, message)| json!({ "sample": sample, "error": message }));
-        console.document(&json!({
+    let document = || {
+        json!({
             "dir": escape_path(&args.dir),
             "n_samples": n_written,
             "n_files": done.n_files,
-            "bad_samples": bad.collect::<Vec<_>>(),
-        }))?;
-    } else {
+            "bad_samples": bad_samples(&done.bad),
+        })
+    };
+    console.result(document, |console| {
         let (samples, files) = (counted(to_u64(n_written), "sample"), counted(to_u64(done.n_files), "file"));
-        writeln!(console.out, "{samples} in {files} in {}", escape_path(&args.dir))?;
-    }
+        Ok(writeln!(console.out, "{samples} in {files} in {}", escape_path(&args.dir))?)
+    })?;
     Ok(if done.bad.is_empty() { Exit::Done } else { Exit::BadData })
 }
 
@@ -156,9 +155,7 @@ impl<'a> Extraction<'a> {
         let fields: Vec<&Field> = pack.schema().body().map(|(_, field)| field).collect();
         let first = fields.iter().position(|f| f.role == Some(Role::Image)).unwrap_or(0);
         let names = safe_names(fields.iter().map(|f| f.name.as_bytes()));
-        let infix = |(i, name): (usize, String)| {
-            if i == first { String::new() } else { format!(".{name}") }
-        };
+        let infix = |(i, name)| if i == first { String::new() } else { format!(".{name}") };
         Ok(Self {
             pack,
             dir: &args.dir,
@@ -166,7 +163,7 @@ impl<'a> Extraction<'a> {
             labels,
             folders,
             infixes: names.into_iter().enumerate().map(infix).collect(),
-            has_paths: pack.sections().iter().any(|s| s.tag == SectionTag::PATHS),
+            has_paths: has_paths(pack),
             digits: pack.n_samples().saturating_sub(1).to_string().len(),
             stop: AtomicBool::new(false),
         })
@@ -185,9 +182,8 @@ impl<'a> Extraction<'a> {
             let mut failed = None;
             while failed.is_none() && !self.stop.load(Ordering::Relaxed) {
                 let start = next.fetch_add(RUN, Ordering::Relaxed);
-                let Some(run) = samples.get(start..samples.len().min(start.saturating_add(RUN))) else {
-                    break;
-                };
+                let end = samples.len().min(start.saturating_add(RUN));
+                let run = samples.get(start..end).unwrap_or_default();
                 if run.is_empty() {
                     break;
                 }
@@ -212,11 +208,8 @@ impl<'a> Extraction<'a> {
         let jobs = cores.min(samples.len().div_ceil(RUN)).max(1);
         in_parallel(jobs, work);
         let (mut done, failed) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(failure) = failed {
-            return Err(failure);
-        }
         done.bad.sort();
-        Ok(done)
+        failed.map_or(Ok(done), Err)
     }
 
     /// Writes all files of a sample, or none.
@@ -241,8 +234,7 @@ impl<'a> Extraction<'a> {
         Ok(())
     }
 
-    /// The files of a sample, each with the text before its extension. Seek indexes are skipped: they can be rebuilt
-    /// from the images.
+    /// The files of a sample, each with the text before its extension. Seek indexes can be rebuilt from the images.
     fn files(&self, sample: u64) -> Result<Vec<(&str, ItemFile<'a>)>, String> {
         let items = self.pack.body_items(sample).map_err(|e| e.to_string())?;
         let fields = self.pack.schema().body().map(|(_, field)| field);

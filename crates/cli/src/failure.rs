@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 
 /// Why a command stopped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Failure {
     exit: Exit,
     /// The file that the error is about.
@@ -32,14 +32,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// The data is bad.
     pub(crate) fn bad_data(message: impl ToString) -> Self {
-        Self {
-            exit: Exit::BadData,
-            path: None,
-            message: message.to_string(),
-            hint: None,
-            broken_pipe: false,
-            is_printed: false,
-        }
+        Self { exit: Exit::BadData, message: message.to_string(), ..Self::default() }
     }
 
     /// The command could not run.
@@ -120,9 +113,8 @@ impl Failure {
             let _ = console.document(&json!({ "error": error }));
         }
         let _ = console.out.flush();
-        let path = self.path.as_deref().map(escape_path);
-        match path {
-            Some(path) => console.note(&format!("{path}: {}", self.message)),
+        match &self.path {
+            Some(path) => console.note(&format!("{}: {}", escape_path(path), self.message)),
             None => console.note(&self.message),
         }
         if let Some(hint) = &self.hint {

@@ -1,12 +1,12 @@
 //! `packds formats`: the supported formats.
 
+use std::io::Write;
+
 use clap::Args;
 use packds_convert::DataFormat;
 use serde_json::{Value, json};
 
-use crate::console::Console;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::{Console, Exit, Failure};
 
 /// List the formats that packds reads (convert) and writes (export)
 ///
@@ -15,12 +15,10 @@ use crate::failure::Failure;
 pub(crate) struct FormatsArgs {}
 
 pub(crate) fn run(_args: &FormatsArgs, console: &mut Console) -> Result<Exit, Failure> {
-    if console.json {
-        let formats: Vec<Value> = DataFormat::ALL.into_iter().map(document).collect();
-        console.document(&json!({ "formats": formats }))?;
-        return Ok(Exit::Done);
-    }
-    let out = &mut console.out;
+    console.result(|| json!({ "formats": DataFormat::ALL.map(document) }), |console| text(console.out))
+}
+
+fn text(out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "{:<13} {:<3} {:<4} {:<28} holds", "format", "in", "out", "names")?;
     for format in DataFormat::ALL {
         let names = format.extensions().iter().map(|e| format!(".{e}"));
@@ -29,7 +27,7 @@ pub(crate) fn run(_args: &FormatsArgs, console: &mut Console) -> Result<Exit, Fa
         let missing = if format.is_built() { "" } else { " (not in this build)" };
         writeln!(out, "{name:<13} yes {out_too:<4} {names:<28} {holds}{missing}")?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn document(format: DataFormat) -> Value {

@@ -5,6 +5,12 @@ use std::time::Duration;
 pub(crate) use packds_bench::counted;
 use packds_format::SeekStats;
 
+/// A count, for rates and shares.
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+pub(crate) fn to_f64(n: u64) -> f64 {
+    n as f64
+}
+
 /// A size in the largest binary unit in which it is at least 1.
 pub(crate) fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -68,8 +74,7 @@ pub(crate) fn numbers(values: &[f64]) -> String {
 /// How many images have a seek index, and how large the indexes are.
 pub(crate) fn seek_line(seek: &SeekStats, n_samples: u64) -> String {
     let SeekStats { n_indexed, bytes, image_bytes } = *seek;
-    #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
-    let percent = 100.0 * bytes as f64 / image_bytes.max(1) as f64;
+    let percent = 100.0 * to_f64(bytes) / to_f64(image_bytes.max(1));
     let bytes = human_bytes(bytes);
     format!("{n_indexed} of {n_samples} images have an index: {bytes}, {percent:.2} % of the images' bytes")
 }

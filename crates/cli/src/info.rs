@@ -10,14 +10,12 @@ use packds_reader::{Pack, ReadError};
 use serde_json::{Map, Value, json};
 
 use crate::args::PackPath;
-use crate::console::Console;
 use crate::escape::{escape, escape_path};
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::{counted, human_bytes, numbers, seek_line};
 use crate::numpy::Numpy;
 use crate::opened::with_pack;
 use crate::shuffle::{Shuffle, ShuffleArgs};
+use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,12 +86,9 @@ impl<'a> Info<'a> {
     fn read(pack: &'a Pack) -> Result<Self, ReadError> {
         Ok(Self {
             pack,
-            stats: pack.stats().map_err(|e| pack.error(e))?,
-            classes: pack.classes().map_err(|e| pack.error(e))?,
-            provenance: {
-                let text = pack.provenance().map_err(|e| pack.error(e))?;
-                serde_json::from_str(&text).unwrap_or_default()
-            },
+            stats: pack.located(pack.stats())?,
+            classes: pack.located(pack.classes())?,
+            provenance: serde_json::from_str(&pack.located(pack.provenance())?).unwrap_or_default(),
             numpy: Numpy::of(pack)?,
         })
     }
@@ -105,24 +100,19 @@ impl<'a> Info<'a> {
     fn json(&self) -> Value {
         let header = self.pack.header();
         let fields = self.pack.schema().fields();
-        let columns: Vec<Value> = self
-            .pack
-            .columns()
-            .iter()
-            .map(|column| {
-                let field = fields.get(column.field);
-                json!({
-                    "name": field.map(|f| &f.name),
-                    "dtype": field.map(|f| f.dtype),
-                    "shape": field.map(|f| &f.shape),
-                    "offset": column.offset,
-                    "bytes": column.len,
-                })
+        let columns = self.pack.columns().iter().map(|column| {
+            let field = fields.get(column.field);
+            json!({
+                "name": field.map(|f| &f.name),
+                "dtype": field.map(|f| f.dtype),
+                "shape": field.map(|f| &f.shape),
+                "offset": column.offset,
+                "bytes": column.len,
             })
-            .collect();
+        });
         let numpy = match &self.numpy {
-            Numpy::Lines(lines) => lines.clone(),
-            Numpy::None(_) => Vec::new(),
+            Numpy::Lines(lines) => lines.as_slice(),
+            Numpy::None(_) => &[],
         };
         json!({
             "path": escape_path(self.pack.file_path()),
@@ -135,7 +125,7 @@ impl<'a> Info<'a> {
             "chunk_stride": header.chunk_stride,
             "data_offset": header.data_off,
             "fields": fields,
-            "columns": columns,
+            "columns": columns.collect::<Value>(),
             "classes": self.classes,
             "stats": self.stats,
             "order": self.provenance.get("order"),
@@ -152,15 +142,8 @@ impl<'a> Info<'a> {
         let mut lines = Lines::new(out);
         lines.put("pack", &escape_path(self.pack.file_path()))?;
         lines.put("size", &format!("{} ({bytes} bytes)", human_bytes(bytes)))?;
-        lines.put(
-            "samples",
-            &format!(
-                "{} in {} of {}",
-                self.pack.n_samples(),
-                counted(self.pack.n_chunks(), "chunk"),
-                header.chunk_samples
-            ),
-        )?;
+        let (n_samples, chunks) = (self.pack.n_samples(), counted(self.pack.n_chunks(), "chunk"));
+        lines.put("samples", &format!("{n_samples} in {chunks} of {}", header.chunk_samples))?;
         self.fields(&mut lines)?;
         self.labels(&mut lines)?;
         self.pixels(&mut lines)?;
@@ -192,9 +175,7 @@ impl<'a> Info<'a> {
             let n = classes.names.len();
             let field = escape(&classes.field);
             let each = match (classes.counts.iter().min(), classes.counts.iter().max()) {
-                (Some(min), Some(max)) if min == max => {
-                    format!(": {} each", counted(*min, "sample"))
-                }
+                (Some(min), Some(max)) if min == max => format!(": {} each", counted(*min, "sample")),
                 (Some(min), Some(max)) => format!(": {min} to {max} samples each"),
                 _ => String::new(),
             };
@@ -218,10 +199,8 @@ impl<'a> Info<'a> {
             lines.put("seek", &format!("{}: {line}", escape(name)))?;
         }
         for (name, stats) in &self.stats.fields {
-            lines.put(
-                "pixels",
-                &format!("{}: mean {}, std {} (of 0..1)", escape(name), numbers(&stats.mean), numbers(&stats.std)),
-            )?;
+            let (name, mean, std) = (escape(name), numbers(&stats.mean), numbers(&stats.std));
+            lines.put("pixels", &format!("{name}: mean {mean}, std {std} (of 0..1)"))?;
         }
         Ok(())
     }

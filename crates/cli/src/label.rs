@@ -1,7 +1,7 @@
 //! Labels of samples, however the pack stores them.
 
 use packds_convert::source::LABEL_NAMES;
-use packds_format::{Classes, ColumnView, DType, Field, Role, Scalar};
+use packds_format::{ColumnView, DType, Field, Role, Scalar};
 use packds_reader::{Pack, ReadError};
 
 use crate::escape::escape;
@@ -38,9 +38,8 @@ impl<'a> Labels<'a> {
         let Some((number, field, kind)) = label_field(pack) else {
             return Ok(Self { kind: Kind::None, names: Vec::new() });
         };
-        let view = pack.column(number).map_err(|e| pack.error(e))?;
-        let classes = pack.classes().map_err(|e| pack.error(e))?;
-        let of_field = classes.into_iter().find(|c: &Classes| c.field == field.name);
+        let view = pack.located(pack.column(number))?;
+        let of_field = pack.located(pack.classes())?.into_iter().find(|classes| classes.field == field.name);
         Ok(Self { kind: kind(view, field.dtype), names: of_field.map(|c| c.names).unwrap_or_default() })
     }
 
@@ -71,7 +70,9 @@ impl<'a> Labels<'a> {
                 });
                 Label::Set(bits.collect())
             }
-            Kind::Numbers(view, dtype) => Label::Numbers(numbers(view.get(sample).unwrap_or(&[]), *dtype)),
+            Kind::Numbers(view, dtype) => {
+                Label::Numbers(Scalar::each(*dtype, view.get(sample).unwrap_or(&[])).collect())
+            }
         }
     }
 
@@ -90,10 +91,7 @@ impl<'a> Labels<'a> {
         match label {
             Label::None => String::new(),
             Label::Class(id) => named(*id),
-            Label::Set(ids) => {
-                let all: Vec<String> = ids.iter().filter_map(|id| i64::try_from(*id).ok()).map(named).collect();
-                all.join(",")
-            }
+            Label::Set(ids) => listed(ids, |id| i64::try_from(*id).map_or_else(|_| id.to_string(), named)),
             Label::Numbers(_) => label.text(),
         }
     }
@@ -120,28 +118,30 @@ fn label_field(pack: &Pack) -> Option<(usize, &Field, Make<'_>)> {
 impl Label {
     /// As text: values separated by commas.
     pub(crate) fn text(&self) -> String {
-        let join = |all: Vec<String>| all.join(",");
         match self {
             Self::None => String::new(),
             Self::Class(id) => id.to_string(),
-            Self::Set(ids) => join(ids.iter().map(u64::to_string).collect()),
-            Self::Numbers(numbers) => join(numbers.iter().map(Scalar::to_string).collect()),
+            Self::Set(ids) => listed(ids, u64::to_string),
+            Self::Numbers(numbers) => listed(numbers, Scalar::to_string),
         }
     }
 
     /// As JSON: a number, a list, or null.
     pub(crate) fn json(&self) -> String {
-        let list = |all: Vec<String>| format!("[{}]", all.join(","));
         match self {
             Self::None => "null".to_owned(),
             Self::Class(id) => id.to_string(),
-            Self::Set(ids) => list(ids.iter().map(u64::to_string).collect()),
+            Self::Set(ids) => format!("[{}]", listed(ids, u64::to_string)),
             Self::Numbers(numbers) => match numbers.as_slice() {
                 [one] => json(one),
-                _ => list(numbers.iter().map(json).collect()),
+                all => format!("[{}]", listed(all, json)),
             },
         }
     }
+}
+
+fn listed<T>(all: &[T], one: impl Fn(&T) -> String) -> String {
+    all.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
 /// JSON cannot represent infinity and NaN; they become null.
@@ -152,18 +152,14 @@ fn json(number: &Scalar) -> String {
     }
 }
 
-/// The values of an item. Stored little-endian.
-pub(crate) fn numbers(bytes: &[u8], dtype: DType) -> Vec<Scalar> {
-    Scalar::each(dtype, bytes).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn labels_are_written_as_text_and_json() {
-        let numbers = numbers(&[0.1_f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat(), DType::F32);
+        let bytes = [0.1_f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat();
+        let numbers = Scalar::each(DType::F32, &bytes).collect();
         let all = [Label::None, Label::Class(-1), Label::Set(vec![0, 9]), Label::Numbers(numbers)];
         assert_eq!(all.each_ref().map(Label::text), ["", "-1", "0,9", "0.1,NaN"]);
         assert_eq!(all.each_ref().map(Label::json), ["null", "-1", "[0,9]", "[0.1,null]"]);

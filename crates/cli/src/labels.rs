@@ -7,12 +7,10 @@ use packds_format::{FormatError, SectionTag};
 use packds_reader::Pack;
 
 use crate::args::PackPath;
-use crate::console::Console;
 use crate::escape::{escape_bytes, lossy};
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::label::Labels;
 use crate::opened::with_pack;
+use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,14 +35,15 @@ pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Fail
 fn list(pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     let labels = Labels::open(pack)?;
     if console.json {
-        json(pack, &labels, console.out)?;
+        json(pack, &labels, console.out)?
     } else {
-        text(pack, &labels, console.out)?;
+        text(pack, &labels, console.out)?
     }
     Ok(Exit::Done)
 }
 
-fn has_paths(pack: &Pack) -> bool {
+/// Whether the pack knows the paths of its samples.
+pub(crate) fn has_paths(pack: &Pack) -> bool {
     pack.sections().iter().any(|s| s.tag == SectionTag::PATHS)
 }
 

@@ -7,10 +7,7 @@ use clap::Args;
 use clap_mangen::Man;
 use serde_json::json;
 
-use crate::console::Console;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::{args, escape};
+use crate::{Console, Exit, Failure, args, escape};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,12 +28,8 @@ pub(crate) fn run(args: &ManArgs, console: &mut Console) -> Result<Exit, Failure
     command.build();
     let Some(folder) = &args.out else {
         let page = render(command)?;
-        if console.json {
-            console.document(&json!({ "page": escape::lossy(&page) }))?;
-        } else {
-            console.out.write_all(&page)?;
-        }
-        return Ok(Exit::Done);
+        let document = || json!({ "page": escape::lossy(&page) });
+        return console.result(document, |console| Ok(console.out.write_all(&page)?));
     };
     fs::create_dir_all(folder).map_err(|e| Failure::write(folder, &e))?;
     let mut written = vec![write(folder, "packds.1", command.clone())?];
@@ -46,14 +39,10 @@ pub(crate) fn run(args: &ManArgs, console: &mut Console) -> Result<Exit, Failure
         let page = sub.clone().name(&*Box::leak(name.clone().into_boxed_str()));
         written.push(write(folder, &format!("{name}.1"), page)?);
     }
-    if console.json {
-        console.document(&json!({ "files": written }))?;
-    } else {
-        for path in written {
-            writeln!(console.out, "{path}")?;
-        }
-    }
-    Ok(Exit::Done)
+    console.result(
+        || json!({ "files": written }),
+        |console| Ok(written.iter().try_for_each(|path| writeln!(console.out, "{path}"))?),
+    )
 }
 
 fn render(command: clap::Command) -> Result<Vec<u8>, Failure> {

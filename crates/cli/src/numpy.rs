@@ -56,18 +56,11 @@ fn strided(pack: &Pack, field: &Field, part: u64, path: &str) -> String {
     let header = pack.header();
     let mut shape = vec![pack.n_chunks(), u64::from(header.chunk_samples)];
     shape.extend(&field.shape);
-    let mut stride = field.dtype.size();
-    let mut strides: Vec<u64> = field
-        .shape
-        .iter()
-        .rev()
-        .map(|n| {
-            let this = stride;
-            stride = stride.saturating_mul(*n);
-            this
-        })
-        .collect();
-    strides.extend([stride, header.chunk_stride]);
+    let mut strides = vec![field.dtype.size()];
+    for n in field.shape.iter().rev() {
+        strides.push(strides.last().copied().unwrap_or(1).saturating_mul(*n));
+    }
+    strides.push(header.chunk_stride);
     strides.reverse();
     format!(
         "np.ndarray({}, dtype='{}', buffer=np.memmap({path}, dtype='uint8', mode='r'), offset={}, strides={})",

@@ -6,8 +6,7 @@ use packds_reader::Pack;
 
 use crate::failure::Failure;
 
-/// Opens a pack and runs `work` on it. If the file was truncated meanwhile, lost pages read as zeros. Then that error is
-/// returned, whatever the result of `work`.
+/// Opens a pack and runs `work` on it. If the file is truncated meanwhile, lost pages read as zeros: then that is the error.
 pub(crate) fn with_pack<T>(path: &Path, work: impl FnOnce(&Pack) -> Result<T, Failure>) -> Result<T, Failure> {
     let pack = packds_reader::open(path)?;
     let done = work(&pack);

@@ -1,5 +1,4 @@
-//! Output files other than packs: pictures and reports. They are written atomically, and the caller decides whether an
-//! existing file may be replaced.
+//! Output files other than packs, written atomically. The caller decides whether an existing file may be replaced.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};

@@ -59,6 +59,15 @@ struct Now {
     is_over: bool,
 }
 
+impl Place {
+    /// Frees a terminal for other text.
+    fn clear(&mut self) {
+        if let Self::Terminal(line) = self {
+            line.clear();
+        }
+    }
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -107,7 +116,9 @@ impl Shown {
 
     /// Records progress.
     pub(crate) fn report(&self, amount: Amount) {
-        self.shared.update(amount);
+        if let Some(task) = &mut locked(&self.shared.now).task {
+            task.update(amount);
+        }
     }
 
     /// Records how much of a source has been unpacked.
@@ -148,19 +159,11 @@ impl Shared {
         self.show();
     }
 
-    fn update(&self, amount: Amount) {
-        if let Some(task) = &mut locked(&self.now).task {
-            task.update(amount);
-        }
-    }
-
     /// Clears the line, so that the terminal is free for results.
     fn idle(&self) {
         let mut place = locked(&self.place);
         locked(&self.now).task = None;
-        if let Place::Terminal(line) = &mut *place {
-            line.clear();
-        }
+        place.clear();
     }
 
     fn show(&self) {
@@ -198,9 +201,7 @@ impl Shared {
         let mut place = locked(&self.place);
         let mut now = locked(&self.now);
         let Some(text) = now.task.as_mut().and_then(Task::standstill) else { return };
-        if let Place::Terminal(line) = &mut *place {
-            line.clear();
-        }
+        place.clear();
         match now.source.as_str() {
             "" => note(&text),
             source => note(&format!("{text}, reading {source}")),
@@ -216,9 +217,7 @@ impl Shared {
         if now.stops_itself {
             return;
         }
-        if let Place::Terminal(line) = &mut *place {
-            line.clear();
-        }
+        place.clear();
         note("interrupted");
         interrupt::end_process(exit);
     }

@@ -4,6 +4,7 @@ use packds_system::share;
 use std::str::FromStr;
 
 use packds_format::mix64;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 
@@ -48,6 +49,11 @@ impl SampleList {
         }
         Ok(self.runs.iter().flat_map(|(first, last)| *first..=*last).collect())
     }
+}
+
+/// Bad samples in a document: their numbers and what is wrong with them.
+pub(crate) fn bad_samples(bad: &[(u64, String)]) -> Value {
+    bad.iter().map(|(sample, error)| json!({ "sample": sample, "error": error })).collect()
 }
 
 /// `n` samples, spread evenly: one random sample from each of `n` equal parts. Reproducible by seed.

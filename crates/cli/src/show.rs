@@ -15,17 +15,15 @@ use packds_report::sheet::{Cell, Layout};
 use serde_json::json;
 
 use crate::args::PackPath;
-use crate::console::Console;
 use crate::escape::{escape, escape_bytes, escape_path};
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::counted;
 use crate::label::Labels;
 use crate::opened::with_pack;
 use crate::output::{check_new, write_file};
 use crate::progress::Shown;
-use crate::samples::{SampleList, spread};
+use crate::samples::{SampleList, bad_samples, spread};
 use crate::task::Amount;
+use crate::{Console, Exit, Failure};
 use picture::{is_viewable, thumbnail};
 use terminal::Protocol;
 
@@ -112,13 +110,12 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
         console.note(&format!("{}: {}", escape_path(&args.pack.pack), escape(reason)));
     }
     if console.json {
-        let bad = bad.iter().map(|(sample, reason)| json!({ "sample": sample, "error": reason }));
         console.document(&json!({
             "output": args.output.as_deref().map(escape_path),
             "width": width,
             "height": height,
             "samples": samples,
-            "bad_samples": bad.collect::<Vec<_>>(),
+            "bad_samples": bad_samples(&bad),
         }))?;
     }
     Ok(if bad.is_empty() { Exit::Done } else { Exit::BadData })

@@ -77,17 +77,11 @@ impl Shuffle {
             sampler = sampler.memory_bytes(bytes);
         }
         let dataset = pack.dataset()?;
-        let labels: Vec<(&str, Option<f64>)> = stats
-            .labels
-            .iter()
-            .filter(|(_, label)| label.icc.is_some())
-            .map(|(name, label)| (name.as_str(), label.icc))
-            .collect();
-        let batch = args.batch;
-        let schedule = sampler
-            .schedule(dataset, Ranks::single(), Batching::global(batch))
-            .map_err(|error| refused(&error, pack))?;
-        let report = schedule.shuffle_report(&labels).map_err(|error| refused(&error, pack))?;
+        let labels = stats.labels.iter().map(|(name, label)| (name.as_str(), label.icc));
+        let labels: Vec<(&str, Option<f64>)> = labels.filter(|(_, icc)| icc.is_some()).collect();
+        let (batch, refused) = (args.batch, |error| refused(&error, pack));
+        let schedule = sampler.schedule(dataset, Ranks::single(), Batching::global(batch)).map_err(refused)?;
+        let report = schedule.shuffle_report(&labels).map_err(refused)?;
         let plot = match &args.plot {
             None => None,
             Some(file) => {

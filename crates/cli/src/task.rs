@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::human::{human_bytes, human_time};
+use crate::human::{human_bytes, human_time, to_f64};
 use crate::terminal_line::{cut, width};
 
 /// Maximum and minimum width of a bar, in columns.
@@ -158,14 +158,12 @@ fn filled(done: u64, total: u64, columns: usize) -> String {
 
 /// Estimated time for the rest.
 pub(crate) fn time_left(done: u64, total: u64, elapsed: Duration) -> Option<Duration> {
-    #[expect(clippy::cast_precision_loss, reason = "an estimate has few digits")]
-    let times = total.saturating_sub(done) as f64 / done as f64;
+    let times = to_f64(total.saturating_sub(done)) / to_f64(done);
     Duration::try_from_secs_f64(elapsed.as_secs_f64() * times).ok()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
 fn per_second(n: u64, elapsed: Duration) -> f64 {
-    n as f64 / elapsed.as_secs_f64().max(1e-9)
+    to_f64(n) / elapsed.as_secs_f64().max(1e-9)
 }
 
 fn mebibytes_per_s(bytes: u64, elapsed: Duration) -> String {

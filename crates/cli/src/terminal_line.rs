@@ -8,8 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Width of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
-/// The status line on stderr, which must be a terminal. It locks stderr only for one write, so that other threads never wait
-/// to draw or warn.
+/// The status line on stderr, which must be a terminal. It locks stderr only for one write: other threads never wait.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalLine {
     is_drawn: bool,
@@ -36,8 +35,7 @@ fn put(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Available columns. Some stay free for the cursor and the `^C` that the terminal echoes. Otherwise the line wraps, and
-/// clearing it would leave the first part.
+/// Available columns. Some stay free for the cursor and the terminal's `^C`: a line that wraps cannot be cleared.
 pub(crate) fn columns() -> usize {
     let size = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     let columns = if size == 0 { COLUMNS } else { size };

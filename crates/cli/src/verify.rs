@@ -8,13 +8,11 @@ use packds_system::to_u64;
 use serde_json::{Value, json};
 
 use crate::args::PackPath;
-use crate::console::Console;
 use crate::escape::{escape, escape_bytes, escape_path, lossy};
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::counted;
 use crate::progress::Shown;
 use crate::task::Amount;
+use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
 Examples:

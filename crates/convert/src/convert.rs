@@ -96,10 +96,8 @@ pub(crate) fn name(output: Output, n_samples: u64, observer: &dyn Observer) -> R
 pub fn check_apart(source: &Path, target: &Path) -> Result<(), ConvertError> {
     let (from, to) = (source.canonicalize(), target.canonicalize());
     if from.is_ok() && from.ok() == to.ok() {
-        return Err(ConvertError::Options {
-            reason: format!("{}: this is the source itself", target.display()),
-            hint: "name another target".to_owned(),
-        });
+        let reason = format!("{}: this is the source itself", target.display());
+        return Err(ConvertError::options(reason, "name another target"));
     }
     Ok(())
 }
@@ -190,34 +188,23 @@ fn write_pack(
         paths,
     };
     let (target, summary) = writer.finish(parts).map_err(failed)?;
-    stages.convert = started.elapsed();
-    stages.write = target.time;
-    note_times(stages, &findings.times);
+    let Times { read, decode, stats, encode } = findings.times;
+    *stages = Stages { read, decode, stats, encode, write: target.time, convert: started.elapsed(), ..*stages };
     Ok(Written { findings, summary, skipped, substituted, lost, sorted })
-}
-
-/// Adds the threads' times to the stages.
-fn note_times(stages: &mut Stages, times: &Times) {
-    stages.read = times.read;
-    stages.decode = times.decode;
-    stages.stats = times.stats;
-    stages.encode = times.encode;
 }
 
 /// The samples that were skipped, and those that were substituted.
 fn bad_samples(listing: &Listing, findings: &Findings, options: &ConvertOptions) -> (Vec<Skipped>, Vec<Skipped>) {
-    let bad = findings.bad.iter();
-    let bad = bad.map(|(id, reason)| skipped(listing, *id, reason));
-    match options.on_error {
-        OnError::Substitute => (Vec::new(), bad.collect()),
-        _ => (bad.collect(), Vec::new()),
-    }
+    let skipped = |(id, reason): &(usize, String)| Skipped { path: path_of(listing, *id), reason: reason.clone() };
+    let bad = findings.bad.iter().map(skipped).collect();
+    if options.on_error == OnError::Substitute { (Vec::new(), bad) } else { (bad, Vec::new()) }
 }
 
-fn skipped(listing: &Listing, id: usize, reason: &str) -> Skipped {
+/// A sample's path. Invalid UTF-8 is replaced.
+pub(crate) fn path_of(listing: &Listing, id: usize) -> String {
     let mut path = Vec::new();
     listing.path_into(id, &mut path);
-    Skipped { path: String::from_utf8_lossy(&path).into_owned(), reason: reason.to_owned() }
+    String::from_utf8_lossy(&path).into_owned()
 }
 
 /// Errors while writing name the output, wherever they occur.
@@ -230,7 +217,7 @@ fn write_error(output: &Output, error: packds_format::FormatError) -> ConvertErr
 
 fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], options: &ConvertOptions) -> Stats {
     let mut stats = Stats::default();
-    let substituted = substituted_count(findings, options);
+    let substituted = if options.on_error == OnError::Substitute { findings.bad.len() } else { 0 };
     let samples = to_u64(ids.len() - substituted);
     // Zeros that replace bad samples do not count, whether this conversion wrote them or an earlier one.
     let valid = samples.saturating_sub(findings.invalid);
@@ -269,8 +256,7 @@ fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], opt
     stats
 }
 
-/// Pixels are counted only in u8 arrays and decoded files. For other images, the statistics of the pack they were exported from
-/// still hold if the samples are the same.
+/// The statistics of the pack that the images were exported from, if the samples are the same: not all pixels are counted.
 fn exported_stats<'a>(
     listing: &'a Listing,
     plan: &Plan,
@@ -307,12 +293,10 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
     }
     let why = match plan.form {
         ImageForm::Array(_) => "these are other samples, and statistics are kept for u8 only".to_owned(),
-        _ => {
-            format!(
-                "not all images are decoded, and their files are not those of that pack; {} decodes and counts them",
-                CHECK_DECODE.on()
-            )
-        }
+        _ => format!(
+            "not all images are decoded, and their files are not those of that pack; {} decodes and counts them",
+            CHECK_DECODE.on()
+        ),
     };
     Some(format!("the original pack had pixel statistics, the new one has none: {why}"))
 }
@@ -332,10 +316,6 @@ fn kept_sorted(stats: &Stats, plan: &Plan, options: &ConvertOptions, n_samples: 
 /// The byte value that a histogram bin counts.
 fn bin_value(bin: Option<usize>) -> u8 {
     bin.and_then(|bin| u8::try_from(bin).ok()).unwrap_or(0)
-}
-
-fn substituted_count(findings: &Findings, options: &ConvertOptions) -> usize {
-    if options.on_error == OnError::Substitute { findings.bad.len() } else { 0 }
 }
 
 /// Names and counts of the classes. Invalid UTF-8 is replaced.

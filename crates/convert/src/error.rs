@@ -2,10 +2,8 @@
 //!
 //! Findings that do not stop the conversion are warnings of the listing, not errors.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::data_format::DataFormat;
 use crate::opt::{FORCE, FROM, IMAGE_KEY, LABEL_KEY, LEAVE_OUT, LIST_FORMATS, MASK_KEY, ON_ERROR, ROOT, SPLIT, VERIFY};
@@ -306,6 +304,11 @@ fn found_splits(splits: &[String], others: &[String]) -> String {
 }
 
 impl ConvertError {
+    /// A [`Self::Options`].
+    pub(crate) fn options(reason: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Options { reason: reason.into(), hint: hint.into() }
+    }
+
     /// A [`Self::SourceMalformed`].
     pub(crate) fn malformed(path: &Path, place: &str, reason: impl Into<String>) -> Self {
         Self::SourceMalformed { path: path.to_owned(), place: place.to_owned(), reason: reason.into(), hint: None }
@@ -313,22 +316,14 @@ impl ConvertError {
 
     /// A [`Self::SourceMalformed`] without damaged bytes: its contents contradict each other.
     pub(crate) fn contradictory(path: &Path, place: &str, reason: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::SourceMalformed {
-            path: path.to_owned(),
-            place: place.to_owned(),
-            reason: reason.into(),
-            hint: Some(hint.into()),
-        }
+        let (path, place, hint) = (path.to_owned(), place.to_owned(), Some(hint.into()));
+        Self::SourceMalformed { path, place, reason: reason.into(), hint }
     }
 
     /// A [`Self::SourceUnsupported`].
     pub(crate) fn unsupported(path: &Path, place: &str, reason: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::SourceUnsupported {
-            path: path.to_owned(),
-            place: place.to_owned(),
-            reason: reason.into(),
-            hint: hint.into(),
-        }
+        let (path, place) = (path.to_owned(), place.to_owned());
+        Self::SourceUnsupported { path, place, reason: reason.into(), hint: hint.into() }
     }
 
     /// The same error, with the advice to read the source as `found` instead.
@@ -369,12 +364,9 @@ impl ConvertError {
                 "write file patterns as {000..099} or {a,b}; name the folder to take all of its files"
                     .to_owned(),
             ),
-            Self::SourceMissing { .. }
-            | Self::UnreadableDirectory { .. }
-            | Self::Format(_)
-            | Self::BadItem { .. }
-            | Self::Interrupted => None,
-            Self::Options { hint, .. } | Self::SourceUnsupported { hint, .. } => Some(hint.clone()),
+            Self::Options { hint, .. }
+            | Self::SourceUnsupported { hint, .. }
+            | Self::SourceMalformed { hint: Some(hint), .. } => Some(hint.clone()),
             Self::BadPack(_) => Some(format!("{VERIFY} lists all damage; nothing was written")),
             Self::BadSample { source, .. } => Some(hint_of_sample(source)),
             Self::NothingLeft { .. } => Some(format!("run without {} to see the first reason", ON_ERROR.with("skip"))),
@@ -384,7 +376,6 @@ impl ConvertError {
             Self::FormatLeftOut { .. } => {
                 Some("build it with the cargo feature of that format".to_owned())
             }
-            Self::SourceMalformed { hint: Some(hint), .. } => Some(hint.clone()),
             Self::SourceMalformed { hint: None, .. } => Some(
                 "the data are damaged or truncated: copy or create them again; nothing was written".to_owned(),
             ),
@@ -402,25 +393,17 @@ impl ConvertError {
                 Some((inside, format)) => format!("name {}, which looks like {format}", inside.display()),
                 None => "images are recognized by their extension or first bytes; check the path".to_owned(),
             }),
-            Self::OnlySplits { .. } | Self::SeveralSplits { .. } | Self::SplitMissing { .. } => {
-                self.hint_of_splits()
-            }
             Self::SymlinkLoop { .. } => {
                 Some("remove the link: following it would list the same files again and again".to_owned())
             }
-            Self::ManifestMalformed { .. }
-            | Self::ManifestColumnMissing { .. }
-            | Self::ManifestPathEscapes { .. } => self.hint_of_manifest(),
-            Self::OutputExists { .. }
-            | Self::OutputFolderFull { .. }
-            | Self::OutputIsFolder { .. }
-            | Self::OutputIsFile { .. }
-            | Self::OutputNotRegular { .. }
-            | Self::WorkingOccupied { .. }
-            | Self::OutputFolderMissing { .. }
-            | Self::OutputNotWritable { .. }
-            | Self::OutputBusy { .. }
-            | Self::Io { .. } => self.hint_of_output(),
+            Self::ManifestMalformed { .. } => Some("correct this line; nothing was written".to_owned()),
+            Self::ManifestColumnMissing { .. } => {
+                Some(format!("name the columns with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}"))
+            }
+            Self::ManifestPathEscapes { .. } => {
+                Some(format!("pass {ROOT} with a folder that contains every file of the manifest"))
+            }
+            _ => self.hint_of_splits().or_else(|| self.hint_of_output()),
         }
     }
 
@@ -451,20 +434,6 @@ impl ConvertError {
         })
     }
 
-    /// What to do about a manifest.
-    fn hint_of_manifest(&self) -> Option<String> {
-        Some(match self {
-            Self::ManifestMalformed { .. } => "correct this line; nothing was written".to_owned(),
-            Self::ManifestColumnMissing { .. } => {
-                format!("name the columns with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}")
-            }
-            Self::ManifestPathEscapes { .. } => {
-                format!("pass {ROOT} with a folder that contains every file of the manifest")
-            }
-            _ => return None,
-        })
-    }
-
     /// What to do about an output file or folder.
     fn hint_of_output(&self) -> Option<String> {
         let hint = match self {
@@ -490,45 +459,19 @@ impl ConvertError {
         Some(hint.to_owned())
     }
 
-    /// True if the data is to blame (exit code 1). False if the conversion could not run: a missing source, an argument, the system
-    /// (exit code 2).
+    /// Whether the data is to blame (exit code 1). Otherwise the conversion could not run (exit code 2).
     pub fn is_data(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::EmptySource { .. }
-            | Self::SymlinkLoop { .. }
-            | Self::ManifestMalformed { .. }
-            | Self::BadSample { .. }
-            | Self::NothingLeft { .. }
-            | Self::SourceMalformed { .. }
-            | Self::BadPack(_)
-            | Self::BadItem { .. } => true,
-            Self::SourceMissing { .. }
-            | Self::UnknownFormat { .. }
-            | Self::FormatLeftOut { .. }
-            | Self::KeyMissing { .. }
-            | Self::LeftOutMissing { .. }
-            | Self::SourceUnsupported { .. }
-            | Self::Spool { .. }
-            | Self::OnlySplits { .. }
-            | Self::SeveralSplits { .. }
-            | Self::SplitMissing { .. }
-            | Self::UnreadableDirectory { .. }
-            | Self::ManifestColumnMissing { .. }
-            | Self::ManifestPathEscapes { .. }
-            | Self::Options { .. }
-            | Self::OutputExists { .. }
-            | Self::OutputFolderFull { .. }
-            | Self::OutputIsFolder { .. }
-            | Self::OutputIsFile { .. }
-            | Self::OutputNotRegular { .. }
-            | Self::WorkingOccupied { .. }
-            | Self::OutputFolderMissing { .. }
-            | Self::OutputNotWritable { .. }
-            | Self::OutputBusy { .. }
-            | Self::Format(_)
-            | Self::Interrupted
-            | Self::Io { .. } => false,
-        }
+                | Self::SymlinkLoop { .. }
+                | Self::ManifestMalformed { .. }
+                | Self::BadSample { .. }
+                | Self::NothingLeft { .. }
+                | Self::SourceMalformed { .. }
+                | Self::BadPack(_)
+                | Self::BadItem { .. }
+        )
     }
 }
 

@@ -189,10 +189,8 @@ impl ExportOptions {
 pub fn target_format(target: &Path, options: &ExportOptions) -> Result<DataFormat, ConvertError> {
     let name = target.file_name().and_then(|name| name.to_str());
     let named = name.and_then(DataFormat::from_file_name);
-    let wrong = |reason: String| ConvertError::Options {
-        reason,
-        hint: format!("choose one with {}; {LIST_FORMATS} lists them", TO.with("FORMAT")),
-    };
+    let hint = || format!("choose one with {}; {LIST_FORMATS} lists them", TO.with("FORMAT"));
+    let wrong = |reason: String| ConvertError::options(reason, hint());
     let format = options
         .to
         .or(named)

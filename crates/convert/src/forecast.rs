@@ -15,7 +15,7 @@ use crate::plan::{ImageForm, Plan, plan};
 use crate::restored::Restored;
 use crate::sample::SampleReader;
 use crate::source::{Listing, Reading};
-use crate::survey::{mean_item_bytes, mean_other_bytes};
+use crate::survey::{evenly, mean_item_bytes, mean_other_bytes};
 
 /// Images decoded to measure the speed.
 const TRIED: usize = 32;
@@ -23,7 +23,7 @@ const TRIED: usize = 32;
 const COPY_BYTES: usize = 64 << 20;
 
 /// One way to store the images.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct FormForecast {
     /// Its name: `raw`, `encoded` or `mixed`.
@@ -64,15 +64,6 @@ pub struct Forecast {
 
 impl Serialize for Forecast {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let form = |f: &FormForecast| {
-            json!({
-                "mode": f.mode,
-                "bytes": f.bytes,
-                "chunk_samples": f.chunk_samples,
-                "n_chunks": f.n_chunks,
-                "images_per_s": f.images_per_s,
-            })
-        };
         json!({
             "dry_run": true,
             "n_samples": self.n_samples,
@@ -80,8 +71,8 @@ impl Serialize for Forecast {
             "source": self.source,
             "bytes_in": self.bytes_in,
             "images": self.images,
-            "chosen": form(&self.chosen),
-            "forms": self.forms.iter().map(form).collect::<Vec<_>>(),
+            "chosen": self.chosen,
+            "forms": self.forms,
             "notes": self.notes,
             "warnings": self.warnings,
         })
@@ -164,21 +155,19 @@ fn raw_item_bytes(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> R
     }
 }
 
-/// Mean stored bytes of a compressed sample, and samples per second that one thread decompresses. Measured with a small pack in
-/// memory.
+/// Mean stored bytes of a compressed sample, and samples that one thread decompresses per second, of a small pack in memory.
 fn compressed(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<(u64, f64), ConvertError> {
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
     let mut writer = PackWriter::new(Vec::new(), plan.pack.clone())?;
     let mut block = BlockBuilder::new(&plan.pack.schema);
-    let wanted = listing.len().min(TRIED);
-    for k in 0..wanted {
+    for id in evenly(listing, TRIED) {
         if writer.block_room(block.n_samples()) == 0 {
             writer.append(block.finish()?)?;
             block = BlockBuilder::new(&plan.pack.schema);
         }
         // The conversion reports bad files.
-        let _ = reader.add(k * listing.len() / wanted, &mut block, &mut histogram);
+        let _ = reader.add(id, &mut block, &mut histogram);
     }
     writer.append(block.finish()?)?;
     let pack = Pack::open(writer.finish(FooterParts::default())?.0)?;
@@ -218,9 +207,7 @@ fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
     let (mut file, mut n, mut seconds) = (Vec::new(), 0.0, 0.0);
-    let wanted = listing.len().min(TRIED);
-    for k in 0..wanted {
-        let id = k * listing.len() / wanted;
+    for id in evenly(listing, TRIED) {
         // Reads the file into memory first, so that disk speed does not count.
         file.clear();
         if listing.append_image(id, u64::MAX, &mut file).is_err() {

@@ -34,8 +34,7 @@ fn uuid(hasher: &blake3::Hasher) -> Uuid {
 
 /// Passes the encoding of a listing to `feed`, about once per sample.
 ///
-/// The root and the kind of the source are not included. The same files in another place, or listed by a manifest, are the same
-/// dataset.
+/// The root and the kind of the source are not included: the same files elsewhere, or in a manifest, are the same dataset.
 pub(crate) fn encode(listing: &Listing, feed: &mut impl FnMut(&[u8])) {
     let mut out = Encoder::default();
     out.string(VERSION);

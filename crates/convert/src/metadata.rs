@@ -90,11 +90,8 @@ impl Metadata {
         }
         let file = open_regular(&path).map_err(ConvertError::io(&path))?;
         let mut text = String::new();
-        let read = file.take(MAX_BYTES).read_to_string(&mut text);
-        Ok(Some(match read {
-            Ok(_) => Self::parse(&text),
-            Err(error) => Err(error.to_string()),
-        }))
+        let read = file.take(MAX_BYTES).read_to_string(&mut text).map_err(|error| error.to_string());
+        Ok(Some(read.and_then(|_| Self::parse(&text))))
     }
 
     /// The field with this name.

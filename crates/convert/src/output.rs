@@ -39,23 +39,16 @@ impl Output {
 
     /// Like [`create`](Self::create), for a file or a folder. A folder can only replace an empty one.
     pub(crate) fn create_kind(target: &Path, force: bool, is_folder: bool) -> Result<Self, ConvertError> {
-        let place = if is_folder {
+        let (kind, place) = if is_folder {
             check_folder(target)?;
-            resolved(target)?
+            (Kind::Folder, resolved(target)?)
         } else {
-            place_output(target, force)?
+            (Kind::File, place_output(target, force)?)
         };
         let working = working_path(&place);
-        let kind = match is_folder {
-            true => Kind::Folder,
-            false => Kind::File,
-        };
         let file = lock_working(&working, kind, target)?;
         // Removes what a killed conversion left.
-        let emptied = match kind {
-            Kind::Folder => empty_folder(&working),
-            Kind::File => file.set_len(0),
-        };
+        let emptied = if is_folder { empty_folder(&working) } else { file.set_len(0) };
         emptied.map_err(ConvertError::io(&working))?;
         Ok(Self { file, target: target.to_owned(), place, working, force, is_folder, committed: false })
     }
@@ -95,19 +88,14 @@ impl Output {
     pub(crate) fn commit(mut self) -> Result<(), ConvertError> {
         let result =
             if self.force || self.is_folder { std::fs::rename(&self.working, &self.place) } else { self.rename_new() };
-        match result {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(ConvertError::OutputExists { path: self.target.clone() });
-            }
-            Err(source) => {
-                return Err(ConvertError::Io { path: self.target.clone(), source });
-            }
-        }
+        result.map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => ConvertError::OutputExists { path: self.target.clone() },
+            _ => ConvertError::Io { path: self.target.clone(), source },
+        })?;
         self.committed = true;
         // The folder holds the name, so it must reach the disk too.
         let folder = parent(&self.place);
-        File::open(&folder).and_then(|f| f.sync_all()).map_err(|source| ConvertError::Io { path: folder, source })
+        File::open(&folder).and_then(|f| f.sync_all()).map_err(ConvertError::io(&folder))
     }
 
     fn rename_new(&self) -> io::Result<()> {

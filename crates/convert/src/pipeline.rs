@@ -105,10 +105,7 @@ pub trait Observer: Sync {
     /// # Errors
     /// [`ConvertError::Interrupted`].
     fn check(&self) -> Result<(), ConvertError> {
-        match self.cancelled() {
-            true => Err(ConvertError::Interrupted),
-            false => Ok(()),
-        }
+        if self.cancelled() { Err(ConvertError::Interrupted) } else { Ok(()) }
     }
 }
 
@@ -200,8 +197,7 @@ impl Pass<'_> {
 
     fn blocks_per_chunk(&self) -> usize {
         let pack = &self.plan.pack;
-        let n = pack.chunk_samples.div_ceil(pack.block_samples());
-        to_usize(n)
+        to_usize(pack.chunk_samples.div_ceil(pack.block_samples()))
     }
 
     /// Makes one block.
@@ -308,14 +304,13 @@ struct Dispatch {
 
 impl Dispatch {
     fn new(order: Order, plan: &Plan) -> Self {
-        let usize_of = |n: u32| to_usize(n);
         Self {
             order,
             position: 0,
             again: VecDeque::new(),
             out: VecDeque::new(),
-            chunk_samples: usize_of(plan.pack.chunk_samples),
-            block_samples: usize_of(plan.pack.block_samples()),
+            chunk_samples: to_usize(plan.pack.chunk_samples),
+            block_samples: to_usize(plan.pack.block_samples()),
             in_chunk: 0,
             last_start: 0,
             spare: Vec::new(),
@@ -331,10 +326,8 @@ impl Dispatch {
                 self.position += 1;
                 Some(id)
             });
-            match id {
-                Some(id) => ids.push(id),
-                None => break,
-            }
+            let Some(id) = id else { break };
+            ids.push(id);
         }
         if ids.is_empty() {
             return None;

@@ -1,5 +1,7 @@
 //! Decides what the pack will look like before any image is converted: geometry, schema, chunks, order.
 
+use std::collections::BTreeMap;
+
 use packds_format::{
     Coding, DType, Field, FieldKind, Filter, Normalize, PackOptions, Permutation, Role, Schema, chunk_samples_for,
     chunk_samples_without_padding,
@@ -13,7 +15,7 @@ use crate::opt::{CROP, DTYPE, GRAY, LAYOUT, LEAVE_OUT, MODE, NORMALIZE, QUALITY,
 use crate::options::{ConvertOptions, Mode, NormalizeBy, OnError};
 use crate::pipeline::Observer;
 use crate::source::store::{ArrayType, Content, PixelShape};
-use crate::source::{ColumnValues, Listing, SourceField};
+use crate::source::{ColumnValues, Listing, SourceColumn, SourceField};
 use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
 
 /// Short side and centre crop for images of several sizes: the usual evaluation at 224 pixels.
@@ -163,14 +165,11 @@ fn decide_image(
     Ok(match fixed {
         Some((width, height)) => (geometry, ImageForm::Fixed { width, height }),
         None if options.dtype != DType::U8 || options.layout() == Layout::Chw => {
-            return Err(ConvertError::Options {
-                reason: format!(
-                    "{} and {} need images of one size, and these have several",
-                    DTYPE.with(options.dtype),
-                    LAYOUT.with(options.layout())
-                ),
-                hint: format!("add {}, or {}", CROP.with("center:224"), RESIZE.with(SIZE)),
-            });
+            let (dtype, layout) = (DTYPE.with(options.dtype), LAYOUT.with(options.layout()));
+            return Err(ConvertError::options(
+                format!("{dtype} and {layout} need images of one size, and these have several"),
+                format!("add {}, or {}", CROP.with("center:224"), RESIZE.with(SIZE)),
+            ));
         }
         None => (geometry, ImageForm::Variable),
     })
@@ -189,10 +188,10 @@ fn asked_geometry(options: &ConvertOptions) -> Geometry {
 fn check_has_files(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
     let keeps = options.quality.is_none();
     if keeps && listing.image_contents().any(|c| c != Content::File) {
-        return Err(ConvertError::Options {
-            reason: format!("{} keeps image files, and the source holds pixels", MODE.with("encoded")),
-            hint: format!("add {} to encode them as JPEG, or use {}", QUALITY.with(90), MODE.with("raw")),
-        });
+        return Err(ConvertError::options(
+            format!("{} keeps image files, and the source holds pixels", MODE.with("encoded")),
+            format!("add {} to encode them as JPEG, or use {}", QUALITY.with(90), MODE.with("raw")),
+        ));
     }
     Ok(())
 }
@@ -259,10 +258,10 @@ fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
     let n = named.max(largest.saturating_add(1));
     match u64::try_from(n) {
         Ok(bits) if n <= MAX_LABELS => Ok(bits.div_ceil(8).max(1)),
-        _ => Err(ConvertError::Options {
-            reason: format!("a label set has ids from 0 to {}, found {}", MAX_LABELS - 1, n - 1),
-            hint: "number the labels from 0, or give their names".to_owned(),
-        }),
+        _ => Err(ConvertError::options(
+            format!("a label set has ids from 0 to {}, found {}", MAX_LABELS - 1, n - 1),
+            "number the labels from 0, or give their names",
+        )),
     }
 }
 
@@ -324,9 +323,7 @@ impl Plan {
 
     /// Bytes per item of a field; 0 if items vary in size.
     pub(crate) fn item_bytes(&self, field: usize) -> usize {
-        let field = self.pack.schema.fields().get(field);
-        let bytes = field.and_then(Field::item_bytes).unwrap_or(0);
-        to_usize(bytes)
+        to_usize(self.pack.schema.fields().get(field).and_then(Field::item_bytes).unwrap_or(0))
     }
 
     /// Whether a field is stored as a column.
@@ -417,10 +414,7 @@ impl Plan {
         // Without padding, the last chunk ends with its last sample.
         let is_padded = schema.is_strided() && schema.body().count() > 1;
         Ok(match options.batch {
-            None if is_padded => {
-                let n = to_u64(listing.len());
-                chunk_samples_without_padding(most, n)
-            }
+            None if is_padded => chunk_samples_without_padding(most, to_u64(listing.len())),
             _ => most,
         })
     }
@@ -449,24 +443,17 @@ fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields, 
         let mut fields = listing.metadata().into_iter().flat_map(|m| &m.fields);
         fields.position(|f| f.name == name).unwrap_or(usize::MAX)
     };
-    let columns = listing.columns().iter().map(|column| {
-        let field = extra_field(column.name.as_str(), &column.values, options);
-        (place(&column.name), field)
-    });
-    let n_columns = listing.columns().len();
-    let sources = listing.fields().iter().map(|source| {
-        let field = source_field(source, known(&source.name), options);
-        (place(&source.name), field)
-    });
+    let column = |c: &SourceColumn| (place(&c.name), extra_field(&c.name, &c.values, options));
+    let columns = listing.columns().iter().map(column);
+    let n_columns = columns.len();
+    let source = |s: &SourceField| (place(&s.name), source_field(s, known(&s.name), options));
+    let sources = listing.fields().iter().map(source);
     let mut others: Vec<(usize, (usize, Field))> = columns.chain(sources).enumerate().collect();
     others.sort_by_key(|(_, (place, _))| *place);
-    let mut added: Vec<(usize, usize)> =
-        others.into_iter().map(|(number, (_, field))| (number, fields.add(field))).collect();
-    added.sort_unstable();
-    let in_schema: Vec<usize> = added.into_iter().map(|(_, field)| field).collect();
-    let (columns, sources) = in_schema.split_at(n_columns);
-    numbers.extra = columns.to_vec();
-    numbers.source_fields = sources.to_vec();
+    let added = others.into_iter().map(|(number, (_, field))| (number, fields.add(field)));
+    let in_order: BTreeMap<usize, usize> = added.collect();
+    numbers.extra = in_order.into_values().collect();
+    numbers.source_fields = numbers.extra.split_off(n_columns);
 }
 
 /// The fields of a schema under construction.
@@ -506,10 +493,10 @@ impl Fields {
         for field in extra.iter().filter_map(|number| self.list.get(*number)) {
             if self.list.iter().filter(|f| f.name == field.name).count() > 1 {
                 let name = &field.name;
-                return Err(ConvertError::Options {
-                    reason: format!("field `{name}` of the source has a name that packs reserve"),
-                    hint: format!("rename it, or leave it out with {LEAVE_OUT}"),
-                });
+                return Err(ConvertError::options(
+                    format!("field `{name}` of the source has a name that packs reserve"),
+                    format!("rename it, or leave it out with {LEAVE_OUT}"),
+                ));
             }
         }
         Ok(())
@@ -548,8 +535,7 @@ fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -
 /// Most bytes of a column item.
 const MAX_COLUMN_BYTES: u64 = 1024;
 
-/// An additional source field. Numbers and small arrays become columns; other fields go into the chunks. `known` is the field of
-/// the pack that it was exported from.
+/// An additional source field. Numbers and small arrays become columns. `known` is the field that it was exported from.
 fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
     let variable = |kind| Field {
         codec: options.compression.codec(Filter::NONE),
@@ -628,8 +614,8 @@ impl Order {
         match self {
             Self::Kept(n) => (position < *n).then_some(position),
             Self::Shuffled(permutation) => {
-                let position = u64::try_from(position).ok().filter(|p| *p < permutation.len())?;
-                usize::try_from(permutation.at(position)).ok()
+                let position = to_u64(position);
+                (position < permutation.len()).then(|| to_usize(permutation.at(position)))
             }
         }
     }
@@ -639,20 +625,20 @@ impl Plan {
     /// How images are stored, in words.
     pub(crate) fn describe_images(&self, options: &ConvertOptions) -> String {
         let channels = options.color().channels();
+        let files = |quality: &Option<u8>| match quality {
+            None => "the files' own bytes".to_owned(),
+            Some(quality) => format!("JPEG files of quality {quality}"),
+        };
         match &self.form {
-            ImageForm::Fixed { width, height } if options.layout() == Layout::Hwc => {
-                format!("{} {height}x{width}x{channels}", options.dtype)
-            }
-            ImageForm::Fixed { width, height } => {
-                format!("{} {channels}x{height}x{width}", options.dtype)
-            }
+            ImageForm::Fixed { width, height } => match options.layout() {
+                Layout::Hwc => format!("{} {height}x{width}x{channels}", options.dtype),
+                Layout::Chw => format!("{} {channels}x{height}x{width}", options.dtype),
+            },
             ImageForm::Array(array) => format!("{} arrays {:?}", array.dtype, array.shape),
             ImageForm::Variable => format!("u8 pixels, variable size, {channels} channels"),
-            ImageForm::Encoded { quality: None } => "the files' own bytes".to_owned(),
-            ImageForm::Encoded { quality: Some(q) } => format!("JPEG files of quality {q}"),
+            ImageForm::Encoded { quality } => files(quality),
             ImageForm::Mixed { raw_fraction, quality } => {
-                let files = quality.map_or("the files' own bytes".to_owned(), |q| format!("JPEG files of quality {q}"));
-                format!("mixed: {:.0} % u8 pixels, the others {files}", raw_fraction * 100.0)
+                format!("mixed: {:.0} % u8 pixels, the others {}", raw_fraction * 100.0, files(quality))
             }
         }
     }

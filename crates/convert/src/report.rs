@@ -1,11 +1,10 @@
 //! The result of a conversion. The command prints it as text or JSON.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use packds_format::SeekStats;
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value, json};
 
 /// A file that was skipped or substituted, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,8 +16,7 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// Seconds of a conversion. `read`, `decode`, `stats` and `encode` are summed over threads. The others are those of the calling
-/// thread.
+/// Seconds of a conversion. `read`, `decode`, `stats` and `encode` are sums over threads, the others of the calling thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stages {
     /// Listing the source.
@@ -67,10 +65,11 @@ impl Stages {
 }
 
 /// The result of a conversion.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Report {
     /// The pack.
+    #[serde(serialize_with = "lossy")]
     pub output: PathBuf,
     /// Samples in it.
     pub n_samples: u64,
@@ -105,6 +104,7 @@ pub struct Report {
     /// Decisions made by default.
     pub notes: Vec<String>,
     /// Time by stage.
+    #[serde(rename = "seconds")]
     pub stages: Stages,
 }
 
@@ -116,30 +116,13 @@ impl Report {
     }
 }
 
-impl Serialize for Report {
+/// A path as text. Invalid UTF-8 is replaced.
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
+impl Serialize for Stages {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let seconds: Map<String, Value> =
-            self.stages.seconds().into_iter().map(|(name, s)| (name.to_owned(), json!(s))).collect();
-        json!({
-            "output": self.output.to_string_lossy(),
-            "n_samples": self.n_samples,
-            "n_chunks": self.n_chunks,
-            "chunk_samples": self.chunk_samples,
-            "n_classes": self.n_classes,
-            "images": self.images,
-            "skipped": self.skipped,
-            "substituted": self.substituted,
-            "oriented": self.oriented,
-            "ignored": self.ignored,
-            "seek": self.seek,
-            "bytes_in": self.bytes_in,
-            "bytes_out": self.bytes_out,
-            "mean": self.mean,
-            "std": self.std,
-            "warnings": self.warnings,
-            "notes": self.notes,
-            "seconds": seconds,
-        })
-        .serialize(serializer)
+        serializer.collect_map(self.seconds())
     }
 }

@@ -1,10 +1,10 @@
-//! Defaults taken from the source. Arrays keep their channels and layout. Image files get those of the pack that they were exported
-//! from.
+//! Defaults taken from the source. Arrays keep channels and layout. Image files get those of the pack that was exported.
 
 use packds_format::{Field, FieldKind};
 use packds_pixels::{Color, Crop, Layout, Resize};
 
 use crate::ConvertError;
+use crate::convert::path_of;
 use crate::options::{ConvertOptions, Mode, NormalizeBy};
 use crate::pipeline::Observer;
 use crate::source::Listing;
@@ -67,11 +67,9 @@ impl Restored {
         match first_in_colour(listing, &self.options, observer)? {
             None => self.options.color = Some(Color::Gray),
             Some(idx) => {
-                let mut path = Vec::new();
-                listing.path_into(idx, &mut path);
                 self.warnings.push(format!(
                     "the images were gray in the original pack, but '{}' is not: they become rgb",
-                    String::from_utf8_lossy(&path)
+                    path_of(listing, idx)
                 ));
             }
         }

@@ -17,12 +17,7 @@ use crate::source::{ColumnValues, Listing};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sizes {
     /// All the same.
-    One {
-        /// Width in pixels.
-        width: u32,
-        /// Height in pixels.
-        height: u32,
-    },
+    One { width: u32, height: u32 },
     /// At least two sizes.
     Several,
     /// No image could be read.
@@ -65,8 +60,8 @@ pub(crate) fn survey(
         (all, one) if all == one => all,
         _ => Sizes::Several,
     };
-    let look = Look { unit: Sizes::Unknown, one: size_of, fold, is_enough: |sizes: &Sizes| *sizes == Sizes::Several };
-    look.run(listing, options.n_jobs(), observer)
+    let is_enough = |sizes: &Sizes| *sizes == Sizes::Several;
+    look(listing, options.n_jobs(), observer, Sizes::Unknown, size_of, fold, is_enough)
 }
 
 /// The first sample in listing order whose image is not gray. Bad files are left to the conversion.
@@ -75,85 +70,61 @@ pub(crate) fn first_in_colour(
     options: &ConvertOptions,
     observer: &dyn Observer,
 ) -> Result<Option<usize>, ConvertError> {
-    let look = Look {
-        unit: None,
-        one: |idx: usize, head: &mut Vec<u8>| {
-            let info = header(listing, idx, head)?;
-            (info.channels != 1).then_some(idx)
-        },
-        fold: Option::or,
-        is_enough: Option::is_some,
+    let one = |idx: usize, head: &mut Vec<u8>| {
+        let info = header(listing, idx, head)?;
+        (info.channels != 1).then_some(idx)
     };
-    look.run(listing, options.n_jobs(), observer)
+    look(listing, options.n_jobs(), observer, None, one, Option::or, Option::is_some)
 }
 
-/// Inspects images in order until enough is known.
-struct Look<T, One, Fold, Enough> {
-    /// The result for no images.
+/// Inspects images in order, until they suffice. `unit` is the result for no images, `one` that for one image, with a buffer
+/// for its first bytes. `fold` combines the result of the first images with that of the next.
+fn look<T: Copy + Send + Sync>(
+    listing: &Listing,
+    jobs: usize,
+    observer: &dyn Observer,
     unit: T,
-    /// The result for one image; the buffer is for its first bytes.
-    one: One,
-    /// Combines the result of the first images with that of the next.
-    fold: Fold,
-    is_enough: Enough,
-}
-
-impl<T, One, Fold, Enough> Look<T, One, Fold, Enough>
-where
-    T: Copy + Send + Sync,
-    One: Fn(usize, &mut Vec<u8>) -> T + Sync,
-    Fold: Fn(T, T) -> T + Sync,
-    Enough: Fn(&T) -> bool + Sync,
-{
-    /// The result for all images, or for the first ones if they suffice.
-    fn run(&self, listing: &Listing, jobs: usize, observer: &dyn Observer) -> Result<T, ConvertError> {
-        let mut next = 0;
-        let mut found = self.unit;
-        let tell = |done: usize| {
-            observer.progress(Progress {
-                samples: to_u64(done),
-                total: to_u64(listing.len()),
-                bytes_in: 0,
-                phase: Phase::Plan,
-            });
-        };
-        let mut done = 0;
-        tell(done);
-        ordered(
-            jobs,
-            jobs * 2,
-            Vec::new,
-            |head: &mut Vec<u8>, range: std::ops::Range<usize>| {
-                let mut known = self.unit;
-                let n = range.len();
-                for idx in range {
-                    known = (self.fold)(known, (self.one)(idx, head));
-                    if (self.is_enough)(&known) {
-                        break;
-                    }
+    one: impl Fn(usize, &mut Vec<u8>) -> T + Sync,
+    fold: impl Fn(T, T) -> T + Sync,
+    is_enough: impl Fn(&T) -> bool + Sync,
+) -> Result<T, ConvertError> {
+    let (mut next, mut done, mut found) = (0, 0, unit);
+    let tell = |done: usize| {
+        let (samples, total) = (to_u64(done), to_u64(listing.len()));
+        observer.progress(Progress { samples, total, bytes_in: 0, phase: Phase::Plan });
+    };
+    tell(done);
+    ordered(
+        jobs,
+        jobs * 2,
+        Vec::new,
+        |head: &mut Vec<u8>, range: std::ops::Range<usize>| {
+            let mut known = unit;
+            let n = range.len();
+            for idx in range {
+                known = fold(known, one(idx, head));
+                if is_enough(&known) {
+                    break;
                 }
-                (known, n)
-            },
-            || {
-                // The first batch is small because a few images usually suffice.
-                let len = if next == 0 { 8 } else { BATCH };
-                let range = next..listing.len().min(next + len);
-                next = range.end;
-                Ok::<_, ConvertError>((!range.is_empty()).then_some(range))
-            },
-            |(known, n)| {
-                observer.check()?;
-                done += n;
-                tell(done);
-                found = (self.fold)(found, known);
-                Ok(match (self.is_enough)(&found) {
-                    true => Next::Stop,
-                    false => Next::Continue,
-                })
-            },
-        )?;
-        Ok(found)
-    }
+            }
+            (known, n)
+        },
+        || {
+            // The first batch is small because a few images usually suffice.
+            let len = if next == 0 { 8 } else { BATCH };
+            let range = next..listing.len().min(next + len);
+            next = range.end;
+            Ok::<_, ConvertError>((!range.is_empty()).then_some(range))
+        },
+        |(known, n)| {
+            observer.check()?;
+            done += n;
+            tell(done);
+            found = fold(found, known);
+            Ok(if is_enough(&found) { Next::Stop } else { Next::Continue })
+        },
+    )?;
+    Ok(found)
 }
 
 /// The header of an image file. Reads the whole file if the first bytes are not enough.
@@ -168,15 +139,20 @@ fn header(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<ImageInfo
     None
 }
 
+/// At most `most` samples of a listing, evenly spread.
+pub(crate) fn evenly(listing: &Listing, most: usize) -> impl Iterator<Item = usize> {
+    let (n, all) = (listing.len().min(most), listing.len());
+    (0..n).map(move |k| k * all / n)
+}
+
 /// The mean size of variable-size image and mask items, measured by encoding evenly spaced samples.
 pub(crate) fn mean_item_bytes(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<u64, ConvertError> {
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
     let (mut total, mut n) = (0_u64, 0_u64);
-    let wanted = listing.len().min(MEAN_SAMPLES);
-    for k in 0..wanted {
+    for id in evenly(listing, MEAN_SAMPLES) {
         let mut block = BlockBuilder::new(&plan.pack.schema);
-        if let Ok(facts) = reader.add(k * listing.len() / wanted, &mut block, &mut histogram) {
+        if let Ok(facts) = reader.add(id, &mut block, &mut histogram) {
             total = total.saturating_add(facts.item_bytes + facts.mask_bytes);
             n += 1;
         }
@@ -190,14 +166,10 @@ pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
         ColumnValues::Text(texts) | ColumnValues::Json(texts) => texts.n_bytes(),
         _ => 0,
     });
-    let texts = texts.map(to_u64);
     let fields = listing.fields().iter().zip(&plan.fields.source_fields);
     let variable = fields.filter(|(_, number)| plan.item_bytes(**number) == 0);
-    let items = variable.flat_map(|(field, _)| {
-        let all = 0..listing.len();
-        all.map(|idx| field.store.bytes(idx))
-    });
-    mean(texts.chain(items), listing)
+    let items = variable.flat_map(|(field, _)| (0..listing.len()).map(|idx| field.store.bytes(idx)));
+    mean(texts.map(to_u64).chain(items), listing)
 }
 
 /// Mean size of the source's files per sample: the image and its mask.

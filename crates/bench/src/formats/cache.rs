@@ -8,6 +8,7 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 
 use super::map::cached_bytes;
 use crate::BenchError;
+use crate::measure::to_f64;
 
 /// All files of a format: the path itself, or everything in the folder.
 pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, BenchError> {
@@ -29,11 +30,7 @@ pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, BenchError> {
 
 /// Total size of files.
 pub(crate) fn bytes_of(files: &[PathBuf]) -> Result<u64, BenchError> {
-    let lens = files.iter().map(|path| {
-        let metadata = std::fs::metadata(path).map_err(BenchError::io(path))?;
-        Ok(metadata.len())
-    });
-    lens.sum()
+    files.iter().map(|path| Ok(std::fs::metadata(path).map_err(BenchError::io(path))?.len())).sum()
 }
 
 /// Reads all files into the page cache.
@@ -59,10 +56,9 @@ pub(crate) fn drop_all(files: &[PathBuf]) -> Result<(), BenchError> {
 }
 
 /// The share of the files in the page cache, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "a share has few digits")]
 pub(crate) fn share(files: &[PathBuf]) -> Result<f64, BenchError> {
     let cached: u64 = files.iter().map(|path| cached_bytes(path)).sum::<Result<_, _>>()?;
-    Ok(cached as f64 / bytes_of(files)?.max(1) as f64)
+    Ok(to_f64(cached) / to_f64(bytes_of(files)?.max(1)))
 }
 
 #[cfg(test)]

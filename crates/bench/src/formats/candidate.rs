@@ -7,10 +7,14 @@ use packds_reader::arena::{Arena, SlotMut};
 use super::order::Rows;
 use crate::BenchError;
 
-/// A format's files, ready to be opened.
-pub(crate) trait Candidate: Send + Sync {
-    /// Opens the files again, for this many threads.
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError>;
+/// Opens a format's files again, for this many threads.
+pub(crate) type Open = Box<dyn Fn(usize) -> Result<Readers, BenchError>>;
+/// One reader per thread.
+pub(crate) type Readers = Vec<Box<dyn Reader>>;
+
+/// Makes a reader for each thread.
+pub(crate) fn readers<R: Reader + 'static>(threads: usize, reader: impl Fn() -> R) -> Result<Readers, BenchError> {
+    Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
 }
 
 /// A thread's reader.
@@ -46,8 +50,7 @@ impl Batch {
 
     /// Each sample's pixels.
     pub(crate) fn samples_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        let sample_bytes = self.sample_bytes.max(1);
-        self.pixels_mut().chunks_exact_mut(sample_bytes)
+        self.rows_mut().map(|(pixels, _)| pixels)
     }
 
     /// Each sample's pixels and label.

@@ -2,23 +2,12 @@
 
 use packds_convert::{DataFormat, ExportCodec, ImagesAs};
 
-use super::candidate::Candidate;
-#[cfg(feature = "lmdb")]
-use super::read::LmdbFolder;
-use super::read::{ArrayFile, Kind, Made, SampleFiles, Shards};
-#[cfg(feature = "arrow")]
-use super::read::{ArrowFile, ParquetFile};
-#[cfg(feature = "hdf5")]
-use super::read::{Hdf5File, Hdf5Gzip};
-#[cfg(feature = "zarr")]
-use super::read::{ReadBy, ZarrArray};
+use super::candidate::Open;
+use super::read::{self, Made};
 use crate::BenchError;
 
 /// Batches per shard, for formats with shards.
 pub(crate) const SHARD_BATCHES: u64 = 4;
-
-/// A format's files, opened. `None` if this build cannot read the format.
-type Opened = Result<Option<Box<dyn Candidate>>, BenchError>;
 
 /// How a format's files are written from the reference pack.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +31,8 @@ pub(crate) struct Export {
     pub(crate) codec: Option<ExportCodec>,
     pub(crate) sharded: bool,
     pub(crate) per_sample: bool,
-    pub(crate) reader: Reads,
+    /// Prepares reading the files.
+    pub(crate) read: Read,
 }
 
 /// How many samples are read together, if the format has a choice.
@@ -56,67 +46,7 @@ pub(crate) enum Chunk {
     Batch,
 }
 
-/// The reader of a format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reads {
-    ImageFiles,
-    ArrayFiles,
-    Npy,
-    Npz,
-    Pt,
-    Safetensors,
-    Hdf5PerSample,
-    Hdf5Slices,
-    Hdf5Gzip,
-    ZarrSample,
-    ZarrPart,
-    ZarrBatch,
-    ZarrShard,
-    Parquet,
-    Arrow,
-    Tar,
-    Records,
-    Lmdb,
-}
-
-impl Reads {
-    /// Opens the written files.
-    pub(crate) fn candidate(self, made: &Made) -> Opened {
-        let candidate: Box<dyn Candidate> = match self {
-            Self::ImageFiles => Box::new(SampleFiles::images(made)?),
-            Self::ArrayFiles => Box::new(SampleFiles::arrays(made)?),
-            Self::Npy => Box::new(ArrayFile::npy(made)?),
-            Self::Npz => Box::new(ArrayFile::npz(made)?),
-            Self::Pt => Box::new(ArrayFile::pt(made)?),
-            Self::Safetensors => Box::new(ArrayFile::safetensors(made)?),
-            Self::Tar => Box::new(Shards::new(made, Kind::Tar)?),
-            Self::Records => Box::new(Shards::new(made, Kind::Records)?),
-            #[cfg(feature = "hdf5")]
-            Self::Hdf5PerSample => Box::new(Hdf5File::per_sample(made)?),
-            #[cfg(feature = "hdf5")]
-            Self::Hdf5Slices => Box::new(Hdf5File::slices(made)?),
-            #[cfg(feature = "hdf5")]
-            Self::Hdf5Gzip => Box::new(Hdf5Gzip::new(made)?),
-            #[cfg(feature = "zarr")]
-            Self::ZarrSample => Box::new(ZarrArray::new(made, ReadBy::Sample)?),
-            #[cfg(feature = "zarr")]
-            Self::ZarrPart => Box::new(ZarrArray::new(made, ReadBy::PartOfChunk)?),
-            #[cfg(feature = "zarr")]
-            Self::ZarrBatch => Box::new(ZarrArray::new(made, ReadBy::Batch)?),
-            #[cfg(feature = "zarr")]
-            Self::ZarrShard => Box::new(ZarrArray::new(made, ReadBy::Shard)?),
-            #[cfg(feature = "arrow")]
-            Self::Parquet => Box::new(ParquetFile::new(made)),
-            #[cfg(feature = "arrow")]
-            Self::Arrow => Box::new(ArrowFile::new(made)),
-            #[cfg(feature = "lmdb")]
-            Self::Lmdb => Box::new(LmdbFolder::new(made)),
-            #[cfg(not(all(feature = "arrow", feature = "hdf5", feature = "lmdb", feature = "zarr")))]
-            _ => return Ok(None),
-        };
-        Ok(Some(candidate))
-    }
-}
+type Read = fn(&Made) -> Result<Open, BenchError>;
 
 /// A format and its settings.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +76,7 @@ impl Entry {
 
 impl Export {
     /// A format of raw pixels: one array, or one file per sample.
-    const fn pixels(to: DataFormat, target: &'static str, reader: Reads) -> Self {
+    const fn pixels(to: DataFormat, target: &'static str, read: Read) -> Self {
         Self {
             to,
             target,
@@ -155,7 +85,7 @@ impl Export {
             codec: None,
             sharded: false,
             per_sample: false,
-            reader,
+            read,
         }
     }
 
@@ -167,8 +97,8 @@ impl Export {
         Self { codec: Some(codec), ..self }
     }
 
-    const fn entry(self, name: &'static str, title: &'static str, notes: &'static [&'static str]) -> Entry {
-        Entry { name, title, make: Make::Export(self), streamed: false, notes }
+    const fn uncompressed(self) -> Self {
+        self.codec(ExportCodec::None)
     }
 }
 
@@ -176,174 +106,112 @@ impl Export {
 const LABELS: &str = "labels are read once, before the clock starts";
 const LISTED: &str = "files are listed before the clock starts";
 const LOCK: &str = "the library runs one thread at a time";
+const TENSOR: &str = "mapped at the offset of its tensor";
+const TAR: &str = "tar files of four batches";
+const LOADER: &str = "the loader's defaults";
+
+const fn entry(name: &'static str, title: &'static str, how: Export, notes: &'static [&'static str]) -> Entry {
+    Entry { name, title, make: Make::Export(how), streamed: false, notes }
+}
 
 /// All formats, in the order of the report.
 pub(crate) fn all() -> Vec<Entry> {
-    let mut all = files();
-    all.extend(arrays());
-    all.extend(hdf5());
-    all.extend(zarr());
-    all.extend(tables());
-    all.extend(streams());
-    all.extend(packs());
-    all
+    [files(), arrays(), hdf5(), zarr(), tables(), streams(), packs()].concat()
 }
 
 fn files() -> Vec<Entry> {
-    let images = Export {
-        images: ImagesAs::Files,
-        ..Export::pixels(DataFormat::ImageFolder, "image-folder", Reads::ImageFiles)
-    };
-    let arrays = Export { per_sample: true, ..Export::pixels(DataFormat::Npy, "npy-per-sample", Reads::ArrayFiles) };
+    let images = Export::pixels(DataFormat::ImageFolder, "image-folder", read::image_files);
+    let images = Export { images: ImagesAs::Files, ..images };
+    let arrays = Export { per_sample: true, ..Export::pixels(DataFormat::Npy, "npy-per-sample", read::array_files) };
     vec![
-        images.entry("image-folder", "Image folder, PNG decoded", &[LISTED]),
-        arrays.entry("npy-per-sample", ".npy per sample", &[LISTED, LABELS]),
+        entry("image-folder", "Image folder, PNG decoded", images, &[LISTED]),
+        entry("npy-per-sample", ".npy per sample", arrays, &[LISTED, LABELS]),
     ]
 }
 
 fn arrays() -> Vec<Entry> {
-    use DataFormat as F;
+    let npy = Export::pixels(DataFormat::Npy, "images.npy", read::npy);
+    let npz = Export::pixels(DataFormat::Npz, "images.npz", read::npz).uncompressed();
+    let pt = Export::pixels(DataFormat::Pt, "images.pt", read::pt);
+    let safetensors = Export::pixels(DataFormat::Safetensors, "images.safetensors", read::safetensors);
     vec![
-        Export::pixels(F::Npy, "images.npy", Reads::Npy).entry("npy", "One .npy, mapped", &[LABELS]),
-        Export::pixels(F::Npz, "images.npz", Reads::Npz).codec(ExportCodec::None).entry(
-            "npz",
-            ".npz, stored, mapped",
-            &["mapped at the offset of its array", LABELS],
-        ),
-        Export::pixels(F::Pt, "images.pt", Reads::Pt).entry(
-            "pt",
-            ".pt, mapped",
-            &["mapped at the offset of its tensor", LABELS],
-        ),
-        Export::pixels(F::Safetensors, "images.safetensors", Reads::Safetensors).entry(
-            "safetensors",
-            ".safetensors, mapped",
-            &["mapped at the offset of its tensor", LABELS],
-        ),
+        entry("npy", "One .npy, mapped", npy, &[LABELS]),
+        entry("npz", ".npz, stored, mapped", npz, &["mapped at the offset of its array", LABELS]),
+        entry("pt", ".pt, mapped", pt, &[TENSOR, LABELS]),
+        entry("safetensors", ".safetensors, mapped", safetensors, &[TENSOR, LABELS]),
     ]
 }
 
 fn hdf5() -> Vec<Entry> {
-    let hdf5 = |target, reader| Export::pixels(DataFormat::Hdf5, target, reader);
+    const SAMPLE: &str = "contiguous, one call per sample";
+    const SLICES: &str = "contiguous, one call per run of consecutive samples";
+    const CHUNKED: &str = "bypasses the library's chunk cache";
+    const GZIP: &str = "level 4, one sample per chunk; the library locates chunks, threads inflate them";
+    let hdf5 = |target, read| Export::pixels(DataFormat::Hdf5, target, read);
+    let sample = hdf5("per-sample.h5", read::hdf5_per_sample);
+    let slices = hdf5("slices.h5", read::hdf5_slices);
+    let chunked = hdf5("chunked.h5", read::hdf5_slices).chunk(Chunk::Batch);
+    let gzip = hdf5("gzip.h5", read::hdf5_gzip).chunk(Chunk::Of(1)).codec(ExportCodec::Gzip(4));
     vec![
-        hdf5("per-sample.h5", Reads::Hdf5PerSample).entry(
-            "hdf5-per-sample",
-            "HDF5, read per sample",
-            &["contiguous, one call per sample", LOCK, LABELS],
-        ),
-        hdf5("slices.h5", Reads::Hdf5Slices).entry(
-            "hdf5-slices",
-            "HDF5, read by slices",
-            &["contiguous, one call per run of consecutive samples", LOCK, LABELS],
-        ),
-        hdf5("chunked.h5", Reads::Hdf5Slices).chunk(Chunk::Batch).entry(
-            "hdf5-chunked",
-            "HDF5, chunked",
-            &["bypasses the library's chunk cache", LOCK, LABELS],
-        ),
-        hdf5("gzip.h5", Reads::Hdf5Gzip).chunk(Chunk::Of(1)).codec(ExportCodec::Gzip(4)).entry(
-            "hdf5-gzip",
-            "HDF5, chunked, gzip",
-            &["level 4, one sample per chunk; the library locates chunks, threads inflate them", LABELS],
-        ),
+        entry("hdf5-per-sample", "HDF5, read per sample", sample, &[SAMPLE, LOCK, LABELS]),
+        entry("hdf5-slices", "HDF5, read by slices", slices, &[SLICES, LOCK, LABELS]),
+        entry("hdf5-chunked", "HDF5, chunked", chunked, &[CHUNKED, LOCK, LABELS]),
+        entry("hdf5-gzip", "HDF5, chunked, gzip", gzip, &[GZIP, LABELS]),
     ]
 }
 
 fn zarr() -> Vec<Entry> {
-    let zarr = |target, reader| Export::pixels(DataFormat::Zarr, target, reader);
-    let sharded = Export { sharded: true, ..zarr("sharded.zarr", Reads::ZarrShard) };
+    const SAMPLE: &str = "one file per sample, not compressed";
+    const PARTS: &str = "zstd: every sample decodes its whole chunk";
+    const SHARDED: &str = "shards of four batches, chunks of one sample, cached indexes";
+    let zarr = |target, read, chunk| Export::pixels(DataFormat::Zarr, target, read).chunk(chunk);
+    let sample = zarr("sample.zarr", read::zarr_sample, Chunk::Of(1)).uncompressed();
+    let parts = zarr("parts.zarr", read::zarr_part, Chunk::Of(16)).codec(ExportCodec::Zstd(3));
+    let chunks = zarr("chunks.zarr", read::zarr_batch, Chunk::Batch).uncompressed();
+    let sharded = zarr("sharded.zarr", read::zarr_shard, Chunk::Of(1)).uncompressed();
+    let sharded = Export { sharded: true, ..sharded };
     vec![
-        zarr("sample.zarr", Reads::ZarrSample).chunk(Chunk::Of(1)).codec(ExportCodec::None).entry(
-            "zarr-per-sample",
-            "Zarr, chunk of one sample",
-            &["one file per sample, not compressed", LABELS],
-        ),
-        zarr("parts.zarr", Reads::ZarrPart).chunk(Chunk::Of(16)).codec(ExportCodec::Zstd(3)).entry(
-            "zarr-chunk-per-sample",
-            "Zarr, chunks of 16 read per sample",
-            &["zstd: every sample decodes its whole chunk", LABELS],
-        ),
-        zarr("chunks.zarr", Reads::ZarrBatch).chunk(Chunk::Batch).codec(ExportCodec::None).entry(
-            "zarr-chunk",
-            "Zarr, read by chunk",
-            &["not compressed", LABELS],
-        ),
-        sharded.chunk(Chunk::Of(1)).codec(ExportCodec::None).entry(
-            "zarr-sharded",
-            "Zarr, sharded",
-            &["shards of four batches, chunks of one sample, cached indexes", LABELS],
-        ),
+        entry("zarr-per-sample", "Zarr, chunk of one sample", sample, &[SAMPLE, LABELS]),
+        entry("zarr-chunk-per-sample", "Zarr, chunks of 16 read per sample", parts, &[PARTS, LABELS]),
+        entry("zarr-chunk", "Zarr, read by chunk", chunks, &["not compressed", LABELS]),
+        entry("zarr-sharded", "Zarr, sharded", sharded, &[SHARDED, LABELS]),
     ]
 }
 
 fn tables() -> Vec<Entry> {
-    use DataFormat as F;
+    const LMDB: &[&str] = &["one .npy per key, used in place", "one read transaction per thread, no locks"];
+    let table = |to, target, read| Export::pixels(to, target, read).chunk(Chunk::Batch).uncompressed();
+    let parquet = table(DataFormat::Parquet, "images.parquet", read::parquet);
+    let arrow = table(DataFormat::Arrow, "images.arrow", read::arrow);
+    let lmdb = Export::pixels(DataFormat::Lmdb, "lmdb", read::lmdb);
     vec![
-        Export::pixels(F::Parquet, "images.parquet", Reads::Parquet)
-            .chunk(Chunk::Batch)
-            .codec(ExportCodec::None)
-            .entry("parquet", "Parquet", &["mapped, not compressed, one row group per batch"]),
-        Export::pixels(F::Arrow, "images.arrow", Reads::Arrow).chunk(Chunk::Batch).codec(ExportCodec::None).entry(
-            "arrow",
-            "Arrow IPC, mapped",
-            &["one record batch per batch"],
-        ),
-        Export::pixels(F::Lmdb, "lmdb", Reads::Lmdb).entry(
-            "lmdb",
-            "LMDB",
-            &["one .npy per key, used in place", "one read transaction per thread, no locks"],
-        ),
+        entry("parquet", "Parquet", parquet, &["mapped, not compressed, one row group per batch"]),
+        entry("arrow", "Arrow IPC, mapped", arrow, &["one record batch per batch"]),
+        entry("lmdb", "LMDB", lmdb, LMDB),
     ]
 }
 
 /// Formats whose files are read from start to end.
 fn streams() -> Vec<Entry> {
-    use DataFormat as F;
-    let stream = |to, target, images, reader, name, title, notes| {
-        let export = Export { images, sharded: true, ..Export::pixels(to, target, reader) };
-        Entry { streamed: true, ..export.entry(name, title, notes) }
+    const RECORDS: &[&str] = &["files of four batches; checksums are not verified"];
+    let stream = |name, title, to, images, read, notes| {
+        let how = Export { images, sharded: true, ..Export::pixels(to, name, read) };
+        Entry { streamed: true, ..entry(name, title, how, notes) }
     };
+    let tar = |name, title, images| stream(name, title, DataFormat::WebDataset, images, read::tar, &[TAR]);
     vec![
-        stream(
-            F::WebDataset,
-            "webdataset",
-            ImagesAs::Pixels,
-            Reads::Tar,
-            "webdataset",
-            "WebDataset, .npy members",
-            &["tar files of four batches"],
-        ),
-        stream(
-            F::WebDataset,
-            "webdataset-png",
-            ImagesAs::Files,
-            Reads::Tar,
-            "webdataset-png",
-            "WebDataset, PNG decoded",
-            &["tar files of four batches"],
-        ),
-        stream(
-            F::TfRecord,
-            "tfrecord",
-            ImagesAs::Pixels,
-            Reads::Records,
-            "tfrecord",
-            "TFRecord",
-            &["files of four batches; checksums are not verified"],
-        ),
+        tar("webdataset", "WebDataset, .npy members", ImagesAs::Pixels),
+        tar("webdataset-png", "WebDataset, PNG decoded", ImagesAs::Files),
+        stream("tfrecord", "TFRecord", DataFormat::TfRecord, ImagesAs::Pixels, read::records, RECORDS),
     ]
 }
 
 fn packs() -> Vec<Entry> {
+    const RAW: &[&str] = &["the loader's defaults; batches are in its staging ring, none is borrowed"];
     let pack = |name, title, make, notes| Entry { name, title, make, streamed: false, notes };
     vec![
-        pack(
-            "packds-raw",
-            "packds, raw",
-            Make::Pack(None),
-            &["the loader's defaults; batches are in its staging ring, none is borrowed"][..],
-        ),
-        pack("packds-zstd", "packds, zstd", Make::Pack(Some(1)), &["the loader's defaults"]),
-        pack("packds-encoded", "packds, encoded", Make::EncodedPack, &["the loader's defaults"]),
+        pack("packds-raw", "packds, raw", Make::Pack(None), RAW),
+        pack("packds-zstd", "packds, zstd", Make::Pack(Some(1)), &[LOADER]),
+        pack("packds-encoded", "packds, encoded", Make::EncodedPack, &[LOADER]),
     ]
 }

@@ -58,8 +58,7 @@ struct Cell<'a> {
     shares: Vec<f64>,
 }
 
-/// Checks the output of every format, then times it. Each round covers all formats, so that changes in machine speed
-/// affect all of them.
+/// Checks the output of every format, then times it. Each round covers all, so that changes in machine speed affect all.
 pub(super) fn run_all(
     written: &[Written],
     reference: &Reference,
@@ -149,17 +148,11 @@ fn run_setting(
     sums: &[Option<String>],
     progress: &Progress<'_>,
 ) -> Result<Vec<RunRow>, BenchError> {
-    let mut cells: Vec<Cell<'_>> = written
-        .iter()
-        .zip(sums)
-        .map(|(written, sum)| Cell {
-            written,
-            skipped: skipped(written, setting.schedule.order),
-            checksum: sum.clone(),
-            runs: Vec::new(),
-            shares: Vec::new(),
-        })
-        .collect();
+    let cell = |(written, sum): (_, &Option<String>)| {
+        let skipped = skipped(written, setting.schedule.order);
+        Cell { written, skipped, checksum: sum.clone(), runs: Vec::new(), shares: Vec::new() }
+    };
+    let mut cells: Vec<Cell<'_>> = written.iter().zip(sums).map(cell).collect();
     let rounds = options.rounds.max(1);
     for round in 1..=rounds {
         let what = format!("{}: round {round} of {rounds}", setting.shown());
@@ -196,16 +189,12 @@ impl Cell<'_> {
     ) -> Result<(), BenchError> {
         let files = self.written.files();
         let mut share = cache::share(files)?;
-        match setting.cache {
-            CacheName::Warm if share < 1.0 - SLACK => {
-                cache::warm(files)?;
-                share = cache::share(files)?;
-            }
-            CacheName::Cold => {
-                cache::drop_all(files)?;
-                share = cache::share(files)?;
-            }
-            CacheName::Warm => {}
+        if setting.cache == CacheName::Cold {
+            cache::drop_all(files)?;
+            share = cache::share(files)?;
+        } else if share < 1.0 - SLACK {
+            cache::warm(files)?;
+            share = cache::share(files)?;
         }
         let epochs = match (setting.cache, setting.step_ms > 0.0, options.quick) {
             (CacheName::Cold, _, _) | (_, true, _) => Duration::ZERO,

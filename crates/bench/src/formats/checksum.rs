@@ -14,9 +14,7 @@ pub(crate) fn of_sample(pixels: &[u8], label: i64) -> u64 {
         factor = factor.wrapping_add(2);
     }
     let mut last = [0; 8];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
-    }
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
     sum = sum.wrapping_add(u64::from_le_bytes(last).wrapping_mul(factor));
     let label = label.wrapping_add(1).cast_unsigned();
     let hash = (sum ^ label.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);

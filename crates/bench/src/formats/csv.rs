@@ -1,73 +1,44 @@
 //! The report's runs as CSV: one line per run, including its format's properties.
 
-use super::report::{Report, Spread};
+use super::report::{FormatRow, Report, RunRow};
 
-const COLUMNS: [&str; 23] = [
-    "format",
-    "title",
-    "runtime",
-    "lossless",
-    "order",
-    "cache",
-    "threads",
-    "batch",
-    "step_ms",
-    "images_per_s",
-    "batch_ms_median",
-    "batch_ms_p95",
-    "first_batch_ms",
-    "cpu_s_per_1000",
-    "peak_rss_bytes",
-    "wait_ms_median",
-    "wait_ms_p95",
-    "wait_share",
-    "cached_share_before",
-    "checksum",
-    "skipped",
-    "bytes_on_disk",
-    "write_s",
+/// A column: its heading, and the value of a run and its format.
+type Column = (&'static str, fn(&RunRow, Option<&FormatRow>) -> String);
+
+const COLUMNS: [Column; 23] = [
+    ("format", |run, _| run.format.clone()),
+    ("title", |_, format| optional(format.map(|f| &f.title))),
+    ("runtime", |_, format| optional(format.map(|f| &f.runtime))),
+    ("lossless", |_, format| optional(format.map(|f| f.lossless))),
+    ("order", |run, _| run.order.clone()),
+    ("cache", |run, _| run.cache.clone()),
+    ("threads", |run, _| run.threads.to_string()),
+    ("batch", |run, _| run.batch.to_string()),
+    ("step_ms", |run, _| run.step_ms.to_string()),
+    ("images_per_s", |run, _| optional(run.images_per_s)),
+    ("batch_ms_median", |run, _| optional(run.batch_ms.map(|s| s.median))),
+    ("batch_ms_p95", |run, _| optional(run.batch_ms.map(|s| s.p95))),
+    ("first_batch_ms", |run, _| optional(run.first_batch_ms)),
+    ("cpu_s_per_1000", |run, _| optional(run.cpu_s_per_1000)),
+    ("peak_rss_bytes", |run, _| optional(run.peak_rss_bytes)),
+    ("wait_ms_median", |run, _| optional(run.wait_ms.map(|s| s.median))),
+    ("wait_ms_p95", |run, _| optional(run.wait_ms.map(|s| s.p95))),
+    ("wait_share", |run, _| optional(run.wait_share)),
+    ("cached_share_before", |run, _| optional(run.cached_share_before)),
+    ("checksum", |run, _| optional(run.checksum.as_ref())),
+    ("skipped", |run, _| optional(run.skipped.as_ref())),
+    ("bytes_on_disk", |_, format| optional(format.and_then(|f| f.bytes_on_disk))),
+    ("write_s", |_, format| optional(format.and_then(|f| f.write_s))),
 ];
 
 /// The runs of a report, after a header line. Missing values are empty.
 #[must_use]
 pub fn to_csv(report: &Report) -> String {
-    let mut text = COLUMNS.join(",");
+    let mut text = COLUMNS.map(|(name, _)| name).join(",");
     text.push('\n');
     for run in &report.runs {
         let format = report.formats.iter().find(|f| f.format == run.format);
-        let spread = |spread: Option<Spread>| {
-            let shown = |number: fn(Spread) -> f64| optional(spread.map(number));
-            [shown(|s| s.median), shown(|s| s.p95)]
-        };
-        let [batch_median, batch_p95] = spread(run.batch_ms);
-        let [wait_median, wait_p95] = spread(run.wait_ms);
-        let known = |value: fn(&super::report::FormatRow) -> String| format.map(value).unwrap_or_default();
-        let fields = [
-            run.format.clone(),
-            known(|f| f.title.clone()),
-            known(|f| f.runtime.clone()),
-            known(|f| f.lossless.to_string()),
-            run.order.clone(),
-            run.cache.clone(),
-            run.threads.to_string(),
-            run.batch.to_string(),
-            run.step_ms.to_string(),
-            optional(run.images_per_s),
-            batch_median,
-            batch_p95,
-            optional(run.first_batch_ms),
-            optional(run.cpu_s_per_1000),
-            optional(run.peak_rss_bytes),
-            wait_median,
-            wait_p95,
-            optional(run.wait_share),
-            optional(run.cached_share_before),
-            optional(run.checksum.clone()),
-            optional(run.skipped.clone()),
-            known(|f| optional(f.bytes_on_disk)),
-            known(|f| optional(f.write_s)),
-        ];
-        text.push_str(&fields.map(|field| quoted(&field)).join(","));
+        text.push_str(&COLUMNS.map(|(_, value)| quoted(&value(run, format))).join(","));
         text.push('\n');
     }
     text

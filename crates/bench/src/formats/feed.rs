@@ -1,5 +1,4 @@
-//! Delivers batches in the order of the plan. Threads prefetch whole batches, like the
-//! workers of PyTorch's loader.
+//! Delivers batches in the order of the plan. Threads prefetch whole batches, like the workers of PyTorch's loader.
 
 use packds_system::to_usize;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::thread;
 
 use packds_reader::arena::Arena;
 
-use super::candidate::{Batch, Candidate, Reader};
+use super::candidate::{Batch, Open, Reader};
 use super::order::{Planned, Rows, Schedule};
 use crate::BenchError;
 use crate::threads::start;
@@ -36,8 +35,8 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    pub(crate) fn open(candidate: &dyn Candidate, schedule: Schedule, sample_bytes: usize) -> Result<Self, BenchError> {
-        let readers = candidate.open(schedule.threads)?;
+    pub(crate) fn open(open: &Open, schedule: Schedule, sample_bytes: usize) -> Result<Self, BenchError> {
+        let readers = open(schedule.threads)?;
         let rows = to_usize(schedule.batch);
         let arena = Arena::new(readers.len() * BUFFERS, (rows * sample_bytes).max(1));
         Ok(Self { readers, schedule, sample_bytes, arena: arena.map_err(BenchError::io("memory for batches"))? })
@@ -105,11 +104,7 @@ fn consume(
     take: &mut Take<'_>,
 ) -> Result<(), BenchError> {
     for planned in plan {
-        let ended = || BenchError::WrongResult {
-            what: "a reader's thread",
-            expected: "a batch".to_owned(),
-            found: "its end".to_owned(),
-        };
+        let ended = || BenchError::wrong("a reader's thread", "a batch", "its end");
         let (ready, free) = ends.get(planned.lane).ok_or_else(ended)?;
         let batch = ready.recv().map_err(|_| ended())??;
         let go_on = take(batch.pixels(), batch.labels());
@@ -124,19 +119,13 @@ fn consume(
 
 #[cfg(test)]
 mod tests {
+    use super::super::candidate::readers;
     use super::super::order::OrderName;
     use super::*;
 
     /// Samples of 8 bytes. Pixels and label are the sample's number; number 13 can be made to fail.
     struct Numbers {
         fails: bool,
-    }
-
-    impl Candidate for Numbers {
-        fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-            let reader = || Box::new(Self { fails: self.fails }) as Box<dyn Reader>;
-            Ok((0..threads).map(|_| reader()).collect())
-        }
     }
 
     impl Reader for Numbers {
@@ -154,7 +143,8 @@ mod tests {
 
     fn lanes(threads: usize, order: OrderName, fails: bool) -> Lanes {
         let schedule = Schedule { order, n_samples: 40, batch: 4, threads, seed: 1, shard: None };
-        Lanes::open(&Numbers { fails }, schedule, 8).unwrap()
+        let open: Open = Box::new(move |threads| readers(threads, || Numbers { fails }));
+        Lanes::open(&open, schedule, 8).unwrap()
     }
 
     #[test]

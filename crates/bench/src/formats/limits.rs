@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use packds_pixels::encode_png;
-use packds_reader::Checksums;
 use packds_reader::loader::Loader;
 use packds_reader::plan::Order;
 
@@ -15,11 +14,11 @@ use super::cache;
 use super::read::Pictures;
 use super::reference::Reference;
 use super::report::Limits;
+use crate::BenchError;
 use crate::load::limit::Limit;
-use crate::measure::median;
-use crate::threads::start;
+use crate::measure::{median, to_f64};
+use crate::threads::on_threads;
 use crate::watch::Progress;
-use crate::{BenchError, LoadBenchOptions};
 
 /// Number of images to decode repeatedly.
 const DECODED: u64 = 64;
@@ -57,24 +56,12 @@ pub(super) fn measure(
 /// A `bench load` limit, on the reference.
 fn run(reference: &Reference, threads: usize, cold: bool, seed: u64, epochs: u64) -> Result<f64, BenchError> {
     let path = reference.pack.file_path();
-    let threads = NonZero::new(threads).unwrap_or(NonZero::<usize>::MIN);
     let loader = Loader::builder(packds_reader::open(path)?)
         .batch(reference.batch)
         .order(Order::Sequential)
-        .threads(threads)
+        .threads(NonZero::new(threads).unwrap_or(NonZero::<usize>::MIN))
         .build()?;
-    let options = LoadBenchOptions {
-        order: Order::Sequential,
-        batch: Some(reference.batch),
-        threads,
-        augment: None,
-        cold,
-        seconds: 1.0,
-        memory_bytes: None,
-        checksums: Checksums::Off,
-        seed,
-    };
-    let limit = Limit::new(&loader, None, &options)?;
+    let limit = Limit::new(&loader, None, threads.max(1), cold, seed)?;
     let steps = loader.schedule().epoch(0)?.steps();
     let time = limit.run(0, steps * epochs)?;
     Ok(rate(reference.n_samples() * epochs, time))
@@ -86,8 +73,7 @@ fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, Bench
     run(reference, threads, false, seed, ((8 << 30) / bytes.max(1)).clamp(1, 10_000))
 }
 
-/// Reads the reference pack, bypassing the page cache. Cached pages are dropped first, because the kernel would have to
-/// write them back and check them.
+/// Reads the reference pack, bypassing the page cache. The kernel would write back and check cached pages: they go first.
 fn read(reference: &Reference, seed: u64) -> Result<f64, BenchError> {
     cache::drop_all(&[reference.pack.file_path().to_owned()])?;
     run(reference, 1, true, seed, 1)
@@ -99,8 +85,7 @@ fn png_files(reference: &Reference) -> Result<Vec<Vec<u8>>, BenchError> {
     let (width, height) = (narrow(reference.width), narrow(reference.height));
     let file = |sample| {
         let pixels = reference.pack.item(0, sample)?;
-        encode_png(width, height, channels, &pixels)
-            .map_err(|source| BenchError::Pixels { path: reference.pack.file_path().to_owned(), source })
+        encode_png(width, height, channels, &pixels).map_err(BenchError::pixels(reference.pack.file_path()))
     };
     (0..reference.n_samples().min(DECODED)).map(file).collect()
 }
@@ -110,28 +95,23 @@ fn decoded(files: &[Vec<u8>], reference: &Reference, threads: usize) -> Result<f
     const LEAST: Duration = Duration::from_millis(250);
     let next = AtomicUsize::new(0);
     let started = Instant::now();
-    let n: u64 = std::thread::scope(|scope| {
-        let decode = || {
-            let mut pictures = Pictures::new(reference.channels);
-            let mut out = vec![0; reference.sample_bytes()];
-            let mut n = 0;
-            while started.elapsed() < LEAST {
-                let number = next.fetch_add(1, Ordering::Relaxed) % files.len().max(1);
-                if let Some(file) = files.get(number) {
-                    // These files come from our own encoder.
-                    n += u64::from(pictures.decode(file, &mut out).unwrap_or(false));
-                }
-                std::hint::black_box(out.first());
+    let decoded: Vec<u64> = on_threads(threads, || {
+        let mut pictures = Pictures::new(reference.channels);
+        let mut out = vec![0; reference.sample_bytes()];
+        let mut n = 0;
+        while started.elapsed() < LEAST {
+            let number = next.fetch_add(1, Ordering::Relaxed) % files.len().max(1);
+            if let Some(file) = files.get(number) {
+                // These files come from our own encoder.
+                n += u64::from(pictures.decode(file, &mut out).unwrap_or(false));
             }
-            n
-        };
-        let all: Vec<_> = (0..threads).map(|_| start(scope, decode)).collect::<Result<_, BenchError>>()?;
-        Ok::<u64, BenchError>(all.into_iter().map(|t| t.join().unwrap_or(0)).sum())
+            std::hint::black_box(out.first());
+        }
+        n
     })?;
-    Ok(rate(n, started.elapsed()))
+    Ok(rate(decoded.into_iter().sum(), started.elapsed()))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
 fn rate(images: u64, time: Duration) -> f64 {
-    images as f64 / time.as_secs_f64().max(1e-9)
+    to_f64(images) / time.as_secs_f64().max(1e-9)
 }

@@ -3,7 +3,7 @@
 //! `reference` provides the images, `written` makes each format's files, `cells` runs them, `report`
 //! has the results. A format is an entry of `catalogue` and a reader in `read`; `feed` and `drive` are generic.
 
-mod cache;
+pub(crate) mod cache;
 mod candidate;
 mod catalogue;
 mod cells;
@@ -177,11 +177,7 @@ fn chosen(names: &[String]) -> Result<Vec<catalogue::Entry>, BenchError> {
     let mut all = catalogue::all();
     let known: Vec<&str> = all.iter().map(|entry| entry.name).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(BenchError::WrongResult {
-            what: "--formats",
-            expected: format!("some of {}", known.join(", ")),
-            found: unknown.clone(),
-        });
+        return Err(BenchError::wrong("--formats", format!("some of {}", known.join(", ")), unknown));
     }
     all.retain(|entry| names.is_empty() || names.iter().any(|name| name == entry.name));
     Ok(all)

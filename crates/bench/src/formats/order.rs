@@ -80,7 +80,9 @@ impl Schedule {
         let n = to_usize(self.batch).max(1);
         let rows: Vec<Rows> = match self.order {
             OrderName::PerSample => {
-                permuted(self.n_samples, seed).chunks(n).map(|samples| Rows::Each(samples.to_vec())).collect()
+                let mut all: Vec<u64> = (0..self.n_samples).collect();
+                shuffle(&mut all, seed);
+                all.chunks(n).map(|samples| Rows::Each(samples.to_vec())).collect()
             }
             OrderName::Sequential => self.runs(0..self.n_samples),
             OrderName::Chunk => {
@@ -128,12 +130,6 @@ impl Schedule {
             .map(|start| Rows::Run(start..(start + batch).min(samples.end)))
             .collect()
     }
-}
-
-fn permuted(n: u64, seed: u64) -> Vec<u64> {
-    let mut all: Vec<u64> = (0..n).collect();
-    shuffle(&mut all, seed);
-    all
 }
 
 /// Fisher-Yates shuffle with seeded random numbers.

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_reader::augment::Augment;
+use packds_format::Role;
 use packds_reader::device::OwnSlots;
 use packds_reader::loader::Loader;
 use packds_reader::plan::Order;
@@ -12,6 +12,7 @@ use packds_reader::plan::Order;
 use super::feed::{Feed, Take};
 use super::order::{OrderName, Schedule};
 use crate::BenchError;
+use crate::load::parse_augment;
 
 /// A loader with default options. Batches are delivered in its ring's slots, as for a device. Batches that
 /// could be borrowed are copied, because every other format delivers to its own memory too.
@@ -23,20 +24,15 @@ pub(crate) struct PackFeed {
 }
 
 impl PackFeed {
-    pub(crate) fn open(path: &Path, schedule: &Schedule, augment: Option<&str>) -> Result<Self, BenchError> {
+    pub(crate) fn open(path: &Path, schedule: &Schedule, augment: &str) -> Result<Self, BenchError> {
         let order = match schedule.order {
             OrderName::Sequential => Order::Sequential,
             OrderName::PerSample => Order::Random,
             OrderName::Chunk => Order::Chunks,
         };
         let pack = packds_reader::open(path)?;
-        let name = |role| {
-            let mut fields = pack.schema().fields().iter();
-            let field = fields.find(|field| field.role == Some(role));
-            field.map(|field| field.name.clone()).unwrap_or_default()
-        };
-        let image = name(packds_format::Role::Image);
-        let label = name(packds_format::Role::Label);
+        let name = |role| pack.schema().by_role(role, None).map(|(_, field)| field.name.clone()).unwrap_or_default();
+        let (image, label) = (name(Role::Image), name(Role::Label));
         let threads = NonZero::new(schedule.threads).unwrap_or(NonZero::<usize>::MIN);
         let mut builder = Loader::builder(pack)
             .batch(u32::try_from(schedule.batch).unwrap_or(1))
@@ -44,8 +40,8 @@ impl PackFeed {
             .seed(schedule.seed)
             .threads(threads)
             .device(Arc::new(OwnSlots));
-        if let Some(words) = augment {
-            builder = builder.augment(Augment::parse(words).map_err(BenchError::augment)?);
+        if let Some(augment) = parse_augment(augment)? {
+            builder = builder.augment(augment);
         }
         Ok(Self { loader: builder.build()?, image, label, labels: Vec::new() })
     }

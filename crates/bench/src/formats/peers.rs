@@ -32,11 +32,8 @@ impl PeerRows {
         if let Some(found) = peers.n_images.filter(|found| *found != n_images) {
             return Err(odd(format!("its runs used {found} images, this run uses {n_images}: pass --images {found}")));
         }
-        for format in &peers.formats {
-            let name = &format.format;
-            if formats.contains(&name.as_str()) {
-                return Err(odd(format!("format `{name}` is already in the report")));
-            }
+        if let Some(known) = peers.formats.iter().find(|format| formats.contains(&format.format.as_str())) {
+            return Err(odd(format!("format `{}` is already in the report", known.format)));
         }
         for run in &peers.runs {
             let name = &run.format;
@@ -46,8 +43,7 @@ impl PeerRows {
                 continue;
             }
             if run.images_per_s.is_none() || run.batch_ms.is_none() {
-                let reason = format!("a run of `{name}` without images_per_s or batch_ms");
-                return Err(odd(reason));
+                return Err(odd(format!("a run of `{name}` without images_per_s or batch_ms")));
             }
             if run.batch != batch {
                 return Err(odd(format!(

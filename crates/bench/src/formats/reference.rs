@@ -3,7 +3,6 @@
 use packds_system::{to_u64, to_usize};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use packds_convert::source::{ListOptions, Listing, list, source_format};
@@ -18,6 +17,7 @@ use packds_reader::Pack;
 use crate::BenchError;
 use crate::threads::start;
 use crate::watch::Progress;
+use crate::workload::link;
 
 /// Short side and crop of images if sizes differ.
 const SHORT: u32 = 256;
@@ -49,8 +49,7 @@ impl Reference {
         to_usize(self.height * self.width * self.channels)
     }
 
-    /// Takes at most `most` images of `data`: the first of a pack, or evenly spread ones of a folder. Batches have at most
-    /// `batch` samples.
+    /// Takes at most `most` images of `data`, in batches of at most `batch`: the first of a pack, or evenly spread ones.
     pub(crate) fn make(
         data: &Path,
         work: &Path,
@@ -79,16 +78,14 @@ impl Reference {
         let found = to_u64(listing.len());
         let (n, batch) = whole_batches(found.min(most.unwrap_or(MOST)), batch);
         let images = work.join("images");
-        let several = link_some(&listing, &images, to_usize(n))?;
-        let (resize, crop, augment) = if several {
-            let middle = Crop::Center { width: MIDDLE, height: MIDDLE };
-            let augment = format!("resize{SHORT},center{MIDDLE}");
-            (Some(Resize::Short(SHORT)), Some(middle), augment)
-        } else {
-            (None, None, String::new())
-        };
-        let options = ConvertOptions { resize, crop, chunk_samples: Some(batch), ..ConvertOptions::default() };
-        convert(&images, &path, &options, &progress.ending())?;
+        let mut options = ConvertOptions { chunk_samples: Some(batch), ..ConvertOptions::default() };
+        let mut augment = String::new();
+        if link_some(&listing, &images, to_usize(n))? {
+            options.resize = Some(Resize::Short(SHORT));
+            options.crop = Some(Crop::Center { width: MIDDLE, height: MIDDLE });
+            augment = format!("resize{SHORT},center{MIDDLE}");
+        }
+        convert(&images, &path, &options, progress)?;
         Self::open(&path, batch, Some(images), augment)
     }
 
@@ -125,15 +122,10 @@ fn link_some(listing: &Listing, folder: &Path, n: usize) -> Result<bool, BenchEr
     for k in 0..n {
         let i = k * listing.len() / n.max(1);
         let path = listing.file_path(i);
-        let target = std::fs::canonicalize(&path).map_err(BenchError::io(&path))?;
-        let head = std::fs::read(&target).map_err(BenchError::io(&path))?;
-        let info = probe(&head).map_err(|source| BenchError::Pixels { path: path.clone(), source })?;
+        let head = std::fs::read(&path).map_err(BenchError::io(&path))?;
+        let info = probe(&head).map_err(BenchError::pixels(&path))?;
         sizes.push((info.width, info.height));
-        let class = folder.join(format!("{:06}", listing.label(i).unwrap_or(0)));
-        std::fs::create_dir_all(&class).map_err(BenchError::io(&class))?;
-        let extension = target.extension().unwrap_or_default().to_string_lossy();
-        let link = class.join(format!("{i:08}.{extension}"));
-        symlink(&target, &link).map_err(BenchError::io(&link))?;
+        link(listing, i, folder, [format!("{i:08}")])?;
     }
     sizes.dedup();
     Ok(sizes.len() > 1)
@@ -164,17 +156,10 @@ impl Fields {
             ),
             hint: "convert the same images with 'packds convert --mode raw --dtype u8', at one size".to_owned(),
         })?;
-        Ok(Self {
-            image,
-            label: label.map(|(number, _)| number),
-            shape,
-            planar: is_planar(pack.schema().fields().get(image)),
-        })
+        let field = pack.schema().fields().get(image);
+        let planar = field.is_some_and(|field| field.layout.as_deref() == Some("chw"));
+        Ok(Self { image, label: label.map(|(number, _)| number), shape, planar })
     }
-}
-
-fn is_planar(field: Option<&Field>) -> bool {
-    field.is_some_and(|field| field.layout.as_deref() == Some("chw"))
 }
 
 /// Converts planar pixels to interleaved ones.
@@ -201,20 +186,9 @@ fn described(field: &Field) -> String {
 }
 
 fn labels(pack: &Pack, field: Option<usize>) -> Result<Vec<i64>, BenchError> {
-    let label = |sample| {
-        let Some(field) = field else {
-            return Ok(0);
-        };
-        let item = pack.item(field, sample)?;
-        let mut bytes = [0; 8];
-        for (to, from) in bytes.iter_mut().zip(item.iter()) {
-            *to = *from;
-        }
-        let bits = 64 - 8 * u32::try_from(item.len().min(8)).unwrap_or(0);
-        // Sign-extend the stored integer.
-        Ok(i64::from_le_bytes(bytes).checked_shl(bits).map_or(0, |wide| wide >> bits))
-    };
-    (0..pack.n_samples()).map(label).collect()
+    let Some(field) = field else { return Ok(vec![0; to_usize(pack.n_samples())]) };
+    let column = pack.column(field)?;
+    Ok((0..pack.n_samples()).map(|sample| column.integer(sample).unwrap_or(0)).collect())
 }
 
 /// Copies samples of a pack to another one.
@@ -269,11 +243,7 @@ impl Copying<'_> {
                 let make = |span: &(u64, u64)| self.block(&schema, &fields, &labels, *span);
                 let threads: Vec<_> =
                     wave.iter().map(|span| start(scope, move || make(span))).collect::<Result<_, BenchError>>()?;
-                let ended = || BenchError::WrongResult {
-                    what: "a writing thread",
-                    expected: "a block".to_owned(),
-                    found: "its end".to_owned(),
-                };
+                let ended = || BenchError::wrong("a writing thread", "a block", "its end");
                 Ok::<_, BenchError>(
                     threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(ended()))).collect(),
                 )
@@ -311,11 +281,9 @@ impl Copying<'_> {
         for sample in start..end {
             let item = self.source.item(fields.image, sample)?;
             let pixels = block.tensor_mut(0)?;
-            if fields.planar {
-                let channels = to_usize(fields.shape.2);
-                interleave(&item, pixels, channels);
-            } else {
-                pixels.copy_from_slice(&item);
+            match fields.planar {
+                true => interleave(&item, pixels, to_usize(fields.shape.2)),
+                false => pixels.copy_from_slice(&item),
             }
             let label = usize::try_from(sample).ok().and_then(|i| labels.get(i));
             block.set_column(1, &label.copied().unwrap_or(0).to_le_bytes())?;

@@ -39,7 +39,6 @@ pub struct Peers {
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
     /// Number of images per run, if known.
-    #[serde(default)]
     pub n_images: Option<u64>,
     /// Their formats.
     pub formats: Vec<FormatRow>,
@@ -94,7 +93,7 @@ pub struct OptionsShown {
     /// Batch size.
     pub batch: u32,
     /// The requested batch size, if there are too few images for four such batches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_asked: Option<u32>,
     /// Numbers of threads.
     pub threads: Vec<usize>,
@@ -135,13 +134,10 @@ pub struct FormatRow {
     /// Whether it keeps the exact pixels. All lossless formats have the same checksum.
     pub lossless: bool,
     /// Size of its files. `None` if it was not written.
-    #[serde(default)]
     pub bytes_on_disk: Option<u64>,
     /// Seconds to write it, including the sync to disk. `None` if it was not written here.
-    #[serde(default)]
     pub write_s: Option<f64>,
     /// Number of samples that are read together. `None` if each can be read alone.
-    #[serde(default)]
     pub chunk: Option<u64>,
     /// Settings and peculiarities.
     #[serde(default)]
@@ -165,41 +161,30 @@ pub struct RunRow {
     /// Duration of the training step in ms; 0 for none.
     pub step_ms: f64,
     /// Time from one batch to the next, in ms.
-    #[serde(default)]
     pub batch_ms: Option<Spread>,
     /// Images per second.
-    #[serde(default)]
     pub images_per_s: Option<f64>,
     /// Time from opening the files to the first batch, in ms.
-    #[serde(default)]
     pub first_batch_ms: Option<f64>,
     /// CPU seconds of the process per 1000 images.
-    #[serde(default)]
     pub cpu_s_per_1000: Option<f64>,
     /// Peak resident memory during the run, including mapped files.
-    #[serde(default)]
     pub peak_rss_bytes: Option<u64>,
     /// Time that a training step waited for its batch. `None` if `step_ms` is 0.
-    #[serde(default)]
     pub wait_ms: Option<Spread>,
     /// Share of the time that training waited. `None` if `step_ms` is 0.
-    #[serde(default)]
     pub wait_share: Option<f64>,
     /// Checksum of all delivered samples, in hexadecimal.
-    #[serde(default)]
     pub checksum: Option<String>,
     /// Share of the files in the page cache at the start of the run, from 0 to 1.
-    #[serde(default)]
     pub cached_share_before: Option<f64>,
     /// Why there are not numbers. `None` if there are.
-    #[serde(default)]
     pub skipped: Option<String>,
 }
 
 impl RunRow {
-    /// Milliseconds per batch: the total time of the run, including opening and steps, divided by its batches. This is
-    /// the cost of a batch on any number of threads. The median of [`Self::batch_ms`] may only be the time to take a
-    /// finished batch.
+    /// Milliseconds per batch: the total time of the run, including opening and steps, divided by its batches. The median of
+    /// [`Self::batch_ms`] may only be the time to take a finished batch.
     #[must_use]
     pub fn mean_batch_ms(&self) -> Option<f64> {
         let rate = self.images_per_s.filter(|rate| *rate > 0.0)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use packds_convert::{ConvertError, ConvertOptions, DataFormat, ExportOptions, ImagesAs, Mode, convert, export};
 
 use super::cache::{bytes_of, files_of};
-use super::candidate::Candidate;
+use super::candidate::Open;
 use super::catalogue::{Chunk, Entry, Export, Make, SHARD_BATCHES};
 use super::feed::{Feed, Lanes};
 use super::order::Schedule;
@@ -23,9 +23,9 @@ const GRAY: &str = "image files in a pack are decoded as RGB, but these images h
 
 /// How a format is read.
 enum Way {
-    Readers(Box<dyn Candidate>),
-    /// A pack, and the augmentation that gives the reference's pixels.
-    Pack(PathBuf, Option<String>),
+    Readers(Open),
+    /// A pack, and the augmentation that gives the reference's pixels; may be empty.
+    Pack(PathBuf, String),
 }
 
 /// The files to read.
@@ -73,35 +73,30 @@ impl Written {
 
     fn write(&mut self, reference: &Reference, work: &Path, progress: &Progress<'_>) -> Result<Files, BenchError> {
         let started = Instant::now();
-        let (path, way) = match self.entry.make {
+        let path = match self.entry.make {
             Make::Export(how) => {
                 let path = work.join(how.target);
-                let lost = run_export(&how, reference, &path, self.shard, progress)?;
-                self.notes.extend(lost);
-                (path, None)
+                self.notes.extend(run_export(&how, reference, &path, self.shard, progress)?);
+                path
             }
             Make::Pack(zstd) => {
                 let path = work.join(format!("{}.pack", self.entry.name));
                 reference.copy(&path, zstd, progress)?;
-                (path.clone(), Some(Way::Pack(path, None)))
+                path
             }
             Make::EncodedPack => {
                 let path = work.join("encoded.pack");
                 let images = self.image_files(reference, work, progress)?;
                 let options = ConvertOptions { mode: Mode::Encoded, ..ConvertOptions::default() };
-                convert(&images, &path, &options, &progress.ending())?;
-                let augment = Some(reference.augment.clone());
-                (path.clone(), Some(Way::Pack(path, augment)))
+                convert(&images, &path, &options, progress)?;
+                path
             }
         };
         let write = started.elapsed();
-        let way = match (way, self.entry.make) {
-            (None, Make::Export(how)) => {
-                let made = self.made(reference, path.clone());
-                let candidate = how.reader.candidate(&made)?;
-                Way::Readers(candidate.ok_or_else(|| left_out(&path, how.to))?)
-            }
-            (way, _) => way.unwrap_or(Way::Pack(path.clone(), None)),
+        let way = match self.entry.make {
+            Make::Export(how) => Way::Readers((how.read)(&self.made(reference, path.clone()))?),
+            Make::Pack(_) => Way::Pack(path.clone(), String::new()),
+            Make::EncodedPack => Way::Pack(path.clone(), reference.augment.clone()),
         };
         let files = files_of(&path)?;
         Ok(Files { way, bytes: bytes_of(&files)?, files, write })
@@ -124,7 +119,7 @@ impl Written {
             images: Some(ImagesAs::Files),
             ..ExportOptions::default()
         };
-        export(&reference.pack, &folder, &options, &progress.ending())?;
+        export(&reference.pack, &folder, &options, progress)?;
         self.notes.push("PNG files of the pixels".to_owned());
         // Use the pack's class ids: folder names may give others.
         Ok(folder.join("manifest.jsonl"))
@@ -154,24 +149,12 @@ impl Written {
 
     /// Opens the format for an order.
     pub(super) fn open(&self, schedule: &Schedule, sample_bytes: usize) -> Result<Box<dyn Feed>, BenchError> {
-        let files = self.files.as_ref().map_err(|reason| BenchError::WrongResult {
-            what: self.entry.name,
-            expected: "files".to_owned(),
-            found: reason.clone(),
-        })?;
+        let files = self.files.as_ref().map_err(|reason| BenchError::wrong(self.entry.name, "files", reason))?;
         let schedule = Schedule { shard: self.entry.streamed.then_some(self.shard), ..*schedule };
         Ok(match &files.way {
-            Way::Readers(candidate) => Box::new(Lanes::open(candidate.as_ref(), schedule, sample_bytes)?),
-            Way::Pack(path, augment) => Box::new(PackFeed::open(path, &schedule, augment.as_deref())?),
+            Way::Readers(open) => Box::new(Lanes::open(open, schedule, sample_bytes)?),
+            Way::Pack(path, augment) => Box::new(PackFeed::open(path, &schedule, augment)?),
         })
-    }
-
-    /// Title in plots. It names work that other formats do not have to do.
-    fn title(&self, reference: &Reference) -> String {
-        match (&self.entry.make, &reference.images) {
-            (Make::EncodedPack, Some(_)) => format!("{}: original files", self.entry.title),
-            _ => self.entry.title.to_owned(),
-        }
     }
 
     /// Its row in the report.
@@ -179,7 +162,11 @@ impl Written {
         let files = self.files.as_ref().ok();
         FormatRow {
             format: self.entry.name.to_owned(),
-            title: self.title(reference),
+            // It names work that other formats do not have to do.
+            title: match (&self.entry.make, &reference.images) {
+                (Make::EncodedPack, Some(_)) => format!("{}: original files", self.entry.title),
+                _ => self.entry.title.to_owned(),
+            },
             runtime: "rust".to_owned(),
             lossless: true,
             bytes_on_disk: files.map(|files| files.bytes),
@@ -188,11 +175,6 @@ impl Written {
             notes: self.notes.clone(),
         }
     }
-}
-
-fn left_out(path: &Path, format: DataFormat) -> BenchError {
-    let path = path.to_owned();
-    ConvertError::FormatLeftOut { path, format }.into()
 }
 
 /// Exports and syncs to disk. Returns what the format could not hold.
@@ -216,9 +198,8 @@ fn run_export(
         per_sample: how.per_sample,
         ..ExportOptions::default()
     };
-    let report = export(&reference.pack, path, &options, &progress.ending())?;
-    // The export syncs what it wrote; folders of many files are synced here, so that no write-back happens
-    // later.
+    let report = export(&reference.pack, path, &options, progress)?;
+    // The export syncs what it wrote. Folders of many files are synced here, so that nothing is written back later.
     for file in files_of(path)? {
         let synced = File::open(&file).and_then(|file| file.sync_all());
         synced.map_err(BenchError::io(&file))?;

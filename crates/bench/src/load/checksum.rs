@@ -5,8 +5,7 @@ use packds_reader::loader::{Batch, Loader};
 
 use crate::BenchError;
 
-/// Sum over all samples of a hash of their number and fields, for epoch 0 with its last batch padded. It does not depend on
-/// order, threads, batch size or access path.
+/// Sum over all samples of a hash of their number and fields, for epoch 0 with its last batch padded: the same in any order.
 pub(crate) fn of_epoch(loader: &Loader) -> Result<u64, BenchError> {
     let mut sum = 0_u64;
     for batch in loader.epoch(0)? {

@@ -4,7 +4,6 @@ pub(crate) mod cache;
 mod checksum;
 mod first_batch;
 pub(crate) mod limit;
-mod memory;
 mod slices;
 
 use packds_system::to_u64;
@@ -19,10 +18,10 @@ use packds_reader::loader::{Loader, LoaderBuilder};
 use packds_reader::plan::{Last, Order};
 use packds_reader::{Access, Checksums, Pack};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::BenchError;
-use crate::machine::{Machine, PeakRss};
+use crate::machine::{Machine, PeakRss, status_bytes};
+use crate::measure::to_f64;
 pub use first_batch::FirstBatch;
 use limit::Limit;
 
@@ -70,8 +69,7 @@ pub struct LoadBench {
     pub slices: usize,
     /// Images per slice.
     pub slice_images: u64,
-    /// Images per second if the consumer reads every byte once. `None` unless batches are borrowed without a
-    /// copy.
+    /// Images per second if the consumer reads every byte once. `None` unless batches are borrowed without a copy.
     pub read_once_images_per_s: Option<f64>,
     /// Milliseconds from opening the pack to the first batch.
     pub first_batch_ms: f64,
@@ -151,14 +149,6 @@ pub struct PackShown {
     pub sample_bytes: u64,
 }
 
-impl LoadBench {
-    /// As JSON.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or(Value::Null)
-    }
-}
-
 /// State shared by all parts of the measurement.
 struct Bench<'a> {
     path: &'a Path,
@@ -194,7 +184,7 @@ pub fn bench_load(
     progress("the first epoch");
     let first = bench.first_epoch()?;
     let loader = bench.loader(packds_reader::open(path)?, Last::Drop, bench.access())?;
-    let limit = Limit::new(&loader, bench.augment.as_ref(), options)?;
+    let limit = Limit::new(&loader, bench.augment.as_ref(), options.threads.get(), options.cold, options.seed)?;
     let slices = slices::run(&loader, &limit, options, &first, progress)?;
     let cpu_s_per_image = slices::cpu_s_per_image(&loader, options)?;
     let resident_after = cache::resident(loader.pack())?;
@@ -206,8 +196,7 @@ pub fn bench_load(
     drop(padded);
     let recipe = loader.schedule().recipe();
     let sample_bytes = stats.bytes / stats.samples.max(1);
-    #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
-    let (images, bytes) = (slices.images as f64, sample_bytes as f64);
+    let (images, bytes) = (to_f64(slices.images), to_f64(sample_bytes));
     let images_per_s = images / slices.pairs.ours();
     Ok(LoadBench {
         machine: Machine::here(),
@@ -258,9 +247,8 @@ struct First {
 }
 
 impl First {
-    #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
     fn images_per_s(&self) -> f64 {
-        self.images as f64 / self.time.as_secs_f64().max(1e-9)
+        to_f64(self.images) / self.time.as_secs_f64().max(1e-9)
     }
 }
 
@@ -268,21 +256,13 @@ impl<'a> Bench<'a> {
     fn new(path: &'a Path, options: &'a LoadBenchOptions) -> Result<Self, BenchError> {
         let pack = packds_reader::open(path)?;
         let encoded = has_encoded_images(&pack);
-        let augment = match (&options.augment, encoded) {
-            (Some(text), _) if text.is_empty() => None,
-            (Some(text), _) => Some(Augment::parse(text).map_err(BenchError::augment)?),
-            (None, true) => Some(Augment::parse("rrc224,flip").map_err(BenchError::augment)?),
-            (None, false) => None,
-        };
+        let augment = parse_augment(augment_words(&pack, options.augment.as_deref()))?;
         Ok(Self { path, options, batch: options.batch.unwrap_or(if encoded { 64 } else { 256 }), augment })
     }
 
     /// The access path.
     fn access(&self) -> Access {
-        match self.options.cold {
-            true => Access::Direct,
-            false => Access::Auto,
-        }
+        if self.options.cold { Access::Direct } else { Access::Auto }
     }
 
     fn loader(&self, pack: Pack, last: Last, access: Access) -> Result<Loader, BenchError> {
@@ -306,7 +286,7 @@ impl<'a> Bench<'a> {
     /// Opens the pack again and reads its first epoch, for at most the given seconds.
     fn first_epoch(&self) -> Result<First, BenchError> {
         let rss = PeakRss::reset();
-        let mut anon = memory::PeakAnon::default();
+        let mut peak_anon = 0;
         let most = Duration::from_secs_f64(self.options.seconds);
         let started = Instant::now();
         let loader = self.loader(packds_reader::open(self.path)?, Last::Drop, self.access())?;
@@ -318,7 +298,7 @@ impl<'a> Bench<'a> {
             first_batch.get_or_insert_with(|| started.elapsed());
             images += to_u64(batch.len());
             drop(batch);
-            anon.look();
+            peak_anon = peak_anon.max(status_bytes("RssAnon:"));
             if started.elapsed() > most {
                 break;
             }
@@ -337,7 +317,7 @@ impl<'a> Bench<'a> {
             images,
             time,
             peak_rss: rss.bytes(),
-            peak_anon: anon.bytes(),
+            peak_anon,
         })
     }
 
@@ -363,4 +343,14 @@ impl<'a> Bench<'a> {
 pub fn has_encoded_images(pack: &Pack) -> bool {
     let mut images = pack.schema().body().filter(|(_, f)| f.role == Some(Role::Image));
     images.any(|(_, field)| field.kind == FieldKind::Image)
+}
+
+/// The augmentations to use, as text: those given, otherwise what images of several sizes need.
+pub(crate) fn augment_words<'a>(pack: &Pack, given: Option<&'a str>) -> &'a str {
+    given.unwrap_or(if has_encoded_images(pack) { "rrc224,flip" } else { "" })
+}
+
+/// Parses augmentations. `None` for an empty text.
+pub(crate) fn parse_augment(words: &str) -> Result<Option<Augment>, BenchError> {
+    (!words.is_empty()).then(|| Augment::parse(words)).transpose().map_err(BenchError::Augment)
 }

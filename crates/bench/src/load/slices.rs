@@ -10,7 +10,7 @@ use super::limit::Limit;
 use super::{First, LoadBenchOptions};
 use crate::BenchError;
 use crate::machine::processor_time;
-use crate::measure::Pairs;
+use crate::measure::{Pairs, to_f64};
 
 /// Minimum pairs for a median.
 const LEAST_PAIRS: usize = 5;
@@ -129,9 +129,4 @@ pub(crate) fn cpu_s_per_image(loader: &Loader, options: &LoadBenchOptions) -> Re
     drop(epoch);
     let used = processor_time().saturating_sub(before);
     Ok(used.as_secs_f64() / to_f64(images.max(1)))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
-fn to_f64(n: u64) -> f64 {
-    n as f64
 }

@@ -5,12 +5,12 @@ mod page;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use packds_bench::formats::report::{FormatRow, Report, RunRow, Spread};
+use packds_bench::formats::report::{FormatRow, Report, RunRow};
 use packds_report::chart::{DotChart, Mark, Panel, Point, Row, Scatter};
 use packds_report::{Figure, tick_number};
 
 use crate::failure::Failure;
-use crate::human::counted;
+use crate::human::{counted, to_f64};
 use crate::output::replace_file;
 
 /// Shorter waits are negligible and drawn at this value, in ms.
@@ -36,8 +36,7 @@ struct Chart {
     figure: Figure,
 }
 
-/// Writes `charts/*.svg`, `charts/*.png` and `report.html` to a folder, replacing existing files, and removes charts of an
-/// earlier run that this run lacks. Returns the paths.
+/// Writes `charts/*.svg`, `charts/*.png` and `report.html`, and removes charts that only an earlier run had. Returns the paths.
 pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let charts = charts(report);
     let folder = dir.join("charts");
@@ -148,14 +147,12 @@ impl<'a> View<'a> {
                 && run.threads == self.threads
                 && (run.step_ms > 0.0) == step
         };
-        let mut runs = self.report.runs.iter().filter(fits);
-        runs.next()
+        self.report.runs.iter().find(fits)
     }
 
     /// Whether there is any result. A format without one is listed only on the page.
     fn is_measured(&self, format: &FormatRow) -> bool {
-        let mut runs = self.report.runs.iter();
-        runs.any(|run| run.format == format.format && run.images_per_s.is_some())
+        self.report.runs.iter().any(|run| run.format == format.format && run.images_per_s.is_some())
     }
 
     /// One panel for each order with rows, sorted by `value`, the best first.
@@ -194,23 +191,27 @@ impl<'a> View<'a> {
             rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
             Panel { heading: heading(order), rows }
         };
-        let panels = orders.iter().map(panel);
-        panels.filter(|panel| !panel.rows.is_empty()).collect()
+        orders.iter().map(panel).filter(|panel| !panel.rows.is_empty()).collect()
     }
 
     fn batch_times(&self, orders: &[&str]) -> DotChart {
         // The median can be the time to take a batch that was ready.
         let panels = self.panels(orders, false, false, None, |run| {
             let value = run.mean_batch_ms()?;
-            let slow = run.batch_ms.map(|ms| ms.p95);
-            let slow = slow.filter(|slow| *slow > value);
+            let slow = run.batch_ms.map(|ms| ms.p95).filter(|slow| *slow > value);
             Some(Mark { value, slow })
         });
+        let title = format!("Mean time per batch of {}, in ms", counted(self.report.options.batch, "image"));
+        self.dot_chart(title, "ms", ", mean", panels)
+    }
+
+    /// A chart without limits and floor.
+    fn dot_chart(&self, title: String, unit: &str, kind: &'static str, panels: Vec<Panel>) -> DotChart {
         DotChart {
-            title: format!("Mean time per batch of {}, in ms", counted(self.report.options.batch, "image")),
+            title,
             subtitle: self.subtitle(),
-            unit: "ms".to_owned(),
-            kind: ", mean",
+            unit: unit.to_owned(),
+            kind,
             footnotes: self.footnotes(&panels),
             panels,
             limits: Vec::new(),
@@ -228,31 +229,19 @@ impl<'a> View<'a> {
             ("disk read", limits.disk_read_images_per_s.get("cold").copied()),
             ("memcpy", of_threads(&limits.memcpy_images_per_s)),
         ];
-        DotChart {
-            title: "Images per second, with hardware limits".to_owned(),
-            subtitle: self.subtitle(),
-            unit: "images/s".to_owned(),
-            kind: "",
-            footnotes: self.footnotes(&panels),
-            panels,
-            limits: known.into_iter().filter_map(|(name, rate)| Some((name.to_owned(), rate?))).collect(),
-            floor: None,
-        }
+        let title = "Images per second, with hardware limits".to_owned();
+        let limits = known.into_iter().filter_map(|(name, rate)| Some((name.to_owned(), rate?))).collect();
+        DotChart { limits, ..self.dot_chart(title, "images/s", "", panels) }
     }
 
     fn waits(&self, orders: &[&str]) -> DotChart {
         let step_ms = self.report.options.step_ms;
-        let panels = self.panels(orders, true, false, Some(LEAST_WAIT), |run| run.wait_ms.map(mark));
-        DotChart {
-            title: format!("Wait for a batch with training steps of {} ms, in ms", tick_number(step_ms)),
-            subtitle: self.subtitle(),
-            unit: "ms".to_owned(),
-            kind: ", median",
-            footnotes: self.footnotes(&panels),
-            panels,
-            limits: vec![("one step:".to_owned(), step_ms)],
-            floor: Some(LEAST_WAIT),
-        }
+        let panels = self.panels(orders, true, false, Some(LEAST_WAIT), |run| {
+            run.wait_ms.map(|ms| Mark { value: ms.median, slow: Some(ms.p95) })
+        });
+        let title = format!("Wait for a batch with training steps of {} ms, in ms", tick_number(step_ms));
+        let limits = vec![("one step:".to_owned(), step_ms)];
+        DotChart { limits, floor: Some(LEAST_WAIT), ..self.dot_chart(title, "ms", ", median", panels) }
     }
 
     /// The order in which most formats were measured. Random orders are preferred.
@@ -310,8 +299,7 @@ impl<'a> View<'a> {
         if marked(LOSSY) {
             notes.push(format!("{LOSSY} lossy: pixels differ, so compare with care"));
         }
-        let formats = self.report.formats.iter();
-        let missing = formats.filter(|format| !self.is_measured(format)).count();
+        let missing = self.report.formats.iter().filter(|format| !self.is_measured(format)).count();
         if missing > 0 {
             notes.push(format!("Not measured: {missing}; see the report for reasons"));
         }
@@ -332,23 +320,14 @@ fn label(format: &FormatRow) -> String {
 
 /// Marks to show wherever a format is named.
 fn sign(format: &FormatRow) -> String {
-    let mut sign = String::new();
-    if format.runtime == "python" && !format.title.to_lowercase().contains("python") {
-        sign.push_str(" (Python)");
-    }
-    if !format.lossless {
-        sign.push(' ');
-        sign.push_str(LOSSY);
-    }
-    sign
+    let is_python = format.runtime == "python" && !format.title.to_lowercase().contains("python");
+    let python = if is_python { " (Python)" } else { "" };
+    let lossy = if format.lossless { String::new() } else { format!(" {LOSSY}") };
+    format!("{python}{lossy}")
 }
 
 fn is_ours(format: &FormatRow) -> bool {
     format.format.starts_with("packds")
-}
-
-fn mark(spread: Spread) -> Mark {
-    Mark { value: spread.median, slow: Some(spread.p95) }
 }
 
 /// Description of an order within a sentence.
@@ -376,11 +355,6 @@ fn file_part(name: &str) -> String {
         if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
     };
     name.chars().map(safe).collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
-fn to_f64(n: u64) -> f64 {
-    n as f64
 }
 
 #[cfg(test)]

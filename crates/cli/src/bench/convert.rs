@@ -7,11 +7,9 @@ use clap::{Args, ValueHint};
 use packds_bench::{ConvertBench, ConvertBenchOptions, Figure, bench_convert};
 
 use super::show_machine;
-use crate::console::Console;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
 use crate::progress::Benchmarking;
+use crate::{Console, Exit, Failure};
 
 /// Measure convert and verify alongside reading, decoding, copying and checksumming the same files
 ///
@@ -41,12 +39,7 @@ pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit
     // Clears the progress line.
     drop(shown);
     let bench = bench?;
-    if console.json {
-        console.document(&bench.to_json())?;
-    } else {
-        show(&bench, console.out)?;
-    }
-    Ok(Exit::Done)
+    console.result(|| bench.to_json(), |console| show(&bench, console.out))
 }
 
 fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {

@@ -10,12 +10,10 @@ use packds_bench::{CacheName, FormatsBenchOptions, OrderName, bench_formats, for
 
 use super::charts;
 use crate::args::named;
-use crate::console::Console;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::human::{counted, human_bytes};
+use crate::human::{counted, human_bytes, to_f64};
 use crate::output::replace_file;
 use crate::progress::Benchmarking;
+use crate::{Console, Exit, Failure};
 
 /// Compare loading the same images from many formats: folders, NumPy, HDF5, Zarr, Parquet, packs and others
 ///
@@ -145,12 +143,7 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
         write_all(&report, folder)?;
         charts::write_all(&report, folder)?;
     }
-    if console.json {
-        console.document(&report)?;
-    } else {
-        show(&report, console.out)?;
-    }
-    Ok(Exit::Done)
+    console.result(|| &report, |console| show(&report, console.out))
 }
 
 fn write_all(report: &Report, folder: &Path) -> Result<(), Failure> {
@@ -232,47 +225,22 @@ fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     groups
 }
 
-/// A column of the table: its heading and its value in a run. The smallest value is the best.
-struct Column {
-    name: &'static str,
-    value: fn(&RunRow, &FormatRow) -> Option<f64>,
-    shown: fn(f64) -> String,
-}
+/// A column of the table: its heading, its value in a run, and how that is shown. The smallest value is the best.
+type Column = (&'static str, fn(&RunRow, &FormatRow) -> Option<f64>, fn(f64) -> String);
 
 const COLUMNS: [Column; 9] = [
-    Column {
-        name: "images/s",
-        // Negated: the largest is the best.
-        value: |run, _| run.images_per_s.map(|rate| -rate),
-        shown: |rate| format!("{:.0}", -rate),
-    },
-    Column {
-        // No median: with several threads it can be the time to take a batch that was ready.
-        name: "mean ms",
-        value: |run, _| run.mean_batch_ms(),
-        shown: |ms| format!("{ms:.2}"),
-    },
-    Column { name: "p95 ms", value: |run, _| run.batch_ms.map(|ms| ms.p95), shown: |ms| format!("{ms:.2}") },
-    Column { name: "first ms", value: |run, _| run.first_batch_ms, shown: |ms| format!("{ms:.1}") },
-    Column { name: "wait ms", value: |run, _| run.wait_ms.map(|ms| ms.median), shown: |ms| format!("{ms:.2}") },
-    Column { name: "cpu s/1000", value: |run, _| run.cpu_s_per_1000, shown: |seconds| format!("{seconds:.3}") },
-    Column {
-        name: "peak RSS",
-        value: |run, _| run.peak_rss_bytes.map(to_f64),
-        shown: |bytes| format!("{:.0} MiB", bytes / 1_048_576.0),
-    },
-    Column {
-        name: "on disk",
-        value: |_, format| format.bytes_on_disk.map(to_f64),
-        shown: |bytes| format!("{:.1} MiB", bytes / 1_048_576.0),
-    },
-    Column { name: "write s", value: |_, format| format.write_s, shown: |seconds| format!("{seconds:.2}") },
+    // Negated: the largest is the best.
+    ("images/s", |run, _| run.images_per_s.map(|rate| -rate), |rate| format!("{:.0}", -rate)),
+    // No median: with several threads it can be the time to take a batch that was ready.
+    ("mean ms", |run, _| run.mean_batch_ms(), |ms| format!("{ms:.2}")),
+    ("p95 ms", |run, _| run.batch_ms.map(|ms| ms.p95), |ms| format!("{ms:.2}")),
+    ("first ms", |run, _| run.first_batch_ms, |ms| format!("{ms:.1}")),
+    ("wait ms", |run, _| run.wait_ms.map(|ms| ms.median), |ms| format!("{ms:.2}")),
+    ("cpu s/1000", |run, _| run.cpu_s_per_1000, |seconds| format!("{seconds:.3}")),
+    ("peak RSS", |run, _| run.peak_rss_bytes.map(to_f64), |bytes| format!("{:.0} MiB", bytes / 1_048_576.0)),
+    ("on disk", |_, format| format.bytes_on_disk.map(to_f64), |bytes| format!("{:.1} MiB", bytes / 1_048_576.0)),
+    ("write s", |_, format| format.write_s, |seconds| format!("{seconds:.2}")),
 ];
-
-#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
-fn to_f64(n: u64) -> f64 {
-    n as f64
-}
 
 /// Prints one table, the fastest format first. The best of each column is marked.
 fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
@@ -287,24 +255,20 @@ fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result
     let rate = |run: &RunRow| run.images_per_s.unwrap_or(0.0);
     rows.sort_by(|(a, _), (b, _)| rate(b).partial_cmp(&rate(a)).unwrap_or(Ordering::Equal));
     let waited = first.step_ms > 0.0;
-    let columns = || COLUMNS.iter().filter(|c| waited || c.name != "wait ms");
+    let columns = || COLUMNS.iter().filter(|(name, ..)| waited || *name != "wait ms");
     write!(out, "{:24}", "format")?;
-    for column in columns() {
-        write!(out, " {:>11}", column.name)?;
+    for (name, ..) in columns() {
+        write!(out, " {name:>11}")?;
     }
     writeln!(out)?;
-    let best = |column: &Column| {
-        let values = rows.iter().filter(|(run, _)| run.skipped.is_none());
-        let values = values.filter_map(|(run, format)| (column.value)(run, format));
-        values.fold(f64::INFINITY, f64::min)
-    };
-    let done = |(run, _): &&(&RunRow, &FormatRow)| run.skipped.is_none();
-    for (run, format) in rows.iter().filter(done) {
+    rows.retain(|(run, _)| run.skipped.is_none());
+    for (run, format) in &rows {
         write!(out, "{:24}", run.format)?;
-        for column in columns() {
-            let value = (column.value)(run, format);
-            let is_best = value.is_some_and(|value| value <= best(column));
-            let shown = value.map_or_else(|| "-".to_owned(), column.shown);
+        for (_, value, shown) in columns() {
+            let best = rows.iter().filter_map(|(run, format)| value(run, format)).fold(f64::INFINITY, f64::min);
+            let found = value(run, format);
+            let is_best = found.is_some_and(|found| found <= best);
+            let shown = found.map_or_else(|| "-".to_owned(), shown);
             let mark = if is_best { "*" } else { " " };
             write!(out, " {:>11}", format!("{shown}{mark}"))?;
         }
@@ -332,11 +296,11 @@ fn show_skipped(group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
 /// Warns if the page cache was not in the requested state.
 fn note(run: &RunRow) -> String {
     let cached = run.cached_share_before.unwrap_or(0.0);
-    if run.cache == "cold" && cached > 0.02 {
-        format!("  {:.0} % cached", cached * 100.0)
-    } else if run.cache == "warm" && run.cached_share_before.is_some_and(|share| share < 0.98) {
-        format!("  only {:.0} % cached", cached * 100.0)
-    } else {
-        String::new()
+    match run.cache.as_str() {
+        "cold" if cached > 0.02 => format!("  {:.0} % cached", cached * 100.0),
+        "warm" if run.cached_share_before.is_some_and(|share| share < 0.98) => {
+            format!("  only {:.0} % cached", cached * 100.0)
+        }
+        _ => String::new(),
     }
 }

@@ -11,10 +11,8 @@ use packds_reader::plan::Order;
 
 use super::{augmentation, check_time, show_cache, show_machine};
 use crate::args::{named, ordered};
-use crate::console::Console;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::{counted, human_bytes, parse_bytes};
+use crate::{Console, Exit, Failure};
 
 /// Measure loading batches from a pack alongside copying, decoding or reading the same data
 ///
@@ -79,12 +77,7 @@ impl LoadBenchArgs {
 pub(crate) fn run(args: &LoadBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = args.options()?;
     let bench = bench_load(&args.pack, &options, &mut |what| console.note(what))?;
-    if console.json {
-        console.document(&bench.to_json())?;
-    } else {
-        show(&bench, console.out)?;
-    }
-    Ok(Exit::Done)
+    console.result(|| &bench, |console| show(&bench, console.out))
 }
 
 fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {

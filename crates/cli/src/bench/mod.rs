@@ -12,10 +12,8 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 use packds_bench::Machine;
 
-use crate::console::Console;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
+use crate::{Console, Exit, Failure};
 
 /// Measure packds on this machine, alongside the hardware limit measured in the same run
 #[derive(Debug, Args)]

@@ -11,12 +11,10 @@ use packds_report::PlotFile;
 
 use super::{augmentation, check_time, show_cache, show_machine, tune_plot};
 use crate::args::named;
-use crate::console::Console;
 use crate::escape::escape_path;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
 use crate::output::{check_new, write_plot};
+use crate::{Console, Exit, Failure};
 
 /// Measure how long training waits, by threads, prefetch and batch size, and recommend settings
 ///
@@ -99,15 +97,14 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
         let figure = tune_plot::figure(&bench, &escape_path(name.as_ref()));
         write_plot(plot, &figure, args.force)?;
     }
-    if console.json {
-        console.document(&bench.to_json())?;
-    } else {
+    let text = |console: &mut Console| {
         show(&bench, console.out)?;
         if args.quick {
             writeln!(console.out, "quick    rough; do not cite")?;
         }
-    }
-    Ok(Exit::Done)
+        Ok(())
+    };
+    console.result(|| &bench, text)
 }
 
 fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {

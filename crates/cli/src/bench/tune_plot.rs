@@ -1,5 +1,4 @@
-//! The plot of `packds bench tune --plot`: one panel per batch size, with the wait by prefetch and one line per number of
-//! threads.
+//! The plot of `packds bench tune --plot`: a panel per batch size with the wait by prefetch, a line per number of threads.
 
 use packds_bench::{Ahead, TuneBench, TuneRun};
 
@@ -100,8 +99,7 @@ impl Scale<'_> {
             x += 52.0 + text_width(&text, SMALL.size, false);
         }
         figure.dashes(vec![(x, y - 4.0), (x + 22.0, y - 4.0)], 1.5, LIMIT);
-        let text = "wait = step";
-        figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, text);
+        figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, "wait = step");
     }
 
     fn across(&self, left: f64, prefetch: Ahead) -> f64 {
@@ -119,8 +117,7 @@ impl Scale<'_> {
     fn panel(&self, figure: &mut Figure, batch: u32, corner: Place) {
         let (left, top) = corner;
         let (right, bottom) = (left + PANEL_SIZE.0, top + PANEL_SIZE.1);
-        let heading = format!("Batches of {batch}");
-        figure.words((left, top - 8.0), Anchor::Start, SUBHEADING, INK, &heading);
+        figure.words((left, top - 8.0), Anchor::Start, SUBHEADING, INK, &format!("Batches of {batch}"));
         figure.words((right, top - 8.0), Anchor::End, SMALL, DIM, "wait in ms, log scale");
         figure.boxes(vec![[left, top, PANEL_SIZE.0, PANEL_SIZE.1]], PANEL);
         let mut ticks = self.up.ticks(22.0);
@@ -129,17 +126,14 @@ impl Scale<'_> {
         for tick in ticks {
             let y = bottom + self.up.at(tick);
             figure.line(vec![(left, y), (right, y)], 1.0, GRID);
-            let text = tick_label(tick, Some(FLOOR));
-            figure.words((left - 7.0, y + 4.0), Anchor::End, SMALL, DIM, &text);
+            figure.words((left - 7.0, y + 4.0), Anchor::End, SMALL, DIM, &tick_label(tick, Some(FLOOR)));
         }
         for prefetch in &self.prefetches {
             let x = self.across(left, *prefetch);
-            let text = prefetch.to_string();
-            figure.words((x, bottom + 16.0), Anchor::Middle, SMALL, DIM, &text);
+            figure.words((x, bottom + 16.0), Anchor::Middle, SMALL, DIM, &prefetch.to_string());
         }
         let middle = left + PANEL_SIZE.0 / 2.0;
-        let below = "prefetch (batches)";
-        figure.words((middle, bottom + 33.0), Anchor::Middle, SMALL, DIM, below);
+        figure.words((middle, bottom + 33.0), Anchor::Middle, SMALL, DIM, "prefetch (batches)");
         let y = bottom + self.up.at(self.bench.step_ms);
         figure.dashes(vec![(left, y), (right, y)], 1.5, LIMIT);
         self.lines(figure, batch, corner);
@@ -163,10 +157,8 @@ impl Scale<'_> {
         for threads in self.threads.iter().rev() {
             let of_threads = runs().filter(|run| run.threads == *threads);
             let (fixed, auto): (Vec<&TuneRun>, Vec<&TuneRun>) = of_threads.partition(|run| run.prefetch != Ahead::Auto);
-            let places = |runs: &[&TuneRun]| -> Vec<Place> {
-                let places = runs.iter().filter_map(|run| self.place(corner, run));
-                places.collect()
-            };
+            let places =
+                |runs: &[&TuneRun]| -> Vec<Place> { runs.iter().filter_map(|run| self.place(corner, run)).collect() };
             let (fixed, auto) = (places(&fixed), places(&auto));
             let color = self.color(*threads);
             // Auto is not a number, so no line leads to it.
@@ -175,10 +167,7 @@ impl Scale<'_> {
         }
         let mut best = self.bench.recommended_by_batch.iter();
         let text = match best.find(|one| one.batch == batch) {
-            Some(best) => {
-                let threads = counted(best.threads, "thread");
-                format!("set: {threads}, prefetch {}", best.prefetch)
-            }
+            Some(best) => format!("set: {}, prefetch {}", counted(best.threads, "thread"), best.prefetch),
             None => "the pack is too small".to_owned(),
         };
         let text = fit(&text, PANEL_SIZE.0 / 2.0, SMALL.size, false);

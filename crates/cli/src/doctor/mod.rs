@@ -20,12 +20,10 @@ use serde_json::{Value, json};
 
 use crate::args::{named, ordered};
 use crate::bench::check_time;
-use crate::console::Console;
 use crate::escape::escape_path;
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::human::parse_bytes;
 use crate::output::{check_new, write_plot};
+use crate::{Console, Exit, Failure};
 use training::{LoaderOptions, Training};
 
 const EXAMPLES: &str = "\
@@ -148,8 +146,7 @@ impl DoctorArgs {
     fn check_numbers(&self) -> Result<(), Failure> {
         let step = self.step_ms.unwrap_or(0.0);
         if !(0.0..=3.6e6).contains(&step) {
-            let text = format!("--step-ms must be 0 to 3600000: found {step}");
-            return Err(Failure::not_run(text));
+            return Err(Failure::not_run(format!("--step-ms must be 0 to 3600000: found {step}")));
         }
         check_time("--seconds", self.seconds)
     }
@@ -200,9 +197,9 @@ impl DoctorArgs {
             None => "",
         };
         let augment = self.augment.as_deref().unwrap_or(usual);
-        let words = [augment, self.dtype.as_deref().unwrap_or_default()];
-        let given: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        given.join(",")
+        let mut words = vec![augment, self.dtype.as_deref().unwrap_or_default()];
+        words.retain(|word| !word.is_empty());
+        words.join(",")
     }
 
     fn examine(
@@ -235,8 +232,7 @@ impl DoctorArgs {
             }
             console.out.write_all(text(report).as_bytes())?;
             if self.check && report.checked.is_none() {
-                let text = "checked  nothing: no advice is a loader option";
-                writeln!(console.out, "{text}")?;
+                writeln!(console.out, "checked  nothing: no advice is a loader option")?;
             }
         }
         Ok(Exit::Done)

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::human::{counted, to_f64};
 use crate::interrupt;
 
 /// Maximum runtime of the command, including its start.
@@ -104,7 +105,7 @@ impl Training {
             return None;
         }
         let few = if few { ", too few to be reliable" } else { "" };
-        let batches = counted(self.batches, "batch", "batches");
+        let batches = counted(self.batches, "batch");
         Some(format!("the command ended after {batches} with {status}{few}"))
     }
 
@@ -132,7 +133,7 @@ impl Training {
             ));
         }
         if !others.is_empty() {
-            let others = counted(to_u64(others.len()), "more loader", "more loaders");
+            let others = counted(to_u64(others.len()), "more loader");
             notes.push(format!(
                 "ignored {others} of this pack with different options, because this one took most of the time"
             ));
@@ -184,18 +185,16 @@ impl Training {
     }
 
     pub(super) fn to_text(&self) -> String {
-        let batches = counted(self.batches, "batch", "batches");
-        let mut text = format!(
-            "training {batches} of {}: {:.2} ms of step and {:.2} ms of waiting per batch",
-            self.batch, self.busy.ms, self.waited.ms
-        );
-        text.push_str("\n         its loader: ");
-        text.push_str(&self.options.to_text());
-        for note in &self.notes {
-            text.push_str("\n         ");
-            text.push_str(note);
-        }
-        text
+        let batches = counted(self.batches, "batch");
+        let mut lines = vec![
+            format!(
+                "training {batches} of {}: {:.2} ms of step and {:.2} ms of waiting per batch",
+                self.batch, self.busy.ms, self.waited.ms
+            ),
+            format!("its loader: {}", self.options.to_text()),
+        ];
+        lines.extend_from_slice(&self.notes);
+        lines.join("\n         ")
     }
 }
 
@@ -277,8 +276,7 @@ fn parts(lines: &[Line]) -> Vec<&Line> {
 /// Milliseconds per batch between lines. Ignores warm-up if anything follows it.
 fn between(lines: &[Line], nanos: fn(&Line) -> u64) -> Time {
     let warm = parts(lines);
-    #[expect(clippy::cast_precision_loss, reason = "a time has few digits")]
-    let ms = |nanos: u64, batches: u64| nanos as f64 / 1e6 / batches.max(1) as f64;
+    let ms = |nanos: u64, batches: u64| to_f64(nanos) / 1e6 / to_f64(batches.max(1));
     let pairs = warm.iter().zip(warm.iter().skip(1));
     let times: Vec<f64> = pairs
         .filter(|(a, b)| b.batches > a.batches)
@@ -295,11 +293,6 @@ fn between(lines: &[Line], nanos: fn(&Line) -> u64) -> Time {
             .is_none_or(|last| last.batches < FEW && Duration::from_nanos(last.passed_ns()) < ENOUGH.0),
         ..time
     }
-}
-
-/// A count with its noun.
-fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// The file that loaders write to. It is removed on drop.

@@ -4,12 +4,10 @@ use packds_system::to_usize;
 use std::borrow::Cow;
 
 use packds_convert::interleave;
-use packds_format::{Coding, DType, Field, FieldKind, Normalize, Role};
+use packds_format::{Coding, DType, Field, FieldKind, Normalize, Role, Scalar};
 use packds_pixels::{Color, DecodeOptions, Decoder, Filter, Geometry, Image, ImageFormat, resize};
 use packds_reader::Pack;
 use packds_report::Rgb;
-
-use crate::label::numbers;
 
 /// Whether a field seems to contain pictures.
 pub(super) fn is_viewable(field: &Field) -> bool {
@@ -48,12 +46,10 @@ pub(super) fn thumbnail(pack: &Pack, field: &Field, sample: u64, item: &[u8], si
 
 /// The item at full size, with 1 or 3 channels.
 fn pixels(pack: &Pack, field: &Field, sample: u64, item: &[u8]) -> Result<Image, String> {
-    let coding = pack.coding(&field.name, sample);
-    let coding = coding.map_err(|error| error.to_string())?;
+    let coding = pack.coding(&field.name, sample).map_err(|error| error.to_string())?;
     match field.kind {
         FieldKind::Image if coding == Some(Coding::Raw) => {
-            let shape = pack.item_shape(&field.name, sample);
-            let shape = shape.map_err(|error| error.to_string())?;
+            let shape = pack.item_shape(&field.name, sample).map_err(|error| error.to_string())?;
             viewable(Cow::Borrowed(item), shape.ok_or("unknown size")?, false)
         }
         FieldKind::Image | FieldKind::Bytes => {
@@ -82,8 +78,7 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
     let bytes = if field.dtype == DType::U8 && field.normalize.as_ref().is_none_or(|n| !n.applied) {
         Cow::Borrowed(item)
     } else if is_index(field) {
-        let wrap = |n: &packds_format::Scalar| to_byte(n.nearest_f64().rem_euclid(256.0));
-        numbers(item, field.dtype).iter().map(wrap).collect()
+        Scalar::each(field.dtype, item).map(|n| to_byte(n.nearest_f64().rem_euclid(256.0))).collect()
     } else {
         Cow::Owned(visible(field, item, if is_chw { height * width } else { 1 }, channels))
     };
@@ -94,20 +89,15 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
 fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result<Image, String> {
     let (height, width, channels) = shape;
     let shown = if matches!(channels, 3 | 4) { 3 } else { 1 };
-    let index = |n: u64| to_usize(n);
     let kept: Cow<[u8]> = if shown == channels {
         data
     } else if is_chw {
-        data.iter().take(index(height * width * shown)).copied().collect()
+        data.iter().take(to_usize(height * width * shown)).copied().collect()
     } else {
-        let pixels = data.chunks_exact(index(channels).max(1));
-        pixels.flat_map(|pixel| pixel.iter().take(index(shown)).copied()).collect()
+        let pixels = data.chunks_exact(to_usize(channels).max(1));
+        pixels.flat_map(|pixel| pixel.iter().take(to_usize(shown)).copied()).collect()
     };
-    if shown == 3 && is_chw {
-        raw(interleave(&kept), (height, width, shown))
-    } else {
-        raw(kept, (height, width, shown))
-    }
+    raw(if shown == 3 && is_chw { interleave(&kept) } else { kept }, (height, width, shown))
 }
 
 fn raw(data: Cow<'_, [u8]>, (height, width, channels): (u64, u64, u64)) -> Result<Image, String> {
@@ -124,7 +114,7 @@ fn raw(data: Cow<'_, [u8]>, (height, width, channels): (u64, u64, u64)) -> Resul
 /// Converts values to bytes for display. An applied normalization is undone. Otherwise values within 0..1 are scaled by 255,
 /// and other ranges are stretched to 0..255. The channel changes every `run` values.
 fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
-    let values: Vec<f64> = numbers(item, field.dtype).iter().map(|n| n.nearest_f64()).collect();
+    let values: Vec<f64> = Scalar::each(field.dtype, item).map(Scalar::nearest_f64).collect();
     if let Some(normalize) = field.normalize.as_ref().filter(|n| n.applied) {
         let channel = |i: u64| to_usize(i / run.max(1) % channels.max(1));
         let undone = (0_u64..).zip(&values).map(|(i, v)| to_byte(255.0 * undo(normalize, channel(i), *v)));

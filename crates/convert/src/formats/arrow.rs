@@ -20,7 +20,7 @@ pub(crate) static ENTRY: Entry = Entry {
     output: Some(Output {
         codecs: &["none", "lz4", "zstd"],
         has_chunks: true,
-        ..Output::new(Holds::FILES_FIRST, Target::File, |start, run| run.write_to(ArrowSink::create(start)?))
+        ..Output::new::<ArrowSink>(Holds::FilesFirst, Target::File)
     }),
     ..Entry::new("arrow", &["arrow", "feather", "ipc"], "record batches: Feather 2, IPC files and streams")
 };

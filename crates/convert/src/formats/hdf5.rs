@@ -24,7 +24,7 @@ pub(crate) static ENTRY: Entry = Entry {
     output: Some(Output {
         codecs: &["none", "gzip"],
         has_chunks: true,
-        ..Output::new(Holds::FILES_AND_ARRAYS, Target::File, |start, run| run.write_to(Hdf5Sink::create(start)?))
+        ..Output::new::<Hdf5Sink>(Holds::FilesAndArrays, Target::File)
     }),
     ..Entry::new("hdf5", &["h5", "hdf5", "hdf"], "data sets of images and labels: contiguous, chunked, gzip")
 };

@@ -7,8 +7,6 @@ use crate::sink::{Holds, ImageFolderSink};
 pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     input: Some(Input::Folder),
-    output: Some(Output::new(Holds::FILES_FIRST, Target::Folder, |start, run| {
-        run.write_to(ImageFolderSink::create(start)?)
-    })),
+    output: Some(Output::new::<ImageFolderSink>(Holds::FilesFirst, Target::Folder)),
     ..Entry::new("image-folder", &[], "image files in class folders, or in one folder")
 };

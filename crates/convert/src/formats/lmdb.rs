@@ -10,6 +10,6 @@ pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     markers: &["data.mdb"],
     input: Some(Input::Samples { parts: |source, _| Ok(vec![Shards::one(source)]), read: lmdb::read }),
-    output: Some(Output::new(Holds::FILES_FIRST, Target::Folder, |start, run| run.write_to(LmdbSink::create(start)?))),
+    output: Some(Output::new::<LmdbSink>(Holds::FilesFirst, Target::Folder)),
     ..Entry::new("lmdb", &["lmdb", "mdb"], "keys and image files, .npy or Caffe Datum")
 };

@@ -22,7 +22,7 @@ use std::path::Path;
 
 use crate::error::ConvertError;
 use crate::export::Run;
-use crate::sink::{Holds, SinkStart};
+use crate::sink::{Holds, Sink, SinkStart};
 use crate::source::{Found, Head, ListOptions, Shards};
 
 /// A format.
@@ -97,17 +97,20 @@ pub(crate) struct Output {
     pub(crate) has_shards: bool,
     /// What it creates.
     pub(crate) target: Target,
-    /// Creates its sink and writes all samples to it. Returns what it could not store.
-    pub(crate) write: fn(&SinkStart<'_>, &Run<'_>) -> Result<Vec<String>, ConvertError>,
+    pub(crate) write: Write,
 }
 
+/// Creates a sink and writes all samples to it. Returns what it could not store.
+type Write = fn(&SinkStart<'_>, &Run<'_>) -> Result<Vec<String>, ConvertError>;
+
 impl Output {
-    /// An output without compression, chunks or shards.
-    pub(crate) const fn new(
-        holds: Holds,
-        target: Target,
-        write: fn(&SinkStart<'_>, &Run<'_>) -> Result<Vec<String>, ConvertError>,
-    ) -> Self {
+    /// The output of a sink, without compression, chunks or shards.
+    pub(crate) const fn new<S: Sink>(holds: Holds, target: Target) -> Self {
+        Self::by(|start, run| run.write_to(S::create(start)?), holds, target)
+    }
+
+    /// The same for a format with several sinks.
+    pub(crate) const fn by(write: Write, holds: Holds, target: Target) -> Self {
         Self { holds, codecs: &["none"], has_chunks: false, has_shards: false, target, write }
     }
 }

@@ -1,7 +1,7 @@
 //! NumPy's `.npy`.
 
 use super::{Entry, Input, Output, Target};
-use crate::sink::{Holds, NpySink};
+use crate::sink::{Holds, write_npy};
 use crate::source::npy;
 
 /// The entry of the format.
@@ -9,6 +9,6 @@ pub(crate) static ENTRY: Entry = Entry {
     starts: |head| head.has(0, b"\x93NUMPY"),
     is_sink: true,
     input: Some(Input::Samples { parts: |source, _| npy::parts(source), read: npy::read }),
-    output: Some(Output::new(Holds::ARRAYS, Target::FileOrSamples, |start, run| run.write_to(NpySink::create(start)?))),
+    output: Some(Output::by(write_npy, Holds::Arrays, Target::FileOrSamples)),
     ..Entry::new("npy", &["npy"], "one array of all images, or one file a sample")
 };

@@ -14,10 +14,7 @@ pub(crate) static ENTRY: Entry = Entry {
         parts: |source, _| npz::parts(Shards::find(source, DataFormat::Npz)?),
         read: npz::read,
     }),
-    output: Some(Output {
-        codecs: &["none", "gzip"],
-        ..Output::new(Holds::ARRAYS, Target::File, |start, run| run.write_to(NpzSink::create(start)?))
-    }),
+    output: Some(Output { codecs: &["none", "gzip"], ..Output::new::<NpzSink>(Holds::Arrays, Target::File) }),
     ..Entry::new("npz", &["npz"], "arrays in a zip file")
 };
 

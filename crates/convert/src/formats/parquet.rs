@@ -21,7 +21,7 @@ pub(crate) static ENTRY: Entry = Entry {
         codecs: &["none", "snappy", "lz4", "zstd", "gzip"],
         has_chunks: true,
         has_shards: true,
-        ..Output::new(Holds::FILES_FIRST, Target::FileOrShards, |start, run| run.write_to(ParquetSink::create(start)?))
+        ..Output::new::<ParquetSink>(Holds::FilesFirst, Target::FileOrShards)
     }),
     ..Entry::new("parquet", &["parquet"], "rows of images (Hugging Face style) and labels")
 };

@@ -15,7 +15,7 @@ pub(crate) static ENTRY: Entry = Entry {
         parts: |source, options| pt::parts(Shards::find(source, DataFormat::Pt)?, options),
         read: pt::read,
     }),
-    output: Some(Output::new(Holds::ARRAYS, Target::File, |start, run| run.write_to(PtSink::create(start)?))),
+    output: Some(Output::new::<PtSink>(Holds::Arrays, Target::File)),
     ..Entry::new("pt", &["pt", "pth"], "tensors of torch.save, read without running code")
 };
 

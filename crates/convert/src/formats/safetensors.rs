@@ -14,7 +14,7 @@ pub(crate) static ENTRY: Entry = Entry {
         parts: |source, _| safetensors::parts(Shards::find(source, DataFormat::Safetensors)?),
         read: safetensors::read,
     }),
-    output: Some(Output::new(Holds::ARRAYS, Target::File, |start, run| run.write_to(SafetensorsSink::create(start)?))),
+    output: Some(Output::new::<SafetensorsSink>(Holds::Arrays, Target::File)),
     ..Entry::new("safetensors", &["safetensors"], "tensors")
 };
 

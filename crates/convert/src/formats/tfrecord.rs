@@ -18,7 +18,7 @@ pub(crate) static ENTRY: Entry = Entry {
     output: Some(Output {
         codecs: &["none", "gzip"],
         has_shards: true,
-        ..Output::new(Holds::FILES_FIRST, Target::FileOrShards, |start, run| run.write_to(TfRecordSink::create(start)?))
+        ..Output::new::<TfRecordSink>(Holds::FilesFirst, Target::FileOrShards)
     }),
     ..Entry::new(
         "tfrecord",

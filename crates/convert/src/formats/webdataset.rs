@@ -18,9 +18,7 @@ pub(crate) static ENTRY: Entry = Entry {
     output: Some(Output {
         codecs: &["none", "gzip"],
         has_shards: true,
-        ..Output::new(Holds::FILES_FIRST, Target::FileOrShards, |start, run| {
-            run.write_to(WebDatasetSink::create(start)?)
-        })
+        ..Output::new::<WebDatasetSink>(Holds::FilesFirst, Target::FileOrShards)
     }),
     ..Entry::new("webdataset", &["tar", "tar.gz", "tgz"], "tar shards of files named KEY.EXTENSION")
 };

@@ -19,7 +19,7 @@ pub(crate) static ENTRY: Entry = Entry {
         codecs: &["none", "gzip", "zstd", "blosc"],
         has_chunks: true,
         has_shards: true,
-        ..Output::new(Holds::FILES_AND_ARRAYS, Target::Folder, |start, run| run.write_to(ZarrSink::create(start)?))
+        ..Output::new::<ZarrSink>(Holds::FilesAndArrays, Target::Folder)
     }),
     ..Entry::new("zarr", &["zarr"], "arrays in a group, versions 2 and 3, sharded or not")
 };

@@ -9,11 +9,7 @@ use crate::ConvertError;
 /// Refuses a target that cannot become a folder. Only empty folders are replaced.
 pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
     let path = target.to_owned();
-    let folder = parent(target);
-    if target.file_name().is_none() || !folder.is_dir() {
-        return Err(ConvertError::OutputFolderMissing { path, folder });
-    }
-    check_length(target)?;
+    check_name(target)?;
     match std::fs::read_dir(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(ConvertError::OutputIsFile { path }),
@@ -45,11 +41,7 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
     if there.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
         return Err(ConvertError::OutputIsFolder { path });
     }
-    let folder = parent(target);
-    if target.file_name().is_none() || !folder.is_dir() {
-        return Err(ConvertError::OutputFolderMissing { path, folder });
-    }
-    check_length(target)?;
+    check_name(target)?;
     match there {
         Ok(there) if !there.is_file() => {
             Err(ConvertError::OutputNotRegular { path, found: "a pipe, socket or device" })
@@ -59,8 +51,12 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
     }
 }
 
-/// Refuses a name that is too long once the working name's extra characters are added.
-fn check_length(target: &Path) -> Result<(), ConvertError> {
+/// Refuses a target without a folder, and a name that is too long once the working name's extra characters are added.
+fn check_name(target: &Path) -> Result<(), ConvertError> {
+    let folder = parent(target);
+    if target.file_name().is_none() || !folder.is_dir() {
+        return Err(ConvertError::OutputFolderMissing { path: target.to_owned(), folder });
+    }
     match std::fs::symlink_metadata(working_path(target)) {
         Err(source) if source.kind() == io::ErrorKind::InvalidFilename => {
             Err(ConvertError::OutputNotWritable { path: target.to_owned(), source })

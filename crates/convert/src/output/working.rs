@@ -60,8 +60,7 @@ pub(super) fn open(working: &Path, kind: Kind, target: &Path) -> Result<Option<O
     })
 }
 
-/// Locks the opened file. None if the name now leads elsewhere: the file is then another conversion's output and must not be
-/// touched.
+/// Locks the opened file. None if the name now leads elsewhere: the file is then another conversion's output.
 pub(super) fn claim(opened: Opened, working: &Path, kind: Kind, target: &Path) -> Result<Option<File>, ConvertError> {
     let Opened { file, is_new } = opened;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -109,8 +108,7 @@ fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Op
     }
 }
 
-/// Names an obstacle, if there is one. A working file must have one name and one owner: anyone else who can write it could change
-/// the pack after its checksums are made.
+/// Names an obstacle, if there is one. Whoever else has or owns the file could change the pack after its checksums are made.
 fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> {
     let form = there.file_type();
     match kind {

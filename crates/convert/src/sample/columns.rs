@@ -60,11 +60,8 @@ impl SampleReader<'_> {
         }
         Ok(())
     }
-}
 
-impl SampleReader<'_> {
-    /// Copies the source's additional arrays and bytes. Returns whether the sample is valid. It is invalid if the source was
-    /// exported from a pack in which zeros replaced it.
+    /// Copies the source's additional arrays and bytes. Returns whether the sample is valid, not zeros in place of a bad one.
     pub(super) fn source_fields(&mut self, id: usize, block: &mut BlockBuilder) -> Result<bool, SampleError> {
         let mut valid = true;
         let fields = self.listing.fields().iter();

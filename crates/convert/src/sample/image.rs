@@ -12,6 +12,7 @@ use packds_pixels::{
 use super::columns::{Item, describe};
 use super::{SampleError, SampleReader};
 use crate::plan::{ImageForm, MIXED_QUALITY, coding_of};
+use crate::sink::pixels_of;
 use crate::source::store::{ArrayType, Content, PixelShape};
 
 /// An image added to the block.
@@ -69,10 +70,7 @@ impl SampleReader<'_> {
         block: &mut BlockBuilder,
     ) -> Result<Made, SampleError> {
         let content = self.read_image(id)?;
-        let same = match &content {
-            Content::Array(found) => found == array,
-            _ => false,
-        };
+        let same = matches!(&content, Content::Array(found) if found == array);
         let out = block.tensor_mut(self.plan.fields.image)?;
         if !same || out.len() != self.file.len() {
             let expected = format!("an array {} of {:?}", array.dtype, array.shape);
@@ -212,8 +210,7 @@ impl SampleReader<'_> {
         Ok(Made { size, item_bytes, bytes_in, pixels: InHistogram::InScratch })
     }
 
-    /// Adds the seek index of the image just added, whose size is `item_bytes`. Returns the size of the index; 0 if the image
-    /// cannot have one.
+    /// Adds the seek index of the image just added, of `item_bytes`. Returns its size; 0 if the image cannot have one.
     pub(super) fn seek_index(&mut self, item_bytes: u64, block: &mut BlockBuilder) -> Result<u64, SampleError> {
         let Some(field) = self.plan.fields.seek else {
             return Ok(0);
@@ -228,8 +225,7 @@ impl SampleReader<'_> {
         Ok(to_u64(index.len()))
     }
 
-    /// Adds the mask: resized like the image, with the nearest pixel, or as an unchanged file. Returns the bytes read, and the
-    /// item's bytes if its size varies.
+    /// Adds the mask: resized like the image, or as an unchanged file. Returns the bytes read, and those of an item that varies.
     pub(super) fn mask(
         &mut self,
         id: usize,
@@ -309,11 +305,8 @@ struct RenderItem<'a> {
 impl RenderItem<'_> {
     /// Fills `out`. `planes` is a buffer for converting planes to pixels.
     fn render(&self, decoder: &mut Decoder, planes: &mut Vec<u8>, out: &mut [u8]) -> Result<SourceSize, SampleError> {
-        let (result, size) = match self.content {
-            Content::File => {
-                let rendered = decoder.render_into(self.bytes, self.geometry, out);
-                (rendered.map(|rendered| rendered.info.into()), None)
-            }
+        let result = match self.content {
+            Content::File => decoder.render_into(self.bytes, self.geometry, out).map(|rendered| rendered.info.into()),
             Content::Pixels(shape) => {
                 let pixels = Pixels {
                     data: interleaved(self.bytes, *shape, planes),
@@ -321,22 +314,19 @@ impl RenderItem<'_> {
                     height: shape.height,
                     channels: shape.channels,
                 };
-                let rendered = decoder.render_pixels_into(pixels, self.geometry, out);
-                let size = SourceSize::from(*shape);
-                (rendered.map(|()| size), Some(size))
+                decoder.render_pixels_into(pixels, self.geometry, out).map(|()| SourceSize::from(*shape))
             }
             other => return Err(other_content("an image", other)),
         };
         match result {
             Ok(size) => Ok(size),
             Err(PixelError::WrongBuffer { .. }) => {
-                let size = match size {
-                    Some(size) => size,
-                    None => probe(self.bytes)?.into(),
+                let size: SourceSize = match self.content {
+                    Content::Pixels(shape) => (*shape).into(),
+                    _ => probe(self.bytes)?.into(),
                 };
                 let found = self.geometry.output_size(size.width, size.height, size.orientation);
-                let expected = self.expected;
-                Err(SampleError::OtherSize { expected, found })
+                Err(SampleError::OtherSize { expected: self.expected, found })
             }
             Err(error) => Err(error.into()),
         }
@@ -349,11 +339,7 @@ fn interleaved<'a>(bytes: &'a [u8], shape: PixelShape, pixels: &'a mut Vec<u8>) 
         return bytes;
     }
     pixels.clear();
-    let third = bytes.len() / 3;
-    let (red, rest) = bytes.split_at(third);
-    let (green, blue) = rest.split_at(third);
-    let planes = red.iter().zip(green).zip(blue);
-    pixels.extend(planes.flat_map(|((r, g), b)| [*r, *g, *b]));
+    pixels.extend(pixels_of(bytes));
     pixels
 }
 

@@ -31,19 +31,16 @@ pub(crate) struct ArrowSink {
 /// Creates record batches.
 pub(crate) struct ArrowEncoder(Arc<TableLayout>);
 
-impl ArrowSink {
-    /// Starts writing.
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+impl Sink for ArrowSink {
+    type Encoder = ArrowEncoder;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let layout = Arc::new(TableLayout::of(start, false)?);
         let file = File::create(start.path).map_err(ConvertError::io(start.path))?;
         let writer = write_options(start.options.codec)
             .and_then(|options| FileWriter::try_new_with_options(BufWriter::new(file), &layout.schema, options));
         Ok(Self { target: start.target.to_owned(), layout, writer: writer.map_err(|e| failed(start.target, e))? })
     }
-}
-
-impl Sink for ArrowSink {
-    type Encoder = ArrowEncoder;
 
     fn encoder(&self) -> ArrowEncoder {
         ArrowEncoder(Arc::clone(&self.layout))

@@ -10,29 +10,15 @@ use crate::safe_name::safe_names;
 use crate::source::store::{ArrayType, PixelShape};
 
 /// What a format can store for each sample.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Holds {
-    /// Arrays of one type and shape.
-    pub(crate) arrays: bool,
-    /// Image files.
-    pub(crate) files: bool,
-    /// Bytes of any length.
-    pub(crate) bytes: bool,
-    /// Text of any length.
-    pub(crate) text: bool,
-    /// Whether pixels are exported as lossless image files unless arrays are requested.
-    pub(crate) prefers_files: bool,
-}
-
-impl Holds {
-    /// Only arrays.
-    pub(crate) const ARRAYS: Self =
-        Self { arrays: true, files: false, bytes: false, text: false, prefers_files: false };
-    /// Everything. Pixels are exported as arrays.
-    pub(crate) const FILES_AND_ARRAYS: Self =
-        Self { arrays: true, files: true, bytes: true, text: true, prefers_files: false };
-    /// Everything. Pixels are exported as image files unless arrays are requested.
-    pub(crate) const FILES_FIRST: Self = Self { prefers_files: true, ..Self::FILES_AND_ARRAYS };
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// Only arrays, each of one type and shape.
+    Arrays,
+    /// Also image files, and bytes and texts of any length. Pixels are exported as arrays.
+    #[cfg(any(feature = "hdf5", feature = "zarr"))]
+    FilesAndArrays,
+    /// All of this. Pixels are exported as lossless image files unless arrays are requested.
+    FilesFirst,
 }
 
 /// The exported form of a field's items.
@@ -98,20 +84,18 @@ impl Exported {
         images: Option<ImagesAs>,
     ) -> Result<Self, ConvertError> {
         if pack.n_samples() == 0 {
-            return Err(ConvertError::Options {
-                reason: "the pack has no samples".to_owned(),
-                hint: "there is nothing to export".to_owned(),
-            });
+            return Err(ConvertError::options("the pack has no samples", "there is nothing to export"));
         }
         let (mut fields, mut lost) = (Vec::new(), Vec::new());
         for (number, field) in pack.schema().fields().iter().enumerate() {
-            if field.seek_index_of.is_some() || field.role.is_some_and(describes) {
+            // Another conversion derives the other fields again.
+            if !field.is_data() {
                 continue;
             }
             match form(field, holds, images) {
-                Some(form) => match left_out(format, field, &form) {
-                    Some(reason) => lost.push(reason),
-                    None => fields.push(ExportedField { number, field: field.clone(), form }),
+                Some(form) => match image_folder::left_out(field, &form) {
+                    Some(reason) if format == DataFormat::ImageFolder => lost.push(reason),
+                    _ => fields.push(ExportedField { number, field: field.clone(), form }),
                 },
                 None if field.role == Some(Role::Image) => {
                     return Err(cannot_hold(format, images));
@@ -123,6 +107,12 @@ impl Exported {
         Ok(Self { fields, has_paths: pack.path(0)?.is_some(), lost })
     }
 
+    /// The place of the label, if it is written as digits in a format that also has arrays.
+    pub(crate) fn label_in_digits(&self) -> Option<usize> {
+        let (place, label) = self.by_role(Role::Label)?;
+        matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype)).then_some(place)
+    }
+
     /// The field with this role.
     pub(crate) fn by_role(&self, role: Role) -> Option<(usize, &ExportedField)> {
         let mut fields = self.fields.iter().enumerate();
@@ -130,46 +120,20 @@ impl Exported {
     }
 }
 
-/// Whether fields with this role only contain what another conversion would derive again.
-fn describes(role: Role) -> bool {
-    matches!(
-        role,
-        Role::SourceId
-            | Role::SourceWidth
-            | Role::SourceHeight
-            | Role::SampleCrc32c
-            | Role::Width
-            | Role::Height
-            | Role::Channels
-            | Role::Coding
-    )
-}
-
 fn form(field: &Field, holds: Holds, images: Option<ImagesAs>) -> Option<Form> {
-    let kept = |form, held: bool| held.then_some(form);
+    let besides_arrays = |form| (holds != Holds::Arrays).then_some(form);
     match field.kind {
         FieldKind::Tensor => {
             let array = ArrayType { dtype: field.dtype, shape: field.shape.clone() };
             let is_picture = matches!(field.role, Some(Role::Image | Role::Mask)) && PixelShape::of(&array).is_some();
-            let as_files = match images {
-                Some(images) => images == ImagesAs::Files,
-                None => holds.prefers_files,
-            };
-            if is_picture && as_files { kept(Form::File, holds.files) } else { kept(Form::Array(array), holds.arrays) }
+            let as_files = images.map_or(holds == Holds::FilesFirst, |images| images == ImagesAs::Files);
+            if is_picture && as_files { besides_arrays(Form::File) } else { Some(Form::Array(array)) }
         }
         FieldKind::Image if images == Some(ImagesAs::Pixels) => None,
-        FieldKind::Image => kept(Form::File, holds.files),
-        FieldKind::String => kept(Form::Text, holds.text),
-        FieldKind::Json => kept(Form::Json, holds.text),
-        _ => kept(Form::Bytes, holds.bytes),
-    }
-}
-
-/// Why `format` cannot store a field, although it supports its form.
-fn left_out(format: DataFormat, field: &Field, form: &Form) -> Option<String> {
-    match format {
-        DataFormat::ImageFolder => image_folder::left_out(field, form),
-        _ => None,
+        FieldKind::Image => besides_arrays(Form::File),
+        FieldKind::String => besides_arrays(Form::Text),
+        FieldKind::Json => besides_arrays(Form::Json),
+        _ => besides_arrays(Form::Bytes),
     }
 }
 
@@ -193,7 +157,7 @@ fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
             ),
         ),
     };
-    ConvertError::Options { reason, hint }
+    ConvertError::options(reason, hint)
 }
 
 /// The names of the fields in the output, as close to `wanted` as possible. Reports names that no `place` can have.

@@ -59,47 +59,10 @@ enum Place {
 }
 
 impl Hdf5Sink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        let failed = |e: ::hdf5::Error| failed(start.target, &e);
-        // The file is already locked by the caller, which will rename it.
-        let mut options = File::with_options();
-        options.with_fapl(|access| access.libver_earliest().file_locking(false));
-        let file = options.create(start.path).map_err(failed)?;
-        let plain = Plain::options().write(true).open(start.path);
-        let gzip = match start.options.codec {
-            Some(ExportCodec::Gzip(level)) => u8::try_from(level).ok(),
-            _ => None,
-        };
-        let mut lost = Vec::new();
-        let mut fields = start.exported.fields.clone();
-        let mut classes = start.metadata.classes.clone();
-        let of: Vec<String> = fields.iter().map(|f| f.field.name.clone()).collect();
-        let names = held_names(&of, &of, "dataset of HDF5", &mut lost);
-        for classes in &mut classes {
-            let place = of.iter().position(|name| *name == classes.field);
-            if let Some(name) = place.and_then(|place| names.get(place)) {
-                classes.field.clone_from(name);
-            }
-        }
-        for (field, name) in fields.iter_mut().zip(names) {
-            field.field.name = name;
-        }
-        Ok(Self {
-            target: start.target.to_owned(),
-            fields,
-            has_paths: start.exported.has_paths,
-            n_samples: to_usize(start.n_samples),
-            classes,
-            metadata: start.metadata.to_text(),
-            chunked: start.options.chunk_samples.is_some() || gzip.is_some(),
-            gzip,
-            file,
-            plain: plain.map_err(ConvertError::io(start.target))?,
-            datasets: Vec::new(),
-            paths: None,
-            lost,
-            bent_paths: 0,
-        })
+    /// Creates the datasets, if none exist.
+    fn begin(&mut self, chunk: usize) -> Result<(), ConvertError> {
+        let made = if self.datasets.is_empty() { self.make_datasets(chunk) } else { Ok(()) };
+        made.map_err(|e| failed(&self.target, &e))
     }
 
     fn make_datasets(&mut self, chunk: usize) -> ::hdf5::Result<()> {
@@ -115,13 +78,11 @@ impl Hdf5Sink {
                     self.make_array(&field.field.name, array.dtype, &array.shape, chunk)?
                 }
                 Form::File | Form::Bytes => {
-                    let bytes = TypeDescriptor::Unsigned(IntSize::U1);
-                    let bytes = TypeDescriptor::VarLenArray(Box::new(bytes));
-                    Place::Library(self.make(&field.field.name, &bytes, vec![], None)?)
+                    let bytes = TypeDescriptor::VarLenArray(Box::new(TypeDescriptor::Unsigned(IntSize::U1)));
+                    Place::Library(self.make(&field.field.name, &bytes, &[], None)?)
                 }
                 Form::Text | Form::Json => {
-                    let text = TypeDescriptor::VarLenUnicode;
-                    Place::Library(self.make(&field.field.name, &text, vec![], None)?)
+                    Place::Library(self.make(&field.field.name, &TypeDescriptor::VarLenUnicode, &[], None)?)
                 }
             };
             self.datasets.push(place);
@@ -129,11 +90,9 @@ impl Hdf5Sink {
         if self.has_paths {
             if self.fields.iter().any(|f| f.field.name == PATHS) {
                 self.has_paths = false;
-                let reason = format!("paths: a field has the name `{PATHS}`");
-                self.lost.push(reason);
+                self.lost.push(format!("paths: a field has the name `{PATHS}`"));
             } else {
-                let text = TypeDescriptor::VarLenUnicode;
-                self.paths = Some(self.make(PATHS, &text, vec![], None)?);
+                self.paths = Some(self.make(PATHS, &TypeDescriptor::VarLenUnicode, &[], None)?);
             }
         }
         self.describe()
@@ -144,19 +103,16 @@ impl Hdf5Sink {
         &self,
         name: &str,
         dtype: &TypeDescriptor,
-        shape: Vec<usize>,
+        shape: &[usize],
         chunk: Option<usize>,
     ) -> ::hdf5::Result<Dataset> {
-        let mut dims = vec![self.n_samples];
-        dims.extend(&shape);
+        let dims = |n: usize| [&[n], shape].concat();
         let builder = self.file.new_dataset_builder().empty_as(dtype);
         // Timestamps would make every file different.
-        let builder = builder.shape(dims).obj_track_times(false);
+        let builder = builder.shape(dims(self.n_samples)).obj_track_times(false);
         let builder = match chunk {
             Some(chunk) => {
-                let mut dims = vec![chunk.clamp(1, self.n_samples.max(1))];
-                dims.extend(&shape);
-                let builder = builder.chunk(dims);
+                let builder = builder.chunk(dims(chunk.clamp(1, self.n_samples.max(1))));
                 match self.gzip {
                     Some(level) => builder.deflate(level),
                     None => builder,
@@ -172,9 +128,9 @@ impl Hdf5Sink {
     }
 
     fn make_array(&self, name: &str, dtype: DType, shape: &[u64], chunk: usize) -> ::hdf5::Result<Place> {
-        let dims = shape.iter().map(|n| to_usize(*n));
+        let dims: Vec<usize> = shape.iter().map(|n| to_usize(*n)).collect();
         let chunk = self.chunked.then_some(chunk);
-        let dataset = self.make(name, &with_native!(dtype, T => T::type_descriptor()), dims.collect(), chunk)?;
+        let dataset = self.make(name, &with_native!(dtype, T => T::type_descriptor()), &dims, chunk)?;
         let bytes = shape.iter().product::<u64>() * dtype.size();
         Ok(match dataset.offset() {
             Some(offset) if chunk.is_none() => Place::Plain { offset, bytes },
@@ -225,8 +181,7 @@ impl Hdf5Sink {
         match (place, &field.form) {
             (Place::Plain { offset, bytes }, _) => {
                 let at = offset + first * bytes;
-                let written = self.plain.write_all_at(&column.bytes, at);
-                written.map_err(ConvertError::io(&self.target))
+                self.plain.write_all_at(&column.bytes, at).map_err(ConvertError::io(&self.target))
             }
             (Place::Library(dataset), Form::Array(array)) => {
                 write_array(dataset, array.dtype, first, batch.n, &column.bytes).map_err(|e| failed(&self.target, &e))
@@ -265,15 +220,55 @@ impl Hdf5Sink {
 impl Sink for Hdf5Sink {
     type Encoder = AsItIs;
 
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+        let failed = |e: ::hdf5::Error| failed(start.target, &e);
+        // The file is already locked by the caller, which will rename it.
+        let mut options = File::with_options();
+        options.with_fapl(|access| access.libver_earliest().file_locking(false));
+        let file = options.create(start.path).map_err(failed)?;
+        let plain = Plain::options().write(true).open(start.path);
+        let gzip = match start.options.codec {
+            Some(ExportCodec::Gzip(level)) => u8::try_from(level).ok(),
+            _ => None,
+        };
+        let mut lost = Vec::new();
+        let mut fields = start.exported.fields.clone();
+        let mut classes = start.metadata.classes.clone();
+        let of: Vec<String> = fields.iter().map(|f| f.field.name.clone()).collect();
+        let names = held_names(&of, &of, "dataset of HDF5", &mut lost);
+        for classes in &mut classes {
+            let place = of.iter().position(|name| *name == classes.field);
+            if let Some(name) = place.and_then(|place| names.get(place)) {
+                classes.field.clone_from(name);
+            }
+        }
+        for (field, name) in fields.iter_mut().zip(names) {
+            field.field.name = name;
+        }
+        Ok(Self {
+            target: start.target.to_owned(),
+            fields,
+            has_paths: start.exported.has_paths,
+            n_samples: to_usize(start.n_samples),
+            classes,
+            metadata: start.metadata.to_text(),
+            chunked: start.options.chunk_samples.is_some() || gzip.is_some(),
+            gzip,
+            file,
+            plain: plain.map_err(ConvertError::io(start.target))?,
+            datasets: Vec::new(),
+            paths: None,
+            lost,
+            bent_paths: 0,
+        })
+    }
+
     fn encoder(&self) -> AsItIs {
         AsItIs
     }
 
     fn write(&mut self, batch: Batch) -> Result<(), ConvertError> {
-        if self.datasets.is_empty() {
-            let made = self.make_datasets(batch.n);
-            made.map_err(|e| failed(&self.target, &e))?;
-        }
+        self.begin(batch.n)?;
         let fields = self.fields.iter().zip(&self.datasets).zip(&batch.columns);
         for ((field, place), column) in fields {
             self.write_column(place, field, column, &batch)?;
@@ -282,19 +277,14 @@ impl Sink for Hdf5Sink {
     }
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
-        if self.datasets.is_empty() {
-            let made = self.make_datasets(1);
-            made.map_err(|e| failed(&self.target, &e))?;
-        }
+        self.begin(1)?;
         if self.bent_paths > 0 {
-            let lost = format!("{} paths are not UTF-8 and were changed", self.bent_paths);
-            self.lost.push(lost);
+            self.lost.push(format!("{} paths are not UTF-8 and were changed", self.bent_paths));
         }
         self.datasets.clear();
         self.paths = None;
         self.plain.flush().map_err(ConvertError::io(&self.target))?;
-        let closed = self.file.close();
-        closed.map_err(|e| failed(&self.target, &e))?;
+        self.file.close().map_err(|e| failed(&self.target, &e))?;
         Ok(self.lost)
     }
 }

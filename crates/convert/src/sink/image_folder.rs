@@ -67,16 +67,13 @@ pub(super) fn left_out(field: &Field, form: &Form) -> Option<String> {
         Form::Array(array) => array.shape.is_empty() || field.role == Some(Role::Labels),
         Form::File | Form::Bytes => false,
     };
-    if field.role == Some(Role::Image) {
-        None
-    } else if name == "path" {
-        Some("field `path`: the manifest has a column with that name".to_owned())
-    } else if is_held {
-        None
-    } else {
-        Some(format!(
+    match name.as_str() {
+        _ if field.role == Some(Role::Image) => None,
+        "path" => Some("field `path`: the manifest has a column with that name".to_owned()),
+        _ if is_held => None,
+        _ => Some(format!(
             "field `{name}`: besides images, an image folder holds numbers and text, but no arrays, masks or files"
-        ))
+        )),
     }
 }
 
@@ -103,55 +100,6 @@ impl Columns {
 }
 
 impl ImageFolderSink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        let image = start.exported.fields.first();
-        if image.is_none_or(|image| image.form != Form::File) {
-            return Err(ConvertError::Options {
-                reason: match start.options.images {
-                    Some(_) => {
-                        format!("an image folder holds image files, and {} asks for arrays", IMAGES.with("pixels"))
-                    }
-                    None => {
-                        "an image folder holds image files, and this pack's images are arrays that no image file holds"
-                            .to_owned()
-                    }
-                },
-                hint: match start.options.images {
-                    Some(_) => format!("leave {IMAGES} out, or choose a format that holds arrays"),
-                    None => "choose a format that holds arrays, such as zarr, hdf5 or npy".to_owned(),
-                },
-            });
-        }
-        let columns = Columns::of(start.exported);
-        let names = match columns.label {
-            Some(_) => start.metadata.class_names("label"),
-            None => start.metadata.class_names("labels"),
-        };
-        let folders = match columns.label {
-            Some(_) => safe_names(names.iter().map(String::as_bytes)),
-            None => Vec::new(),
-        };
-        for folder in &folders {
-            let path = start.path.join(folder);
-            fs::create_dir(&path).map_err(ConvertError::io(&path))?;
-        }
-        let manifest = start.path.join(MANIFEST_FILE);
-        let file = File::create_new(&manifest).map_err(ConvertError::io(&manifest))?;
-        Ok(Self {
-            folder: start.path.to_owned(),
-            manifest: BufWriter::new(file),
-            metadata: start.metadata.to_text(),
-            columns,
-            names: names.to_vec(),
-            folders,
-            used: BTreeMap::new(),
-            taken: HashSet::new(),
-            renamed: Renamed::default(),
-            digits: start.n_samples.saturating_sub(1).to_string().len(),
-            lost: Vec::new(),
-        })
-    }
-
     /// The folder of a sample's class with a trailing slash; empty without a class.
     fn class_folder(&mut self, id: i64) -> Result<String, ConvertError> {
         let known = usize::try_from(id).ok().and_then(|i| self.folders.get(i));
@@ -295,6 +243,49 @@ impl Column {
 impl Sink for ImageFolderSink {
     type Encoder = AsItIs;
 
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+        let image = start.exported.fields.first();
+        if image.is_none_or(|image| image.form != Form::File) {
+            return Err(match start.options.images {
+                Some(_) => ConvertError::options(
+                    format!("an image folder holds image files, and {} asks for arrays", IMAGES.with("pixels")),
+                    format!("leave {IMAGES} out, or choose a format that holds arrays"),
+                ),
+                None => ConvertError::options(
+                    "an image folder holds image files, and this pack's images are arrays that no image file holds",
+                    "choose a format that holds arrays, such as zarr, hdf5 or npy",
+                ),
+            });
+        }
+        let columns = Columns::of(start.exported);
+        let (names, folders) = match columns.label {
+            Some(_) => {
+                let names = start.metadata.class_names("label");
+                (names, safe_names(names.iter().map(String::as_bytes)))
+            }
+            None => (start.metadata.class_names("labels"), Vec::new()),
+        };
+        for folder in &folders {
+            let path = start.path.join(folder);
+            fs::create_dir(&path).map_err(ConvertError::io(&path))?;
+        }
+        let manifest = start.path.join(MANIFEST_FILE);
+        let file = File::create_new(&manifest).map_err(ConvertError::io(&manifest))?;
+        Ok(Self {
+            folder: start.path.to_owned(),
+            manifest: BufWriter::new(file),
+            metadata: start.metadata.to_text(),
+            columns,
+            names: names.to_vec(),
+            folders,
+            used: BTreeMap::new(),
+            taken: HashSet::new(),
+            renamed: Renamed::default(),
+            digits: start.n_samples.saturating_sub(1).to_string().len(),
+            lost: Vec::new(),
+        })
+    }
+
     fn encoder(&self) -> AsItIs {
         AsItIs
     }
@@ -370,7 +361,7 @@ mod tests {
     #[test]
     fn names_that_are_taken_get_the_number() {
         let (pack, folder) = (pack_of(3, fields()), tempfile::tempdir().unwrap());
-        let exported = Exported::of(&pack, DataFormat::ImageFolder, crate::sink::Holds::FILES_FIRST, None).unwrap();
+        let exported = Exported::of(&pack, DataFormat::ImageFolder, crate::sink::Holds::FilesFirst, None).unwrap();
         let manifest = File::create_new(folder.path().join("m")).unwrap();
         let mut sink = ImageFolderSink {
             folder: folder.path().to_owned(),

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::npy_header::npy_header;
+use packds_format::Scalar;
+
+use super::item_file::npy;
 use super::{Batch, ExportedField, Form};
 
 /// The extension and the bytes of item `k` of field `place`.
@@ -17,17 +19,16 @@ pub(super) fn item_bytes<'a>(
     };
     let item = column.item(k);
     match &field.form {
-        Form::Array(array) => {
-            let mut file = npy_header(array.dtype, &array.shape);
-            file.extend_from_slice(item);
-            ("npy", Cow::Owned(file))
-        }
-        Form::File => {
-            let extension = column.extensions.get(k).copied().unwrap_or("bin");
-            (extension, Cow::Borrowed(item))
-        }
+        Form::Array(array) => ("npy", Cow::Owned(npy(array.dtype, &array.shape, item))),
+        Form::File => (column.extensions.get(k).copied().unwrap_or("bin"), Cow::Borrowed(item)),
         Form::Bytes => ("bin", Cow::Borrowed(item)),
         Form::Text => ("txt", Cow::Borrowed(item)),
         Form::Json => ("json", Cow::Borrowed(item)),
     }
+}
+
+/// Item `k` of field `place` as digits. See `Exported::label_in_digits`.
+pub(super) fn digits(field: &ExportedField, batch: &Batch, place: usize, k: usize) -> String {
+    let item = batch.columns.get(place).map_or(&[][..], |column| column.item(k));
+    Scalar::of(field.field.dtype, item).map(|id| id.widened().to_string()).unwrap_or_default()
 }

@@ -73,10 +73,14 @@ fn png<'a>(item: &[u8], shape: (u64, u64, u64), chw: bool) -> Result<ItemFile<'a
 
 /// Converts three planes to interleaved pixels.
 pub fn interleave(planes: &[u8]) -> Cow<'_, [u8]> {
+    pixels_of(planes).collect()
+}
+
+/// The interleaved pixels of three planes.
+pub(crate) fn pixels_of(planes: &[u8]) -> impl Iterator<Item = u8> + '_ {
     let (red, rest) = planes.split_at(planes.len() / 3);
     let (green, blue) = rest.split_at(rest.len() / 2);
-    let pixels = red.iter().zip(green).zip(blue);
-    Cow::Owned(pixels.flat_map(|((r, g), b)| [*r, *g, *b]).collect())
+    red.iter().zip(green).zip(blue).flat_map(|((r, g), b)| [*r, *g, *b])
 }
 
 /// An array as a NumPy file.

@@ -44,9 +44,10 @@ pub(crate) use fields::{Exported, ExportedField, Form, Holds};
 #[cfg(feature = "hdf5")]
 pub(crate) use hdf5::Hdf5Sink;
 pub(crate) use image_folder::ImageFolderSink;
+pub(crate) use item_file::pixels_of;
 pub use item_file::{ItemFile, interleave, item_file};
 pub(crate) use lmdb::LmdbSink;
-pub(crate) use npy::NpySink;
+pub(crate) use npy::write as write_npy;
 pub(crate) use npz::NpzSink;
 #[cfg(feature = "arrow")]
 pub(crate) use parquet::ParquetSink;
@@ -73,8 +74,7 @@ use crate::opt::{CHUNK, CODEC, PER_SAMPLE, SHARD, TO, ZARR_VERSION};
 
 /// The arguments of every sink.
 pub(crate) struct SinkStart<'a> {
-    /// The file or folder to write. It does not exist, or is an empty folder if the format is a folder. The caller later syncs and
-    /// renames it.
+    /// The file or folder to write, still empty. The caller later syncs and renames it.
     pub(crate) path: &'a Path,
     /// The name that the user gave, for errors and for names in the output.
     pub(crate) target: &'a Path,
@@ -90,9 +90,15 @@ pub(crate) struct SinkStart<'a> {
 }
 
 /// Writes a format.
-pub(crate) trait Sink {
+pub(crate) trait Sink: Sized {
     /// Encodes batches on any thread.
     type Encoder: Encode;
+
+    /// Starts writing.
+    ///
+    /// # Errors
+    /// If the format cannot hold the samples, or writing fails.
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError>;
 
     /// The encoder for this sink's batches. It is independent of the sink, which is written to at the same time.
     fn encoder(&self) -> Self::Encoder;
@@ -162,13 +168,12 @@ pub(crate) fn check_options(format: DataFormat, target: &Path, options: &ExportO
     let output = output_of(format, target)?;
     let codecs = output.codecs;
     if let Some(codec) = options.codec.filter(|codec| !codecs.contains(&codec.name())) {
-        return Err(ConvertError::Options {
-            reason: format!("{format} is not compressed with {}", CODEC.with(codec.name())),
-            hint: format!("leave it out, or choose one of {format}'s: {}", codecs.join(", ")),
-        });
+        return Err(ConvertError::options(
+            format!("{format} is not compressed with {}", CODEC.with(codec.name())),
+            format!("leave it out, or choose one of {format}'s: {}", codecs.join(", ")),
+        ));
     }
-    let is_npy = output.target == Target::FileOrSamples;
-    let is_zarr = format == DataFormat::Zarr;
+    let (is_npy, is_zarr) = (format == DataFormat::Npy, format == DataFormat::Zarr);
     let refused = [
         (CHUNK, options.chunk_samples.is_some() && !output.has_chunks),
         (SHARD, options.shard_samples.is_some() && !output.has_shards),
@@ -178,10 +183,7 @@ pub(crate) fn check_options(format: DataFormat, target: &Path, options: &ExportO
     check_name(format, target, options)?;
     match refused.into_iter().find(|(_, refused)| *refused) {
         None => Ok(()),
-        Some((option, _)) => Err(ConvertError::Options {
-            reason: format!("{option} does not apply to {format}"),
-            hint: "leave it out".to_owned(),
-        }),
+        Some((option, _)) => Err(ConvertError::options(format!("{option} does not apply to {format}"), "leave it out")),
     }
 }
 

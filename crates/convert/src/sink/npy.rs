@@ -4,105 +4,79 @@ use packds_system::to_u64;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use packds_format::{DType, Role};
+use packds_format::{DType, Role, Scalar};
 
 use super::npy_header::{npy_header, npy_header_of};
-use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, planned};
+use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, bf16_notes, planned};
 use super::renamed::Renamed;
-use super::{Batch, Encode, Exported, Sink, SinkStart, is_folder};
+use super::{AsItIs, Batch, Exported, Form, Sink, SinkStart, is_folder};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::export::Run;
 use crate::metadata::METADATA_KEY;
 use crate::opt::PER_SAMPLE;
 use crate::safe_name::{safe_name, safe_names, stem};
 use crate::source::store::ArrayType;
 
-/// Writes the samples.
-pub(crate) struct NpySink {
-    form: Form,
-    encoder: Encoder,
-    lost: Vec<String>,
-}
-
-/// The kind of output.
-enum Form {
-    /// One file for each of the first arrays.
-    Arrays(Vec<Places>),
-    /// One file per sample.
-    Samples(Samples),
-}
-
-/// The encoder of either form.
-#[derive(Clone)]
-pub(crate) struct Encoder {
-    arrays: Vec<Planned>,
-    per_sample: bool,
-}
-
-/// An encoded batch.
-pub(crate) enum Ready {
-    Pieces(Pieces),
-    Batch(Batch),
-}
-
-impl Encode for Encoder {
-    type Ready = Ready;
-
-    fn encode(&self, batch: Batch) -> Result<Ready, ConvertError> {
-        if self.per_sample {
-            return Ok(Ready::Batch(batch));
-        }
-        let encoder = PieceEncoder::new(&self.arrays, false);
-        Ok(Ready::Pieces(encoder.pieces(batch)))
+/// Exports to a file for each sample, or to arrays.
+pub(crate) fn write(start: &SinkStart<'_>, run: &Run<'_>) -> Result<Vec<String>, ConvertError> {
+    match start.options.per_sample {
+        true => run.write_to(Samples::create(start)?),
+        false => run.write_to(Arrays::create(start)?),
     }
 }
 
-impl NpySink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        let arrays = planned(start);
+/// One file for each array, or only for the first.
+struct Arrays {
+    files: Vec<Places>,
+    arrays: Vec<Planned>,
+    lost: Vec<String>,
+}
+
+impl Sink for Arrays {
+    type Encoder = PieceEncoder;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+        let mut arrays = planned(start);
+        let bits = bf16_notes(&arrays);
         let mut lost = Vec::new();
-        let mut write_arrays = arrays.clone();
-        let form = if start.options.per_sample {
+        let mut files = Vec::new();
+        if is_folder(DataFormat::Npy, start.target, start.options) {
             write_text(start, METADATA_KEY, &start.metadata.to_text())?;
-            let hint = format!("leave {PER_SAMPLE} out to have a file for each field");
-            lost.extend(others(&arrays, &["image", "label", "path"], &hint));
-            Form::Samples(Samples::new(start)?)
-        } else if is_folder(DataFormat::Npy, start.target, start.options) {
-            Form::Arrays(Self::folder(start, &arrays)?)
+            let classes = start.metadata.class_names("label");
+            if !classes.is_empty() {
+                write_text(start, "classes", &serde_json::to_string(classes).unwrap_or_default())?;
+            }
+            let names = safe_names(arrays.iter().map(|array| array.name.as_bytes()));
+            for (array, name) in arrays.iter().zip(names) {
+                files.push(place(&start.path.join(format!("{name}.npy")), start, array)?);
+            }
         } else {
-            let hint = "name a folder (without .npy) to get a file for each field";
-            lost.extend(others(&arrays, &["image"], hint));
+            lost.extend(others(&arrays, &["image"], "name a folder (without .npy) to get a file for each field"));
             lost.push(
                 "class names, statistics, provenance, normalization, and whether pixels are bgr or planes: a single .npy file cannot hold them, but a folder (a name without .npy) can"
                     .to_owned(),
             );
-            write_arrays.truncate(1);
-            let file = PlacedFile::open(start.path, start.target)?;
-            let first = write_arrays.first();
-            let places = first.map(|array| place(file, array)).transpose()?;
-            Form::Arrays(places.into_iter().collect())
-        };
-        let bits = arrays.iter().filter(|a| a.dtype == Some(DType::Bf16));
-        lost.extend(
-            bits.map(|a| format!("the type bf16 of `{}`: NumPy lacks it, so its bits are stored as uint16", a.name)),
-        );
-        Ok(Self { form, encoder: Encoder { arrays: write_arrays, per_sample: start.options.per_sample }, lost })
+            arrays.truncate(1);
+            for array in &arrays {
+                files.push(place(start.path, start, array)?);
+            }
+        }
+        lost.extend(bits);
+        Ok(Self { files, arrays, lost })
     }
 
-    fn folder(start: &SinkStart<'_>, arrays: &[Planned]) -> Result<Vec<Places>, ConvertError> {
-        write_text(start, METADATA_KEY, &start.metadata.to_text())?;
-        let classes = start.metadata.class_names("label");
-        if !classes.is_empty() {
-            let names = serde_json::to_string(classes).unwrap_or_default();
-            write_text(start, "classes", &names)?;
-        }
-        let names = safe_names(arrays.iter().map(|array| array.name.as_bytes()));
-        let mut places = Vec::new();
-        for (array, name) in arrays.iter().zip(names) {
-            let path = start.path.join(format!("{name}.npy"));
-            places.push(place(PlacedFile::open(&path, start.target)?, array)?);
-        }
-        Ok(places)
+    fn encoder(&self) -> PieceEncoder {
+        PieceEncoder::new(&self.arrays, false)
+    }
+
+    fn write(&mut self, Pieces { first, pieces }: Pieces) -> Result<(), ConvertError> {
+        let mut files = self.files.iter().zip(pieces);
+        files.try_for_each(|(places, piece)| places.write(&Pieces { first, pieces: vec![piece] }))
+    }
+
+    fn finish(self) -> Result<Vec<String>, ConvertError> {
+        Ok(self.lost)
     }
 }
 
@@ -126,42 +100,13 @@ pub(super) fn header_of(array: &Planned) -> Vec<u8> {
     }
 }
 
-/// Writes an array's header to a separate file.
-fn place(file: PlacedFile, array: &Planned) -> Result<Places, ConvertError> {
+/// Writes an array's header to its own file.
+fn place(path: &Path, start: &SinkStart<'_>, array: &Planned) -> Result<Places, ConvertError> {
+    let file = PlacedFile::open(path, start.target)?;
     let header = header_of(array);
     file.write_at(&header, 0)?;
     let start = to_u64(header.len());
     Ok(Places { file, starts: vec![(start, array.item_bytes)] })
-}
-
-impl Sink for NpySink {
-    type Encoder = Encoder;
-
-    fn encoder(&self) -> Encoder {
-        self.encoder.clone()
-    }
-
-    fn write(&mut self, ready: Ready) -> Result<(), ConvertError> {
-        match (&mut self.form, ready) {
-            (Form::Arrays(files), Ready::Pieces(Pieces { first, pieces })) => {
-                for (places, piece) in files.iter().zip(pieces) {
-                    let pieces = vec![piece];
-                    places.write(&Pieces { first, pieces })?;
-                }
-                Ok(())
-            }
-            (Form::Samples(samples), Ready::Batch(batch)) => samples.write(&batch),
-            // The encoder always matches the form.
-            _ => Ok(()),
-        }
-    }
-
-    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
-        if let Form::Samples(samples) = self.form {
-            self.lost.extend(samples.renamed.summary());
-        }
-        Ok(self.lost)
-    }
 }
 
 /// Files of one sample each.
@@ -175,60 +120,13 @@ struct Samples {
     classes: Vec<String>,
     taken: BTreeSet<String>,
     renamed: Renamed,
+    lost: Vec<String>,
 }
 
 impl Samples {
-    fn new(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        let image = start.exported.fields.first().map(|field| &field.form);
-        let header = match image {
-            Some(super::Form::Array(ArrayType { dtype, shape })) => npy_header(*dtype, shape),
-            _ => Vec::new(),
-        };
-        let names = start.metadata.class_names("label");
-        let samples = Self {
-            folder: start.path.to_owned(),
-            target: start.target.to_owned(),
-            header,
-            label: label_column(start.exported),
-            classes: safe_names(names.iter().map(String::as_bytes)),
-            taken: BTreeSet::new(),
-            renamed: Renamed::default(),
-        };
-        // Empty folders keep the ids of classes without samples.
-        for class in samples.classes.iter().filter(|_| samples.label.is_some()) {
-            samples.make_folder(class)?;
-        }
-        Ok(samples)
-    }
-
     fn make_folder(&self, name: &str) -> Result<(), ConvertError> {
         let made = std::fs::create_dir_all(self.folder.join(name));
         made.map_err(ConvertError::io(&self.target))
-    }
-
-    fn write(&mut self, batch: &Batch) -> Result<(), ConvertError> {
-        for idx in 0..batch.n {
-            let number = batch.first.saturating_add(to_u64(idx));
-            let name = match batch.paths.get(idx) {
-                Some(path) => safe_name(stem(path)),
-                None => format!("{number:08}"),
-            };
-            let folder = self.folder_of(batch, idx)?;
-            let mut unique = Path::new(&folder).join(&name).to_string_lossy().into_owned();
-            // The extensions and folders that made paths unique have been removed.
-            if !self.taken.insert(unique.clone()) {
-                unique = format!("{unique}-{number}");
-                self.taken.insert(unique.clone());
-            }
-            let mut file = self.header.clone();
-            let image = batch.columns.first().map(|column| column.item(idx));
-            file.extend_from_slice(image.unwrap_or_default());
-            let written = format!("{unique}.npy");
-            self.renamed.note(batch.paths.get(idx), &written);
-            let path = self.folder.join(written);
-            std::fs::write(&path, file).map_err(ConvertError::io(&self.target))?;
-        }
-        Ok(())
     }
 
     /// The class folder of a sample; empty without labels.
@@ -250,6 +148,72 @@ impl Samples {
     }
 }
 
+impl Sink for Samples {
+    type Encoder = AsItIs;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+        write_text(start, METADATA_KEY, &start.metadata.to_text())?;
+        let arrays = planned(start);
+        let hint = format!("leave {PER_SAMPLE} out to have a file for each field");
+        let mut lost: Vec<String> = others(&arrays, &["image", "label", "path"], &hint).into_iter().collect();
+        lost.extend(bf16_notes(&arrays));
+        let header = match start.exported.fields.first().map(|field| &field.form) {
+            Some(Form::Array(ArrayType { dtype, shape })) => npy_header(*dtype, shape),
+            _ => Vec::new(),
+        };
+        let names = start.metadata.class_names("label");
+        let samples = Self {
+            folder: start.path.to_owned(),
+            target: start.target.to_owned(),
+            header,
+            label: label_column(start.exported),
+            classes: safe_names(names.iter().map(String::as_bytes)),
+            taken: BTreeSet::new(),
+            renamed: Renamed::default(),
+            lost,
+        };
+        // Empty folders keep the ids of classes without samples.
+        for class in samples.classes.iter().filter(|_| samples.label.is_some()) {
+            samples.make_folder(class)?;
+        }
+        Ok(samples)
+    }
+
+    fn encoder(&self) -> AsItIs {
+        AsItIs
+    }
+
+    fn write(&mut self, batch: Batch) -> Result<(), ConvertError> {
+        for idx in 0..batch.n {
+            let number = batch.first.saturating_add(to_u64(idx));
+            let name = match batch.paths.get(idx) {
+                Some(path) => safe_name(stem(path)),
+                None => format!("{number:08}"),
+            };
+            let folder = self.folder_of(&batch, idx)?;
+            let mut unique = Path::new(&folder).join(&name).to_string_lossy().into_owned();
+            // The extensions and folders that made paths unique have been removed.
+            if !self.taken.insert(unique.clone()) {
+                unique = format!("{unique}-{number}");
+                self.taken.insert(unique.clone());
+            }
+            let mut file = self.header.clone();
+            let image = batch.columns.first().map(|column| column.item(idx));
+            file.extend_from_slice(image.unwrap_or_default());
+            let written = format!("{unique}.npy");
+            self.renamed.note(batch.paths.get(idx), &written);
+            let path = self.folder.join(written);
+            std::fs::write(&path, file).map_err(ConvertError::io(&self.target))?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
+        self.lost.extend(self.renamed.summary());
+        Ok(self.lost)
+    }
+}
+
 /// The column of class ids.
 fn label_column(exported: &Exported) -> Option<(usize, DType)> {
     let (column, label) = exported.by_role(Role::Label)?;
@@ -257,8 +221,5 @@ fn label_column(exported: &Exported) -> Option<(usize, DType)> {
 }
 
 fn label_id(item: &[u8], dtype: DType) -> i64 {
-    let narrow = item.first_chunk::<4>().map(|b| i32::from_le_bytes(*b).into());
-    let wide = item.first_chunk::<8>().map(|b| i64::from_le_bytes(*b));
-    let id = if dtype == DType::I32 { narrow } else { wide };
-    id.unwrap_or(-1)
+    Scalar::of(dtype, item).and_then(Scalar::integer).unwrap_or(-1)
 }

@@ -5,12 +5,13 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
-use packds_format::DType;
 
 use super::fields::held_names;
 use super::npy::header_of;
 use super::npy_header::npy_header_of;
-use super::placed::{Piece, PieceEncoder, Pieces, PlacedFile, Planned, crc32, crc32_joined, is_taken, planned};
+use super::placed::{
+    Piece, PieceEncoder, Pieces, PlacedFile, Planned, bf16_notes, crc32, crc32_joined, is_taken, planned,
+};
 use super::zip_file::{Member, directory};
 use super::{Batch, Encode, Sink, SinkStart};
 use crate::error::ConvertError;
@@ -45,46 +46,6 @@ struct Open {
 }
 
 impl NpzSink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        let level = match start.options.codec {
-            Some(ExportCodec::Gzip(level)) => Some(level.clamp(1, 9)),
-            _ => None,
-        };
-        let mut arrays = planned(start);
-        let of: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
-        let mut lost = Vec::new();
-        // A member called `../x` could be unpacked outside its folder.
-        let names = held_names(&of, &of, "member of a zip file", &mut lost);
-        for (array, name) in arrays.iter_mut().zip(names) {
-            array.name = name;
-        }
-        let mut extras = Vec::new();
-        let classes = start.metadata.class_names("label");
-        if !classes.is_empty() && !is_taken(&arrays, "classes") {
-            let n = to_u64(classes.len());
-            extras.push(("classes".to_owned(), texts(classes, &[n])));
-        }
-        if !is_taken(&arrays, METADATA_KEY) {
-            let text = texts(&[start.metadata.to_text()], &[]);
-            extras.push((METADATA_KEY.to_owned(), text));
-        }
-        let bits = arrays.iter().filter(|a| a.dtype == Some(DType::Bf16));
-        let bits =
-            bits.map(|a| format!("the type bf16 of `{}`: NumPy lacks it, so its bits are stored as uint16", a.name));
-        lost.extend(bits);
-        let mut sink = Self {
-            file: PlacedFile::open(start.path, start.target)?,
-            target: start.target.to_owned(),
-            members: Vec::new(),
-            extras,
-            level,
-            lost,
-            arrays,
-        };
-        sink.begin(start)?;
-        Ok(sink)
-    }
-
     /// Writes the headers of all arrays.
     fn begin(&mut self, start: &SinkStart<'_>) -> Result<(), ConvertError> {
         let folder = start.path.parent().map_or(PathBuf::from("."), PathBuf::from);
@@ -206,6 +167,43 @@ impl Encode for NpzEncoder {
 
 impl Sink for NpzSink {
     type Encoder = NpzEncoder;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+        let level = match start.options.codec {
+            Some(ExportCodec::Gzip(level)) => Some(level.clamp(1, 9)),
+            _ => None,
+        };
+        let mut arrays = planned(start);
+        let of: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
+        let mut lost = Vec::new();
+        // A member called `../x` could be unpacked outside its folder.
+        let names = held_names(&of, &of, "member of a zip file", &mut lost);
+        for (array, name) in arrays.iter_mut().zip(names) {
+            array.name = name;
+        }
+        let mut extras = Vec::new();
+        let classes = start.metadata.class_names("label");
+        if !classes.is_empty() && !is_taken(&arrays, "classes") {
+            let n = to_u64(classes.len());
+            extras.push(("classes".to_owned(), texts(classes, &[n])));
+        }
+        if !is_taken(&arrays, METADATA_KEY) {
+            let text = texts(&[start.metadata.to_text()], &[]);
+            extras.push((METADATA_KEY.to_owned(), text));
+        }
+        lost.extend(bf16_notes(&arrays));
+        let mut sink = Self {
+            file: PlacedFile::open(start.path, start.target)?,
+            target: start.target.to_owned(),
+            members: Vec::new(),
+            extras,
+            level,
+            lost,
+            arrays,
+        };
+        sink.begin(start)?;
+        Ok(sink)
+    }
 
     fn encoder(&self) -> NpzEncoder {
         NpzEncoder { pieces: PieceEncoder::new(&self.arrays, true), level: self.level }

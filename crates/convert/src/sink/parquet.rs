@@ -56,31 +56,6 @@ pub(crate) struct ParquetEncoder {
 type Group = (u64, Vec<ArrowColumnChunk>);
 
 impl ParquetSink {
-    /// Starts writing.
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        let layout = Arc::new(TableLayout::of(start, true)?);
-        let properties = properties(&layout, start.options.codec)?;
-        let schema = Arc::clone(&layout.schema);
-        let nothing = writer(Vec::new(), &schema, &properties);
-        let nothing = nothing.and_then(ArrowWriter::into_serialized_writer);
-        let (_, factory) = nothing.map_err(|e| failed(start.target, e))?;
-        let shard_samples = start.options.shard_samples.unwrap_or(u64::MAX).max(1);
-        Ok(Self {
-            path: start.path.to_owned(),
-            is_folder: start.path.is_dir(),
-            encoder: ParquetEncoder {
-                layout,
-                factory: Arc::new(factory),
-                target: start.target.to_owned(),
-                shard_samples,
-            },
-            shards: start.n_samples.div_ceil(shard_samples).max(1),
-            schema,
-            properties,
-            current: None,
-        })
-    }
-
     /// The writer of file `shard`. Finishes the earlier files first.
     fn writer(&mut self, shard: u64) -> Result<&mut SerializedFileWriter<File>, ConvertError> {
         if self.current.as_ref().is_none_or(|(open, _)| *open != shard) {
@@ -104,18 +79,37 @@ impl ParquetSink {
     }
 
     fn close(&mut self) -> Result<(), ConvertError> {
-        match self.current.take() {
-            None => Ok(()),
-            Some((_, writer)) => {
-                let closed = writer.close();
-                closed.map(|_| ()).map_err(|e| failed(&self.encoder.target, e))
-            }
-        }
+        let Some((_, writer)) = self.current.take() else { return Ok(()) };
+        writer.close().map(drop).map_err(|e| failed(&self.encoder.target, e))
     }
 }
 
 impl Sink for ParquetSink {
     type Encoder = ParquetEncoder;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+        let layout = Arc::new(TableLayout::of(start, true)?);
+        let properties = properties(&layout, start.options.codec)?;
+        let schema = Arc::clone(&layout.schema);
+        let nothing = writer(Vec::new(), &schema, &properties);
+        let nothing = nothing.and_then(ArrowWriter::into_serialized_writer);
+        let (_, factory) = nothing.map_err(|e| failed(start.target, e))?;
+        let shard_samples = start.options.shard_samples.unwrap_or(u64::MAX).max(1);
+        Ok(Self {
+            path: start.path.to_owned(),
+            is_folder: start.path.is_dir(),
+            encoder: ParquetEncoder {
+                layout,
+                factory: Arc::new(factory),
+                target: start.target.to_owned(),
+                shard_samples,
+            },
+            shards: start.n_samples.div_ceil(shard_samples).max(1),
+            schema,
+            properties,
+            current: None,
+        })
+    }
 
     fn encoder(&self) -> ParquetEncoder {
         self.encoder.clone()
@@ -206,23 +200,18 @@ fn writer<W: std::io::Write + Send>(
 
 /// Uses Snappy, the usual codec, except for image files, which do not compress. An explicit codec applies to all columns.
 fn properties(layout: &TableLayout, codec: Option<ExportCodec>) -> Result<WriterProperties, ConvertError> {
-    let refused =
-        |reason: String| ConvertError::Options { reason, hint: "choose none, snappy, lz4, zstd or gzip".to_owned() };
+    let refused = |reason: String| ConvertError::options(reason, "choose none, snappy, lz4, zstd or gzip");
     let compression = match codec {
         None | Some(ExportCodec::Snappy) => Compression::SNAPPY,
         Some(ExportCodec::None) => Compression::UNCOMPRESSED,
         Some(ExportCodec::Lz4) => Compression::LZ4_RAW,
         Some(ExportCodec::Zstd(level)) => {
-            let level = ZstdLevel::try_new(level).map_err(|e| refused(e.to_string()))?;
-            Compression::ZSTD(level)
+            Compression::ZSTD(ZstdLevel::try_new(level).map_err(|e| refused(e.to_string()))?)
         }
         Some(ExportCodec::Gzip(level)) => {
-            let level = GzipLevel::try_new(level).map_err(|e| refused(e.to_string()))?;
-            Compression::GZIP(level)
+            Compression::GZIP(GzipLevel::try_new(level).map_err(|e| refused(e.to_string()))?)
         }
-        Some(ExportCodec::Blosc) => {
-            return Err(refused("Parquet has no blosc".to_owned()));
-        }
+        Some(ExportCodec::Blosc) => return Err(refused("Parquet has no blosc".to_owned())),
     };
     // pyarrow reads the metadata from Arrow's own schema, other readers from here, so write both.
     let metadata = layout.schema.metadata().iter();

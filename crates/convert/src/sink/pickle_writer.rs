@@ -48,8 +48,8 @@ impl PickleWriter {
         };
         let version = if typed { "2" } else { "3" };
         self.global(&format!("torch._utils\n_rebuild_tensor_v{version}"));
-        let n = shape.iter().fold(1_u64, |n, d| n.saturating_mul(*d));
-        let n_storage = if typed { n } else { n.saturating_mul(dtype.size()) };
+        let elements = |dims: &[u64]| dims.iter().fold(1_u64, |n, dim| n.saturating_mul(*dim));
+        let n_storage = if typed { elements(shape) } else { elements(shape).saturating_mul(dtype.size()) };
         self.out.extend_from_slice(b"((");
         self.text("storage");
         self.global(&class);
@@ -60,13 +60,7 @@ impl PickleWriter {
         self.out.extend_from_slice(b"tQ");
         self.int(0);
         self.sizes(shape);
-        let mut stride = 1_u64;
-        let mut strides: Vec<u64> = Vec::with_capacity(shape.len());
-        for n in shape.iter().rev() {
-            strides.push(stride);
-            stride = stride.saturating_mul(*n);
-        }
-        strides.reverse();
+        let strides: Vec<u64> = (1..=shape.len()).map(|at| elements(shape.get(at..).unwrap_or_default())).collect();
         self.sizes(&strides);
         // No gradient, no hooks.
         self.out.push(0x89);

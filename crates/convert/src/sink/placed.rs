@@ -1,8 +1,7 @@
-//! Arrays with known positions in the output. Batches are written directly to those positions, so that every field is contiguous
-//! although batches contain all fields.
+//! Arrays with known positions in the output: every field is contiguous, although batches contain all fields.
 
 use packds_system::{to_u64, to_usize};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -38,11 +37,7 @@ impl Planned {
     pub(super) fn as_numbers(&self) -> (DType, Vec<u64>) {
         match self.dtype {
             Some(dtype) => (dtype, self.shape.clone()),
-            None => {
-                let mut shape = self.shape.clone();
-                shape.push(self.item_bytes);
-                (DType::U8, shape)
-            }
+            None => (DType::U8, [self.shape.as_slice(), &[self.item_bytes]].concat()),
         }
     }
 }
@@ -52,12 +47,10 @@ pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
     let mut arrays = Vec::new();
     for exported in &start.exported.fields {
         if let Form::Array(array) = &exported.form {
-            let mut shape = vec![start.n_samples];
-            shape.extend_from_slice(&array.shape);
             arrays.push(Planned {
                 name: exported.field.name.clone(),
                 dtype: Some(array.dtype),
-                shape,
+                shape: [&[start.n_samples], array.shape.as_slice()].concat(),
                 item_bytes: array.bytes().unwrap_or(0),
             });
         }
@@ -72,6 +65,13 @@ pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
         });
     }
     arrays
+}
+
+/// What NumPy cannot store about arrays of bf16, in sentences.
+pub(super) fn bf16_notes(arrays: &[Planned]) -> Vec<String> {
+    let arrays = arrays.iter().filter(|array| array.dtype == Some(DType::Bf16));
+    let note = |name| format!("the type bf16 of `{name}`: NumPy lacks it, so its bits are stored as uint16");
+    arrays.map(|array| note(&array.name)).collect()
 }
 
 /// Whether an array has this name.
@@ -159,15 +159,13 @@ pub(crate) struct PlacedFile {
 impl PlacedFile {
     /// Opens or creates the file at `path`.
     pub(super) fn open(path: &Path, target: &Path) -> Result<Self, ConvertError> {
-        let mut options = OpenOptions::new();
-        let file = options.create(true).truncate(true).write(true).open(path);
-        Ok(Self { file: file.map_err(ConvertError::io(target))?, target: target.to_owned() })
+        let file = File::create(path).map_err(ConvertError::io(target))?;
+        Ok(Self { file, target: target.to_owned() })
     }
 
     /// Writes bytes at an offset.
     pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ConvertError> {
-        let written = self.file.write_all_at(bytes, offset);
-        written.map_err(ConvertError::io(&self.target))
+        self.file.write_all_at(bytes, offset).map_err(ConvertError::io(&self.target))
     }
 }
 

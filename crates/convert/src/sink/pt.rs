@@ -24,8 +24,32 @@ pub(crate) struct PtSink {
     end: u64,
 }
 
-impl PtSink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+/// The pickle of the dictionary.
+fn pickle(start: &SinkStart<'_>, arrays: &[Planned]) -> Vec<u8> {
+    let mut out = PickleWriter::new();
+    out.begin_dict();
+    for (number, array) in arrays.iter().enumerate() {
+        let (dtype, shape) = array.as_numbers();
+        out.text(&array.name);
+        out.tensor(dtype, &shape, &number.to_string());
+    }
+    let classes = start.metadata.class_names("label");
+    if !classes.is_empty() && !is_taken(arrays, "classes") {
+        out.text("classes");
+        out.texts(classes);
+    }
+    if !is_taken(arrays, METADATA_KEY) {
+        out.text(METADATA_KEY);
+        out.text(&start.metadata.to_text());
+    }
+    out.end_dict();
+    out.finish()
+}
+
+impl Sink for PtSink {
+    type Encoder = PieceEncoder;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let arrays = planned(start);
         let file = PlacedFile::open(start.path, start.target)?;
         let (mut members, mut end) = (Vec::new(), 0);
@@ -53,32 +77,6 @@ impl PtSink {
         small("version", b"3\n", &mut members, &mut end)?;
         Ok(Self { arrays, places: Places { file, starts }, members, n_before, end })
     }
-}
-
-/// The pickle of the dictionary.
-fn pickle(start: &SinkStart<'_>, arrays: &[Planned]) -> Vec<u8> {
-    let mut out = PickleWriter::new();
-    out.begin_dict();
-    for (number, array) in arrays.iter().enumerate() {
-        let (dtype, shape) = array.as_numbers();
-        out.text(&array.name);
-        out.tensor(dtype, &shape, &number.to_string());
-    }
-    let classes = start.metadata.class_names("label");
-    if !classes.is_empty() && !is_taken(arrays, "classes") {
-        out.text("classes");
-        out.texts(classes);
-    }
-    if !is_taken(arrays, METADATA_KEY) {
-        out.text(METADATA_KEY);
-        out.text(&start.metadata.to_text());
-    }
-    out.end_dict();
-    out.finish()
-}
-
-impl Sink for PtSink {
-    type Encoder = PieceEncoder;
 
     fn encoder(&self) -> PieceEncoder {
         PieceEncoder::new(&self.arrays, true)
@@ -99,13 +97,8 @@ impl Sink for PtSink {
         }
         let end = directory(&self.members, self.end);
         self.places.file.write_at(&end, self.end)?;
-        let is_new = |array: &&Planned| matches!(array.as_numbers().0, DType::U16 | DType::U32 | DType::U64);
-        let newer = self.arrays.iter().filter(is_new);
-        Ok(newer
-            .map(|array| {
-                let (dtype, _) = array.as_numbers();
-                format!("`{}` for PyTorch before 2.3, which has no {dtype}", array.name)
-            })
-            .collect())
+        let types = self.arrays.iter().map(|array| (&array.name, array.as_numbers().0));
+        let newer = types.filter(|(_, dtype)| matches!(dtype, DType::U16 | DType::U32 | DType::U64));
+        Ok(newer.map(|(name, dtype)| format!("`{name}` for PyTorch before 2.3, which has no {dtype}")).collect())
     }
 }

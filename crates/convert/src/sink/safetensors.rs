@@ -18,21 +18,20 @@ pub(crate) struct SafetensorsSink {
     places: Places,
 }
 
-impl SafetensorsSink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+impl Sink for SafetensorsSink {
+    type Encoder = PieceEncoder;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let arrays = planned(start);
         let mut order: Vec<&Planned> = arrays.iter().collect();
         // Wide numbers first, so that every tensor is aligned to its number size.
         order.sort_by_key(|array| std::cmp::Reverse(array.as_numbers().0.size()));
-        let mut metadata = Map::new();
-        metadata.insert("format".to_owned(), json!("pt"));
-        metadata.insert(METADATA_KEY.to_owned(), json!(start.metadata.to_text()));
+        let mut metadata = json!({"format": "pt", METADATA_KEY: start.metadata.to_text()});
         let classes = start.metadata.class_names("label");
         if !classes.is_empty() {
-            metadata.insert("classes".to_owned(), json!(json!(classes).to_string()));
+            metadata["classes"] = json!(json!(classes).to_string());
         }
-        let mut header = Map::new();
-        header.insert("__metadata__".to_owned(), Value::Object(metadata));
+        let mut header = Map::from_iter([("__metadata__".to_owned(), metadata)]);
         let mut end = 0_u64;
         let mut offsets = Vec::new();
         for array in order {
@@ -61,10 +60,6 @@ impl SafetensorsSink {
         let starts = arrays.iter().map(start_of).collect();
         Ok(Self { arrays, places: Places { file, starts } })
     }
-}
-
-impl Sink for SafetensorsSink {
-    type Encoder = PieceEncoder;
 
     fn encoder(&self) -> PieceEncoder {
         PieceEncoder::new(&self.arrays, false)

@@ -1,6 +1,6 @@
 //! Writes the files of a set of shards one after another. Each contains whole samples and may be compressed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -67,8 +67,7 @@ impl Spread {
         self.n_samples.div_ceil(self.samples).max(1)
     }
 
-    /// Cuts a batch into pieces of files. Each file begins with `head` and ends with `tail`. `sample` appends a sample, by its place
-    /// in the batch and its index.
+    /// Cuts a batch into pieces of files, each from `head` to `tail`. `sample` appends one, by place in the batch and index.
     pub(super) fn pieces(
         self,
         batch: &Batch,
@@ -122,28 +121,20 @@ impl ShardFiles {
     /// Starts the next file. In a folder, it is called `name`.
     fn begin(&mut self, name: &str) -> Result<(), ConvertError> {
         self.end()?;
-        let path = self.path_of(name);
-        let mut options = OpenOptions::new();
-        options.write(true);
-        if self.is_folder {
-            options.create_new(true);
+        let (path, file) = if self.is_folder {
+            let path = self.path.join(name);
+            let file = File::create_new(&path);
+            (path, file)
         } else {
-            options.create(true).truncate(true);
-        }
-        let file = options.open(&path).map_err(ConvertError::io(&path))?;
+            (self.path.clone(), File::create(&self.path))
+        };
+        let file = file.map_err(ConvertError::io(&path))?;
         let file = BufWriter::with_capacity(WRITE_BYTES, file);
         self.file = Some(match self.is_gzip {
             true => Out::Gzip(GzipStream::begin(file).map_err(ConvertError::io(&path))?),
             false => Out::Plain(file),
         });
         Ok(())
-    }
-
-    fn path_of(&self, name: &str) -> PathBuf {
-        match self.is_folder {
-            true => self.path.join(name),
-            false => self.path.clone(),
-        }
     }
 
     /// Appends to the current file.
@@ -167,13 +158,13 @@ impl ShardFiles {
         flushed.map_err(ConvertError::io(&self.path))
     }
 
-    /// Writes a file next to the shards if they are in a folder. Returns whether they are.
-    pub(super) fn beside(&self, name: &str, text: &str) -> Result<bool, ConvertError> {
+    /// Writes a file next to the shards if they are in a folder.
+    pub(super) fn beside(&self, name: &str, text: &str) -> Result<(), ConvertError> {
         if self.is_folder {
             let path = self.path.join(name);
             std::fs::write(&path, text).map_err(ConvertError::io(&path))?;
         }
-        Ok(self.is_folder)
+        Ok(())
     }
 }
 

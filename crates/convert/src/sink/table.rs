@@ -4,6 +4,7 @@
 
 use packds_system::to_usize;
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -135,18 +136,14 @@ impl TableLayout {
             arrays.push(Arc::new(StringArray::from(paths)));
         }
         let made = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
-        made.map_err(|e| unfit(&e.to_string()))
+        made.map_err(unfit)
     }
 
     fn texts_of(&self, paths: &[Vec<u8>]) -> Vec<String> {
-        let texts = paths.iter().map(|path| {
-            let text = String::from_utf8_lossy(path);
-            if matches!(text, std::borrow::Cow::Owned(_)) {
-                self.odd_paths.store(true, Ordering::Relaxed);
-            }
-            text.into_owned()
-        });
-        texts.collect()
+        if paths.iter().any(|path| str::from_utf8(path).is_err()) {
+            self.odd_paths.store(true, Ordering::Relaxed);
+        }
+        paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect()
     }
 
     /// What could not be stored, in sentences.
@@ -180,13 +177,11 @@ fn values_of(field: &ExportedField, with_paths: bool, as_bytes: bool) -> Result<
             DType::U8 if as_bytes => Values::FixedBytes(n),
             dtype => Values::FixedList(dtype, n),
         }),
-        _ => Err(ConvertError::Options {
-            reason: format!(
-                "field `{}`: arrays of shape {:?} do not fit the 31-bit lengths of Arrow",
-                field.field.name, array.shape
-            ),
-            hint: "choose another format, such as zarr or hdf5".to_owned(),
-        }),
+        _ => {
+            let (name, shape) = (&field.field.name, &array.shape);
+            let reason = format!("field `{name}`: arrays of shape {shape:?} do not fit the 31-bit lengths of Arrow");
+            Err(ConvertError::options(reason, "choose another format, such as zarr or hdf5"))
+        }
     }
 }
 
@@ -253,13 +248,13 @@ fn array(values: &Values, column: Column, n: usize, paths: &[String]) -> Result<
                 Arc::new(StringArray::new_null(n))
             };
             let made = StructArray::try_new(file_fields(), vec![bytes, path], None);
-            Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
+            Arc::new(made.map_err(unfit)?)
         }
         Values::Bytes => Arc::new(binary(column)?),
         Values::Text => {
             let offsets = offsets(&column)?;
             let made = StringArray::try_new(offsets, Buffer::from_vec(column.bytes), None);
-            Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
+            Arc::new(made.map_err(unfit)?)
         }
         Values::Label(DType::I32) => {
             let (ids, _) = column.bytes.as_chunks::<4>();
@@ -270,13 +265,13 @@ fn array(values: &Values, column: Column, n: usize, paths: &[String]) -> Result<
         Values::FixedBytes(width) => {
             let bytes = Buffer::from_vec(column.bytes);
             let made = FixedSizeBinaryArray::try_new(*width, bytes, None);
-            Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
+            Arc::new(made.map_err(unfit)?)
         }
         Values::FixedList(dtype, width) => {
             let each = to_usize(width.max(&0).cast_unsigned());
             let values = numbers(*dtype, column.bytes, n.saturating_mul(each))?;
             let made = FixedSizeListArray::try_new(item_field(*dtype), *width, values, None);
-            Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
+            Arc::new(made.map_err(unfit)?)
         }
     })
 }
@@ -284,7 +279,7 @@ fn array(values: &Values, column: Column, n: usize, paths: &[String]) -> Result<
 fn binary(column: Column) -> Result<BinaryArray, ConvertError> {
     let offsets = offsets(&column)?;
     let made = BinaryArray::try_new(offsets, Buffer::from_vec(column.bytes), None);
-    made.map_err(|e| unfit(&e.to_string()))
+    made.map_err(unfit)
 }
 
 fn offsets(column: &Column) -> Result<OffsetBuffer<i32>, ConvertError> {
@@ -299,8 +294,8 @@ fn offsets(column: &Column) -> Result<OffsetBuffer<i32>, ConvertError> {
     Ok(OffsetBuffer::new(offsets.into()))
 }
 
-fn unfit(reason: &str) -> ConvertError {
-    ConvertError::Options { reason: reason.to_owned(), hint: format!("choose fewer samples with {CHUNK}") }
+fn unfit(reason: impl Display) -> ConvertError {
+    ConvertError::options(reason.to_string(), format!("choose fewer samples with {CHUNK}"))
 }
 
 /// Numbers from little-endian bytes, which is also the byte order in memory.
@@ -311,5 +306,5 @@ fn numbers(dtype: DType, bytes: Vec<u8>, n: usize) -> Result<ArrayRef, ConvertEr
     }
     let data = ArrayData::builder(arrow_type(dtype)).len(n).add_buffer(Buffer::from_vec(bytes));
     let data = data.align_buffers(true).build();
-    data.map(make_array).map_err(|e| unfit(&e.to_string()))
+    data.map(make_array).map_err(unfit)
 }

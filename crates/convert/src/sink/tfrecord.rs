@@ -29,8 +29,10 @@ pub(crate) struct ExampleEncoder {
     level: Option<u32>,
 }
 
-impl TfRecordSink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+impl Sink for TfRecordSink {
+    type Encoder = ExampleEncoder;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let spread = Spread::of(start);
         let files = ShardFiles::create(start);
         let mut lost = Vec::new();
@@ -52,10 +54,6 @@ impl TfRecordSink {
             lost,
         })
     }
-}
-
-impl Sink for TfRecordSink {
-    type Encoder = ExampleEncoder;
 
     fn encoder(&self) -> ExampleEncoder {
         self.encoder.clone()
@@ -101,32 +99,27 @@ struct Features(Vec<u8>);
 
 impl Features {
     /// Adds a feature with these bytes. `kind` is the kind of list (1 byte strings, 2 floats, 3 integers).
-    fn add(&mut self, name: &str, kind: u8, list: &[u8]) {
-        let (mut feature, mut entry) = (Vec::new(), Vec::new());
-        bytes_field(kind, list, &mut feature);
+    fn add(&mut self, name: &str, kind: u8, value: &[u8]) {
+        let (mut list, mut feature, mut entry) = (Vec::new(), Vec::new(), Vec::new());
+        bytes_field(1, value, &mut list);
+        bytes_field(kind, &list, &mut feature);
         bytes_field(1, name.as_bytes(), &mut entry);
         bytes_field(2, &feature, &mut entry);
         bytes_field(1, &entry, &mut self.0);
     }
 
     fn bytes(&mut self, name: &str, value: &[u8]) {
-        let mut list = Vec::new();
-        bytes_field(1, value, &mut list);
-        self.add(name, 1, &list);
+        self.add(name, 1, value);
     }
 
     fn float(&mut self, name: &str, value: &[u8]) {
-        let mut list = Vec::new();
-        bytes_field(1, value, &mut list);
-        self.add(name, 2, &list);
+        self.add(name, 2, value);
     }
 
     fn ints(&mut self, name: &str, values: impl IntoIterator<Item = i64>) {
-        let (mut packed, mut list) = (Vec::new(), Vec::new());
-        let values = values.into_iter();
-        values.for_each(|value| varint(value.cast_unsigned(), &mut packed));
-        bytes_field(1, &packed, &mut list);
-        self.add(name, 3, &list);
+        let mut packed = Vec::new();
+        values.into_iter().for_each(|value| varint(value.cast_unsigned(), &mut packed));
+        self.add(name, 3, &packed);
     }
 }
 

@@ -2,10 +2,7 @@
 //!
 //! Uses ustar headers without times or owners. The pack's metadata is in a global pax record, which tar readers ignore.
 
-use packds_format::{Role, Scalar};
-
-use super::fields::is_in_digits;
-use super::item_bytes::item_bytes;
+use super::item_bytes::{digits, item_bytes};
 use super::shard_files::{Piece, ShardFiles, Spread, gzip_level};
 use super::{Batch, Encode, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
@@ -38,27 +35,25 @@ pub(crate) struct TarEncoder {
     head: Vec<u8>,
 }
 
-impl WebDatasetSink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+impl Sink for WebDatasetSink {
+    type Encoder = TarEncoder;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let spread = Spread::of(start);
         let exported = start.exported.clone();
         let exported_paths = exported.has_paths;
-        let label = exported
-            .by_role(Role::Label)
-            .filter(|(_, label)| matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype)));
         let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
-        let infix = |(place, (name, field)): (usize, (String, &super::ExportedField))| {
-            // By convention, image files are named by their format alone.
-            match place == 0 && field.form == Form::File {
-                true => String::new(),
-                false => format!("{name}."),
-            }
-        };
-        let infixes = names.into_iter().zip(&exported.fields).enumerate().map(infix);
+        let mut infixes: Vec<String> = names.iter().map(|name| format!("{name}.")).collect();
+        // By convention, image files are named by their format alone.
+        if let (Some(first), Some(image)) = (infixes.first_mut(), exported.fields.first())
+            && image.form == Form::File
+        {
+            first.clear();
+        }
         let classes = start.metadata.class_names("label");
         let encoder = TarEncoder {
-            infixes: infixes.collect(),
-            label: label.map(|(place, _)| place),
+            infixes,
+            label: exported.label_in_digits(),
             exported,
             spread,
             digits: start.n_samples.saturating_sub(1).to_string().len().max(6),
@@ -79,18 +74,13 @@ impl WebDatasetSink {
             },
         })
     }
-}
-
-impl Sink for WebDatasetSink {
-    type Encoder = TarEncoder;
 
     fn encoder(&self) -> TarEncoder {
         self.encoder.clone()
     }
 
     fn write(&mut self, ready: Vec<Piece>) -> Result<(), ConvertError> {
-        let gzip = self.encoder.level.is_some();
-        let end = if gzip { ".gz" } else { "" };
+        let end = if self.encoder.level.is_some() { ".gz" } else { "" };
         self.files.put(ready, |number| format!("shard-{number:06}.tar{end}"))
     }
 
@@ -118,9 +108,7 @@ impl TarEncoder {
         let key = format!("{sample:0digits$}", digits = self.digits);
         for (place, (field, infix)) in self.exported.fields.iter().zip(&self.infixes).enumerate() {
             if self.label == Some(place) {
-                let item = batch.columns.get(place).map_or(&[][..], |c| c.item(k));
-                let id = Scalar::of(field.field.dtype, item).map(|id| id.widened().to_string());
-                member(&format!("{key}.cls"), b'0', id.unwrap_or_default().as_bytes(), out)?;
+                member(&format!("{key}.cls"), b'0', digits(field, batch, place, k).as_bytes(), out)?;
                 continue;
             }
             let (extension, bytes) = item_bytes(field, batch, place, k);
@@ -153,10 +141,8 @@ fn member(name: &str, kind: u8, data: &[u8], out: &mut Vec<u8>) -> Result<(), Co
     // 11 octal digits: 8 GiB, more than any item of a pack.
     let size = format!("{:011o}", data.len());
     if name.len() > 100 || size.len() > 11 {
-        return Err(ConvertError::Options {
-            reason: format!("'{name}' has a name or a size that tar files cannot hold"),
-            hint: "give the field a shorter name".to_owned(),
-        });
+        let reason = format!("'{name}' has a name or a size that tar files cannot hold");
+        return Err(ConvertError::options(reason, "give the field a shorter name"));
     }
     put(0, name.as_bytes());
     put(100, b"0000644\0");

@@ -35,7 +35,7 @@ impl Member {
 
     /// Start of its data.
     pub(crate) fn data(&self) -> u64 {
-        let least = self.header + 30 + u64_of(self.name.len()) + self.sizes_bytes() + 4;
+        let least = self.header + 30 + to_u64(self.name.len()) + self.sizes_bytes() + 4;
         least.next_multiple_of(ALIGNMENT)
     }
 
@@ -57,7 +57,7 @@ impl Member {
     pub(crate) fn local_header(&self) -> Vec<u8> {
         let mut out = b"PK\x03\x04".to_vec();
         self.common(&mut out);
-        let start = self.header + 30 + u64_of(self.name.len());
+        let start = self.header + 30 + to_u64(self.name.len());
         let extra = self.data().saturating_sub(start);
         // At most 24 bytes plus the alignment.
         out.extend_from_slice(&u16::try_from(extra).unwrap_or(0).to_le_bytes());
@@ -122,8 +122,8 @@ impl Member {
 pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     let mut out = Vec::new();
     members.iter().for_each(|member| member.directory_entry(&mut out));
-    let bytes = u64_of(out.len());
-    let n = u64_of(members.len());
+    let bytes = to_u64(out.len());
+    let n = to_u64(members.len());
     if offset >= LARGE || bytes >= LARGE || n >= 0xffff {
         out.extend_from_slice(b"PK\x06\x06");
         out.extend_from_slice(&44_u64.to_le_bytes());
@@ -150,8 +150,4 @@ pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
 
 fn short_of(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
-}
-
-fn u64_of(n: usize) -> u64 {
-    to_u64(n)
 }

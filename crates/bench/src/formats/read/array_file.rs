@@ -10,64 +10,55 @@ use zip::{CompressionMethod, ZipArchive};
 use super::Made;
 use super::npy::header_bytes;
 use crate::BenchError;
-use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::map::Map;
 use crate::formats::order::Rows;
 
-/// The file, and where in it the pixels of the first sample begin.
-pub(crate) struct ArrayFile {
-    made: Made,
-    offset: usize,
-    labels: Arc<[i64]>,
+/// The array that a `.npy` holds.
+pub(crate) fn npy(made: &Made) -> Result<Open, BenchError> {
+    let map = Map::open(&made.path)?;
+    at(made, header_bytes(map.as_ref()).ok_or_else(|| made.odd("not a .npy"))?)
 }
 
-impl ArrayFile {
-    /// The array that a `.npy` holds.
-    pub(crate) fn npy(made: &Made) -> Result<Self, BenchError> {
-        let map = Map::open(&made.path)?;
-        let offset = header_bytes(map.as_ref()).ok_or_else(|| made.odd("not a .npy"))?;
-        Self::at(made, offset)
-    }
+/// The array `image` of a `.npz` that is stored without compression.
+pub(crate) fn npz(made: &Made) -> Result<Open, BenchError> {
+    let map = Map::open(&made.path)?;
+    let member = stored_members(made)?.into_iter().find(|member| member.name == "image.npy");
+    let start = member.map_or(usize::MAX, |member| member.start);
+    let header = map.as_ref().get(start..).and_then(header_bytes);
+    at(made, start + header.ok_or_else(|| made.odd("no stored image.npy"))?)
+}
 
-    /// The array `image` of a `.npz` that is stored without compression.
-    pub(crate) fn npz(made: &Made) -> Result<Self, BenchError> {
-        let map = Map::open(&made.path)?;
-        let member = stored_members(made)?.into_iter().find(|member| member.name == "image.npy");
-        let start = member.map_or(usize::MAX, |member| member.start);
-        let header = map.as_ref().get(start..).and_then(header_bytes);
-        let header = header.ok_or_else(|| made.odd("no stored image.npy"))?;
-        Self::at(made, start + header)
-    }
+/// The tensor of a `.pt` that is as large as all pixels.
+pub(crate) fn pt(made: &Made) -> Result<Open, BenchError> {
+    let mut members = stored_members(made)?.into_iter();
+    let storage = members.find(|member| member.bytes == made.pixel_bytes());
+    at(made, storage.ok_or_else(|| made.odd("no tensor of all pixels"))?.start)
+}
 
-    /// The tensor of a `.pt` that is as large as all pixels.
-    pub(crate) fn pt(made: &Made) -> Result<Self, BenchError> {
-        let mut members = stored_members(made)?.into_iter();
-        let storage = members.find(|member| member.bytes == made.pixel_bytes());
-        let storage = storage.ok_or_else(|| made.odd("no tensor of all pixels"))?;
-        Self::at(made, storage.start)
-    }
+/// The tensor `image` of a `.safetensors`.
+pub(crate) fn safetensors(made: &Made) -> Result<Open, BenchError> {
+    let map = Map::open(&made.path)?;
+    let odd = || made.odd("no tensor `image`");
+    let (len, rest) = map.as_ref().split_first_chunk::<8>().ok_or_else(odd)?;
+    let len = to_usize(u64::from_le_bytes(*len));
+    let header = serde_json::from_slice(rest.get(..len).ok_or_else(odd)?);
+    let header: Value = header.map_err(|error| made.failed(error))?;
+    let start = header["image"]["data_offsets"][0].as_u64().ok_or_else(odd)?;
+    at(made, 8 + len + to_usize(start))
+}
 
-    /// The tensor `image` of a `.safetensors`.
-    pub(crate) fn safetensors(made: &Made) -> Result<Self, BenchError> {
-        let map = Map::open(&made.path)?;
-        let odd = || made.odd("no tensor `image`");
-        let (len, rest) = map.as_ref().split_first_chunk::<8>().ok_or_else(odd)?;
-        let len = usize::try_from(u64::from_le_bytes(*len)).map_err(|_| odd())?;
-        let header: Value =
-            serde_json::from_slice(rest.get(..len).ok_or_else(odd)?).map_err(|error| made.odd(&error.to_string()))?;
-        let start = header["image"]["data_offsets"][0].as_u64().ok_or_else(odd)?;
-        let start = usize::try_from(start).map_err(|_| odd())?;
-        Self::at(made, 8 + len + start)
+/// The pixels of the first sample begin at `offset`.
+fn at(made: &Made, offset: usize) -> Result<Open, BenchError> {
+    let len = std::fs::metadata(&made.path).map_err(BenchError::io(&made.path))?.len();
+    if to_u64(offset).saturating_add(made.pixel_bytes()) > len {
+        return Err(made.odd("too short for all pixels"));
     }
-
-    fn at(made: &Made, offset: usize) -> Result<Self, BenchError> {
-        let len = std::fs::metadata(&made.path).map_err(BenchError::io(&made.path))?;
-        let start = to_u64(offset);
-        if start.saturating_add(made.pixel_bytes()) > len.len() {
-            return Err(made.odd("too short for all pixels"));
-        }
-        Ok(Self { labels: made.listed_labels(), made: made.clone(), offset })
-    }
+    let made = made.with_listed_labels();
+    Ok(Box::new(move |threads| {
+        let map = Arc::new(Map::open(&made.path)?);
+        readers(threads, || MappedRows { made: made.clone(), map: Arc::clone(&map), offset })
+    }))
 }
 
 /// A member of a zip file that is stored as it is.
@@ -79,7 +70,7 @@ struct Member {
 
 fn stored_members(made: &Made) -> Result<Vec<Member>, BenchError> {
     let file = File::open(&made.path).map_err(BenchError::io(&made.path))?;
-    let odd = |error: zip::result::ZipError| made.odd(&error.to_string());
+    let odd = |error: zip::result::ZipError| made.failed(error);
     let mut archive = ZipArchive::new(file).map_err(odd)?;
     let mut members = Vec::new();
     for i in 0..archive.len() {
@@ -93,33 +84,17 @@ fn stored_members(made: &Made) -> Result<Vec<Member>, BenchError> {
     Ok(members)
 }
 
-impl Candidate for ArrayFile {
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-        let map = Arc::new(Map::open(&self.made.path)?);
-        let reader = || MappedRows {
-            map: Arc::clone(&map),
-            offset: self.offset,
-            sample_bytes: self.made.sample_bytes,
-            labels: Arc::clone(&self.labels),
-        };
-        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
-    }
-}
-
 struct MappedRows {
+    made: Made,
     map: Arc<Map>,
     offset: usize,
-    sample_bytes: usize,
-    labels: Arc<[i64]>,
 }
 
 impl MappedRows {
     /// The pixels of samples that lie one behind the other.
     fn pixels(&self, first: u64, bytes: usize) -> &[u8] {
-        let first = to_usize(first);
-        let start = first.saturating_mul(self.sample_bytes);
-        let start = start.saturating_add(self.offset);
-        let all = self.map.as_ref().as_ref();
+        let start = to_usize(first).saturating_mul(self.made.sample_bytes).saturating_add(self.offset);
+        let all: &[u8] = (*self.map).as_ref();
         all.get(start..start.saturating_add(bytes)).unwrap_or_default()
     }
 }
@@ -137,7 +112,7 @@ impl Reader for MappedRows {
                 }
             }
         }
-        out.set_labels(rows, &self.labels);
+        out.set_labels(rows, &self.made.labels);
         Ok(())
     }
 }

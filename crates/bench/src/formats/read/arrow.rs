@@ -13,27 +13,18 @@ use ::bytes::Bytes;
 use super::Made;
 use super::columns::{label, pixels};
 use crate::BenchError;
-use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::map::Map;
 use crate::formats::order::Rows;
 
-/// The file; its record batches have as many rows as a batch has samples.
-pub(crate) struct ArrowFile(Made);
-
-impl ArrowFile {
-    pub(crate) fn new(made: &Made) -> Self {
-        Self(made.clone())
-    }
-}
-
-impl Candidate for ArrowFile {
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-        let map = Map::open(&self.0.path)?;
-        let batches = batches(Bytes::from_owner(map));
-        let batches: Arc<[RecordBatch]> = batches.map_err(|e| self.0.odd(&e.to_string()))?.into();
-        let reader = || MappedBatches { made: self.0.clone(), batches: Arc::clone(&batches) };
-        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
-    }
+/// The file's record batches have as many rows as a batch has samples.
+pub(crate) fn arrow(made: &Made) -> Result<Open, BenchError> {
+    let made = made.clone();
+    Ok(Box::new(move |threads| {
+        let batches = batches(Bytes::from_owner(Map::open(&made.path)?));
+        let batches: Arc<[RecordBatch]> = batches.map_err(|e| made.failed(e))?.into();
+        readers(threads, || MappedBatches { made: made.clone(), batches: Arc::clone(&batches) })
+    }))
 }
 
 /// All record batches of a file, whose arrays are in it.
@@ -47,9 +38,7 @@ fn batches(file: Bytes) -> Result<Vec<RecordBatch>, ArrowError> {
     let footer = root_as_footer(footer).map_err(|e| odd(&e.to_string()))?;
     let schema = footer.schema().ok_or_else(|| odd("no schema"))?;
     let schema = Arc::new(try_fb_to_schema(schema)?);
-    let columns = ["image", "label"].map(|name| schema.index_of(name));
-    let [image, label] = columns;
-    let mut columns = vec![image?, label?];
+    let mut columns = vec![schema.index_of("image")?, schema.index_of("label")?];
     columns.sort_unstable();
     let decoder = FileDecoder::new(schema, footer.version()).with_projection(columns);
     let blocks = footer.recordBatches().ok_or_else(|| odd("no batches"))?;
@@ -84,19 +73,20 @@ impl Reader for MappedBatches {
             Some((self.batches.get(number)?, row))
         };
         let sample_bytes = self.made.sample_bytes;
-        if let Rows::Run(run) = rows
-            && run.start.is_multiple_of(size)
-        {
-            let (batch, _) = place(run.start).ok_or_else(odd)?;
+        let whole = match rows {
+            Rows::Run(run) if run.start.is_multiple_of(size) => Some(run.start),
+            _ => None,
+        };
+        if let Some(start) = whole {
+            let (batch, _) = place(start).ok_or_else(odd)?;
             let pixels = pixels(batch, "image").ok_or_else(odd)?;
             let out = out.pixels_mut();
             out.copy_from_slice(pixels.get(..out.len()).ok_or_else(odd)?);
         }
-        let whole = matches!(rows, Rows::Run(run) if run.start.is_multiple_of(size));
         for (sample, (out, to_label)) in rows.iter().zip(out.rows_mut()) {
             let (batch, row) = place(sample).ok_or_else(odd)?;
             *to_label = label(batch, "label", row).ok_or_else(odd)?;
-            if !whole {
+            if whole.is_none() {
                 let pixels = pixels(batch, "image").ok_or_else(odd)?;
                 let start = row * sample_bytes;
                 out.copy_from_slice(pixels.get(start..start + out.len()).ok_or_else(odd)?);

@@ -1,8 +1,6 @@
-//! HDF5: rows of a data set, read straight into the batch as h5py's `read_direct` does. The library lets one thread in at a
-//! time, whatever the number of threads.
+//! HDF5: rows of a data set, read straight into the batch as h5py's `read_direct` does. The library lets in one thread only.
 
 use packds_system::to_usize;
-use std::sync::Arc;
 
 use ::hdf5::{Dataset, Dataspace, Datatype, File, Hyperslab, SliceOrIndex};
 use hdf5_metno_sys::h5d::{H5Dget_chunk_info_by_coord, H5Dread};
@@ -10,42 +8,36 @@ use hdf5_metno_sys::h5p::H5P_DEFAULT;
 
 use super::Made;
 use crate::BenchError;
-use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
-/// The file, and how it is read.
-pub(crate) struct Hdf5File {
-    made: Made,
-    /// Whether rows that lie one behind the other are read by one call.
-    slices: bool,
-    labels: Arc<[i64]>,
+/// One call a sample.
+pub(crate) fn hdf5_per_sample(made: &Made) -> Result<Open, BenchError> {
+    Ok(by(made, false))
 }
 
-impl Hdf5File {
-    /// One call a sample.
-    pub(crate) fn per_sample(made: &Made) -> Result<Self, BenchError> {
-        Self::new(made, false)
-    }
-
-    /// One call for samples that lie one behind the other. Chunks that are not compressed are read past the library's cache.
-    pub(crate) fn slices(made: &Made) -> Result<Self, BenchError> {
-        Self::new(made, true)
-    }
-
-    fn new(made: &Made, slices: bool) -> Result<Self, BenchError> {
-        Ok(Self { labels: labels(made)?, made: made.clone(), slices })
-    }
+/// One call for samples that lie one behind the other. Chunks that are not compressed are read past the library's cache.
+pub(crate) fn hdf5_slices(made: &Made) -> Result<Open, BenchError> {
+    Ok(by(made, true))
 }
 
-/// The labels of all samples.
-pub(super) fn labels(made: &Made) -> Result<Arc<[i64]>, BenchError> {
-    let file = File::open(&made.path).map_err(|e| failed(made, &e))?;
-    let labels = file.dataset("label").and_then(|set| set.read_raw::<i64>());
-    Ok(labels.map_err(|e| failed(made, &e))?.into())
+fn by(made: &Made, slices: bool) -> Open {
+    let made = made.with_listed_labels();
+    Box::new(move |threads| {
+        let mut options = File::with_options();
+        options.with_fapl(|access| access.chunk_cache(521, 0, 1.0));
+        let dataset = options.open(&made.path).and_then(|file| file.dataset("image"));
+        let dataset = dataset.map_err(|e| made.failed(e))?;
+        let is_u8 = dataset.dtype().map(|kind| kind.is::<u8>());
+        let sample: usize = dataset.shape().iter().skip(1).product();
+        if !is_u8.map_err(|e| made.failed(e))? || sample != made.sample_bytes {
+            return Err(made.odd("`image` is not of u8 pixels"));
+        }
+        readers(threads, || DatasetRows { made: made.clone(), slices, dataset: dataset.clone() })
+    })
 }
 
-/// Where the chunk that begins at `start` lies in the file, its length there, and the mask of filters that it was not put
-/// through.
+/// Where the chunk that begins at `start` lies in the file, its length there, and the mask of skipped filters.
 pub(super) fn chunk_place(dataset: &Dataset, start: &[u64]) -> Option<(u64, u64, u32)> {
     if start.len() != dataset.ndim() {
         return None;
@@ -62,37 +54,11 @@ pub(super) fn chunk_place(dataset: &Dataset, start: &[u64]) -> Option<(u64, u64,
     (result >= 0 && address != u64::MAX).then_some((address, bytes, mask))
 }
 
-pub(super) fn failed(made: &Made, error: &::hdf5::Error) -> BenchError {
-    made.odd(&error.to_string())
-}
-
-impl Candidate for Hdf5File {
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-        let failed = |e: ::hdf5::Error| failed(&self.made, &e);
-        let mut options = File::with_options();
-        options.with_fapl(|access| access.chunk_cache(521, 0, 1.0));
-        let file = options.open(&self.made.path).map_err(failed)?;
-        let dataset = file.dataset("image").map_err(failed)?;
-        let is_u8 = dataset.dtype().map(|kind| kind.is::<u8>());
-        let sample: usize = dataset.shape().iter().skip(1).product();
-        if !is_u8.map_err(failed)? || sample != self.made.sample_bytes {
-            return Err(self.made.odd("`image` is not of u8 pixels"));
-        }
-        let reader = || DatasetRows {
-            made: self.made.clone(),
-            slices: self.slices,
-            dataset: dataset.clone(),
-            labels: Arc::clone(&self.labels),
-        };
-        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
-    }
-}
-
 struct DatasetRows {
     made: Made,
+    /// Whether rows that lie one behind the other are read by one call.
     slices: bool,
     dataset: Dataset,
-    labels: Arc<[i64]>,
 }
 
 impl DatasetRows {
@@ -131,17 +97,11 @@ impl DatasetRows {
 impl Reader for DatasetRows {
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
         match rows {
-            Rows::Run(run) if self.slices => {
-                self.read(run.start, out.pixels_mut()).map_err(|e| failed(&self.made, &e))?
-            }
-            rows => {
-                for (sample, pixels) in rows.iter().zip(out.samples_mut()) {
-                    let read = self.read(sample, pixels);
-                    read.map_err(|e| failed(&self.made, &e))?;
-                }
-            }
+            Rows::Run(run) if self.slices => self.read(run.start, out.pixels_mut()),
+            rows => rows.iter().zip(out.samples_mut()).try_for_each(|(sample, pixels)| self.read(sample, pixels)),
         }
-        out.set_labels(rows, &self.labels);
+        .map_err(|e| self.made.failed(e))?;
+        out.set_labels(rows, &self.made.labels);
         Ok(())
     }
 }

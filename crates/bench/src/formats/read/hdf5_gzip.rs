@@ -1,70 +1,50 @@
-//! HDF5 with a chunk of gzip for each sample: the library tells where the chunks lie; threads read and inflate them side by side, which the
-//! library would do for one at a time.
+//! HDF5 with a chunk of gzip for each sample. The library only tells where chunks lie: it would inflate one at a time.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use flate2::{Decompress, FlushDecompress, Status};
+use packds_system::to_usize;
 
 use super::Made;
-use super::hdf5::{chunk_place, failed, labels};
+use super::hdf5::chunk_place;
 use crate::BenchError;
-use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
-/// The file, and where its chunks lie.
-pub(crate) struct Hdf5Gzip {
-    made: Made,
-    /// Offset and length of each, in the order of samples.
-    chunks: Arc<[(u64, usize)]>,
-    labels: Arc<[i64]>,
-}
-
-impl Hdf5Gzip {
-    pub(crate) fn new(made: &Made) -> Result<Self, BenchError> {
-        let failed = |e: ::hdf5::Error| failed(made, &e);
-        let file = ::hdf5::File::open(&made.path).map_err(failed)?;
-        let dataset = file.dataset("image").map_err(failed)?;
-        let sample: Option<usize> = dataset.chunk().map(|chunk| chunk.iter().product());
-        if sample != Some(made.sample_bytes) {
-            return Err(made.odd("`image` has no chunks of one sample"));
-        }
-        let mut start = vec![0; dataset.ndim()];
-        let place = |number| {
-            *start.first_mut()? = number;
-            let (offset, bytes, skipped) = chunk_place(&dataset, &start)?;
-            let bytes = usize::try_from(bytes).ok()?;
-            (skipped == 0).then_some((offset, bytes))
-        };
-        let chunks: Option<Vec<_>> = (0..made.n_samples).map(place).collect();
-        Ok(Self {
-            chunks: chunks.ok_or_else(|| made.odd("`image` has chunks without gzip"))?.into(),
-            labels: labels(made)?,
-            made: made.clone(),
-        })
+/// The places of all chunks are found before anything is timed.
+pub(crate) fn hdf5_gzip(made: &Made) -> Result<Open, BenchError> {
+    let dataset = ::hdf5::File::open(&made.path).and_then(|file| file.dataset("image"));
+    let dataset = dataset.map_err(|e| made.failed(e))?;
+    let sample: Option<usize> = dataset.chunk().map(|chunk| chunk.iter().product());
+    if sample != Some(made.sample_bytes) {
+        return Err(made.odd("`image` has no chunks of one sample"));
     }
-}
-
-impl Candidate for Hdf5Gzip {
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-        let path = &self.made.path;
-        let file = Arc::new(File::open(path).map_err(BenchError::io(path))?);
-        let reader = || Inflated {
-            made: self.made.clone(),
-            chunks: Arc::clone(&self.chunks),
-            labels: Arc::clone(&self.labels),
+    let mut start = vec![0; dataset.ndim()];
+    let place = |number| {
+        *start.first_mut()? = number;
+        let (offset, bytes, skipped) = chunk_place(&dataset, &start)?;
+        (skipped == 0).then_some((offset, to_usize(bytes)))
+    };
+    let chunks: Option<Arc<[_]>> = (0..made.n_samples).map(place).collect();
+    let chunks = chunks.ok_or_else(|| made.odd("`image` has chunks without gzip"))?;
+    let made = made.with_listed_labels();
+    Ok(Box::new(move |threads| {
+        let file = Arc::new(File::open(&made.path).map_err(BenchError::io(&made.path))?);
+        readers(threads, || Inflated {
+            made: made.clone(),
+            chunks: Arc::clone(&chunks),
             file: Arc::clone(&file),
             deflated: Vec::new(),
-        };
-        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
-    }
+        })
+    }))
 }
 
 struct Inflated {
     made: Made,
+    /// Offset and length of each chunk, in the order of samples.
     chunks: Arc<[(u64, usize)]>,
-    labels: Arc<[i64]>,
     file: Arc<File>,
     deflated: Vec<u8>,
 }
@@ -93,7 +73,7 @@ impl Reader for Inflated {
         for (sample, pixels) in rows.iter().zip(out.samples_mut()) {
             self.sample(sample, pixels)?;
         }
-        out.set_labels(rows, &self.labels);
+        out.set_labels(rows, &self.made.labels);
         Ok(())
     }
 }

@@ -7,26 +7,24 @@ use packds_system::to_usize;
 use super::Made;
 use super::npy::header_bytes;
 use crate::BenchError;
-use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::candidate::{Batch, Open, Reader};
 use crate::formats::order::Rows;
-
-/// The database: a key of digits for each image, and another for its label.
-pub(crate) struct LmdbFolder {
-    made: Made,
-    digits: usize,
-}
 
 type Values = Database<'static, Bytes, Bytes>;
 
-impl LmdbFolder {
-    pub(crate) fn new(made: &Made) -> Self {
-        let digits = made.n_samples.saturating_sub(1).to_string().len().max(8);
-        Self { made: made.clone(), digits }
-    }
-}
-
-fn failed(made: &Made, error: &heed::Error) -> BenchError {
-    made.odd(&error.to_string())
+/// A key of digits for each image, and another for its label.
+pub(crate) fn lmdb(made: &Made) -> Result<Open, BenchError> {
+    let digits = made.n_samples.saturating_sub(1).to_string().len().max(8);
+    let made = made.clone();
+    Ok(Box::new(move |threads| {
+        let env = open(&made).map_err(|e| made.failed(e))?;
+        let reader = || {
+            let values = values(&env).map_err(|e| made.failed(e))?.ok_or_else(|| made.odd("no values"))?;
+            let txn = env.clone().static_read_txn().map_err(|e| made.failed(e))?;
+            Ok(Box::new(ByKey { made: made.clone(), digits, values, txn }) as _)
+        };
+        (0..threads).map(|_| reader()).collect()
+    }))
 }
 
 /// Opens the database for reading, without a lock: nobody writes to it.
@@ -55,25 +53,6 @@ fn values(env: &Env<WithoutTls>) -> Result<Option<Values>, heed::Error> {
     })
 }
 
-impl Candidate for LmdbFolder {
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-        let failed = |e: heed::Error| failed(&self.made, &e);
-        let env = open(&self.made).map_err(failed)?;
-        let mut readers: Vec<Box<dyn Reader>> = Vec::new();
-        for _ in 0..threads {
-            let values = values(&env).map_err(failed)?;
-            let txn = env.clone().static_read_txn().map_err(failed)?;
-            readers.push(Box::new(ByKey {
-                made: self.made.clone(),
-                digits: self.digits,
-                values: values.ok_or_else(|| self.made.odd("no values"))?,
-                txn,
-            }));
-        }
-        Ok(readers)
-    }
-}
-
 struct ByKey {
     made: Made,
     digits: usize,
@@ -88,7 +67,7 @@ impl Reader for ByKey {
             let key = format!("{sample:0digits$}", digits = self.digits);
             let value = |key: &str| {
                 let value = self.values.get(&self.txn, key.as_bytes());
-                value.map_err(|e| failed(&self.made, &e))?.ok_or_else(odd)
+                value.map_err(|e| self.made.failed(e))?.ok_or_else(odd)
             };
             let image = value(&key)?;
             let header = header_bytes(image).unwrap_or(0);

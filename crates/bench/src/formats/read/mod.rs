@@ -26,24 +26,33 @@ mod shards;
 #[cfg(feature = "zarr")]
 mod zarr;
 
-pub(crate) use array_file::ArrayFile;
+pub(crate) use array_file::{npy, npz, pt, safetensors};
 #[cfg(feature = "arrow")]
-pub(crate) use arrow::ArrowFile;
+pub(crate) use arrow::arrow;
 pub(crate) use decode::Pictures;
 #[cfg(feature = "hdf5")]
-pub(crate) use hdf5::Hdf5File;
+pub(crate) use hdf5::{hdf5_per_sample, hdf5_slices};
 #[cfg(feature = "hdf5")]
-pub(crate) use hdf5_gzip::Hdf5Gzip;
+pub(crate) use hdf5_gzip::hdf5_gzip;
+#[cfg(not(feature = "lmdb"))]
+pub(crate) use left_out as lmdb;
 #[cfg(feature = "lmdb")]
-pub(crate) use lmdb::LmdbFolder;
+pub(crate) use lmdb::lmdb;
 #[cfg(feature = "arrow")]
-pub(crate) use parquet::ParquetFile;
-pub(crate) use sample_files::SampleFiles;
-pub(crate) use shards::{Kind, Shards};
+pub(crate) use parquet::parquet;
+pub(crate) use sample_files::{array_files, image_files};
+pub(crate) use shards::{records, tar};
 #[cfg(feature = "zarr")]
-pub(crate) use zarr::{ReadBy, ZarrArray};
+pub(crate) use zarr::{zarr_batch, zarr_part, zarr_sample, zarr_shard};
+#[cfg(not(feature = "arrow"))]
+pub(crate) use {left_out as arrow, left_out as parquet};
+#[cfg(not(feature = "hdf5"))]
+pub(crate) use {left_out as hdf5_gzip, left_out as hdf5_per_sample, left_out as hdf5_slices};
+#[cfg(not(feature = "zarr"))]
+pub(crate) use {left_out as zarr_batch, left_out as zarr_part, left_out as zarr_sample, left_out as zarr_shard};
 
 use packds_system::to_u64;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -74,17 +83,13 @@ impl Made {
         self.n_samples.saturating_mul(sample)
     }
 
-    /// The labels that the files hold, in the order of their samples: read once, before anything is timed, as programs do
-    /// that keep 8 bytes a sample. Those that were written, where the format keeps none beside its images.
-    pub(crate) fn listed_labels(&self) -> Arc<[i64]> {
-        let Ok(listing) = list(&self.path, &ListOptions::default()) else {
-            return Arc::clone(&self.labels);
-        };
-        let labels: Option<Vec<i64>> = (0..listing.len()).map(|i| listing.label(i)).collect();
-        match labels {
-            Some(labels) if labels.len() == self.labels.len() => labels.into(),
-            _ => Arc::clone(&self.labels),
-        }
+    /// The same with the labels that the files hold, in the order of their samples: read once, before anything is timed, as
+    /// programs do that keep 8 bytes a sample. The format may keep none beside its images; the labels are then as written.
+    pub(crate) fn with_listed_labels(&self) -> Self {
+        let listing = list(&self.path, &ListOptions::default());
+        let listed = listing.ok().and_then(|all| (0..all.len()).map(|i| all.label(i)).collect::<Option<Arc<[i64]>>>());
+        let labels = listed.filter(|labels| labels.len() == self.labels.len());
+        Self { labels: labels.unwrap_or_else(|| Arc::clone(&self.labels)), ..self.clone() }
     }
 
     /// Something in the files is not as it was written.
@@ -92,4 +97,16 @@ impl Made {
         let error = std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
         BenchError::io(&self.path)(error)
     }
+
+    /// The same for an error of a library.
+    pub(crate) fn failed(&self, error: impl Display) -> BenchError {
+        self.odd(&error.to_string())
+    }
+}
+
+/// Stands for the readers that this build lacks. Of their formats, the converter writes only LMDB.
+#[cfg(not(all(feature = "arrow", feature = "hdf5", feature = "lmdb", feature = "zarr")))]
+pub(crate) fn left_out(made: &Made) -> Result<super::candidate::Open, BenchError> {
+    let format = packds_convert::DataFormat::Lmdb;
+    Err(packds_convert::ConvertError::FormatLeftOut { path: made.path.clone(), format }.into())
 }

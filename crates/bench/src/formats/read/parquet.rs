@@ -13,29 +13,20 @@ use packds_system::{to_u64, to_usize};
 use super::Made;
 use super::columns::{label, pixels};
 use crate::BenchError;
-use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::map::Map;
 use crate::formats::order::Rows;
 
-/// The file; its row groups have as many rows as a batch has samples.
-pub(crate) struct ParquetFile(Made);
-
-impl ParquetFile {
-    pub(crate) fn new(made: &Made) -> Self {
-        Self(made.clone())
-    }
-}
-
-impl Candidate for ParquetFile {
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-        let file = Bytes::from_owner(Map::open(&self.0.path)?);
+/// The file's row groups have as many rows as a batch has samples.
+pub(crate) fn parquet(made: &Made) -> Result<Open, BenchError> {
+    let made = made.clone();
+    Ok(Box::new(move |threads| {
+        let file = Bytes::from_owner(Map::open(&made.path)?);
         // Where pages begin is known then, so that those without selected rows are passed over.
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-        let metadata = ArrowReaderMetadata::load(&file, options);
-        let metadata = metadata.map_err(|e| self.0.odd(&e.to_string()))?;
-        let reader = || RowGroups { made: self.0.clone(), file: file.clone(), metadata: metadata.clone() };
-        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
-    }
+        let metadata = ArrowReaderMetadata::load(&file, options).map_err(|e| made.failed(e))?;
+        readers(threads, || RowGroups { made: made.clone(), file: file.clone(), metadata: metadata.clone() })
+    }))
 }
 
 struct RowGroups {
@@ -61,21 +52,20 @@ impl RowGroups {
     fn selection(&self, sorted: &[u64], groups: &[usize]) -> RowSelection {
         let size = self.made.batch.max(1);
         let mut selectors = Vec::new();
-        let narrow = |n: u64| to_usize(n);
         for group in groups {
             let mut at = 0;
             let group = to_u64(*group);
             for sample in sorted.iter().filter(|sample| **sample / size == group) {
                 let row = sample % size;
                 if row > at {
-                    selectors.push(RowSelector::skip(narrow(row - at)));
+                    selectors.push(RowSelector::skip(to_usize(row - at)));
                 }
                 selectors.push(RowSelector::select(1));
                 at = row + 1;
             }
             let rest = size.min(self.made.n_samples - group * size) - at;
             if rest > 0 {
-                selectors.push(RowSelector::skip(narrow(rest)));
+                selectors.push(RowSelector::skip(to_usize(rest)));
             }
         }
         RowSelection::from(selectors)

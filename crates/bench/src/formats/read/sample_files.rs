@@ -1,6 +1,6 @@
 //! A file for each sample: `.npy` files, or image files that are decoded.
 
-use packds_system::to_usize;
+use packds_system::{to_u64, to_usize};
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -13,61 +13,43 @@ use super::decode::Pictures;
 use super::npy::header_bytes;
 use crate::BenchError;
 use crate::formats::cache::files_of;
-use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
-/// The files and their labels, listed before anything is timed.
-pub(crate) struct SampleFiles {
-    files: Arc<[(PathBuf, i64)]>,
-    /// Channels of the pixels that the files are decoded to; none where they are arrays.
-    decoded_to: Option<u64>,
+/// Image files in class folders. The manifest beside them has the class ids: those that follow from the names of the folders
+/// are others where a class has no name, or no sample.
+pub(crate) fn image_files(made: &Made) -> Result<Open, BenchError> {
+    let listing = list(&made.path.join("manifest.jsonl"), &ListOptions::default())?;
+    let file = |i| (listing.file_path(i), listing.label(i).unwrap_or(0));
+    one_by_one(made, (0..listing.len()).map(file).collect(), Some(made.channels))
 }
 
-impl SampleFiles {
-    /// Image files in class folders. The manifest beside them has the class ids: those that follow from the names of the
-    /// folders are others where a class has no name, or no sample.
-    pub(crate) fn images(made: &Made) -> Result<Self, BenchError> {
-        let listing = list(&made.path.join("manifest.jsonl"), &ListOptions::default())?;
-        let file = |i| (listing.file_path(i), listing.label(i).unwrap_or(0));
-        let files: Vec<(PathBuf, i64)> = (0..listing.len()).map(file).collect();
-        Self::new(made, files, Some(made.channels))
-    }
-
-    /// Arrays whose names tell their order.
-    pub(crate) fn arrays(made: &Made) -> Result<Self, BenchError> {
-        let mut files = files_of(&made.path)?;
-        files.retain(|path| path.extension().is_some_and(|e| e == "npy"));
+/// Arrays whose names tell their order.
+pub(crate) fn array_files(made: &Made) -> Result<Open, BenchError> {
+    let mut images = Vec::new();
+    for path in files_of(&made.path)? {
+        let len = std::fs::metadata(&path).map_err(BenchError::io(&path))?.len();
         // Files of labels or other fields are smaller than any of the images.
-        let mut images = Vec::new();
-        for path in files {
-            let len = std::fs::metadata(&path).map_err(BenchError::io(&path))?;
-            if usize::try_from(len.len()).is_ok_and(|len| len > made.sample_bytes) {
-                images.push(path);
-            }
+        if path.extension().is_some_and(|e| e == "npy") && to_usize(len) > made.sample_bytes {
+            images.push(path);
         }
-        let labels = made.listed_labels();
-        let files = images.into_iter().zip(labels.iter().copied()).collect();
-        Self::new(made, files, None)
     }
-
-    fn new(made: &Made, files: Vec<(PathBuf, i64)>, decoded_to: Option<u64>) -> Result<Self, BenchError> {
-        if u64::try_from(files.len()).ok() != Some(made.n_samples) {
-            return Err(made.odd("not one file for each sample"));
-        }
-        let files = files.into();
-        Ok(Self { files, decoded_to })
-    }
+    let made = made.with_listed_labels();
+    one_by_one(&made, images.into_iter().zip(made.labels.iter().copied()).collect(), None)
 }
 
-impl Candidate for SampleFiles {
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-        let reader = || OneByOne {
-            files: Arc::clone(&self.files),
-            pictures: self.decoded_to.map(Pictures::new),
-            bytes: Vec::new(),
-        };
-        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
+/// The files and their labels are listed before anything is timed. Image files are decoded to so many channels.
+fn one_by_one(made: &Made, files: Arc<[(PathBuf, i64)]>, channels: Option<u64>) -> Result<Open, BenchError> {
+    if to_u64(files.len()) != made.n_samples {
+        return Err(made.odd("not one file for each sample"));
     }
+    Ok(Box::new(move |threads| {
+        readers(threads, || OneByOne {
+            files: Arc::clone(&files),
+            pictures: channels.map(Pictures::new),
+            bytes: Vec::new(),
+        })
+    }))
 }
 
 struct OneByOne {
@@ -80,22 +62,16 @@ struct OneByOne {
 impl Reader for OneByOne {
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
         for (sample, (pixels, label)) in rows.iter().zip(out.rows_mut()) {
-            let number = to_usize(sample);
-            let Some((path, class)) = self.files.get(number) else {
+            let Some((path, class)) = self.files.get(to_usize(sample)) else {
                 continue;
             };
             *label = *class;
             let mut file = File::open(path).map_err(BenchError::io(path))?;
-            let odd = || {
-                let error = std::io::Error::from(std::io::ErrorKind::InvalidData);
-                BenchError::io(path)(error)
-            };
+            let odd = || BenchError::io(path)(std::io::ErrorKind::InvalidData.into());
             if let Some(pictures) = &mut self.pictures {
                 self.bytes.clear();
                 file.read_to_end(&mut self.bytes).map_err(BenchError::io(path))?;
-                let decoded = pictures.decode(&self.bytes, pixels);
-                let fits = decoded.map_err(|source| BenchError::Pixels { path: path.clone(), source })?;
-                if !fits {
+                if !pictures.decode(&self.bytes, pixels).map_err(BenchError::pixels(path))? {
                     return Err(odd());
                 }
                 continue;

@@ -1,9 +1,9 @@
 //! Files that are read from the beginning to the end: WebDataset's tar files and TFRecord files.
 
-use packds_system::to_usize;
+use packds_system::{to_u64, to_usize};
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Made;
@@ -12,7 +12,7 @@ use super::npy::header_bytes;
 use super::proto::example;
 use crate::BenchError;
 use crate::formats::cache::files_of;
-use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
 /// Bytes that are read at a time, where a member is smaller.
@@ -22,57 +22,45 @@ const BLOCK: usize = 512;
 
 /// What the files of a set are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+enum Kind {
     /// Tar files of `KEY.EXTENSION`.
     Tar,
     /// Records of `tf.Example`.
     Records,
 }
 
-/// The files, each with as many samples as a shard.
-pub(crate) struct Shards {
-    made: Made,
-    kind: Kind,
-    files: Arc<[PathBuf]>,
+pub(crate) fn tar(made: &Made) -> Result<Open, BenchError> {
+    shards(made, Kind::Tar, ".tar")
 }
 
-impl Shards {
-    pub(crate) fn new(made: &Made, kind: Kind) -> Result<Self, BenchError> {
-        let extension = match kind {
-            Kind::Tar => "tar",
-            Kind::Records => "tfrecord",
-        };
-        let mut files = files_of(&made.path)?;
-        // TensorFlow's own names go on behind the extension: `.tfrecord-00000-of-00004`.
-        let is_shard = |path: &Path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.contains(&format!(".{extension}"))
-        };
-        files.retain(|path| is_shard(path));
-        let expected = made.n_samples.div_ceil(made.shard.max(1));
-        if !made.shard.is_multiple_of(made.batch.max(1)) {
-            return Err(made.odd("a batch in two shards"));
-        }
-        if u64::try_from(files.len()).ok() != Some(expected) {
-            return Err(made.odd(&format!("{} shards, not {expected}", files.len())));
-        }
-        Ok(Self { made: made.clone(), kind, files: files.into() })
+pub(crate) fn records(made: &Made) -> Result<Open, BenchError> {
+    // TensorFlow's own names go on behind the extension: `.tfrecord-00000-of-00004`.
+    shards(made, Kind::Records, ".tfrecord")
+}
+
+/// The files with this in their names, each with as many samples as a shard.
+fn shards(made: &Made, kind: Kind, part: &str) -> Result<Open, BenchError> {
+    let mut files = files_of(&made.path)?;
+    files.retain(|path| path.file_name().unwrap_or_default().to_string_lossy().contains(part));
+    let expected = made.n_samples.div_ceil(made.shard.max(1));
+    if !made.shard.is_multiple_of(made.batch.max(1)) {
+        return Err(made.odd("a batch in two shards"));
     }
-}
-
-impl Candidate for Shards {
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-        let reader = || Walk {
-            kind: self.kind,
-            shard: self.made.shard.max(1),
-            files: Arc::clone(&self.files),
+    if to_u64(files.len()) != expected {
+        return Err(made.odd(&format!("{} shards, not {expected}", files.len())));
+    }
+    let (shard, channels, files): (_, _, Arc<[PathBuf]>) = (made.shard.max(1), made.channels, files.into());
+    Ok(Box::new(move |threads| {
+        readers(threads, || Walk {
+            kind,
+            shard,
+            files: Arc::clone(&files),
             next: 0,
             open: None,
             scratch: Vec::new(),
-            pictures: Pictures::new(self.made.channels),
-        };
-        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
-    }
+            pictures: Pictures::new(channels),
+        })
+    }))
 }
 
 /// One thread's way through its shards.

@@ -8,14 +8,14 @@ use ::zarrs::filesystem::FilesystemStore;
 
 use super::Made;
 use crate::BenchError;
-use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
 type Images = Array<FilesystemStore>;
 
 /// How much of it is read by one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadBy {
+enum ReadBy {
     /// A chunk, which is a sample.
     Sample,
     /// A chunk, which is a batch; where samples are wanted alone, a part of it.
@@ -26,46 +26,37 @@ pub(crate) enum ReadBy {
     Shard,
 }
 
-/// The array, and how it is read.
-pub(crate) struct ZarrArray {
-    made: Made,
-    by: ReadBy,
-    labels: Arc<[i64]>,
+pub(crate) fn zarr_sample(made: &Made) -> Result<Open, BenchError> {
+    Ok(open(made, ReadBy::Sample))
 }
 
-impl ZarrArray {
-    pub(crate) fn new(made: &Made, by: ReadBy) -> Result<Self, BenchError> {
-        let labels = array(made, "/label")?;
-        let all = ArraySubset::new_with_shape(labels.shape().to_vec());
-        // Labels are stored in 32 bits where these are enough.
-        let labels = match labels.retrieve_array_subset::<Vec<i32>>(&all) {
-            Ok(narrow) => Ok(narrow.into_iter().map(i64::from).collect()),
-            Err(_) => labels.retrieve_array_subset::<Vec<i64>>(&all),
-        };
-        Ok(Self { labels: labels.map_err(|e| made.odd(&e.to_string()))?.into(), made: made.clone(), by })
-    }
+pub(crate) fn zarr_batch(made: &Made) -> Result<Open, BenchError> {
+    Ok(open(made, ReadBy::Batch))
 }
 
-fn array(made: &Made, name: &str) -> Result<Images, BenchError> {
-    let store = FilesystemStore::new(&made.path).map_err(|e| made.odd(&e.to_string()))?;
-    Array::open(Arc::new(store), name).map_err(|e| made.odd(&e.to_string()))
+pub(crate) fn zarr_part(made: &Made) -> Result<Open, BenchError> {
+    Ok(open(made, ReadBy::PartOfChunk))
 }
 
-impl Candidate for ZarrArray {
-    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
-        let images = Arc::new(array(&self.made, "/image")?);
+pub(crate) fn zarr_shard(made: &Made) -> Result<Open, BenchError> {
+    Ok(open(made, ReadBy::Shard))
+}
+
+fn open(made: &Made, by: ReadBy) -> Open {
+    let made = made.with_listed_labels();
+    Box::new(move |threads| {
+        let store = FilesystemStore::new(&made.path).map_err(|e| made.failed(e))?;
+        let images = Arc::new(Array::open(Arc::new(store), "/image").map_err(|e| made.failed(e))?);
         let cache = Arc::new(ArrayShardedReadableExtCache::new(&images));
-        let reader = || ArrayRows {
-            made: self.made.clone(),
-            by: self.by,
+        readers(threads, || ArrayRows {
+            made: made.clone(),
+            by,
             images: Arc::clone(&images),
             cache: Arc::clone(&cache),
             // Each of our threads reads for itself: together they are as many as are allowed.
             options: CodecOptions::default().with_concurrent_target(1),
-            labels: Arc::clone(&self.labels),
-        };
-        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
-    }
+        })
+    })
 }
 
 struct ArrayRows {
@@ -74,7 +65,6 @@ struct ArrayRows {
     images: Arc<Images>,
     cache: Arc<ArrayShardedReadableExtCache>,
     options: CodecOptions,
-    labels: Arc<[i64]>,
 }
 
 impl ArrayRows {
@@ -83,9 +73,8 @@ impl ArrayRows {
         if let Some(first) = place.first_mut() {
             *first = number;
         }
-        let options = &self.options;
-        let found = self.images.retrieve_chunk_opt::<Vec<u8>>(&place, options);
-        self.put(found.map_err(|e| self.made.odd(&e.to_string()))?, out)
+        let found = self.images.retrieve_chunk_opt::<Vec<u8>>(&place, &self.options);
+        self.put(found.map_err(|e| self.made.failed(e))?, out)
     }
 
     fn rows(&self, first: u64, n: u64, out: &mut [u8]) -> Result<(), BenchError> {
@@ -97,7 +86,7 @@ impl ArrayRows {
             ReadBy::Shard => self.images.retrieve_array_subset_sharded_opt::<Vec<u8>>(&self.cache, &subset, options),
             _ => self.images.retrieve_array_subset_opt::<Vec<u8>>(&subset, options),
         };
-        self.put(found.map_err(|e| self.made.odd(&e.to_string()))?, out)
+        self.put(found.map_err(|e| self.made.failed(e))?, out)
     }
 
     fn put(&self, found: Vec<u8>, out: &mut [u8]) -> Result<(), BenchError> {
@@ -126,7 +115,7 @@ impl Reader for ArrayRows {
                 }
             }
         }
-        out.set_labels(rows, &self.labels);
+        out.set_labels(rows, &self.made.labels);
         Ok(())
     }
 }

@@ -1,5 +1,4 @@
-//! The limit of cold reads: the same chunks in the same order, read by io_uring with O_DIRECT into reused buffers and
-//! discarded.
+//! The limit of cold reads: the same chunks in the same order, read by io_uring with O_DIRECT into reused buffers.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeSet;
@@ -43,8 +42,7 @@ impl<'a> DirectRead<'a> {
     /// Times these requests.
     pub(crate) fn time(&self, requests: &[(u64, u32)]) -> Result<Duration, BenchError> {
         let failed = |source| BenchError::io(self.loader.pack().file_path())(source);
-        let slot_bytes = to_usize(REQUEST_BYTES);
-        let arena = Arena::new(DEPTH, slot_bytes).map_err(failed)?;
+        let arena = Arena::new(DEPTH, to_usize(REQUEST_BYTES)).map_err(failed)?;
         let mut buffers: Vec<SlotMut> = std::iter::from_fn(|| arena.try_take()).collect();
         for buffer in &mut buffers {
             buffer.fill(1);
@@ -65,7 +63,7 @@ impl<'a> DirectRead<'a> {
                 if !known.insert(used.chunk) {
                     continue;
                 }
-                let entry = pack.chunk_entry(used.chunk).map_err(|e| pack.error(e))?;
+                let entry = pack.located(pack.chunk_entry(used.chunk))?;
                 add(&mut requests, entry.offset..entry.offset + entry.stored_len);
             }
         }
@@ -78,10 +76,8 @@ impl<'a> DirectRead<'a> {
         let plan = self.loader.schedule().epoch(epoch)?;
         let mut requests = Vec::new();
         for slot in (0..n_batches).flat_map(|step| plan.batch(step)) {
-            let places = pack.sample_places(slot.sample).map_err(|e| pack.error(e))?;
-            for place in places {
-                add(&mut requests, place);
-            }
+            let places = pack.located(pack.sample_places(slot.sample))?;
+            places.into_iter().for_each(|place| add(&mut requests, place));
         }
         Ok(requests)
     }

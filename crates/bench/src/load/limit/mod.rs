@@ -9,7 +9,6 @@ use std::time::Duration;
 use packds_reader::augment::Augment;
 use packds_reader::loader::Loader;
 
-use super::LoadBenchOptions;
 use crate::BenchError;
 pub(super) use direct_read::DirectRead;
 use memcpy::Memcpy;
@@ -29,16 +28,15 @@ impl<'a> Limit<'a> {
     pub(crate) fn new(
         loader: &'a Loader,
         augment: Option<&Augment>,
-        options: &LoadBenchOptions,
+        threads: usize,
+        cold: bool,
+        seed: u64,
     ) -> Result<Self, BenchError> {
-        let threads = options.threads.get();
-        if options.cold {
-            return Ok(Self::DirectRead(DirectRead::new(loader)?));
-        }
-        match augment {
-            None => Ok(Self::Memcpy(Memcpy::new(loader, threads)?)),
-            Some(augment) => Ok(Self::CropResizes(Box::new(CropResizes::new(loader, augment, options.seed, threads)?))),
-        }
+        Ok(match augment {
+            _ if cold => Self::DirectRead(DirectRead::new(loader)?),
+            None => Self::Memcpy(Memcpy::new(loader, threads)?),
+            Some(augment) => Self::CropResizes(Box::new(CropResizes::new(loader, augment, seed, threads)?)),
+        })
     }
 
     pub(crate) const fn name(&self) -> &'static str {

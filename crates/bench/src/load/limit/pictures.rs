@@ -4,16 +4,15 @@
 use packds_system::to_usize;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use packds_format::{Coding, Field, FieldKind, FormatError, Role};
+use packds_format::{Coding, FieldKind, FormatError, Role};
 use packds_pixels::{Color, CropResize, DecodeOptions, Decoder, Encoded, PixelError, Pixels, Resizer, probe};
 use packds_reader::augment::{Augment, AugmentPlan, ImageSource, SampleKey};
 use packds_reader::loader::Loader;
 
 use crate::BenchError;
-use crate::threads::start;
+use crate::threads::on_threads;
 
 /// Samples a thread takes at once.
 const TAKEN: usize = 8;
@@ -51,17 +50,13 @@ impl<'a> CropResizes<'a> {
         let schema = loader.pack().schema();
         let mut body = schema.body();
         let found = body.find(|(_, field)| field.role == Some(Role::Image));
-        let (image, field) = found.ok_or(BenchError::WrongResult {
-            what: "fields of the pack",
-            expected: "an image".to_owned(),
-            found: "none".to_owned(),
-        })?;
-        let source = ImageSource::of_field(field).map_err(BenchError::augment)?;
-        let plan = AugmentPlan::new(augment, &source).map_err(BenchError::augment)?;
-        let seek = seek_of(loader, field);
+        let (image, field) = found.ok_or_else(|| BenchError::wrong("fields of the pack", "an image", "none"))?;
+        let source = ImageSource::of_field(field).map_err(BenchError::Augment)?;
+        let plan = AugmentPlan::new(augment, &source).map_err(BenchError::Augment)?;
+        let seek = schema.seek_index_of(&field.name).map(|(number, _)| number);
         let size = source.size.filter(|_| field.kind == FieldKind::Tensor);
         let pack = loader.pack();
-        let coding = pack.coding(&field.name, 0).map_err(|e| pack.error(e))?;
+        let coding = pack.located(pack.coding(&field.name, 0))?;
         Ok(Self {
             loader,
             plan,
@@ -86,51 +81,39 @@ impl<'a> CropResizes<'a> {
         let work: Vec<Work<'_>> = samples.map(|slot| self.work(epoch, slot.sample)).collect::<Result<_, _>>()?;
         let next = AtomicUsize::new(0);
         let started = Instant::now();
-        let outcomes: Vec<Result<(), PixelError>> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.threads)
-                .map(|_| start(scope, || self.work_off(&work, &next)))
-                .collect::<Result<_, BenchError>>()?;
-            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
-            Ok::<_, BenchError>(joined.map(|outcome| outcome.unwrap_or(Ok(()))).collect())
-        })?;
+        let outcomes = on_threads(self.threads, || self.work_off(&work, &next))?;
         let time = started.elapsed();
-        outcomes
-            .into_iter()
-            .collect::<Result<(), _>>()
-            .map_err(|source| BenchError::Pixels { path: self.loader.pack().file_path().to_owned(), source })?;
+        outcomes.into_iter().collect::<Result<(), _>>().map_err(BenchError::pixels(self.loader.pack().file_path()))?;
         Ok(time)
     }
 
     fn work(&self, epoch: u32, sample: u64) -> Result<Work<'a>, BenchError> {
         let pack = self.loader.pack();
         let borrowed = |field| -> Result<&'a [u8], BenchError> {
-            match pack.item(field, sample).map_err(|e| pack.error(e))? {
+            match pack.located(pack.item(field, sample))? {
                 std::borrow::Cow::Borrowed(item) => Ok(item),
-                std::borrow::Cow::Owned(_) => Err(BenchError::WrongResult {
-                    what: "images of the pack",
-                    expected: "images without further compression".to_owned(),
-                    found: "compressed chunks".to_owned(),
-                }),
+                std::borrow::Cow::Owned(_) => {
+                    let expected = "images without further compression";
+                    Err(BenchError::wrong("images of the pack", expected, "compressed chunks"))
+                }
             }
         };
         let item = borrowed(self.image)?;
         let seek_index = self.seek.map(borrowed).transpose()?;
-        let raw = self.raw_shape(sample).map_err(|e| pack.error(e))?;
-        let (height, width) = match raw {
-            Some((height, width, _)) => (height, width),
-            None => {
-                let info =
-                    probe(item).map_err(|source| BenchError::Pixels { path: pack.file_path().to_owned(), source })?;
-                (info.height, info.width)
+        let raw = pack.located(self.raw_shape(sample))?;
+        let (height, width, image) = match raw {
+            Some((height, width, channels)) => {
+                (height, width, Image::Raw(Pixels { data: item, width, height, channels }))
             }
-        };
-        let image = match raw {
-            Some((height, width, channels)) => Image::Raw(Pixels { data: item, width, height, channels }),
-            None => Image::File(Encoded { bytes: item, seek_index: seek_index.filter(|index| !index.is_empty()) }),
+            None => {
+                let info = probe(item).map_err(BenchError::pixels(pack.file_path()))?;
+                let seek_index = seek_index.filter(|index| !index.is_empty());
+                (info.height, info.width, Image::File(Encoded { bytes: item, seek_index }))
+            }
         };
         let key = SampleKey { seed: self.seed, epoch, sample };
         let views = self.plan.crops(key, width, height);
-        Ok(Work { image, views: views.map_err(BenchError::augment)? })
+        Ok(Work { image, views: views.map_err(BenchError::Augment)? })
     }
 
     /// Height, width and channels of a sample with raw pixels. `None` for files.
@@ -150,17 +133,14 @@ impl<'a> CropResizes<'a> {
 
     fn work_off(&self, work: &[Work<'_>], next: &AtomicUsize) -> Result<(), PixelError> {
         let output = self.plan.output();
-        let side = |n: u32| to_usize(n);
-        let n_bytes = side(output.width) * side(output.height) * usize::from(output.channels);
+        let n_bytes = to_usize(output.width) * to_usize(output.height) * usize::from(output.channels);
         let color = if output.channels == 1 { Color::Gray } else { Color::Rgb };
         let mut decoder = Decoder::new(DecodeOptions { color, ..DecodeOptions::default() });
         let mut resizer = Resizer::new();
-        let mut outs = vec![vec![0; n_bytes]; side(output.views)];
+        let mut outs = vec![vec![0; n_bytes]; to_usize(output.views)];
         loop {
             let first = next.fetch_add(TAKEN, Ordering::Relaxed);
-            let Some(mine) = work.get(first..(first + TAKEN).min(work.len())) else {
-                return Ok(());
-            };
+            let mine = work.get(first..(first + TAKEN).min(work.len())).unwrap_or_default();
             if mine.is_empty() {
                 return Ok(());
             }
@@ -180,9 +160,4 @@ impl<'a> CropResizes<'a> {
             }
         }
     }
-}
-
-fn seek_of(loader: &Loader, image: &Field) -> Option<usize> {
-    let schema = loader.pack().schema();
-    schema.seek_index_of(&image.name).map(|(number, _)| number)
 }

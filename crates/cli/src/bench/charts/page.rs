@@ -4,8 +4,8 @@ use packds_bench::formats::report::{FormatRow, Report, RunRow};
 use packds_report::page::{self, xml};
 use packds_report::{number, tick_number};
 
-use super::{Chart, is_ours, label, to_f64};
-use crate::human::{counted, human_bytes};
+use super::{Chart, is_ours, label};
+use crate::human::{counted, human_bytes, to_f64};
 
 /// How the results were measured.
 const METHOD: [&str; 5] = [
@@ -16,12 +16,8 @@ const METHOD: [&str; 5] = [
     "The limits are minimal loops on the same machine in the same run: copying the pixels of a batch, decoding PNG files of the same pixels from memory, and reading the same bytes from disk.",
 ];
 
-/// A column: heading, whether it is numeric, and the cell of a run (text and sort key).
-struct Column {
-    name: &'static str,
-    numeric: bool,
-    cell: fn(&FormatRow, &RunRow) -> Cell,
-}
+/// A column: heading, whether it is numeric, and the cell of a run.
+type Column = (&'static str, bool, fn(&FormatRow, &RunRow) -> Cell);
 
 /// The text of a cell and its sort key.
 struct Cell(String, Option<f64>);
@@ -71,19 +67,15 @@ fn conditions(report: &Report) -> String {
         None => counted(options.batch, "image"),
         Some(asked) => format!("{} ({asked} requested, but there are fewer than four batches of them)", options.batch),
     };
+    let returned = match machine.free_page_reporting {
+        true => "; it returns free memory to its host, so cold results vary",
+        false => "",
+    };
     let rows = [
         ("Command", format!("<code>{}</code>", xml(&report.command))),
         ("Started", xml(&report.started)),
         ("Processor", format!("{}, {}", xml(&machine.cpu), counted(machine.cores, "core"))),
-        (
-            "Memory",
-            human_bytes(machine.ram_bytes)
-                + if machine.free_page_reporting {
-                    "; it returns free memory to its host, so cold results vary"
-                } else {
-                    ""
-                },
-        ),
+        ("Memory", human_bytes(machine.ram_bytes) + returned),
         ("Kernel", xml(&machine.kernel)),
         ("File system", format!("{}, {}", xml(&machine.filesystem), xml(&machine.disk))),
         ("Data", xml(&data.path)),
@@ -164,36 +156,32 @@ fn percent(share: Option<f64>) -> Cell {
 }
 
 const COLUMNS: [Column; 25] = [
-    column("format", false, |format, _| text(&label(format))),
-    column("order", false, |_, run| text(&run.order)),
-    column("cache", false, |_, run| text(&run.cache)),
-    column("threads", true, |_, run| whole(u64::try_from(run.threads).ok())),
-    column("batch ms, mean", true, |_, run| value(run.mean_batch_ms())),
-    column("batch ms, median", true, |_, run| value(run.batch_ms.map(|ms| ms.median))),
-    column("batch ms, p95", true, |_, run| value(run.batch_ms.map(|ms| ms.p95))),
-    column("images/s", true, |_, run| value(run.images_per_s)),
-    column("first batch ms", true, |_, run| value(run.first_batch_ms)),
-    column("step ms", true, |_, run| step(run.step_ms)),
-    column("wait ms, median", true, |_, run| value(run.wait_ms.map(|ms| ms.median))),
-    column("wait ms, p95", true, |_, run| value(run.wait_ms.map(|ms| ms.p95))),
-    column("waiting", true, |_, run| percent(run.wait_share)),
-    column("CPU s per 1000", true, |_, run| value(run.cpu_s_per_1000)),
-    column("peak memory", true, |_, run| bytes(run.peak_rss_bytes)),
-    column("on disk", true, |format, _| bytes(format.bytes_on_disk)),
-    column("write s", true, |format, _| value(format.write_s)),
-    column("chunk", true, |format, _| whole(format.chunk)),
-    column("batch", true, |_, run| whole(Some(run.batch.into()))),
-    column("cached before", true, |_, run| percent(run.cached_share_before)),
-    column("lossless", false, |format, _| text(if format.lossless { "yes" } else { "no" })),
-    column("runtime", false, |format, _| text(&format.runtime)),
-    column("name", false, |format, _| text(&format.format)),
-    column("checksum", false, |_, run| text(run.checksum.as_deref().unwrap_or_default())),
-    column("skipped", false, |_, run| text(run.skipped.as_deref().unwrap_or_default())),
+    ("format", false, |format, _| text(&label(format))),
+    ("order", false, |_, run| text(&run.order)),
+    ("cache", false, |_, run| text(&run.cache)),
+    ("threads", true, |_, run| whole(u64::try_from(run.threads).ok())),
+    ("batch ms, mean", true, |_, run| value(run.mean_batch_ms())),
+    ("batch ms, median", true, |_, run| value(run.batch_ms.map(|ms| ms.median))),
+    ("batch ms, p95", true, |_, run| value(run.batch_ms.map(|ms| ms.p95))),
+    ("images/s", true, |_, run| value(run.images_per_s)),
+    ("first batch ms", true, |_, run| value(run.first_batch_ms)),
+    ("step ms", true, |_, run| step(run.step_ms)),
+    ("wait ms, median", true, |_, run| value(run.wait_ms.map(|ms| ms.median))),
+    ("wait ms, p95", true, |_, run| value(run.wait_ms.map(|ms| ms.p95))),
+    ("waiting", true, |_, run| percent(run.wait_share)),
+    ("CPU s per 1000", true, |_, run| value(run.cpu_s_per_1000)),
+    ("peak memory", true, |_, run| bytes(run.peak_rss_bytes)),
+    ("on disk", true, |format, _| bytes(format.bytes_on_disk)),
+    ("write s", true, |format, _| value(format.write_s)),
+    ("chunk", true, |format, _| whole(format.chunk)),
+    ("batch", true, |_, run| whole(Some(run.batch.into()))),
+    ("cached before", true, |_, run| percent(run.cached_share_before)),
+    ("lossless", false, |format, _| text(if format.lossless { "yes" } else { "no" })),
+    ("runtime", false, |format, _| text(&format.runtime)),
+    ("name", false, |format, _| text(&format.format)),
+    ("checksum", false, |_, run| text(run.checksum.as_deref().unwrap_or_default())),
+    ("skipped", false, |_, run| text(run.skipped.as_deref().unwrap_or_default())),
 ];
-
-const fn column(name: &'static str, numeric: bool, cell: fn(&FormatRow, &RunRow) -> Cell) -> Column {
-    Column { name, numeric, cell }
-}
 
 fn whole(n: Option<u64>) -> Cell {
     let shown = n.map(|n| n.to_string()).unwrap_or_default();
@@ -203,7 +191,7 @@ fn whole(n: Option<u64>) -> Cell {
 fn all_runs(report: &Report) -> String {
     let mut html =
         "<h2>All runs</h2>\n<div class=\"table wide\" tabindex=\"0\"><table id=\"runs\">\n<thead><tr>".to_owned();
-    for Column { name, numeric, .. } in &COLUMNS {
+    for (name, numeric, _) in &COLUMNS {
         let class = if *numeric { "" } else { " class=\"text\"" };
         html.push_str(&format!("<th scope=\"col\"{class}>{name}</th>"));
     }
@@ -213,7 +201,7 @@ fn all_runs(report: &Report) -> String {
         let Some(format) = format else { continue };
         let class = if is_ours(format) { " class=\"ours\"" } else { "" };
         html.push_str(&format!("<tr{class}>"));
-        for (nth, Column { numeric, cell, .. }) in COLUMNS.iter().enumerate() {
+        for (nth, (_, numeric, cell)) in COLUMNS.iter().enumerate() {
             let Cell(shown, sorted) = cell(format, run);
             let sorted = sorted.map(|sorted| format!(" data-v=\"{sorted}\"")).unwrap_or_default();
             let class = if *numeric { "" } else { " class=\"text\"" };

@@ -1,5 +1,5 @@
 use super::*;
-use packds_bench::formats::report::{Data, Limits, OptionsShown, ReportMachine};
+use packds_bench::formats::report::{Data, Limits, OptionsShown, ReportMachine, Spread};
 use std::collections::BTreeMap;
 
 fn format(name: &str, title: &str, lossless: bool) -> FormatRow {

@@ -7,12 +7,9 @@ use packds_system::to_u64;
 use std::fs::File;
 use std::path::PathBuf;
 
-use packds_format::{Role, Scalar};
-
 use self::tree::TreeWriter;
-use super::fields::is_in_digits;
-use super::item_bytes::item_bytes;
-use super::{Batch, Encode, Exported, Form, Sink, SinkStart};
+use super::item_bytes::{digits, item_bytes};
+use super::{Batch, Encode, Exported, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::{LMDB_CLASSES, LMDB_METADATA};
 use crate::safe_name::safe_names;
@@ -43,27 +40,24 @@ pub(crate) struct EntryEncoder {
     digits: usize,
 }
 
-impl LmdbSink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+impl Sink for LmdbSink {
+    type Encoder = EntryEncoder;
+
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let exported = start.exported.clone();
         let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
         let mut others: Vec<(usize, String)> = names.into_iter().enumerate().skip(1).collect();
         others.sort_by(|a, b| a.1.cmp(&b.1));
-        let label = exported
-            .by_role(Role::Label)
-            .filter(|(_, label)| matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype)));
-        let label = label.map(|(place, _)| place);
+        let label = exported.label_in_digits();
         let path = start.path.join(DATA_FILE);
         let tree = File::create_new(&path).and_then(TreeWriter::create);
         let classes = start.metadata.class_names("label");
         let mut last = vec![("__len__", start.n_samples.to_string()), (LMDB_METADATA, start.metadata.to_text())];
         if !classes.is_empty() {
-            let names = serde_json::Value::from(classes.to_vec());
-            last.insert(0, (LMDB_CLASSES, names.to_string()));
+            last.insert(0, (LMDB_CLASSES, serde_json::Value::from(classes.to_vec()).to_string()));
         }
         let is_taken = others.iter().any(|(_, name)| name == PATHS);
-        let bent = start.paths.iter();
-        let bent = bent.filter(|path| str::from_utf8(path).is_err()).count();
+        let bent = start.paths.iter().filter(|path| str::from_utf8(path).is_err()).count();
         let mut lost = Vec::new();
         if exported.has_paths && is_taken {
             lost.push(format!("the samples' paths: a field has the name `{PATHS}`"));
@@ -84,10 +78,6 @@ impl LmdbSink {
             last,
         })
     }
-}
-
-impl Sink for LmdbSink {
-    type Encoder = EntryEncoder;
 
     fn encoder(&self) -> EntryEncoder {
         self.encoder.clone()
@@ -126,10 +116,7 @@ impl Encode for EntryEncoder {
                     continue;
                 };
                 if self.label == Some(*place) {
-                    let item = batch.columns.get(*place).map_or(&[][..], |c| c.item(k));
-                    let id = Scalar::of(field.field.dtype, item).map(|id| id.widened().to_string());
-                    let id = id.unwrap_or_default().into_bytes();
-                    entries.push((format!("{key}/{name}.txt"), id));
+                    entries.push((format!("{key}/{name}.txt"), digits(field, &batch, *place, k).into_bytes()));
                     continue;
                 }
                 let (extension, value) = item_bytes(field, &batch, *place, k);

@@ -264,14 +264,11 @@ impl Database {
 fn meta(number: u64, main: &Database, (n_pages, last_page): (u64, u64), transaction: u64) -> Vec<u8> {
     const INTEGER_KEYS: u16 = 8;
     const PAGE_U32: u32 = 4096;
-    let mut page = Vec::new();
-    page.extend_from_slice(&number.to_le_bytes());
-    page.extend_from_slice(&0_u16.to_le_bytes());
-    page.extend_from_slice(&META.to_le_bytes());
-    page.extend_from_slice(&[0; 4]);
+    // The page's header; the magic number, the version, no fixed address and the map size.
+    let mut page = [&number.to_le_bytes()[..], &[0; 2], &META.to_le_bytes(), &[0; 4]].concat();
     page.extend_from_slice(&0xbeef_c0de_u32.to_le_bytes());
     page.extend_from_slice(&1_u32.to_le_bytes());
-    page.extend_from_slice(&0_u64.to_le_bytes());
+    page.extend_from_slice(&[0; 8]);
     page.extend_from_slice(&(n_pages * PAGE_BYTES).to_le_bytes());
     // The database of free pages, which contains the page size, then the main database.
     Database::EMPTY.append(PAGE_U32, INTEGER_KEYS, &mut page);

@@ -3,7 +3,7 @@
 //! `chunk` writes their chunks.
 
 use packds_format::{DType, Field};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::export::ExportCodec;
 use crate::source::CLASSES_ATTRIBUTE;
@@ -86,17 +86,11 @@ impl Array {
     }
 
     fn of_samples(&self, samples: u64) -> Vec<u64> {
-        let mut shape = vec![samples];
-        shape.extend(self.shape());
-        shape
+        [&[samples], self.shape()].concat()
     }
 
     fn attributes(&self) -> Value {
-        let mut attributes = Map::new();
-        if !self.classes.is_empty() {
-            attributes.insert(CLASSES_ATTRIBUTE.to_owned(), json!(self.classes));
-        }
-        Value::Object(attributes)
+        if self.classes.is_empty() { json!({}) } else { json!({CLASSES_ATTRIBUTE: self.classes}) }
     }
 
     /// The file of chunk (or shard) `number` along the first dimension.
@@ -118,10 +112,7 @@ impl Array {
 
     fn version2(&self, grid: &Grid) -> Value {
         let (dtype, fill, filters) = match &self.kind {
-            Kind::Numbers(array) => {
-                let dtype = array.dtype.numpy_typestr();
-                (dtype, fill(array.dtype), Value::Null)
-            }
+            Kind::Numbers(array) => (array.dtype.numpy_typestr(), fill(array.dtype), Value::Null),
             Kind::Texts => ("|O", json!(""), json!([{"id": "vlen-utf8"}])),
             Kind::Bytes => ("|O", json!(""), json!([{"id": "vlen-bytes"}])),
         };

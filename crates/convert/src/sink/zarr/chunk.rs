@@ -13,8 +13,7 @@ use super::array::BLOSC_LEVEL;
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Variable-length items as `vlen-utf8` and `vlen-bytes` store them: a count, then the length and bytes of each. A chunk is always
-/// full, so it is padded to `count` with empty items.
+/// Variable-length items as `vlen-utf8` and `vlen-bytes` store them, padded to `count` with empty ones: chunks are full.
 pub(super) fn framed<'a>(items: impl Iterator<Item = &'a [u8]>, count: usize) -> Result<Vec<u8>, String> {
     let number = |n: usize| u32::try_from(n).map(u32::to_le_bytes);
     let mut out = number(count).map_err(|e| e.to_string())?.to_vec();

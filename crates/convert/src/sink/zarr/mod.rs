@@ -42,45 +42,6 @@ pub(crate) struct ZarrSink {
 }
 
 impl ZarrSink {
-    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        let grid = grid(start)?;
-        let mut lost = Vec::new();
-        let mut arrays = arrays(start, &mut lost);
-        for array in &arrays {
-            let bytes = array.sample_bytes().unwrap_or(1).saturating_mul(grid.chunk);
-            if bytes > MAX_CHUNK_BYTES {
-                return Err(refused(
-                    format!("chunks of {} samples of `{}` are more than 1 GiB", grid.chunk, array.name),
-                    &format!("choose fewer samples with {CHUNK}"),
-                ));
-            }
-        }
-        let mut has_paths = start.exported.has_paths;
-        if has_paths && arrays.iter().any(|array| array.name == PATHS) {
-            has_paths = false;
-            lost.push(format!("paths: there is a field `{PATHS}`"));
-        }
-        if has_paths {
-            arrays.push(Array { name: PATHS.to_owned(), kind: Kind::Texts, dims: Vec::new(), classes: Vec::new() });
-        }
-        let per_shard = grid.shard.map(|shard| shard / grid.chunk);
-        let per_shard = per_shard.and_then(|n| usize::try_from(n).ok());
-        let shards = per_shard.map(|n| arrays.iter().map(|_| Shards::new(n)).collect());
-        let sink = Self {
-            target: start.target.to_owned(),
-            folder: start.path.to_owned(),
-            grid,
-            arrays,
-            has_paths,
-            shards: shards.unwrap_or_default(),
-            lost,
-            bent_paths: 0,
-        };
-        let described = sink.describe(&start.metadata.to_text());
-        described.map_err(ConvertError::io(&sink.target))?;
-        Ok(sink)
-    }
-
     /// Creates the folders and writes the metadata of the group and its arrays.
     fn describe(&self, metadata: &str) -> std::io::Result<()> {
         let attributes = json!({METADATA_KEY: metadata});
@@ -103,29 +64,23 @@ fn write_all(folder: &Path, files: Vec<(&'static str, Value)>) -> std::io::Resul
     files.try_for_each(|(name, value)| fs::write(folder.join(name), format!("{value:#}\n")))
 }
 
-fn refused(reason: String, hint: &str) -> ConvertError {
-    ConvertError::Options { reason, hint: hint.to_owned() }
-}
-
 fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
     let version = start.options.zarr_version.unwrap_or(3);
     if !matches!(version, 2 | 3) {
         let reason = format!("expected the Zarr version 2 or 3, found {version}");
-        return Err(refused(reason, "choose one of them"));
+        return Err(ConvertError::options(reason, "choose one of them"));
     }
     let batch = u64::from(start.batch_samples.max(1));
     let (chunk, shard) = match start.options.shard_samples {
         None => (batch.min(start.n_samples.max(1)), None),
         Some(_) if version == 2 => {
-            return Err(refused(
-                "shards are new in version 3 of Zarr".to_owned(),
-                &format!("leave {SHARD} or {ZARR_VERSION} out"),
-            ));
+            let hint = format!("leave {SHARD} or {ZARR_VERSION} out");
+            return Err(ConvertError::options("shards are new in version 3 of Zarr", hint));
         }
         Some(shard) if shard == 0 || !shard.is_multiple_of(batch) => {
-            return Err(refused(
+            return Err(ConvertError::options(
                 format!("shards of {shard} samples are no multiple of chunks of {batch}"),
-                &format!("choose a multiple with {SHARD}, or other chunks with {CHUNK}"),
+                format!("choose a multiple with {SHARD}, or other chunks with {CHUNK}"),
             ));
         }
         // Index entries for chunks that do not exist would waste space.
@@ -169,13 +124,7 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
         if field.field.dtype == DType::Bf16 && matches!(kind, Kind::Numbers(_)) {
             lost.push(format!("field `{of}`: Zarr has no bfloat16, so its bits are there as uint16"));
         }
-        let classes = start.metadata.classes.iter().find(|classes| classes.field == *of);
-        arrays.push(Array {
-            name,
-            kind,
-            dims,
-            classes: classes.map_or_else(Vec::new, |classes| classes.names.clone()),
-        });
+        arrays.push(Array { name, kind, dims, classes: start.metadata.class_names(of).to_vec() });
     }
     arrays
 }
@@ -206,9 +155,8 @@ impl ZarrEncoder {
         };
         let bytes = match array.sample_bytes() {
             Some(bytes) => {
-                let bytes = to_usize(bytes);
                 let mut chunk = std::mem::take(&mut column.bytes);
-                chunk.resize(bytes.saturating_mul(self.chunk), 0);
+                chunk.resize(to_usize(bytes).saturating_mul(self.chunk), 0);
                 chunk
             }
             None => {
@@ -247,6 +195,43 @@ impl Encode for ZarrEncoder {
 impl Sink for ZarrSink {
     type Encoder = ZarrEncoder;
 
+    fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+        let grid = grid(start)?;
+        let mut lost = Vec::new();
+        let mut arrays = arrays(start, &mut lost);
+        for array in &arrays {
+            let bytes = array.sample_bytes().unwrap_or(1).saturating_mul(grid.chunk);
+            if bytes > MAX_CHUNK_BYTES {
+                let reason = format!("chunks of {} samples of `{}` are more than 1 GiB", grid.chunk, array.name);
+                return Err(ConvertError::options(reason, format!("choose fewer samples with {CHUNK}")));
+            }
+        }
+        let mut has_paths = start.exported.has_paths;
+        if has_paths && arrays.iter().any(|array| array.name == PATHS) {
+            has_paths = false;
+            lost.push(format!("paths: there is a field `{PATHS}`"));
+        }
+        if has_paths {
+            arrays.push(Array { name: PATHS.to_owned(), kind: Kind::Texts, dims: Vec::new(), classes: Vec::new() });
+        }
+        let per_shard = grid.shard.map(|shard| shard / grid.chunk);
+        let per_shard = per_shard.and_then(|n| usize::try_from(n).ok());
+        let shards = per_shard.map(|n| arrays.iter().map(|_| Shards::new(n)).collect());
+        let sink = Self {
+            target: start.target.to_owned(),
+            folder: start.path.to_owned(),
+            grid,
+            arrays,
+            has_paths,
+            shards: shards.unwrap_or_default(),
+            lost,
+            bent_paths: 0,
+        };
+        let described = sink.describe(&start.metadata.to_text());
+        described.map_err(ConvertError::io(&sink.target))?;
+        Ok(sink)
+    }
+
     fn encoder(&self) -> ZarrEncoder {
         ZarrEncoder {
             arrays: self.arrays.clone(),
@@ -275,8 +260,7 @@ impl Sink for ZarrSink {
             shards.close()?;
         }
         if self.bent_paths > 0 {
-            let lost = format!("{} paths are no UTF-8 and were changed", self.bent_paths);
-            self.lost.push(lost);
+            self.lost.push(format!("{} paths are no UTF-8 and were changed", self.bent_paths));
         }
         Ok(self.lost)
     }
