@@ -353,11 +353,11 @@ fn what_was_refused_is_read_when_it_is_named() {
 }
 
 #[test]
-fn folders_in_a_tar_file_are_no_classes_which_is_said() {
+fn folders_of_images_in_a_tar_file_are_classes_which_is_said() {
     let (folder, _) = sources();
     let report = folder.packds(&["convert", "folders.tar", "f.pack", "--json"]).json();
     let warnings = report["warnings"].to_string();
-    assert!(warnings.contains("2 folders in the tar file are not used as classes"), "{warnings}");
+    assert!(warnings.contains("2 folders in the tar file are read as classes"), "{warnings}");
 }
 
 #[test]

@@ -7,6 +7,9 @@ import sys
 import tarfile
 from pathlib import Path
 
+# The folder of this script has a webdataset.py of its own.
+sys.path.pop(0)
+
 import h5py
 import numpy as np
 import pandas as pd

@@ -23,7 +23,7 @@ use super::{
     listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
     paths::FileTable,
-    roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_NAMES, SPLIT_COLUMN_NAMES},
+    roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_NAMES, OTHER_NAMES, SPLIT_COLUMN_NAMES},
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
@@ -333,9 +333,11 @@ impl Manifest<'_> {
         if self.metadata.is_some() {
             return None;
         }
+        let is_other =
+            |column: &usize| OTHER_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
         let others: Vec<usize> = kept.iter().copied().filter(|column| !paths.contains(&Some(*column))).collect();
         let is_like = |column: &usize| self.scans[*column].is_like_labels(self.n_rows);
-        let may_be = |column: &usize| is_like(column) || self.scans[*column].are_ids();
+        let may_be = |column: &usize| !is_other(column) && (is_like(column) || self.scans[*column].are_ids());
         let like: Vec<usize> = others.iter().copied().filter(may_be).collect();
         match (others.as_slice(), like.as_slice()) {
             ([only], [_]) if is_like(only) => {

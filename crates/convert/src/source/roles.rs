@@ -79,6 +79,23 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 22] = [
 ];
 /// Usual names of a manifest's column of splits.
 pub(super) const SPLIT_COLUMN_NAMES: [&str; 7] = ["split", "subset", "partition", "set", "usage", "fold", "phase"];
+/// Usual names of texts and measurements, which give no labels even if a manifest has nothing else.
+pub(super) const OTHER_NAMES: [&str; 14] = [
+    "caption",
+    "captions",
+    "text",
+    "description",
+    "prompt",
+    "title",
+    "url",
+    "age",
+    "score",
+    "count",
+    "width",
+    "height",
+    "size",
+    "year",
+];
 /// The name of a list of labels.
 pub(super) const LABEL_LIST_NAME: &str = "labels";
 /// Usual names of the field with the samples' paths.
