@@ -54,6 +54,11 @@ fn tables_of_pandas_have_their_images_and_labels() {
         let has_names = ["named.csv", "named.json", "labels.json"].contains(&name);
         assert_eq!(names(&pack), if has_names { vec!["cat", "dog", "owl"] } else { vec![] }, "{name}");
     }
+    // A column called `labels` holds lists, unless it is named.
+    let pack = convert(&folder, "tables/lists.csv", &["--label-key", "labels"]);
+    assert_eq!(json!(ids(&pack)), expected["labels"]);
+    let said = told(&folder, "tables/lists.csv");
+    assert!(said.contains("each list of 'labels' has one label: --label-key labels reads single labels"), "{said}");
     let said = told(&folder, "tables/train.csv");
     assert!(said.contains("the labels are those of 'diagnosis', the only column beside the paths"), "{said}");
     assert!(said.contains("the files of 'id_code' were looked for: 'id_00' is 'train_images/id_00.png'"), "{said}");

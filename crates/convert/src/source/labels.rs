@@ -40,6 +40,8 @@ pub(super) enum LabelForm {
 pub(super) struct LabelScan {
     split: LabelSplit,
     lists: bool,
+    /// Whether some cell has no label, or several.
+    has_lists: bool,
     /// The line where each first appears.
     integer: Option<u64>,
     number: Option<u64>,
@@ -55,6 +57,7 @@ impl LabelScan {
         Self {
             split,
             lists: split == LabelSplit::Always,
+            has_lists: false,
             integer: None,
             number: None,
             json_text: None,
@@ -69,6 +72,11 @@ impl LabelScan {
         self.split
     }
 
+    /// Whether lists were expected and each has one label.
+    pub(super) fn has_single_labels(&self) -> bool {
+        self.split == LabelSplit::Always && !self.has_lists
+    }
+
     pub(super) fn observe(&mut self, cell: Cell<'_>, line: u64) {
         match cell {
             Cell::Missing => {
@@ -79,6 +87,8 @@ impl LabelScan {
             }
             Cell::Json(value) => self.lists |= value.is_array(),
         }
+        self.has_lists |=
+            matches!(cell, Cell::Missing) || matches!(cell, Cell::Text(text) if text.contains(SEPARATORS));
         let split = self.split != LabelSplit::Never;
         for_each_item(cell, split, |item| self.observe_item(item, line));
     }

@@ -217,8 +217,8 @@ impl ColumnScan {
 fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
     let is_key = options.label_key.as_deref() == Some(name);
     match form.has_text_cells() {
-        true if name.eq_ignore_ascii_case(LABEL_LIST_NAME) => LabelSplit::Always,
         true if is_key => LabelSplit::IfSeparated,
+        true if name.eq_ignore_ascii_case(LABEL_LIST_NAME) => LabelSplit::Always,
         // JSON has arrays, so texts are not split.
         _ => LabelSplit::Never,
     }
@@ -311,6 +311,9 @@ impl Plan {
             None => None,
             Some(column) => plan_label(&file.path, column, &names[column], &scans[column])?,
         };
+        if let Some(label) = label.as_ref().filter(|label| scans[label.column].labels.has_single_labels()) {
+            warnings.push(Warning::SingleLabels { field: names[label.column].clone() });
+        }
         let known = manifest.metadata.as_ref().filter(|_| manifest.form == RowForm::JsonLines);
         let label_column = label.as_ref().map(|label| label.column);
         let columns = kept

@@ -160,6 +160,11 @@ pub enum Warning {
         /// The first file found.
         path: Vec<u8>,
     },
+    /// A column of lists of labels has one label in each.
+    SingleLabels {
+        /// The column.
+        field: String,
+    },
     /// A field with a label's name has a number for each pixel, so it gives the masks.
     LabelMaps {
         /// The field.
@@ -267,6 +272,9 @@ impl fmt::Display for Warning {
             }
             Self::FilesLocated { column, named, path } => {
                 write!(out, "the files of '{column}' were looked for: '{}' is '{}'", text(named), text(path))
+            }
+            Self::SingleLabels { field } => {
+                write!(out, "each list of '{field}' has one label: {} reads single labels", LABEL_KEY.with(field))
             }
             Self::LabelMaps { field } => {
                 write!(out, "the masks are those of '{field}', which has a number for each pixel")

@@ -66,7 +66,7 @@ pub(super) fn classes(
         if !splits.is_empty() {
             let reason = format!("there are splits in the tar file: {}", crate::error::quoted(&splits));
             let hint = "unpack it, and name the folder; or write a tar file for each split";
-            return Err(ConvertError::contradictory(source, "", reason, hint));
+            return Err(ConvertError::unsupported(source, "", reason, hint));
         }
         let warning = Warning::FoldersInTar {
             count: packds_system::to_u64(distinct.len()),
