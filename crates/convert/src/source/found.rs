@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, Field, Role};
+use packds_format::{DType, Field, Role, Scalar};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
@@ -18,6 +18,7 @@ use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT, MASK_KEY};
+use crate::sample::SampleError;
 
 /// The least number of rows of a single image.
 const MIN_SIDE: usize = 8;
@@ -64,6 +65,13 @@ pub(super) struct FoundLabels {
     pub(super) classes: Vec<String>,
 }
 
+impl FoundLabels {
+    /// Labels whose class ids have no names.
+    pub(super) fn without_classes(name: &str, values: LabelValues) -> Self {
+        Self { name: name.to_owned(), values, classes: Vec::new() }
+    }
+}
+
 /// One label per sample.
 pub(super) enum LabelValues {
     /// Class ids, or other integers.
@@ -74,6 +82,22 @@ pub(super) enum LabelValues {
     Numbers(Vec<f64>),
     /// Like `Numbers`, but in their own type.
     Typed(Arc<dyn Store>),
+}
+
+impl LabelValues {
+    /// The numbers of a store of this element type: class ids if all are whole.
+    pub(super) fn of_store(store: Arc<dyn Store>, dtype: DType) -> Result<Self, SampleError> {
+        let (mut item, mut ids) = (Vec::new(), Vec::new());
+        for idx in 0..store.len() {
+            item.clear();
+            store.append(idx, u64::MAX, &mut item)?;
+            match Scalar::of(dtype, &item).and_then(Scalar::class_id) {
+                Some(id) => ids.push(id),
+                None => return Ok(Self::Typed(store)),
+            }
+        }
+        Ok(Self::Ids(ids))
+    }
 }
 
 impl Found {

@@ -451,23 +451,13 @@ impl Gathered {
         files: &Arc<Vec<OpenFile>>,
         classes: &[String],
     ) -> Result<FoundLabels, ConvertError> {
-        let (name, n) = (self.name.clone(), self.len());
+        let name = self.name.clone();
         let store = self.into_store(source, files)?;
         let Content::Array(array) = store.content(0) else {
             return Err(ConvertError::malformed(source, &name, "expected labels"));
         };
-        let (mut ids, mut bytes) = (Some(Vec::new()), Vec::new());
-        for idx in 0..n {
-            bytes.clear();
-            let read = store.append(idx, u64::MAX, &mut bytes);
-            read.map_err(|e| ConvertError::malformed(source, &name, e.to_string()))?;
-            let id = Scalar::of(array.dtype, &bytes).and_then(Scalar::class_id);
-            ids = ids.zip(id).map(|(mut ids, id)| {
-                ids.push(id);
-                ids
-            });
-        }
-        let values = ids.map_or(LabelValues::Typed(store), LabelValues::Ids);
+        let values = LabelValues::of_store(store, array.dtype);
+        let values = values.map_err(|e| ConvertError::malformed(source, &name, e.to_string()))?;
         Ok(FoundLabels { name, values, classes: classes.to_vec() })
     }
 

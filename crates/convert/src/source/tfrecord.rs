@@ -475,11 +475,8 @@ impl<'a> Records<'a> {
         options.label_key = label_key(&options);
         let labels =
             (!self.has_label() && self.class_texts.len() == self.n && options.label_key.is_none()).then(|| {
-                FoundLabels {
-                    name: CLASS_TEXT.to_owned(),
-                    values: LabelValues::Names(std::mem::take(&mut self.class_texts)),
-                    classes: Vec::new(),
-                }
+                let texts = std::mem::take(&mut self.class_texts);
+                FoundLabels::without_classes(CLASS_TEXT, LabelValues::Names(texts))
             });
         let names = match self.paths.len() == self.n && self.n > 0 {
             true => Names::Paths(self.paths),

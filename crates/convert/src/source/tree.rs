@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{FieldKind, Role, Scalar};
+use packds_format::{FieldKind, Role};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
@@ -369,16 +369,14 @@ impl Fields<'_> {
         match &node.kind {
             NodeKind::Array(array) if is_label => {
                 let classes = self.classes(tree, number)?;
-                let values = tree.rows(number, array)?;
-                let values = self.label_values(node, array, values)?;
+                let rows = Rows { parts: tree.rows(number, array)?, array: array.clone() };
+                let values = LabelValues::of_store(Arc::new(rows), array.dtype);
+                let values = values.map_err(|e| ConvertError::malformed(self.source, &node.path, e.to_string()))?;
                 found.labels = Some(FoundLabels { name: name.to_owned(), values, classes });
             }
             NodeKind::Texts if is_label => {
-                found.labels = Some(FoundLabels {
-                    name: name.to_owned(),
-                    values: LabelValues::Names(arena(&tree.texts(number)?)),
-                    classes: Vec::new(),
-                });
+                let values = LabelValues::Names(arena(&tree.texts(number)?));
+                found.labels = Some(FoundLabels::without_classes(name, values));
             }
             NodeKind::Other(_) => {
                 self.store(tree, member, Content::Bytes)?;
@@ -464,21 +462,6 @@ impl Fields<'_> {
     fn has_rows(&self, member: usize, n_images: usize) -> bool {
         let rows = self.node(member).map(|(_, node)| usize::try_from(node.rows));
         matches!(rows, Ok(Ok(rows)) if rows == n_images)
-    }
-
-    fn label_values(&self, node: &Node, array: &ArrayType, parts: Vec<RowPart>) -> Result<LabelValues, ConvertError> {
-        let rows = Rows { parts, array: array.clone() };
-        let bad = |reason: String| ConvertError::malformed(self.source, &node.path, reason);
-        let (mut item, mut ids) = (Vec::new(), Vec::new());
-        for idx in 0..rows.len() {
-            item.clear();
-            rows.append(idx, u64::MAX, &mut item).map_err(|e| bad(e.to_string()))?;
-            match Scalar::of(array.dtype, &item).and_then(Scalar::class_id) {
-                Some(id) => ids.push(id),
-                None => return Ok(LabelValues::Typed(Arc::new(rows))),
-            }
-        }
-        Ok(LabelValues::Ids(ids))
     }
 }
 

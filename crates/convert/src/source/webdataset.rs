@@ -601,7 +601,7 @@ impl<'a> Samples<'a> {
                 LabelValues::Names(names)
             }
         };
-        Some(FoundLabels { name: key.to_owned(), values, classes: Vec::new() })
+        Some(FoundLabels::without_classes(key, values))
     }
 }
 

@@ -411,11 +411,8 @@ impl<'a> Reader<'a> {
             true => None,
             false => texts.iter().map(|text| text.trim().parse().ok()).collect(),
         };
-        Some(FoundLabels {
-            name: "label".to_owned(),
-            values: ids.map_or(LabelValues::Names(texts), LabelValues::Ids),
-            classes: Vec::new(),
-        })
+        let values = ids.map_or(LabelValues::Names(texts), LabelValues::Ids);
+        Some(FoundLabels::without_classes("label", values))
     }
 }
 

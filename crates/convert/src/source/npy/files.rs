@@ -205,7 +205,7 @@ fn labels(paths: &[Vec<u8>], metadata: Option<&Metadata>) -> Option<FoundLabels>
     let (classes, order) = if folders.iter().all(|folder| of_classes.contains(folder)) {
         (known.to_vec(), of_classes)
     } else if let Some(ids) = numbered(paths, &folders, metadata) {
-        return Some(FoundLabels { name: "label".to_owned(), values: LabelValues::Ids(ids), classes: Vec::new() });
+        return Some(FoundLabels::without_classes("label", LabelValues::Ids(ids)));
     } else {
         (folders.clone(), folders)
     };

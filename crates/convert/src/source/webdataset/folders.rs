@@ -114,7 +114,7 @@ fn folders(paths: &[Vec<u8>]) -> Option<Vec<&[u8]>> {
 fn labels(names: impl Iterator<Item = String>) -> FoundLabels {
     let mut arena = TextArena::default();
     names.for_each(|name| arena.push(&name));
-    FoundLabels { name: "label".to_owned(), values: LabelValues::Names(arena), classes: Vec::new() }
+    FoundLabels::without_classes("label", LabelValues::Names(arena))
 }
 
 fn text(bytes: &[u8]) -> String {
