@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use packds_format::{Field, FieldKind, Role, Scalar};
+use packds_system::to_u64;
 
 use super::ListOptions;
 use super::arrays::PATHS;
@@ -14,6 +15,7 @@ use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{Found, FoundLabels, LabelValues, Names, is_made_anew, role_of};
 use super::listing::SourceField;
 use super::narrow::{Wide, narrowed};
+use super::npy::{MAX_HEADER, npy_head};
 use super::roles::{self, Keys, Part, Roles, are_paths, find_field, find_image_field};
 use super::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
 use super::warning::Warning;
@@ -21,6 +23,65 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::opt::IMAGE_KEY;
+
+/// Most bytes of an item read as text.
+const MAX_TEXT: u64 = 1 << 26;
+
+/// The bytes of an item before it is read: a member of a tar file, or the value of a key.
+pub(super) struct Raw<'a> {
+    pub(super) file: &'a OpenFile,
+    /// The index of `file` among the source's files.
+    pub(super) number: u32,
+    /// The file and the name in errors.
+    pub(super) path: &'a Path,
+    pub(super) name: &'a [u8],
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+impl Raw<'_> {
+    /// An error about the item.
+    pub(super) fn wrong(&self, reason: impl Into<String>) -> ConvertError {
+        ConvertError::malformed(self.path, &shown(self.name), reason)
+    }
+
+    /// The bytes from `skip` on.
+    pub(super) fn stored(&self, skip: u64, content: Content) -> Item<'static> {
+        let (offset, bytes) = (self.offset.saturating_add(skip), self.bytes.saturating_sub(skip));
+        Item::Stored(Span { file: self.number, offset, bytes }, content)
+    }
+
+    /// At most the first `limit` bytes.
+    pub(super) fn head(&self, limit: u64) -> Result<Vec<u8>, ConvertError> {
+        self.file.bytes_at(self.offset, self.bytes.min(limit)).map_err(|e| self.wrong(e.to_string()))
+    }
+
+    /// The bytes as text.
+    pub(super) fn text(&self) -> Result<String, ConvertError> {
+        self.text_to(MAX_TEXT)
+    }
+
+    /// The bytes as text, of which there are at most `limit`.
+    pub(super) fn text_to(&self, limit: u64) -> Result<String, ConvertError> {
+        if self.bytes > limit {
+            let found = self.bytes;
+            return Err(self.wrong(format!("a text of {found} bytes, more than the limit of {limit}")));
+        }
+        String::from_utf8(self.head(limit)?).map_err(|e| self.wrong(format!("expected text: {e}")))
+    }
+
+    /// A `.npy` file as an array.
+    pub(super) fn array(&self) -> Result<Item<'static>, ConvertError> {
+        let head = self.head(to_u64(MAX_HEADER))?;
+        let (array, data) = npy_head(&head, self.bytes).map_err(|reason| self.wrong(reason))?;
+        Ok(self.stored(data, Content::of_array(array)))
+    }
+}
+
+/// A name in messages.
+pub(super) fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).escape_debug().to_string()
+}
 
 /// One sample's item of a field.
 #[derive(Debug)]

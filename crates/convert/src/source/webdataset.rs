@@ -12,17 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use self::names::{Kind, is_image, key_and_extension, kind_and_field, shown, without_root};
+use self::names::{Kind, is_image, key_and_extension, kind_and_field, without_root};
 use super::ListOptions;
 use super::column::TextArena;
 use super::found::{Found, FoundLabels, LabelValues, Names};
-use super::gather::{Gathered, Gathering, Item};
+use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
-use super::npy::{MAX_HEADER, npy_head};
 use super::roles::is_label_name;
 use super::shards::{Shards, allow_open_files};
 use super::spool::Spool;
-use super::store::{Content, OpenFile, Span};
+use super::store::{Content, OpenFile};
 use super::tar::{Member, TarReader};
 use super::there::text_file;
 use super::warning::{Tally, Warning, readable};
@@ -32,9 +31,6 @@ use crate::metadata::{CLASSES_FILE, METADATA_RECORD, Metadata};
 use crate::opt::IMAGE_KEY;
 use crate::ordered::{Next, ordered};
 use crate::sample::MAX_FILE_BYTES;
-
-/// Most bytes of a member read as text or numbers.
-const MAX_TEXT: u64 = 1 << 26;
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
@@ -371,7 +367,7 @@ impl<'a> Samples<'a> {
         part: &Part<'_>,
         (kind, field): (Kind, String),
     ) -> Result<(), ConvertError> {
-        let wrong = |reason: String| ConvertError::malformed(shard.path, &shown(&part.member.name), reason);
+        let raw = shard.raw(part.member);
         if kind == Kind::Json {
             self.take_json_label(shard, part, &field)?;
         }
@@ -383,14 +379,14 @@ impl<'a> Samples<'a> {
         });
         let text;
         let item = match kind {
-            Kind::Image => shard.stored(part.member, 0, Content::File),
-            Kind::Array => shard.array(part.member)?,
+            Kind::Image => raw.stored(0, Content::File),
+            Kind::Array => raw.array()?,
             Kind::Text => {
-                text = shard.text(part.member)?;
+                text = raw.text()?;
                 Item::Text(&text)
             }
             Kind::Integer => {
-                text = shard.text(part.member)?;
+                text = raw.text()?;
                 let is_text =
                     matches!(known, Some(Some(place)) if self.fields.get(place).is_some_and(Gathered::is_text));
                 match text.trim().parse() {
@@ -403,15 +399,15 @@ impl<'a> Samples<'a> {
                 }
             }
             Kind::Json => {
-                text = shard.json(part.member)?.to_string();
+                text = json(&raw)?.to_string();
                 Item::Json(&text)
             }
-            Kind::Bytes | Kind::Undecoded | Kind::Refused => shard.stored(part.member, 0, Content::Bytes),
+            Kind::Bytes | Kind::Undecoded | Kind::Refused => raw.stored(0, Content::Bytes),
         };
         match known {
             Some(Some(place)) => {
                 let own = self.fields.get_mut(place);
-                own.map_or(Ok(()), |own| own.push(&item)).map_err(wrong)
+                own.map_or(Ok(()), |own| own.push(&item)).map_err(|reason| raw.wrong(reason))
             }
             Some(None) => {
                 self.ignored += 1;
@@ -456,7 +452,7 @@ impl<'a> Samples<'a> {
         let Some(key) = self.label_key.filter(|key| *key != field) else {
             return Ok(());
         };
-        let value = shard.json(part.member)?;
+        let value = json(&shard.raw(part.member))?;
         if let Some(label) = value.get(key) {
             self.labels.resize(self.paths.len(), Value::Null);
             self.labels.push(label.clone());
@@ -623,42 +619,15 @@ struct ShardFile<'a> {
 }
 
 impl ShardFile<'_> {
-    /// The member's bytes from `skip` on.
-    fn stored(&self, member: &Member, skip: u64, content: Content) -> Item<'static> {
-        let span = Span {
-            file: self.number,
-            offset: member.offset.saturating_add(skip),
-            bytes: member.bytes.saturating_sub(skip),
-        };
-        Item::Stored(span, content)
+    fn raw<'b>(&'b self, member: &'b Member) -> Raw<'b> {
+        let Member { name, offset, bytes, .. } = member;
+        Raw { file: self.file, number: self.number, path: self.path, name, offset: *offset, bytes: *bytes }
     }
+}
 
-    fn bytes(&self, member: &Member, limit: u64) -> Result<Vec<u8>, ConvertError> {
-        let read = self.file.bytes_at(member.offset, member.bytes.min(limit));
-        read.map_err(|e| ConvertError::malformed(self.path, &shown(&member.name), e.to_string()))
-    }
-
-    fn text(&self, member: &Member) -> Result<String, ConvertError> {
-        let place = shown(&member.name);
-        if member.bytes > MAX_TEXT {
-            let reason = format!("a text of {} bytes, more than the limit of {MAX_TEXT}", member.bytes);
-            return Err(ConvertError::malformed(self.path, &place, reason));
-        }
-        let bytes = self.bytes(member, MAX_TEXT)?;
-        String::from_utf8(bytes).map_err(|e| ConvertError::malformed(self.path, &place, format!("expected text: {e}")))
-    }
-
-    fn json(&self, member: &Member) -> Result<Value, ConvertError> {
-        serde_json::from_str(&self.text(member)?)
-            .map_err(|e| ConvertError::malformed(self.path, &shown(&member.name), format!("expected JSON: {e}")))
-    }
-
-    fn array(&self, member: &Member) -> Result<Item<'static>, ConvertError> {
-        let head = self.bytes(member, MAX_HEADER.try_into().unwrap_or(u64::MAX))?;
-        let (array, data) = npy_head(&head, member.bytes)
-            .map_err(|reason| ConvertError::malformed(self.path, &shown(&member.name), reason))?;
-        Ok(self.stored(member, data, Content::of_array(array)))
-    }
+/// The bytes of a member as JSON.
+fn json(raw: &Raw<'_>) -> Result<Value, ConvertError> {
+    serde_json::from_str(&raw.text()?).map_err(|e| raw.wrong(format!("expected JSON: {e}")))
 }
 
 /// The class names in a file such as `classes.txt` next to the shards, one per line.
