@@ -12,7 +12,7 @@ use super::listing::{Faults, Images, LabelLists, Labels, Listing, Masks, SourceF
 use super::masks::Numbers;
 use super::overlooked::note_overlooked_labels;
 use super::paths::{FileTable, PathTable};
-use super::roles::{is_label_name, is_mask_name};
+use super::roles::{is_label_name, is_mask_name, no_samples};
 use super::store::{Content, Store};
 use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
@@ -122,24 +122,14 @@ impl Found {
     pub(super) fn into_listing(mut self, source: &Path) -> Result<Listing, ConvertError> {
         let n = self.images.len();
         if n == 0 {
-            return Err(ConvertError::contradictory(
-                source,
-                "",
-                "there are no samples in it",
-                "name a source with samples in it; nothing was written",
-            ));
+            return Err(no_samples(source));
         }
         self.check_lengths(source, n)?;
         self.check_images(source)?;
         self.take_label_maps();
         self.number_masks(source)?;
+        let bytes = (0..n).map(|idx| self.images.bytes(idx)).collect();
         let mut listing = Listing {
-            kind: self.kind,
-            root: source.to_owned(),
-            paths: self.names.table(n),
-            bytes: (0..n).map(|idx| self.images.bytes(idx)).collect(),
-            labels: Labels::None,
-            classes: Vec::new(),
             columns: self.texts,
             masks: self.masks.map(Masks::Stored),
             images: Images::Stored(self.images),
@@ -148,6 +138,7 @@ impl Found {
             faults: self.faults,
             warnings: self.warnings,
             ignored: self.ignored,
+            ..Listing::of_files(self.kind, source, self.names.table(n), bytes)
         };
         match self.labels {
             Some(labels) => labels.put_into(&mut listing, source)?,

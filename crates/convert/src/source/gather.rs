@@ -310,20 +310,15 @@ impl Gathered {
 fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(), String> {
     let is_image = |content: &Content| matches!(content, Content::File | Content::Pixels(_));
     match contents {
-        Contents::All(first) if first == content => Ok(()),
-        Contents::All(first) if is_image(first) && is_image(content) => {
-            let mut each = vec![first.clone(); n];
-            each.push(content.clone());
-            *contents = Contents::Each(each);
-            Ok(())
+        Contents::All(first) if first != content && !(is_image(first) && is_image(content)) => {
+            return Err(format!("expected {}, found {}", kind_of(first), kind_of(content)));
         }
-        Contents::Each(each) if is_image(content) => {
-            each.push(content.clone());
-            Ok(())
+        Contents::Each(_) if !is_image(content) => {
+            return Err(format!("expected an image, found {}", kind_of(content)));
         }
-        Contents::All(first) => Err(format!("expected {}, found {}", kind_of(first), kind_of(content))),
-        Contents::Each(_) => Err(format!("expected an image, found {}", kind_of(content))),
+        _ => contents.push(n, content.clone()),
     }
+    Ok(())
 }
 
 /// Everything collected.

@@ -18,7 +18,7 @@ use super::{
     detect::data_set_in,
     directory::{Directory, Identity},
     layout::{Layout, inside},
-    listing::{Faults, Images, Labels, Listing, SourceKind},
+    listing::{Labels, Listing, SourceKind},
     pairs,
     paths::as_path,
     rows::RowForm,
@@ -133,20 +133,10 @@ fn list_scanned(
         });
     }
     Ok(Listing {
-        kind: SourceKind::FlatFolder,
-        root: root.to_owned(),
-        paths: found.paths,
-        bytes: found.bytes,
-        labels: Labels::None,
-        classes: Vec::new(),
-        columns: Vec::new(),
-        masks: None,
-        images: Images::Files,
-        fields: Vec::new(),
         metadata: known_metadata(root)?,
-        faults: Faults::new(),
         warnings: found.oddities.into_warnings(),
         ignored: found.ignored,
+        ..Listing::of_files(SourceKind::FlatFolder, root, found.paths, found.bytes)
     })
 }
 
@@ -173,20 +163,12 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
     }
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
-        kind: SourceKind::ImageFolder,
-        root: root.to_owned(),
-        paths: found.paths,
-        bytes: found.bytes,
         labels: Labels::ByDirectory(found.directory_labels),
         classes: classes.to_vec(),
-        columns: Vec::new(),
-        masks: None,
-        images: Images::Files,
-        fields: Vec::new(),
         metadata: known_metadata(root)?,
-        faults: Faults::new(),
         warnings,
         ignored: found.ignored + count(top.n_others()),
+        ..Listing::of_files(SourceKind::ImageFolder, root, found.paths, found.bytes)
     })
 }
 

@@ -179,6 +179,26 @@ pub(crate) struct SourceField {
 }
 
 impl Listing {
+    /// Files below `root` and their sizes, without anything else.
+    pub(super) fn of_files(kind: SourceKind, root: &Path, paths: PathTable, bytes: Vec<u64>) -> Self {
+        Self {
+            kind,
+            root: root.to_owned(),
+            paths,
+            bytes,
+            labels: Labels::None,
+            classes: Vec::new(),
+            columns: Vec::new(),
+            masks: None,
+            images: Images::Files,
+            fields: Vec::new(),
+            metadata: None,
+            faults: Faults::new(),
+            warnings: Vec::new(),
+            ignored: 0,
+        }
+    }
+
     /// What the listing was made from.
     pub fn kind(&self) -> SourceKind {
         self.kind

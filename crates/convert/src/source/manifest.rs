@@ -20,7 +20,7 @@ use super::{
     found::role_of,
     image_folder::known_metadata,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, in_known_order},
-    listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
+    listing::{Fault, Faults, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
     paths::FileTable,
     roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_NAMES, SPLIT_COLUMN_NAMES},
@@ -463,20 +463,14 @@ fn finish(
     };
     let (columns, fields) = narrowed_columns(taken.columns, metadata.as_ref());
     Ok(Listing {
-        kind: SourceKind::Manifest,
-        root: root.path,
-        paths: taken.images.paths,
-        bytes: images.bytes,
         labels,
         classes,
         columns,
-        images: Images::Files,
         fields,
         metadata,
         faults,
         masks,
-        warnings: Vec::new(),
-        ignored: 0,
+        ..Listing::of_files(SourceKind::Manifest, &root.path, taken.images.paths, images.bytes)
     })
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::directory::Directory;
 use super::image_folder::known_metadata;
 use super::layout::Pair;
-use super::listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceKind};
+use super::listing::{Fault, Faults, Labels, Listing, Masks, SourceKind};
 use super::paths::{FileTable, PathTable, join_into, stem};
 use super::walk::{Found, count};
 use super::warning::{Tally, Warning};
@@ -68,20 +68,12 @@ pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
     }
     let (masks, faults) = matched.masks(&images.paths, &images.bytes, &masks.paths, &masks.bytes, &shown);
     Ok(Listing {
-        kind: SourceKind::PairedFolders,
-        root: root.to_owned(),
-        paths: images.paths,
-        bytes: images.bytes,
-        labels: Labels::None,
-        classes: Vec::new(),
-        columns: Vec::new(),
         masks: Some(masks),
-        images: Images::Files,
-        fields: Vec::new(),
         metadata: known_metadata(root)?,
         faults,
         warnings,
         ignored: images.ignored,
+        ..Listing::of_files(SourceKind::PairedFolders, root, images.paths, images.bytes)
     })
 }
 

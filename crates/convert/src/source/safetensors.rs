@@ -33,18 +33,14 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 
 fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
     let malformed = |reason: String| ConvertError::malformed(&file.path, "", reason);
-    let mut len = Vec::new();
-    let read = file.append_at(0, 8, &mut len);
-    read.map_err(|e| malformed(e.to_string()))?;
+    let len = file.part("", 0, 8)?;
     let len = len.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let room = file.bytes.saturating_sub(8);
     if len > room.min(MAX_HEADER) {
         let most = room.min(MAX_HEADER);
         return Err(malformed(format!("expected a header of at most {most} bytes, found {len}")));
     }
-    let mut text = Vec::new();
-    let read = file.append_at(8, len, &mut text);
-    read.map_err(|e| malformed(e.to_string()))?;
+    let text = file.part("", 8, len)?;
     let Header(header) = serde_json::from_slice(&text)
         .map_err(|error| malformed(format!("the header is not a JSON object of tensors: {error}")))?;
     check_apart(file, &header)?;

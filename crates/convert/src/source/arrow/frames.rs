@@ -55,7 +55,7 @@ impl Frames {
     /// Opens a file or a stream.
     pub(super) fn open(path: &Path) -> Result<Self, ConvertError> {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
-        let head = read(&file, 0, HEAD_BYTES.min(file.bytes), "the start")?;
+        let head = file.part("the start", 0, HEAD_BYTES.min(file.bytes))?;
         if head.starts_with(FEATHER_1) {
             return Err(ConvertError::unsupported(
                 path,
@@ -73,7 +73,7 @@ impl Frames {
         let start = file.bytes.checked_sub(TAIL_BYTES);
         let start = start.filter(|start| *start >= HEAD_BYTES);
         let start = start.ok_or_else(|| malformed("the file ends before it".to_owned()))?;
-        let tail = read(&file, start, TAIL_BYTES, "the footer")?;
+        let tail = file.part("the footer", start, TAIL_BYTES)?;
         let (len, magic) = tail.split_at(4);
         if magic != MAGIC {
             let found = magic.escape_ascii();
@@ -83,7 +83,7 @@ impl Frames {
         let offset = start.checked_sub(len).filter(|offset| *offset >= HEAD_BYTES && len <= MAX_MESSAGE_BYTES);
         let offset =
             offset.ok_or_else(|| malformed(format!("it declares {len} bytes, but the file has {}", file.bytes)))?;
-        let bytes = read(&file, offset, len, "the footer")?;
+        let bytes = file.part("the footer", offset, len)?;
         let footer = root_as_footer(&bytes).map_err(|e| malformed(e.to_string()))?;
         let schema = footer.schema().ok_or_else(|| malformed("there is no schema in it".to_owned()))?;
         let schema = schema_of(&path, schema)?;
@@ -162,7 +162,7 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
     if start == file.bytes && listed.is_none() {
         return Ok(None);
     }
-    let prefix = read(file, start, PREFIX_BYTES, &place)?;
+    let prefix = file.part(&place, start, PREFIX_BYTES)?;
     let (mark, len) = prefix.split_at(4);
     if mark != CONTINUATION {
         let found = mark.escape_ascii();
@@ -176,7 +176,7 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
         return malformed(format!("it declares {len} bytes"));
     }
     let at = start.saturating_add(PREFIX_BYTES);
-    let message = read(file, at, len, &place)?;
+    let message = file.part(&place, at, len)?;
     let bytes = match root_as_message(&message) {
         Err(error) => return malformed(error.to_string()),
         Ok(parsed) => match parsed.header_type() {
@@ -202,10 +202,6 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
         (Some(bytes), _) => Ok(Some(Frame { message, offset, bytes })),
         (None, _) => malformed(format!("its arrays extend past the end of the file: {left} bytes are left")),
     }
-}
-
-fn read(file: &OpenFile, offset: u64, len: u64, place: &str) -> Result<Vec<u8>, ConvertError> {
-    file.bytes_at(offset, len).map_err(|e| ConvertError::malformed(&file.path, place, e.to_string()))
 }
 
 fn u32_of(bytes: &[u8]) -> u32 {

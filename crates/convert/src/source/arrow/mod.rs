@@ -278,7 +278,7 @@ fn read_json(path: &Path) -> Result<Value, ConvertError> {
     if file.bytes > MAX_JSON_BYTES {
         return Err(malformed(format!("it has {} bytes", file.bytes)));
     }
-    let text = file.bytes_at(0, file.bytes).map_err(|e| malformed(e.to_string()))?;
+    let text = file.part("", 0, file.bytes)?;
     serde_json::from_slice(&text).map_err(|e| malformed(e.to_string()))
 }
 

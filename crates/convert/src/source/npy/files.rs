@@ -254,27 +254,14 @@ impl NpyFiles {
         let mut files = Self {
             root: root.to_owned(),
             paths: paths.to_vec(),
-            contents: Contents::Each(Vec::new()),
+            contents: Contents::All(Content::Bytes),
             starts: Vec::with_capacity(paths.len()),
             swapped: Vec::with_capacity(paths.len()),
         };
-        let mut contents: Vec<Content> = Vec::new();
         for (n, path) in paths.iter().enumerate() {
             let content = files.look_into(path)?;
-            // A single content suffices as long as all are the same.
-            match contents.first() {
-                Some(first) if contents.len() == 1 && *first == content => {}
-                Some(first) if contents.len() == 1 => {
-                    contents = vec![first.clone(); n];
-                    contents.push(content);
-                }
-                _ => contents.push(content),
-            }
+            files.contents.push(n, content);
         }
-        files.contents = match contents.as_slice() {
-            [one] => Contents::All(one.clone()),
-            _ => Contents::Each(contents),
-        };
         Ok(files)
     }
 

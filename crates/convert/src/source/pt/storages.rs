@@ -25,8 +25,7 @@ impl Storages {
 
 /// The pickle of a file and the location of its storages.
 pub(super) fn open(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
-    let head = file.bytes_at(0, file.bytes.min(16));
-    let head = head.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
+    let head = file.part("", 0, file.bytes.min(16))?;
     if head.starts_with(b"PK\x03\x04") {
         return open_zip(file);
     }
@@ -66,8 +65,7 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     };
     if let Some(order) = in_folder("byteorder") {
         let (offset, bytes) = stored(order)?;
-        let text = file.bytes_at(offset, bytes.min(16));
-        let text = text.map_err(|e| ConvertError::malformed(&file.path, &order.name, e.to_string()))?;
+        let text = file.part(&order.name, offset, bytes.min(16))?;
         if text != b"little" {
             let reason = format!("bytes in {} order", text.escape_ascii());
             let hint = "save it on a little-endian machine";

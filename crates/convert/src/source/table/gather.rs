@@ -16,7 +16,7 @@ use crate::source::found::{Found, FoundLabels, LabelValues, Names, role_of};
 use crate::source::listing::{Faults, SourceField};
 use crate::source::roles::{Part, are_paths};
 use crate::source::spool::Spool;
-use crate::source::store::{ArrayType, Content, Contents, Numbers, OpenFile, Span, Spans, Store};
+use crate::source::store::{Content, Contents, Numbers, OpenFile, Span, Spans, Store};
 
 /// Most rows per byte of the files. A few bytes can state billions of rows, and each row costs memory here.
 pub(in crate::source) const ROWS_A_BYTE: u64 = 16;
@@ -263,9 +263,7 @@ impl FoundParts<'_> {
             let values = bytes.iter().map(|byte| *byte != 0).collect();
             return self.put_column(planned, ColumnValues::Bool(values));
         }
-        let shape = Vec::new();
-        let array = ArrayType { dtype, shape };
-        self.put(planned, Arc::new(Numbers { array, bytes }));
+        self.put(planned, Arc::new(Numbers::new(dtype, bytes)));
     }
 
     /// Uses the samples' own paths if each has one that stays within a folder.
@@ -327,10 +325,6 @@ fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
 fn label_values(dtype: DType, bytes: Vec<u8>) -> LabelValues {
     match Scalar::each(dtype, &bytes).map(Scalar::class_id).collect() {
         Some(ids) => LabelValues::Ids(ids),
-        None => {
-            let shape = Vec::new();
-            let array = ArrayType { dtype, shape };
-            LabelValues::Typed(Arc::new(Numbers { array, bytes }))
-        }
+        None => LabelValues::Typed(Arc::new(Numbers::new(dtype, bytes))),
     }
 }

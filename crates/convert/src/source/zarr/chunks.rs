@@ -173,9 +173,7 @@ fn whole(file: &OpenFile, offset: u64, len: u64, most: u64) -> Result<Vec<u8>, S
     if len > most {
         return Err(named(&file.path, format!("{len} bytes, more than {most}")));
     }
-    let mut bytes = Vec::new();
-    let read = file.append_at(offset, len, &mut bytes);
-    read.map_err(|e| e.to_string()).map(|()| bytes)
+    file.bytes_at(offset, len).map_err(|e| e.to_string())
 }
 
 impl Sharding {
