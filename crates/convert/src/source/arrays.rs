@@ -373,7 +373,7 @@ impl ArraySet {
             self.refuse_single_sample(source, images)?;
         }
         let mut found = self.sort(source, roles)?;
-        self.others.warn(&mut self.warnings, |count, first| Warning::OtherArrays { count, first });
+        self.warnings.extend(self.others.warning(|count, first| Warning::OtherArrays { count, first }));
         if let Some(labels) = &mut found.labels {
             labels.classes = self.classes;
         }

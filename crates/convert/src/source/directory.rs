@@ -11,7 +11,7 @@ use rustix::{
 
 use super::{
     candidate::{SNIFFED_BYTES, is_image_bytes, is_image_name, is_undecoded_name},
-    paths::{as_path, join_into},
+    paths::{as_path, joined},
     warning::Oddities,
 };
 use crate::error::ConvertError;
@@ -160,9 +160,7 @@ impl Directory {
     }
 
     fn path_of(&self, other: &Other) -> Vec<u8> {
-        let mut path = Vec::new();
-        join_into(&self.path, self.name(other), &mut path);
-        path
+        joined(&self.path, self.name(other))
     }
 
     /// The size of a file; 0 if unknown, in which case decoding will fail later.

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::candidate::is_image_name;
 use super::directory::Identity;
 use super::layout::is_mask_folder;
-use super::paths::{PathTable, stem};
+use super::paths::{PathTable, lossy, stem};
 use super::walk::Found;
 use crate::error::ConvertError;
 use crate::opt::ROOT;
@@ -66,9 +66,8 @@ impl Located {
             _ if !has_folder => by_name.into_iter().flat_map(|(key, all)| Some((key, file_of(&all)?))).collect(),
             [folder] => within(&paths, folder),
             [one, other, ..] => {
-                let shown = |folder: &[u8]| String::from_utf8_lossy(folder).into_owned();
-                let reason = format!("its files may be those in '{}' or those in '{}'", shown(one), shown(other));
-                let hint = format!("choose with {}", ROOT.with(root.join(shown(one)).display()));
+                let reason = format!("its files may be those in '{}' or those in '{}'", lossy(one), lossy(other));
+                let hint = format!("choose with {}", ROOT.with(root.join(lossy(one)).display()));
                 return Err(ConvertError::contradictory(manifest, "", reason, hint));
             }
         };
@@ -80,11 +79,7 @@ impl Located {
     /// # Errors
     /// The two files that it may name.
     pub(super) fn path(&self, path: &[u8]) -> Result<Option<Vec<u8>>, [Vec<u8>; 2]> {
-        let full = |idx: usize| {
-            let mut full = Vec::new();
-            self.paths.path_into(idx, &mut full);
-            full
-        };
+        let full = |idx: usize| self.paths.path(idx);
         let leads_to = |file: &&File| folder_of(&self.paths, file.idx, path).is_some();
         let file = match self.has_folder {
             true => self.files.get(path),

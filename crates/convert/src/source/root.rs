@@ -21,7 +21,7 @@ use super::{
     ListOptions,
     directory::file_size,
     located::Located,
-    paths::{PathTable, as_path},
+    paths::{PathTable, as_path, lossy},
     rows::{Cell, Rows},
     values::text_of,
     warning::Warning,
@@ -113,7 +113,7 @@ impl Root {
             return Ok(path);
         };
         located.path(&path).map(|found| found.unwrap_or_else(|| path.clone())).map_err(|[one, other]| {
-            let [named, one, other] = [&path, &one, &other].map(|path| String::from_utf8_lossy(path).into_owned());
+            let [named, one, other] = [&path, &one, &other].map(|path| lossy(path));
             let name = &rows.columns()[column];
             rows.malformed(format!("column '{name}': '{named}' may be '{one}' or '{other}'"))
         })
@@ -190,8 +190,7 @@ impl Root {
     }
 
     fn file_size(&self, table: &PathTable, idx: usize) -> Result<Found, ConvertError> {
-        let mut path = Vec::new();
-        table.path_into(idx, &mut path);
+        let path = table.path(idx);
         match file_size(&self.folder, &path) {
             Ok(Some(size)) => Ok(Found::File(size)),
             Ok(None) => Ok(Found::NoFile { is_there: true }),

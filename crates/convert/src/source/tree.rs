@@ -11,6 +11,7 @@ use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, role_of};
 use super::listing::SourceField;
+use super::paths::lossy;
 use super::roles::{CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, find_field, is_image_name, is_path_name};
 use super::shards::Shards;
 use super::split::is_split_name;
@@ -469,10 +470,6 @@ fn arena(texts: &[Vec<u8>]) -> TextArena {
     let mut arena = TextArena::default();
     texts.iter().for_each(|text| arena.push(&lossy(text)));
     arena
-}
-
-fn lossy(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).into_owned()
 }
 
 #[cfg(test)]

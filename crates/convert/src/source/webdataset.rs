@@ -504,10 +504,10 @@ impl<'a> Samples<'a> {
         files: Arc<Vec<OpenFile>>,
     ) -> Result<Found, ConvertError> {
         options.check_left_out(&part.root, &self.names())?;
-        let mut warnings = Vec::new();
-        let (refused, undecoded) = (std::mem::take(&mut self.refused), std::mem::take(&mut self.undecoded));
-        refused.warn(&mut warnings, |count, first| Warning::Pickles { count, first });
-        undecoded.warn(&mut warnings, |count, first| Warning::UndecodedFormats { count, first });
+        let refused = std::mem::take(&mut self.refused).warning(|count, first| Warning::Pickles { count, first });
+        let undecoded = std::mem::take(&mut self.undecoded);
+        let undecoded = undecoded.warning(|count, first| Warning::UndecodedFormats { count, first });
+        let mut warnings: Vec<Warning> = refused.into_iter().chain(undecoded).collect();
         let metadata = self.metadata.take().map(|bytes| Metadata::parse(&String::from_utf8_lossy(&bytes)));
         let metadata = readable(metadata, &mut warnings);
         let mut options = options.clone();

@@ -23,7 +23,7 @@ const BAND_BYTES: u64 = 4 << 20;
 const REFERENCE_BYTES: u64 = 16;
 
 /// Bytes of an element, as stored in the file or as converted by the library.
-fn element_bytes(element: &Element) -> u64 {
+pub(super) fn element_bytes(element: &Element) -> u64 {
     match element {
         Element::Number { dtype, .. } => dtype.size(),
         Element::FixedText(bytes) => *bytes,

@@ -8,6 +8,7 @@ use crate::error::ConvertError;
 use crate::source::candidate::is_image_name;
 use crate::source::column::TextArena;
 use crate::source::found::{FoundLabels, LabelValues, Names};
+use crate::source::paths::lossy;
 use crate::source::split::is_split_folder;
 use crate::source::tar::Member;
 use crate::source::warning::Warning;
@@ -62,7 +63,7 @@ pub(super) fn classes(
     let distinct: BTreeSet<&[u8]> = of_folder.iter().flatten().copied().collect();
     if let (Some(folders), true) = (&of_folder, distinct.len() > 1) {
         let splits: Vec<String> =
-            distinct.iter().filter(|folder| is_split_folder(folder)).map(|folder| text(folder)).collect();
+            distinct.iter().filter(|folder| is_split_folder(folder)).map(|folder| lossy(folder)).collect();
         if !splits.is_empty() {
             let reason = format!("there are splits in the tar file: {}", crate::error::quoted(&splits));
             let hint = "unpack it, and name the folder; or write a tar file for each split";
@@ -72,7 +73,7 @@ pub(super) fn classes(
             count: packds_system::to_u64(distinct.len()),
             first: distinct.first().map(|f| f.to_vec()).unwrap_or_default(),
         };
-        return Ok(Some((labels(folders.iter().map(|folder| text(folder))), warning)));
+        return Ok(Some((labels(folders.iter().map(|folder| lossy(folder))), warning)));
     }
     let stems: Vec<String> = files.iter().map(|file| stem(file)).collect();
     let distinct: BTreeSet<&String> = stems.iter().collect();
@@ -115,10 +116,6 @@ fn labels(names: impl Iterator<Item = String>) -> FoundLabels {
     let mut arena = TextArena::default();
     names.for_each(|name| arena.push(&name));
     FoundLabels::without_classes("label", LabelValues::Names(arena))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A file's name before its first dot.
