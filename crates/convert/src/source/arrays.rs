@@ -214,6 +214,14 @@ impl ArraySet {
         shards: Shards,
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
     ) -> Result<Vec<Shards>, ConvertError> {
+        Self::parts_by_names(shards, |file| Ok(read(file)?.names().map(str::to_owned).collect()))
+    }
+
+    /// Like [`parts`](Self::parts). `names` finds the names of the arrays.
+    pub(super) fn parts_by_names(
+        shards: Shards,
+        names: impl Fn(&Arc<OpenFile>) -> Result<Vec<String>, ConvertError>,
+    ) -> Result<Vec<Shards>, ConvertError> {
         let parts = shards.by_split();
         let pairs = parts.first().map(|part| pairs(&part.files)).transpose()?;
         let ([whole @ Shards { split: None, .. }], Some(first)) =
@@ -223,8 +231,8 @@ impl ArraySet {
         };
         let first = &first.images;
         let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
-        let set = read(&Arc::new(file))?;
-        Ok(key_split::parts(whole, set.names()))
+        let names = names(&Arc::new(file))?;
+        Ok(key_split::parts(whole, names.iter().map(String::as_str)))
     }
 
     /// The names of the arrays, and the text of a pack.

@@ -27,7 +27,7 @@ use super::{
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
-    values::{ColumnBuilder, ColumnType, KindsSeen, text_of},
+    values::{KindsSeen, text_of},
     warning::Warning,
 };
 use crate::error::ConvertError;
@@ -273,7 +273,7 @@ struct Plan {
     path: usize,
     mask: Option<usize>,
     label: Option<PlannedLabel>,
-    columns: Vec<(usize, String, ColumnType)>,
+    columns: Vec<(usize, SourceColumn)>,
     /// The column of splits, and the cell of the rows to take.
     split: Option<(usize, String)>,
     warnings: Vec<Warning>,
@@ -319,8 +319,8 @@ impl Plan {
             .map(|column| {
                 let name = names[column].clone();
                 let known = known.and_then(|metadata| metadata.field(&name));
-                let kinds = scans[column].kinds;
-                (column, name, kinds.column_type_as(known))
+                let values = scans[column].kinds.column_as(known);
+                (column, SourceColumn { name, values })
             })
             .collect();
         Ok(Self { path, mask, label, columns, split, warnings })
@@ -379,7 +379,7 @@ struct Taken {
     images: FileTable,
     masks: Option<FileTable>,
     labels: Option<LabelBuilder>,
-    columns: Vec<(String, ColumnBuilder)>,
+    columns: Vec<SourceColumn>,
     /// The line of each row, for messages about missing files.
     lines: Vec<u64>,
 }
@@ -389,11 +389,7 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
     let mut taken = Taken {
         masks: plan.mask.map(|_| FileTable::default()),
         labels: plan.label.as_ref().map(|label| LabelBuilder::new(label.names, label.lists, label.split)),
-        columns: plan
-            .columns
-            .iter()
-            .map(|(_, name, column_type)| (name.clone(), ColumnBuilder::new(*column_type)))
-            .collect(),
+        columns: plan.columns.iter().map(|(_, empty)| empty.clone()).collect(),
         ..Taken::default()
     };
     while rows.advance()? {
@@ -414,8 +410,8 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
         if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
             fits &= labels.push(rows.cell(label.column));
         }
-        for ((_, builder), (column, ..)) in taken.columns.iter_mut().zip(&plan.columns) {
-            fits &= builder.push(rows.cell(*column));
+        for (own, (column, _)) in taken.columns.iter_mut().zip(&plan.columns) {
+            fits &= own.values.push(rows.cell(*column));
         }
         if !fits {
             return Err(rows.malformed("the manifest changed while it was read".to_owned()));
@@ -475,13 +471,9 @@ fn finish(
 }
 
 /// The columns. A column with narrower numbers in the exported pack becomes a field instead.
-fn narrowed_columns(
-    columns: Vec<(String, ColumnBuilder)>,
-    metadata: Option<&Metadata>,
-) -> (Vec<SourceColumn>, Vec<SourceField>) {
+fn narrowed_columns(columns: Vec<SourceColumn>, metadata: Option<&Metadata>) -> (Vec<SourceColumn>, Vec<SourceField>) {
     let (mut wide, mut fields) = (Vec::new(), Vec::new());
-    for (name, builder) in columns {
-        let values = builder.finish();
+    for SourceColumn { name, values } in columns {
         let numbers = match &values {
             ColumnValues::I64(values) => Some(Wide::Ints(values)),
             ColumnValues::F64(values) => Some(Wide::Floats(values)),

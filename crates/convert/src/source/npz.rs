@@ -9,9 +9,8 @@ use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
 
 use super::ListOptions;
 use super::arrays::{ArraySet, Described};
-use super::beside::pairs;
 use super::found::{Found, is_made_anew};
-use super::key_split::{self, SplitNames};
+use super::key_split::SplitNames;
 use super::npy::{Elements, MAX_HEADER, NpyHeader, header_error};
 use super::roles::Keys;
 use super::shards::Shards;
@@ -29,18 +28,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// One part per split, by the names of files or of the arrays in them.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
-    let parts = shards.by_split();
-    let [Shards { split: None, files, .. }] = parts.as_slice() else {
-        return Ok(parts);
-    };
-    let pairs = pairs(files)?;
-    let Some(first) = pairs.first().map(|pair| &pair.images) else {
-        return Ok(parts);
-    };
-    let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
-    let entries = zip_entries(&file)?;
-    let whole = parts.first();
-    Ok(whole.map_or_else(Vec::new, |whole| key_split::parts(whole, entries.iter().filter_map(key))))
+    ArraySet::parts_by_names(shards, |file| Ok(zip_entries(file)?.iter().filter_map(key).map(str::to_owned).collect()))
 }
 
 /// NumPy's name for a member; none if it is not an array.

@@ -8,10 +8,8 @@ use std::{
     io::{self, ErrorKind},
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Component, Path, PathBuf, absolute},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use packds_system::in_parallel;
 use rustix::{
     fs::{CWD, Mode, OFlags, openat},
     io::Errno,
@@ -27,9 +25,12 @@ use super::{
     warning::Warning,
 };
 use crate::error::ConvertError;
+use crate::ordered::{Next, ordered};
 
 /// Rows to look at for files that are named without their folder.
 const MAX_FIRST: usize = 100;
+/// Files whose sizes a thread reads at a time.
+const RUN_FILES: usize = 1024;
 
 /// The folder that paths are relative to.
 pub(super) struct Root {
@@ -158,35 +159,25 @@ impl Root {
 
     /// The sizes of all files, read by `jobs` threads. The error is that of the first file whose size cannot be read.
     pub(super) fn file_sizes(&self, table: &PathTable, jobs: usize) -> Result<Sizes, ConvertError> {
-        let mut bytes = vec![0; table.len()];
-        let share = table.len().div_ceil(jobs.max(1)).max(1);
-        let shares = Mutex::new((0..).step_by(share).zip(bytes.chunks_mut(share)));
-        let not_files = Mutex::new(BTreeMap::new());
-        let failures = Mutex::new(BTreeMap::new());
-        in_parallel(jobs, || {
-            loop {
-                let next = lock(&shares).next();
-                let Some((first, bytes)) = next else { return };
-                for (idx, size) in (first..).zip(bytes) {
-                    match self.file_size(table, idx) {
-                        Ok(Found::File(found)) => *size = found,
-                        Ok(Found::NoFile { is_there }) => {
-                            lock(&not_files).insert(idx, is_there);
-                        }
-                        Err(error) => {
-                            lock(&failures).insert(idx, error);
-                            break;
-                        }
-                    }
+        let mut sizes = Sizes { bytes: Vec::with_capacity(table.len()), not_files: BTreeMap::new() };
+        let mut starts = (0..table.len()).step_by(RUN_FILES);
+        ordered(
+            jobs,
+            jobs.saturating_mul(4),
+            || (),
+            |(), start: usize| {
+                let run = start..table.len().min(start + RUN_FILES);
+                run.map(|idx| self.file_size(table, idx)).collect::<Result<Vec<Found>, ConvertError>>()
+            },
+            || Ok::<_, ConvertError>(starts.next()),
+            |run: Result<Vec<Found>, ConvertError>| {
+                for found in run? {
+                    sizes.push(found);
                 }
-            }
-        });
-        let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let not_files = not_files.into_inner();
-        match failures.pop_first() {
-            Some((_, error)) => Err(error),
-            None => Ok(Sizes { bytes, not_files: not_files.unwrap_or_else(PoisonError::into_inner) }),
-        }
+                Ok(Next::Continue)
+            },
+        )?;
+        Ok(sizes)
     }
 
     fn file_size(&self, table: &PathTable, idx: usize) -> Result<Found, ConvertError> {
@@ -215,9 +206,17 @@ pub(super) struct Sizes {
     pub(super) not_files: BTreeMap<usize, bool>,
 }
 
-/// If a thread panics while holding the lock, everything ends with that panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl Sizes {
+    fn push(&mut self, found: Found) {
+        let size = match found {
+            Found::File(size) => size,
+            Found::NoFile { is_there } => {
+                self.not_files.insert(self.bytes.len(), is_there);
+                0
+            }
+        };
+        self.bytes.push(size);
+    }
 }
 
 /// The path in a cell.
