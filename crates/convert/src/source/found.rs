@@ -318,12 +318,9 @@ impl FoundLabels {
                 let is_wrong = |id: &i64| names > 0 && !(0..names).contains(id);
                 if ids.iter().all(is_wrong) {
                     let wrong = ids.first().copied().unwrap_or(0);
-                    return Err(ConvertError::contradictory(
-                        source,
-                        &self.name,
-                        format!("there are {names} class names, found the class id {wrong}"),
-                        class_ids_hint(),
-                    ));
+                    let reason = format!("there are {names} class names, found the class id {wrong}");
+                    let hint = class_ids_hint();
+                    return Err(ConvertError::contradictory(source, &self.name, reason, hint));
                 }
                 listing.classes = classes.iter().map(|c| c.clone().into_bytes()).collect();
                 for (idx, id) in ids.iter_mut().enumerate().filter(|(_, id)| is_wrong(id)) {
@@ -379,12 +376,9 @@ fn check_names(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
     let mut names = fields.chain(listing.columns.iter().map(|column| &column.name));
     let error = names.find_map(|name| Field::column(name, DType::U8, &[]).check_name().err());
     error.map_or(Ok(()), |error| {
-        Err(ConvertError::unsupported(
-            source,
-            "",
-            error.to_string(),
-            format!("give the field another name in the source, or leave it out with {LEAVE_OUT}"),
-        ))
+        let reason = error.to_string();
+        let hint = format!("give the field another name in the source, or leave it out with {LEAVE_OUT}");
+        Err(ConvertError::unsupported(source, "", reason, hint))
     })
 }
 

@@ -138,12 +138,9 @@ fn push_tensor(
     let dtype = tensor.get("dtype").and_then(Value::as_str);
     let dtype = dtype.ok_or_else(|| wrong("a text `dtype`"))?;
     let dtype = of_safetensors_name(dtype).ok_or_else(|| {
-        ConvertError::unsupported(
-            &file.path,
-            name,
-            format!("elements of type {dtype}"),
-            "save it as BOOL, an integer, F16, BF16, F32 or F64",
-        )
+        let reason = format!("elements of type {dtype}");
+        let hint = "save it as BOOL, an integer, F16, BF16, F32 or F64";
+        ConvertError::unsupported(&file.path, name, reason, hint)
     })?;
     let Some((begin, end)) = offsets(tensor) else {
         return Err(wrong("two `data_offsets`"));

@@ -176,12 +176,9 @@ impl TarReader {
     }
 
     fn sparse(&self, offset: u64) -> ConvertError {
-        ConvertError::unsupported(
-            &self.path,
-            &self.place(offset),
-            "a sparse file",
-            "make the tar file without --sparse",
-        )
+        let reason = "a sparse file";
+        let hint = "make the tar file without --sparse";
+        ConvertError::unsupported(&self.path, &self.place(offset), reason, hint)
     }
 
     fn unreadable(&self, error: std::io::Error) -> ConvertError {

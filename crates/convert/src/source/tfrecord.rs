@@ -194,12 +194,9 @@ impl<'a> Records<'a> {
             Ok(example) => example,
             Err(example::Refused::Damaged(reason)) => return Err(place.no_example(reason)),
             Err(example::Refused::Sequence) => {
-                return Err(ConvertError::unsupported(
-                    place.path,
-                    &place.name(),
-                    "a tf.SequenceExample",
-                    "only tf.Example is read",
-                ));
+                let reason = "a tf.SequenceExample";
+                let hint = "only tf.Example is read";
+                return Err(ConvertError::unsupported(place.path, &place.name(), reason, hint));
             }
         };
         if self.n == 0 {

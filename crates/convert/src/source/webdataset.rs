@@ -310,12 +310,9 @@ impl<'a> Samples<'a> {
             }
             if field == "image" {
                 if image.is_some() {
-                    return Err(ConvertError::unsupported(
-                        shard.path,
-                        &shown(key),
-                        "a sample with several images",
-                        format!("name the extension of the images with {IMAGE_KEY}"),
-                    ));
+                    let reason = "a sample with several images";
+                    let hint = format!("name the extension of the images with {IMAGE_KEY}");
+                    return Err(ConvertError::unsupported(shard.path, &shown(key), reason, hint));
                 }
                 image = Some(&part.extension);
             }

@@ -57,12 +57,9 @@ impl Frames {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
         let head = file.part("the start", 0, HEAD_BYTES.min(file.bytes))?;
         if head.starts_with(FEATHER_1) {
-            return Err(ConvertError::unsupported(
-                path,
-                "",
-                "this is Feather version 1",
-                "write it as version 2: pyarrow.feather.write_feather(pyarrow.feather.read_table(old), new)",
-            ));
+            let reason = "this is Feather version 1";
+            let hint = "write it as version 2: pyarrow.feather.write_feather(pyarrow.feather.read_table(old), new)";
+            return Err(ConvertError::unsupported(path, "", reason, hint));
         }
         if head.starts_with(MAGIC) { Self::of_file(file) } else { Self::of_stream(file) }
     }
@@ -141,12 +138,9 @@ impl Frames {
 
 fn schema_of(path: &Path, schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, ConvertError> {
     if schema.endianness() == Endianness::Big {
-        return Err(ConvertError::unsupported(
-            path,
-            "",
-            "the numbers are big-endian",
-            "write it again on a little-endian machine, for example with pyarrow",
-        ));
+        let reason = "the numbers are big-endian";
+        let hint = "write it again on a little-endian machine, for example with pyarrow";
+        return Err(ConvertError::unsupported(path, "", reason, hint));
     }
     let schema = super::guarded(path, "the schema", || {
         let schema = try_fb_to_schema(schema);

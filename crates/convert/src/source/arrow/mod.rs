@@ -262,12 +262,9 @@ fn check_state(folder: &Path) -> Result<(), ConvertError> {
     let has_indices =
         indices.into_iter().flatten().any(|files| files.as_array().is_some_and(|files| !files.is_empty()));
     if has_indices {
-        return Err(ConvertError::unsupported(
-            &path,
-            "",
-            "other files define the order of its rows",
-            "save it again after `flatten_indices()`",
-        ));
+        let reason = "other files define the order of its rows";
+        let hint = "save it again after `flatten_indices()`";
+        return Err(ConvertError::unsupported(&path, "", reason, hint));
     }
     Ok(())
 }

@@ -48,12 +48,9 @@ pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Res
     let rows = to_u64(rows).min(all);
     let bytes = row_bytes(file, dataset)?.checked_mul(rows);
     bytes.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
-        ConvertError::unsupported(
-            &file.open.path,
-            &dataset.path,
-            format!("chunks of {rows} rows, which have more than 1 GiB"),
-            "rewrite the dataset with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)",
-        )
+        let reason = format!("chunks of {rows} rows, which have more than 1 GiB");
+        let hint = "rewrite the dataset with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)";
+        ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint)
     })
 }
 

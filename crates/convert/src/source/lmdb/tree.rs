@@ -130,12 +130,9 @@ impl<'a> Tree<'a> {
         let mut entry =
             Entry { key: node.key.to_vec(), offset: at(node.data_at), bytes: node.bytes.into(), database: None };
         if node.flags & DUPLICATES != 0 {
-            return Err(ConvertError::unsupported(
-                self.path,
-                &String::from_utf8_lossy(node.key),
-                "a database with duplicate keys",
-                "copy it into one without (dupsort=False)",
-            ));
+            let reason = "a database with duplicate keys";
+            let hint = "copy it into one without (dupsort=False)";
+            return Err(ConvertError::unsupported(self.path, &String::from_utf8_lossy(node.key), reason, hint));
         }
         if node.flags & SUB != 0 {
             entry.database = u64_at(node.data, 40);

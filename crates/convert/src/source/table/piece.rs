@@ -285,12 +285,9 @@ const ONLY_PATH: &str = "the file's path is stored, but not its bytes";
 
 /// The error for a column with paths but without bytes in all rows.
 pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
-    ConvertError::unsupported(
-        source,
-        &format!("column `{}`", planned.name),
-        ONLY_PATH,
-        "save the dataset with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest",
-    )
+    let reason = ONLY_PATH;
+    let hint = "save the dataset with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest";
+    ConvertError::unsupported(source, &format!("column `{}`", planned.name), reason, hint)
 }
 
 /// Replaces the keys of a dictionary column with their values.
