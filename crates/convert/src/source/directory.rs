@@ -123,33 +123,26 @@ impl Directory {
         let mut others = std::mem::take(&mut self.others);
         others.sort_unstable_by(|a, b| self.name(a).cmp(self.name(b)));
         for other in &others {
-            let bytes = match other.form {
-                OtherForm::Special => {
-                    oddities.special_files.add(&self.path_of(other));
-                    None
-                }
-                _ if is_image_name(self.name(other)) => Some(self.size(other)),
-                OtherForm::BrokenLink => {
-                    oddities.broken_links.add(&self.path_of(other));
-                    None
-                }
+            let (is_image, oddity) = match other.form {
+                OtherForm::Special => (false, Some(&mut oddities.special_files)),
+                _ if is_image_name(self.name(other)) => (true, None),
+                OtherForm::BrokenLink => (false, Some(&mut oddities.broken_links)),
                 OtherForm::Regular => match self.sniff(other) {
-                    Ok(true) => Some(self.size(other)),
+                    Ok(true) => (true, None),
                     Ok(false) => {
-                        if is_undecoded_name(self.name(other)) {
-                            oddities.undecoded_formats.add(&self.path_of(other));
-                        }
-                        None
+                        let is_undecoded = is_undecoded_name(self.name(other));
+                        (false, is_undecoded.then_some(&mut oddities.undecoded_formats))
                     }
-                    Err(_) => {
-                        oddities.unreadable_files.add(&self.path_of(other));
-                        None
-                    }
+                    Err(_) => (false, Some(&mut oddities.unreadable_files)),
                 },
             };
-            match bytes {
-                Some(bytes) => each(self.name(other), bytes),
-                None => ignored += 1,
+            if let Some(oddity) = oddity {
+                oddity.add(&self.path_of(other));
+            }
+            if is_image {
+                each(self.name(other), self.size(other));
+            } else {
+                ignored += 1;
             }
         }
         ignored

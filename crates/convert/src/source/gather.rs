@@ -493,27 +493,15 @@ impl Gathered {
                     None => LabelValues::Names(texts),
                 }
             }
-            Items::Stored(..) | Items::Jsons(_) | Items::Rows(_) => {
-                return self.into_array_labels(source, files, classes);
+            items @ (Items::Stored(..) | Items::Jsons(_) | Items::Rows(_)) => {
+                let wrong = |reason: String| ConvertError::malformed(source, &name, reason);
+                let store = Self { items, ..self }.into_store(source, files)?;
+                let Content::Array(array) = store.content(0) else {
+                    return Err(wrong("expected labels".to_owned()));
+                };
+                LabelValues::of_store(store, array.dtype).map_err(|e| wrong(e.to_string()))?
             }
         };
-        Ok(FoundLabels { name, values, classes: classes.to_vec() })
-    }
-
-    /// Labels from arrays of a single number.
-    fn into_array_labels(
-        self,
-        source: &Path,
-        files: &Arc<Vec<OpenFile>>,
-        classes: &[String],
-    ) -> Result<FoundLabels, ConvertError> {
-        let name = self.name.clone();
-        let store = self.into_store(source, files)?;
-        let Content::Array(array) = store.content(0) else {
-            return Err(ConvertError::malformed(source, &name, "expected labels"));
-        };
-        let values = LabelValues::of_store(store, array.dtype);
-        let values = values.map_err(|e| ConvertError::malformed(source, &name, e.to_string()))?;
         Ok(FoundLabels { name, values, classes: classes.to_vec() })
     }
 

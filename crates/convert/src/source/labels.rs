@@ -39,7 +39,7 @@ pub(super) enum LabelForm {
 /// be the label.
 #[derive(Debug, Default)]
 pub(super) struct LabelScan {
-    split: LabelSplit,
+    pub(super) split: LabelSplit,
     lists: bool,
     /// The line where each first appears.
     integer: Option<u64>,
@@ -54,10 +54,6 @@ pub(super) struct LabelScan {
 impl LabelScan {
     pub(super) fn new(split: LabelSplit) -> Self {
         Self { split, lists: split == LabelSplit::Always, ..Self::default() }
-    }
-
-    pub(super) fn split(&self) -> LabelSplit {
-        self.split
     }
 
     pub(super) fn observe(&mut self, cell: Cell<'_>, line: u64) {

@@ -47,8 +47,8 @@ impl Located {
         let by_name = by_key(&paths, |idx| paths.name(idx).to_vec());
         let mut folders: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for path in first {
-            for idx in matches(&by_name, path) {
-                if let Some(folder) = folder_of(&paths, idx, path) {
+            for idx in by_name.get(last(path)).into_iter().flatten() {
+                if let Some(folder) = folder_of(&paths, *idx, path) {
                     *folders.entry(folder.to_vec()).or_default() += 1;
                 }
             }
@@ -136,11 +136,6 @@ fn below_folder<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
         [] => Some(path),
         _ => path.strip_prefix(folder)?.strip_prefix(b"/"),
     }
-}
-
-/// The files with the name of a path.
-fn matches(by_name: &HashMap<Vec<u8>, Vec<usize>>, path: &[u8]) -> Vec<usize> {
-    by_name.get(last(path)).cloned().unwrap_or_default()
 }
 
 /// The folder from which `path` leads to this file. None if it leads elsewhere.

@@ -47,7 +47,7 @@ pub(super) fn list_splits(
 ) -> Result<Vec<(String, Listing)>, ConvertError> {
     let file = RowFile::new(source, &options.spool_folder().path)?;
     let manifest = Manifest::open(&file, form, options)?;
-    let splits = manifest.splits().ok_or_else(|| super::no_splits(source, "all"))?;
+    let splits = manifest.splits().ok_or_else(|| super::no_split(source, "all", Vec::new()))?;
     splits.into_iter().map(|split| Ok((split.clone(), manifest.list(Some(&split))?))).collect()
 }
 
@@ -68,7 +68,7 @@ impl<'a> Manifest<'a> {
         let metadata = known_metadata(&Root::open(&file.path, options)?.path)?;
         let mut rows = Rows::open(file, form)?;
         let (scans, n_rows) = scan(&mut rows, options)?;
-        Ok(Self { file, form, options, metadata, names: rows.columns().to_vec(), scans, n_rows })
+        Ok(Self { file, form, options, metadata, names: rows.columns, scans, n_rows })
     }
 
     /// The values of the column of splits, if there is one.
@@ -155,11 +155,11 @@ fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<(Vec<ColumnScan>, 
     let (mut first_line, mut n_rows) = (None, 0);
     while rows.advance()? {
         n_rows += 1;
-        for name in &rows.columns()[columns.len()..] {
+        for name in &rows.columns[columns.len()..] {
             let is_split = SPLIT_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
             let mut column = ColumnScan {
                 kinds: KindsSeen::default(),
-                labels: LabelScan::new(label_split(name, rows.form(), options)),
+                labels: LabelScan::new(label_split(name, rows.form, options)),
                 distinct: Some(HashSet::new()),
                 values: is_split.then(BTreeSet::new),
             };
@@ -169,7 +169,7 @@ fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<(Vec<ColumnScan>, 
             }
             columns.push(column);
         }
-        let line = rows.line();
+        let line = rows.line;
         first_line.get_or_insert(line);
         for (idx, column) in columns.iter_mut().enumerate() {
             column.observe(rows.cell(idx), line);
@@ -361,7 +361,7 @@ fn plan_label(
 ) -> Result<Option<PlannedLabel>, ConvertError> {
     match scan.labels.form() {
         Ok(LabelForm::Classes { names, lists }) => {
-            Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split() }))
+            Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split }))
         }
         Ok(LabelForm::Numbers) => Ok(None),
         Err((line, reason)) => Err(malformed(source, line, format!("column '{name}': {reason}"))),
@@ -401,7 +401,7 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
             }
             continue;
         }
-        taken.lines.push(rows.line());
+        taken.lines.push(rows.line);
         taken.images.push(&root.relative(rows, plan.path)?);
         if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {
             masks.push(&root.relative(rows, column)?);
@@ -414,13 +414,14 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
             fits &= own.values.push(rows.cell(*column));
         }
         if !fits {
-            return Err(rows.malformed("the manifest changed while it was read".to_owned()));
+            return Err(changed(rows));
         }
     }
-    if taken.lines.is_empty() {
-        return Err(rows.malformed("the manifest changed while it was read".to_owned()));
-    }
-    Ok(taken)
+    if taken.lines.is_empty() { Err(changed(rows)) } else { Ok(taken) }
+}
+
+fn changed(rows: &Rows<'_>) -> ConvertError {
+    rows.malformed("the manifest changed while it was read".to_owned())
 }
 
 fn finish(

@@ -252,7 +252,7 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
             for part in &parts {
                 let Some(split) = &part.split else {
                     return Err(match parts.len() {
-                        1 => no_splits(source, "all"),
+                        1 => no_split(source, "all", Vec::new()),
                         _ => several_splits(source, &parts),
                     });
                 };
@@ -308,11 +308,8 @@ fn choose<'a>(source: &Path, parts: &'a [Shards], wanted: Option<&str>) -> Resul
         (parts, None) => Err(several_splits(source, parts)),
         (parts, Some(wanted)) => {
             let found = parts.iter().find(|p| p.split.as_deref() == Some(wanted));
-            found.ok_or_else(|| ConvertError::SplitMissing {
-                path: source.to_owned(),
-                wanted: wanted.to_owned(),
-                available: parts.iter().filter_map(|p| p.split.clone()).collect(),
-            })
+            let available = || parts.iter().filter_map(|part| part.split.clone()).collect();
+            found.ok_or_else(|| no_split(source, wanted, available()))
         }
     }
 }
@@ -367,6 +364,6 @@ fn manifest_form(source: &Path) -> Result<rows::RowForm, ConvertError> {
     })
 }
 
-fn no_splits(source: &Path, wanted: &str) -> ConvertError {
-    ConvertError::SplitMissing { path: source.to_owned(), wanted: wanted.to_owned(), available: Vec::new() }
+fn no_split(source: &Path, wanted: &str, available: Vec<String>) -> ConvertError {
+    ConvertError::SplitMissing { path: source.to_owned(), wanted: wanted.to_owned(), available }
 }

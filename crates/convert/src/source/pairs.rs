@@ -41,7 +41,7 @@ const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"
 
 /// Lists the images of a folder with the masks of another.
 pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
-    let (images, masks) = (walked(root, &pair.images)?, walked(root, &pair.masks)?);
+    let (mut images, mut masks) = (walked(root, &pair.images)?, walked(root, &pair.masks)?);
     for (found, folder) in [(&images, &pair.images), (&masks, &pair.masks)] {
         if found.paths.len() == 0 {
             return Err(ConvertError::EmptySource {
@@ -57,8 +57,8 @@ pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
     let (image_keys, mask_keys) = (below(&images, &pair.images), below(&masks, &pair.masks));
     let matched = Matched::of(root, &images.paths, &image_keys, &mask_keys)?;
     let shown = lossy(&pair.masks);
-    let mut warnings = images.oddities.into_warnings();
-    warnings.extend(masks.oddities.into_warnings());
+    let mut warnings = std::mem::take(&mut images.oddities).into_warnings();
+    warnings.extend(std::mem::take(&mut masks.oddities).into_warnings());
     warnings.extend(matched.unused(&masks.paths));
     let below = |idx: usize| images.paths.directory(idx) != pair.images;
     let subfolders = (0..images.paths.len()).filter(|idx| below(*idx)).map(|idx| images.paths.directory(idx));
@@ -66,7 +66,7 @@ pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
     if let Some(first) = subfolders.first() {
         warnings.push(Warning::FoldersInImages { count: count(subfolders.len()), first: first.to_vec() });
     }
-    let (masks, faults) = matched.masks(&images.paths, &images.bytes, &masks.paths, &masks.bytes, &shown);
+    let (masks, faults) = matched.masks(&images, &masks, &shown);
     Ok(Listing {
         masks: Some(masks),
         metadata: known_metadata(root)?,
@@ -158,24 +158,17 @@ impl Matched {
     }
 
     /// The masks in the images' order. An image without one is a bad sample, with its own path as a filler.
-    fn masks(
-        &self,
-        images: &PathTable,
-        image_bytes: &[u64],
-        masks: &PathTable,
-        mask_bytes: &[u64],
-        folder: &str,
-    ) -> (Masks, Faults) {
+    fn masks(&self, images: &Found, masks: &Found, folder: &str) -> (Masks, Faults) {
         let (mut table, mut bytes, mut faults) = (FileTable::default(), Vec::new(), Faults::new());
         for (image, mask) in self.of_image.iter().enumerate() {
             match mask {
                 Some(mask) => {
-                    table.push(&masks.path(*mask));
-                    bytes.push(mask_bytes[*mask]);
+                    table.push(&masks.paths.path(*mask));
+                    bytes.push(masks.bytes[*mask]);
                 }
                 None => {
-                    table.push(&images.path(image));
-                    bytes.push(image_bytes[image]);
+                    table.push(&images.paths.path(image));
+                    bytes.push(images.bytes[image]);
                     faults.insert(image, Fault::Said(format!("no mask in '{folder}' has its name").into()));
                 }
             }

@@ -100,7 +100,7 @@ impl Root {
         let below = if path.is_absolute() { self.below(&path) } else { without_dots(&path) };
         match below {
             Some(relative) if relative.is_empty() => {
-                let name = &rows.columns()[column];
+                let name = &rows.columns[column];
                 Err(rows.malformed(format!("column '{name}': '{text}' is not a file path")))
             }
             Some(relative) => self.located_path(rows, column, relative),
@@ -115,7 +115,7 @@ impl Root {
         };
         located.path(&path).map(|found| found.unwrap_or_else(|| path.clone())).map_err(|[one, other]| {
             let [named, one, other] = [&path, &one, &other].map(|path| lossy(path));
-            let name = &rows.columns()[column];
+            let name = &rows.columns[column];
             rows.malformed(format!("column '{name}': '{named}' may be '{one}' or '{other}'"))
         })
     }
@@ -140,9 +140,9 @@ impl Root {
         for ((column, is_mask), paths) in columns.iter().zip(first) {
             let is_file = |path: &Vec<u8>| matches!(file_size(&self.folder, path), Ok(Some(_)));
             let Some(named) = paths.first().filter(|_| !paths.iter().any(is_file)) else { continue };
-            let Some(located) = Located::find(&self.path, rows.path(), &paths, *is_mask)? else { continue };
+            let Some(located) = Located::find(&self.path, &rows.file.path, &paths, *is_mask)? else { continue };
             if let Some(path) = paths.iter().find_map(|path| located.path(path).ok().flatten()) {
-                let (column, named) = (rows.columns()[*column].clone(), named.clone());
+                let (column, named) = (rows.columns[*column].clone(), named.clone());
                 warnings.push(Warning::FilesLocated { column, named, path });
             }
             self.located.insert(*column, located);
@@ -221,7 +221,7 @@ impl Sizes {
 
 /// The path in a cell.
 fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
-    let name = &rows.columns()[column];
+    let name = &rows.columns[column];
     let text = match rows.cell(column) {
         Cell::Missing => {
             return Err(rows.malformed(format!("column '{name}': the path is missing")));

@@ -57,11 +57,7 @@ fn folders_in(root: &Path, split: &str) -> Result<Vec<Vec<u8>>, ConvertError> {
 /// Lists one split. It may have any name if another folder is a known split.
 pub(super) fn list_one(source: &Path, wanted: &str, options: &ListOptions) -> Result<Listing, ConvertError> {
     let splits = Splits::of(source, options)?;
-    let missing = || ConvertError::SplitMissing {
-        path: source.to_owned(),
-        wanted: wanted.to_owned(),
-        available: splits.names.clone(),
-    };
+    let missing = || super::no_split(source, wanted, splits.names.clone());
     let mut names = splits.names.clone();
     if !names.iter().any(|split| split == wanted) {
         if names.is_empty() || !splits.folders.iter().any(|name| name == wanted.as_bytes()) {
@@ -79,7 +75,7 @@ pub(super) fn list_one(source: &Path, wanted: &str, options: &ListOptions) -> Re
 pub(super) fn list_all(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let splits = Splits::of(source, options)?;
     if splits.names.is_empty() {
-        return Err(super::no_splits(source, "all"));
+        return Err(super::no_split(source, "all", Vec::new()));
     }
     let opened = splits.opened(&splits.names, options)?;
     let classes = class_union(&opened);

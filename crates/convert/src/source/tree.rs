@@ -77,8 +77,8 @@ impl NodeKind {
 pub(super) trait Tree {
     /// The arrays in name order.
     fn nodes(&self) -> &[Node];
-    /// The items of an array of numbers of this type.
-    fn rows(&mut self, node: usize, array: &ArrayType) -> Result<Vec<RowPart>, ConvertError>;
+    /// The items of an array of numbers.
+    fn rows(&mut self, node: usize) -> Result<Vec<RowPart>, ConvertError>;
     /// The items of an array of bytes.
     fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError>;
     /// The items of an array of texts.
@@ -247,7 +247,13 @@ pub(super) fn read(
             continue;
         }
         let is_label = part == Some(Part::Label);
-        fields.put_or_leave_out(tree, idx, is_label, &mut found)?;
+        match fields.put(tree, idx, is_label, &mut found) {
+            // It was not requested.
+            Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
+                found.warnings.push(Warning::LeftOut { field: member.name.clone(), reason });
+            }
+            put => put?,
+        }
     }
     found.metadata = metadata;
     Ok(found)
@@ -317,7 +323,7 @@ impl Fields<'_> {
         let (number, node) = self.node(member)?;
         match &node.kind {
             NodeKind::Array(array) => {
-                let parts = tree.rows(number, array)?;
+                let parts = tree.rows(number)?;
                 let array = match self.metadata {
                     Some(metadata) => metadata.restored(self.name(member), array),
                     None => array.clone(),
@@ -340,24 +346,6 @@ impl Fields<'_> {
         }
     }
 
-    /// Like [`put`](Self::put), but leaves out the field with a warning if its data cannot be read.
-    fn put_or_leave_out(
-        &self,
-        tree: &mut impl Tree,
-        member: usize,
-        is_label: bool,
-        found: &mut Found,
-    ) -> Result<(), ConvertError> {
-        match self.put(tree, member, is_label, found) {
-            Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
-                let field = self.name(member).to_owned();
-                found.warnings.push(Warning::LeftOut { field, reason });
-                Ok(())
-            }
-            put => put,
-        }
-    }
-
     /// Stores a field other than images and masks according to its role.
     fn put(&self, tree: &mut impl Tree, member: usize, is_label: bool, found: &mut Found) -> Result<(), ConvertError> {
         let (number, node) = self.node(member)?;
@@ -370,7 +358,7 @@ impl Fields<'_> {
         match &node.kind {
             NodeKind::Array(array) if is_label => {
                 let classes = self.classes(tree, number)?;
-                let rows = Rows { parts: tree.rows(number, array)?, array: array.clone() };
+                let rows = Rows { parts: tree.rows(number)?, array: array.clone() };
                 let values = LabelValues::of_store(Arc::new(rows), array.dtype);
                 let values = values.map_err(|e| ConvertError::malformed(self.source, &node.path, e.to_string()))?;
                 found.labels = Some(FoundLabels { name: name.to_owned(), values, classes });

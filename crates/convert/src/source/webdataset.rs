@@ -126,7 +126,7 @@ fn list_shard(
             false => shard.ignored += 1,
         }
     }
-    shard.metadata = tar.global().map(<[u8]>::to_vec);
+    shard.metadata = tar.global.take();
     drop(tar);
     Ok((shard, Some(file)))
 }
@@ -162,7 +162,7 @@ fn unpack(shard: &mut Shard, spools: &[Mutex<Option<Spool>>], options: &ListOpti
         member.offset = spool.append(&bytes)?;
         shard.members.push(member);
     }
-    shard.metadata = tar.global().map(<[u8]>::to_vec);
+    shard.metadata = tar.global.take();
     Ok(())
 }
 
@@ -384,11 +384,10 @@ impl<'a> Samples<'a> {
             }
             Kind::Integer => {
                 text = raw.text()?;
-                let is_text =
-                    matches!(known, Some(Some(place)) if self.fields.get(place).is_some_and(Gathered::is_text));
+                let own = known.flatten().and_then(|place| self.fields.get(place));
                 match text.trim().parse() {
-                    Ok(number) if !is_text => Item::Int(number),
-                    Err(_) if self.is_of_numbers(known) => {
+                    Ok(number) if !own.is_some_and(Gathered::is_text) => Item::Int(number),
+                    Err(_) if own.is_some_and(Gathered::is_of_ints) => {
                         self.add_bad_number(shard, part, text.trim());
                         return Ok(());
                     }
@@ -424,12 +423,6 @@ impl<'a> Samples<'a> {
                 Ok(())
             }
         }
-    }
-
-    /// Whether all items of this field so far are integers.
-    fn is_of_numbers(&self, place: Option<Option<usize>>) -> bool {
-        let field = place.flatten().and_then(|place| self.fields.get(place));
-        field.is_some_and(Gathered::is_of_ints)
     }
 
     /// Marks the current sample as bad: a member is not a number, unlike in earlier samples. A filler later takes its place.
@@ -523,7 +516,7 @@ impl<'a> Samples<'a> {
         if labels.is_none() && options.label_key.is_none() {
             options.label_key = self.only_class();
         }
-        self.sort_image_first();
+        self.fields.sort_by_key(|field| field.name != "image");
         let ends = std::mem::take(&mut self.ends);
         let gathering = Gathering {
             format: DataFormat::WebDataset,
@@ -545,10 +538,6 @@ impl<'a> Samples<'a> {
             }
         }
         Ok(Found { faults: self.faults, ..found })
-    }
-
-    fn sort_image_first(&mut self) {
-        self.fields.sort_by_key(|field| field.name != "image");
     }
 
     /// The only possible image field, if none has the usual name.

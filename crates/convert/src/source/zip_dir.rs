@@ -208,29 +208,13 @@ impl<'a> Fields<'a> {
 }
 
 /// The unpacked bytes of a member, read as needed.
-pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Unpacked<'a>, ConvertError> {
+pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Box<dyn Read + 'a>, ConvertError> {
     let mut raw = &file.file;
     // Only one member is unpacked at a time, so the file's own position is free.
     raw.seek(SeekFrom::Start(entry.offset)).map_err(ConvertError::io(&file.path))?;
     let stored = raw.take(entry.stored);
-    Ok(if entry.is_deflated {
-        Unpacked::Deflated(flate2::read::DeflateDecoder::new(stored))
-    } else {
-        Unpacked::Stored(stored)
+    Ok(match entry.is_deflated {
+        true => Box::new(flate2::read::DeflateDecoder::new(stored)),
+        false => Box::new(stored),
     })
-}
-
-/// See [`unpack`].
-pub(super) enum Unpacked<'a> {
-    Stored(std::io::Take<&'a std::fs::File>),
-    Deflated(flate2::read::DeflateDecoder<std::io::Take<&'a std::fs::File>>),
-}
-
-impl Read for Unpacked<'_> {
-    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Self::Stored(bytes) => bytes.read(room),
-            Self::Deflated(bytes) => bytes.read(room),
-        }
-    }
 }

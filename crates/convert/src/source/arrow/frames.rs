@@ -10,6 +10,7 @@ use arrow_ipc::{Endianness, MessageHeader, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 
 use crate::error::ConvertError;
+use crate::source::numbers::u32_at;
 use crate::source::store::OpenFile;
 
 /// Magic bytes at the start and end of a file, and of a file in Feather version 1.
@@ -76,7 +77,7 @@ impl Frames {
             let found = magic.escape_ascii();
             return Err(malformed(format!("expected \"ARROW1\" at the end, found \"{found}\"")));
         }
-        let len = u64::from(u32_of(len));
+        let len = u32_at(len, 0).map_or(0, u64::from);
         let offset = start.checked_sub(len).filter(|offset| *offset >= HEAD_BYTES && len <= MAX_MESSAGE_BYTES);
         let offset =
             offset.ok_or_else(|| malformed(format!("it declares {len} bytes, but the file has {}", file.bytes)))?;
@@ -162,7 +163,7 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
         let found = mark.escape_ascii();
         return malformed(format!("expected four bytes ff, found \"{found}\""));
     }
-    let len = u64::from(u32_of(len));
+    let len = u32_at(len, 0).map_or(0, u64::from);
     if len == 0 {
         return Ok(None);
     }
@@ -196,8 +197,4 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
         (Some(bytes), _) => Ok(Some(Frame { message, offset, bytes })),
         (None, _) => malformed(format!("its arrays extend past the end of the file: {left} bytes are left")),
     }
-}
-
-fn u32_of(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes(<[u8; 4]>::try_from(bytes).unwrap_or_default())
 }

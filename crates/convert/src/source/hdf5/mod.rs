@@ -193,12 +193,7 @@ impl<'a> Files<'a> {
                 None => {
                     let mut spool = Spool::create(&self.options.spool_folder())?;
                     rows::unpack(file, dataset, self.options, &mut spool)?;
-                    RowPart {
-                        file: Arc::new(spool.finish(&file.open.path)?),
-                        offset: 0,
-                        rows: rows::count(file, dataset)?,
-                        stride: rows::row_bytes(file, dataset)?,
-                    }
+                    spool.into_part(&file.open.path, rows::count(file, dataset)?, rows::row_bytes(file, dataset)?)?
                 }
             };
             parts.push((file, part));
@@ -212,7 +207,7 @@ impl Tree for Files<'_> {
         &self.nodes
     }
 
-    fn rows(&mut self, node: usize, _array: &ArrayType) -> Result<Vec<RowPart>, ConvertError> {
+    fn rows(&mut self, node: usize) -> Result<Vec<RowPart>, ConvertError> {
         let parts = self.parts(node)?;
         Ok(parts.into_iter().map(|(_, part)| part).collect())
     }

@@ -45,7 +45,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     reader.end_sample()?;
     options.check_left_out(&path, &reader.names())?;
     let mut options = options.clone();
-    options.image_key = key.or_else(|| reader.only_image());
+    options.image_key = key.or_else(|| reader.has("image").then(|| "image".to_owned()));
     let (gathering, faults) = reader.into_gathering();
     let gathering = Gathering { files: Arc::new(vec![file]), ..gathering };
     let found = gathering.into_found(&part.root, &options)?;
@@ -303,6 +303,10 @@ impl<'a> Reader<'a> {
         self.raw(entry).wrong(reason)
     }
 
+    fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.name == name)
+    }
+
     fn unknown(&self, entry: &Entry, head: &[u8]) -> ConvertError {
         let (reason, hint) = match head {
             [0x80, 2..=5, ..] => (
@@ -320,12 +324,6 @@ impl<'a> Reader<'a> {
         ConvertError::unsupported(self.path, &shown(&entry.key), reason, hint)
     }
 
-    /// The image field. It always has the same name here.
-    fn only_image(&self) -> Option<String> {
-        let has = self.fields.iter().any(|field| field.name == "image");
-        has.then(|| "image".to_owned())
-    }
-
     /// The collected fields, and the samples without a label.
     fn into_gathering(mut self) -> (Gathering, Faults) {
         let mut warnings = Vec::new();
@@ -335,8 +333,7 @@ impl<'a> Reader<'a> {
             field: name.clone(),
             reason: format!("it is a database; name it with {IMAGE_KEY} to read it instead"),
         }));
-        let has_label = self.fields.iter().any(|field| field.name == "label");
-        let labels = match has_label || self.left_out.contains("label") {
+        let labels = match self.has("label") || self.left_out.contains("label") {
             true => None,
             false => self.labels_of_keys(&mut faults),
         };

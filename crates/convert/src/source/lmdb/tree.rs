@@ -6,6 +6,7 @@
 use packds_system::to_u64;
 use std::path::Path;
 
+use super::super::numbers::{u16_at, u32_at, u64_at};
 use super::super::store::OpenFile;
 use crate::error::ConvertError;
 
@@ -284,19 +285,4 @@ impl Page {
         let data = page.get(data_at..data_at.checked_add(held)?)?;
         Some(Node { flags, key, bytes: low, data, data_at, low })
     }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    let chunk = bytes.get(at..)?.first_chunk()?;
-    Some(u16::from_le_bytes(*chunk))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let chunk = bytes.get(at..)?.first_chunk()?;
-    Some(u32::from_le_bytes(*chunk))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let chunk = bytes.get(at..)?.first_chunk()?;
-    Some(u64::from_le_bytes(*chunk))
 }

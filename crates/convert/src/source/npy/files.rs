@@ -1,6 +1,7 @@
 //! A folder with one `.npy` file per sample, in class folders or flat.
 
 use packds_system::to_usize;
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -209,19 +210,9 @@ fn labels(paths: &[Vec<u8>], metadata: Option<&Metadata>) -> Option<FoundLabels>
     } else {
         (folders.clone(), folders)
     };
-    let id_of = |path| order.iter().position(|name| *name == class(path));
-    // Paths are grouped by folder, so each folder is looked up once.
-    let mut ids = Vec::with_capacity(paths.len());
-    let mut last: Option<(String, i64)> = None;
-    for path in paths {
-        let name = class(path);
-        let id = match &last {
-            Some((known, id)) if *known == name => *id,
-            _ => i64::try_from(id_of(path)?).ok()?,
-        };
-        last = Some((name, id));
-        ids.push(id);
-    }
+    let id_of: HashMap<&str, i64> = order.iter().map(String::as_str).zip(0..).collect();
+    let ids = paths.iter().map(|path| id_of.get(class(path).as_str()).copied());
+    let ids = ids.collect::<Option<_>>()?;
     Some(FoundLabels { name: "label".to_owned(), values: LabelValues::Ids(ids), classes })
 }
 

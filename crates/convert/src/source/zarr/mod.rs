@@ -190,16 +190,11 @@ impl Tree for Arrays<'_> {
         &self.nodes
     }
 
-    fn rows(&mut self, node: usize, _array: &ArrayType) -> Result<Vec<RowPart>, ConvertError> {
+    fn rows(&mut self, node: usize) -> Result<Vec<RowPart>, ConvertError> {
         let array = self.array(node)?;
         let mut spool = Spool::create(&self.options.spool_folder())?;
         array.spool(self.options, &mut spool)?;
-        Ok(vec![RowPart {
-            file: Arc::new(spool.finish(&array.folder)?),
-            offset: 0,
-            rows: array.count()?,
-            stride: array.row_bytes()?,
-        }])
+        Ok(vec![spool.into_part(&array.folder, array.count()?, array.row_bytes()?)?])
     }
 
     fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError> {
