@@ -191,19 +191,13 @@ impl Gathered {
     /// bytes.
     pub(super) fn push_or_widen(&mut self, item: &Item<'_>) -> Result<(), String> {
         let listed = |text: &dyn std::fmt::Display| format!("[{text}]");
-        let mut lists = TextArena::default();
-        match (&self.items, item) {
-            (Items::Ints(values), Item::Json(_)) => {
-                values.iter().for_each(|value| lists.push(&listed(value)));
-            }
+        let lists: TextArena = match (&self.items, item) {
+            (Items::Ints(values), Item::Json(_)) => values.iter().map(|value| listed(value)).collect(),
             (Items::Floats(values), Item::Json(_)) => {
-                let text = |value: &f64| serde_json::Value::from(*value).to_string();
-                values.iter().for_each(|value| lists.push(&listed(&text(value))));
+                values.iter().map(|value| listed(&serde_json::Value::from(*value))).collect()
             }
             (Items::Texts(texts), Item::Json(_)) => {
-                for text in texts.iter() {
-                    lists.push(&listed(&serde_json::Value::from(text)));
-                }
+                texts.iter().map(|text| listed(&serde_json::Value::from(text))).collect()
             }
             (Items::Jsons(_), Item::TextIn(text, _)) => {
                 let list = listed(&serde_json::Value::from(*text));
@@ -219,11 +213,10 @@ impl Gathered {
             }
             (Items::Jsons(_), Item::Int(value)) => return self.push(&Item::Json(&listed(value))),
             (Items::Jsons(_), Item::Float(value)) => {
-                let text = serde_json::Value::from(*value).to_string();
-                return self.push(&Item::Json(&listed(&text)));
+                return self.push(&Item::Json(&listed(&serde_json::Value::from(*value))));
             }
             _ => return self.push(item),
-        }
+        };
         self.items = Items::Jsons(lists);
         self.push(item)
     }

@@ -192,10 +192,10 @@ impl ColumnScan {
             distinct.insert(hasher.finish());
         }
         self.distinct = self.distinct.take().filter(|distinct| distinct.len() <= MAX_DISTINCT);
-        if let Some(values) = &mut self.values {
-            if !values.contains(text.as_ref()) {
-                values.insert(text.into_owned());
-            }
+        if let Some(values) = &mut self.values
+            && !values.contains(text.as_ref())
+        {
+            values.insert(text.into_owned());
         }
         self.values = self.values.take().filter(|values| values.len() <= MAX_SPLITS);
     }

@@ -316,19 +316,20 @@ fn choose<'a>(source: &Path, parts: &'a [Shards], wanted: Option<&str>) -> Resul
 
 /// The part of a multi-array file that contains the requested image key.
 fn by_key<'a>(parts: &'a [Shards], options: &ListOptions) -> Option<&'a Shards> {
-    let (first, key) = (parts.first()?, options.image_key.as_ref()?);
-    let are_of_one_file = parts.iter().all(|part| part.files == first.files);
+    let key = options.image_key.as_ref()?;
     let split = key_split::split_of_key(key);
     let is_named = |part: &&Shards| part.split == split;
-    parts.iter().find(is_named).filter(|_| are_of_one_file)
+    parts.iter().find(is_named).filter(|_| are_of_one_file(parts))
+}
+
+fn are_of_one_file(parts: &[Shards]) -> bool {
+    parts.windows(2).all(|pair| matches!(pair, [a, b] if a.files == b.files))
 }
 
 /// The error for a source with several parts. One of them may belong to no split.
 fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
-    let first = parts.first().map(|part| part.files.as_slice());
-    let are_of_one_file = parts.iter().all(|part| Some(part.files.as_slice()) == first);
     let and = match parts.iter().any(|part| part.split.is_none()) {
-        true if are_of_one_file => ", and arrays of none of them",
+        true if are_of_one_file(parts) => ", and arrays of none of them",
         true => ", and files of none of them",
         false => "",
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
 
 use super::ListOptions;
-use super::arrays::{ArraySet, Described};
+use super::arrays::ArraySet;
 use super::found::{Found, is_made_anew};
 use super::key_split::SplitNames;
 use super::npy::{Elements, MAX_HEADER, NpyHeader, header_error};
@@ -96,8 +96,10 @@ fn read_arrays(
             let offset = member.unpack_into(spool, file, entry)?;
             unpacked.push((name, member.header, offset));
         } else {
-            member.check(file, entry)?;
-            set.push(file, &member.described(name, entry))?;
+            member.pieces(file, entry, |_| Ok(()))?;
+            let (header, data) = (&member.header, member.header.data);
+            let (offset, room) = (entry.offset.saturating_add(data), entry.stored.saturating_sub(data));
+            set.push(file, &header.described(name, offset, room))?;
         }
     }
     if let Some(spool) = spool {
@@ -128,11 +130,6 @@ impl Member {
             return Err(ConvertError::malformed(&file.path, &entry.name, reason));
         }
         Ok(Self { header })
-    }
-
-    fn described<'a>(&'a self, name: &'a str, entry: &ZipEntry) -> Described<'a> {
-        let data = self.header.data;
-        self.header.described(name, entry.offset.saturating_add(data), entry.stored.saturating_sub(data))
     }
 
     /// Passes on all bytes, header included, piece by piece. Stops at the length stated in the header, and verifies the checksum.
@@ -167,10 +164,6 @@ impl Member {
             return Err(ConvertError::malformed(&file.path, &entry.name, reason));
         }
         Ok(())
-    }
-
-    fn check(&self, file: &OpenFile, entry: &ZipEntry) -> Result<(), ConvertError> {
-        self.pieces(file, entry, |_| Ok(()))
     }
 
     /// Unpacks the data. Returns its start.

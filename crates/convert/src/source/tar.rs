@@ -110,7 +110,10 @@ impl TarReader {
                 }
                 b'g' => self.global_records(start, bytes)?,
                 b'K' => {}
-                b'S' => return Err(self.sparse(start)),
+                b'S' => {
+                    let hint = "make the tar file without --sparse";
+                    return Err(ConvertError::unsupported(&self.path, &self.place(start), "a sparse file", hint));
+                }
                 kind => {
                     let name = extended.name.take().unwrap_or(header.name);
                     let is_folder = name.ends_with(b"/");
@@ -171,12 +174,6 @@ impl TarReader {
 
     fn cut_short(&self, offset: u64, expected: &str) -> ConvertError {
         self.malformed(offset, format!("the tar file ends too early: expected {expected}"))
-    }
-
-    fn sparse(&self, offset: u64) -> ConvertError {
-        let reason = "a sparse file";
-        let hint = "make the tar file without --sparse";
-        ConvertError::unsupported(&self.path, &self.place(offset), reason, hint)
     }
 
     fn unreadable(&self, error: std::io::Error) -> ConvertError {

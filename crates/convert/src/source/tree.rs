@@ -364,7 +364,7 @@ impl Fields<'_> {
                 found.labels = Some(FoundLabels { name: name.to_owned(), values, classes });
             }
             NodeKind::Texts if is_label => {
-                let values = LabelValues::Names(arena(&tree.texts(number)?));
+                let values = LabelValues::Names(tree.texts(number)?.iter().map(|text| lossy(text)).collect());
                 found.labels = Some(FoundLabels::without_classes(name, values));
             }
             NodeKind::Other(_) => {
@@ -403,7 +403,7 @@ impl Fields<'_> {
         let field = self.metadata.and_then(|m| m.field(name));
         let is_json = field.is_some_and(|field| field.kind == FieldKind::Json)
             && texts.iter().all(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok());
-        let texts = arena(texts);
+        let texts: TextArena = texts.iter().map(|text| lossy(text)).collect();
         SourceColumn {
             name: name.to_owned(),
             values: match is_json {
@@ -452,12 +452,6 @@ impl Fields<'_> {
         let rows = self.node(member).map(|(_, node)| usize::try_from(node.rows));
         matches!(rows, Ok(Ok(rows)) if rows == n_images)
     }
-}
-
-fn arena(texts: &[Vec<u8>]) -> TextArena {
-    let mut arena = TextArena::default();
-    texts.iter().for_each(|text| arena.push(&lossy(text)));
-    arena
 }
 
 #[cfg(test)]

@@ -14,16 +14,17 @@ use serde_json::Value;
 
 use self::names::{Kind, is_image, key_and_extension, kind_and_field, without_root};
 use super::ListOptions;
-use super::column::TextArena;
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
 use super::roles::is_label_name;
+use super::rows::Cell;
 use super::shards::{Shards, allow_open_files};
 use super::spool::Spool;
 use super::store::{Content, OpenFile};
 use super::tar::{Member, TarReader};
 use super::there::text_file;
+use super::values::text_of;
 use super::warning::{Tally, Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -531,11 +532,13 @@ impl<'a> Samples<'a> {
         };
         let mut found = gathering.into_found(&part.root, &options)?;
         let has_only_images = found.fields.is_empty() && found.texts.is_empty() && found.masks.is_none();
-        if found.labels.is_none() && found.metadata.is_none() && has_only_images && options.leave_out.is_empty() {
-            if let Some((labels, warning)) = folders::classes(&part.root, &found.names, &part.files, &ends)? {
-                found.labels = Some(labels);
-                found.warnings.push(warning);
-            }
+        let is_unlabelled = found.labels.is_none() && found.metadata.is_none() && options.leave_out.is_empty();
+        if is_unlabelled
+            && has_only_images
+            && let Some((labels, warning)) = folders::classes(&part.root, &found.names, &part.files, &ends)?
+        {
+            found.labels = Some(labels);
+            found.warnings.push(warning);
         }
         Ok(Found { faults: self.faults, ..found })
     }
@@ -575,13 +578,7 @@ impl<'a> Samples<'a> {
         };
         let values = match values.iter().map(id).collect() {
             Some(ids) => LabelValues::Ids(ids),
-            None => {
-                let mut names = TextArena::default();
-                for value in &values {
-                    names.push(&super::values::text_of(super::rows::Cell::Json(value)));
-                }
-                LabelValues::Names(names)
-            }
+            None => LabelValues::Names(values.iter().map(|value| text_of(Cell::Json(value))).collect()),
         };
         Some(FoundLabels::without_classes(key, values))
     }

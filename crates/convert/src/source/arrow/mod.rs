@@ -88,7 +88,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         jobs.saturating_add(1),
         || (),
         |(), task: Task| {
-            let place = task.place();
+            let place = place(&task.frame);
             let piece = guarded(&task.file.path, &place, || task.piece(&plan));
             piece.map(|piece| (piece, task.number))
         },
@@ -110,7 +110,7 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<(TablePlan, u64), Conver
             if task.rows == 0 {
                 continue;
             }
-            let plan = guarded(path, &task.place(), || {
+            let plan = guarded(path, &place(&task.frame), || {
                 let (first, _) = task.decode(&[])?;
                 TablePlan::of(path, &task.columns.schema, &first, options)
             })?;
@@ -211,14 +211,10 @@ struct Task {
 }
 
 impl Task {
-    fn place(&self) -> String {
-        place(&self.frame)
-    }
-
     /// The batch and its body. In the body, the values of the columns in `in_place` are zero.
     fn decode(&self, in_place: &[(usize, Option<usize>)]) -> Result<(RecordBatch, arrow_buffer::Buffer), ConvertError> {
         let path = self.file.path.as_path();
-        let malformed = |reason: String| ConvertError::malformed(path, &self.place(), reason);
+        let malformed = |reason: String| ConvertError::malformed(path, &place(&self.frame), reason);
         let message = root_as_message(&self.frame.message).map_err(|e| malformed(e.to_string()))?;
         let batch = message.header_as_record_batch();
         let batch = batch.ok_or_else(|| malformed("expected a batch".to_owned()))?;
@@ -232,7 +228,7 @@ impl Task {
         let version = message.version();
         let columns = (!self.columns.are_all).then_some(places.as_slice());
         let read = read_record_batch(&body, batch, schema, &self.dictionaries, columns, &version);
-        let batch = read.map_err(|e| failed(path, &self.place(), &e))?;
+        let batch = read.map_err(|e| failed(path, &place(&self.frame), &e))?;
         Ok((batch, body))
     }
 

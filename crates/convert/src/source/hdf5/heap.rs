@@ -4,6 +4,7 @@ use packds_system::to_u64;
 use std::collections::HashMap;
 
 use super::file::H5File;
+use super::header::read;
 use crate::error::ConvertError;
 use crate::source::numbers::{u32_at, u64_at};
 use crate::source::store::{RowPart, Span};
@@ -43,7 +44,7 @@ pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec
         let left = usize::try_from(span.bytes).ok();
         let left = left.and_then(|bytes| room.checked_sub(bytes));
         room = left.ok_or_else(|| format!("more than {most} bytes of texts"))?;
-        texts.push(bytes(file, span.offset, span.bytes)?);
+        texts.push(read(&file.open, span.offset, span.bytes)?);
     }
     Ok(texts)
 }
@@ -79,7 +80,7 @@ struct Heap {
 
 impl Heap {
     fn read(file: &H5File, at: u64) -> Result<Self, String> {
-        let head = bytes(file, at, HEAD_BYTES)?;
+        let head = read(&file.open, at, HEAD_BYTES)?;
         if !head.starts_with(b"GCOL\x01") {
             let found = head.get(..5).unwrap_or_default().escape_ascii().to_string();
             return Err(format!("expected a heap at {at}, found \"{found}\""));
@@ -90,7 +91,7 @@ impl Heap {
         let mut objects = HashMap::new();
         let mut next = at + HEAD_BYTES;
         while end.saturating_sub(next) >= OBJECT_BYTES {
-            let object = bytes(file, next, OBJECT_BYTES)?;
+            let object = read(&file.open, next, OBJECT_BYTES)?;
             let index = u32::from(u16::from_le_bytes([object[0], object[1]]));
             // Object 0 is the free space after the last object.
             if index == 0 {
@@ -107,8 +108,4 @@ impl Heap {
         }
         Ok(Self { objects })
     }
-}
-
-fn bytes(file: &H5File, at: u64, len: u64) -> Result<Vec<u8>, String> {
-    file.open.bytes_at(at, len).map_err(|e| e.to_string())
 }

@@ -9,7 +9,7 @@ mod tree;
 
 use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use packds_pixels::ImageFormat;
@@ -36,7 +36,8 @@ const MAX_METADATA: u64 = 1 << 28;
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    let path = data_file(part.only()?);
+    let source = part.only()?;
+    let path = if source.is_dir() { source.join("data.mdb") } else { source.to_owned() };
     let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
     let tree = Tree::open(&file, &path)?;
     let mut reader = Reader::new(&file, &path, options);
@@ -50,14 +51,6 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let gathering = Gathering { files: Arc::new(vec![file]), ..gathering };
     let found = gathering.into_found(&part.root, &options)?;
     Ok(Found { faults, ..found })
-}
-
-/// The data file of a database folder, or the file itself.
-fn data_file(source: &Path) -> PathBuf {
-    match source.is_dir() {
-        true => source.join("data.mdb"),
-        false => source.to_owned(),
-    }
 }
 
 /// The database to read: the main one, the named one that `--image-key` selects, or the only named one. Also returns the rest of

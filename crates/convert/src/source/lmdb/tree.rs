@@ -111,7 +111,7 @@ impl<'a> Tree<'a> {
             if visits > self.n_pages || depth >= MAX_DEPTH {
                 return Err(self.wrong(number, "the pages of the tree form a circle"));
             }
-            let page = Page::of(number, self.page(number)?).map_err(|r| self.wrong(number, &r))?;
+            let page = Page::of(number, self.read(number, self.page_bytes)?).map_err(|r| self.wrong(number, &r))?;
             let nodes = page.nodes().map_err(|reason| self.wrong(number, &reason))?;
             if page.kind == BRANCH {
                 let children = nodes.iter().rev().map(|node| (node.child(), depth + 1));
@@ -152,28 +152,19 @@ impl<'a> Tree<'a> {
 
     /// The start of a value that has its own pages.
     fn overflow(&self, first: u64, bytes: u64) -> Result<u64, ConvertError> {
-        let wrong = || self.wrong(first, "expected the pages of a value");
-        let head = self.head(first)?;
+        let header = to_u64(PAGE_HEADER);
+        let head = self.read(first, header)?;
         let flags = u16_at(&head, 10).unwrap_or(0);
         let n_pages = u32_at(&head, 12).map_or(0, u64::from);
-        let header = to_u64(PAGE_HEADER);
         let room = n_pages.saturating_mul(self.page_bytes);
         let is_inside = first.checked_add(n_pages).is_some_and(|end| end <= self.n_pages);
         if flags & OVERFLOW == 0 || !is_inside || bytes.saturating_add(header) > room {
-            return Err(wrong());
+            return Err(self.wrong(first, "expected the pages of a value"));
         }
         Ok(first.saturating_mul(self.page_bytes).saturating_add(header))
     }
 
-    /// The header of a page.
-    fn head(&self, number: u64) -> Result<Vec<u8>, ConvertError> {
-        self.read(number, PAGE_HEADER.try_into().unwrap_or(0))
-    }
-
-    fn page(&self, number: u64) -> Result<Vec<u8>, ConvertError> {
-        self.read(number, self.page_bytes)
-    }
-
+    /// The first bytes of a page.
     fn read(&self, number: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
         if number >= self.n_pages {
             return Err(self.wrong(number, &format!("expected one of {} pages", self.n_pages)));

@@ -56,7 +56,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         jobs.saturating_add(1),
         || (),
         |(), task: Task| {
-            let (path, place) = (task.table.path(), task.place());
+            let (path, place) = (&task.table.file.path, task.place());
             guarded(path, &place, || task.decode(&plan))
         },
         tasks(&part.files, open, |tasks| Ok(tasks.next())),
@@ -137,10 +137,6 @@ impl Table {
         Ok(Self { file, metadata, columns })
     }
 
-    fn path(&self) -> &Path {
-        &self.file.path
-    }
-
     /// Splits the rows of the file into tasks of about [`TASK_BYTES`].
     fn tasks(self: &Arc<Self>) -> impl Iterator<Item = Task> + use<> {
         let table = Arc::clone(self);
@@ -151,7 +147,7 @@ impl Table {
             let rows = described.num_rows().max(0).cast_unsigned();
             let is_read = |root: usize| table.columns.places.contains(&root);
             let row_bytes =
-                guarded(table.path(), "a dictionary", || Ok(expansion::row_bytes(&table.file, described, is_read)));
+                guarded(&table.file.path, "a dictionary", || Ok(expansion::row_bytes(&table.file, described, is_read)));
             // Damage is reported when the rows are read.
             let row_bytes = row_bytes.unwrap_or(u64::MAX);
             let step = (TASK_BYTES / row_bytes).clamp(1, MAX_TASK_ROWS);
@@ -199,11 +195,11 @@ impl Task {
             .with_limit(to_usize(self.rows))
             .with_batch_size(to_usize(self.rows.min(MAX_BATCH_ROWS)))
             .build();
-        reader.map_err(|e| failed(self.table.path(), &self.place(), &e))
+        reader.map_err(|e| failed(&self.table.file.path, &self.place(), &e))
     }
 
     fn decode(&self, plan: &TablePlan) -> Result<Vec<Piece>, ConvertError> {
-        let path = self.table.path();
+        let path = &self.table.file.path;
         let (mut pieces, mut rows) = (Vec::new(), 0_u64);
         for batch in self.reader()? {
             let batch = batch.map_err(|e| failed(path, &self.place(), &e.into()))?;

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use super::names::key_and_extension;
 use crate::error::ConvertError;
 use crate::source::candidate::is_image_name;
-use crate::source::column::TextArena;
 use crate::source::found::{FoundLabels, LabelValues, Names};
 use crate::source::paths::lossy;
 use crate::source::split::is_split_folder;
@@ -113,9 +112,7 @@ fn folders(paths: &[Vec<u8>]) -> Option<Vec<&[u8]>> {
 }
 
 fn labels(names: impl Iterator<Item = String>) -> FoundLabels {
-    let mut arena = TextArena::default();
-    names.for_each(|name| arena.push(&name));
-    FoundLabels::without_classes("label", LabelValues::Names(arena))
+    FoundLabels::without_classes("label", LabelValues::Names(names.collect()))
 }
 
 /// A file's name before its first dot.
