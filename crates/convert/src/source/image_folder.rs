@@ -177,7 +177,7 @@ fn walk_classes(
     let mut runs = classes.chunks(run_len);
     let mut found = Found::default();
     ordered(
-        jobs,
+        jobs.min(runs.len()),
         jobs.max(1) * RUNS_PER_THREAD / 2,
         || (),
         |(), run: &[(i64, &[u8])]| walk_run(root, root_identity, run),

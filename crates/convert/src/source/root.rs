@@ -30,7 +30,7 @@ use crate::ordered::{Next, ordered};
 /// Rows to look at for files that are named without their folder.
 const MAX_FIRST: usize = 100;
 /// Files whose sizes a thread reads at a time.
-const RUN_FILES: usize = 1024;
+const RUN_FILES: usize = 256;
 
 /// The folder that paths are relative to.
 pub(super) struct Root {
