@@ -211,8 +211,8 @@ def test_what_a_gpu_decodes_no_files_for_is_refused(file_pack, numbered, torch):
         (file_pack, {"tier": "resident"}, "found tier=\"resident\": leave that out"),
         (file_pack, {"register": "file"}, "found register=\"file\": leave that out"),
         (file_pack, {"jpeg": "nvjpeg"}, "expected host or gpu, found"),
-        (file_pack, {"device": "cpu"}, "jpeg is for batches on a GPU.*\nhint: give device='cuda' and output='torch'"),
-        (file_pack, {"jpeg": None}, "jpeg: expected a text"),
+        (file_pack, {"device": "cpu"}, "jpeg is for batches on a GPU.*\nhint: pass device='cuda' and output='torch'"),
+        (file_pack, {"jpeg": None}, "jpeg: expected a string"),
     ]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(pack, **(options | bad))

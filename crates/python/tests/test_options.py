@@ -110,12 +110,12 @@ REFUSED = [
     ({"samples": []}, "samples: none is selected"),
     ({"samples": np.zeros(16, bool)}, "samples: none is selected"),
     ({"weights": "xyz"}, "weights: expected numbers, found 'xyz'"),
-    ({"order": True}, "order: expected a text, found True"),
+    ({"order": True}, "order: expected a string, found True"),
     ({"output": ["torch"]}, "output: expected"),
     ({"data": []}, "data: expected a pack"),
     ({"data": None}, "path: expected a path, found None"),
     ({"device": "gpu"}, "device"),
-    ({"device": 0}, "device: expected cpu.*found 0\nhint: give 'cuda:0'"),
+    ({"device": 0}, "device: expected cpu.*found 0\nhint: pass 'cuda:0'"),
 ]
 
 
@@ -158,9 +158,9 @@ def test_paths_of_images_that_are_missing_are_named(folder, tmp_path):
         ("drop_lst", "is it drop_last"),
         ("dropLast", "is it drop_last"),
         ("drop_remainder", "drop_last="),
-        ("transforms", "for transform, give augment="),
+        ("transforms", "for transform, pass augment="),
         ("suffle", "for shuffle, order="),
-        ("num_worker", "for num_workers, give threads="),
+        ("num_worker", "for num_workers, pass threads="),
         ("mean", "normalize="),
         ("epochs", "iterating again is the next epoch"),
         ("n_samples", "samples="),
@@ -177,12 +177,12 @@ def test_options_of_other_loaders_are_told_what_they_are_called_here(folder, opt
 @pytest.mark.parametrize(
     ("function", "option", "instead"),
     [
-        (packds.convert, "num_workers", "give jobs="),
-        (packds.convert, "overwrite", "give force=True"),
+        (packds.convert, "num_workers", "pass jobs="),
+        (packds.convert, "overwrite", "pass force=True"),
         (packds.convert, "qualty", "is it quality"),
-        (packds.convert, "from", "give from_format="),
+        (packds.convert, "from", "pass from_format="),
         (packds.convert, "xyzzy", "; there are mode, raw_fraction, "),
-        (packds.export, "format", "give to="),
+        (packds.export, "format", "pass to="),
         (packds.from_dataset, "shuffle", "keep_order=True"),
         (packds.from_dataset, "class_names", "is it classes"),
         (packds.from_dataset, "velocity", "; there are fields, classes, progress, mode, "),

@@ -128,7 +128,7 @@ def test_functions_that_call_totensor_are_told_what_they_get(photo_pack, torchvi
     got = r"transform got a torch.uint8 tensor \[3, 64, 64\], and raised TypeError: pic should be PIL Image"
     with pytest.raises(packds.OptionError, match=got) as raised:
         first()
-    assert "give images='pil' if it takes pictures, as ToTensor does, or images='numpy' for arrays [H, W, C]" in str(raised.value)
+    assert "pass images='pil' if it takes pictures, as ToTensor does, or images='numpy' for arrays [H, W, C]" in str(raised.value)
     plain = MapDataset(photo_pack)[0][0]
     for images in ("pil", "numpy"):
         assert torch.equal(first(images=images)[0][0], plain.float() / 255)
@@ -515,7 +515,7 @@ def test_states_that_do_not_fit_are_refused(numbered, torch):
 
     dataset = IterableDataset(numbered, 50)
     for state in (None, {}, {"version": 1}, packds.Loader(numbered, 50).state_dict()):
-        with pytest.raises(packds.OptionError, match="state: expected what state_dict"):
+        with pytest.raises(packds.OptionError, match="state: expected a value returned by"):
             dataset.load_state_dict(state)
     next(iter(dataset))
     other = IterableDataset(numbered, 50, seed=1)

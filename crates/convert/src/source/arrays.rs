@@ -214,6 +214,14 @@ impl ArraySet {
         shards: Shards,
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
     ) -> Result<Vec<Shards>, ConvertError> {
+        Self::parts_by_names(shards, |file| Ok(read(file)?.names().map(str::to_owned).collect()))
+    }
+
+    /// Like [`parts`](Self::parts). `names` finds the names of the arrays.
+    pub(super) fn parts_by_names(
+        shards: Shards,
+        names: impl Fn(&Arc<OpenFile>) -> Result<Vec<String>, ConvertError>,
+    ) -> Result<Vec<Shards>, ConvertError> {
         let parts = shards.by_split();
         let pairs = parts.first().map(|part| pairs(&part.files)).transpose()?;
         let ([whole @ Shards { split: None, .. }], Some(first)) =
@@ -223,8 +231,8 @@ impl ArraySet {
         };
         let first = &first.images;
         let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
-        let set = read(&Arc::new(file))?;
-        Ok(key_split::parts(whole, set.names()))
+        let names = names(&Arc::new(file))?;
+        Ok(key_split::parts(whole, names.iter().map(String::as_str)))
     }
 
     /// The names of the arrays, and the text of a pack.
@@ -372,34 +380,23 @@ impl ArraySet {
         {
             self.refuse_single_sample(source, images)?;
         }
-        let Sorted { images, names, mut found } = self.sort(source, roles)?;
-        self.others.warn(&mut self.warnings, |count, first| Warning::OtherArrays { count, first });
+        let mut found = self.sort(source, roles)?;
+        self.warnings.extend(self.others.warning(|count, first| Warning::OtherArrays { count, first }));
         if let Some(labels) = &mut found.labels {
             labels.classes = self.classes;
         }
-        Ok(Found {
-            labels: found.labels,
-            masks: found.masks,
-            fields: found.fields,
-            texts: found.texts,
-            metadata: self.metadata,
-            warnings: self.warnings,
-            ..Found::new(self.format, images, names)
-        })
+        Ok(Found { metadata: self.metadata, warnings: self.warnings, ..found })
     }
 
     /// Sorts the arrays by role.
-    fn sort(&mut self, source: &Path, roles: Roles<'_>) -> Result<Sorted, ConvertError> {
+    fn sort(&mut self, source: &Path, roles: Roles<'_>) -> Result<Found, ConvertError> {
         let none = || ConvertError::malformed(source, "", "there are no images in it");
         let array = self.arrays.get(roles.image).ok_or_else(none)?;
         let part = Some(Part::Image);
         roles.fitting(source, &array.name, part, &array.kind(), &mut self.warnings)?;
         let images = array.store().ok_or_else(none)?;
-        let mut sorted = Sorted {
-            images: Arc::clone(&images),
-            names: Names::Numbered(std::mem::take(&mut self.dataset)),
-            found: Columns::default(),
-        };
+        let names = Names::Numbered(std::mem::take(&mut self.dataset));
+        let mut found = Found::new(self.format, Arc::clone(&images), names);
         for (place, array) in self.arrays.iter().enumerate() {
             if place == roles.image || is_made_anew(&array.name) {
                 continue;
@@ -414,11 +411,11 @@ impl ArraySet {
             }
             let kind = array.kind();
             match roles.fitting(source, &array.name, part, &kind, &mut self.warnings)? {
-                Some(Part::Label) => sorted.take_label(array, &mut self.warnings)?,
-                part => sorted.take(array, part == Some(Part::Mask), self.metadata.as_ref())?,
+                Some(Part::Label) => take_label(&mut found, array, &mut self.warnings)?,
+                part => take(&mut found, array, part == Some(Part::Mask), self.metadata.as_ref())?,
             }
         }
-        Ok(sorted)
+        Ok(found)
     }
 
     /// Removes the array of class names.
@@ -450,64 +447,41 @@ impl ArraySet {
     }
 }
 
-/// The arrays by role.
-struct Sorted {
-    images: Arc<dyn Store>,
-    names: Names,
-    found: Columns,
-}
-
-#[derive(Default)]
-struct Columns {
-    labels: Option<FoundLabels>,
-    masks: Option<Arc<dyn Store>>,
-    fields: Vec<SourceField>,
-    texts: Vec<SourceColumn>,
-}
-
-impl Sorted {
-    fn take_label(&mut self, array: &StoredArray, warnings: &mut Vec<Warning>) -> Result<(), ConvertError> {
-        let ids = |values| FoundLabels { name: array.name.clone(), values, classes: Vec::new() };
-        match array.elements {
-            Elements::Text { .. } => {
-                self.found.labels = Some(ids(LabelValues::Names(read_texts(array)?)));
-            }
-            Elements::Numbers { dtype, .. } => match read_ids(array)? {
-                Some(found) => self.found.labels = Some(ids(LabelValues::Ids(found))),
-                None => {
-                    warnings.push(Warning::no_ids(&array.name, dtype));
-                    let name = target(array.name.clone());
-                    self.found.fields.extend(array.field(&name, None));
-                }
-            },
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, array: &StoredArray, is_mask: bool, known: Option<&Metadata>) -> Result<(), ConvertError> {
-        if is_paths(array, known) {
-            let paths = read_paths(array)?;
-            if let Some(paths) = paths {
-                self.names = Names::Paths(paths);
+/// Adds the labels: class ids, names, or numbers that become a field.
+fn take_label(found: &mut Found, array: &StoredArray, warnings: &mut Vec<Warning>) -> Result<(), ConvertError> {
+    let values = match array.elements {
+        Elements::Text { .. } => LabelValues::Names(read_texts(array)?),
+        Elements::Numbers { dtype, .. } => match read_ids(array)? {
+            Some(ids) => LabelValues::Ids(ids),
+            None => {
+                warnings.push(Warning::no_ids(&array.name, dtype));
+                let name = target(array.name.clone());
+                found.fields.extend(array.field(&name, None));
                 return Ok(());
             }
-        }
-        let Some(store) = array.store() else {
-            if array.is_scalar() {
-                self.found
-                    .texts
-                    .push(SourceColumn { name: array.name.clone(), values: ColumnValues::Text(read_texts(array)?) });
-            }
-            return Ok(());
-        };
+        },
+    };
+    found.labels = Some(FoundLabels::without_classes(&array.name, values));
+    Ok(())
+}
+
+/// Adds an array other than images and labels.
+fn take(found: &mut Found, array: &StoredArray, is_mask: bool, known: Option<&Metadata>) -> Result<(), ConvertError> {
+    if is_paths(array, known)
+        && let Some(paths) = read_paths(array)?
+    {
+        found.names = Names::Paths(paths);
+    } else if let Some(store) = array.store() {
         if is_mask {
-            self.found.masks = Some(store);
+            found.masks = Some(store);
         } else {
             let role = role_of(known, &array.name).filter(|role| *role != Role::Label);
-            self.found.fields.extend(array.field(&array.name, role));
+            found.fields.extend(array.field(&array.name, role));
         }
-        Ok(())
+    } else if array.is_scalar() {
+        found.texts.push(SourceColumn { name: array.name.clone(), values: ColumnValues::Text(read_texts(array)?) });
     }
+    Ok(())
 }
 
 /// Whether an array contains the samples' paths: as texts, or as bytes if a pack was exported.

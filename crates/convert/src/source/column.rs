@@ -52,6 +52,14 @@ pub struct TextArena {
     texts: ByteArena,
 }
 
+impl<T: AsRef<str>> FromIterator<T> for TextArena {
+    fn from_iter<I: IntoIterator<Item = T>>(texts: I) -> Self {
+        let mut arena = Self::default();
+        texts.into_iter().for_each(|text| arena.push(text.as_ref()));
+        arena
+    }
+}
+
 impl TextArena {
     /// Number of texts.
     pub fn len(&self) -> usize {

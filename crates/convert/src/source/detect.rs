@@ -218,23 +218,12 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
         return None;
     }
     let is_published = |format: &DataFormat| (format.entry().is_published)(folder, &names);
-    if let Some(format) = DataFormat::ALL.into_iter().find(is_published) {
-        return Some(format);
-    }
-    if let Some(format) = names.iter().find_map(|name| of_set(name)) {
-        return Some(format);
-    }
+    let found = DataFormat::ALL.into_iter().find(is_published);
+    let found = found.or_else(|| names.iter().find_map(|name| of_set(name)));
     // A repository also contains its card and scripts.
-    let data = names_in(&folder.join(DATA_FOLDER));
-    if let Some(format) = data.iter().find_map(|name| of_set(name)) {
-        return Some(format);
-    }
-    let nested = split_folders(folder);
-    let mut nested = nested.iter().flat_map(|split| names_in(split));
-    if let Some(format) = nested.find_map(|name| of_set(&name)) {
-        return Some(format);
-    }
-    has_npy(folder, &names).then_some(DataFormat::Npy)
+    let found = found.or_else(|| names_in(&folder.join(DATA_FOLDER)).iter().find_map(|name| of_set(name)));
+    let in_splits = || split_folders(folder).iter().flat_map(|split| names_in(split)).find_map(|name| of_set(&name));
+    found.or_else(in_splits).or_else(|| has_npy(folder, &names).then_some(DataFormat::Npy))
 }
 
 /// The format of a file name, if a folder of such files is one dataset.

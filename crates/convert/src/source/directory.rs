@@ -11,7 +11,7 @@ use rustix::{
 
 use super::{
     candidate::{SNIFFED_BYTES, is_image_bytes, is_image_name, is_undecoded_name},
-    paths::{as_path, join_into},
+    paths::{as_path, joined},
     warning::Oddities,
 };
 use crate::error::ConvertError;
@@ -123,33 +123,26 @@ impl Directory {
         let mut others = std::mem::take(&mut self.others);
         others.sort_unstable_by(|a, b| self.name(a).cmp(self.name(b)));
         for other in &others {
-            let bytes = match other.form {
-                OtherForm::Special => {
-                    oddities.special_files.add(&self.path_of(other));
-                    None
-                }
-                _ if is_image_name(self.name(other)) => Some(self.size(other)),
-                OtherForm::BrokenLink => {
-                    oddities.broken_links.add(&self.path_of(other));
-                    None
-                }
+            let (is_image, oddity) = match other.form {
+                OtherForm::Special => (false, Some(&mut oddities.special_files)),
+                _ if is_image_name(self.name(other)) => (true, None),
+                OtherForm::BrokenLink => (false, Some(&mut oddities.broken_links)),
                 OtherForm::Regular => match self.sniff(other) {
-                    Ok(true) => Some(self.size(other)),
+                    Ok(true) => (true, None),
                     Ok(false) => {
-                        if is_undecoded_name(self.name(other)) {
-                            oddities.undecoded_formats.add(&self.path_of(other));
-                        }
-                        None
+                        let is_undecoded = is_undecoded_name(self.name(other));
+                        (false, is_undecoded.then_some(&mut oddities.undecoded_formats))
                     }
-                    Err(_) => {
-                        oddities.unreadable_files.add(&self.path_of(other));
-                        None
-                    }
+                    Err(_) => (false, Some(&mut oddities.unreadable_files)),
                 },
             };
-            match bytes {
-                Some(bytes) => each(self.name(other), bytes),
-                None => ignored += 1,
+            if let Some(oddity) = oddity {
+                oddity.add(&self.path_of(other));
+            }
+            if is_image {
+                each(self.name(other), self.size(other));
+            } else {
+                ignored += 1;
             }
         }
         ignored
@@ -160,9 +153,7 @@ impl Directory {
     }
 
     fn path_of(&self, other: &Other) -> Vec<u8> {
-        let mut path = Vec::new();
-        join_into(&self.path, self.name(other), &mut path);
-        path
+        joined(&self.path, self.name(other))
     }
 
     /// The size of a file; 0 if unknown, in which case decoding will fail later.

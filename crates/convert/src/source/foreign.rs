@@ -6,19 +6,12 @@ use super::detect::Head;
 use crate::error::ConvertError;
 
 /// What a file is, and what to do with it.
-pub(super) struct Foreign {
-    what: &'static str,
-    hint: &'static str,
-}
+pub(super) struct Foreign(&'static str, &'static str);
 
 impl Foreign {
-    const fn new(what: &'static str, hint: &'static str) -> Self {
-        Self { what, hint }
-    }
-
     /// The error about a file.
     pub(super) fn error(&self, source: &Path) -> ConvertError {
-        ConvertError::unsupported(source, "", self.what, self.hint)
+        ConvertError::unsupported(source, "", self.0, self.1)
     }
 
     /// Recognizes a file by its first bytes, and otherwise by its extension.
@@ -27,9 +20,9 @@ impl Foreign {
         let starts = |word: &[u8]| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
         Some(match () {
             () if starts(b"version https://git-lfs") => {
-                Self::new("this is a Git LFS pointer instead of the file", "run 'git lfs pull' in its repository")
+                Self("this is a Git LFS pointer instead of the file", "run 'git lfs pull' in its repository")
             }
-            () if starts(b"<!doctype html") || starts(b"<html") => Self::new(
+            () if starts(b"<!doctype html") || starts(b"<html") => Self(
                 "this is a web page instead of the file, as a failed download leaves",
                 "download the file again; some sites require a login",
             ),
@@ -37,49 +30,45 @@ impl Foreign {
                 && head.named.is_none()
                 && !head.name.ends_with(".beton") =>
             {
-                Self::new("its first bytes are all zero", "copy or download the file again")
+                Self("its first bytes are all zero", "copy or download the file again")
             }
-            () if head.is_zip() => Self::new(
+            () if head.is_zip() => Self(
                 "a zip file without arrays of NumPy or PyTorch",
                 "unpack it ('unzip FILE -d FOLDER') and name the folder",
             ),
-            () if head.has(0, b"Rar!") => Self::new("a RAR archive", "unpack it ('unrar x FILE') and name the folder"),
-            () if head.has(0, b"7z\xbc\xaf") => {
-                Self::new("a 7z archive", "unpack it ('7z x FILE') and name the folder")
-            }
-            () if head.has(0, b"\xfd7zXZ") => Self::new("a file compressed with xz", UNPACK),
-            () if head.has(0, b"BZh") => Self::new("a file compressed with bzip2", UNPACK),
-            () if head.has(0, b"\x28\xb5\x2f\xfd") => Self::new("a file compressed with zstd", UNPACK),
+            () if head.has(0, b"Rar!") => Self("a RAR archive", "unpack it ('unrar x FILE') and name the folder"),
+            () if head.has(0, b"7z\xbc\xaf") => Self("a 7z archive", "unpack it ('7z x FILE') and name the folder"),
+            () if head.has(0, b"\xfd7zXZ") => Self("a file compressed with xz", UNPACK),
+            () if head.has(0, b"BZh") => Self("a file compressed with bzip2", UNPACK),
+            () if head.has(0, b"\x28\xb5\x2f\xfd") => Self("a file compressed with zstd", UNPACK),
             () if head.is_gzip() => {
-                Self::new("a file compressed with gzip", "unpack it ('gunzip -k FILE') and name the result")
+                Self("a file compressed with gzip", "unpack it ('gunzip -k FILE') and name the result")
             }
-            () if head.has(0, b"MATLAB 5.0") => Self::new(
-                "a MATLAB file of version 5",
-                "in Python: numpy.savez(\"x.npz\", **scipy.io.loadmat(\"x.mat\"))",
-            ),
-            () if head.has(0, b"MATLAB 7.3") => Self::new(
+            () if head.has(0, b"MATLAB 5.0") => {
+                Self("a MATLAB file of version 5", "in Python: numpy.savez(\"x.npz\", **scipy.io.loadmat(\"x.mat\"))")
+            }
+            () if head.has(0, b"MATLAB 7.3") => Self(
                 "a MATLAB file of version 7.3, whose arrays have their dimensions reversed",
                 "in Python: read its arrays with h5py, transpose them, and save them with numpy.savez",
             ),
             () if head.has(128, b"DICM") => {
-                Self::new("a DICOM file", "write its pixels with pydicom and numpy.save, or as 8-bit PNG files")
+                Self("a DICOM file", "write its pixels with pydicom and numpy.save, or as 8-bit PNG files")
             }
             () if head.has(344, b"n+1\0") || head.name.ends_with(".nii.gz") => {
-                Self::new("a NIfTI volume", "write its slices with nibabel and numpy.save, one .npy file for each")
+                Self("a NIfTI volume", "write its slices with nibabel and numpy.save, one .npy file for each")
             }
             () if head.has(0, b"\x0a\x23\xd7\xce") || head.has(0, &0xced7_230a_u32.to_le_bytes()) => {
-                Self::new("an MXNet RecordIO file", "unpack its images with mxnet.recordio, one file for each")
+                Self("an MXNet RecordIO file", "unpack its images with mxnet.recordio, one file for each")
             }
-            () if head.name.ends_with(".beton") => Self::new(
-                "an FFCV file",
-                "convert the images that it was made from, or write its samples with packds.write",
-            ),
-            () if head.name.ends_with(".mds") => Self::new(
+            () if head.name.ends_with(".beton") => {
+                Self("an FFCV file", "convert the images that it was made from, or write its samples with packds.write")
+            }
+            () if head.name.ends_with(".mds") => Self(
                 "a shard of MosaicML Streaming",
                 "write its samples with packds.write, or export them to Parquet or a folder",
             ),
             () if packds_pixels::ImageFormat::sniff(head.bytes).is_some() => {
-                Self::new("a single image", "name the folder that it is in")
+                Self("a single image", "name the folder that it is in")
             }
             () => return None,
         })
@@ -92,26 +81,23 @@ impl Foreign {
         let starts = |start: &str| names.iter().any(|own| own.starts_with(start));
         Some(match () {
             () if has("index.json") && (ends(".mds") || ends(".mds.zstd")) => {
-                Self::new("a dataset of MosaicML Streaming (MDS)", "write its samples with packds.write")
+                Self("a dataset of MosaicML Streaming (MDS)", "write its samples with packds.write")
             }
             () if has("index.json") && starts("chunk-") => {
-                Self::new("a dataset of LitData", "write its samples with packds.write")
+                Self("a dataset of LitData", "write its samples with packds.write")
             }
-            () if has("dataset_meta.json") => {
-                Self::new("a dataset of Deep Lake", "write its samples with packds.write")
-            }
+            () if has("dataset_meta.json") => Self("a dataset of Deep Lake", "write its samples with packds.write"),
             () if has("_versions") && has("data") => {
-                Self::new("a dataset of Lance", "write it as Parquet with pyarrow, and convert that")
+                Self("a dataset of Lance", "write it as Parquet with pyarrow, and convert that")
             }
-            () if ends(".beton") => Self::new(
+            () if ends(".beton") => Self(
                 "a folder of FFCV files",
                 "convert the images that they were made from, or write the samples with packds.write",
             ),
-            () if ends(".dcm") => Self::new(
-                "a folder of DICOM files",
-                "write their pixels with pydicom and numpy.save, or as 8-bit PNG files",
-            ),
-            () if ends(".nii") || ends(".nii.gz") => Self::new(
+            () if ends(".dcm") => {
+                Self("a folder of DICOM files", "write their pixels with pydicom and numpy.save, or as 8-bit PNG files")
+            }
+            () if ends(".nii") || ends(".nii.gz") => Self(
                 "a folder of NIfTI volumes",
                 "write their slices with nibabel and numpy.save, one .npy file for each",
             ),

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, Field, Role};
+use packds_format::{DType, Field, Role, Scalar};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
@@ -12,12 +12,13 @@ use super::listing::{Faults, Images, LabelLists, Labels, Listing, Masks, SourceF
 use super::masks::Numbers;
 use super::overlooked::note_overlooked_labels;
 use super::paths::{FileTable, PathTable};
-use super::roles::{is_label_name, is_mask_name};
+use super::roles::{is_label_name, is_mask_name, no_samples};
 use super::store::{Content, Store};
 use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT, MASK_KEY};
+use crate::sample::SampleError;
 
 /// The least number of rows of a single image.
 const MIN_SIDE: usize = 8;
@@ -64,6 +65,13 @@ pub(super) struct FoundLabels {
     pub(super) classes: Vec<String>,
 }
 
+impl FoundLabels {
+    /// Labels whose class ids have no names.
+    pub(super) fn without_classes(name: &str, values: LabelValues) -> Self {
+        Self { name: name.to_owned(), values, classes: Vec::new() }
+    }
+}
+
 /// One label per sample.
 pub(super) enum LabelValues {
     /// Class ids, or other integers.
@@ -74,6 +82,22 @@ pub(super) enum LabelValues {
     Numbers(Vec<f64>),
     /// Like `Numbers`, but in their own type.
     Typed(Arc<dyn Store>),
+}
+
+impl LabelValues {
+    /// The numbers of a store of this element type: class ids if all are whole.
+    pub(super) fn of_store(store: Arc<dyn Store>, dtype: DType) -> Result<Self, SampleError> {
+        let (mut item, mut ids) = (Vec::new(), Vec::new());
+        for idx in 0..store.len() {
+            item.clear();
+            store.append(idx, u64::MAX, &mut item)?;
+            match Scalar::of(dtype, &item).and_then(Scalar::class_id) {
+                Some(id) => ids.push(id),
+                None => return Ok(Self::Typed(store)),
+            }
+        }
+        Ok(Self::Ids(ids))
+    }
 }
 
 impl Found {
@@ -98,24 +122,14 @@ impl Found {
     pub(super) fn into_listing(mut self, source: &Path) -> Result<Listing, ConvertError> {
         let n = self.images.len();
         if n == 0 {
-            return Err(ConvertError::contradictory(
-                source,
-                "",
-                "there are no samples in it",
-                "name a source with samples in it; nothing was written",
-            ));
+            return Err(no_samples(source));
         }
         self.check_lengths(source, n)?;
         self.check_images(source)?;
         self.take_label_maps();
         self.number_masks(source)?;
+        let bytes = (0..n).map(|idx| self.images.bytes(idx)).collect();
         let mut listing = Listing {
-            kind: self.kind,
-            root: source.to_owned(),
-            paths: self.names.table(n),
-            bytes: (0..n).map(|idx| self.images.bytes(idx)).collect(),
-            labels: Labels::None,
-            classes: Vec::new(),
             columns: self.texts,
             masks: self.masks.map(Masks::Stored),
             images: Images::Stored(self.images),
@@ -124,6 +138,7 @@ impl Found {
             faults: self.faults,
             warnings: self.warnings,
             ignored: self.ignored,
+            ..Listing::of_files(self.kind, source, self.names.table(n), bytes)
         };
         match self.labels {
             Some(labels) => labels.put_into(&mut listing, source)?,
@@ -303,12 +318,9 @@ impl FoundLabels {
                 let is_wrong = |id: &i64| names > 0 && !(0..names).contains(id);
                 if ids.iter().all(is_wrong) {
                     let wrong = ids.first().copied().unwrap_or(0);
-                    return Err(ConvertError::contradictory(
-                        source,
-                        &self.name,
-                        format!("there are {names} class names, found the class id {wrong}"),
-                        class_ids_hint(),
-                    ));
+                    let reason = format!("there are {names} class names, found the class id {wrong}");
+                    let hint = class_ids_hint();
+                    return Err(ConvertError::contradictory(source, &self.name, reason, hint));
                 }
                 listing.classes = classes.iter().map(|c| c.clone().into_bytes()).collect();
                 for (idx, id) in ids.iter_mut().enumerate().filter(|(_, id)| is_wrong(id)) {
@@ -364,12 +376,9 @@ fn check_names(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
     let mut names = fields.chain(listing.columns.iter().map(|column| &column.name));
     let error = names.find_map(|name| Field::column(name, DType::U8, &[]).check_name().err());
     error.map_or(Ok(()), |error| {
-        Err(ConvertError::unsupported(
-            source,
-            "",
-            error.to_string(),
-            format!("give the field another name in the source, or leave it out with {LEAVE_OUT}"),
-        ))
+        let reason = error.to_string();
+        let hint = format!("give the field another name in the source, or leave it out with {LEAVE_OUT}");
+        Err(ConvertError::unsupported(source, "", reason, hint))
     })
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use packds_format::{Field, FieldKind, Role, Scalar};
+use packds_system::to_u64;
 
 use super::ListOptions;
 use super::arrays::PATHS;
@@ -14,6 +15,7 @@ use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{Found, FoundLabels, LabelValues, Names, is_made_anew, role_of};
 use super::listing::SourceField;
 use super::narrow::{Wide, narrowed};
+use super::npy::{MAX_HEADER, npy_head};
 use super::roles::{self, Keys, Part, Roles, are_paths, find_field, find_image_field};
 use super::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
 use super::warning::Warning;
@@ -21,6 +23,65 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::opt::IMAGE_KEY;
+
+/// Most bytes of an item read as text.
+const MAX_TEXT: u64 = 1 << 26;
+
+/// The bytes of an item before it is read: a member of a tar file, or the value of a key.
+pub(super) struct Raw<'a> {
+    pub(super) file: &'a OpenFile,
+    /// The index of `file` among the source's files.
+    pub(super) number: u32,
+    /// The file and the name in errors.
+    pub(super) path: &'a Path,
+    pub(super) name: &'a [u8],
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+impl Raw<'_> {
+    /// An error about the item.
+    pub(super) fn wrong(&self, reason: impl Into<String>) -> ConvertError {
+        ConvertError::malformed(self.path, &shown(self.name), reason)
+    }
+
+    /// The bytes from `skip` on.
+    pub(super) fn stored(&self, skip: u64, content: Content) -> Item<'static> {
+        let (offset, bytes) = (self.offset.saturating_add(skip), self.bytes.saturating_sub(skip));
+        Item::Stored(Span { file: self.number, offset, bytes }, content)
+    }
+
+    /// At most the first `limit` bytes.
+    pub(super) fn head(&self, limit: u64) -> Result<Vec<u8>, ConvertError> {
+        self.file.bytes_at(self.offset, self.bytes.min(limit)).map_err(|e| self.wrong(e.to_string()))
+    }
+
+    /// The bytes as text.
+    pub(super) fn text(&self) -> Result<String, ConvertError> {
+        self.text_to(MAX_TEXT)
+    }
+
+    /// The bytes as text, of which there are at most `limit`.
+    pub(super) fn text_to(&self, limit: u64) -> Result<String, ConvertError> {
+        if self.bytes > limit {
+            let found = self.bytes;
+            return Err(self.wrong(format!("a text of {found} bytes, more than the limit of {limit}")));
+        }
+        String::from_utf8(self.head(limit)?).map_err(|e| self.wrong(format!("expected text: {e}")))
+    }
+
+    /// A `.npy` file as an array.
+    pub(super) fn array(&self) -> Result<Item<'static>, ConvertError> {
+        let head = self.head(to_u64(MAX_HEADER))?;
+        let (array, data) = npy_head(&head, self.bytes).map_err(|reason| self.wrong(reason))?;
+        Ok(self.stored(data, Content::of_array(array)))
+    }
+}
+
+/// A name in messages.
+pub(super) fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).escape_debug().to_string()
+}
 
 /// One sample's item of a field.
 #[derive(Debug)]
@@ -130,19 +191,13 @@ impl Gathered {
     /// bytes.
     pub(super) fn push_or_widen(&mut self, item: &Item<'_>) -> Result<(), String> {
         let listed = |text: &dyn std::fmt::Display| format!("[{text}]");
-        let mut lists = TextArena::default();
-        match (&self.items, item) {
-            (Items::Ints(values), Item::Json(_)) => {
-                values.iter().for_each(|value| lists.push(&listed(value)));
-            }
+        let lists: TextArena = match (&self.items, item) {
+            (Items::Ints(values), Item::Json(_)) => values.iter().map(|value| listed(value)).collect(),
             (Items::Floats(values), Item::Json(_)) => {
-                let text = |value: &f64| serde_json::Value::from(*value).to_string();
-                values.iter().for_each(|value| lists.push(&listed(&text(value))));
+                values.iter().map(|value| listed(&serde_json::Value::from(*value))).collect()
             }
             (Items::Texts(texts), Item::Json(_)) => {
-                for text in texts.iter() {
-                    lists.push(&listed(&serde_json::Value::from(text)));
-                }
+                texts.iter().map(|text| listed(&serde_json::Value::from(text))).collect()
             }
             (Items::Jsons(_), Item::TextIn(text, _)) => {
                 let list = listed(&serde_json::Value::from(*text));
@@ -158,11 +213,10 @@ impl Gathered {
             }
             (Items::Jsons(_), Item::Int(value)) => return self.push(&Item::Json(&listed(value))),
             (Items::Jsons(_), Item::Float(value)) => {
-                let text = serde_json::Value::from(*value).to_string();
-                return self.push(&Item::Json(&listed(&text)));
+                return self.push(&Item::Json(&listed(&serde_json::Value::from(*value))));
             }
             _ => return self.push(item),
-        }
+        };
         self.items = Items::Jsons(lists);
         self.push(item)
     }
@@ -249,20 +303,15 @@ impl Gathered {
 fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(), String> {
     let is_image = |content: &Content| matches!(content, Content::File | Content::Pixels(_));
     match contents {
-        Contents::All(first) if first == content => Ok(()),
-        Contents::All(first) if is_image(first) && is_image(content) => {
-            let mut each = vec![first.clone(); n];
-            each.push(content.clone());
-            *contents = Contents::Each(each);
-            Ok(())
+        Contents::All(first) if first != content && !(is_image(first) && is_image(content)) => {
+            return Err(format!("expected {}, found {}", kind_of(first), kind_of(content)));
         }
-        Contents::Each(each) if is_image(content) => {
-            each.push(content.clone());
-            Ok(())
+        Contents::Each(_) if !is_image(content) => {
+            return Err(format!("expected an image, found {}", kind_of(content)));
         }
-        Contents::All(first) => Err(format!("expected {}, found {}", kind_of(first), kind_of(content))),
-        Contents::Each(_) => Err(format!("expected an image, found {}", kind_of(content))),
+        _ => contents.push(n, content.clone()),
     }
+    Ok(())
 }
 
 /// Everything collected.
@@ -437,37 +486,15 @@ impl Gathered {
                     None => LabelValues::Names(texts),
                 }
             }
-            Items::Stored(..) | Items::Jsons(_) | Items::Rows(_) => {
-                return self.into_array_labels(source, files, classes);
+            items @ (Items::Stored(..) | Items::Jsons(_) | Items::Rows(_)) => {
+                let wrong = |reason: String| ConvertError::malformed(source, &name, reason);
+                let store = Self { items, ..self }.into_store(source, files)?;
+                let Content::Array(array) = store.content(0) else {
+                    return Err(wrong("expected labels".to_owned()));
+                };
+                LabelValues::of_store(store, array.dtype).map_err(|e| wrong(e.to_string()))?
             }
         };
-        Ok(FoundLabels { name, values, classes: classes.to_vec() })
-    }
-
-    /// Labels from arrays of a single number.
-    fn into_array_labels(
-        self,
-        source: &Path,
-        files: &Arc<Vec<OpenFile>>,
-        classes: &[String],
-    ) -> Result<FoundLabels, ConvertError> {
-        let (name, n) = (self.name.clone(), self.len());
-        let store = self.into_store(source, files)?;
-        let Content::Array(array) = store.content(0) else {
-            return Err(ConvertError::malformed(source, &name, "expected labels"));
-        };
-        let (mut ids, mut bytes) = (Some(Vec::new()), Vec::new());
-        for idx in 0..n {
-            bytes.clear();
-            let read = store.append(idx, u64::MAX, &mut bytes);
-            read.map_err(|e| ConvertError::malformed(source, &name, e.to_string()))?;
-            let id = Scalar::of(array.dtype, &bytes).and_then(Scalar::class_id);
-            ids = ids.zip(id).map(|(mut ids, id)| {
-                ids.push(id);
-                ids
-            });
-        }
-        let values = ids.map_or(LabelValues::Typed(store), LabelValues::Ids);
         Ok(FoundLabels { name, values, classes: classes.to_vec() })
     }
 

@@ -2,23 +2,14 @@
 //!
 //! Splits are only detected here; `split` handles them.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
-
-use packds_system::in_parallel;
+use std::path::{Path, PathBuf};
 
 use super::{
     ListOptions,
     detect::data_set_in,
     directory::{Directory, Identity},
     layout::{Layout, inside},
-    listing::{Faults, Images, Labels, Listing, SourceKind},
+    listing::{Labels, Listing, SourceKind},
     pairs,
     paths::as_path,
     rows::RowForm,
@@ -28,6 +19,7 @@ use super::{
 };
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
+use crate::ordered::{Next, ordered};
 
 /// A folder whose meaning is known.
 pub(super) struct Opened {
@@ -133,20 +125,10 @@ fn list_scanned(
         });
     }
     Ok(Listing {
-        kind: SourceKind::FlatFolder,
-        root: root.to_owned(),
-        paths: found.paths,
-        bytes: found.bytes,
-        labels: Labels::None,
-        classes: Vec::new(),
-        columns: Vec::new(),
-        masks: None,
-        images: Images::Files,
-        fields: Vec::new(),
         metadata: known_metadata(root)?,
-        faults: Faults::new(),
         warnings: found.oddities.into_warnings(),
         ignored: found.ignored,
+        ..Listing::of_files(SourceKind::FlatFolder, root, found.paths, found.bytes)
     })
 }
 
@@ -173,20 +155,12 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
     }
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
-        kind: SourceKind::ImageFolder,
-        root: root.to_owned(),
-        paths: found.paths,
-        bytes: found.bytes,
         labels: Labels::ByDirectory(found.directory_labels),
         classes: classes.to_vec(),
-        columns: Vec::new(),
-        masks: None,
-        images: Images::Files,
-        fields: Vec::new(),
         metadata: known_metadata(root)?,
-        faults: Faults::new(),
         warnings,
         ignored: found.ignored + count(top.n_others()),
+        ..Listing::of_files(SourceKind::ImageFolder, root, found.paths, found.bytes)
     })
 }
 
@@ -200,55 +174,20 @@ fn walk_classes(
     // Several runs per thread, so that a thread with large classes does not finish much later than the others.
     const RUNS_PER_THREAD: usize = 32;
     let run_len = classes.len().div_ceil(jobs.max(1) * RUNS_PER_THREAD).max(1);
-    let runs: Vec<&[(i64, &[u8])]> = classes.chunks(run_len).collect();
-    let next_run = AtomicUsize::new(0);
-    let joined = Mutex::new(Joined::default());
-    // Runs are started in order, so every run before the first failing one is also walked. The first error is therefore always the
-    // same.
-    let walk_runs = || {
-        loop {
-            let idx = next_run.fetch_add(1, Ordering::Relaxed);
-            let Some(run) = runs.get(idx) else { break };
-            let result = walk_run(root, root_identity, run);
-            let failed = result.is_err();
-            // If a thread panics while holding the lock, the scope ends with that panic.
-            joined.lock().unwrap_or_else(PoisonError::into_inner).add(idx, result);
-            if failed {
-                next_run.store(runs.len(), Ordering::Relaxed);
-            }
-        }
-    };
-    in_parallel(jobs.min(runs.len()), walk_runs);
-    let joined = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
-    joined.failed.map_or(Ok(joined.found), |(_, error)| Err(error))
-}
-
-/// The results of the runs, joined in order as early as possible to save memory.
-#[derive(Default)]
-struct Joined {
-    found: Found,
-    n_joined: usize,
-    waiting: BTreeMap<usize, Found>,
-    failed: Option<(usize, ConvertError)>,
-}
-
-impl Joined {
-    fn add(&mut self, idx: usize, result: Result<Found, ConvertError>) {
-        match result {
-            Ok(found) => {
-                self.waiting.insert(idx, found);
-            }
-            Err(error) => {
-                if self.failed.as_ref().is_none_or(|(first, _)| idx < *first) {
-                    self.failed = Some((idx, error));
-                }
-            }
-        }
-        while let Some(found) = self.waiting.remove(&self.n_joined) {
-            self.found.append(found);
-            self.n_joined += 1;
-        }
-    }
+    let mut runs = classes.chunks(run_len);
+    let mut found = Found::default();
+    ordered(
+        jobs.min(runs.len()),
+        jobs.max(1) * RUNS_PER_THREAD / 2,
+        || (),
+        |(), run: &[(i64, &[u8])]| walk_run(root, root_identity, run),
+        || Ok::<_, ConvertError>(runs.next()),
+        |run: Result<Found, ConvertError>| {
+            found.append(run?);
+            Ok(Next::Continue)
+        },
+    )?;
+    Ok(found)
 }
 
 fn walk_run(root: &Path, root_identity: Identity, classes: &[(i64, &[u8])]) -> Result<Found, ConvertError> {

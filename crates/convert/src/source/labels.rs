@@ -15,9 +15,10 @@ use super::{
 use crate::metadata::Metadata;
 
 /// How cells of a column are split into labels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LabelSplit {
     /// A CSV cell is one label. A JSON array is a list.
+    #[default]
     Never,
     /// A CSV cell that contains `;` or `|` makes the whole column lists.
     IfSeparated,
@@ -36,9 +37,9 @@ pub(super) enum LabelForm {
 
 /// Examines every label before any is stored. Problems are kept until the form is requested, because the column may turn out not to
 /// be the label.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LabelScan {
-    split: LabelSplit,
+    pub(super) split: LabelSplit,
     lists: bool,
     /// Whether some cell has no label, or several.
     has_lists: bool,
@@ -54,22 +55,7 @@ pub(super) struct LabelScan {
 
 impl LabelScan {
     pub(super) fn new(split: LabelSplit) -> Self {
-        Self {
-            split,
-            lists: split == LabelSplit::Always,
-            has_lists: false,
-            integer: None,
-            number: None,
-            json_text: None,
-            csv_text: None,
-            negative: None,
-            missing: None,
-            nested: None,
-        }
-    }
-
-    pub(super) fn split(&self) -> LabelSplit {
-        self.split
+        Self { split, lists: split == LabelSplit::Always, ..Self::default() }
     }
 
     /// Whether lists were expected and each has one label.
@@ -247,11 +233,7 @@ impl LabelBuilder {
             for label in &mut self.ids {
                 *label = usize::try_from(*label).map_or(*label, |number| id_of[number]);
             }
-            let mut start = 0;
-            for end in &self.ends {
-                self.ids[start..*end].sort_unstable();
-                start = *end;
-            }
+            sort_lists(&mut self.ids, &self.ends);
         }
         let classes = classes.into_iter().map(|(name, _)| name.into_bytes()).collect();
         let labels = if self.lists {
@@ -284,16 +266,21 @@ pub(super) fn in_known_order(mut labels: Labels, classes: Vec<Vec<u8>>, metadata
         Labels::PerSample(ids) => ids.iter_mut().for_each(renumber),
         Labels::Lists(lists) => {
             lists.ids.iter_mut().for_each(renumber);
-            let mut start = 0;
-            for end in &lists.ends {
-                lists.ids[start..*end].sort_unstable();
-                start = *end;
-            }
+            sort_lists(&mut lists.ids, &lists.ends);
         }
         Labels::None | Labels::ByDirectory(_) => {}
     }
     let classes = known.iter().map(|name| name.clone().into_bytes()).collect();
     (labels, classes)
+}
+
+/// Sorts each of the lists that end at `ends`.
+fn sort_lists(ids: &mut [i64], ends: &[usize]) {
+    let mut start = 0;
+    for end in ends {
+        ids[start..*end].sort_unstable();
+        start = *end;
+    }
 }
 
 /// Sorts the values from `start` on and removes duplicates.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
-use super::paths::{as_path, join_into};
+use super::paths::{as_path, joined, lossy};
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES, MASKS};
 
@@ -38,12 +38,7 @@ const MAX_FOLDERS: usize = 64;
 impl Pair {
     /// The same folders of one split.
     pub(super) fn inside(&self, split: &[u8]) -> Self {
-        let joined = |folder: &[u8]| {
-            let mut path = Vec::new();
-            join_into(folder, split, &mut path);
-            path
-        };
-        Self { images: joined(&self.images), masks: joined(&self.masks) }
+        Self { images: joined(&self.images, split), masks: joined(&self.masks, split) }
     }
 }
 
@@ -109,7 +104,7 @@ impl Layout {
             [] => Ok(Self::Classes),
             [masks] => Ok(Self::Pairs(Pair { images: images.to_vec(), masks: masks.clone() })),
             [first, .., last] => {
-                let [first, last] = [first, last].map(|name| String::from_utf8_lossy(name).into_owned());
+                let [first, last] = [first, last].map(|name| lossy(name));
                 let reason = format!("there are two folders of masks: '{first}' and '{last}'");
                 Err(ConvertError::contradictory(root, "", reason, format!("choose with {}", MASKS.with(first))))
             }
@@ -136,9 +131,7 @@ fn is_wrapper(root: &Path, only: &[u8]) -> Result<bool, ConvertError> {
         return Ok(is_one_of(only, &IMAGE_FOLDERS));
     }
     for name in inner.subdirectories.iter().filter(|name| !name.starts_with(b".")) {
-        let mut below = Vec::new();
-        join_into(only, name, &mut below);
-        if Contents::below(root, &below)?.images {
+        if Contents::below(root, &joined(only, name))?.images {
             return Ok(true);
         }
     }
@@ -149,8 +142,7 @@ fn is_wrapper(root: &Path, only: &[u8]) -> Result<bool, ConvertError> {
 fn masks_in(root: &Path, folder: &[u8]) -> Result<Option<Vec<u8>>, ConvertError> {
     let directory = Directory::scan(root, folder)?;
     if let Some(inner) = directory.subdirectories.iter().find(|name| is_one_of(name, &MASK_FOLDERS)) {
-        let mut path = Vec::new();
-        join_into(folder, inner, &mut path);
+        let path = joined(folder, inner);
         return Ok(Contents::below(root, &path)?.images.then_some(path));
     }
     Ok(Contents::below(root, folder)?.images.then(|| folder.to_vec()))
@@ -182,11 +174,7 @@ impl Contents {
             found.json |= directory.names().any(|name| name.ends_with(b".json"));
             let mut below: Vec<Vec<u8>> = directory.subdirectories;
             below.sort_unstable_by(|a, b| b.cmp(a));
-            waiting.extend(below.iter().map(|name| {
-                let mut inner = Vec::new();
-                join_into(&path, name, &mut inner);
-                inner
-            }));
+            waiting.extend(below.iter().map(|name| joined(&path, name)));
         }
         Ok(found)
     }
@@ -196,10 +184,9 @@ impl Contents {
 fn refuse_annotated(root: &Path, top: &Directory, folders: &[&[u8]]) -> Result<(), ConvertError> {
     let find = |known: &[&str]| folders.iter().copied().find(|name| is_one_of(name, known));
     let refused = |what: &str, images: &[u8], masks: Option<&[u8]>| {
-        let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-        let alone = format!("pack the images alone with {}", IMAGES.with(shown(images)));
+        let alone = format!("pack the images alone with {}", IMAGES.with(lossy(images)));
         let hint = match masks {
-            Some(masks) => format!("{alone}, or with masks: add {}", MASKS.with(shown(masks))),
+            Some(masks) => format!("{alone}, or with masks: add {}", MASKS.with(lossy(masks))),
             None => alone,
         };
         Err(ConvertError::unsupported(root, "", format!("{what}, which packds does not pack yet"), hint))

@@ -13,7 +13,7 @@ use packds_format::Role;
 
 use super::{
     column::SourceColumn,
-    paths::{PathTable, as_path, join_into},
+    paths::{PathTable, as_path, join_into, lossy},
     store::{Content, Store},
     warning::Warning,
 };
@@ -179,6 +179,26 @@ pub(crate) struct SourceField {
 }
 
 impl Listing {
+    /// Files below `root` and their sizes, without anything else.
+    pub(super) fn of_files(kind: SourceKind, root: &Path, paths: PathTable, bytes: Vec<u64>) -> Self {
+        Self {
+            kind,
+            root: root.to_owned(),
+            paths,
+            bytes,
+            labels: Labels::None,
+            classes: Vec::new(),
+            columns: Vec::new(),
+            masks: None,
+            images: Images::Files,
+            fields: Vec::new(),
+            metadata: None,
+            faults: Faults::new(),
+            warnings: Vec::new(),
+            ignored: 0,
+        }
+    }
+
     /// What the listing was made from.
     pub fn kind(&self) -> SourceKind {
         self.kind
@@ -216,9 +236,7 @@ impl Listing {
 
     /// The full path of sample `idx`: its file, or its name appended to a source that is not a folder.
     pub fn file_path(&self, idx: usize) -> PathBuf {
-        let mut path = Vec::new();
-        self.path_into(idx, &mut path);
-        self.root.join(as_path(&path))
+        self.root.join(as_path(&self.paths.path(idx)))
     }
 
     /// The class id or integer label of sample `idx`. None if the source has no labels or a list of them per sample.
@@ -302,9 +320,7 @@ impl Listing {
         match &self.masks {
             None => Ok(None),
             Some(Masks::Files { paths, .. }) => {
-                let mut path = Vec::new();
-                paths.path_into(idx, &mut path);
-                append_file(&self.root.join(as_path(&path)), u64::MAX, out)?;
+                append_file(&self.root.join(as_path(&paths.path(idx))), u64::MAX, out)?;
                 Ok(Some(Content::File))
             }
             Some(Masks::Stored(store)) => append_stored(store.as_ref(), idx, u64::MAX, out).map(Some),
@@ -347,16 +363,14 @@ impl Listing {
             }
             Fault::File { manifest, line, is_mask, is_there } => (manifest.to_path_buf(), *line, *is_mask, *is_there),
         };
-        let mut path = Vec::new();
-        if is_mask {
-            self.mask_path_into(idx, &mut path);
-        } else {
-            self.path_into(idx, &mut path);
-        }
+        let path = match &self.masks {
+            Some(Masks::Files { paths, .. }) if is_mask => paths.path(idx),
+            _ => self.paths.path(idx),
+        };
         let no_file = SampleError::NoFile { file: self.root.join(as_path(&path)), is_there, manifest, line };
         Some(match is_mask {
             false => no_file,
-            true => SampleError::Mask { mask: String::from_utf8_lossy(&path).into_owned(), source: Box::new(no_file) },
+            true => SampleError::Mask { mask: lossy(&path), source: Box::new(no_file) },
         })
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::candidate::is_image_name;
 use super::directory::Identity;
 use super::layout::is_mask_folder;
-use super::paths::{PathTable, stem};
+use super::paths::{PathTable, lossy, stem};
 use super::walk::Found;
 use crate::error::ConvertError;
 use crate::opt::ROOT;
@@ -47,8 +47,8 @@ impl Located {
         let by_name = by_key(&paths, |idx| paths.name(idx).to_vec());
         let mut folders: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for path in first {
-            for idx in matches(&by_name, path) {
-                if let Some(folder) = folder_of(&paths, idx, path) {
+            for idx in by_name.get(last(path)).into_iter().flatten() {
+                if let Some(folder) = folder_of(&paths, *idx, path) {
                     *folders.entry(folder.to_vec()).or_default() += 1;
                 }
             }
@@ -66,9 +66,8 @@ impl Located {
             _ if !has_folder => by_name.into_iter().flat_map(|(key, all)| Some((key, file_of(&all)?))).collect(),
             [folder] => within(&paths, folder),
             [one, other, ..] => {
-                let shown = |folder: &[u8]| String::from_utf8_lossy(folder).into_owned();
-                let reason = format!("its files may be those in '{}' or those in '{}'", shown(one), shown(other));
-                let hint = format!("choose with {}", ROOT.with(root.join(shown(one)).display()));
+                let reason = format!("its files may be those in '{}' or those in '{}'", lossy(one), lossy(other));
+                let hint = format!("choose with {}", ROOT.with(root.join(lossy(one)).display()));
                 return Err(ConvertError::contradictory(manifest, "", reason, hint));
             }
         };
@@ -80,11 +79,7 @@ impl Located {
     /// # Errors
     /// The two files that it may name.
     pub(super) fn path(&self, path: &[u8]) -> Result<Option<Vec<u8>>, [Vec<u8>; 2]> {
-        let full = |idx: usize| {
-            let mut full = Vec::new();
-            self.paths.path_into(idx, &mut full);
-            full
-        };
+        let full = |idx: usize| self.paths.path(idx);
         let leads_to = |file: &&File| folder_of(&self.paths, file.idx, path).is_some();
         let file = match self.has_folder {
             true => self.files.get(path),
@@ -141,11 +136,6 @@ fn below_folder<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
         [] => Some(path),
         _ => path.strip_prefix(folder)?.strip_prefix(b"/"),
     }
-}
-
-/// The files with the name of a path.
-fn matches(by_name: &HashMap<Vec<u8>, Vec<usize>>, path: &[u8]) -> Vec<usize> {
-    by_name.get(last(path)).cloned().unwrap_or_default()
 }
 
 /// The folder from which `path` leads to this file. None if it leads elsewhere.

@@ -20,14 +20,14 @@ use super::{
     found::role_of,
     image_folder::known_metadata,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, in_known_order},
-    listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
+    listing::{Fault, Faults, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
     paths::FileTable,
     roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_NAMES, OTHER_NAMES, SPLIT_COLUMN_NAMES},
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
-    values::{ColumnBuilder, ColumnType, KindsSeen, text_of},
+    values::{KindsSeen, text_of},
     warning::Warning,
 };
 use crate::error::ConvertError;
@@ -47,7 +47,7 @@ pub(super) fn list_splits(
 ) -> Result<Vec<(String, Listing)>, ConvertError> {
     let file = RowFile::new(source, &options.spool_folder().path)?;
     let manifest = Manifest::open(&file, form, options)?;
-    let splits = manifest.splits().ok_or_else(|| super::no_splits(source, "all"))?;
+    let splits = manifest.splits().ok_or_else(|| super::no_split(source, "all", Vec::new()))?;
     splits.into_iter().map(|split| Ok((split.clone(), manifest.list(Some(&split))?))).collect()
 }
 
@@ -68,7 +68,7 @@ impl<'a> Manifest<'a> {
         let metadata = known_metadata(&Root::open(&file.path, options)?.path)?;
         let mut rows = Rows::open(file, form)?;
         let (scans, n_rows) = scan(&mut rows, options)?;
-        Ok(Self { file, form, options, metadata, names: rows.columns().to_vec(), scans, n_rows })
+        Ok(Self { file, form, options, metadata, names: rows.columns, scans, n_rows })
     }
 
     /// The values of the column of splits, if there is one.
@@ -155,11 +155,11 @@ fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<(Vec<ColumnScan>, 
     let (mut first_line, mut n_rows) = (None, 0);
     while rows.advance()? {
         n_rows += 1;
-        for name in &rows.columns()[columns.len()..] {
+        for name in &rows.columns[columns.len()..] {
             let is_split = SPLIT_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
             let mut column = ColumnScan {
                 kinds: KindsSeen::default(),
-                labels: LabelScan::new(label_split(name, rows.form(), options)),
+                labels: LabelScan::new(label_split(name, rows.form, options)),
                 distinct: Some(HashSet::new()),
                 values: is_split.then(BTreeSet::new),
             };
@@ -169,7 +169,7 @@ fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<(Vec<ColumnScan>, 
             }
             columns.push(column);
         }
-        let line = rows.line();
+        let line = rows.line;
         first_line.get_or_insert(line);
         for (idx, column) in columns.iter_mut().enumerate() {
             column.observe(rows.cell(idx), line);
@@ -192,10 +192,10 @@ impl ColumnScan {
             distinct.insert(hasher.finish());
         }
         self.distinct = self.distinct.take().filter(|distinct| distinct.len() <= MAX_DISTINCT);
-        if let Some(values) = &mut self.values {
-            if !values.contains(text.as_ref()) {
-                values.insert(text.into_owned());
-            }
+        if let Some(values) = &mut self.values
+            && !values.contains(text.as_ref())
+        {
+            values.insert(text.into_owned());
         }
         self.values = self.values.take().filter(|values| values.len() <= MAX_SPLITS);
     }
@@ -273,7 +273,7 @@ struct Plan {
     path: usize,
     mask: Option<usize>,
     label: Option<PlannedLabel>,
-    columns: Vec<(usize, String, ColumnType)>,
+    columns: Vec<(usize, SourceColumn)>,
     /// The column of splits, and the cell of the rows to take.
     split: Option<(usize, String)>,
     warnings: Vec<Warning>,
@@ -322,8 +322,8 @@ impl Plan {
             .map(|column| {
                 let name = names[column].clone();
                 let known = known.and_then(|metadata| metadata.field(&name));
-                let kinds = scans[column].kinds;
-                (column, name, kinds.column_type_as(known))
+                let values = scans[column].kinds.column_as(known);
+                (column, SourceColumn { name, values })
             })
             .collect();
         Ok(Self { path, mask, label, columns, split, warnings })
@@ -366,7 +366,7 @@ fn plan_label(
 ) -> Result<Option<PlannedLabel>, ConvertError> {
     match scan.labels.form() {
         Ok(LabelForm::Classes { names, lists }) => {
-            Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split() }))
+            Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split }))
         }
         Ok(LabelForm::Numbers) => Ok(None),
         Err((line, reason)) => Err(malformed(source, line, format!("column '{name}': {reason}"))),
@@ -384,7 +384,7 @@ struct Taken {
     images: FileTable,
     masks: Option<FileTable>,
     labels: Option<LabelBuilder>,
-    columns: Vec<(String, ColumnBuilder)>,
+    columns: Vec<SourceColumn>,
     /// The line of each row, for messages about missing files.
     lines: Vec<u64>,
 }
@@ -394,11 +394,7 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
     let mut taken = Taken {
         masks: plan.mask.map(|_| FileTable::default()),
         labels: plan.label.as_ref().map(|label| LabelBuilder::new(label.names, label.lists, label.split)),
-        columns: plan
-            .columns
-            .iter()
-            .map(|(_, name, column_type)| (name.clone(), ColumnBuilder::new(*column_type)))
-            .collect(),
+        columns: plan.columns.iter().map(|(_, empty)| empty.clone()).collect(),
         ..Taken::default()
     };
     while rows.advance()? {
@@ -410,7 +406,7 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
             }
             continue;
         }
-        taken.lines.push(rows.line());
+        taken.lines.push(rows.line);
         taken.images.push(&root.relative(rows, plan.path)?);
         if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {
             masks.push(&root.relative(rows, column)?);
@@ -419,17 +415,18 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
         if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
             fits &= labels.push(rows.cell(label.column));
         }
-        for ((_, builder), (column, ..)) in taken.columns.iter_mut().zip(&plan.columns) {
-            fits &= builder.push(rows.cell(*column));
+        for (own, (column, _)) in taken.columns.iter_mut().zip(&plan.columns) {
+            fits &= own.values.push(rows.cell(*column));
         }
         if !fits {
-            return Err(rows.malformed("the manifest changed while it was read".to_owned()));
+            return Err(changed(rows));
         }
     }
-    if taken.lines.is_empty() {
-        return Err(rows.malformed("the manifest changed while it was read".to_owned()));
-    }
-    Ok(taken)
+    if taken.lines.is_empty() { Err(changed(rows)) } else { Ok(taken) }
+}
+
+fn changed(rows: &Rows<'_>) -> ConvertError {
+    rows.malformed("the manifest changed while it was read".to_owned())
 }
 
 fn finish(
@@ -468,31 +465,21 @@ fn finish(
     };
     let (columns, fields) = narrowed_columns(taken.columns, metadata.as_ref());
     Ok(Listing {
-        kind: SourceKind::Manifest,
-        root: root.path,
-        paths: taken.images.paths,
-        bytes: images.bytes,
         labels,
         classes,
         columns,
-        images: Images::Files,
         fields,
         metadata,
         faults,
         masks,
-        warnings: Vec::new(),
-        ignored: 0,
+        ..Listing::of_files(SourceKind::Manifest, &root.path, taken.images.paths, images.bytes)
     })
 }
 
 /// The columns. A column with narrower numbers in the exported pack becomes a field instead.
-fn narrowed_columns(
-    columns: Vec<(String, ColumnBuilder)>,
-    metadata: Option<&Metadata>,
-) -> (Vec<SourceColumn>, Vec<SourceField>) {
+fn narrowed_columns(columns: Vec<SourceColumn>, metadata: Option<&Metadata>) -> (Vec<SourceColumn>, Vec<SourceField>) {
     let (mut wide, mut fields) = (Vec::new(), Vec::new());
-    for (name, builder) in columns {
-        let values = builder.finish();
+    for SourceColumn { name, values } in columns {
         let numbers = match &values {
             ColumnValues::I64(values) => Some(Wide::Ints(values)),
             ColumnValues::F64(values) => Some(Wide::Floats(values)),

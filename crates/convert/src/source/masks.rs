@@ -101,10 +101,6 @@ impl Store for Numbers {
         Content::Pixels(self.shape)
     }
 
-    fn is_uniform(&self) -> bool {
-        true
-    }
-
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
         let mut mask = Vec::new();
         self.store.append(idx, u64::MAX, &mut mask)?;

@@ -135,8 +135,7 @@ struct IdxFile {
 impl IdxFile {
     fn open(path: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
-        let head = file.bytes_at(0, file.bytes.min(512));
-        let head = head.map_err(|e| ConvertError::malformed(path, "", e.to_string()))?;
+        let head = file.part("", 0, file.bytes.min(512))?;
         if head.starts_with(b"\x1f\x8b") {
             return Self::unpack(path, &file, options);
         }

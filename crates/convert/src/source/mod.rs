@@ -252,7 +252,7 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
             for part in &parts {
                 let Some(split) = &part.split else {
                     return Err(match parts.len() {
-                        1 => no_splits(source, "all"),
+                        1 => no_split(source, "all", Vec::new()),
                         _ => several_splits(source, &parts),
                     });
                 };
@@ -308,30 +308,28 @@ fn choose<'a>(source: &Path, parts: &'a [Shards], wanted: Option<&str>) -> Resul
         (parts, None) => Err(several_splits(source, parts)),
         (parts, Some(wanted)) => {
             let found = parts.iter().find(|p| p.split.as_deref() == Some(wanted));
-            found.ok_or_else(|| ConvertError::SplitMissing {
-                path: source.to_owned(),
-                wanted: wanted.to_owned(),
-                available: parts.iter().filter_map(|p| p.split.clone()).collect(),
-            })
+            let available = || parts.iter().filter_map(|part| part.split.clone()).collect();
+            found.ok_or_else(|| no_split(source, wanted, available()))
         }
     }
 }
 
 /// The part of a multi-array file that contains the requested image key.
 fn by_key<'a>(parts: &'a [Shards], options: &ListOptions) -> Option<&'a Shards> {
-    let (first, key) = (parts.first()?, options.image_key.as_ref()?);
-    let are_of_one_file = parts.iter().all(|part| part.files == first.files);
+    let key = options.image_key.as_ref()?;
     let split = key_split::split_of_key(key);
     let is_named = |part: &&Shards| part.split == split;
-    parts.iter().find(is_named).filter(|_| are_of_one_file)
+    parts.iter().find(is_named).filter(|_| are_of_one_file(parts))
+}
+
+fn are_of_one_file(parts: &[Shards]) -> bool {
+    parts.windows(2).all(|pair| matches!(pair, [a, b] if a.files == b.files))
 }
 
 /// The error for a source with several parts. One of them may belong to no split.
 fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
-    let first = parts.first().map(|part| part.files.as_slice());
-    let are_of_one_file = parts.iter().all(|part| Some(part.files.as_slice()) == first);
     let and = match parts.iter().any(|part| part.split.is_none()) {
-        true if are_of_one_file => ", and arrays of none of them",
+        true if are_of_one_file(parts) => ", and arrays of none of them",
         true => ", and files of none of them",
         false => "",
     };
@@ -367,6 +365,6 @@ fn manifest_form(source: &Path) -> Result<rows::RowForm, ConvertError> {
     })
 }
 
-fn no_splits(source: &Path, wanted: &str) -> ConvertError {
-    ConvertError::SplitMissing { path: source.to_owned(), wanted: wanted.to_owned(), available: Vec::new() }
+fn no_split(source: &Path, wanted: &str, available: Vec<String>) -> ConvertError {
+    ConvertError::SplitMissing { path: source.to_owned(), wanted: wanted.to_owned(), available }
 }

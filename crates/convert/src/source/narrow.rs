@@ -5,7 +5,7 @@ use std::sync::Arc;
 use packds_format::{DType, Field, FieldKind, Scalar};
 
 use super::column::TextArena;
-use super::store::{ArrayType, Numbers, Store};
+use super::store::{Numbers, Store};
 
 /// One number per sample, in the format's wide type.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,5 @@ pub(super) fn narrowed(values: Wide<'_>, known: &Field) -> Option<Arc<dyn Store>
             numbers.try_for_each(|number| put(Scalar::Unsigned(number?)))
         }
     }?;
-    let shape = Vec::new();
-    let array = ArrayType { dtype, shape };
-    Some(Arc::new(Numbers { array, bytes }))
+    Some(Arc::new(Numbers::new(dtype, bytes)))
 }

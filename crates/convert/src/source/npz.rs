@@ -8,10 +8,9 @@ use std::sync::Arc;
 use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
 
 use super::ListOptions;
-use super::arrays::{ArraySet, Described};
-use super::beside::pairs;
+use super::arrays::ArraySet;
 use super::found::{Found, is_made_anew};
-use super::key_split::{self, SplitNames};
+use super::key_split::SplitNames;
 use super::npy::{Elements, MAX_HEADER, NpyHeader, header_error};
 use super::roles::Keys;
 use super::shards::Shards;
@@ -29,18 +28,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// One part per split, by the names of files or of the arrays in them.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
-    let parts = shards.by_split();
-    let [Shards { split: None, files, .. }] = parts.as_slice() else {
-        return Ok(parts);
-    };
-    let pairs = pairs(files)?;
-    let Some(first) = pairs.first().map(|pair| &pair.images) else {
-        return Ok(parts);
-    };
-    let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
-    let entries = zip_entries(&file)?;
-    let whole = parts.first();
-    Ok(whole.map_or_else(Vec::new, |whole| key_split::parts(whole, entries.iter().filter_map(key))))
+    ArraySet::parts_by_names(shards, |file| Ok(zip_entries(file)?.iter().filter_map(key).map(str::to_owned).collect()))
 }
 
 /// NumPy's name for a member; none if it is not an array.
@@ -108,8 +96,10 @@ fn read_arrays(
             let offset = member.unpack_into(spool, file, entry)?;
             unpacked.push((name, member.header, offset));
         } else {
-            member.check(file, entry)?;
-            set.push(file, &member.described(name, entry))?;
+            member.pieces(file, entry, |_| Ok(()))?;
+            let (header, data) = (&member.header, member.header.data);
+            let (offset, room) = (entry.offset.saturating_add(data), entry.stored.saturating_sub(data));
+            set.push(file, &header.described(name, offset, room))?;
         }
     }
     if let Some(spool) = spool {
@@ -140,11 +130,6 @@ impl Member {
             return Err(ConvertError::malformed(&file.path, &entry.name, reason));
         }
         Ok(Self { header })
-    }
-
-    fn described<'a>(&'a self, name: &'a str, entry: &ZipEntry) -> Described<'a> {
-        let data = self.header.data;
-        self.header.described(name, entry.offset.saturating_add(data), entry.stored.saturating_sub(data))
     }
 
     /// Passes on all bytes, header included, piece by piece. Stops at the length stated in the header, and verifies the checksum.
@@ -179,10 +164,6 @@ impl Member {
             return Err(ConvertError::malformed(&file.path, &entry.name, reason));
         }
         Ok(())
-    }
-
-    fn check(&self, file: &OpenFile, entry: &ZipEntry) -> Result<(), ConvertError> {
-        self.pieces(file, entry, |_| Ok(()))
     }
 
     /// Unpacks the data. Returns its start.

@@ -89,3 +89,21 @@ pub(super) fn text_of(bytes: &[u8], wide: bool) -> String {
     let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
+
+/// The little-endian number at an offset of some bytes; none past their end.
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let chunk = bytes.get(at..)?.first_chunk()?;
+    Some(u16::from_le_bytes(*chunk))
+}
+
+/// Like [`u16_at`].
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let chunk = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*chunk))
+}
+
+/// Like [`u16_at`].
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let chunk = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_le_bytes(*chunk))
+}

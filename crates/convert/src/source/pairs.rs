@@ -8,8 +8,8 @@ use std::path::Path;
 use super::directory::Directory;
 use super::image_folder::known_metadata;
 use super::layout::Pair;
-use super::listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceKind};
-use super::paths::{FileTable, PathTable, join_into, stem};
+use super::listing::{Fault, Faults, Labels, Listing, Masks, SourceKind};
+use super::paths::{FileTable, PathTable, joined, lossy, stem};
 use super::walk::{Found, count};
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
@@ -41,7 +41,7 @@ const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"
 
 /// Lists the images of a folder with the masks of another.
 pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
-    let (images, masks) = (walked(root, &pair.images)?, walked(root, &pair.masks)?);
+    let (mut images, mut masks) = (walked(root, &pair.images)?, walked(root, &pair.masks)?);
     for (found, folder) in [(&images, &pair.images), (&masks, &pair.masks)] {
         if found.paths.len() == 0 {
             return Err(ConvertError::EmptySource {
@@ -56,9 +56,9 @@ pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
     };
     let (image_keys, mask_keys) = (below(&images, &pair.images), below(&masks, &pair.masks));
     let matched = Matched::of(root, &images.paths, &image_keys, &mask_keys)?;
-    let shown = String::from_utf8_lossy(&pair.masks).into_owned();
-    let mut warnings = images.oddities.into_warnings();
-    warnings.extend(masks.oddities.into_warnings());
+    let shown = lossy(&pair.masks);
+    let mut warnings = std::mem::take(&mut images.oddities).into_warnings();
+    warnings.extend(std::mem::take(&mut masks.oddities).into_warnings());
     warnings.extend(matched.unused(&masks.paths));
     let below = |idx: usize| images.paths.directory(idx) != pair.images;
     let subfolders = (0..images.paths.len()).filter(|idx| below(*idx)).map(|idx| images.paths.directory(idx));
@@ -66,22 +66,14 @@ pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
     if let Some(first) = subfolders.first() {
         warnings.push(Warning::FoldersInImages { count: count(subfolders.len()), first: first.to_vec() });
     }
-    let (masks, faults) = matched.masks(&images.paths, &images.bytes, &masks.paths, &masks.bytes, &shown);
+    let (masks, faults) = matched.masks(&images, &masks, &shown);
     Ok(Listing {
-        kind: SourceKind::PairedFolders,
-        root: root.to_owned(),
-        paths: images.paths,
-        bytes: images.bytes,
-        labels: Labels::None,
-        classes: Vec::new(),
-        columns: Vec::new(),
         masks: Some(masks),
-        images: Images::Files,
-        fields: Vec::new(),
         metadata: known_metadata(root)?,
         faults,
         warnings,
         ignored: images.ignored,
+        ..Listing::of_files(SourceKind::PairedFolders, root, images.paths, images.bytes)
     })
 }
 
@@ -97,9 +89,7 @@ fn walked(root: &Path, folder: &[u8]) -> Result<Found, ConvertError> {
 fn key(paths: &PathTable, idx: usize, folder: &[u8]) -> Vec<u8> {
     let directory = paths.directory(idx);
     let below = directory.strip_prefix(folder).unwrap_or(directory);
-    let mut key = Vec::new();
-    join_into(below.strip_prefix(b"/").unwrap_or(below), stem(paths.name(idx)), &mut key);
-    key
+    joined(below.strip_prefix(b"/").unwrap_or(below), stem(paths.name(idx)))
 }
 
 /// A key without the usual prefix or suffix of its kind.
@@ -133,11 +123,7 @@ impl Matched {
         let mut places: HashMap<Vec<u8>, usize> = HashMap::with_capacity(image_keys.len());
         for (idx, key) in image_keys.iter().enumerate() {
             if let Some(first) = places.insert(key.clone(), idx) {
-                let [first, second] = [first, idx].map(|idx| {
-                    let mut path = Vec::new();
-                    images.path_into(idx, &mut path);
-                    String::from_utf8_lossy(&path).into_owned()
-                });
+                let [first, second] = [first, idx].map(|idx| lossy(&images.path(idx)));
                 let reason = format!("'{first}' and '{second}' would have the same mask");
                 return Err(ConvertError::contradictory(root, "", reason, "rename one of them"));
             }
@@ -166,37 +152,26 @@ impl Matched {
     fn unused(&self, masks: &PathTable) -> Option<Warning> {
         let mut tally = Tally::default();
         for (mask, _) in self.used.iter().enumerate().filter(|(_, used)| !**used) {
-            let mut path = Vec::new();
-            masks.path_into(mask, &mut path);
-            tally.add(&path);
+            tally.add(&masks.path(mask));
         }
-        (tally.count > 0).then_some(Warning::UnusedMasks { count: tally.count, first: tally.first })
+        tally.warning(|count, first| Warning::UnusedMasks { count, first })
     }
 
     /// The masks in the images' order. An image without one is a bad sample, with its own path as a filler.
-    fn masks(
-        &self,
-        images: &PathTable,
-        image_bytes: &[u64],
-        masks: &PathTable,
-        mask_bytes: &[u64],
-        folder: &str,
-    ) -> (Masks, Faults) {
+    fn masks(&self, images: &Found, masks: &Found, folder: &str) -> (Masks, Faults) {
         let (mut table, mut bytes, mut faults) = (FileTable::default(), Vec::new(), Faults::new());
         for (image, mask) in self.of_image.iter().enumerate() {
-            let mut path = Vec::new();
             match mask {
                 Some(mask) => {
-                    masks.path_into(*mask, &mut path);
-                    bytes.push(mask_bytes[*mask]);
+                    table.push(&masks.paths.path(*mask));
+                    bytes.push(masks.bytes[*mask]);
                 }
                 None => {
-                    images.path_into(image, &mut path);
-                    bytes.push(image_bytes[image]);
+                    table.push(&images.paths.path(image));
+                    bytes.push(images.bytes[image]);
                     faults.insert(image, Fault::Said(format!("no mask in '{folder}' has its name").into()));
                 }
             }
-            table.push(&path);
         }
         (Masks::Files { paths: table.paths, bytes }, faults)
     }
@@ -217,10 +192,8 @@ pub(super) fn split_masks(listing: &mut Listing) {
         return;
     }
     if n_masks * 2 < images.len() {
-        let mut tally = Tally::default();
-        let first = bases.iter().position(Option::is_some).unwrap_or(0);
-        listing.paths.path_into(first, &mut tally.first);
-        listing.warnings.push(Warning::FewMasks { count: count(n_masks), first: tally.first });
+        let first = listing.paths.path(bases.iter().position(Option::is_some).unwrap_or(0));
+        listing.warnings.push(Warning::FewMasks { count: count(n_masks), first });
         return;
     }
     let mut mask_of: HashMap<usize, usize> = HashMap::new();
@@ -229,14 +202,10 @@ pub(super) fn split_masks(listing: &mut Listing) {
         let Some(image) = base else { continue };
         if let Some(first) = mask_of.insert(*image, mask) {
             mask_of.insert(*image, first);
-            let mut path = Vec::new();
-            listing.paths.path_into(mask, &mut path);
-            unused.add(&path);
+            unused.add(&listing.paths.path(mask));
         }
     }
-    if unused.count > 0 {
-        listing.warnings.push(Warning::UnusedMasks { count: unused.count, first: unused.first });
-    }
+    listing.warnings.extend(unused.warning(|count, first| Warning::UnusedMasks { count, first }));
     take_masks(listing, &images, &mask_of);
 }
 
@@ -261,9 +230,7 @@ fn take_masks(listing: &mut Listing, images: &[usize], mask_of: &HashMap<usize, 
             let reason = "no file beside it has its name and '_mask'";
             listing.faults.insert(kept.paths.len() - 1, Fault::Said(reason.into()));
         }
-        let mut path = Vec::new();
-        listing.paths.path_into(mask.unwrap_or(image), &mut path);
-        masks.push(&path);
+        masks.push(&listing.paths.path(mask.unwrap_or(image)));
         mask_bytes.push(listing.bytes[mask.unwrap_or(image)]);
     }
     if matches!(listing.labels, Labels::ByDirectory(_)) {

@@ -100,6 +100,11 @@ impl PathTable {
         self.names.get(idx)
     }
 
+    /// Path `idx`.
+    pub(super) fn path(&self, idx: usize) -> Vec<u8> {
+        joined(self.directory(idx), self.name(idx))
+    }
+
     /// Appends path `idx` to `path`.
     pub(super) fn path_into(&self, idx: usize, path: &mut Vec<u8>) {
         join_into(self.directory(idx), self.name(idx), path);
@@ -138,6 +143,18 @@ pub(super) fn join_into(directory: &[u8], name: &[u8], path: &mut Vec<u8>) {
         path.push(b'/');
     }
     path.extend_from_slice(name);
+}
+
+/// The path `directory/name`, or `name` if `directory` is empty.
+pub(super) fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
+    join_into(directory, name, &mut path);
+    path
+}
+
+/// Bytes as a text in messages.
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A file name, or a path, without its extension.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::listing::Listing;
+use super::paths::lossy;
 
 /// How a source is read, for the user to check before a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,7 +28,6 @@ pub struct Reading {
 impl Reading {
     /// How this listing was read.
     pub(crate) fn of(listing: &Listing) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (mut image, mut mask) = (Vec::new(), Vec::new());
         if !listing.is_empty() {
             listing.path_into(0, &mut image);
@@ -37,14 +37,14 @@ impl Reading {
         let fields = columns.chain(listing.fields().iter().map(|field| &field.name));
         Self {
             kind: listing.kind().name(),
-            image: text(&image),
-            mask: listing.has_masks().then(|| text(&mask)),
+            image: lossy(&image),
+            mask: listing.has_masks().then(|| lossy(&mask)),
             labels: match (listing.has_labels(), listing.has_label_lists()) {
                 (true, _) => "one",
                 (_, true) => "list",
                 _ => "none",
             },
-            classes: listing.classes().iter().map(|class| text(class)).collect(),
+            classes: listing.classes().iter().map(|class| lossy(class)).collect(),
             fields: fields.cloned().collect(),
             ignored: listing.ignored(),
         }

@@ -213,9 +213,7 @@ pub(super) fn find_image_field(
     metadata: Option<&Metadata>,
 ) -> Result<usize, ConvertError> {
     if names.is_empty() {
-        let hint = "name a source with samples in it; nothing was written";
-        let reason = "there are no samples in it";
-        return Err(ConvertError::contradictory(source, "", reason, hint));
+        return Err(no_samples(source));
     }
     let found = find_field(source, names, Part::Image, keys, metadata)?;
     found.ok_or_else(|| ConvertError::KeyMissing {
@@ -223,6 +221,12 @@ pub(super) fn find_image_field(
         wanted: format!("of images ({})", IMAGE_NAMES.join(", ")),
         found: names.iter().filter(|name| !keys.has(name)).cloned().collect(),
     })
+}
+
+/// The error for a source without samples.
+pub(super) fn no_samples(source: &Path) -> ConvertError {
+    let hint = "name a source with samples in it; nothing was written";
+    ConvertError::contradictory(source, "", "there are no samples in it", hint)
 }
 
 /// What to do if the images are texts or single numbers.

@@ -8,10 +8,8 @@ use std::{
     io::{self, ErrorKind},
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Component, Path, PathBuf, absolute},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use packds_system::in_parallel;
 use rustix::{
     fs::{CWD, Mode, OFlags, openat},
     io::Errno,
@@ -21,15 +19,18 @@ use super::{
     ListOptions,
     directory::file_size,
     located::Located,
-    paths::{PathTable, as_path},
+    paths::{PathTable, as_path, lossy},
     rows::{Cell, Rows},
     values::text_of,
     warning::Warning,
 };
 use crate::error::ConvertError;
+use crate::ordered::{Next, ordered};
 
 /// Rows to look at for files that are named without their folder.
 const MAX_FIRST: usize = 100;
+/// Files whose sizes a thread reads at a time.
+const RUN_FILES: usize = 256;
 
 /// The folder that paths are relative to.
 pub(super) struct Root {
@@ -99,7 +100,7 @@ impl Root {
         let below = if path.is_absolute() { self.below(&path) } else { without_dots(&path) };
         match below {
             Some(relative) if relative.is_empty() => {
-                let name = &rows.columns()[column];
+                let name = &rows.columns[column];
                 Err(rows.malformed(format!("column '{name}': '{text}' is not a file path")))
             }
             Some(relative) => self.located_path(rows, column, relative),
@@ -113,8 +114,8 @@ impl Root {
             return Ok(path);
         };
         located.path(&path).map(|found| found.unwrap_or_else(|| path.clone())).map_err(|[one, other]| {
-            let [named, one, other] = [&path, &one, &other].map(|path| String::from_utf8_lossy(path).into_owned());
-            let name = &rows.columns()[column];
+            let [named, one, other] = [&path, &one, &other].map(|path| lossy(path));
+            let name = &rows.columns[column];
             rows.malformed(format!("column '{name}': '{named}' may be '{one}' or '{other}'"))
         })
     }
@@ -139,9 +140,9 @@ impl Root {
         for ((column, is_mask), paths) in columns.iter().zip(first) {
             let is_file = |path: &Vec<u8>| matches!(file_size(&self.folder, path), Ok(Some(_)));
             let Some(named) = paths.first().filter(|_| !paths.iter().any(is_file)) else { continue };
-            let Some(located) = Located::find(&self.path, rows.path(), &paths, *is_mask)? else { continue };
+            let Some(located) = Located::find(&self.path, &rows.file.path, &paths, *is_mask)? else { continue };
             if let Some(path) = paths.iter().find_map(|path| located.path(path).ok().flatten()) {
-                let (column, named) = (rows.columns()[*column].clone(), named.clone());
+                let (column, named) = (rows.columns[*column].clone(), named.clone());
                 warnings.push(Warning::FilesLocated { column, named, path });
             }
             self.located.insert(*column, located);
@@ -158,40 +159,29 @@ impl Root {
 
     /// The sizes of all files, read by `jobs` threads. The error is that of the first file whose size cannot be read.
     pub(super) fn file_sizes(&self, table: &PathTable, jobs: usize) -> Result<Sizes, ConvertError> {
-        let mut bytes = vec![0; table.len()];
-        let share = table.len().div_ceil(jobs.max(1)).max(1);
-        let shares = Mutex::new((0..).step_by(share).zip(bytes.chunks_mut(share)));
-        let not_files = Mutex::new(BTreeMap::new());
-        let failures = Mutex::new(BTreeMap::new());
-        in_parallel(jobs, || {
-            loop {
-                let next = lock(&shares).next();
-                let Some((first, bytes)) = next else { return };
-                for (idx, size) in (first..).zip(bytes) {
-                    match self.file_size(table, idx) {
-                        Ok(Found::File(found)) => *size = found,
-                        Ok(Found::NoFile { is_there }) => {
-                            lock(&not_files).insert(idx, is_there);
-                        }
-                        Err(error) => {
-                            lock(&failures).insert(idx, error);
-                            break;
-                        }
-                    }
+        let mut sizes = Sizes { bytes: Vec::with_capacity(table.len()), not_files: BTreeMap::new() };
+        let mut starts = (0..table.len()).step_by(RUN_FILES);
+        ordered(
+            jobs,
+            jobs.saturating_mul(4),
+            || (),
+            |(), start: usize| {
+                let run = start..table.len().min(start + RUN_FILES);
+                run.map(|idx| self.file_size(table, idx)).collect::<Result<Vec<Found>, ConvertError>>()
+            },
+            || Ok::<_, ConvertError>(starts.next()),
+            |run: Result<Vec<Found>, ConvertError>| {
+                for found in run? {
+                    sizes.push(found);
                 }
-            }
-        });
-        let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let not_files = not_files.into_inner();
-        match failures.pop_first() {
-            Some((_, error)) => Err(error),
-            None => Ok(Sizes { bytes, not_files: not_files.unwrap_or_else(PoisonError::into_inner) }),
-        }
+                Ok(Next::Continue)
+            },
+        )?;
+        Ok(sizes)
     }
 
     fn file_size(&self, table: &PathTable, idx: usize) -> Result<Found, ConvertError> {
-        let mut path = Vec::new();
-        table.path_into(idx, &mut path);
+        let path = table.path(idx);
         match file_size(&self.folder, &path) {
             Ok(Some(size)) => Ok(Found::File(size)),
             Ok(None) => Ok(Found::NoFile { is_there: true }),
@@ -216,14 +206,22 @@ pub(super) struct Sizes {
     pub(super) not_files: BTreeMap<usize, bool>,
 }
 
-/// If a thread panics while holding the lock, everything ends with that panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl Sizes {
+    fn push(&mut self, found: Found) {
+        let size = match found {
+            Found::File(size) => size,
+            Found::NoFile { is_there } => {
+                self.not_files.insert(self.bytes.len(), is_there);
+                0
+            }
+        };
+        self.bytes.push(size);
+    }
 }
 
 /// The path in a cell.
 fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
-    let name = &rows.columns()[column];
+    let name = &rows.columns[column];
     let text = match rows.cell(column) {
         Cell::Missing => {
             return Err(rows.malformed(format!("column '{name}': the path is missing")));

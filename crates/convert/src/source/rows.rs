@@ -76,6 +76,7 @@ fn extension(path: &Path) -> Option<String> {
 }
 
 const GZ: &str = ".gz";
+const OBJECT: &str = "a JSON object";
 
 /// The file of a manifest, unpacked if it is compressed.
 pub(super) struct RowFile {
@@ -116,11 +117,12 @@ pub(super) enum Cell<'a> {
 
 /// A manifest being read. After [`Rows::advance`], the current row.
 pub(super) struct Rows<'a> {
-    file: &'a RowFile,
-    form: RowForm,
-    /// In order of first appearance. In JSON Lines it grows while reading.
-    columns: Vec<String>,
-    line: u64,
+    pub(super) file: &'a RowFile,
+    pub(super) form: RowForm,
+    /// Those seen so far, in order of first appearance. In JSON Lines it grows while reading.
+    pub(super) columns: Vec<String>,
+    /// The line, counted from 1, on which the current row starts.
+    pub(super) line: u64,
     reader: Reader,
 }
 
@@ -181,26 +183,6 @@ impl<'a> Rows<'a> {
                 Ok(read)
             }
         }
-    }
-
-    /// The manifest.
-    pub(super) fn path(&self) -> &Path {
-        &self.file.path
-    }
-
-    /// The syntax of the manifest.
-    pub(super) fn form(&self) -> RowForm {
-        self.form
-    }
-
-    /// The columns seen so far.
-    pub(super) fn columns(&self) -> &[String] {
-        &self.columns
-    }
-
-    /// The line, counted from 1, on which the current row starts.
-    pub(super) fn line(&self) -> u64 {
-        self.line
     }
 
     /// The current row's value in a column.
@@ -277,7 +259,7 @@ impl JsonReader {
         let text = str::from_utf8(&self.text)
             .map_err(|_| malformed(path, self.n_lines, "the text is not UTF-8".to_owned()))?;
         let text = if self.n_lines == 1 { text.trim_start_matches('\u{feff}') } else { text };
-        let Members(row) = serde_json::from_str::<Members<Value>>(text).map_err(|error| {
+        let row = members::<Value>(serde_json::Deserializer::from_str(text), OBJECT, "column").map_err(|error| {
             let reason = error.to_string().replace(" at line 1 column ", " at column ");
             malformed(path, self.n_lines, reason)
         })?;
@@ -314,7 +296,7 @@ fn json_rows(path: &Path, text: &str) -> Result<Vec<(u64, String)>, ConvertError
         let rows: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
         return Ok(rows.into_iter().map(|row| (line_of(row), row.get().to_owned())).collect());
     }
-    let Members(members) = serde_json::from_str::<Members<&RawValue>>(text).map_err(wrong)?;
+    let members = members::<&RawValue>(serde_json::Deserializer::from_str(text), OBJECT, "column").map_err(wrong)?;
     let is_label = |value: &RawValue| !value.get().starts_with(['[', '{']);
     if let Some((name, value)) = members.iter().find(|(_, value)| !is_label(value)) {
         let reason = format!(
@@ -329,34 +311,40 @@ fn json_rows(path: &Path, text: &str) -> Result<Vec<(u64, String)>, ConvertError
     Ok(members.into_iter().map(row).collect())
 }
 
-/// The members of a JSON object in order. Unlike a map, rejects duplicate keys instead of keeping the last.
-struct Members<V>(Vec<(String, V)>);
-
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor(PhantomData))
-    }
+/// The members of a JSON object in order. Unlike a map, rejects duplicate keys instead of keeping the last. `expected` and `key` name
+/// the object and its keys in errors.
+pub(super) fn members<'de, V: Deserialize<'de>>(
+    mut json: serde_json::Deserializer<impl serde_json::de::Read<'de>>,
+    expected: &'static str,
+    key: &'static str,
+) -> serde_json::Result<Vec<(String, V)>> {
+    let members = json.deserialize_map(Members { expected, key, values: PhantomData })?;
+    json.end()?;
+    Ok(members)
 }
 
-struct MembersVisitor<V>(PhantomData<V>);
+struct Members<V> {
+    expected: &'static str,
+    key: &'static str,
+    values: PhantomData<V>,
+}
 
-impl<'de, V: Deserialize<'de>> Visitor<'de> for MembersVisitor<V> {
-    type Value = Members<V>;
+impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
+    type Value = Vec<(String, V)>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a JSON object")
+        out.write_str(self.expected)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Members<V>, A::Error> {
-        let mut row: Vec<(String, V)> = Vec::new();
-        let mut seen = HashSet::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Vec<(String, V)>, A::Error> {
+        let (mut all, mut seen) = (Vec::new(), HashSet::new());
         while let Some((name, value)) = members.next_entry::<String, V>()? {
             if !seen.insert(name.clone()) {
-                return Err(A::Error::custom(format_args!("column '{name}' appears twice")));
+                return Err(A::Error::custom(format_args!("{} '{name}' appears twice", self.key)));
             }
-            row.push((name, value));
+            all.push((name, value));
         }
-        Ok(Members(row))
+        Ok(all)
     }
 }
 

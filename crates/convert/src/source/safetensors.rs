@@ -1,16 +1,14 @@
 //! Hugging Face's `.safetensors`: tensors after a JSON header, read in place.
 
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::ListOptions;
 use super::arrays::{ArraySet, Described};
 use super::found::Found;
 use super::npy::Elements;
+use super::rows::members;
 use super::shards::Shards;
 use super::store::OpenFile;
 use crate::data_format::DataFormat;
@@ -33,20 +31,17 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 
 fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
     let malformed = |reason: String| ConvertError::malformed(&file.path, "", reason);
-    let mut len = Vec::new();
-    let read = file.append_at(0, 8, &mut len);
-    read.map_err(|e| malformed(e.to_string()))?;
+    let len = file.part("", 0, 8)?;
     let len = len.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let room = file.bytes.saturating_sub(8);
     if len > room.min(MAX_HEADER) {
         let most = room.min(MAX_HEADER);
         return Err(malformed(format!("expected a header of at most {most} bytes, found {len}")));
     }
-    let mut text = Vec::new();
-    let read = file.append_at(8, len, &mut text);
-    read.map_err(|e| malformed(e.to_string()))?;
-    let Header(header) = serde_json::from_slice(&text)
+    let text = file.part("", 8, len)?;
+    let header = members::<Value>(serde_json::Deserializer::from_slice(&text), "an object", "the name")
         .map_err(|error| malformed(format!("the header is not a JSON object of tensors: {error}")))?;
+    let header: Map<String, Value> = header.into_iter().collect();
     check_apart(file, &header)?;
     let mut set = ArraySet::new(DataFormat::Safetensors, &file.path);
     let data = len.saturating_add(8);
@@ -58,36 +53,6 @@ fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
         }
     }
     Ok(set)
-}
-
-/// The header. Each name appears once.
-struct Header(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for Header {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(HeaderVisitor)
-    }
-}
-
-struct HeaderVisitor;
-
-impl<'de> Visitor<'de> for HeaderVisitor {
-    type Value = Header;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Header, A::Error> {
-        let mut header = Map::new();
-        while let Some((name, tensor)) = entries.next_entry::<String, Value>()? {
-            if header.contains_key(&name) {
-                return Err(A::Error::custom(format!("the name '{name}' appears twice")));
-            }
-            header.insert(name, tensor);
-        }
-        Ok(Header(header))
-    }
 }
 
 /// Start and end of a tensor's data, relative to the end of the header.
@@ -142,12 +107,9 @@ fn push_tensor(
     let dtype = tensor.get("dtype").and_then(Value::as_str);
     let dtype = dtype.ok_or_else(|| wrong("a text `dtype`"))?;
     let dtype = of_safetensors_name(dtype).ok_or_else(|| {
-        ConvertError::unsupported(
-            &file.path,
-            name,
-            format!("elements of type {dtype}"),
-            "save it as BOOL, an integer, F16, BF16, F32 or F64",
-        )
+        let reason = format!("elements of type {dtype}");
+        let hint = "save it as BOOL, an integer, F16, BF16, F32 or F64";
+        ConvertError::unsupported(&file.path, name, reason, hint)
     })?;
     let Some((begin, end)) = offsets(tensor) else {
         return Err(wrong("two `data_offsets`"));

@@ -10,6 +10,7 @@ use super::directory::Directory;
 use super::image_folder::{Opened, list_opened, manifest_in};
 use super::layout::Layout;
 use super::listing::{Labels, Listing};
+use super::paths::lossy;
 use crate::error::ConvertError;
 
 const SPLIT_NAMES: [&str; 9] = ["train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"];
@@ -34,7 +35,7 @@ pub(super) fn is_split_folder(name: &[u8]) -> bool {
 pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
     let splits = split_names(top);
     let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".") && !is_split_folder(name));
-    let mut others: Vec<String> = visible.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    let mut others: Vec<String> = visible.map(|name| lossy(name)).collect();
     others.sort_unstable();
     let has_classes = |split: &String| Ok::<_, ConvertError>(!folders_in(root, split)?.is_empty());
     let are_splits = match (splits.as_slice(), others.as_slice()) {
@@ -45,7 +46,7 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     if !are_splits {
         return Ok(());
     }
-    let manifest = manifest_in(top).map(|name| String::from_utf8_lossy(&name).into_owned());
+    let manifest = manifest_in(top).map(|name| lossy(&name));
     Err(ConvertError::OnlySplits { path: root.to_owned(), splits, others, manifest })
 }
 
@@ -56,11 +57,7 @@ fn folders_in(root: &Path, split: &str) -> Result<Vec<Vec<u8>>, ConvertError> {
 /// Lists one split. It may have any name if another folder is a known split.
 pub(super) fn list_one(source: &Path, wanted: &str, options: &ListOptions) -> Result<Listing, ConvertError> {
     let splits = Splits::of(source, options)?;
-    let missing = || ConvertError::SplitMissing {
-        path: source.to_owned(),
-        wanted: wanted.to_owned(),
-        available: splits.names.clone(),
-    };
+    let missing = || super::no_split(source, wanted, splits.names.clone());
     let mut names = splits.names.clone();
     if !names.iter().any(|split| split == wanted) {
         if names.is_empty() || !splits.folders.iter().any(|name| name == wanted.as_bytes()) {
@@ -78,7 +75,7 @@ pub(super) fn list_one(source: &Path, wanted: &str, options: &ListOptions) -> Re
 pub(super) fn list_all(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let splits = Splits::of(source, options)?;
     if splits.names.is_empty() {
-        return Err(super::no_splits(source, "all"));
+        return Err(super::no_split(source, "all", Vec::new()));
     }
     let opened = splits.opened(&splits.names, options)?;
     let classes = class_union(&opened);
@@ -124,7 +121,7 @@ impl Splits {
 /// The split subfolders, sorted.
 fn split_names(top: &Directory) -> Vec<String> {
     let splits = top.subdirectories.iter().filter(|name| is_split_folder(name));
-    let mut names: Vec<String> = splits.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    let mut names: Vec<String> = splits.map(|name| lossy(name)).collect();
     names.sort_unstable();
     names
 }

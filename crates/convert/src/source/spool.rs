@@ -79,6 +79,11 @@ impl Spool {
         Ok(OpenFile { path: source.to_owned(), file, bytes: self.bytes })
     }
 
+    /// Ends writing. The content is `rows` rows of `stride` bytes.
+    pub(super) fn into_part(self, source: &Path, rows: usize, stride: u64) -> Result<RowPart, ConvertError> {
+        Ok(RowPart { file: Arc::new(self.finish(source)?), offset: 0, rows, stride })
+    }
+
     /// Ends writing. The content is `rows` rows of arrays of one type.
     pub(super) fn into_rows(
         self,
@@ -87,8 +92,7 @@ impl Spool {
         rows: usize,
     ) -> Result<Arc<dyn Store>, ConvertError> {
         let stride = array.bytes().unwrap_or(u64::MAX);
-        let part = RowPart { file: Arc::new(self.finish(source)?), offset: 0, rows, stride };
-        Ok(Arc::new(Rows { parts: vec![part], array }))
+        Ok(Arc::new(Rows { parts: vec![self.into_part(source, rows, stride)?], array }))
     }
 
     /// Ends writing. The content is consecutive items that end at `ends`.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use packds_format::DType;
 use packds_system::{open_regular, to_u64, to_usize};
 
+use crate::error::ConvertError;
 use crate::sample::SampleError;
 
 /// Element type and dimensions of an array.
@@ -126,7 +127,9 @@ pub(crate) trait Store: Send + Sync + fmt::Debug {
     fn content(&self, idx: usize) -> Content;
 
     /// Whether all items have the same content.
-    fn is_uniform(&self) -> bool;
+    fn is_uniform(&self) -> bool {
+        true
+    }
 
     /// Appends the first `limit` bytes of item `idx` to `out`, or all of it if it is shorter.
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError>;
@@ -156,6 +159,11 @@ impl OpenFile {
         let file = rustix::fs::memfd_create("packds-empty", flags)?.into();
         let (path, bytes) = (PathBuf::new(), 0);
         Ok(Self { path, file, bytes })
+    }
+
+    /// The `len` bytes at `offset`. An error names the `place` in the file.
+    pub(crate) fn part(&self, place: &str, offset: u64, len: u64) -> Result<Vec<u8>, ConvertError> {
+        self.bytes_at(offset, len).map_err(|e| ConvertError::malformed(&self.path, place, e.to_string()))
     }
 
     /// The `len` bytes at `offset`.
@@ -226,6 +234,20 @@ impl From<Content> for Contents {
 }
 
 impl Contents {
+    /// Records the content of item `n`. Becomes a list only when two contents differ.
+    pub(super) fn push(&mut self, n: usize, content: Content) {
+        match self {
+            Self::All(all) if n == 0 => *all = content,
+            Self::All(all) if *all == content => {}
+            Self::All(all) => {
+                let mut each = vec![all.clone(); n];
+                each.push(content);
+                *self = Self::Each(each);
+            }
+            Self::Each(each) => each.push(content),
+        }
+    }
+
     pub(super) fn get(&self, idx: usize) -> Content {
         match self {
             Self::All(content) => content.clone(),
@@ -274,6 +296,11 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
+    /// Single numbers of this type.
+    pub(crate) fn new(dtype: DType, bytes: Vec<u8>) -> Self {
+        Self { array: ArrayType { dtype, shape: Vec::new() }, bytes }
+    }
+
     fn width(&self) -> usize {
         to_usize(self.array.dtype.size())
     }
@@ -290,10 +317,6 @@ impl Store for Numbers {
 
     fn content(&self, _idx: usize) -> Content {
         Content::Array(self.array.clone())
-    }
-
-    fn is_uniform(&self) -> bool {
-        true
     }
 
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
@@ -335,10 +358,6 @@ impl Store for Rows {
 
     fn content(&self, _idx: usize) -> Content {
         Content::of_array(self.array.clone())
-    }
-
-    fn is_uniform(&self) -> bool {
-        true
     }
 
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {

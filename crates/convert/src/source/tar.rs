@@ -46,7 +46,8 @@ pub(super) struct TarReader {
     rest: u64,
     /// The global pax record to keep.
     wanted: &'static str,
-    global: Option<Vec<u8>>,
+    /// The global pax record, if found so far.
+    pub(super) global: Option<Vec<u8>>,
 }
 
 /// Information about a member from the headers before it.
@@ -73,11 +74,6 @@ impl TarReader {
         Self { path, input, at: 0, rest: 0, wanted, global: None }
     }
 
-    /// The global pax record, if found so far.
-    pub(super) fn global(&self) -> Option<&[u8]> {
-        self.global.as_deref()
-    }
-
     /// The next member; none at the end.
     pub(super) fn next(&mut self) -> Result<Option<Member>, ConvertError> {
         let mut extended = Extended::default();
@@ -97,7 +93,9 @@ impl TarReader {
                 b'1'..=b'6' => 0,
                 _ => extended.bytes.unwrap_or(header.bytes),
             };
-            self.rest = padded(bytes)
+            // Data end with a whole block.
+            self.rest = bytes
+                .checked_next_multiple_of(BLOCK)
                 .ok_or_else(|| self.malformed(start, format!("a member of {bytes} bytes is too large")))?;
             match header.kind {
                 b'L' => {
@@ -112,7 +110,10 @@ impl TarReader {
                 }
                 b'g' => self.global_records(start, bytes)?,
                 b'K' => {}
-                b'S' => return Err(self.sparse(start)),
+                b'S' => {
+                    let hint = "make the tar file without --sparse";
+                    return Err(ConvertError::unsupported(&self.path, &self.place(start), "a sparse file", hint));
+                }
                 kind => {
                     let name = extended.name.take().unwrap_or(header.name);
                     let is_folder = name.ends_with(b"/");
@@ -173,15 +174,6 @@ impl TarReader {
 
     fn cut_short(&self, offset: u64, expected: &str) -> ConvertError {
         self.malformed(offset, format!("the tar file ends too early: expected {expected}"))
-    }
-
-    fn sparse(&self, offset: u64) -> ConvertError {
-        ConvertError::unsupported(
-            &self.path,
-            &self.place(offset),
-            "a sparse file",
-            "make the tar file without --sparse",
-        )
     }
 
     fn unreadable(&self, error: std::io::Error) -> ConvertError {
@@ -280,11 +272,6 @@ fn read_input(input: &mut Input, at: u64, out: &mut [u8]) -> std::io::Result<usi
         }
     }
     Ok(n)
-}
-
-/// Rounds up to whole blocks.
-fn padded(bytes: u64) -> Option<u64> {
-    bytes.checked_next_multiple_of(BLOCK)
 }
 
 /// The fields of a header that are used.

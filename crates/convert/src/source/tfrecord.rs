@@ -64,12 +64,12 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let metadata = metadata_beside(part, &mut warnings)?;
     let mut records = Records::new(options, metadata.as_ref());
     let mut files = Vec::new();
-    for (number, path) in (0_u32..).zip(&part.files) {
+    for (file, path) in (0_u32..).zip(&part.files) {
         let mut frames = Frames::open(path, options)?;
-        let mut record = Vec::new();
+        let (mut record, mut number) = (Vec::new(), 0);
         while let Some(offset) = frames.next(&mut record)? {
-            let place = Place { path, file: number, offset, number: records.n_in(number) };
-            records.add(&place, &record)?;
+            records.add(&Place { path, file, offset, number }, &record)?;
+            number += 1;
         }
         files.push(frames.into_file()?);
     }
@@ -113,10 +113,6 @@ impl Place<'_> {
         format!("record {}", self.number)
     }
 
-    fn stored(&self, part: Part<'_>, content: Content) -> Item<'static> {
-        Item::Stored(self.span(part), content)
-    }
-
     fn span(&self, part: Part<'_>) -> Span {
         let at = to_u64(part.at);
         Span { file: self.file, offset: self.offset.saturating_add(at), bytes: to_u64(part.bytes.len()) }
@@ -132,8 +128,6 @@ struct Records<'a> {
     plan: BTreeMap<String, Option<Planned>>,
     fields: Vec<Gathered>,
     n: usize,
-    /// The file of the last record added, and how many of its records were added.
-    in_file: (u32, usize),
     paths: Vec<Vec<u8>>,
     class_texts: TextArena,
     ids: Vec<i64>,
@@ -172,7 +166,6 @@ impl<'a> Records<'a> {
             plan: BTreeMap::new(),
             fields: Vec::new(),
             n: 0,
-            in_file: (0, 0),
             paths: Vec::new(),
             class_texts: TextArena::default(),
             ids: Vec::new(),
@@ -182,24 +175,14 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn n_in(&mut self, file: u32) -> usize {
-        if self.in_file.0 != file {
-            self.in_file = (file, 0);
-        }
-        self.in_file.1
-    }
-
     fn add(&mut self, place: &Place<'_>, record: &[u8]) -> Result<(), ConvertError> {
         let mut example = match Example::parse(record) {
             Ok(example) => example,
             Err(example::Refused::Damaged(reason)) => return Err(place.no_example(reason)),
             Err(example::Refused::Sequence) => {
-                return Err(ConvertError::unsupported(
-                    place.path,
-                    &place.name(),
-                    "a tf.SequenceExample",
-                    "only tf.Example is read",
-                ));
+                let reason = "a tf.SequenceExample";
+                let hint = "only tf.Example is read";
+                return Err(ConvertError::unsupported(place.path, &place.name(), reason, hint));
             }
         };
         if self.n == 0 {
@@ -225,7 +208,6 @@ impl<'a> Records<'a> {
         }
         self.add_names(&example);
         self.n += 1;
-        self.in_file.1 += 1;
         Ok(())
     }
 
@@ -321,17 +303,14 @@ impl<'a> Records<'a> {
             _ => planned.kind,
         };
         let item = match (kind, feature) {
-            (Kind::Stored, Feature::Bytes(values)) => match values.as_slice() {
-                [one] => {
-                    let content = example.content_of(name, *one, planned.field == "image");
-                    place.stored(*one, content.map_err(|reason| wrong(&reason))?)
-                }
-                _ => return Err(wrong("expected one value")),
-            },
-            (Kind::Bytes, Feature::Bytes(values)) => match values.as_slice() {
-                [one] => place.stored(*one, Content::Bytes),
-                _ => return Err(wrong("expected one value")),
-            },
+            (Kind::Stored | Kind::Bytes, Feature::Bytes(values)) => {
+                let [one] = values.as_slice() else { return Err(wrong("expected one value")) };
+                let content = match kind {
+                    Kind::Bytes => Ok(Content::Bytes),
+                    _ => example.content_of(name, *one, planned.field == "image"),
+                };
+                Item::Stored(place.span(*one), content.map_err(|reason| wrong(&reason))?)
+            }
             (Kind::Text, Feature::Bytes(values)) => match values.as_slice() {
                 [one] => self.text_or_bytes(place, *one, planned),
                 // The single text was a list with one element.
@@ -475,11 +454,8 @@ impl<'a> Records<'a> {
         options.label_key = label_key(&options);
         let labels =
             (!self.has_label() && self.class_texts.len() == self.n && options.label_key.is_none()).then(|| {
-                FoundLabels {
-                    name: CLASS_TEXT.to_owned(),
-                    values: LabelValues::Names(std::mem::take(&mut self.class_texts)),
-                    classes: Vec::new(),
-                }
+                let texts = std::mem::take(&mut self.class_texts);
+                FoundLabels::without_classes(CLASS_TEXT, LabelValues::Names(texts))
             });
         let names = match self.paths.len() == self.n && self.n > 0 {
             true => Names::Paths(self.paths),

@@ -5,12 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{FieldKind, Role, Scalar};
+use packds_format::{FieldKind, Role};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, role_of};
 use super::listing::SourceField;
+use super::paths::lossy;
 use super::roles::{CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, find_field, is_image_name, is_path_name};
 use super::shards::Shards;
 use super::split::is_split_name;
@@ -76,8 +77,8 @@ impl NodeKind {
 pub(super) trait Tree {
     /// The arrays in name order.
     fn nodes(&self) -> &[Node];
-    /// The items of an array of numbers of this type.
-    fn rows(&mut self, node: usize, array: &ArrayType) -> Result<Vec<RowPart>, ConvertError>;
+    /// The items of an array of numbers.
+    fn rows(&mut self, node: usize) -> Result<Vec<RowPart>, ConvertError>;
     /// The items of an array of bytes.
     fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError>;
     /// The items of an array of texts.
@@ -246,7 +247,13 @@ pub(super) fn read(
             continue;
         }
         let is_label = part == Some(Part::Label);
-        fields.put_or_leave_out(tree, idx, is_label, &mut found)?;
+        match fields.put(tree, idx, is_label, &mut found) {
+            // It was not requested.
+            Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
+                found.warnings.push(Warning::LeftOut { field: member.name.clone(), reason });
+            }
+            put => put?,
+        }
     }
     found.metadata = metadata;
     Ok(found)
@@ -316,7 +323,7 @@ impl Fields<'_> {
         let (number, node) = self.node(member)?;
         match &node.kind {
             NodeKind::Array(array) => {
-                let parts = tree.rows(number, array)?;
+                let parts = tree.rows(number)?;
                 let array = match self.metadata {
                     Some(metadata) => metadata.restored(self.name(member), array),
                     None => array.clone(),
@@ -339,24 +346,6 @@ impl Fields<'_> {
         }
     }
 
-    /// Like [`put`](Self::put), but leaves out the field with a warning if its data cannot be read.
-    fn put_or_leave_out(
-        &self,
-        tree: &mut impl Tree,
-        member: usize,
-        is_label: bool,
-        found: &mut Found,
-    ) -> Result<(), ConvertError> {
-        match self.put(tree, member, is_label, found) {
-            Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
-                let field = self.name(member).to_owned();
-                found.warnings.push(Warning::LeftOut { field, reason });
-                Ok(())
-            }
-            put => put,
-        }
-    }
-
     /// Stores a field other than images and masks according to its role.
     fn put(&self, tree: &mut impl Tree, member: usize, is_label: bool, found: &mut Found) -> Result<(), ConvertError> {
         let (number, node) = self.node(member)?;
@@ -369,16 +358,14 @@ impl Fields<'_> {
         match &node.kind {
             NodeKind::Array(array) if is_label => {
                 let classes = self.classes(tree, number)?;
-                let values = tree.rows(number, array)?;
-                let values = self.label_values(node, array, values)?;
+                let rows = Rows { parts: tree.rows(number)?, array: array.clone() };
+                let values = LabelValues::of_store(Arc::new(rows), array.dtype);
+                let values = values.map_err(|e| ConvertError::malformed(self.source, &node.path, e.to_string()))?;
                 found.labels = Some(FoundLabels { name: name.to_owned(), values, classes });
             }
             NodeKind::Texts if is_label => {
-                found.labels = Some(FoundLabels {
-                    name: name.to_owned(),
-                    values: LabelValues::Names(arena(&tree.texts(number)?)),
-                    classes: Vec::new(),
-                });
+                let values = LabelValues::Names(tree.texts(number)?.iter().map(|text| lossy(text)).collect());
+                found.labels = Some(FoundLabels::without_classes(name, values));
             }
             NodeKind::Other(_) => {
                 self.store(tree, member, Content::Bytes)?;
@@ -416,7 +403,7 @@ impl Fields<'_> {
         let field = self.metadata.and_then(|m| m.field(name));
         let is_json = field.is_some_and(|field| field.kind == FieldKind::Json)
             && texts.iter().all(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok());
-        let texts = arena(texts);
+        let texts: TextArena = texts.iter().map(|text| lossy(text)).collect();
         SourceColumn {
             name: name.to_owned(),
             values: match is_json {
@@ -465,31 +452,6 @@ impl Fields<'_> {
         let rows = self.node(member).map(|(_, node)| usize::try_from(node.rows));
         matches!(rows, Ok(Ok(rows)) if rows == n_images)
     }
-
-    fn label_values(&self, node: &Node, array: &ArrayType, parts: Vec<RowPart>) -> Result<LabelValues, ConvertError> {
-        let rows = Rows { parts, array: array.clone() };
-        let bad = |reason: String| ConvertError::malformed(self.source, &node.path, reason);
-        let (mut item, mut ids) = (Vec::new(), Vec::new());
-        for idx in 0..rows.len() {
-            item.clear();
-            rows.append(idx, u64::MAX, &mut item).map_err(|e| bad(e.to_string()))?;
-            match Scalar::of(array.dtype, &item).and_then(Scalar::class_id) {
-                Some(id) => ids.push(id),
-                None => return Ok(LabelValues::Typed(Arc::new(rows))),
-            }
-        }
-        Ok(LabelValues::Ids(ids))
-    }
-}
-
-fn arena(texts: &[Vec<u8>]) -> TextArena {
-    let mut arena = TextArena::default();
-    texts.iter().for_each(|text| arena.push(&lossy(text)));
-    arena
-}
-
-fn lossy(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).into_owned()
 }
 
 #[cfg(test)]

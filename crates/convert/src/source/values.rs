@@ -76,16 +76,6 @@ impl CellKind {
     }
 }
 
-/// The type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ColumnType {
-    I64,
-    F64,
-    Bool,
-    Text,
-    Json,
-}
-
 /// The kinds of cells seen in a column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KindsSeen {
@@ -114,72 +104,52 @@ impl KindsSeen {
         }
     }
 
-    /// The type that holds every cell of a column exported from the pack field `known`. Needed because JSON texts can look like
-    /// numbers or texts, and NaN and infinity like missing values.
-    pub(super) fn column_type_as(self, known: Option<&Field>) -> ColumnType {
+    /// No values yet, of the type that holds every cell of a column exported from the pack field `known`. Needed because JSON texts
+    /// can look like numbers or texts, and NaN and infinity like missing values.
+    pub(super) fn column_as(self, known: Option<&Field>) -> ColumnValues {
         let present = self.integer || self.float || self.boolean || self.text || self.nested;
         match known {
-            Some(field) if field.kind == FieldKind::Json => ColumnType::Json,
-            Some(field) if !present && matches!(field.dtype, DType::F32 | DType::F64) => ColumnType::F64,
-            _ => self.column_type(),
+            Some(field) if field.kind == FieldKind::Json => ColumnValues::Json(TextArena::default()),
+            Some(field) if !present && matches!(field.dtype, DType::F32 | DType::F64) => ColumnValues::F64(Vec::new()),
+            _ => self.column(),
         }
     }
 
-    /// The narrowest type that holds every cell without loss.
-    pub(super) fn column_type(self) -> ColumnType {
+    /// No values yet, of the narrowest type that holds every cell without loss.
+    fn column(self) -> ColumnValues {
         let number = self.integer || self.float;
         if self.nested {
-            ColumnType::Json
+            ColumnValues::Json(TextArena::default())
         } else if self.text || (self.boolean && (number || self.missing)) {
-            ColumnType::Text
+            ColumnValues::Text(TextArena::default())
         } else if self.boolean {
-            ColumnType::Bool
+            ColumnValues::Bool(Vec::new())
         } else if self.integer && !self.float && !self.missing {
-            ColumnType::I64
+            ColumnValues::I64(Vec::new())
         } else if number && !self.wide {
-            ColumnType::F64
+            ColumnValues::F64(Vec::new())
         } else {
-            ColumnType::Text
+            ColumnValues::Text(TextArena::default())
         }
     }
 }
 
-/// A column under construction.
-pub(super) struct ColumnBuilder {
-    values: ColumnValues,
-}
-
-impl ColumnBuilder {
-    pub(super) fn new(column_type: ColumnType) -> Self {
-        let values = match column_type {
-            ColumnType::I64 => ColumnValues::I64(Vec::new()),
-            ColumnType::F64 => ColumnValues::F64(Vec::new()),
-            ColumnType::Bool => ColumnValues::Bool(Vec::new()),
-            ColumnType::Text => ColumnValues::Text(TextArena::default()),
-            ColumnType::Json => ColumnValues::Json(TextArena::default()),
-        };
-        Self { values }
-    }
-
+impl ColumnValues {
     /// Adds the next cell. Returns false if it does not fit the type. That happens only if the manifest has changed since the scan.
     #[must_use]
     pub(super) fn push(&mut self, cell: Cell<'_>) -> bool {
-        match (&mut self.values, CellKind::of(cell)) {
-            (ColumnValues::I64(values), CellKind::Integer(value)) => values.push(value),
-            (ColumnValues::F64(values), kind) => match float_of(kind) {
+        match (&mut *self, CellKind::of(cell)) {
+            (Self::I64(values), CellKind::Integer(value)) => values.push(value),
+            (Self::F64(values), kind) => match float_of(kind) {
                 Some(value) => values.push(value),
                 None => return false,
             },
-            (ColumnValues::Bool(values), CellKind::Bool(value)) => values.push(value),
-            (ColumnValues::Text(texts), _) => texts.push(&text_of(cell)),
-            (ColumnValues::Json(texts), _) => texts.push(&json_of(cell)),
+            (Self::Bool(values), CellKind::Bool(value)) => values.push(value),
+            (Self::Text(texts), _) => texts.push(&text_of(cell)),
+            (Self::Json(texts), _) => texts.push(&json_of(cell)),
             _ => return false,
         }
         true
-    }
-
-    pub(super) fn finish(self) -> ColumnValues {
-        self.values
     }
 }
 

@@ -7,7 +7,7 @@ use std::{cmp::Reverse, collections::BinaryHeap, path::Path};
 
 use super::{
     directory::{Directory, Identity},
-    paths::{PathTable, as_path, join_into},
+    paths::{PathTable, as_path, joined},
     warning::Oddities,
 };
 use crate::error::ConvertError;
@@ -70,9 +70,7 @@ impl Found {
             let here = visited.len();
             visited.push(Visited { identity: directory.identity, parent: Some(parent) });
             for name in std::mem::take(&mut directory.subdirectories) {
-                let mut below = Vec::with_capacity(path.len() + 1 + name.len());
-                join_into(&path, &name, &mut below);
-                waiting.push(Reverse((below, here)));
+                waiting.push(Reverse((joined(&path, &name), here)));
             }
             self.add_directory(&path, label, directory);
         }

@@ -324,11 +324,9 @@ impl Tally {
         self.count += 1;
     }
 
-    /// Adds a warning if there is a case.
-    pub(super) fn warn(self, warnings: &mut Vec<Warning>, of: impl FnOnce(u64, Vec<u8>) -> Warning) {
-        if self.count > 0 {
-            warnings.push(of(self.count, self.first));
-        }
+    /// The warning, if there is a case.
+    pub(super) fn warning(self, of: impl FnOnce(u64, Vec<u8>) -> Warning) -> Option<Warning> {
+        (self.count > 0).then(|| of(self.count, self.first))
     }
 
     /// Adds a later tally.
@@ -359,11 +357,12 @@ impl Oddities {
     }
 
     pub(super) fn into_warnings(self) -> Vec<Warning> {
-        let mut warnings = Vec::new();
-        self.broken_links.warn(&mut warnings, |count, first| Warning::BrokenLinks { count, first });
-        self.special_files.warn(&mut warnings, |count, first| Warning::SpecialFiles { count, first });
-        self.undecoded_formats.warn(&mut warnings, |count, first| Warning::UndecodedFormats { count, first });
-        self.unreadable_files.warn(&mut warnings, |count, first| Warning::UnreadableFiles { count, first });
-        warnings
+        let warnings = [
+            self.broken_links.warning(|count, first| Warning::BrokenLinks { count, first }),
+            self.special_files.warning(|count, first| Warning::SpecialFiles { count, first }),
+            self.undecoded_formats.warning(|count, first| Warning::UndecodedFormats { count, first }),
+            self.unreadable_files.warning(|count, first| Warning::UnreadableFiles { count, first }),
+        ];
+        warnings.into_iter().flatten().collect()
     }
 }

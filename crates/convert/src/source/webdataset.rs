@@ -12,19 +12,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use self::names::{Kind, is_image, key_and_extension, kind_and_field, shown, without_root};
+use self::names::{Kind, is_image, key_and_extension, kind_and_field, without_root};
 use super::ListOptions;
-use super::column::TextArena;
 use super::found::{Found, FoundLabels, LabelValues, Names};
-use super::gather::{Gathered, Gathering, Item};
+use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
-use super::npy::{MAX_HEADER, npy_head};
 use super::roles::is_label_name;
+use super::rows::Cell;
 use super::shards::{Shards, allow_open_files};
 use super::spool::Spool;
-use super::store::{Content, OpenFile, Span};
+use super::store::{Content, OpenFile};
 use super::tar::{Member, TarReader};
 use super::there::text_file;
+use super::values::text_of;
 use super::warning::{Tally, Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -32,9 +32,6 @@ use crate::metadata::{CLASSES_FILE, METADATA_RECORD, Metadata};
 use crate::opt::IMAGE_KEY;
 use crate::ordered::{Next, ordered};
 use crate::sample::MAX_FILE_BYTES;
-
-/// Most bytes of a member read as text or numbers.
-const MAX_TEXT: u64 = 1 << 26;
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
@@ -130,7 +127,7 @@ fn list_shard(
             false => shard.ignored += 1,
         }
     }
-    shard.metadata = tar.global().map(<[u8]>::to_vec);
+    shard.metadata = tar.global.take();
     drop(tar);
     Ok((shard, Some(file)))
 }
@@ -166,7 +163,7 @@ fn unpack(shard: &mut Shard, spools: &[Mutex<Option<Spool>>], options: &ListOpti
         member.offset = spool.append(&bytes)?;
         shard.members.push(member);
     }
-    shard.metadata = tar.global().map(<[u8]>::to_vec);
+    shard.metadata = tar.global.take();
     Ok(())
 }
 
@@ -314,12 +311,9 @@ impl<'a> Samples<'a> {
             }
             if field == "image" {
                 if image.is_some() {
-                    return Err(ConvertError::unsupported(
-                        shard.path,
-                        &shown(key),
-                        "a sample with several images",
-                        format!("name the extension of the images with {IMAGE_KEY}"),
-                    ));
+                    let reason = "a sample with several images";
+                    let hint = format!("name the extension of the images with {IMAGE_KEY}");
+                    return Err(ConvertError::unsupported(shard.path, &shown(key), reason, hint));
                 }
                 image = Some(&part.extension);
             }
@@ -371,7 +365,7 @@ impl<'a> Samples<'a> {
         part: &Part<'_>,
         (kind, field): (Kind, String),
     ) -> Result<(), ConvertError> {
-        let wrong = |reason: String| ConvertError::malformed(shard.path, &shown(&part.member.name), reason);
+        let raw = shard.raw(part.member);
         if kind == Kind::Json {
             self.take_json_label(shard, part, &field)?;
         }
@@ -383,19 +377,18 @@ impl<'a> Samples<'a> {
         });
         let text;
         let item = match kind {
-            Kind::Image => shard.stored(part.member, 0, Content::File),
-            Kind::Array => shard.array(part.member)?,
+            Kind::Image => raw.stored(0, Content::File),
+            Kind::Array => raw.array()?,
             Kind::Text => {
-                text = shard.text(part.member)?;
+                text = raw.text()?;
                 Item::Text(&text)
             }
             Kind::Integer => {
-                text = shard.text(part.member)?;
-                let is_text =
-                    matches!(known, Some(Some(place)) if self.fields.get(place).is_some_and(Gathered::is_text));
+                text = raw.text()?;
+                let own = known.flatten().and_then(|place| self.fields.get(place));
                 match text.trim().parse() {
-                    Ok(number) if !is_text => Item::Int(number),
-                    Err(_) if self.is_of_numbers(known) => {
+                    Ok(number) if !own.is_some_and(Gathered::is_text) => Item::Int(number),
+                    Err(_) if own.is_some_and(Gathered::is_of_ints) => {
                         self.add_bad_number(shard, part, text.trim());
                         return Ok(());
                     }
@@ -403,15 +396,15 @@ impl<'a> Samples<'a> {
                 }
             }
             Kind::Json => {
-                text = shard.json(part.member)?.to_string();
+                text = json(&raw)?.to_string();
                 Item::Json(&text)
             }
-            Kind::Bytes | Kind::Undecoded | Kind::Refused => shard.stored(part.member, 0, Content::Bytes),
+            Kind::Bytes | Kind::Undecoded | Kind::Refused => raw.stored(0, Content::Bytes),
         };
         match known {
             Some(Some(place)) => {
                 let own = self.fields.get_mut(place);
-                own.map_or(Ok(()), |own| own.push(&item)).map_err(wrong)
+                own.map_or(Ok(()), |own| own.push(&item)).map_err(|reason| raw.wrong(reason))
             }
             Some(None) => {
                 self.ignored += 1;
@@ -433,12 +426,6 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Whether all items of this field so far are integers.
-    fn is_of_numbers(&self, place: Option<Option<usize>>) -> bool {
-        let field = place.flatten().and_then(|place| self.fields.get(place));
-        field.is_some_and(Gathered::is_of_ints)
-    }
-
     /// Marks the current sample as bad: a member is not a number, unlike in earlier samples. A filler later takes its place.
     fn add_bad_number(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, found: &str) {
         let found: String = found.chars().take(40).collect();
@@ -456,7 +443,7 @@ impl<'a> Samples<'a> {
         let Some(key) = self.label_key.filter(|key| *key != field) else {
             return Ok(());
         };
-        let value = shard.json(part.member)?;
+        let value = json(&shard.raw(part.member))?;
         if let Some(label) = value.get(key) {
             self.labels.resize(self.paths.len(), Value::Null);
             self.labels.push(label.clone());
@@ -508,10 +495,10 @@ impl<'a> Samples<'a> {
         files: Arc<Vec<OpenFile>>,
     ) -> Result<Found, ConvertError> {
         options.check_left_out(&part.root, &self.names())?;
-        let mut warnings = Vec::new();
-        let (refused, undecoded) = (std::mem::take(&mut self.refused), std::mem::take(&mut self.undecoded));
-        refused.warn(&mut warnings, |count, first| Warning::Pickles { count, first });
-        undecoded.warn(&mut warnings, |count, first| Warning::UndecodedFormats { count, first });
+        let refused = std::mem::take(&mut self.refused).warning(|count, first| Warning::Pickles { count, first });
+        let undecoded = std::mem::take(&mut self.undecoded);
+        let undecoded = undecoded.warning(|count, first| Warning::UndecodedFormats { count, first });
+        let mut warnings: Vec<Warning> = refused.into_iter().chain(undecoded).collect();
         let metadata = self.metadata.take().map(|bytes| Metadata::parse(&String::from_utf8_lossy(&bytes)));
         let metadata = readable(metadata, &mut warnings);
         let mut options = options.clone();
@@ -530,7 +517,7 @@ impl<'a> Samples<'a> {
         if labels.is_none() && options.label_key.is_none() {
             options.label_key = self.only_class();
         }
-        self.sort_image_first();
+        self.fields.sort_by_key(|field| field.name != "image");
         let ends = std::mem::take(&mut self.ends);
         let gathering = Gathering {
             format: DataFormat::WebDataset,
@@ -545,17 +532,15 @@ impl<'a> Samples<'a> {
         };
         let mut found = gathering.into_found(&part.root, &options)?;
         let has_only_images = found.fields.is_empty() && found.texts.is_empty() && found.masks.is_none();
-        if found.labels.is_none() && found.metadata.is_none() && has_only_images && options.leave_out.is_empty() {
-            if let Some((labels, warning)) = folders::classes(&part.root, &found.names, &part.files, &ends)? {
-                found.labels = Some(labels);
-                found.warnings.push(warning);
-            }
+        let is_unlabelled = found.labels.is_none() && found.metadata.is_none() && options.leave_out.is_empty();
+        if is_unlabelled
+            && has_only_images
+            && let Some((labels, warning)) = folders::classes(&part.root, &found.names, &part.files, &ends)?
+        {
+            found.labels = Some(labels);
+            found.warnings.push(warning);
         }
         Ok(Found { faults: self.faults, ..found })
-    }
-
-    fn sort_image_first(&mut self) {
-        self.fields.sort_by_key(|field| field.name != "image");
     }
 
     /// The only possible image field, if none has the usual name.
@@ -593,15 +578,9 @@ impl<'a> Samples<'a> {
         };
         let values = match values.iter().map(id).collect() {
             Some(ids) => LabelValues::Ids(ids),
-            None => {
-                let mut names = TextArena::default();
-                for value in &values {
-                    names.push(&super::values::text_of(super::rows::Cell::Json(value)));
-                }
-                LabelValues::Names(names)
-            }
+            None => LabelValues::Names(values.iter().map(|value| text_of(Cell::Json(value))).collect()),
         };
-        Some(FoundLabels { name: key.to_owned(), values, classes: Vec::new() })
+        Some(FoundLabels::without_classes(key, values))
     }
 }
 
@@ -623,42 +602,15 @@ struct ShardFile<'a> {
 }
 
 impl ShardFile<'_> {
-    /// The member's bytes from `skip` on.
-    fn stored(&self, member: &Member, skip: u64, content: Content) -> Item<'static> {
-        let span = Span {
-            file: self.number,
-            offset: member.offset.saturating_add(skip),
-            bytes: member.bytes.saturating_sub(skip),
-        };
-        Item::Stored(span, content)
+    fn raw<'b>(&'b self, member: &'b Member) -> Raw<'b> {
+        let Member { name, offset, bytes, .. } = member;
+        Raw { file: self.file, number: self.number, path: self.path, name, offset: *offset, bytes: *bytes }
     }
+}
 
-    fn bytes(&self, member: &Member, limit: u64) -> Result<Vec<u8>, ConvertError> {
-        let read = self.file.bytes_at(member.offset, member.bytes.min(limit));
-        read.map_err(|e| ConvertError::malformed(self.path, &shown(&member.name), e.to_string()))
-    }
-
-    fn text(&self, member: &Member) -> Result<String, ConvertError> {
-        let place = shown(&member.name);
-        if member.bytes > MAX_TEXT {
-            let reason = format!("a text of {} bytes, more than the limit of {MAX_TEXT}", member.bytes);
-            return Err(ConvertError::malformed(self.path, &place, reason));
-        }
-        let bytes = self.bytes(member, MAX_TEXT)?;
-        String::from_utf8(bytes).map_err(|e| ConvertError::malformed(self.path, &place, format!("expected text: {e}")))
-    }
-
-    fn json(&self, member: &Member) -> Result<Value, ConvertError> {
-        serde_json::from_str(&self.text(member)?)
-            .map_err(|e| ConvertError::malformed(self.path, &shown(&member.name), format!("expected JSON: {e}")))
-    }
-
-    fn array(&self, member: &Member) -> Result<Item<'static>, ConvertError> {
-        let head = self.bytes(member, MAX_HEADER.try_into().unwrap_or(u64::MAX))?;
-        let (array, data) = npy_head(&head, member.bytes)
-            .map_err(|reason| ConvertError::malformed(self.path, &shown(&member.name), reason))?;
-        Ok(self.stored(member, data, Content::of_array(array)))
-    }
+/// The bytes of a member as JSON.
+fn json(raw: &Raw<'_>) -> Result<Value, ConvertError> {
+    serde_json::from_str(&raw.text()?).map_err(|e| raw.wrong(format!("expected JSON: {e}")))
 }
 
 /// The class names in a file such as `classes.txt` next to the shards, one per line.

@@ -34,7 +34,7 @@ pub(super) struct ZipEntry {
 /// The members of `file`, in the directory's order.
 pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError> {
     let (offset, bytes) = find_directory(file)?;
-    let directory = read(file, offset, bytes)?;
+    let directory = file.part("", offset, bytes)?;
     let mut rest = Fields { bytes: &directory };
     let mut entries = Vec::new();
     while !rest.bytes.is_empty() {
@@ -71,10 +71,6 @@ fn damaged(file: &OpenFile, offset: u64) -> ConvertError {
     ConvertError::malformed(&file.path, &place, "the zip file's directory is damaged")
 }
 
-fn read(file: &OpenFile, offset: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
-    file.bytes_at(offset, bytes).map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))
-}
-
 /// The directory's start and its bytes.
 fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
     let cut = || {
@@ -83,7 +79,7 @@ fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
     };
     let tail_bytes = file.bytes.min(MAX_COMMENT + 22);
     let tail_offset = file.bytes - tail_bytes;
-    let tail = read(file, tail_offset, tail_bytes)?;
+    let tail = file.part("", tail_offset, tail_bytes)?;
     let at = tail.windows(4).rposition(|four| four == b"PK\x05\x06");
     let at = at.ok_or_else(cut)?;
     let end = tail_offset + to_u64(at);
@@ -105,13 +101,13 @@ fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
 
 /// The directory's bytes and start according to the 64-bit records before the end record at `end`.
 fn large_directory(file: &OpenFile, end: u64) -> Option<(u64, u64)> {
-    let locator = read(file, end.checked_sub(20)?, 20).ok()?;
+    let locator = file.bytes_at(end.checked_sub(20)?, 20).ok()?;
     let mut locator = Fields { bytes: &locator };
     if locator.take(4)? != b"PK\x06\x07" {
         return None;
     }
     locator.u32()?;
-    let record = read(file, locator.u64()?, 56).ok()?;
+    let record = file.bytes_at(locator.u64()?, 56).ok()?;
     let mut record = Fields { bytes: &record };
     if record.take(4)? != b"PK\x06\x06" {
         return None;
@@ -123,7 +119,7 @@ fn large_directory(file: &OpenFile, end: u64) -> Option<(u64, u64)> {
 /// Finds the start of an entry's bytes. They follow its local header, whose length is only stored there.
 fn locate(file: &OpenFile, entry: ZipEntry, directory: u64) -> Result<ZipEntry, ConvertError> {
     let wrong = |reason: &str| ConvertError::malformed(&file.path, &entry.name, reason);
-    let header = read(file, entry.offset, 30)?;
+    let header = file.part("", entry.offset, 30)?;
     let mut fields = Fields { bytes: &header };
     if fields.take(4) != Some(b"PK\x03\x04") {
         return Err(wrong("the zip file's directory points to no member"));
@@ -212,29 +208,13 @@ impl<'a> Fields<'a> {
 }
 
 /// The unpacked bytes of a member, read as needed.
-pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Unpacked<'a>, ConvertError> {
+pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Box<dyn Read + 'a>, ConvertError> {
     let mut raw = &file.file;
     // Only one member is unpacked at a time, so the file's own position is free.
     raw.seek(SeekFrom::Start(entry.offset)).map_err(ConvertError::io(&file.path))?;
     let stored = raw.take(entry.stored);
-    Ok(if entry.is_deflated {
-        Unpacked::Deflated(flate2::read::DeflateDecoder::new(stored))
-    } else {
-        Unpacked::Stored(stored)
+    Ok(match entry.is_deflated {
+        true => Box::new(flate2::read::DeflateDecoder::new(stored)),
+        false => Box::new(stored),
     })
-}
-
-/// See [`unpack`].
-pub(super) enum Unpacked<'a> {
-    Stored(std::io::Take<&'a std::fs::File>),
-    Deflated(flate2::read::DeflateDecoder<std::io::Take<&'a std::fs::File>>),
-}
-
-impl Read for Unpacked<'_> {
-    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Self::Stored(bytes) => bytes.read(room),
-            Self::Deflated(bytes) => bytes.read(room),
-        }
-    }
 }

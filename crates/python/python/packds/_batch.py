@@ -25,7 +25,7 @@ def _not_taken_apart(names: Sequence[str]) -> NoReturn:
     """Explains how to get the values. A dict would unpack its names into `images, labels = batch`."""
     taken = ", ".join(f"batch[{name!r}]" for name in names)
     raise TypeError(
-        f"a batch with names cannot be unpacked: use {taken}, give the loader as_tuple=True for tuples of these, "
+        f"a batch with names cannot be unpacked: use {taken}, pass as_tuple=True for tuples of these, "
         "or go through batch.keys() or batch.items()"
     )
 

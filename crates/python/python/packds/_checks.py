@@ -30,7 +30,7 @@ def path(name: str, value: Any) -> str:
 def text(name: str, value: Any) -> str:
     """A text."""
     if not isinstance(value, str):
-        raise OptionError(f"{name}: expected a text, found {_short(value)}")
+        raise OptionError(f"{name}: expected a string, found {_short(value)}")
     return value
 
 

@@ -225,7 +225,7 @@ def _size(name: str, size: Size, prefix: str) -> str | None:
     if not isinstance(size, Sequence):
         side = whole(name, size, 32)
         if not prefix:
-            raise OptionError(f"{name}: a number alone says too little", f"give {name}='short:{side}' or (width, height)")
+            raise OptionError(f"{name}: a single number is ambiguous", f"pass {name}='short:{side}' or (width, height)")
         return f"{prefix}{side}"
     if len(size) != 2:
         raise OptionError(f"{name}: expected (width, height), found {size!r}")

@@ -33,7 +33,7 @@ def device_name(device: Any, output: str) -> str:
     """
     known = "expected cpu, or with output='torch' cuda, cuda:0, ... or another device that this PyTorch has"
     if not isinstance(device, str) and type(device).__module__ != "torch":
-        hint = f"give 'cuda:{device}'" if isinstance(device, int) and not isinstance(device, bool) else None
+        hint = f"pass 'cuda:{device}'" if isinstance(device, int) and not isinstance(device, bool) else None
         raise OptionError(f"device: {known}, found {device!r}", hint)
     name = str(device)
     kind = name.partition(":")[0]

@@ -150,7 +150,7 @@ def _check_device(device: Any) -> None:
         return
     torch = sys.modules.get("torch")
     if torch is None:
-        raise OptionError(f"device: expected cpu without PyTorch, found {device!r}")
+        raise OptionError(f"device: {device!r} needs PyTorch, which is not imported; expected 'cpu'")
     name = device_name(device, "torch")
     if name == SIMULATED:
         raise OptionError(f"device: expected one of PyTorch's, found {name!r}")
@@ -286,7 +286,7 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
         notes.append("the step runs on the CPU: it and the loader's threads share the cores")
     report = DoctorReport(native, os.path.basename(loader.dataset.path), notes)
     if check and report.checked is None:
-        notes.append("check: no advice is an option of the loader, so nothing was followed")
+        notes.append("check: none of the advice is a loader option, so nothing was measured again")
     return report
 
 

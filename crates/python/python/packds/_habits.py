@@ -15,18 +15,18 @@ _R = TypeVar("_R")
 _ALIKE = 0.8
 
 _NO_WORKERS = "leave it out: there are no worker processes"
-_THREADS = "give threads=, or leave it out: threads load as fast as training needs"
+_THREADS = "pass threads=, or leave it out: threads load as fast as training needs"
 _COPIES = "leave it out; device='cuda' copies batches to the GPU ahead of training"
-_PREFETCH = "give prefetch=, or leave it out"
-_AUGMENT = "give augment=, normalize= and dtype=; packds.torch.MapDataset takes functions"
-_SIZE = "give augment='rrc224' or 'resize256,center224'"
-_SOME = "give samples=, which takes indices, a slice or a mask"
-_RANK = "give rank=(rank, world)"
-_SEED = "give seed="
-_DATA = "give data="
-_OUTPUT = "give output='numpy', 'torch' or 'jax'"
-_LAYOUT = "give layout='hwc', 'chw' or 'channels_last'"
-_WINDOW = "give order='window', and window= as a number of chunks"
+_PREFETCH = "pass prefetch=, or leave it out"
+_AUGMENT = "pass augment=, normalize= and dtype=; packds.torch.MapDataset takes functions"
+_SIZE = "pass augment='rrc224' or 'resize256,center224'"
+_SOME = "pass samples=, which takes indices, a slice or a mask"
+_RANK = "pass rank=(rank, world)"
+_SEED = "pass seed="
+_DATA = "pass data="
+_OUTPUT = "pass output='numpy', 'torch' or 'jax'"
+_LAYOUT = "pass layout='hwc', 'chw' or 'channels_last'"
+_WINDOW = "pass order='window', and window= as a number of chunks"
 
 #: Names in other loaders, for options that ours has or does not need.
 OF_LOADERS = {
@@ -39,18 +39,18 @@ OF_LOADERS = {
     "jobs": _THREADS,
     "transform": _AUGMENT,
     "pipelines": _AUGMENT,
-    "augmentation": "give augment=",
+    "augmentation": "pass augment=",
     "target_transform": "change labels in the loop; packds.torch.MapDataset takes functions",
     "collate_fn": "batches are made already; packds.torch.MapDataset with PyTorch's DataLoader takes functions",
     "resize": _SIZE,
     "crop": _SIZE,
     "image_size": _SIZE,
     "resolution": _SIZE,
-    "mean": "give normalize=(mean, std)",
-    "std": "give normalize=(mean, std)",
-    "batch": "give batch_size=",
-    "bs": "give batch_size=",
-    "drop_remainder": "give drop_last=",
+    "mean": "pass normalize=(mean, std)",
+    "std": "pass normalize=(mean, std)",
+    "batch": "pass batch_size=",
+    "bs": "pass batch_size=",
+    "drop_remainder": "pass drop_last=",
     "epochs": "leave it out: iterating again is the next epoch; epoch= is the first one",
     "pin_memory": _COPIES,
     "pin_memory_device": _COPIES,
@@ -61,9 +61,9 @@ OF_LOADERS = {
     "worker_init_fn": _NO_WORKERS,
     "multiprocessing_context": _NO_WORKERS,
     "timeout": _NO_WORKERS,
-    "sampler": "give order=, samples=, weights= or balance=; rank= divides among processes",
-    "batch_sampler": "give batch_size=, with order=, samples=, weights= or balance=",
-    "replacement": "give weights=, by which samples come more or less often",
+    "sampler": "pass order=, samples=, weights= or balance=; rank= divides among processes",
+    "batch_sampler": "pass batch_size=, with order=, samples=, weights= or balance=",
+    "replacement": "pass weights= to draw some samples more often",
     "generator": _SEED,
     "random_state": _SEED,
     "indices": _SOME,
@@ -72,7 +72,7 @@ OF_LOADERS = {
     "num_samples": _SOME,
     "max_samples": _SOME,
     "limit": _SOME,
-    "columns": "give fields=",
+    "columns": "pass fields=",
     "split": "give the pack of the split: packds.convert(src, dst, split='all') writes one for each",
     "distributed": "leave it out: rank='env' is the default",
     "num_replicas": _RANK,
@@ -84,12 +84,12 @@ OF_LOADERS = {
     "return_type": _OUTPUT,
     "framework": _OUTPUT,
     "format": _OUTPUT,
-    "os_cache": "leave it out, or give access='mapped' or 'direct'",
+    "os_cache": "leave it out, or pass access='mapped' or 'direct'",
     "path": _DATA,
     "dataset": _DATA,
 }
 
-_TO_LOADER = "give it to the DataLoader"
+_TO_LOADER = "pass it to the DataLoader"
 
 #: Options of the DataLoader around a dataset.
 OF_DATALOADERS = dict.fromkeys(
@@ -104,8 +104,8 @@ OF_DATALOADERS = dict.fromkeys(
 OF_SAMPLES = {
     **OF_DATALOADERS,
     **dict.fromkeys("batch_size shuffle sampler batch_sampler drop_last generator".split(), _TO_LOADER),
-    "transforms": "give transform= for images, and target_transform= for labels",
-    "augment": "give transform=, a function; packds.Loader takes augment=",
+    "transforms": "pass transform= for images, and target_transform= for labels",
+    "augment": "pass transform=, a function; packds.Loader takes augment=",
     "root": _DATA,
     "path": _DATA,
     "dataset": _DATA,
@@ -113,35 +113,35 @@ OF_SAMPLES = {
     "indices": "wrap it in torch.utils.data.Subset",
 }
 
-_JOBS = "give jobs=, a number of threads"
-_FORCE = "give force=True"
-_SIZES = "give resize= or crop="
-_SKIP = "give on_error='skip'"
-_SHOWN = "give progress=True or False"
+_JOBS = "pass jobs=, a number of threads"
+_FORCE = "pass force=True"
+_SIZES = "pass resize= or crop="
+_SKIP = "pass on_error='skip'"
+_SHOWN = "pass progress=True or False"
 
 #: Names of conversion and export options in other programs.
 _OF_FILES = {
     **dict.fromkeys(("num_workers", "workers", "threads", "num_threads", "n_jobs"), _JOBS),
     **dict.fromkeys(("overwrite", "replace", "exist_ok"), _FORCE),
     **dict.fromkeys(("verbose", "quiet"), _SHOWN),
-    "compression": "give codec=",
-    "chunk_size": "give chunk=, samples in a chunk",
+    "compression": "pass codec=",
+    "chunk_size": "pass chunk=, samples in a chunk",
 }
 OF_CONVERSIONS = {
     **_OF_FILES,
     **dict.fromkeys(("size", "image_size", "resolution"), _SIZES),
     **dict.fromkeys(("skip_errors", "skip_bad", "ignore_errors", "errors"), _SKIP),
     "shuffle": "samples are shuffled unless keep_order=True",
-    "batch_size": "give batch=",
-    "format": "give from_format=",
-    "from": "give from_format=",
+    "batch_size": "pass batch=",
+    "format": "pass from_format=",
+    "from": "pass from_format=",
     "transform": "leave it out: loaders augment; resize=, crop= and dtype= are kept in the pack",
-    "exclude": "give leave_out=",
-    "image_column": "give image_key=",
-    "label_column": "give label_key=",
-    "mask_column": "give mask_key=",
+    "exclude": "pass leave_out=",
+    "image_column": "pass image_key=",
+    "label_column": "pass label_key=",
+    "mask_column": "pass mask_key=",
 }
-OF_EXPORTS = {**_OF_FILES, "format": "give to=", "shards": "give shard=, samples in a shard"}
+OF_EXPORTS = {**_OF_FILES, "format": "pass to=", "shards": "give shard=, samples in a shard"}
 
 
 def with_habits(

@@ -115,7 +115,7 @@ def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
     if output != "torch" or (number := number_of(device)) is None:
         for name, value in asked.items():
             if value != _HOST_VALUES[name]:
-                hint = f"give device='cuda' and output='torch', or leave {name} out"
+                hint = f"pass device='cuda' and output='torch', or leave {name} out"
                 raise OptionError(f"{name} is for batches on a GPU, found device {device!r} with output {output!r}", hint)
         return None
     if lend:
@@ -192,7 +192,7 @@ class Loader(Sealed):
             unsorted ones are an error with `sequential`.
         weights: How often each sample occurs per epoch on average. Their sum is the epoch's length. Not with `samples`.
         balance: The name of a label column. Its classes occur equally often, among all samples or those in `samples`.
-        memory: The loader's memory: `auto`, bytes, or a text such as `2GiB`.
+        memory: The loader's memory: `auto`, bytes, or a string such as `2GiB`.
         threads: Threads that decode and copy. `auto` is as many as training needs, at most one per core.
         prefetch: Batches made ahead. `auto` is as many as training needs and memory allows.
         slots: Batches that exist at the same time, including those that the program holds. If it holds more, they are copied.
@@ -532,7 +532,7 @@ class Loader(Sealed):
             OptionError: The state is of another pack, seed, order or choice of samples; the text names what differs.
         """
         if not isinstance(state, Mapping):
-            raise OptionError(f"state: expected what state_dict() gave, found {state!r}")
+            raise OptionError(f"state: expected a value returned by state_dict(), found {state!r}")
         version = state.get("version")
         if not isinstance(version, int) or version != _STATE_VERSION:
             raise OptionError(f"state: expected one of version {_STATE_VERSION}, found {version!r}")

@@ -31,7 +31,7 @@ def check_group(rank: RankLike, found: tuple[int, int]) -> None:
         return
     (number, world), (made_as, of) = group, found
     text = f"torch.distributed says rank {number} of {world}, this loader was made as rank {made_as} of {of}"
-    raise OptionError(text, "create it after init_process_group, or give rank=(rank, world)")
+    raise OptionError(text, "create it after init_process_group, or pass rank=(rank, world)")
 
 
 def _of_torch() -> tuple[int, int] | None:
@@ -51,4 +51,4 @@ def _of_environment() -> tuple[int, int] | None:
         return int(rank), int(world)
     except ValueError:
         text = f"RANK={rank!r} and WORLD_SIZE={world!r} are not numbers"
-        raise OptionError(text, "give rank=(rank, world), or rank=None") from None
+        raise OptionError(text, "pass rank=(rank, world), or rank=None") from None

@@ -40,12 +40,12 @@ def memory_bytes(memory: int | str) -> int | None:
             return None
         found = _SIZE.fullmatch(memory)
         if not found:
-            raise OptionError(f"memory: expected auto, bytes or a text such as 2GiB, found {memory!r}")
+            raise OptionError(f"memory: expected auto, bytes or a string such as '2GiB', found {memory!r}")
         number, unit, binary = found.groups()
         return int(float(number) * (1024 if binary else 1000) ** _POWERS[unit.lower()])
     bytes_ = _checks.number("memory", memory)
     if bytes_ != bytes_ // 1:
-        raise OptionError(f"memory: expected auto, bytes or a text such as 2GiB, found {memory!r}")
+        raise OptionError(f"memory: expected auto, bytes or a string such as '2GiB', found {memory!r}")
     return whole("memory", int(bytes_), 64)
 
 
@@ -272,7 +272,7 @@ def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple
         if stats is None:
             raise OptionError(
                 f"{dataset.path}: the pack has no statistics of its images",
-                "give normalize=(mean, std), or convert with check_decode=True",
+                "pass normalize=(mean, std), or convert with check_decode=True",
             )
         means, stds = stats["mean"], stats["std"]
         # A constant channel would be divided by 0.

@@ -80,7 +80,7 @@ class _Field:
         if self.kind == "json":
             return json.dumps(value, separators=(",", ":"), default=_no_json)
         if not isinstance(value, str):
-            raise TypeError(f"expected a text, found {value!r}")
+            raise TypeError(f"expected a string, found {value!r}")
         return value
 
 

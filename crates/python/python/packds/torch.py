@@ -154,7 +154,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
             if self._asked is not None or self._images != "torch":
                 raise
             text = f"transform got a {image.dtype} tensor {list(image.shape)}, and raised {type(error).__name__}: {error}"
-            hint = "give images='pil' if it takes pictures, as ToTensor does, or images='numpy' for arrays [H, W, C]"
+            hint = "pass images='pil' if it takes pictures, as ToTensor does, or images='numpy' for arrays [H, W, C]"
             raise OptionError(text, hint) from error
 
     def _converted(self, image: np.ndarray[Any, Any], field: Field) -> Any:
@@ -354,7 +354,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             workers.
         """
         if not isinstance(state, Mapping) or state.get("version") != _STATE_VERSION or "is_over" not in state:
-            raise OptionError(f"state: expected what state_dict() of an IterableDataset gave, found {state!r}")
+            raise OptionError(f"state: expected a value returned by an IterableDataset's state_dict(), found {state!r}")
         epoch, worker = whole("epoch", state.get("epoch"), 32), torch.utils.data.get_worker_info()
         self._begun, self._resume = None, dict(state)
         if worker is not None:

@@ -10,6 +10,7 @@ use arrow_ipc::{Endianness, MessageHeader, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 
 use crate::error::ConvertError;
+use crate::source::numbers::u32_at;
 use crate::source::store::OpenFile;
 
 /// Magic bytes at the start and end of a file, and of a file in Feather version 1.
@@ -55,14 +56,11 @@ impl Frames {
     /// Opens a file or a stream.
     pub(super) fn open(path: &Path) -> Result<Self, ConvertError> {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
-        let head = read(&file, 0, HEAD_BYTES.min(file.bytes), "the start")?;
+        let head = file.part("the start", 0, HEAD_BYTES.min(file.bytes))?;
         if head.starts_with(FEATHER_1) {
-            return Err(ConvertError::unsupported(
-                path,
-                "",
-                "this is Feather version 1",
-                "write it as version 2: pyarrow.feather.write_feather(pyarrow.feather.read_table(old), new)",
-            ));
+            let reason = "this is Feather version 1";
+            let hint = "write it as version 2: pyarrow.feather.write_feather(pyarrow.feather.read_table(old), new)";
+            return Err(ConvertError::unsupported(path, "", reason, hint));
         }
         if head.starts_with(MAGIC) { Self::of_file(file) } else { Self::of_stream(file) }
     }
@@ -73,17 +71,17 @@ impl Frames {
         let start = file.bytes.checked_sub(TAIL_BYTES);
         let start = start.filter(|start| *start >= HEAD_BYTES);
         let start = start.ok_or_else(|| malformed("the file ends before it".to_owned()))?;
-        let tail = read(&file, start, TAIL_BYTES, "the footer")?;
+        let tail = file.part("the footer", start, TAIL_BYTES)?;
         let (len, magic) = tail.split_at(4);
         if magic != MAGIC {
             let found = magic.escape_ascii();
             return Err(malformed(format!("expected \"ARROW1\" at the end, found \"{found}\"")));
         }
-        let len = u64::from(u32_of(len));
+        let len = u32_at(len, 0).map_or(0, u64::from);
         let offset = start.checked_sub(len).filter(|offset| *offset >= HEAD_BYTES && len <= MAX_MESSAGE_BYTES);
         let offset =
             offset.ok_or_else(|| malformed(format!("it declares {len} bytes, but the file has {}", file.bytes)))?;
-        let bytes = read(&file, offset, len, "the footer")?;
+        let bytes = file.part("the footer", offset, len)?;
         let footer = root_as_footer(&bytes).map_err(|e| malformed(e.to_string()))?;
         let schema = footer.schema().ok_or_else(|| malformed("there is no schema in it".to_owned()))?;
         let schema = schema_of(&path, schema)?;
@@ -141,12 +139,9 @@ impl Frames {
 
 fn schema_of(path: &Path, schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, ConvertError> {
     if schema.endianness() == Endianness::Big {
-        return Err(ConvertError::unsupported(
-            path,
-            "",
-            "the numbers are big-endian",
-            "write it again on a little-endian machine, for example with pyarrow",
-        ));
+        let reason = "the numbers are big-endian";
+        let hint = "write it again on a little-endian machine, for example with pyarrow";
+        return Err(ConvertError::unsupported(path, "", reason, hint));
     }
     let schema = super::guarded(path, "the schema", || {
         let schema = try_fb_to_schema(schema);
@@ -162,13 +157,13 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
     if start == file.bytes && listed.is_none() {
         return Ok(None);
     }
-    let prefix = read(file, start, PREFIX_BYTES, &place)?;
+    let prefix = file.part(&place, start, PREFIX_BYTES)?;
     let (mark, len) = prefix.split_at(4);
     if mark != CONTINUATION {
         let found = mark.escape_ascii();
         return malformed(format!("expected four bytes ff, found \"{found}\""));
     }
-    let len = u64::from(u32_of(len));
+    let len = u32_at(len, 0).map_or(0, u64::from);
     if len == 0 {
         return Ok(None);
     }
@@ -176,7 +171,7 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
         return malformed(format!("it declares {len} bytes"));
     }
     let at = start.saturating_add(PREFIX_BYTES);
-    let message = read(file, at, len, &place)?;
+    let message = file.part(&place, at, len)?;
     let bytes = match root_as_message(&message) {
         Err(error) => return malformed(error.to_string()),
         Ok(parsed) => match parsed.header_type() {
@@ -202,12 +197,4 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
         (Some(bytes), _) => Ok(Some(Frame { message, offset, bytes })),
         (None, _) => malformed(format!("its arrays extend past the end of the file: {left} bytes are left")),
     }
-}
-
-fn read(file: &OpenFile, offset: u64, len: u64, place: &str) -> Result<Vec<u8>, ConvertError> {
-    file.bytes_at(offset, len).map_err(|e| ConvertError::malformed(&file.path, place, e.to_string()))
-}
-
-fn u32_of(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes(<[u8; 4]>::try_from(bytes).unwrap_or_default())
 }

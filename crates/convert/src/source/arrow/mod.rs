@@ -8,7 +8,7 @@ mod frames;
 
 use packds_system::to_usize;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -24,7 +24,9 @@ use super::found::Found;
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
-use super::table::{Columns, Gather, InFile, Piece, ROWS_A_BYTE, Spot, TablePlan, guarded};
+use super::table::{
+    Columns, Gather, InFile, MAX_THREADS, Piece, ROWS_A_BYTE, Spot, TablePlan, guarded, no_rows, tasks,
+};
 use super::there::is_there;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -32,8 +34,6 @@ use crate::ordered::{Next, ordered};
 
 /// Approximate bytes of record batches in memory at a time.
 const MEMORY_BYTES: u64 = 512 << 20;
-/// More threads would only wait for the disk.
-const MAX_THREADS: usize = 16;
 /// Hugging Face's file next to the split folders, and its file next to the files of one split.
 const DATASET_DICT: &str = "dataset_dict.json";
 const DATASET_STATE: &str = "state.json";
@@ -78,17 +78,21 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let mut gather = Gather::new(&part.root, Arc::clone(&plan), spool, file_bytes);
     let most = to_usize(MEMORY_BYTES / body_bytes.max(1));
     let jobs = options.jobs.min(MAX_THREADS).min(most).max(1);
-    let mut tasks = Tasks::new(&part.files, &plan, options);
+    let open = |number, path: &Path| {
+        let table = Table::open(path, number, options)?;
+        plan.check(path, &table.columns.schema)?;
+        Ok(table)
+    };
     ordered(
         jobs,
         jobs.saturating_add(1),
         || (),
         |(), task: Task| {
-            let place = task.place();
+            let place = place(&task.frame);
             let piece = guarded(&task.file.path, &place, || task.piece(&plan));
             piece.map(|piece| (piece, task.number))
         },
-        || tasks.next(),
+        tasks(&part.files, open, Table::next),
         |piece: Result<(Piece, u32), ConvertError>| {
             let (piece, number) = piece?;
             gather.push(piece, number)?;
@@ -106,16 +110,14 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<(TablePlan, u64), Conver
             if task.rows == 0 {
                 continue;
             }
-            let plan = guarded(path, &task.place(), || {
+            let plan = guarded(path, &place(&task.frame), || {
                 let (first, _) = task.decode(&[])?;
                 TablePlan::of(path, &task.columns.schema, &first, options)
             })?;
             return Ok((plan, task.frame.bytes));
         }
     }
-    let reason = "there are no rows in it";
-    let hint = "name a table with rows in it; nothing was written";
-    Err(ConvertError::contradictory(&part.root, "", reason, hint))
+    Err(no_rows(&part.root))
 }
 
 /// The dictionaries of a file so far.
@@ -209,14 +211,10 @@ struct Task {
 }
 
 impl Task {
-    fn place(&self) -> String {
-        place(&self.frame)
-    }
-
     /// The batch and its body. In the body, the values of the columns in `in_place` are zero.
     fn decode(&self, in_place: &[(usize, Option<usize>)]) -> Result<(RecordBatch, arrow_buffer::Buffer), ConvertError> {
         let path = self.file.path.as_path();
-        let malformed = |reason: String| ConvertError::malformed(path, &self.place(), reason);
+        let malformed = |reason: String| ConvertError::malformed(path, &place(&self.frame), reason);
         let message = root_as_message(&self.frame.message).map_err(|e| malformed(e.to_string()))?;
         let batch = message.header_as_record_batch();
         let batch = batch.ok_or_else(|| malformed("expected a batch".to_owned()))?;
@@ -230,7 +228,7 @@ impl Task {
         let version = message.version();
         let columns = (!self.columns.are_all).then_some(places.as_slice());
         let read = read_record_batch(&body, batch, schema, &self.dictionaries, columns, &version);
-        let batch = read.map_err(|e| failed(path, &self.place(), &e))?;
+        let batch = read.map_err(|e| failed(path, &place(&self.frame), &e))?;
         Ok((batch, body))
     }
 
@@ -249,37 +247,6 @@ fn place(frame: &Frame) -> String {
     format!("the record batch at {}", frame.offset)
 }
 
-/// The record batches of all files. Each file is opened when needed.
-struct Tasks<'a> {
-    files: std::iter::Enumerate<std::slice::Iter<'a, PathBuf>>,
-    plan: &'a TablePlan,
-    options: &'a ListOptions,
-    current: Option<Table>,
-}
-
-impl<'a> Tasks<'a> {
-    fn new(files: &'a [PathBuf], plan: &'a TablePlan, options: &'a ListOptions) -> Self {
-        Self { files: files.iter().enumerate(), plan, options, current: None }
-    }
-
-    fn next(&mut self) -> Result<Option<Task>, ConvertError> {
-        loop {
-            if let Some(table) = &mut self.current
-                && let Some(task) = table.next()?
-            {
-                return Ok(Some(task));
-            }
-            let Some((number, path)) = self.files.next() else {
-                return Ok(None);
-            };
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            let table = Table::open(path, number, self.options)?;
-            self.plan.check(path, &table.columns.schema)?;
-            self.current = Some(table);
-        }
-    }
-}
-
 /// Refuses a Hugging Face dataset whose row order is stored in a separate file.
 fn check_state(folder: &Path) -> Result<(), ConvertError> {
     let path = folder.join(DATASET_STATE);
@@ -291,12 +258,9 @@ fn check_state(folder: &Path) -> Result<(), ConvertError> {
     let has_indices =
         indices.into_iter().flatten().any(|files| files.as_array().is_some_and(|files| !files.is_empty()));
     if has_indices {
-        return Err(ConvertError::unsupported(
-            &path,
-            "",
-            "other files define the order of its rows",
-            "save it again after `flatten_indices()`",
-        ));
+        let reason = "other files define the order of its rows";
+        let hint = "save it again after `flatten_indices()`";
+        return Err(ConvertError::unsupported(&path, "", reason, hint));
     }
     Ok(())
 }
@@ -307,7 +271,7 @@ fn read_json(path: &Path) -> Result<Value, ConvertError> {
     if file.bytes > MAX_JSON_BYTES {
         return Err(malformed(format!("it has {} bytes", file.bytes)));
     }
-    let text = file.bytes_at(0, file.bytes).map_err(|e| malformed(e.to_string()))?;
+    let text = file.part("", 0, file.bytes)?;
     serde_json::from_slice(&text).map_err(|e| malformed(e.to_string()))
 }
 

@@ -118,8 +118,7 @@ fn unpack_text(file: &OpenFile, (mut offset, bytes): (u64, u64), spool: &mut Spo
     let mut half = None;
     while offset < end {
         let n = PIECE_BYTES.min(end - offset);
-        let piece = file.bytes_at(offset, n);
-        let piece = piece.map_err(|e| ConvertError::malformed(&file.path, "data", e.to_string()))?;
+        let piece = file.part("data", offset, n)?;
         spool.append(&latin1(&piece, &mut half, file)?)?;
         offset += n;
     }

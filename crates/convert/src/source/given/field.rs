@@ -121,7 +121,7 @@ impl GivenField {
             (Kept::Items { spool, ends, contents }, GivenValue::Bytes(bytes) | GivenValue::Array { bytes, .. }) => {
                 let start = spool.append(bytes)?;
                 let content = content(&self.kind, value);
-                note(contents, ends.len(), content);
+                contents.push(ends.len(), content);
                 ends.push(start + to_u64(bytes.len()));
             }
             (Kept::Rows(spool, _), GivenValue::Array { bytes, .. }) => {
@@ -209,10 +209,6 @@ impl Store for Arrays {
         Content::Array(self.array.clone())
     }
 
-    fn is_uniform(&self) -> bool {
-        true
-    }
-
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
         self.rows.append(idx, limit, out)
     }
@@ -225,20 +221,6 @@ fn content(kind: &GivenKind, value: &GivenValue<'_>) -> Content {
         }
         (GivenKind::Image | GivenKind::Mask, _) => Content::File,
         _ => Content::Bytes,
-    }
-}
-
-/// Records the content of item `n`. Becomes a list only when two contents differ.
-fn note(contents: &mut Contents, n: usize, content: Content) {
-    match contents {
-        Contents::All(all) if n == 0 => *all = content,
-        Contents::All(all) if *all == content => {}
-        Contents::All(all) => {
-            let mut each = vec![all.clone(); n];
-            each.push(content);
-            *contents = Contents::Each(each);
-        }
-        Contents::Each(each) => each.push(content),
     }
 }
 

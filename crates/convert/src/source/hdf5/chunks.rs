@@ -8,8 +8,8 @@ use std::io::Read;
 use ::hdf5::dataset::{ChunkInfo, FillValue, Layout};
 use ::hdf5::filters::Filter;
 
-use super::file::{Element, H5Dataset, H5File};
-use super::rows::row_bytes;
+use super::file::{H5Dataset, H5File};
+use super::rows::{element_bytes, row_bytes};
 use crate::error::ConvertError;
 use crate::source::ListOptions;
 use crate::source::grid::{MAX_BAND_BYTES, Placing, bands};
@@ -48,12 +48,9 @@ pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Res
     let rows = to_u64(rows).min(all);
     let bytes = row_bytes(file, dataset)?.checked_mul(rows);
     bytes.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
-        ConvertError::unsupported(
-            &file.open.path,
-            &dataset.path,
-            format!("chunks of {rows} rows, which have more than 1 GiB"),
-            "rewrite the dataset with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)",
-        )
+        let reason = format!("chunks of {rows} rows, which have more than 1 GiB");
+        let hint = "rewrite the dataset with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)";
+        ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint)
     })
 }
 
@@ -94,11 +91,7 @@ impl<'a> Chunks<'a> {
             infos.push(info.ok_or_else(|| dataset.malformed(file, format!("chunk {idx} is missing")))?);
         }
         infos.sort_by(|a, b| a.offset.cmp(&b.offset));
-        let element_bytes = match &dataset.element {
-            Element::Number { dtype, .. } => dtype.size(),
-            Element::FixedText(bytes) => *bytes,
-            Element::Text | Element::Bytes | Element::Other(_) => 16,
-        };
+        let element_bytes = element_bytes(&dataset.element);
         Ok(Some(Self { file, dataset, steps, chunk, element_bytes, infos }))
     }
 

@@ -173,10 +173,8 @@ fn fixed_texts(attribute: &Container) -> Vec<String> {
     if let Ok(found) = attribute.read_raw::<FixedUnicode<1024>>() {
         return found.iter().map(|t| text_of(t.as_bytes())).collect();
     }
-    if let Ok(found) = attribute.read_raw::<FixedAscii<1024>>() {
-        return found.iter().map(|t| text_of(t.as_bytes())).collect();
-    }
-    Vec::new()
+    let found = attribute.read_raw::<FixedAscii<1024>>().unwrap_or_default();
+    found.iter().map(|t| text_of(t.as_bytes())).collect()
 }
 
 /// A text as the library reads it: up to the first zero byte.

@@ -137,7 +137,7 @@ fn value_of<'a>(body: &'a [u8], name: &str) -> Option<&'a [u8]> {
     body.get(head + before..)
 }
 
-fn read(file: &OpenFile, at: u64, len: u64) -> Result<Vec<u8>, String> {
+pub(super) fn read(file: &OpenFile, at: u64, len: u64) -> Result<Vec<u8>, String> {
     file.bytes_at(at, len).map_err(|e| e.to_string())
 }
 

@@ -4,7 +4,9 @@ use packds_system::to_u64;
 use std::collections::HashMap;
 
 use super::file::H5File;
+use super::header::read;
 use crate::error::ConvertError;
+use crate::source::numbers::{u32_at, u64_at};
 use crate::source::store::{RowPart, Span};
 
 /// `GCOL`, version, size.
@@ -42,16 +44,16 @@ pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec
         let left = usize::try_from(span.bytes).ok();
         let left = left.and_then(|bytes| room.checked_sub(bytes));
         room = left.ok_or_else(|| format!("more than {most} bytes of texts"))?;
-        texts.push(bytes(file, span.offset, span.bytes)?);
+        texts.push(read(&file.open, span.offset, span.bytes)?);
     }
     Ok(texts)
 }
 
 /// The item of a reference, which holds its length, its heap's address and its index in the heap.
 fn item(file: &H5File, reference: &[u8], heaps: &mut HashMap<u64, Heap>, number: u32) -> Result<Span, String> {
-    let len = u64::from(le32(reference, 0));
-    let address = le64(reference, 4);
-    let index = le32(reference, 12);
+    let len = u32_at(reference, 0).map_or(0, u64::from);
+    let address = u64_at(reference, 4).unwrap_or_default();
+    let index = u32_at(reference, 12).unwrap_or_default();
     if len == 0 {
         return Ok(Span { file: number, offset: 0, bytes: 0 });
     }
@@ -78,24 +80,24 @@ struct Heap {
 
 impl Heap {
     fn read(file: &H5File, at: u64) -> Result<Self, String> {
-        let head = bytes(file, at, HEAD_BYTES)?;
+        let head = read(&file.open, at, HEAD_BYTES)?;
         if !head.starts_with(b"GCOL\x01") {
             let found = head.get(..5).unwrap_or_default().escape_ascii().to_string();
             return Err(format!("expected a heap at {at}, found \"{found}\""));
         }
-        let size = le64(&head, 8);
+        let size = u64_at(&head, 8).unwrap_or_default();
         let end = at.checked_add(size).filter(|end| *end <= file.open.bytes);
         let end = end.ok_or_else(|| format!("the heap at {at} has {size} bytes, more than the file"))?;
         let mut objects = HashMap::new();
         let mut next = at + HEAD_BYTES;
         while end.saturating_sub(next) >= OBJECT_BYTES {
-            let object = bytes(file, next, OBJECT_BYTES)?;
+            let object = read(&file.open, next, OBJECT_BYTES)?;
             let index = u32::from(u16::from_le_bytes([object[0], object[1]]));
             // Object 0 is the free space after the last object.
             if index == 0 {
                 break;
             }
-            let len = le64(&object, 8);
+            let len = u64_at(&object, 8).unwrap_or_default();
             let start = next + OBJECT_BYTES;
             let after = start.checked_add(len).filter(|after| *after <= end);
             let after = after
@@ -106,18 +108,4 @@ impl Heap {
         }
         Ok(Self { objects })
     }
-}
-
-fn bytes(file: &H5File, at: u64, len: u64) -> Result<Vec<u8>, String> {
-    file.open.bytes_at(at, len).map_err(|e| e.to_string())
-}
-
-fn le32(bytes: &[u8], at: usize) -> u32 {
-    let field = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
-    u32::from_le_bytes(field.unwrap_or_default())
-}
-
-fn le64(bytes: &[u8], at: usize) -> u64 {
-    let field = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
-    u64::from_le_bytes(field.unwrap_or_default())
 }

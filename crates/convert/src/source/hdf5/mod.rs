@@ -66,12 +66,24 @@ fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, ConvertError>) -> Re
 }
 
 fn nodes(datasets: &[H5Dataset]) -> Vec<Node> {
-    let node = |dataset: &H5Dataset| Node {
-        path: dataset.path.clone(),
-        rows: dataset.shape.first().copied().unwrap_or(0),
-        kind: kind(dataset),
-    };
-    datasets.iter().map(node).collect()
+    datasets.iter().map(|dataset| node(&dataset.path, dataset)).collect()
+}
+
+fn node(path: &str, dataset: &H5Dataset) -> Node {
+    Node { path: path.to_owned(), rows: dataset.shape.first().copied().unwrap_or(0), kind: kind(dataset) }
+}
+
+/// Adds the rows of the next file's dataset, which must be of the same kind.
+fn extend(to: &mut Node, file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertError> {
+    let next = node(&dataset.path, dataset);
+    if next.kind != to.kind {
+        let (expected, found) = (to.kind.describe(), next.kind.describe());
+        let reason = format!("expected {expected} as in the first file, found {found}");
+        let hint = "name files with matching datasets, or convert each one separately";
+        return Err(ConvertError::contradictory(&file.open.path, &dataset.path, reason, hint));
+    }
+    to.rows = to.rows.saturating_add(next.rows);
+    Ok(())
 }
 
 fn kind(dataset: &H5Dataset) -> NodeKind {
@@ -114,17 +126,7 @@ impl<'a> Files<'a> {
                     let hint = "name files with matching datasets; labels in separate files are found by name, such as y_train.h5 next to x_train.h5";
                     ConvertError::contradictory(&file.open.path, "", reason, hint)
                 })?;
-                if kind(same) != node.kind {
-                    let (expected, found) = (node.kind.describe(), kind(same).describe());
-                    return Err(ConvertError::contradictory(
-                        &file.open.path,
-                        &node.path,
-                        format!("expected {expected} as in the first file, found {found}"),
-                        "name files with matching datasets, or convert each one separately",
-                    ));
-                }
-                let rows = same.shape.first().copied().unwrap_or(0);
-                node.rows = node.rows.saturating_add(rows);
+                extend(node, file, same)?;
             }
         }
         Ok(Self { files, labels: Vec::new(), nodes, options })
@@ -161,25 +163,9 @@ impl<'a> Files<'a> {
             return Err(ConvertError::contradictory(&beside.open.path, "", reason, hint));
         };
         let dataset = beside.datasets.swap_remove(place);
-        let node = Node {
-            path: key.unwrap_or("label").to_owned(),
-            rows: dataset.shape.first().copied().unwrap_or(0),
-            kind: kind(&dataset),
-        };
         match self.nodes.last_mut().filter(|_| !self.labels.is_empty()) {
-            None => self.nodes.push(node),
-            Some(last) if last.kind == node.kind => {
-                last.rows = last.rows.saturating_add(node.rows);
-            }
-            Some(last) => {
-                let (expected, found) = (last.kind.describe(), node.kind.describe());
-                return Err(ConvertError::contradictory(
-                    &beside.open.path,
-                    &dataset.path,
-                    format!("expected {expected} as in the first file, found {found}"),
-                    "name files with matching datasets, or convert each one separately",
-                ));
-            }
+            None => self.nodes.push(node(key.unwrap_or("label"), &dataset)),
+            Some(last) => extend(last, &beside, &dataset)?,
         }
         self.labels.push((beside, dataset));
         Ok(())
@@ -207,12 +193,7 @@ impl<'a> Files<'a> {
                 None => {
                     let mut spool = Spool::create(&self.options.spool_folder())?;
                     rows::unpack(file, dataset, self.options, &mut spool)?;
-                    RowPart {
-                        file: Arc::new(spool.finish(&file.open.path)?),
-                        offset: 0,
-                        rows: rows::count(file, dataset)?,
-                        stride: rows::row_bytes(file, dataset)?,
-                    }
+                    spool.into_part(&file.open.path, rows::count(file, dataset)?, rows::row_bytes(file, dataset)?)?
                 }
             };
             parts.push((file, part));
@@ -226,7 +207,7 @@ impl Tree for Files<'_> {
         &self.nodes
     }
 
-    fn rows(&mut self, node: usize, _array: &ArrayType) -> Result<Vec<RowPart>, ConvertError> {
+    fn rows(&mut self, node: usize) -> Result<Vec<RowPart>, ConvertError> {
         let parts = self.parts(node)?;
         Ok(parts.into_iter().map(|(_, part)| part).collect())
     }

@@ -23,7 +23,7 @@ const BAND_BYTES: u64 = 4 << 20;
 const REFERENCE_BYTES: u64 = 16;
 
 /// Bytes of an element, as stored in the file or as converted by the library.
-fn element_bytes(element: &Element) -> u64 {
+pub(super) fn element_bytes(element: &Element) -> u64 {
     match element {
         Element::Number { dtype, .. } => dtype.size(),
         Element::FixedText(bytes) => *bytes,
@@ -85,12 +85,9 @@ fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertE
     let plist = plist.map_err(|e| dataset.malformed(file, e.to_string()))?;
     let virtual_layout = plist.layout() == Layout::Virtual;
     if virtual_layout || !plist.external().is_empty() {
-        return Err(ConvertError::unsupported(
-            &file.open.path,
-            &dataset.path,
-            "its data are in other files (virtual or external storage)",
-            "name those files, or copy the dataset into one file (h5repack, or h5py)",
-        ));
+        let reason = "its data are in other files (virtual or external storage)";
+        let hint = "name those files, or copy the dataset into one file (h5repack, or h5py)";
+        return Err(ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint));
     }
     Ok(())
 }
@@ -123,12 +120,9 @@ pub(super) fn unpack(
         }
         return Ok(());
     }
-    Err(ConvertError::unsupported(
-        &file.open.path,
-        &dataset.path,
-        "strings or bytes in compact storage, or with a filter other than gzip, lzf, shuffle and fletcher32",
-        "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)",
-    ))
+    let reason = "strings or bytes in compact storage, or with a filter other than gzip, lzf, shuffle and fletcher32";
+    let hint = "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)";
+    Err(ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint))
 }
 
 type Read = fn(&Dataset, Hyperslab) -> ::hdf5::Result<Vec<u8>>;

@@ -9,7 +9,7 @@ mod tree;
 
 use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use packds_pixels::ImageFormat;
@@ -17,9 +17,8 @@ use packds_pixels::ImageFormat;
 use super::ListOptions;
 use super::column::TextArena;
 use super::found::{Found, FoundLabels, LabelValues, Names};
-use super::gather::{Gathered, Gathering, Item};
+use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
-use super::npy::{MAX_HEADER, npy_head};
 use super::shards::Shards;
 use super::store::{Content, OpenFile, Span};
 use super::warning::{Warning, readable};
@@ -30,8 +29,6 @@ use crate::opt::IMAGE_KEY;
 use datum::Datum;
 use tree::{Entry, Tree};
 
-/// Most bytes of a value read as text.
-const MAX_TEXT: u64 = 1 << 26;
 /// First bytes of a value used to detect its type.
 const SNIFFED: u64 = 256;
 /// The most bytes of the metadata.
@@ -39,7 +36,8 @@ const MAX_METADATA: u64 = 1 << 28;
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    let path = data_file(part.only()?);
+    let source = part.only()?;
+    let path = if source.is_dir() { source.join("data.mdb") } else { source.to_owned() };
     let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
     let tree = Tree::open(&file, &path)?;
     let mut reader = Reader::new(&file, &path, options);
@@ -48,19 +46,11 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     reader.end_sample()?;
     options.check_left_out(&path, &reader.names())?;
     let mut options = options.clone();
-    options.image_key = key.or_else(|| reader.only_image());
+    options.image_key = key.or_else(|| reader.has("image").then(|| "image".to_owned()));
     let (gathering, faults) = reader.into_gathering();
     let gathering = Gathering { files: Arc::new(vec![file]), ..gathering };
     let found = gathering.into_found(&part.root, &options)?;
     Ok(Found { faults, ..found })
-}
-
-/// The data file of a database folder, or the file itself.
-fn data_file(source: &Path) -> PathBuf {
-    match source.is_dir() {
-        true => source.join("data.mdb"),
-        false => source.to_owned(),
-    }
 }
 
 /// The database to read: the main one, the named one that `--image-key` selects, or the only named one. Also returns the rest of
@@ -154,12 +144,12 @@ impl<'a> Reader<'a> {
     fn add(&mut self, entry: Entry) -> Result<(), ConvertError> {
         let key = entry.key.as_slice();
         if key == LMDB_METADATA.as_bytes() {
-            let text = self.text_of(&entry, MAX_METADATA)?;
+            let text = self.raw(&entry).text_to(MAX_METADATA)?;
             self.metadata = Some(Metadata::parse(&text));
             return Ok(());
         }
         if key == LMDB_CLASSES.as_bytes() {
-            let text = self.text_of(&entry, MAX_METADATA)?;
+            let text = self.raw(&entry).text_to(MAX_METADATA)?;
             let names = serde_json::from_str(&text);
             self.classes = names.map_err(|e| self.wrong(&entry, &format!("class names: {e}")))?;
             return Ok(());
@@ -177,7 +167,7 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             let number = number.to_vec();
-            let text = self.text_of(&entry, MAX_TEXT)?;
+            let text = self.raw(&entry).text()?;
             self.labels.insert(number, text);
             return Ok(());
         }
@@ -195,16 +185,11 @@ impl<'a> Reader<'a> {
     fn sample(&mut self, entry: Entry) -> Result<(), ConvertError> {
         self.end_sample()?;
         let is_first = self.keys.is_empty();
-        let head = self.bytes(&entry, SNIFFED)?;
-        let stored = |skip: u64, content| {
-            let span =
-                Span { file: 0, offset: entry.offset.saturating_add(skip), bytes: entry.bytes.saturating_sub(skip) };
-            Item::Stored(span, content)
-        };
+        let head = self.raw(&entry).head(SNIFFED)?;
         if ImageFormat::sniff(&head).is_some() {
-            self.push("image", &stored(0, Content::File), &entry, is_first)?;
+            self.push("image", &self.raw(&entry).stored(0, Content::File), &entry, is_first)?;
         } else if head.starts_with(b"\x93NUMPY") {
-            let item = self.array(&entry)?;
+            let item = self.raw(&entry).array()?;
             self.push("image", &item, &entry, is_first)?;
         } else if let Some((item, label)) = self.datum(&entry)? {
             self.push("image", &item, &entry, is_first)?;
@@ -226,19 +211,19 @@ impl<'a> Reader<'a> {
         if self.is_left_out(field) {
             return Ok(());
         }
-        let span = Span { file: 0, offset: entry.offset, bytes: entry.bytes };
+        let raw = self.raw(entry);
         let text;
         let item = match extension {
-            "npy" => self.array(entry)?,
+            "npy" => raw.array()?,
             "txt" | "json" => {
-                text = self.text_of(entry, MAX_TEXT)?;
+                text = raw.text()?;
                 match extension {
                     "txt" => Item::Text(&text),
                     _ => Item::Json(&text),
                 }
             }
-            "bin" => Item::Stored(span, Content::Bytes),
-            _ if ImageFormat::from_extension(extension.as_bytes()).is_some() => Item::Stored(span, Content::File),
+            "bin" => raw.stored(0, Content::Bytes),
+            _ if ImageFormat::from_extension(extension.as_bytes()).is_some() => raw.stored(0, Content::File),
             _ => {
                 let reason = format!("expected a field with an extension, found '{name}'");
                 return Err(self.wrong(entry, &reason));
@@ -280,55 +265,39 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn array(&self, entry: &Entry) -> Result<Item<'static>, ConvertError> {
-        let head = self.bytes(entry, to_u64(MAX_HEADER))?;
-        let (array, skip) = npy_head(&head, entry.bytes).map_err(|reason| self.wrong(entry, &reason))?;
-        let span = Span { file: 0, offset: entry.offset.saturating_add(skip), bytes: entry.bytes.saturating_sub(skip) };
-        Ok(Item::Stored(span, Content::of_array(array)))
-    }
-
     /// The image and label of a datum.
     fn datum(&self, entry: &Entry) -> Result<Option<(Item<'static>, Option<i64>)>, ConvertError> {
         // Values other than a datum usually differ in the first byte. In a datum it belongs to the field of channels, or to a later
         // one.
         const MAX_BYTES: u64 = crate::sample::MAX_FILE_BYTES;
-        let first = self.bytes(entry, 1)?;
+        let first = self.raw(entry).head(1)?;
         let is_likely = matches!(first.first(), Some(0x08 | 0x10 | 0x18 | 0x22 | 0x28 | 0x38));
         if !is_likely || entry.bytes > MAX_BYTES {
             return Ok(None);
         }
-        let value = self.bytes(entry, MAX_BYTES)?;
+        let value = self.raw(entry).head(MAX_BYTES)?;
         let datum = Datum::parse(&value).map_err(|reason| {
             let hint = "convert it to image files or arrays of bytes first";
             ConvertError::unsupported(self.path, &shown(&entry.key), reason, hint)
         })?;
-        let len = |n: usize| to_u64(n);
         Ok(datum.map(|datum| {
-            let span = Span {
-                file: 0,
-                offset: entry.offset.saturating_add(len(datum.data.at)),
-                bytes: len(datum.data.bytes.len()),
-            };
+            let offset = entry.offset.saturating_add(to_u64(datum.data.at));
+            let span = Span { file: 0, offset, bytes: to_u64(datum.data.bytes.len()) };
             (Item::Stored(span, datum.content), datum.label)
         }))
     }
 
-    fn bytes(&self, entry: &Entry, limit: u64) -> Result<Vec<u8>, ConvertError> {
-        let read = self.file.bytes_at(entry.offset, entry.bytes.min(limit));
-        read.map_err(|error| self.wrong(entry, &error.to_string()))
-    }
-
-    fn text_of(&self, entry: &Entry, limit: u64) -> Result<String, ConvertError> {
-        if entry.bytes > limit {
-            let found = entry.bytes;
-            return Err(self.wrong(entry, &format!("a text of {found} bytes, more than the limit of {limit}")));
-        }
-        String::from_utf8(self.bytes(entry, limit)?)
-            .map_err(|error| self.wrong(entry, &format!("expected text: {error}")))
+    fn raw<'b>(&'b self, entry: &'b Entry) -> Raw<'b> {
+        let (name, offset, bytes) = (entry.key.as_slice(), entry.offset, entry.bytes);
+        Raw { file: self.file, number: 0, path: self.path, name, offset, bytes }
     }
 
     fn wrong(&self, entry: &Entry, reason: &str) -> ConvertError {
-        ConvertError::malformed(self.path, &shown(&entry.key), reason)
+        self.raw(entry).wrong(reason)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.name == name)
     }
 
     fn unknown(&self, entry: &Entry, head: &[u8]) -> ConvertError {
@@ -348,12 +317,6 @@ impl<'a> Reader<'a> {
         ConvertError::unsupported(self.path, &shown(&entry.key), reason, hint)
     }
 
-    /// The image field. It always has the same name here.
-    fn only_image(&self) -> Option<String> {
-        let has = self.fields.iter().any(|field| field.name == "image");
-        has.then(|| "image".to_owned())
-    }
-
     /// The collected fields, and the samples without a label.
     fn into_gathering(mut self) -> (Gathering, Faults) {
         let mut warnings = Vec::new();
@@ -363,8 +326,7 @@ impl<'a> Reader<'a> {
             field: name.clone(),
             reason: format!("it is a database; name it with {IMAGE_KEY} to read it instead"),
         }));
-        let has_label = self.fields.iter().any(|field| field.name == "label");
-        let labels = match has_label || self.left_out.contains("label") {
+        let labels = match self.has("label") || self.left_out.contains("label") {
             true => None,
             false => self.labels_of_keys(&mut faults),
         };
@@ -411,16 +373,9 @@ impl<'a> Reader<'a> {
             true => None,
             false => texts.iter().map(|text| text.trim().parse().ok()).collect(),
         };
-        Some(FoundLabels {
-            name: "label".to_owned(),
-            values: ids.map_or(LabelValues::Names(texts), LabelValues::Ids),
-            classes: Vec::new(),
-        })
+        let values = ids.map_or(LabelValues::Names(texts), LabelValues::Ids);
+        Some(FoundLabels::without_classes("label", values))
     }
-}
-
-fn shown(key: &[u8]) -> String {
-    String::from_utf8_lossy(key).escape_debug().to_string()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use packds_system::to_u64;
 use std::path::Path;
 
+use super::super::numbers::{u16_at, u32_at, u64_at};
 use super::super::store::OpenFile;
 use crate::error::ConvertError;
 
@@ -110,7 +111,7 @@ impl<'a> Tree<'a> {
             if visits > self.n_pages || depth >= MAX_DEPTH {
                 return Err(self.wrong(number, "the pages of the tree form a circle"));
             }
-            let page = Page::of(number, self.page(number)?).map_err(|r| self.wrong(number, &r))?;
+            let page = Page::of(number, self.read(number, self.page_bytes)?).map_err(|r| self.wrong(number, &r))?;
             let nodes = page.nodes().map_err(|reason| self.wrong(number, &reason))?;
             if page.kind == BRANCH {
                 let children = nodes.iter().rev().map(|node| (node.child(), depth + 1));
@@ -130,12 +131,9 @@ impl<'a> Tree<'a> {
         let mut entry =
             Entry { key: node.key.to_vec(), offset: at(node.data_at), bytes: node.bytes.into(), database: None };
         if node.flags & DUPLICATES != 0 {
-            return Err(ConvertError::unsupported(
-                self.path,
-                &String::from_utf8_lossy(node.key),
-                "a database with duplicate keys",
-                "copy it into one without (dupsort=False)",
-            ));
+            let reason = "a database with duplicate keys";
+            let hint = "copy it into one without (dupsort=False)";
+            return Err(ConvertError::unsupported(self.path, &String::from_utf8_lossy(node.key), reason, hint));
         }
         if node.flags & SUB != 0 {
             entry.database = u64_at(node.data, 40);
@@ -154,28 +152,19 @@ impl<'a> Tree<'a> {
 
     /// The start of a value that has its own pages.
     fn overflow(&self, first: u64, bytes: u64) -> Result<u64, ConvertError> {
-        let wrong = || self.wrong(first, "expected the pages of a value");
-        let head = self.head(first)?;
+        let header = to_u64(PAGE_HEADER);
+        let head = self.read(first, header)?;
         let flags = u16_at(&head, 10).unwrap_or(0);
         let n_pages = u32_at(&head, 12).map_or(0, u64::from);
-        let header = to_u64(PAGE_HEADER);
         let room = n_pages.saturating_mul(self.page_bytes);
         let is_inside = first.checked_add(n_pages).is_some_and(|end| end <= self.n_pages);
         if flags & OVERFLOW == 0 || !is_inside || bytes.saturating_add(header) > room {
-            return Err(wrong());
+            return Err(self.wrong(first, "expected the pages of a value"));
         }
         Ok(first.saturating_mul(self.page_bytes).saturating_add(header))
     }
 
-    /// The header of a page.
-    fn head(&self, number: u64) -> Result<Vec<u8>, ConvertError> {
-        self.read(number, PAGE_HEADER.try_into().unwrap_or(0))
-    }
-
-    fn page(&self, number: u64) -> Result<Vec<u8>, ConvertError> {
-        self.read(number, self.page_bytes)
-    }
-
+    /// The first bytes of a page.
     fn read(&self, number: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
         if number >= self.n_pages {
             return Err(self.wrong(number, &format!("expected one of {} pages", self.n_pages)));
@@ -287,19 +276,4 @@ impl Page {
         let data = page.get(data_at..data_at.checked_add(held)?)?;
         Some(Node { flags, key, bytes: low, data, data_at, low })
     }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    let chunk = bytes.get(at..)?.first_chunk()?;
-    Some(u16::from_le_bytes(*chunk))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let chunk = bytes.get(at..)?.first_chunk()?;
-    Some(u32::from_le_bytes(*chunk))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let chunk = bytes.get(at..)?.first_chunk()?;
-    Some(u64::from_le_bytes(*chunk))
 }

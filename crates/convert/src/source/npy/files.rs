@@ -1,6 +1,7 @@
 //! A folder with one `.npy` file per sample, in class folders or flat.
 
 use packds_system::to_usize;
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -205,23 +206,13 @@ fn labels(paths: &[Vec<u8>], metadata: Option<&Metadata>) -> Option<FoundLabels>
     let (classes, order) = if folders.iter().all(|folder| of_classes.contains(folder)) {
         (known.to_vec(), of_classes)
     } else if let Some(ids) = numbered(paths, &folders, metadata) {
-        return Some(FoundLabels { name: "label".to_owned(), values: LabelValues::Ids(ids), classes: Vec::new() });
+        return Some(FoundLabels::without_classes("label", LabelValues::Ids(ids)));
     } else {
         (folders.clone(), folders)
     };
-    let id_of = |path| order.iter().position(|name| *name == class(path));
-    // Paths are grouped by folder, so each folder is looked up once.
-    let mut ids = Vec::with_capacity(paths.len());
-    let mut last: Option<(String, i64)> = None;
-    for path in paths {
-        let name = class(path);
-        let id = match &last {
-            Some((known, id)) if *known == name => *id,
-            _ => i64::try_from(id_of(path)?).ok()?,
-        };
-        last = Some((name, id));
-        ids.push(id);
-    }
+    let id_of: HashMap<&str, i64> = order.iter().map(String::as_str).zip(0..).collect();
+    let ids = paths.iter().map(|path| id_of.get(class(path).as_str()).copied());
+    let ids = ids.collect::<Option<_>>()?;
     Some(FoundLabels { name: "label".to_owned(), values: LabelValues::Ids(ids), classes })
 }
 
@@ -254,27 +245,14 @@ impl NpyFiles {
         let mut files = Self {
             root: root.to_owned(),
             paths: paths.to_vec(),
-            contents: Contents::Each(Vec::new()),
+            contents: Contents::All(Content::Bytes),
             starts: Vec::with_capacity(paths.len()),
             swapped: Vec::with_capacity(paths.len()),
         };
-        let mut contents: Vec<Content> = Vec::new();
         for (n, path) in paths.iter().enumerate() {
             let content = files.look_into(path)?;
-            // A single content suffices as long as all are the same.
-            match contents.first() {
-                Some(first) if contents.len() == 1 && *first == content => {}
-                Some(first) if contents.len() == 1 => {
-                    contents = vec![first.clone(); n];
-                    contents.push(content);
-                }
-                _ => contents.push(content),
-            }
+            files.contents.push(n, content);
         }
-        files.contents = match contents.as_slice() {
-            [one] => Contents::All(one.clone()),
-            _ => Contents::Each(contents),
-        };
         Ok(files)
     }
 

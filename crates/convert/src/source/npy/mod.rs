@@ -223,8 +223,7 @@ fn push_file(set: &mut ArraySet, name: &str, path: &Path) -> Result<(), ConvertE
 fn read_header(file: &OpenFile, offset: u64, room: u64) -> Result<NpyHeader, ConvertError> {
     let most = to_u64(MAX_HEADER);
     let look = |bytes: u64| {
-        let head = file.bytes_at(offset, room.min(bytes));
-        let head = head.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
+        let head = file.part("", offset, room.min(bytes))?;
         NpyHeader::parse(&head).map_err(|error| header_error(&file.path, "", error))
     };
     // Nearly all headers are short, and there may be one file per sample.

@@ -26,7 +26,7 @@ pub(super) fn check(file: &OpenFile) -> Result<(), ConvertError> {
     let malformed = |reason: String| ConvertError::malformed(path, "the footer", reason);
     let start = file.bytes.checked_sub(TAIL_BYTES).filter(|start| *start >= 4);
     let start = start.ok_or_else(|| malformed(format!("expected at least 12 bytes, found {}", file.bytes)))?;
-    let tail = file.bytes_at(start, TAIL_BYTES).map_err(|e| malformed(e.to_string()))?;
+    let tail = file.part("the footer", start, TAIL_BYTES)?;
     let (len, magic) = tail.split_at(4);
     if magic == b"PARE" {
         return Err(encrypted(path));
@@ -40,7 +40,7 @@ pub(super) fn check(file: &OpenFile) -> Result<(), ConvertError> {
     let offset = start.checked_sub(len).filter(|offset| *offset >= 4 && len <= MAX_FOOTER_BYTES);
     let offset =
         offset.ok_or_else(|| malformed(format!("it declares {len} bytes, but the file has {}", file.bytes)))?;
-    let footer = file.bytes_at(offset, len).map_err(|e| malformed(e.to_string()))?;
+    let footer = file.part("the footer", offset, len)?;
     match look(&footer) {
         Ok(false) => Ok(()),
         Ok(true) => Err(encrypted(path)),

@@ -8,7 +8,7 @@ mod footer;
 use packds_system::{to_u64, to_usize};
 use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ::parquet::arrow::ProjectionMask;
@@ -24,7 +24,7 @@ use super::found::Found;
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
-use super::table::{Columns, Gather, Piece, Spot, TablePlan, guarded};
+use super::table::{Columns, Gather, MAX_THREADS, Piece, Spot, TablePlan, guarded, no_rows, tasks};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
@@ -34,8 +34,6 @@ const TASK_BYTES: u64 = 32 << 20;
 /// Most rows decoded at a time, and per task.
 const MAX_BATCH_ROWS: u64 = 1024;
 const MAX_TASK_ROWS: u64 = 1 << 16;
-/// More threads would only wait for the one that writes the spool.
-const MAX_THREADS: usize = 16;
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
@@ -47,17 +45,21 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let plan = Arc::new(plan(part, options)?);
     let spool = Spool::create(&options.spool_folder())?;
     let mut gather = Gather::new(&part.root, Arc::clone(&plan), spool, file_bytes);
-    let mut tasks = Tasks::new(&part.files, &plan, options);
+    let open = |_, path: &Path| {
+        let table = Arc::new(Table::open(path, options)?);
+        plan.check(path, &table.columns.schema)?;
+        Ok(table.tasks())
+    };
     let jobs = options.jobs.clamp(1, MAX_THREADS);
     ordered(
         jobs,
         jobs.saturating_add(1),
         || (),
         |(), task: Task| {
-            let (path, place) = (task.table.path(), task.place());
+            let (path, place) = (&task.table.file.path, task.place());
             guarded(path, &place, || task.decode(&plan))
         },
-        || tasks.next(),
+        tasks(&part.files, open, |tasks| Ok(tasks.next())),
         |pieces: Result<Vec<Piece>, ConvertError>| {
             for piece in pieces? {
                 // Nothing is read in place, so the file index is unused.
@@ -86,8 +88,7 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError>
             TablePlan::of(path, &table.columns.schema, &first, options)
         });
     }
-    let hint = "name a table with rows in it; nothing was written";
-    Err(ConvertError::contradictory(&part.root, "", "there are no rows in it", hint))
+    Err(no_rows(&part.root))
 }
 
 /// Refuses columns outside the file. The library would panic on them; the panic is caught, but prints a message.
@@ -136,10 +137,6 @@ impl Table {
         Ok(Self { file, metadata, columns })
     }
 
-    fn path(&self) -> &Path {
-        &self.file.path
-    }
-
     /// Splits the rows of the file into tasks of about [`TASK_BYTES`].
     fn tasks(self: &Arc<Self>) -> impl Iterator<Item = Task> + use<> {
         let table = Arc::clone(self);
@@ -150,7 +147,7 @@ impl Table {
             let rows = described.num_rows().max(0).cast_unsigned();
             let is_read = |root: usize| table.columns.places.contains(&root);
             let row_bytes =
-                guarded(table.path(), "a dictionary", || Ok(expansion::row_bytes(&table.file, described, is_read)));
+                guarded(&table.file.path, "a dictionary", || Ok(expansion::row_bytes(&table.file, described, is_read)));
             // Damage is reported when the rows are read.
             let row_bytes = row_bytes.unwrap_or(u64::MAX);
             let step = (TASK_BYTES / row_bytes).clamp(1, MAX_TASK_ROWS);
@@ -198,11 +195,11 @@ impl Task {
             .with_limit(to_usize(self.rows))
             .with_batch_size(to_usize(self.rows.min(MAX_BATCH_ROWS)))
             .build();
-        reader.map_err(|e| failed(self.table.path(), &self.place(), &e))
+        reader.map_err(|e| failed(&self.table.file.path, &self.place(), &e))
     }
 
     fn decode(&self, plan: &TablePlan) -> Result<Vec<Piece>, ConvertError> {
-        let path = self.table.path();
+        let path = &self.table.file.path;
         let (mut pieces, mut rows) = (Vec::new(), 0_u64);
         for batch in self.reader()? {
             let batch = batch.map_err(|e| failed(path, &self.place(), &e.into()))?;
@@ -216,34 +213,6 @@ impl Task {
         }
         let reason = format!("expected {} rows, found {rows}", self.rows);
         Err(ConvertError::malformed(path, &self.place(), reason))
-    }
-}
-
-/// The tasks of all files. Each file is opened when needed.
-struct Tasks<'a> {
-    files: std::slice::Iter<'a, PathBuf>,
-    plan: &'a TablePlan,
-    options: &'a ListOptions,
-    current: Box<dyn Iterator<Item = Task>>,
-}
-
-impl<'a> Tasks<'a> {
-    fn new(files: &'a [PathBuf], plan: &'a TablePlan, options: &'a ListOptions) -> Self {
-        Self { files: files.iter(), plan, options, current: Box::new(std::iter::empty()) }
-    }
-
-    fn next(&mut self) -> Result<Option<Task>, ConvertError> {
-        loop {
-            if let Some(task) = self.current.next() {
-                return Ok(Some(task));
-            }
-            let Some(path) = self.files.next() else {
-                return Ok(None);
-            };
-            let table = Arc::new(Table::open(path, self.options)?);
-            self.plan.check(path, &table.columns.schema)?;
-            self.current = Box::new(table.tasks());
-        }
     }
 }
 

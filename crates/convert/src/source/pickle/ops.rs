@@ -184,11 +184,10 @@ impl Machine<'_> {
     }
 
     fn number(&mut self, op: u8) -> Result<(), ConvertError> {
-        let int = |n: i64| Node::Int(n);
         let node = match op {
-            b'K' => int(self.input.byte()?.into()),
-            b'M' => int(u16::from_le_bytes(self.input.array()?).into()),
-            b'J' => int(i32::from_le_bytes(self.input.array()?).into()),
+            b'K' => Node::Int(self.input.byte()?.into()),
+            b'M' => Node::Int(u16::from_le_bytes(self.input.array()?).into()),
+            b'J' => Node::Int(i32::from_le_bytes(self.input.array()?).into()),
             // The only big-endian number of a pickle.
             b'G' => {
                 let mut bytes: [u8; 8] = self.input.array()?;

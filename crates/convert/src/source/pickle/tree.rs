@@ -44,7 +44,7 @@ pub(in crate::source) enum Node {
 /// All values and the root.
 #[derive(Debug)]
 pub(in crate::source) struct Tree {
-    pub(super) nodes: Vec<Node>,
+    pub(in crate::source) nodes: Vec<Node>,
     pub(in crate::source) root: Id,
     /// End of the pickle in the file.
     pub(in crate::source) end: u64,
@@ -55,11 +55,6 @@ impl Tree {
     pub(in crate::source) fn get(&self, id: Id) -> &Node {
         let node = usize::try_from(id).ok().and_then(|id| self.nodes.get(id));
         node.unwrap_or(&Node::None)
-    }
-
-    /// All values.
-    pub(in crate::source) fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter()
     }
 
     /// A short text.

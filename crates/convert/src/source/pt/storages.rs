@@ -10,23 +10,12 @@ use crate::error::ConvertError;
 /// The magic number that starts the old format, pickled.
 const OLD_MAGIC: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
-/// The storages of a file.
-pub(super) struct Storages {
-    /// The start of each storage by key, and the bytes available from there. In the old format, those are all remaining bytes.
-    places: BTreeMap<String, (u64, u64)>,
-}
-
-impl Storages {
-    /// The start of this key's storage and the bytes available to it.
-    pub(super) fn place(&self, key: &str) -> Option<(u64, u64)> {
-        self.places.get(key).copied()
-    }
-}
+/// The start of each storage by key, and the bytes available from there. In the old format, those are all remaining bytes.
+pub(super) type Storages = BTreeMap<String, (u64, u64)>;
 
 /// The pickle of a file and the location of its storages.
 pub(super) fn open(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
-    let head = file.bytes_at(0, file.bytes.min(16));
-    let head = head.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
+    let head = file.part("", 0, file.bytes.min(16))?;
     if head.starts_with(b"PK\x03\x04") {
         return open_zip(file);
     }
@@ -66,8 +55,7 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     };
     if let Some(order) = in_folder("byteorder") {
         let (offset, bytes) = stored(order)?;
-        let text = file.bytes_at(offset, bytes.min(16));
-        let text = text.map_err(|e| ConvertError::malformed(&file.path, &order.name, e.to_string()))?;
+        let text = file.part(&order.name, offset, bytes.min(16))?;
         if text != b"little" {
             let reason = format!("bytes in {} order", text.escape_ascii());
             let hint = "save it on a little-endian machine";
@@ -77,13 +65,13 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let (start, bytes) = stored(pickle)?;
     let tree = read_pickle(file, start, start.saturating_add(bytes))?;
     let data = format!("{folder}data/");
-    let mut places = BTreeMap::new();
+    let mut places = Storages::new();
     for entry in &entries {
         if let Some(key) = entry.name.strip_prefix(&data) {
             places.insert(key.to_owned(), stored(entry)?);
         }
     }
-    Ok((tree, Storages { places }))
+    Ok((tree, places))
 }
 
 /// Reads five pickles: magic number, version, machine, saved object, storage keys. The storages follow, each after its element
@@ -105,7 +93,7 @@ fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let tree = next(machine.end)?;
     let keys = next(tree.end)?;
     let sizes = element_sizes(&tree);
-    let mut places = BTreeMap::new();
+    let mut places = Storages::new();
     let mut at = keys.end;
     for key in keys.items(keys.root).unwrap_or_default() {
         let key = keys.text(*key).unwrap_or_default();
@@ -122,12 +110,12 @@ fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
         places.insert(key.to_owned(), (start, bytes));
         at = start.saturating_add(bytes);
     }
-    Ok((tree, Storages { places }))
+    Ok((tree, places))
 }
 
 /// Element size of each storage that the pickle mentions.
 fn element_sizes(tree: &Tree) -> BTreeMap<String, u64> {
-    let storages = tree.nodes().filter_map(|node| match node {
+    let storages = tree.nodes.iter().filter_map(|node| match node {
         Node::Persistent(id) => {
             let storage = super::tensors::storage(tree, *id)?;
             Some((storage.key.to_owned(), storage.dtype.map_or(1, |d| d.size())))

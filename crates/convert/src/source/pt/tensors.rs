@@ -222,7 +222,7 @@ impl Taker<'_> {
         let (Some(offset), Some(shape), Some(stride)) = (offset, shape, stride) else {
             return Err(malformed("an offset, sizes and strides"));
         };
-        let Some((start, bytes)) = self.storages.place(storage.key) else {
+        let Some(&(start, bytes)) = self.storages.get(storage.key) else {
             return Err(malformed(&format!("the storage {}", storage.key)));
         };
         let row = row_stride(&shape, &stride).ok_or_else(|| {

@@ -16,7 +16,7 @@ use crate::source::found::{Found, FoundLabels, LabelValues, Names, role_of};
 use crate::source::listing::{Faults, SourceField};
 use crate::source::roles::{Part, are_paths};
 use crate::source::spool::Spool;
-use crate::source::store::{ArrayType, Content, Contents, Numbers, OpenFile, Span, Spans, Store};
+use crate::source::store::{Content, Contents, Numbers, OpenFile, Span, Spans, Store};
 
 /// Most rows per byte of the files. A few bytes can state billions of rows, and each row costs memory here.
 pub(in crate::source) const ROWS_A_BYTE: u64 = 16;
@@ -126,21 +126,21 @@ impl Gather {
         let spool = u32::try_from(files.len()).unwrap_or(SPOOLED);
         files.push(self.spool.finish(&self.root)?);
         let files = Arc::new(files);
-        let mut parts = FoundParts::new(&self.plan);
-        for (planned, gathered) in self.plan.columns.iter().zip(self.columns) {
-            parts.add(planned, gathered, &files, spool, &self.root)?;
-        }
-        let missing = || ConvertError::malformed(&self.root, "", "there are no images in it");
-        Ok(Found {
-            labels: parts.labels,
-            masks: parts.masks,
-            fields: parts.fields,
-            texts: parts.texts,
+        let image = self.plan.columns.iter().find(|c| c.part == Use::Part(Part::Image));
+        let names = Names::Numbered(image.map_or_else(String::new, |column| column.name.clone()));
+        // The plan has an image column, which takes the place of these.
+        let images = stored(Vec::new(), &files, spool, Content::Bytes);
+        let found = Found {
             metadata: self.plan.metadata.clone(),
             faults: self.faults,
             warnings: self.plan.warnings.clone(),
-            ..Found::new(format, parts.images.ok_or_else(missing)?, parts.names)
-        })
+            ..Found::new(format, images, names)
+        };
+        let mut parts = FoundParts { classes: &self.plan.classes, found };
+        for (planned, gathered) in self.plan.columns.iter().zip(self.columns) {
+            parts.add(planned, gathered, &files, spool, &self.root)?;
+        }
+        Ok(parts.found)
     }
 }
 
@@ -172,30 +172,11 @@ fn push_texts(spool: &mut Spool, spans: &mut Vec<Span>, texts: &TextArena) -> Re
 
 /// The result under construction.
 struct FoundParts<'a> {
-    plan: &'a TablePlan,
-    images: Option<Arc<dyn Store>>,
-    masks: Option<Arc<dyn Store>>,
-    names: Names,
-    labels: Option<FoundLabels>,
-    fields: Vec<SourceField>,
-    texts: Vec<SourceColumn>,
+    classes: &'a [String],
+    found: Found,
 }
 
-impl<'a> FoundParts<'a> {
-    fn new(plan: &'a TablePlan) -> Self {
-        let image = plan.columns.iter().find(|c| c.part == Use::Part(Part::Image));
-        let names = image.map_or_else(String::new, |column| column.name.clone());
-        Self {
-            plan,
-            images: None,
-            masks: None,
-            names: Names::Numbered(names),
-            labels: None,
-            fields: Vec::new(),
-            texts: Vec::new(),
-        }
-    }
-
+impl FoundParts<'_> {
     fn add(
         &mut self,
         planned: &Planned,
@@ -253,23 +234,22 @@ impl<'a> FoundParts<'a> {
 
     fn put(&mut self, planned: &Planned, store: Arc<dyn Store>) {
         match planned.part {
-            Use::Part(Part::Image) => self.images = Some(store),
-            Use::Part(Part::Mask) => self.masks = Some(store),
-            _ => self.fields.push(SourceField {
-                name: planned.name.clone(),
-                store,
-                role: role_of(self.plan.metadata.as_ref(), &planned.name),
-            }),
+            Use::Part(Part::Image) => self.found.images = store,
+            Use::Part(Part::Mask) => self.found.masks = Some(store),
+            _ => {
+                let role = role_of(self.found.metadata.as_ref(), &planned.name);
+                self.found.fields.push(SourceField { name: planned.name.clone(), store, role });
+            }
         }
     }
 
     fn put_column(&mut self, planned: &Planned, values: ColumnValues) {
         let name = planned.name.clone();
-        self.texts.push(SourceColumn { name, values });
+        self.found.texts.push(SourceColumn { name, values });
     }
 
     fn put_labels(&mut self, planned: &Planned, values: LabelValues) {
-        self.labels = Some(FoundLabels { name: planned.name.clone(), values, classes: self.plan.classes.clone() });
+        self.found.labels = Some(FoundLabels { name: planned.name.clone(), values, classes: self.classes.to_vec() });
     }
 
     /// Unchanged numbers. Nulls follow the rule of manifests if the type has no NaN.
@@ -283,16 +263,14 @@ impl<'a> FoundParts<'a> {
             let values = bytes.iter().map(|byte| *byte != 0).collect();
             return self.put_column(planned, ColumnValues::Bool(values));
         }
-        let shape = Vec::new();
-        let array = ArrayType { dtype, shape };
-        self.put(planned, Arc::new(Numbers { array, bytes }));
+        self.put(planned, Arc::new(Numbers::new(dtype, bytes)));
     }
 
     /// Uses the samples' own paths if each has one that stays within a folder.
     fn use_paths(&mut self, paths: &TextArena, rows: usize) {
         if paths.len() == rows && are_paths(paths.iter()) {
             let paths = paths.iter().map(|path| path.as_bytes().to_vec());
-            self.names = Names::Paths(paths.collect());
+            self.found.names = Names::Paths(paths.collect());
         }
     }
 }
@@ -347,10 +325,6 @@ fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
 fn label_values(dtype: DType, bytes: Vec<u8>) -> LabelValues {
     match Scalar::each(dtype, &bytes).map(Scalar::class_id).collect() {
         Some(ids) => LabelValues::Ids(ids),
-        None => {
-            let shape = Vec::new();
-            let array = ArrayType { dtype, shape };
-            LabelValues::Typed(Arc::new(Numbers { array, bytes }))
-        }
+        None => LabelValues::Typed(Arc::new(Numbers::new(dtype, bytes))),
     }
 }

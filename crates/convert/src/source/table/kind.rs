@@ -8,7 +8,7 @@ use packds_format::{DType, FieldKind};
 use packds_pixels::ImageFormat;
 
 use super::features::declared_shape;
-use super::nested::Nested;
+use super::nested::{leaf_of, shape_of};
 use super::text;
 use crate::dtypes::of_arrow_type;
 use crate::metadata::Metadata;
@@ -122,8 +122,7 @@ impl Known<'_> {
 
     fn array(&self) -> Result<Kind, Refusal> {
         let refused = |reason: String| (reason, other_column());
-        let nested = Nested::of(self.field.data_type());
-        let Some(nested) = nested else {
+        let Some(leaf) = leaf_of(self.field.data_type()) else {
             return if self.is_picture {
                 let reason = format!("expected bytes or numbers, found {}", self.field.data_type());
                 Err(refused(reason))
@@ -131,18 +130,18 @@ impl Known<'_> {
                 self.json(self.field.data_type())
             };
         };
-        let stored = nested.shape(self.first.as_ref()).map_err(refused)?;
+        let stored = shape_of(self.first.as_ref()).map_err(refused)?;
         let known = self.metadata.and_then(|m| m.field(self.field.name()));
         let known = known.filter(|field| field.kind == FieldKind::Tensor);
         let array = |dtype, shape| ArrayType { dtype, shape };
         let same_bytes = |a: &ArrayType, b: &ArrayType| a.bytes() == b.bytes();
-        let plain = array(nested.leaf, stored.clone());
+        let plain = array(leaf, stored.clone());
         let array = match declared_shape(self.field) {
             Some(Err(reason)) => {
                 return Err((reason, "write the arrays in C order, with a shape".to_owned()));
             }
             Some(Ok(shape)) => {
-                let declared = array(nested.leaf, shape);
+                let declared = array(leaf, shape);
                 if !same_bytes(&declared, &plain) {
                     let (declared, stored) = (declared.shape, plain.shape);
                     let reason = format!("its shape is {declared:?}, found {stored:?} values");

@@ -19,9 +19,12 @@ pub(super) use self::{
     plan::{Columns, TablePlan},
 };
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::ConvertError;
+
+/// More threads would only wait for the disk, or for the one that writes the spool.
+pub(super) const MAX_THREADS: usize = 16;
 
 /// Runs a third-party reader. If malicious bytes make it panic, that becomes an error of the file.
 pub(super) fn guarded<T>(
@@ -34,4 +37,31 @@ pub(super) fn guarded<T>(
         let reason = "the reader crashed on these bytes";
         Err(ConvertError::malformed(path, place, reason))
     })
+}
+
+/// Gives the tasks of all files, one for each call. Each file is opened when needed, and `next` gives its next task.
+pub(super) fn tasks<T, K>(
+    files: &[PathBuf],
+    mut open: impl FnMut(u32, &Path) -> Result<T, ConvertError>,
+    mut next: impl FnMut(&mut T) -> Result<Option<K>, ConvertError>,
+) -> impl FnMut() -> Result<Option<K>, ConvertError> {
+    let mut files = (0_u32..).zip(files);
+    let mut current = None;
+    move || {
+        loop {
+            if let Some(table) = &mut current
+                && let Some(task) = next(table)?
+            {
+                return Ok(Some(task));
+            }
+            let Some((number, path)) = files.next() else { return Ok(None) };
+            current = Some(open(number, path)?);
+        }
+    }
+}
+
+/// The error for a table without rows.
+pub(super) fn no_rows(source: &Path) -> ConvertError {
+    let hint = "name a table with rows in it; nothing was written";
+    ConvertError::contradictory(source, "", "there are no rows in it", hint)
 }

@@ -4,7 +4,7 @@
 
 use crate::dtypes::of_arrow_type;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 use packds_format::DType;
@@ -13,44 +13,28 @@ use packds_system::{to_u64, to_usize};
 /// Most dimensions.
 const MAX_LEVELS: usize = 8;
 
-/// The nesting of an array column's numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Nested {
-    /// Type of the numbers.
-    pub(super) leaf: DType,
+/// The type of the numbers in nested lists; none unless a type is that.
+pub(super) fn leaf_of(data_type: &DataType) -> Option<DType> {
+    let (mut data_type, mut levels) = (data_type, 0);
+    loop {
+        data_type = match data_type {
+            DataType::FixedSizeBinary(_) if levels == 0 => return Some(DType::U8),
+            DataType::FixedSizeList(field, _) | DataType::List(field) | DataType::LargeList(field) => field.data_type(),
+            leaf => return of_arrow_type(leaf).filter(|_| levels > 0),
+        };
+        levels += 1;
+        if levels > MAX_LEVELS {
+            return None;
+        }
+    }
 }
 
-impl Nested {
-    /// The nesting of a type; none unless it is nested lists of numbers.
-    pub(super) fn of(data_type: &DataType) -> Option<Self> {
-        let (mut data_type, mut levels) = (data_type, 0);
-        loop {
-            data_type = match data_type {
-                DataType::FixedSizeBinary(_) if levels == 0 => {
-                    return Some(Self { leaf: DType::U8 });
-                }
-                DataType::FixedSizeList(field, _) | DataType::List(field) | DataType::LargeList(field) => {
-                    field.data_type()
-                }
-                leaf => {
-                    return of_arrow_type(leaf).filter(|_| levels > 0).map(|leaf| Self { leaf });
-                }
-            };
-            levels += 1;
-            if levels > MAX_LEVELS {
-                return None;
-            }
-        }
+/// The shape of the first row of nested lists.
+pub(super) fn shape_of(array: &dyn Array) -> Result<Vec<u64>, String> {
+    if array.is_empty() {
+        return Err("without a first row the shape is unknown".to_owned());
     }
-
-    /// The shape of the first row.
-    pub(super) fn shape(self, array: &dyn Array) -> Result<Vec<u64>, String> {
-        if array.is_empty() {
-            return Err("without a first row the shape is unknown".to_owned());
-        }
-        let levels = Levels::of(array)?;
-        levels.shape_of_first()
-    }
+    Levels::of(array)?.shape_of_first()
 }
 
 /// An array column split into its list levels, from the outside in, and its numbers.
@@ -80,16 +64,16 @@ impl Ends {
                 let start = idx.checked_mul(*len)?;
                 Some((start, start.checked_add(*len)?))
             }
-            Self::Narrow(ends) => {
-                let at = |idx: usize| usize::try_from(*ends.get(idx)?).ok();
-                Some((at(idx)?, at(idx.checked_add(1)?)?))
-            }
-            Self::Wide(ends) => {
-                let at = |idx: usize| usize::try_from(*ends.get(idx)?).ok();
-                Some((at(idx)?, at(idx.checked_add(1)?)?))
-            }
+            Self::Narrow(ends) => between(ends, idx),
+            Self::Wide(ends) => between(ends, idx),
         }
     }
+}
+
+/// The range of list `idx` between its ends.
+fn between<O: OffsetSizeTrait>(ends: &[O], idx: usize) -> Option<(usize, usize)> {
+    let at = |idx: usize| ends.get(idx)?.to_usize();
+    Some((at(idx)?, at(idx.checked_add(1)?)?))
 }
 
 impl Levels {

@@ -197,7 +197,7 @@ fn texts(planned: &Planned, array: &ArrayRef, spot: &Spot<'_>) -> Result<ColumnP
             Kind::JsonText => "null",
             _ => "",
         };
-        let pushed = for_each_text(array, |_, text| {
+        let pushed = for_each_text(array, |text| {
             let text = text.unwrap_or(missing);
             if planned.part != Use::Other && text.len() > MAX_NAME {
                 return Err(format!("a name of {} bytes, at most {MAX_NAME}", text.len()));
@@ -264,7 +264,7 @@ fn items(
         room.check(piece.bytes.len()).map_err(|reason| spot.malformed(row, name, reason))?;
     }
     if let Some(paths) = paths.filter(|_| planned.part == Use::Part(Part::Image)) {
-        let pushed = for_each_text(paths, |_, path| {
+        let pushed = for_each_text(paths, |path| {
             // No path is this long, and all of them stay in memory.
             let path = path.filter(|path| path.len() <= MAX_NAME);
             piece.paths.push(path.unwrap_or_default());
@@ -285,12 +285,8 @@ const ONLY_PATH: &str = "the file's path is stored, but not its bytes";
 
 /// The error for a column with paths but without bytes in all rows.
 pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
-    ConvertError::unsupported(
-        source,
-        &format!("column `{}`", planned.name),
-        ONLY_PATH,
-        "save the dataset with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest",
-    )
+    let hint = "save the dataset with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest";
+    ConvertError::unsupported(source, &format!("column `{}`", planned.name), ONLY_PATH, hint)
 }
 
 /// Replaces the keys of a dictionary column with their values.

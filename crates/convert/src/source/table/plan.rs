@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Schema};
 
 use super::features::{Features, pack_metadata};
 use super::kind::{Kind, Known, plain_type};
+use super::text::is_string;
 use packds_format::FieldKind;
 
 use crate::error::ConvertError;
@@ -209,11 +210,9 @@ fn find_roles<'a>(
 
 /// The kind of a column's items, which decides its possible roles.
 fn items_of(kind: &Kind, data_type: &DataType) -> Items {
-    let plain = plain_type(data_type);
-    let is_text = matches!(plain, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     match kind {
         Kind::Number(_) => Items::numbers(),
-        Kind::Text if is_text => Items::texts(),
+        Kind::Text if is_string(plain_type(data_type)) => Items::texts(),
         Kind::Items { .. } => Items::pictures(),
         Kind::Array { array, .. } => Items::of_array(array),
         Kind::Text => Items::other(data_type.to_string()),

@@ -16,7 +16,7 @@ pub(super) fn is_scalar(data_type: &DataType) -> bool {
     is_string(data_type) || data_type.is_temporal() || data_type.is_decimal() || matches!(data_type, DataType::Null)
 }
 
-fn is_string(data_type: &DataType) -> bool {
+pub(super) fn is_string(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
@@ -44,37 +44,24 @@ fn fields_refusal(fields: &Fields, level: usize) -> Option<String> {
 /// Calls `each` with the text of every row in order; `None` for a null.
 pub(super) fn for_each_text(
     array: &ArrayRef,
-    mut each: impl FnMut(usize, Option<&str>) -> Result<(), String>,
+    mut each: impl FnMut(Option<&str>) -> Result<(), String>,
 ) -> Result<(), String> {
-    let rows = 0..array.len();
-    let present = |row: usize| !is_null_at(array.as_ref(), row);
     match array.data_type() {
-        DataType::Null => rows.into_iter().try_for_each(|row| each(row, None)),
-        DataType::Utf8 => {
-            let texts = array.as_string::<i32>();
-            rows.into_iter().try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
-        }
-        DataType::LargeUtf8 => {
-            let texts = array.as_string::<i64>();
-            rows.into_iter().try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
-        }
-        DataType::Utf8View => {
-            let texts = array.as_string_view();
-            rows.into_iter().try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
-        }
+        DataType::Null => (0..array.len()).try_for_each(|_| each(None)),
+        DataType::Utf8 => array.as_string::<i32>().iter().try_for_each(each),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().try_for_each(each),
+        DataType::Utf8View => array.as_string_view().iter().try_for_each(each),
         _ => {
             let options = FormatOptions::default();
             let formatter = ArrayFormatter::try_new(array.as_ref(), &options);
             let formatter = formatter.map_err(|e| e.to_string())?;
-            for row in rows {
-                if !present(row) {
-                    each(row, None)?;
-                    continue;
+            (0..array.len()).try_for_each(|row| {
+                if is_null_at(array.as_ref(), row) {
+                    return each(None);
                 }
                 let text = formatter.value(row).try_to_string();
-                each(row, Some(&text.map_err(|e| e.to_string())?))?;
-            }
-            Ok(())
+                each(Some(&text.map_err(|e| e.to_string())?))
+            })
         }
     }
 }

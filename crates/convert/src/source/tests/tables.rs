@@ -108,10 +108,7 @@ fn a_column_of_splits_makes_splits_with_the_same_ids() {
     assert!(matches!(&error, ConvertError::SeveralSplits { splits, .. } if splits == &["train", "val"]), "{error}");
     let options = ListOptions { split: Some("val".to_owned()), ..ListOptions::default() };
     let listing = listed_with(&THREE, "m.csv", text, &options).unwrap();
-    assert_eq!(
-        (paths(&listing), labels(&listing), classes(&listing)),
-        (vec!["b.jpg".into()], vec![1], vec!["x".into(), "y".into()])
-    );
+    assert_eq!((paths(&listing), labels(&listing), classes(&listing)), (vec!["b.jpg".into()], vec![1], vec!["x", "y"]));
     let wrong = ListOptions { split: Some("test".to_owned()), ..ListOptions::default() };
     assert!(matches!(listed_with(&THREE, "m.csv", text, &wrong), Err(ConvertError::SplitMissing { .. })));
     let without = ListOptions { leave_out: vec!["split".to_owned()], ..ListOptions::default() };
@@ -145,10 +142,7 @@ fn json_is_a_list_of_objects_or_a_label_for_each_path() {
     let listing = listed(&THREE, "m.json", list).unwrap();
     assert_eq!((labels(&listing), listing.columns().len()), (vec![1, 0], 1));
     let listing = listed(&THREE, "m.json", b"{\"a.jpg\": \"x\", \"b.jpg\": \"y\"}").unwrap();
-    assert_eq!(
-        (paths(&listing), classes(&listing)),
-        (vec!["a.jpg".into(), "b.jpg".into()], vec!["x".into(), "y".into()])
-    );
+    assert_eq!((paths(&listing), classes(&listing)), (vec!["a.jpg".into(), "b.jpg".into()], vec!["x", "y"]));
     let malformed = |text: &[u8]| match listed(&THREE, "m.json", text).unwrap_err() {
         ConvertError::ManifestMalformed { line, reason, .. } => (line, reason),
         other => panic!("{other}"),

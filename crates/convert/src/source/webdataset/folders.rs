@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::names::key_and_extension;
 use crate::error::ConvertError;
 use crate::source::candidate::is_image_name;
-use crate::source::column::TextArena;
 use crate::source::found::{FoundLabels, LabelValues, Names};
+use crate::source::paths::lossy;
 use crate::source::split::is_split_folder;
 use crate::source::tar::Member;
 use crate::source::warning::Warning;
@@ -62,7 +62,7 @@ pub(super) fn classes(
     let distinct: BTreeSet<&[u8]> = of_folder.iter().flatten().copied().collect();
     if let (Some(folders), true) = (&of_folder, distinct.len() > 1) {
         let splits: Vec<String> =
-            distinct.iter().filter(|folder| is_split_folder(folder)).map(|folder| text(folder)).collect();
+            distinct.iter().filter(|folder| is_split_folder(folder)).map(|folder| lossy(folder)).collect();
         if !splits.is_empty() {
             let reason = format!("there are splits in the tar file: {}", crate::error::quoted(&splits));
             let hint = "unpack it, and name the folder; or write a tar file for each split";
@@ -72,7 +72,7 @@ pub(super) fn classes(
             count: packds_system::to_u64(distinct.len()),
             first: distinct.first().map(|f| f.to_vec()).unwrap_or_default(),
         };
-        return Ok(Some((labels(folders.iter().map(|folder| text(folder))), warning)));
+        return Ok(Some((labels(folders.iter().map(|folder| lossy(folder))), warning)));
     }
     let stems: Vec<String> = files.iter().map(|file| stem(file)).collect();
     let distinct: BTreeSet<&String> = stems.iter().collect();
@@ -112,13 +112,7 @@ fn folders(paths: &[Vec<u8>]) -> Option<Vec<&[u8]>> {
 }
 
 fn labels(names: impl Iterator<Item = String>) -> FoundLabels {
-    let mut arena = TextArena::default();
-    names.for_each(|name| arena.push(&name));
-    FoundLabels { name: "label".to_owned(), values: LabelValues::Names(arena), classes: Vec::new() }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    FoundLabels::without_classes("label", LabelValues::Names(names.collect()))
 }
 
 /// A file's name before its first dot.

@@ -14,10 +14,6 @@ pub(super) fn key_and_extension(name: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((key, name.get(base + dot + 1..)?))
 }
 
-pub(super) fn shown(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).escape_debug().to_string()
-}
-
 /// The kind of a member, by the last part of its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {

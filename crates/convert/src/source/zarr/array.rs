@@ -85,12 +85,8 @@ impl Array {
             None => Err("expected the Zarr version 2 or 3, found none".to_owned()),
         };
         let array = parsed.map_err(|reason| {
-            ConvertError::unsupported(
-                folder,
-                &path,
-                reason,
-                "write the array again with zarr-python and codecs of the list",
-            )
+            let hint = "write the array again with zarr-python and codecs of the list";
+            ConvertError::unsupported(folder, &path, reason, hint)
         })?;
         array.check().map_err(|reason| ConvertError::malformed(folder, &path, reason))?;
         Ok(array)

@@ -60,12 +60,9 @@ impl Array {
         let step = self.unit().first().map_or(1, |step| step.get());
         let band = self.row_bytes()?.checked_mul(step.min(rows));
         let band = band.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
-            ConvertError::unsupported(
-                &self.folder,
-                &self.path,
-                format!("chunks of {step} rows, which are more than 1 GiB"),
-                "write the array again with chunks of fewer samples",
-            )
+            let reason = format!("chunks of {step} rows, which are more than 1 GiB");
+            let hint = "write the array again with chunks of fewer samples";
+            ConvertError::unsupported(&self.folder, &self.path, reason, hint)
         })?;
         let unpack = |start, count| self.band(start, count).map(|bytes| (bytes, count));
         bands((rows, step), band, options.jobs, unpack, |(bytes, count): (Vec<u8>, u64)| take(bytes, count))
@@ -173,9 +170,7 @@ fn whole(file: &OpenFile, offset: u64, len: u64, most: u64) -> Result<Vec<u8>, S
     if len > most {
         return Err(named(&file.path, format!("{len} bytes, more than {most}")));
     }
-    let mut bytes = Vec::new();
-    let read = file.append_at(offset, len, &mut bytes);
-    read.map_err(|e| e.to_string()).map(|()| bytes)
+    file.bytes_at(offset, len).map_err(|e| e.to_string())
 }
 
 impl Sharding {

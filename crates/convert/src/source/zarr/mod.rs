@@ -15,6 +15,7 @@ use self::array::{Array, Element, json};
 use self::chunks::items;
 use super::ListOptions;
 use super::found::Found;
+use super::numbers::text_of;
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::{ArrayType, Content, RowPart, Store};
@@ -189,16 +190,11 @@ impl Tree for Arrays<'_> {
         &self.nodes
     }
 
-    fn rows(&mut self, node: usize, _array: &ArrayType) -> Result<Vec<RowPart>, ConvertError> {
+    fn rows(&mut self, node: usize) -> Result<Vec<RowPart>, ConvertError> {
         let array = self.array(node)?;
         let mut spool = Spool::create(&self.options.spool_folder())?;
         array.spool(self.options, &mut spool)?;
-        Ok(vec![RowPart {
-            file: Arc::new(spool.finish(&array.folder)?),
-            offset: 0,
-            rows: array.count()?,
-            stride: array.row_bytes()?,
-        }])
+        Ok(vec![spool.into_part(&array.folder, array.count()?, array.row_bytes()?)?])
     }
 
     fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError> {
@@ -259,10 +255,5 @@ fn fixed_text(bytes: &[u8], wide: bool) -> Vec<u8> {
         let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
         return bytes.get(..end).unwrap_or_default().to_vec();
     }
-    let letters = bytes.chunks_exact(4).map(|letter| {
-        let number = letter.try_into().map(u32::from_le_bytes).unwrap_or(0);
-        char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
-    });
-    let text: String = letters.collect();
-    text.trim_end_matches('\0').as_bytes().to_vec()
+    text_of(bytes, wide).into_bytes()
 }
