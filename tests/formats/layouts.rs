@@ -116,7 +116,7 @@ fn what_is_overlooked_or_left_out_is_said() {
         report["warnings"].to_string()
     };
     let answers = warnings("answers.h5");
-    assert!(answers.contains("no labels: no field is called as labels are, found 'ans'"), "{answers}");
+    assert!(answers.contains("no labels found: no field has the usual name of labels among 'ans'"), "{answers}");
     let objects = warnings("objects.npz");
     assert!(objects.contains("field 'about' left out: elements of type"), "{objects}");
     assert!(!warnings("unlabeled.npz").contains("no labels"));
@@ -269,7 +269,7 @@ fn labels_that_lie_where_none_are_looked_for_are_told() {
     let (folder, expected) = sources();
     let (pack, said) = converted(&folder, &["inside.tar"]);
     assert!(pack.schema().index_of("label").is_err());
-    let told = "no labels: 'label' in the objects of 'json' is taken with --label-key label";
+    let told = "no labels found: to use 'label' inside 'json', add --label-key label";
     assert!(said.contains(told), "{said}");
     let (pack, said) = converted(&folder, &["inside.tar", "--label-key", "label", "--keep-order"]);
     assert_eq!(json!(ids(&pack)), expected["labels"]);

@@ -61,7 +61,10 @@ fn tables_of_pandas_have_their_images_and_labels() {
     assert!(said.contains("each list of 'labels' has one label: --label-key labels reads single labels"), "{said}");
     let said = told(&folder, "tables/train.csv");
     assert!(said.contains("the labels are those of 'diagnosis', the only column beside the paths"), "{said}");
-    assert!(said.contains("the files of 'id_code' were looked for: 'id_00' is 'train_images/id_00.png'"), "{said}");
+    assert!(
+        said.contains("the files named in 'id_code' were found in other folders: 'id_00' is 'train_images/id_00.png'"),
+        "{said}"
+    );
     assert!(told(&folder, "tables/train_index.csv").contains("the first column left out: it has no name"));
 }
 
@@ -99,7 +102,7 @@ fn masks_of_every_type_are_masks() {
     let said = refused(&folder, "masks/halves.npz", 1);
     assert!(said.contains("mask: expected whole numbers from 0 to 255, found 0.5"), "{said}");
     let said = refused(&folder, "masks/one.h5", 2);
-    assert!(said.contains("8 rows of 9 numbers and as many of 'label', which looks like a single one"), "{said}");
+    assert!(said.contains("8 rows of 9 numbers and as many of 'label': this looks like a single image"), "{said}");
 }
 
 #[test]

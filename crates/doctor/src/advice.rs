@@ -196,7 +196,7 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let with = |loading| case.overlap.with_loading(stages.step, stages.copy, loading);
     let (source, cached) = (case.loading.source.ms, case.loading.page_cache.ms);
     let saved = saved(case.batch_ms(), with(source), with(cached));
-    let text = "memory for the whole of it: from the second epoch on it comes from the page cache";
+    let text = "memory for the whole pack: from the second epoch on, it is read from the page cache";
     all.push(Candidate::batch("memory", text, (case.batch_ms() - saved).max(least)));
     all
 }
@@ -233,7 +233,7 @@ fn of_packs(case: &Case, stages: &Stages) -> Vec<Candidate> {
     }
     if let Some(converted) = facts.converted {
         let left_out = facts.left_out.as_deref().map(|steps| {
-            format!("; without {steps}, which augment= would have to do for every batch: the most that it can give")
+            format!("; an upper bound: it does not include {steps}, which augment= would have to do for every batch")
         });
         let text = format!(
             "a pack and packds.Loader (an estimate: measured on a small pack of samples as this dataset gives them{})",

@@ -313,7 +313,7 @@ fn what_a_prediction_leaves_out_is_said() {
     };
     assert!(!text(&case).contains("without"));
     case.facts.left_out = Some("RandomResizedCrop".to_owned());
-    assert!(text(&case).contains("without RandomResizedCrop, which augment= would have to do"));
+    assert!(text(&case).contains("it does not include RandomResizedCrop, which augment= would have to do"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, openat};
 /// Opens a regular file for reading; links are followed. It never waits, whatever the path leads to.
 ///
 /// # Errors
-/// What the system says; for a folder [`io::ErrorKind::IsADirectory`], and for all else that is no regular file
+/// What the system says; for a folder [`io::ErrorKind::IsADirectory`], and for anything else that is not a regular file
 /// [`io::ErrorKind::InvalidInput`] with the words `not a regular file`.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_checked(path, OFlags::RDONLY)
@@ -70,7 +70,7 @@ fn open_checked(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(file)
 }
 
-/// Refuses what is no regular file.
+/// Refuses anything that is not a regular file.
 fn check(found: &Metadata) -> io::Result<()> {
     if found.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());

@@ -231,7 +231,7 @@ impl Declared for ConvertOptions {
             opt::FROM,
             "FORMAT",
             |o, text| put(&mut o.list.from, parse(text).map(Some)),
-            "Source format, one of packds formats [default: detected from content and name]",
+            "Source format; packds formats lists them [default: detected from content and name]",
         )
         .under(SOURCE)
         .recorded("from", |o| o.list.from.map(DataFormat::name).map(Value::from)),
@@ -385,7 +385,7 @@ impl Declared for ConvertOptions {
             opt::BATCH,
             "B",
             |o, text| put(&mut o.batch, whole(text, 1, u32::MAX.into()).map(Some)),
-            "Batch size to align chunks with: the chunk size becomes its largest divisor that fits",
+            "Align chunks with this batch size: the chunk size is its largest divisor that fits",
         )
         .under(LAYOUT)
         .recorded("batch", |o| Some(json!(o.batch))),

@@ -177,7 +177,7 @@ impl Found {
                         source,
                         "",
                         format!(
-                            "expected an array of images, found {} rows of {} numbers and as many of '{}', which looks like a single one",
+                            "expected an array of images, found {} rows of {} numbers and as many of '{}': this looks like a single image",
                             self.images.len(),
                             row.shape[0],
                             map.name

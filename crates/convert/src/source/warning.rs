@@ -260,7 +260,7 @@ impl fmt::Display for Warning {
                 "'{field}' gives no labels: expected an integer or a name for each image, found {found}; it is packed as a field"
             ),
             Self::Renamed { field, to } => {
-                write!(out, "the field '{field}' is packed as '{to}': another field of packs has its name")
+                write!(out, "the field '{field}' is packed as '{to}', because packs use its name for another field")
             }
             Self::Stacks { shape } => write!(
                 out,
@@ -271,7 +271,12 @@ impl fmt::Display for Warning {
                 out.write_str("the first column left out: it has no name, like an index that pandas writes")
             }
             Self::FilesLocated { column, named, path } => {
-                write!(out, "the files of '{column}' were looked for: '{}' is '{}'", text(named), text(path))
+                write!(
+                    out,
+                    "the files named in '{column}' were found in other folders: '{}' is '{}'",
+                    text(named),
+                    text(path)
+                )
             }
             Self::SingleLabels { field } => {
                 write!(out, "each list of '{field}' has one label: {} reads single labels", LABEL_KEY.with(field))
@@ -286,14 +291,14 @@ impl fmt::Display for Warning {
                 write!(out, "the labels are those of '{field}', the only column beside the paths")
             }
             Self::NoLabels { fields, is_program } => {
-                write!(out, "no labels: no field is called as labels are, found {}", quoted(fields))?;
+                write!(out, "no labels found: no field has the usual name of labels among {}", quoted(fields))?;
                 match is_program {
                     true => out.write_str("; give it the kind 'label'"),
                     false => write!(out, "; name them with {LABEL_KEY}"),
                 }
             }
             Self::LabelInside { field, key } => {
-                write!(out, "no labels: '{key}' in the objects of '{field}' is taken with {}", LABEL_KEY.with(key))
+                write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
             Self::LabelsMissing { file } => write!(out, "no labels: there is no file '{}'", text(file)),
             counted => match counted.what() {

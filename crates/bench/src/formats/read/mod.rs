@@ -68,7 +68,7 @@ pub(crate) struct Made {
     pub(crate) sample_bytes: usize,
     /// Channels of a pixel.
     pub(crate) channels: u64,
-    /// Samples of a batch.
+    /// Samples per batch.
     pub(crate) batch: u64,
     /// Samples of a shard, where it has shards.
     pub(crate) shard: u64,

@@ -256,7 +256,7 @@ impl Machine<'_> {
             let line = self.input.long_line(MAX_TEXT.saturating_sub(self.text_bytes))?;
             self.text_bytes += to_u64(line.len());
             let Some(text) = unescaped(&line) else {
-                return self.wrong("expected a string with escapes of characters only");
+                return self.wrong("invalid escape sequence in a string");
             };
             return self.push_node(Node::Text(Bytes::Here(text.into_bytes().into())));
         }

@@ -160,7 +160,7 @@ impl Known<'_> {
             Some(bytes) if bytes > 0 => Ok(Kind::Array { array: ArrayType { dtype, ..array }, stored }),
             _ => {
                 let shape = &array.shape;
-                let reason = format!("arrays of shape {shape:?} have no bytes, or too many");
+                let reason = format!("arrays of shape {shape:?} are empty or too large");
                 Err((reason, other_column()))
             }
         }

@@ -47,7 +47,7 @@ fn names_without_folder_or_extension_are_looked_for_once() {
     let listing = listed(&files, "train.csv", b"id_code,label\n2b,0\n1a,1\n").unwrap();
     assert_eq!(paths(&listing), ["train_images/2b.png", "train_images/1a.png"]);
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(told, ["the files of 'id_code' were looked for: '2b' is 'train_images/2b.png'"]);
+    assert_eq!(told, ["the files named in 'id_code' were found in other folders: '2b' is 'train_images/2b.png'"]);
     // Nothing tells which of two folders.
     let error = listed(&files, "m.csv", b"id_code,label\n1a,0\n").unwrap_err().to_string();
     assert!(error.contains("may be those in 'test_images' or those in 'train_images'"), "{error}");

@@ -85,7 +85,7 @@ impl Array {
             None => Err("expected the Zarr version 2 or 3, found none".to_owned()),
         };
         let array = parsed.map_err(|reason| {
-            let hint = "write the array again with zarr-python and codecs of the list";
+            let hint = "write the array again with zarr-python and one of the listed codecs";
             ConvertError::unsupported(folder, &path, reason, hint)
         })?;
         array.check().map_err(|reason| ConvertError::malformed(folder, &path, reason))?;
