@@ -10,9 +10,10 @@ pub(super) const SNIFFED_BYTES: usize = 16;
 /// Image extensions that cannot be decoded here.
 const UNDECODED: [&str; 12] = ["ppm", "pgm", "pbm", "pnm", "pam", "avif", "heic", "heif", "jp2", "jxl", "exr", "tga"];
 
-/// True if the extension, after the last dot, belongs to a decodable image format.
+/// True if the extension, after the last dot, belongs to a decodable image format. False for the files `._NAME` that macOS adds.
 pub(super) fn is_image_name(name: &[u8]) -> bool {
-    extension(name).is_some_and(|extension| ImageFormat::from_extension(extension).is_some())
+    !name.starts_with(b"._")
+        && extension(name).is_some_and(|extension| ImageFormat::from_extension(extension).is_some())
 }
 
 /// True if the extension belongs to an image format that cannot be decoded.

@@ -207,7 +207,11 @@ fn check_header(path: &Path, line: u64, names: &[String]) -> Result<(), ConvertE
             return Err(malformed(path, line, format!("column {number} has no name")));
         }
         if !seen.insert(name) {
-            return Err(malformed(path, line, format!("column '{name}' appears twice")));
+            return Err(malformed(
+                path,
+                line,
+                format!("column '{name}' appears twice: the first line names the columns"),
+            ));
         }
     }
     Ok(())

@@ -71,7 +71,8 @@ impl Directory {
             let entry = entry?;
             let name = entry.file_name();
             match directory.form_of(name, entry.file_type())? {
-                _ if name == c"." || name == c".." => {}
+                // macOS adds a folder of attributes to zip files.
+                _ if name == c"." || name == c".." || name == c"__MACOSX" => {}
                 None => directory.subdirectories.push(name.to_bytes().to_vec()),
                 Some(form) => {
                     let start = directory.names.len();

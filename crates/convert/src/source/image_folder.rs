@@ -11,7 +11,7 @@ use super::{
     layout::{Layout, inside},
     listing::{Labels, Listing, SourceKind},
     pairs,
-    paths::as_path,
+    paths::{as_path, lossy},
     rows::RowForm,
     split,
     walk::{Found, count},
@@ -28,14 +28,17 @@ pub(super) struct Opened {
     pub(super) layout: Layout,
     /// The folder that was left for the one in it, `root`.
     pub(super) wrapper: Option<Vec<u8>>,
+    /// A table, or a list of labels, beside the images or above them.
+    pub(super) manifest: Option<Vec<u8>>,
 }
 
 impl Opened {
     /// Opens a folder, or the one that it is only a wrapper of.
     pub(super) fn at(root: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
-        let (mut root, mut wrapper) = (root.to_owned(), None);
+        let (mut root, mut wrapper, mut manifest) = (root.to_owned(), None, None);
         loop {
             let top = Directory::scan(&root, b"")?;
+            manifest = manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top));
             let layout = match (options, &wrapper) {
                 (ListOptions { images, masks, .. }, None) if images.is_some() || masks.is_some() => {
                     Layout::named(&root, &top, images.as_deref(), masks.as_deref())?
@@ -44,7 +47,7 @@ impl Opened {
                 _ => Layout::of(&root, &top)?,
             };
             let Layout::Wrapper(folder) = layout else {
-                return Ok(Self { root, top, layout, wrapper });
+                return Ok(Self { root, top, layout, wrapper, manifest });
             };
             root = inside(&root, &folder);
             wrapper = Some(folder);
@@ -52,9 +55,26 @@ impl Opened {
     }
 }
 
-/// The first manifest among a folder's files.
+/// The manifest among a folder's files: one for training comes first, an example of a submission last.
 pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
-    top.names().filter(|name| RowForm::from_path(as_path(name)).is_some()).min().map(<[u8]>::to_vec)
+    let rank = |name: &&[u8]| {
+        let lower = name.to_ascii_lowercase();
+        let is_submission = lower.windows(10).any(|word| word == b"submission");
+        (is_submission, !lower.starts_with(b"train"), name.to_vec())
+    };
+    top.names().filter(|name| RowForm::from_path(as_path(name)).is_some()).min_by_key(rank).map(<[u8]>::to_vec)
+}
+
+/// A text or JSON file whose name is that of labels.
+fn labels_in(top: &Directory) -> Option<Vec<u8>> {
+    const WORDS: [&str; 10] =
+        ["train", "val", "test", "label", "labels", "annotation", "annotations", "caption", "captions", "dataset"];
+    let is_list = |name: &&[u8]| {
+        let lower = lossy(name).to_ascii_lowercase();
+        let stem = lower.strip_suffix(".txt").or_else(|| lower.strip_suffix(".json"));
+        stem.is_some_and(|stem| stem.split(['_', '-', '.', ' ']).any(|word| WORDS.contains(&word)))
+    };
+    top.names().filter(is_list).min().map(<[u8]>::to_vec)
 }
 
 /// Whether every subfolder is a class whatever its name: the caller named the format, or a pack was exported into the folder.
@@ -80,9 +100,9 @@ pub(super) fn list_opened(
     all_classes: Option<&[Vec<u8>]>,
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    let Opened { root, top, layout, wrapper } = opened;
+    let Opened { root, top, layout, wrapper, manifest } = opened;
     let has_only_classes = has_only_classes(&root, options)?;
-    let manifest = if has_only_classes { None } else { manifest_in(&top) };
+    let manifest = manifest.filter(|_| !has_only_classes);
     let mut listing = match layout {
         Layout::Pairs(pair) => pairs::list(&root, &pair)?,
         _ => list_scanned(&root, top, all_classes, options.jobs)?,

@@ -11,8 +11,22 @@ use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES, MASKS};
 
 /// Usual names of a folder of images beside one of masks. Case is ignored.
-const IMAGE_FOLDERS: [&str; 11] =
-    ["images", "image", "imgs", "img", "jpegimages", "leftimg8bit", "photos", "rgb", "original", "inputs", "input"];
+const IMAGE_FOLDERS: [&str; 14] = [
+    "images",
+    "image",
+    "imgs",
+    "img",
+    "jpg",
+    "jpeg",
+    "png",
+    "jpegimages",
+    "leftimg8bit",
+    "photos",
+    "rgb",
+    "original",
+    "inputs",
+    "input",
+];
 /// Usual names of a folder of masks. Case is ignored.
 const MASK_FOLDERS: [&str; 16] = [
     "masks",
@@ -34,6 +48,8 @@ const MASK_FOLDERS: [&str; 16] = [
 ];
 /// Most folders to look into for the kind of their files.
 const MAX_FOLDERS: usize = 64;
+/// Most subfolders that are looked into for the only one with images. More are classes.
+const FEW_FOLDERS: usize = 8;
 
 impl Pair {
     /// The same folders of one split.
@@ -93,6 +109,24 @@ impl Layout {
             return Ok(if is_wrapper(root, only)? { Self::Wrapper(only.to_vec()) } else { Self::Classes });
         }
         let images: Vec<&[u8]> = folders.iter().copied().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).collect();
+        let has_images = |name: &[u8]| Ok::<_, ConvertError>(Contents::below(root, name)?.images);
+        if folders.len() <= FEW_FOLDERS && top.image_names().next().is_none() {
+            let mut filled = Vec::new();
+            for folder in &folders {
+                if has_images(folder)? {
+                    filled.push(*folder);
+                }
+            }
+            match filled.as_slice() {
+                [only] if is_wrapper(root, only)? => return Ok(Self::Wrapper(only.to_vec())),
+                // `train` and `train_masks`, `X_Input` and `X_GroundTruth`.
+                [a, b] if is_mask_folder(a) != is_mask_folder(b) && images.is_empty() => {
+                    let (images, masks) = if is_mask_folder(b) { (a, b) } else { (b, a) };
+                    return Ok(Self::Pairs(Pair { images: images.to_vec(), masks: masks.to_vec() }));
+                }
+                _ => {}
+            }
+        }
         let [images] = images.as_slice() else {
             return Ok(Self::Classes);
         };
@@ -128,7 +162,8 @@ fn is_wrapper(root: &Path, only: &[u8]) -> Result<bool, ConvertError> {
     let inner = Directory::scan(root, only)?;
     let is_empty = inner.image_names().next().is_none();
     if !is_empty {
-        return Ok(is_one_of(only, &IMAGE_FOLDERS));
+        let word = only.split(|byte| matches!(byte, b'_' | b'-' | b' ')).next().unwrap_or(only);
+        return Ok(is_one_of(only, &IMAGE_FOLDERS) || is_one_of(word, &IMAGE_FOLDERS));
     }
     for name in inner.subdirectories.iter().filter(|name| !name.starts_with(b".")) {
         if Contents::below(root, &joined(only, name))?.images {

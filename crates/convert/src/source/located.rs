@@ -9,6 +9,7 @@ use super::candidate::is_image_name;
 use super::directory::Identity;
 use super::layout::is_mask_folder;
 use super::paths::{PathTable, lossy, stem};
+use super::split::is_split_folder;
 use super::walk::Found;
 use crate::error::ConvertError;
 use crate::opt::ROOT;
@@ -17,9 +18,10 @@ use crate::opt::ROOT;
 #[derive(Debug)]
 pub(super) struct Located {
     paths: PathTable,
-    /// Files by path below `folder`, or by name if there is none; with and without their extension.
-    files: HashMap<Vec<u8>, File>,
-    has_folder: bool,
+    /// The files of the folder that has most, by their path from there, with and without their extension.
+    in_folder: Option<HashMap<Vec<u8>, File>>,
+    /// All files by name, with and without their extension.
+    by_name: HashMap<Vec<u8>, File>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,17 +63,18 @@ impl Located {
         narrow(&mut best, |folder| starts_alike(last(folder), &split));
         // Files in many folders, such as one for each class, have names of their own.
         let has_folder = 2 * most > first.len();
-        let files = match best.as_slice() {
+        let in_folder = match best.as_slice() {
             [] => return Ok(None),
-            _ if !has_folder => by_name.into_iter().flat_map(|(key, all)| Some((key, file_of(&all)?))).collect(),
-            [folder] => within(&paths, folder),
+            _ if !has_folder => None,
+            [folder] => Some(within(&paths, folder)),
             [one, other, ..] => {
                 let reason = format!("its files may be those in '{}' or those in '{}'", lossy(one), lossy(other));
                 let hint = format!("choose with {}", ROOT.with(root.join(lossy(one)).display()));
                 return Err(ConvertError::contradictory(manifest, "", reason, hint));
             }
         };
-        Ok(Some(Self { paths, files, has_folder }))
+        let by_name = by_name.into_iter().filter_map(|(key, all)| Some((key, file_of(&all)?))).collect();
+        Ok(Some(Self { paths, in_folder, by_name }))
     }
 
     /// The file that a path names, relative to the root. None if there is none.
@@ -81,15 +84,23 @@ impl Located {
     pub(super) fn path(&self, path: &[u8]) -> Result<Option<Vec<u8>>, [Vec<u8>; 2]> {
         let full = |idx: usize| self.paths.path(idx);
         let leads_to = |file: &&File| folder_of(&self.paths, file.idx, path).is_some();
-        let file = match self.has_folder {
-            true => self.files.get(path),
-            false => self.files.get(last(path)).filter(leads_to),
+        let elsewhere = || self.by_name.get(last(path)).filter(leads_to);
+        let file = match &self.in_folder {
+            // A file that one split lacks is not taken from another.
+            Some(files) => files.get(path).or_else(|| elsewhere().filter(|file| !self.is_in_split(file.idx))),
+            None => elsewhere(),
         };
         match file {
             None => Ok(None),
             Some(File { idx, other: None }) => Ok(Some(full(*idx))),
             Some(File { idx, other: Some(other) }) => Err([full(*idx), full(*other)]),
         }
+    }
+}
+
+impl Located {
+    fn is_in_split(&self, idx: usize) -> bool {
+        self.paths.directory(idx).split(|byte| *byte == b'/').any(is_split_folder)
     }
 }
 

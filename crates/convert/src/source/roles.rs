@@ -78,7 +78,8 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 22] = [
     "id",
 ];
 /// Usual names of a manifest's column of splits.
-pub(super) const SPLIT_COLUMN_NAMES: [&str; 7] = ["split", "subset", "partition", "set", "usage", "fold", "phase"];
+pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
+    ["split", "subset", "partition", "set", "usage", "fold", "phase", "data set", "dataset", "data_set"];
 /// Usual names of texts and measurements, which give no labels even if a manifest has nothing else.
 pub(super) const OTHER_NAMES: [&str; 14] = [
     "caption",

@@ -235,7 +235,9 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
     if text.contains('\0') {
         return Err(rows.malformed(format!("column '{name}': the path contains a zero byte")));
     }
-    Ok(text.into_owned())
+    // Tables made on Windows.
+    let is_windows = text.contains('\\') && !text.contains('/');
+    Ok(if is_windows { text.replace('\\', "/") } else { text.into_owned() })
 }
 
 /// The components of a path joined with `/`, without a leading slash; none if the path leaves the root.

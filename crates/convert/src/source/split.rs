@@ -5,12 +5,15 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use packds_system::to_u64;
+
 use super::ListOptions;
 use super::directory::Directory;
 use super::image_folder::{Opened, list_opened, manifest_in};
 use super::layout::Layout;
 use super::listing::{Labels, Listing};
 use super::paths::lossy;
+use super::warning::Warning;
 use crate::error::ConvertError;
 
 const SPLIT_NAMES: [&str; 9] = ["train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"];
@@ -68,7 +71,9 @@ pub(super) fn list_one(source: &Path, wanted: &str, options: &ListOptions) -> Re
     let mut opened = splits.opened(&names, options)?;
     let classes = class_union(&opened);
     let last = opened.iter().position(|(name, _)| name == wanted).ok_or_else(missing)?;
-    list_opened(opened.swap_remove(last).1, Some(&classes), options)
+    let mut listing = list_opened(opened.swap_remove(last).1, Some(&classes), options)?;
+    splits.warn(&mut listing, !classes.is_empty());
+    Ok(listing)
 }
 
 /// Lists every split with a known name.
@@ -79,7 +84,11 @@ pub(super) fn list_all(source: &Path, options: &ListOptions) -> Result<Vec<(Stri
     }
     let opened = splits.opened(&splits.names, options)?;
     let classes = class_union(&opened);
-    let listed = |(split, opened)| Ok((split, list_opened(opened, Some(&classes), options)?));
+    let listed = |(split, opened)| {
+        let mut listing = list_opened(opened, Some(&classes), options)?;
+        splits.warn(&mut listing, !classes.is_empty());
+        Ok((split, listing))
+    };
     opened.into_iter().map(listed).collect()
 }
 
@@ -104,13 +113,26 @@ impl Splits {
         Ok(Self { names: split_names(&top), root, layout, folders: top.subdirectories })
     }
 
+    /// Warns of a split without labels beside others with classes, and of folders that belong to no split.
+    fn warn(&self, listing: &mut Listing, have_classes: bool) {
+        if have_classes && !listing.has_labels() {
+            listing.warnings.push(Warning::SplitUnlabelled);
+        }
+        let mut others: Vec<&Vec<u8>> = self.folders.iter().filter(|name| !name.starts_with(b".")).collect();
+        others.retain(|name| !is_split_folder(name));
+        if let Some(first) = others.iter().min() {
+            let (count, first) = (to_u64(others.len()), first.to_vec());
+            listing.warnings.push(Warning::FoldersBesideSplits { count, first });
+        }
+    }
+
     /// The folders of these splits.
     fn opened(&self, names: &[String], options: &ListOptions) -> Result<Vec<(String, Opened)>, ConvertError> {
         let open = |name: &String| match &self.layout {
             Layout::Pairs(pair) => {
                 let top = Directory::scan(&self.root, b"")?;
                 let layout = Layout::Pairs(pair.inside(name.as_bytes()));
-                Ok(Opened { root: self.root.clone(), top, layout, wrapper: None })
+                Ok(Opened { root: self.root.clone(), top, layout, wrapper: None, manifest: None })
             }
             _ => Opened::at(&self.root.join(name), options),
         };

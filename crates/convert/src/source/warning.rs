@@ -31,6 +31,15 @@ pub enum Warning {
         /// The first in name order.
         first: Vec<u8>,
     },
+    /// Folders beside the splits, which are not read.
+    FoldersBesideSplits {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// A split has no labels, but another one has class folders.
+    SplitUnlabelled,
     /// Masks whose names match no image; ignored.
     UnusedMasks {
         /// How many.
@@ -215,6 +224,7 @@ impl Warning {
     fn what(&self) -> Option<(u64, &'static str, &[u8])> {
         let (count, what, first) = match self {
             Self::FilesBesideClasses { count, first } => (count, "images beside the class folders ignored", first),
+            Self::FoldersBesideSplits { count, first } => (count, "folders beside the splits ignored", first),
             Self::UnusedMasks { count, first } => (count, "masks without an image ignored", first),
             Self::FewMasks { count, first } => {
                 (count, "images with the name of a mask packed as images: most images have no mask", first)
@@ -267,6 +277,7 @@ impl fmt::Display for Warning {
                 "each file is one sample, an array of shape {shape:?}; if it holds {} images, merge those of all files into one array (numpy.concatenate), x.npy, and their labels into y.npy",
                 shape.first().unwrap_or(&0)
             ),
+            Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
             Self::IndexColumn => {
                 out.write_str("the first column left out: it has no name, like an index that pandas writes")
             }
