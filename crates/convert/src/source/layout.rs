@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
 use super::paths::{as_path, joined, lossy};
+use super::split::is_split_name;
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES, MASKS};
 
@@ -110,6 +111,7 @@ impl Layout {
         }
         let images: Vec<&[u8]> = folders.iter().copied().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).collect();
         let has_images = |name: &[u8]| Ok::<_, ConvertError>(Contents::below(root, name)?.images);
+        let has_splits = folders.iter().any(|name| is_split_name(name));
         if folders.len() <= FEW_FOLDERS && top.image_names().next().is_none() {
             let mut filled = Vec::new();
             for folder in &folders {
@@ -118,7 +120,7 @@ impl Layout {
                 }
             }
             match filled.as_slice() {
-                [only] if is_wrapper(root, only)? => return Ok(Self::Wrapper(only.to_vec())),
+                [only] if !has_splits && is_wrapper(root, only)? => return Ok(Self::Wrapper(only.to_vec())),
                 // `train` and `train_masks`, `X_Input` and `X_GroundTruth`.
                 [a, b] if is_mask_folder(a) != is_mask_folder(b) && images.is_empty() => {
                     let (images, masks) = if is_mask_folder(b) { (a, b) } else { (b, a) };

@@ -72,7 +72,7 @@ pub(super) fn list_one(source: &Path, wanted: &str, options: &ListOptions) -> Re
     let classes = class_union(&opened);
     let last = opened.iter().position(|(name, _)| name == wanted).ok_or_else(missing)?;
     let mut listing = list_opened(opened.swap_remove(last).1, Some(&classes), options)?;
-    splits.warn(&mut listing, !classes.is_empty());
+    splits.warn(&mut listing, &names, !classes.is_empty());
     Ok(listing)
 }
 
@@ -86,7 +86,7 @@ pub(super) fn list_all(source: &Path, options: &ListOptions) -> Result<Vec<(Stri
     let classes = class_union(&opened);
     let listed = |(split, opened)| {
         let mut listing = list_opened(opened, Some(&classes), options)?;
-        splits.warn(&mut listing, !classes.is_empty());
+        splits.warn(&mut listing, &splits.names, !classes.is_empty());
         Ok((split, listing))
     };
     opened.into_iter().map(listed).collect()
@@ -114,12 +114,12 @@ impl Splits {
     }
 
     /// Warns of a split without labels beside others with classes, and of folders that belong to no split.
-    fn warn(&self, listing: &mut Listing, have_classes: bool) {
+    fn warn(&self, listing: &mut Listing, names: &[String], have_classes: bool) {
         if have_classes && !listing.has_labels() {
             listing.warnings.push(Warning::SplitUnlabelled);
         }
         let mut others: Vec<&Vec<u8>> = self.folders.iter().filter(|name| !name.starts_with(b".")).collect();
-        others.retain(|name| !is_split_folder(name));
+        others.retain(|name| !names.iter().any(|split| split.as_bytes() == name.as_slice()));
         if let Some(first) = others.iter().min() {
             let (count, first) = (to_u64(others.len()), first.to_vec());
             listing.warnings.push(Warning::FoldersBesideSplits { count, first });

@@ -262,7 +262,7 @@ impl fmt::Display for Warning {
                 let file = text(file);
                 write!(out, "'{file}' was not read: if it has labels or other fields, name it as the source")
             }
-            Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder", text(folder)),
+            Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
             Self::BadMetadata { reason } => write!(out, "the metadata of the original pack ignored: {reason}"),
             Self::LeftOut { field, reason } => write!(out, "field '{field}' left out: {reason}"),
             Self::NotLabels { field, found } => write!(

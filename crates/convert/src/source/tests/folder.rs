@@ -262,7 +262,10 @@ fn splits_share_their_class_ids() {
     assert_eq!(classes(val), classes(train));
     assert_eq!(labels(train), [Some(1), Some(2)]);
     assert_eq!(labels(val), [Some(0), Some(2)]);
-    assert_eq!(train.warnings(), [Warning::EmptyClasses { count: 1, first: b"ant".to_vec(), id: 0 }]);
+    let beside = Warning::FoldersBesideSplits { count: 1, first: b"extra".to_vec() };
+    let empty = Warning::EmptyClasses { count: 1, first: b"ant".to_vec(), id: 0 };
+    assert_eq!(train.warnings(), [empty, beside.clone()]);
+    assert_eq!(test.warnings(), [Warning::SplitUnlabelled, beside]);
     assert_eq!(test.kind(), SourceKind::FlatFolder);
     assert_eq!(train.root(), tree.path("train"));
 

@@ -198,3 +198,28 @@ fn a_folder_around_class_folders_is_no_class() {
     assert_eq!(classes(&listing), ["lily", "rose"]);
     assert_eq!(listing.warnings(), [Warning::Wrapper { folder: b"flowers".to_vec() }]);
 }
+
+#[test]
+fn folders_with_the_names_of_images_and_their_masks_are_pairs() {
+    for (images, masks) in [("train", "train_masks"), ("X_Training_Input", "X_Training_GroundTruth")] {
+        let tree = Tree::new(&[&format!("{images}/1.jpg"), &format!("{masks}/1_mask.png")]);
+        let listing = tree.list().unwrap();
+        assert_eq!((listing.kind(), listing.has_masks()), (SourceKind::PairedFolders, true), "{images}");
+    }
+    // Classes.
+    let tree = Tree::new(&["with_mask/1.jpg", "without_mask/1.jpg"]);
+    assert_eq!(tree.list().unwrap().kind(), SourceKind::ImageFolder);
+}
+
+#[test]
+fn the_only_folder_with_images_is_read_in_place_of_the_one_around_it() {
+    let tree =
+        Tree::new(&["images/cat/1.jpg", "images/dog/1.jpg", "meta/classes.txt", "__MACOSX/x/._1.jpg", "train.json"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(classes(&listing), ["cat", "dog"]);
+    let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    assert!(told.contains("read from 'images'") && told.contains("'train.json' was not read"), "{told}");
+    let tree = Tree::new(&["cat/1.jpg", "cat/._1.jpg", "dog/1.jpg"]);
+    let listing = tree.list().unwrap();
+    assert_eq!((listing.len(), listing.ignored()), (2, 1));
+}

@@ -60,6 +60,17 @@ fn names_without_folder_or_extension_are_looked_for_once() {
 }
 
 #[test]
+fn names_in_several_folders_are_found_but_not_in_another_split() {
+    let files = ["part1/1.jpg", "part1/2.jpg", "part2/3.jpg", "test/4.jpg"];
+    let listing = listed(&files, "m.csv", b"image,label\n1,0\n2,1\n3,0\n4,1\n").unwrap();
+    assert_eq!(paths(&listing)[..3], ["part1/1.jpg", "part1/2.jpg", "part2/3.jpg"]);
+    assert_eq!(listing.faulty().collect::<Vec<_>>(), [3]);
+    let listing =
+        listed(&["images/a.jpg", "images/b.jpg"], "m.csv", b"path,label\nimages\\a.jpg,1\nimages\\b.jpg,0\n").unwrap();
+    assert_eq!(paths(&listing), ["images/a.jpg", "images/b.jpg"]);
+}
+
+#[test]
 fn a_name_of_two_files_is_an_error_and_one_of_none_is_missing() {
     let files = ["t/1.jpg", "t/1.png", "t/2.jpg"];
     let error = listed(&files, "m.csv", b"id,label\n2,0\n1,1\n").unwrap_err();
@@ -98,7 +109,7 @@ fn the_only_other_column_gives_the_labels_if_its_values_repeat() {
     let listing = listed(&four, "m.csv", b"path,diagnosis,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told.len(), 1);
-    assert!(!listing.has_labels() && told[0].contains("found 'diagnosis'; name"), "{told:?}");
+    assert!(!listing.has_labels() && told[0].contains("among 'diagnosis'; name"), "{told:?}");
 }
 
 #[test]
