@@ -124,7 +124,6 @@ fn make_folder(dir: &Path, force: bool) -> Result<(), Failure> {
     fs::create_dir_all(dir).map_err(|e| Failure::write(dir, &e))
 }
 
-/// The result.
 #[derive(Default)]
 struct Done {
     n_files: usize,

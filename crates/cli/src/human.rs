@@ -65,7 +65,6 @@ pub(crate) fn human_time(time: Duration) -> String {
     }
 }
 
-/// Numbers with four decimals.
 pub(crate) fn numbers(values: &[f64]) -> String {
     let all: Vec<String> = values.iter().map(|v| format!("{v:.4}")).collect();
     all.join(" ")

@@ -38,7 +38,6 @@ struct Shared {
     over: Condvar,
 }
 
-/// The destination.
 enum Place {
     Terminal(TerminalLine),
     /// A file or pipe, and the time of the last line.
@@ -109,12 +108,10 @@ impl Shown {
         self.during(what, work)
     }
 
-    /// Records the source being read.
     pub(crate) fn reading(&self, source: &Path) {
         locked(&self.shared.now).source = escape_path(source);
     }
 
-    /// Records progress.
     pub(crate) fn report(&self, amount: Amount) {
         if let Some(task) = &mut locked(&self.shared.now).task {
             task.update(amount);
@@ -180,7 +177,6 @@ impl Shared {
         }
     }
 
-    /// The main loop of the thread.
     fn watch(&self) {
         loop {
             let now = locked(&self.now);
@@ -223,7 +219,6 @@ impl Shared {
     }
 }
 
-/// Writes a line to stderr.
 fn note(text: &str) {
     // stderr may be closed; then the line is lost.
     let _ = writeln!(io::stderr(), "packds: {text}");

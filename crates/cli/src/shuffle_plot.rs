@@ -67,7 +67,6 @@ struct Batches {
     shares: Vec<Vec<f64>>,
 }
 
-/// The data of the plot.
 pub(crate) struct Evidence {
     title: String,
     verdict: String,
@@ -134,7 +133,6 @@ impl Evidence {
         })
     }
 
-    /// The picture.
     pub(crate) fn figure(&self) -> Figure {
         let mut figure = Figure::new(WIDTH, HEIGHT, PAPER, &self.title);
         figure.heading((24.0, 32.0), INK, &self.title);

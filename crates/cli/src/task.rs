@@ -17,7 +17,6 @@ const STANDSTILL: Duration = Duration::from_secs(60);
 /// How much is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
-    /// Unknown.
     Unknown,
     /// Bytes of an unknown total.
     Bytes(u64),
@@ -46,7 +45,6 @@ impl Task {
         Self { what, amount, since, moved: since, stall_reported: false }
     }
 
-    /// Records progress.
     pub(crate) fn update(&mut self, amount: Amount) {
         if amount != self.amount {
             self.moved = Instant::now();
@@ -148,7 +146,6 @@ fn bar(what: &str, amount: Amount, elapsed: Duration, columns: usize) -> String 
     }
 }
 
-/// A bar of this width.
 fn filled(done: u64, total: u64, columns: usize) -> String {
     let of = u128::try_from(columns).unwrap_or(0) * u128::from(done.min(total));
     let n = usize::try_from(of / u128::from(total.max(1))).unwrap_or(columns);

@@ -62,7 +62,6 @@ impl DataFormat {
         Self::Mnist,
     ];
 
-    /// The format's table entry.
     pub(crate) fn entry(self) -> &'static Entry {
         match self {
             Self::ImageFolder => &formats::image_folder::ENTRY,

@@ -304,12 +304,10 @@ fn found_splits(splits: &[String], others: &[String]) -> String {
 }
 
 impl ConvertError {
-    /// A [`Self::Options`].
     pub(crate) fn options(reason: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Options { reason: reason.into(), hint: hint.into() }
     }
 
-    /// A [`Self::SourceMalformed`].
     pub(crate) fn malformed(path: &Path, place: &str, reason: impl Into<String>) -> Self {
         Self::SourceMalformed { path: path.to_owned(), place: place.to_owned(), reason: reason.into(), hint: None }
     }
@@ -320,7 +318,6 @@ impl ConvertError {
         Self::SourceMalformed { path, place, reason: reason.into(), hint }
     }
 
-    /// A [`Self::SourceUnsupported`].
     pub(crate) fn unsupported(path: &Path, place: &str, reason: impl Into<String>, hint: impl Into<String>) -> Self {
         let (path, place) = (path.to_owned(), place.to_owned());
         Self::SourceUnsupported { path, place, reason: reason.into(), hint: hint.into() }
@@ -407,7 +404,6 @@ impl ConvertError {
         }
     }
 
-    /// Which split to choose.
     fn hint_of_splits(&self) -> Option<String> {
         let one = SPLIT.with("NAME");
         Some(match self {
@@ -434,7 +430,6 @@ impl ConvertError {
         })
     }
 
-    /// What to do about an output file or folder.
     fn hint_of_output(&self) -> Option<String> {
         let hint = match self {
             Self::OutputExists { .. } => return Some(format!("{} replaces it", FORCE.on())),
@@ -490,7 +485,6 @@ pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
     })
 }
 
-/// A file and a place in it.
 fn place_in(path: &Path, place: &str) -> String {
     match place {
         "" => path.display().to_string(),
@@ -527,7 +521,6 @@ fn hint_of_fields(found: &[String]) -> String {
     }
 }
 
-/// What to do about a bad sample.
 fn hint_of_sample(error: &SampleError) -> String {
     let skip = ON_ERROR.with("skip");
     match error {

@@ -146,7 +146,6 @@ fn as_raw(options: &ConvertOptions) -> ConvertOptions {
     ConvertOptions { mode: Mode::Raw, quality: None, check_decode: false, ..options.clone() }
 }
 
-/// Mean bytes of a raw sample.
 fn raw_item_bytes(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<u64, ConvertError> {
     let fixed: u64 = plan.pack.schema.body().filter_map(|(_, f)| f.item_bytes()).sum();
     match plan.form {

@@ -34,7 +34,6 @@ const VERSION: u32 = 1;
 /// Fields, classes, statistics and provenance of a pack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Metadata {
-    /// [`VERSION`].
     packds: u32,
     /// The exported fields, as in the pack's schema.
     pub(crate) fields: Vec<Field>,
@@ -94,7 +93,6 @@ impl Metadata {
         Ok(Some(read.and_then(|_| Self::parse(&text))))
     }
 
-    /// The field with this name.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -109,7 +107,6 @@ impl Metadata {
         ArrayType { dtype: field.map_or(array.dtype, |field| field.dtype), shape: array.shape.clone() }
     }
 
-    /// The image field.
     pub(crate) fn image(&self) -> Option<&Field> {
         self.fields.iter().find(|field| field.role == Some(Role::Image))
     }

@@ -53,12 +53,10 @@ impl Output {
         Ok(Self { file, target: target.to_owned(), place, working, force, is_folder, committed: false })
     }
 
-    /// The file to write to.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// The working file or folder.
     pub(crate) fn working(&self) -> &Path {
         &self.working
     }
@@ -73,7 +71,6 @@ impl Output {
         &self.target
     }
 
-    /// Syncs the bytes to disk.
     pub(crate) fn sync(&self) -> Result<(), ConvertError> {
         let synced = if self.is_folder {
             // One call for any number of files.

@@ -118,7 +118,6 @@ impl Observer for AtomicBool {
     }
 }
 
-/// One pass over a listing.
 pub(crate) struct Pass<'a> {
     pub(crate) listing: &'a Listing,
     pub(crate) options: &'a ConvertOptions,
@@ -200,7 +199,6 @@ impl Pass<'_> {
         to_usize(pack.chunk_samples.div_ceil(pack.block_samples()))
     }
 
-    /// Makes one block.
     fn make(&self, reader: &mut SampleReader<'_>, task: Task) -> Made {
         let schema = &self.plan.pack.schema;
         let mut builder = match task.old {
@@ -337,7 +335,6 @@ impl Dispatch {
         Some(Task { ids, old: self.spare.pop() })
     }
 
-    /// The oldest task has been taken.
     fn taken(&mut self) {
         if let Some((start, _)) = self.out.pop_front() {
             self.last_start = start;

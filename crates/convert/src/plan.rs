@@ -326,7 +326,6 @@ impl Plan {
         to_usize(self.pack.schema.fields().get(field).and_then(Field::item_bytes).unwrap_or(0))
     }
 
-    /// Whether a field is stored as a column.
     pub(crate) fn is_column(&self, field: usize) -> bool {
         self.pack.schema.columns().any(|(number, _)| number == field)
     }
@@ -463,7 +462,6 @@ struct Fields {
 }
 
 impl Fields {
-    /// Adds a field and returns its index.
     fn add(&mut self, field: Field) -> usize {
         self.list.push(field);
         self.list.len() - 1
@@ -579,7 +577,6 @@ fn extra_field(name: &str, values: &ColumnValues, options: &ConvertOptions) -> F
     }
 }
 
-/// The coding of an unchanged image file.
 pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Coding {
     use packds_pixels::ImageFormat as F;
     match format {
@@ -597,7 +594,6 @@ pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Coding {
 pub(crate) enum Order {
     /// The order of the listing.
     Kept(usize),
-    /// Shuffled.
     Shuffled(Permutation),
 }
 

@@ -28,12 +28,10 @@ pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, BenchError> {
     Ok(files)
 }
 
-/// Total size of files.
 pub(crate) fn bytes_of(files: &[PathBuf]) -> Result<u64, BenchError> {
     files.iter().map(|path| Ok(std::fs::metadata(path).map_err(BenchError::io(path))?.len())).sum()
 }
 
-/// Reads all files into the page cache.
 pub(crate) fn warm(files: &[PathBuf]) -> Result<(), BenchError> {
     let mut buffer = vec![0; 1 << 20];
     for path in files {

@@ -17,7 +17,6 @@ pub(crate) fn readers<R: Reader + 'static>(threads: usize, reader: impl Fn() -> 
     Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
 }
 
-/// A thread's reader.
 pub(crate) trait Reader: Send {
     /// Writes the pixels and labels of these samples to `out`, one row per sample.
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError>;
@@ -42,18 +41,15 @@ impl Batch {
         self.labels.resize(rows, 0);
     }
 
-    /// All pixels.
     pub(crate) fn pixels_mut(&mut self) -> &mut [u8] {
         let len = self.labels.len() * self.sample_bytes;
         self.memory.get_mut(..len).unwrap_or_default()
     }
 
-    /// Each sample's pixels.
     pub(crate) fn samples_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.rows_mut().map(|(pixels, _)| pixels)
     }
 
-    /// Each sample's pixels and label.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = (&mut [u8], &mut i64)> {
         let len = self.labels.len() * self.sample_bytes;
         let pixels = self.memory.get_mut(..len).unwrap_or_default();

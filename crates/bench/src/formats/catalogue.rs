@@ -12,7 +12,6 @@ pub(crate) const SHARD_BATCHES: u64 = 4;
 /// How a format's files are written from the reference pack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Make {
-    /// Exported.
     Export(Export),
     /// A pack of pixels, compressed at this level, or uncompressed.
     Pack(Option<i32>),
@@ -20,7 +19,6 @@ pub(crate) enum Make {
     EncodedPack,
 }
 
-/// The options of an export.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Export {
     pub(crate) to: DataFormat,
@@ -38,11 +36,8 @@ pub(crate) struct Export {
 /// How many samples are read together, if the format has a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// No chunks.
     Unset,
-    /// This many.
     Of(u32),
-    /// As many as in a batch.
     Batch,
 }
 
@@ -114,7 +109,6 @@ const fn entry(name: &'static str, title: &'static str, how: Export, notes: &'st
     Entry { name, title, make: Make::Export(how), streamed: false, notes }
 }
 
-/// All formats, in the order of the report.
 pub(crate) fn all() -> Vec<Entry> {
     [files(), arrays(), hdf5(), zarr(), tables(), streams(), packs()].concat()
 }

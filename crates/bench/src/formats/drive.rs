@@ -11,7 +11,6 @@ use crate::BenchError;
 use crate::machine::{PeakRss, processor_time};
 use crate::measure::{median, percentile};
 
-/// Duration of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// The consumer sleeps this long per batch, like a process that waits for an accelerator.
@@ -22,7 +21,6 @@ pub(crate) struct Pace {
     pub(crate) most: Duration,
 }
 
-/// The results of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Measured {
     pub(crate) batch_ms: Spread,

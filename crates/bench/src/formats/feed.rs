@@ -20,7 +20,6 @@ const BUFFERS: usize = DEPTH + 2;
 /// Receives each batch's pixels and labels. Returns whether to continue.
 pub(crate) type Take<'a> = dyn FnMut(&[u8], &[i64]) -> bool + 'a;
 
-/// A source of epochs.
 pub(crate) trait Feed {
     /// Passes the batches of an epoch to `take`, in order, until it stops.
     fn epoch(&mut self, epoch: u32, take: &mut Take<'_>) -> Result<(), BenchError>;

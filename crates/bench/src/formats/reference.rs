@@ -135,7 +135,6 @@ fn link_some(listing: &Listing, folder: &Path, n: usize) -> Result<bool, BenchEr
 struct Fields {
     image: usize,
     label: Option<usize>,
-    /// Height, width and channels.
     shape: (u64, u64, u64),
     /// Whether the pack is channels-first. The reference is channels-last.
     planar: bool,
@@ -162,7 +161,6 @@ impl Fields {
     }
 }
 
-/// Converts planar pixels to interleaved ones.
 fn interleave(planes: &[u8], pixels: &mut [u8], channels: usize) {
     let n_pixels = pixels.len() / channels.max(1);
     for (channel, plane) in planes.chunks_exact(n_pixels.max(1)).enumerate() {
@@ -173,7 +171,6 @@ fn interleave(planes: &[u8], pixels: &mut [u8], channels: usize) {
     }
 }
 
-/// A short description of an image field.
 fn described(field: &Field) -> String {
     match field.kind {
         FieldKind::Tensor => {

@@ -260,7 +260,6 @@ impl<'a> Bench<'a> {
         Ok(Self { path, options, batch: options.batch.unwrap_or(if encoded { 64 } else { 256 }), augment })
     }
 
-    /// The access path.
     fn access(&self) -> Access {
         if self.options.cold { Access::Direct } else { Access::Auto }
     }

@@ -16,7 +16,6 @@ use crate::output::replace_file;
 /// Shorter waits are negligible and drawn at this value, in ms.
 const LEAST_WAIT: f64 = 0.01;
 
-/// The names of all possible charts.
 const NAMES: [&str; 8] = [
     "batch-time",
     "batch-time-sequential",
@@ -349,7 +348,6 @@ fn heading(order: &str) -> String {
     }
 }
 
-/// A name as part of a file name.
 fn file_part(name: &str) -> String {
     let safe = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }

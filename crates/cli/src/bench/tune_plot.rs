@@ -17,7 +17,6 @@ const TOP: f64 = 104.0;
 /// Width and height of a panel, and the gaps between panels.
 const PANEL_SIZE: (f64, f64) = (402.0, 200.0);
 const BETWEEN: (f64, f64) = (74.0, 74.0);
-/// Panels per row.
 const COLUMNS: usize = 2;
 
 /// Data that all panels share.

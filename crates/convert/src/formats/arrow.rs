@@ -8,7 +8,6 @@ use {
     crate::source::arrow,
 };
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts: |head| [&b"ARROW1"[..], b"FEA1", b"\xff\xff\xff\xff"].iter().any(|magic| head.has(0, magic)),
     is_set: true,

@@ -9,7 +9,6 @@ use super::{Entry, Input};
 use crate::DataFormat;
 use crate::source::{Head, cifar, torchvision};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     is_published,

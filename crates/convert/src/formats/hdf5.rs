@@ -9,7 +9,6 @@ use {
     crate::source::{Shards, hdf5},
 };
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts: |head| head.has(0, b"\x89HDF\r\n\x1a\n"),
     trusts_names: true,

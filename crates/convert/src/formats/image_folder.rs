@@ -3,7 +3,6 @@
 use super::{Entry, Input, Output, Target};
 use crate::sink::{Holds, ImageFolderSink};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     input: Some(Input::Folder),

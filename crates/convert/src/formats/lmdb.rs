@@ -4,7 +4,6 @@ use super::{Entry, Input, Output, Target};
 use crate::sink::{Holds, LmdbSink};
 use crate::source::{Shards, lmdb};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     trusts_names: true,
     is_sink: true,

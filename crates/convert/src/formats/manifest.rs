@@ -2,7 +2,6 @@
 
 use super::{Entry, Input};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Manifest),
     ..Entry::new("manifest", &["csv", "tsv", "jsonl", "ndjson"], "paths of image files, labels, further columns")

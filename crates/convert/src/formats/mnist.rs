@@ -4,7 +4,6 @@ use super::{Entry, Input};
 use crate::DataFormat;
 use crate::source::{Head, mnist, torchvision};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     is_published: |_, names| names.iter().any(|name| name.contains("-idx") && name.contains("ubyte")),

@@ -25,7 +25,6 @@ use crate::export::Run;
 use crate::sink::{Holds, Sink, SinkStart};
 use crate::source::{Found, Head, ListOptions, Shards};
 
-/// A format.
 pub(crate) struct Entry {
     /// Its name on the command line, in reports and in provenance.
     pub(crate) name: &'static str,
@@ -89,13 +88,11 @@ pub(crate) enum Input {
 pub(crate) struct Output {
     /// What it can store for each sample.
     pub(crate) holds: Holds,
-    /// The names of its codecs.
     pub(crate) codecs: &'static [&'static str],
     /// Whether `--chunk` applies to it.
     pub(crate) has_chunks: bool,
     /// Whether `--shard` applies to it.
     pub(crate) has_shards: bool,
-    /// What it creates.
     pub(crate) target: Target,
     pub(crate) write: Write,
 }
@@ -118,9 +115,7 @@ impl Output {
 /// What an export creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A file.
     File,
-    /// A folder.
     Folder,
     /// A file if the name says so, otherwise a folder with one file per shard.
     FileOrShards,

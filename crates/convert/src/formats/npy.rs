@@ -4,7 +4,6 @@ use super::{Entry, Input, Output, Target};
 use crate::sink::{Holds, write_npy};
 use crate::source::npy;
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts: |head| head.has(0, b"\x93NUMPY"),
     is_sink: true,

@@ -5,7 +5,6 @@ use crate::DataFormat;
 use crate::sink::{Holds, NpzSink};
 use crate::source::{Head, Shards, npz};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     is_set: true,

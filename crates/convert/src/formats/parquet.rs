@@ -9,7 +9,6 @@ use {
     crate::source::parquet,
 };
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts: |head| head.has(0, b"PAR1") || head.has(0, b"PARE"),
     is_set: true,

@@ -5,7 +5,6 @@ use crate::DataFormat;
 use crate::sink::{Holds, PtSink};
 use crate::source::{Head, Shards, pt};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     trusts_names: true,

@@ -5,7 +5,6 @@ use crate::DataFormat;
 use crate::sink::{Holds, SafetensorsSink};
 use crate::source::{Head, Shards, safetensors};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     is_set: true,

@@ -5,7 +5,6 @@ use crate::DataFormat;
 use crate::sink::{Holds, TfRecordSink};
 use crate::source::{Head, tfrecord};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     trusts_names: true,

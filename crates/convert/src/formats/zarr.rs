@@ -8,7 +8,6 @@ use {
     crate::source::zarr,
 };
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     markers: &[".zgroup", ".zarray", "zarr.json"],

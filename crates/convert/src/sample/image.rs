@@ -333,7 +333,6 @@ impl RenderItem<'_> {
     }
 }
 
-/// Converts planes to interleaved pixels.
 fn interleaved<'a>(bytes: &'a [u8], shape: PixelShape, pixels: &'a mut Vec<u8>) -> &'a [u8] {
     if !shape.planar || shape.channels == 1 {
         return bytes;
@@ -383,7 +382,6 @@ fn check_file(file: &[u8], limit: u64) -> Result<(Item, ImageInfo), SampleError>
     Ok((item, info))
 }
 
-/// Bytes of the pixels of an image.
 pub(super) fn pixel_bytes(width: u32, height: u32, channels: usize) -> usize {
     to_usize(u64::from(width) * u64::from(height)).saturating_mul(channels)
 }

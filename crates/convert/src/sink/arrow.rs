@@ -21,14 +21,12 @@ use crate::export::ExportCodec;
 /// Alignment of array offsets.
 const ALIGNMENT: usize = 64;
 
-/// Writes the samples.
 pub(crate) struct ArrowSink {
     target: PathBuf,
     layout: Arc<TableLayout>,
     writer: FileWriter<BufWriter<File>>,
 }
 
-/// Creates record batches.
 pub(crate) struct ArrowEncoder(Arc<TableLayout>);
 
 impl Sink for ArrowSink {

@@ -10,7 +10,6 @@ use crate::error::ConvertError;
 /// Consecutive samples, field by field in the order of [`Exported::fields`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
-    /// The index of the first sample.
     pub(crate) first: u64,
     pub(crate) n: usize,
     pub(crate) columns: Vec<Column>,
@@ -23,7 +22,6 @@ pub(crate) struct Batch {
 pub(crate) struct Column {
     /// The concatenated items.
     pub(crate) bytes: Vec<u8>,
-    /// The end of each item.
     pub(crate) ends: Vec<usize>,
     /// The file extension of each image file. Empty for other fields.
     pub(crate) extensions: Vec<&'static str>,

@@ -28,11 +28,8 @@ pub(crate) enum Form {
     Array(ArrayType),
     /// Image files. The batch states their formats.
     File,
-    /// Bytes.
     Bytes,
-    /// UTF-8 text.
     Text,
-    /// JSON text.
     Json,
 }
 
@@ -113,7 +110,6 @@ impl Exported {
         matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype)).then_some(place)
     }
 
-    /// The field with this role.
     pub(crate) fn by_role(&self, role: Role) -> Option<(usize, &ExportedField)> {
         let mut fields = self.fields.iter().enumerate();
         fields.find(|(_, f)| f.field.role == Some(role))

@@ -28,7 +28,6 @@ const PATHS: &str = "path";
 /// Attributes are stored in an object's header, which is limited to 64 KiB. A text in a list takes 16 bytes of it.
 const MAX_CLASSES: usize = 4000;
 
-/// Writes the samples.
 pub(crate) struct Hdf5Sink {
     target: PathBuf,
     fields: Vec<ExportedField>,
@@ -50,11 +49,9 @@ pub(crate) struct Hdf5Sink {
     bent_paths: u64,
 }
 
-/// Where a field is written.
 enum Place {
     /// An array at this offset in the file, with this many bytes per sample.
     Plain { offset: u64, bytes: u64 },
-    /// By the library.
     Library(Dataset),
 }
 

@@ -72,7 +72,6 @@ use crate::formats::{Output, Target};
 use crate::metadata::Metadata;
 use crate::opt::{CHUNK, CODEC, PER_SAMPLE, SHARD, TO, ZARR_VERSION};
 
-/// The arguments of every sink.
 pub(crate) struct SinkStart<'a> {
     /// The file or folder to write, still empty. The caller later syncs and renames it.
     pub(crate) path: &'a Path,
@@ -89,9 +88,7 @@ pub(crate) struct SinkStart<'a> {
     pub(crate) options: &'a ExportOptions,
 }
 
-/// Writes a format.
 pub(crate) trait Sink: Sized {
-    /// Encodes batches on any thread.
     type Encoder: Encode;
 
     /// Starts writing.
@@ -118,7 +115,6 @@ pub(crate) trait Sink: Sized {
 
 /// The work on a batch that any thread can do before it is written in order: compression, framing, checksums.
 pub(crate) trait Encode: Sync {
-    /// The encoded batch.
     type Ready: Send;
 
     /// Encodes a batch.

@@ -23,7 +23,6 @@ const COPY_BYTES: usize = 1 << 20;
 /// An empty last block, which ends deflated data after a flush.
 const DEFLATE_END: [u8; 2] = [3, 0];
 
-/// Writes the samples.
 pub(crate) struct NpzSink {
     arrays: Vec<Planned>,
     file: PlacedFile,
@@ -35,7 +34,6 @@ pub(crate) struct NpzSink {
     lost: Vec<String>,
 }
 
-/// A member being written.
 struct Open {
     member: Member,
     /// Bytes of the NumPy header before the items.
@@ -76,7 +74,6 @@ impl NpzSink {
 }
 
 impl Open {
-    /// Appends deflated bytes.
     fn append(&mut self, bytes: &[u8], file: &PlacedFile, target: &std::path::Path) -> Result<(), ConvertError> {
         match &mut self.waiting {
             Some(waiting) => waiting.write_all(bytes).map_err(ConvertError::io(target))?,

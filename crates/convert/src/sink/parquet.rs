@@ -30,7 +30,6 @@ use crate::export::ExportCodec;
 /// Values between checks of the page size. Small, because images are large.
 const VALUES_A_LOOK: usize = 16;
 
-/// Writes the samples.
 pub(crate) struct ParquetSink {
     /// The file, or the folder of several files.
     path: PathBuf,
@@ -43,7 +42,6 @@ pub(crate) struct ParquetSink {
     current: Option<(u64, SerializedFileWriter<File>)>,
 }
 
-/// Encodes row groups.
 #[derive(Clone)]
 pub(crate) struct ParquetEncoder {
     layout: Arc<TableLayout>,

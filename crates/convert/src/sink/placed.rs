@@ -27,7 +27,6 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Bytes of the whole array.
     pub(super) fn bytes(&self) -> u64 {
         let n = self.shape.first().copied().unwrap_or(0);
         n.saturating_mul(self.item_bytes)
@@ -74,7 +73,6 @@ pub(super) fn bf16_notes(arrays: &[Planned]) -> Vec<String> {
     arrays.map(|array| note(&array.name)).collect()
 }
 
-/// Whether an array has this name.
 pub(super) fn is_taken(arrays: &[Planned], name: &str) -> bool {
     arrays.iter().any(|array| array.name == name)
 }
@@ -92,7 +90,6 @@ pub(crate) struct Piece {
     pub(super) crc: u32,
 }
 
-/// Creates [`Pieces`] from batches.
 pub(crate) struct PieceEncoder {
     arrays: Vec<Planned>,
     with_crc: bool,
@@ -103,7 +100,6 @@ impl PieceEncoder {
         Self { arrays: arrays.to_vec(), with_crc }
     }
 
-    /// The pieces of a batch.
     pub(super) fn pieces(&self, batch: Batch) -> Pieces {
         let Batch { first, columns, paths, .. } = batch;
         let mut columns = columns.into_iter();
@@ -157,19 +153,16 @@ pub(crate) struct PlacedFile {
 }
 
 impl PlacedFile {
-    /// Opens or creates the file at `path`.
     pub(super) fn open(path: &Path, target: &Path) -> Result<Self, ConvertError> {
         let file = File::create(path).map_err(ConvertError::io(target))?;
         Ok(Self { file, target: target.to_owned() })
     }
 
-    /// Writes bytes at an offset.
     pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ConvertError> {
         self.file.write_all_at(bytes, offset).map_err(ConvertError::io(&self.target))
     }
 }
 
-/// The positions of arrays in a file.
 pub(crate) struct Places {
     pub(super) file: PlacedFile,
     /// Start and item size of each array.
@@ -177,7 +170,6 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Writes each piece at its position.
     pub(super) fn write(&self, pieces: &Pieces) -> Result<(), ConvertError> {
         for (piece, (start, item_bytes)) in pieces.pieces.iter().zip(&self.starts) {
             let offset = start.saturating_add(pieces.first.saturating_mul(*item_bytes));

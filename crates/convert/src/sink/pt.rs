@@ -13,7 +13,6 @@ use crate::metadata::METADATA_KEY;
 /// The folder of all members. PyTorch accepts any name.
 const FOLDER: &str = "archive";
 
-/// Writes the samples.
 pub(crate) struct PtSink {
     arrays: Vec<Planned>,
     places: Places,

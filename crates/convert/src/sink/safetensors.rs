@@ -12,7 +12,6 @@ use crate::metadata::METADATA_KEY;
 /// Alignment of the first tensor.
 const ALIGNMENT: usize = 64;
 
-/// Writes the samples.
 pub(crate) struct SafetensorsSink {
     arrays: Vec<Planned>,
     places: Places,

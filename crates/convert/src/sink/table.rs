@@ -109,7 +109,6 @@ impl TableLayout {
         })
     }
 
-    /// The binary and file columns.
     pub(super) fn bytes_columns(&self) -> Vec<BytesColumn> {
         let fields = self.schema.fields().iter().zip(&self.columns);
         let columns = fields.filter_map(|(field, values)| {
@@ -124,7 +123,6 @@ impl TableLayout {
         columns.collect()
     }
 
-    /// Converts a batch to a record batch.
     pub(super) fn record_batch(&self, batch: Batch) -> Result<RecordBatch, ConvertError> {
         let Batch { n, columns, paths, .. } = batch;
         let paths = self.texts_of(&paths);

@@ -12,7 +12,6 @@ use crate::safe_name::safe_names;
 /// Headers and data are stored in blocks of this size.
 const BLOCK: usize = 512;
 
-/// Writes the samples.
 pub(crate) struct WebDatasetSink {
     files: ShardFiles,
     encoder: TarEncoder,
@@ -20,7 +19,6 @@ pub(crate) struct WebDatasetSink {
     lost: Vec<String>,
 }
 
-/// Creates members.
 #[derive(Clone)]
 pub(crate) struct TarEncoder {
     exported: Exported,

@@ -22,7 +22,6 @@ type Column = (&'static str, bool, fn(&FormatRow, &RunRow) -> Cell);
 /// The text of a cell and its sort key.
 struct Cell(String, Option<f64>);
 
-/// The whole page.
 pub(super) fn html(report: &Report, charts: &[&Chart]) -> String {
     let mut html = String::new();
     html.push_str("<h1>Loading images from different formats</h1>\n");

@@ -18,7 +18,6 @@ use crate::source::PATHS;
 /// The file of a database in its folder.
 const DATA_FILE: &str = "data.mdb";
 
-/// Writes the samples.
 pub(crate) struct LmdbSink {
     path: PathBuf,
     tree: TreeWriter,
@@ -28,14 +27,12 @@ pub(crate) struct LmdbSink {
     lost: Vec<String>,
 }
 
-/// Creates entries.
 #[derive(Clone)]
 pub(crate) struct EntryEncoder {
     exported: Exported,
     /// The fields other than the image, in key order: index and name.
     others: Vec<(usize, String)>,
     label: Option<usize>,
-    /// Whether sample paths are written.
     has_paths: bool,
     digits: usize,
 }

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a page.
 const PAGE: usize = 4096;
 const PAGE_BYTES: u64 = 4096;
 /// Bytes before the nodes of a page, and before a value in its own pages.
@@ -29,7 +28,6 @@ const META: u16 = 8;
 /// The value has its own pages.
 const BIG: u16 = 1;
 
-/// Writes a database.
 pub(crate) struct TreeWriter {
     file: BufWriter<File>,
     next_page: u64,
@@ -162,7 +160,6 @@ impl TreeWriter {
         Ok(Child { first_key, page: number })
     }
 
-    /// Writes the branches and the meta pages.
     pub(super) fn finish(mut self) -> std::io::Result<()> {
         if self.leaf.n > 0 {
             self.end_leaf()?;

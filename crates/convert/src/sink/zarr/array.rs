@@ -26,12 +26,10 @@ pub(crate) enum Kind {
 /// An array of the group.
 #[derive(Debug, Clone)]
 pub(crate) struct Array {
-    /// The name of its folder.
     pub(super) name: String,
     pub(super) kind: Kind,
     /// The names of the dimensions after the first.
     pub(super) dims: Vec<String>,
-    /// The class names.
     pub(super) classes: Vec<String>,
 }
 
@@ -41,14 +39,12 @@ pub(crate) struct Grid {
     /// Zarr's version, 2 or 3.
     pub(super) version: u8,
     pub(super) n_samples: u64,
-    /// Samples per chunk.
     pub(super) chunk: u64,
     /// Samples per shard, a multiple of the chunk's.
     pub(super) shard: Option<u64>,
     pub(super) codec: ExportCodec,
 }
 
-/// The dimension names of a field's items.
 pub(super) fn dims(field: &Field, name: &str, shape: &[u64]) -> Vec<String> {
     let layout = field.layout.as_deref().unwrap_or_default();
     let letters: Vec<char> = layout.chars().collect();

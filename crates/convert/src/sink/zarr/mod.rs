@@ -26,7 +26,6 @@ const PATHS: &str = "path";
 /// Most unpacked bytes of a chunk, limited by the reader and by Blosc.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
-/// Writes the samples.
 pub(crate) struct ZarrSink {
     target: PathBuf,
     folder: PathBuf,
@@ -98,7 +97,6 @@ fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
     })
 }
 
-/// The arrays of the fields.
 fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
     let fields = &start.exported.fields;
     // The group's own file, and names reserved by version 3.
@@ -129,7 +127,6 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
     arrays
 }
 
-/// Creates the chunks of a batch.
 pub(crate) struct ZarrEncoder {
     arrays: Vec<Array>,
     has_paths: bool,
