@@ -1,9 +1,6 @@
 //! The dataset formats for input and output, each with one name.
 
-use packds_system::BadValue;
 use std::borrow::Cow;
-use std::fmt;
-use std::str::FromStr;
 
 use crate::formats::{self, Entry};
 
@@ -42,26 +39,25 @@ pub enum DataFormat {
     Mnist,
 }
 
-impl DataFormat {
-    /// All formats.
-    pub const ALL: [Self; 15] = [
-        Self::ImageFolder,
-        Self::Manifest,
-        Self::Npy,
-        Self::Npz,
-        Self::Pt,
-        Self::Safetensors,
-        Self::Hdf5,
-        Self::Zarr,
-        Self::Parquet,
-        Self::Arrow,
-        Self::WebDataset,
-        Self::TfRecord,
-        Self::Lmdb,
-        Self::Cifar,
-        Self::Mnist,
-    ];
+packds_system::named!(DataFormat {
+    ImageFolder = "image-folder",
+    Manifest = "manifest",
+    Npy = "npy",
+    Npz = "npz",
+    Pt = "pt",
+    Safetensors = "safetensors",
+    Hdf5 = "hdf5",
+    Zarr = "zarr",
+    Parquet = "parquet",
+    Arrow = "arrow",
+    WebDataset = "webdataset",
+    TfRecord = "tfrecord",
+    Lmdb = "lmdb",
+    Cifar = "cifar",
+    Mnist = "mnist",
+});
 
+impl DataFormat {
     pub(crate) fn entry(self) -> &'static Entry {
         match self {
             Self::ImageFolder => &formats::image_folder::ENTRY,
@@ -80,12 +76,6 @@ impl DataFormat {
             Self::Cifar => &formats::cifar::ENTRY,
             Self::Mnist => &formats::mnist::ENTRY,
         }
-    }
-
-    /// Its name on the command line, in reports and in provenance.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.entry().name
     }
 
     /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
@@ -148,21 +138,6 @@ fn without_shard_number(name: &str) -> Cow<'_, str> {
             Cow::Owned(format!("{front}.tfrecord{end}"))
         }
         _ => Cow::Borrowed(name),
-    }
-}
-
-impl fmt::Display for DataFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for DataFormat {
-    type Err = BadValue;
-
-    fn from_str(text: &str) -> Result<Self, BadValue> {
-        let found = Self::ALL.into_iter().find(|format| format.name() == text);
-        found.ok_or_else(|| BadValue::unknown(&Self::ALL.map(Self::name), text))
     }
 }
 

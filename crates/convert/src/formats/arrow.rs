@@ -21,5 +21,5 @@ pub(crate) static ENTRY: Entry = Entry {
         has_chunks: true,
         ..Output::new::<ArrowSink>(Holds::FilesFirst, Target::File)
     }),
-    ..Entry::new("arrow", &["arrow", "feather", "ipc"], "record batches: Feather 2, IPC files and streams")
+    ..Entry::new(&["arrow", "feather", "ipc"], "record batches: Feather 2, IPC files and streams")
 };

@@ -16,7 +16,7 @@ pub(crate) static ENTRY: Entry = Entry {
         parts: |source, _| cifar::parts(&torchvision::folder(source, DataFormat::Cifar)?),
         read: |part, options| cifar::read(part, options)?.leave_out(&part.root, options),
     }),
-    ..Entry::new("cifar", &[], "CIFAR-10 and CIFAR-100, binary or Python version")
+    ..Entry::new(&[], "CIFAR-10 and CIFAR-100, binary or Python version")
 };
 
 /// Binary files have no magic bytes.

@@ -7,5 +7,5 @@ pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     input: Some(Input::Folder),
     output: Some(Output::new::<ImageFolderSink>(Holds::FilesFirst, Target::Folder)),
-    ..Entry::new("image-folder", &[], "image files in class folders, or in one folder")
+    ..Entry::new(&[], "image files in class folders, or in one folder")
 };

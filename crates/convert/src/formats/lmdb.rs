@@ -10,5 +10,5 @@ pub(crate) static ENTRY: Entry = Entry {
     markers: &["data.mdb"],
     input: Some(Input::Samples { parts: |source, _| Ok(vec![Shards::one(source)]), read: lmdb::read }),
     output: Some(Output::new::<LmdbSink>(Holds::FilesFirst, Target::Folder)),
-    ..Entry::new("lmdb", &["lmdb", "mdb"], "keys and image files, .npy or Caffe Datum")
+    ..Entry::new(&["lmdb", "mdb"], "keys and image files, .npy or Caffe Datum")
 };

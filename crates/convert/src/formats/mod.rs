@@ -26,8 +26,6 @@ use crate::sink::{Holds, Sink, SinkStart};
 use crate::source::{Found, Head, ListOptions, Shards};
 
 pub(crate) struct Entry {
-    /// Its name on the command line, in reports and in provenance.
-    pub(crate) name: &'static str,
     /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
     pub(crate) extensions: &'static [&'static str],
     /// What it contains, in a few words.
@@ -52,9 +50,8 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// An entry that is detected by its extensions alone, without input and output.
-    pub(crate) const fn new(name: &'static str, extensions: &'static [&'static str], describe: &'static str) -> Self {
+    pub(crate) const fn new(extensions: &'static [&'static str], describe: &'static str) -> Self {
         Self {
-            name,
             extensions,
             describe,
             starts: |_| false,

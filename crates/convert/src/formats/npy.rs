@@ -9,5 +9,5 @@ pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     input: Some(Input::Samples { parts: |source, _| npy::parts(source), read: npy::read }),
     output: Some(Output::by(write_npy, Holds::Arrays, Target::FileOrSamples)),
-    ..Entry::new("npy", &["npy"], "one array of all images, or one file a sample")
+    ..Entry::new(&["npy"], "one array of all images, or one file a sample")
 };

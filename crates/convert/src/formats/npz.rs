@@ -14,7 +14,7 @@ pub(crate) static ENTRY: Entry = Entry {
         read: npz::read,
     }),
     output: Some(Output { codecs: &["none", "gzip"], ..Output::new::<NpzSink>(Holds::Arrays, Target::File) }),
-    ..Entry::new("npz", &["npz"], "arrays in a zip file")
+    ..Entry::new(&["npz"], "arrays in a zip file")
 };
 
 /// This and `.pt` are both zip files. This one contains arrays, the other a pickle.

@@ -22,5 +22,5 @@ pub(crate) static ENTRY: Entry = Entry {
         has_shards: true,
         ..Output::new::<ParquetSink>(Holds::FilesFirst, Target::FileOrShards)
     }),
-    ..Entry::new("parquet", &["parquet"], "rows of images (Hugging Face style) and labels")
+    ..Entry::new(&["parquet"], "rows of images (Hugging Face style) and labels")
 };

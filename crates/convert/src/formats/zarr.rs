@@ -20,5 +20,5 @@ pub(crate) static ENTRY: Entry = Entry {
         has_shards: true,
         ..Output::new::<ZarrSink>(Holds::FilesAndArrays, Target::Folder)
     }),
-    ..Entry::new("zarr", &["zarr"], "arrays in a group, versions 2 and 3, sharded or not")
+    ..Entry::new(&["zarr"], "arrays in a group, versions 2 and 3, sharded or not")
 };
