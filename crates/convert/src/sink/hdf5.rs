@@ -22,9 +22,8 @@ use crate::dtypes::{Native, with_native};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
+use crate::source::{CLASSES_ATTRIBUTE, PATHS};
 
-/// The dataset of the samples' paths.
-const PATHS: &str = "path";
 /// Attributes are stored in an object's header, which is limited to 64 KiB. A text in a list takes 16 bytes of it.
 const MAX_CLASSES: usize = 4000;
 
@@ -52,6 +51,7 @@ pub(crate) struct Hdf5Sink {
 enum Place {
     /// An array at this offset in the file, with this many bytes per sample.
     Plain { offset: u64, bytes: u64 },
+    /// By the library.
     Library(Dataset),
 }
 
@@ -156,8 +156,7 @@ impl Hdf5Sink {
             let names: Vec<VarLenUnicode> = names.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
             let dataset = self.file.dataset(&classes.field)?;
             let attribute = dataset.new_attr::<VarLenUnicode>().shape(names.len());
-            let name = crate::source::CLASSES_ATTRIBUTE;
-            attribute.create(name)?.write_raw(names.as_slice())?;
+            attribute.create(CLASSES_ATTRIBUTE)?.write_raw(names.as_slice())?;
         }
         Ok(())
     }

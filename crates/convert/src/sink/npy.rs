@@ -66,7 +66,7 @@ impl Sink for Arrays {
     }
 
     fn encoder(&self) -> PieceEncoder {
-        PieceEncoder::new(&self.arrays, false)
+        PieceEncoder::new(&self.arrays, false, None)
     }
 
     fn write(&mut self, Pieces { first, pieces }: Pieces) -> Result<(), ConvertError> {

@@ -9,11 +9,11 @@ use crc_fast::CrcAlgorithm::Crc32IsoHdlc;
 use packds_format::DType;
 
 use super::fields::Form;
+use super::npz::deflate;
+use super::zip_file::Member;
 use super::{Batch, Encode, SinkStart};
 use crate::error::ConvertError;
-
-/// The array of the samples' paths.
-pub(super) const PATHS: &str = "path";
+use crate::source::PATHS;
 
 /// An array to write: an exported field, or the samples' paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,30 +88,20 @@ pub(crate) struct Piece {
     pub(super) bytes: Vec<u8>,
     /// The CRC-32 for zip files, if requested.
     pub(super) crc: u32,
+    /// Bytes before compression.
+    pub(super) len: u64,
 }
 
 pub(crate) struct PieceEncoder {
     arrays: Vec<Planned>,
     with_crc: bool,
+    /// The level at which pieces are deflated, if they are.
+    level: Option<u32>,
 }
 
 impl PieceEncoder {
-    pub(super) fn new(arrays: &[Planned], with_crc: bool) -> Self {
-        Self { arrays: arrays.to_vec(), with_crc }
-    }
-
-    pub(super) fn pieces(&self, batch: Batch) -> Pieces {
-        let Batch { first, columns, paths, .. } = batch;
-        let mut columns = columns.into_iter();
-        let piece = |array: &Planned| {
-            let bytes = match array.dtype {
-                Some(_) => columns.next().map(|column| column.bytes).unwrap_or_default(),
-                None => padded(&paths, array.item_bytes),
-            };
-            let crc = if self.with_crc { crc32(&bytes) } else { 0 };
-            Piece { bytes, crc }
-        };
-        Pieces { first, pieces: self.arrays.iter().map(piece).collect() }
+    pub(super) fn new(arrays: &[Planned], with_crc: bool, level: Option<u32>) -> Self {
+        Self { arrays: arrays.to_vec(), with_crc, level }
     }
 }
 
@@ -119,7 +109,21 @@ impl Encode for PieceEncoder {
     type Ready = Pieces;
 
     fn encode(&self, batch: Batch) -> Result<Pieces, ConvertError> {
-        Ok(self.pieces(batch))
+        let Batch { first, columns, paths, .. } = batch;
+        let mut columns = columns.into_iter();
+        let piece = |array: &Planned| {
+            let bytes = match array.dtype {
+                Some(_) => columns.next().map(|column| column.bytes).unwrap_or_default(),
+                None => padded(&paths, array.item_bytes),
+            };
+            let (len, crc) = (to_u64(bytes.len()), if self.with_crc { crc32(&bytes) } else { 0 });
+            let bytes = match self.level {
+                Some(level) => deflate(&bytes, level),
+                None => bytes,
+            };
+            Piece { bytes, crc, len }
+        };
+        Ok(Pieces { first, pieces: self.arrays.iter().map(piece).collect() })
     }
 }
 
@@ -160,6 +164,16 @@ impl PlacedFile {
 
     pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ConvertError> {
         self.file.write_all_at(bytes, offset).map_err(ConvertError::io(&self.target))
+    }
+
+    /// Writes a whole member of a zip file at `end`, which moves to the member's end.
+    pub(super) fn write_member(&self, name: &str, bytes: &[u8], end: &mut u64) -> Result<Member, ConvertError> {
+        let mut member = Member::stored(name, to_u64(bytes.len()), *end);
+        member.crc = crc32(bytes);
+        self.write_at(&member.local_header(), member.header)?;
+        self.write_at(bytes, member.data())?;
+        *end = member.end();
+        Ok(member)
     }
 }
 

@@ -61,7 +61,7 @@ impl Sink for SafetensorsSink {
     }
 
     fn encoder(&self) -> PieceEncoder {
-        PieceEncoder::new(&self.arrays, false)
+        PieceEncoder::new(&self.arrays, false, None)
     }
 
     fn write(&mut self, ready: Pieces) -> Result<(), ConvertError> {

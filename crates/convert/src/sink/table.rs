@@ -25,9 +25,7 @@ use crate::dtypes::arrow_type;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 use crate::opt::CHUNK;
-
-/// The column of paths if the images are not files. Image files have their paths next to them.
-const PATH_COLUMN: &str = "path";
+use crate::source::PATHS;
 
 /// The kind of a column's values.
 #[derive(Debug, Clone)]
@@ -87,10 +85,10 @@ impl TableLayout {
             }
             columns.push(values);
         }
-        let is_taken = exported.fields.iter().any(|f| f.field.name == PATH_COLUMN);
+        let is_taken = exported.fields.iter().any(|f| f.field.name == PATHS);
         let path_column = exported.has_paths && !files_have_paths && !is_taken;
         if path_column {
-            fields.push(Field::new(PATH_COLUMN, DataType::Utf8, true));
+            fields.push(Field::new(PATHS, DataType::Utf8, true));
             columns.push(Values::Text);
         } else if exported.has_paths && !files_have_paths {
             lost.push("the samples' paths: a field has the name `path`".to_owned());

@@ -20,9 +20,8 @@ use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
 use crate::opt::{CHUNK, SHARD, ZARR_VERSION};
+use crate::source::PATHS;
 
-/// The array of the samples' paths.
-const PATHS: &str = "path";
 /// Most unpacked bytes of a chunk, limited by the reader and by Blosc.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
