@@ -17,6 +17,7 @@ const STANDSTILL: Duration = Duration::from_secs(60);
 /// How much is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
+    /// Not known.
     Unknown,
     /// Bytes of an unknown total.
     Bytes(u64),

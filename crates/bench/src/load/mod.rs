@@ -173,10 +173,10 @@ pub fn bench_load(
     let pack = packds_reader::open(path)?;
     if options.cold {
         progress("dropping the pack from the page cache");
-        cache::drop_from(&pack)?;
+        cache::drop_all(&[path])?;
     } else {
         progress("reading the pack into the page cache");
-        cache::read_into(&pack)?;
+        cache::warm(&[path])?;
     }
     let resident_before = cache::resident(&pack)?;
     cache::check(resident_before, options.cold)?;
