@@ -124,7 +124,8 @@ fn measure(
     let (mean, mut std) = mean_and_std(&findings.histogram, options);
     // A constant channel would be divided by 0.
     std.iter_mut().filter(|s| **s <= 0.0).for_each(|s| *s = 1.0);
-    plan.set_affine(mean, std, listing, options)
+    plan.affine = Some((mean, std));
+    plan.build_schema(listing, options)
 }
 
 /// Mean and standard deviation of each channel, scaled to 0..1.

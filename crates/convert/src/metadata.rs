@@ -66,10 +66,7 @@ impl Metadata {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads the text back.
-    ///
-    /// # Errors
-    /// The problem, in words. The data is usable without the metadata.
+    /// Reads the text back. The error says in words what is wrong; the data is usable without the metadata.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let metadata: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if metadata.packds == VERSION {

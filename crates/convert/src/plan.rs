@@ -125,7 +125,12 @@ fn decide_image(
     observer: &dyn Observer,
     notes: &mut Vec<String>,
 ) -> Result<(Geometry, ImageForm), ConvertError> {
-    let mut geometry = asked_geometry(options);
+    let mut geometry = Geometry {
+        resize: options.resize.unwrap_or_default(),
+        crop: options.crop.unwrap_or_default(),
+        filter: options.filter,
+        orientation: options.orientation,
+    };
     if let Some(array) = one_array(listing)? {
         check_array(&array, options)?;
         return Ok((geometry, ImageForm::Array(array)));
@@ -173,15 +178,6 @@ fn decide_image(
         }
         None => (geometry, ImageForm::Variable),
     })
-}
-
-fn asked_geometry(options: &ConvertOptions) -> Geometry {
-    Geometry {
-        resize: options.resize.unwrap_or_default(),
-        crop: options.crop.unwrap_or_default(),
-        filter: options.filter,
-        orientation: options.orientation,
-    }
 }
 
 /// Refuses to keep files if the source has none.
@@ -281,7 +277,7 @@ impl Plan {
     }
 
     /// Builds the fields. Runs again when the pixel description changes.
-    fn build_schema(&mut self, listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
+    pub(crate) fn build_schema(&mut self, listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
         let mut fields = Fields::default();
         let image = self.image_field(listing, options);
         let mask_size = image.image_shape().map(|(height, width, _)| (narrow(width), narrow(height)));
@@ -383,18 +379,6 @@ impl Plan {
         let affine = affine.map(|(mean, std)| (narrow(mean), narrow(std)));
         let affine = affine.as_ref().map(|(mean, std)| (mean.as_slice(), std.as_slice()));
         Emit::new(options.color().channels(), affine, float, options.layout())
-    }
-
-    /// Sets the dataset's own mean and standard deviation once they are measured.
-    pub(crate) fn set_affine(
-        &mut self,
-        mean: Vec<f64>,
-        std: Vec<f64>,
-        listing: &Listing,
-        options: &ConvertOptions,
-    ) -> Result<(), ConvertError> {
-        self.affine = Some((mean, std));
-        self.build_schema(listing, options)
     }
 
     fn chunk_samples(&self, listing: &Listing, options: &ConvertOptions) -> Result<u32, ConvertError> {

@@ -16,7 +16,9 @@ use crate::source::{ColumnValues, Listing};
 /// The image sizes of a listing after resize and crop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sizes {
+    /// All the same.
     One { width: u32, height: u32 },
+    /// At least two sizes.
     Several,
     /// No image could be read.
     Unknown,

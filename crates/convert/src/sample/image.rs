@@ -141,7 +141,9 @@ impl SampleReader<'_> {
         let before = out.len();
         let content = self.listing.append_image(id, u64::MAX, out)?;
         self.times.read += started.elapsed();
-        expect_file(&content)?;
+        if content != Content::File {
+            return Err(other_content("an image file", &content));
+        }
         let item_bytes = to_u64(out.len() - before);
         let started = Instant::now();
         let file = out.get(before..).unwrap_or(&[]);
@@ -275,21 +277,16 @@ impl SampleReader<'_> {
                 rendered.map_err(wrong)?;
                 Item { width, height, channels: 1, coding: Coding::Raw }
             };
-            item_bytes = mask_item_bytes(&item, bytes);
+            item_bytes = match item.coding {
+                Coding::Raw => u64::from(item.width) * u64::from(item.height),
+                _ => bytes,
+            };
             if let Some(columns) = self.plan.fields.mask_columns {
                 describe(&columns, &item, block)?;
             }
         }
         self.times.decode += started.elapsed();
         Ok((bytes, item_bytes))
-    }
-}
-
-/// Bytes of a variable-size mask item: its pixels, or its unchanged file.
-fn mask_item_bytes(item: &Item, file_bytes: u64) -> u64 {
-    match item.coding {
-        Coding::Raw => u64::from(item.width) * u64::from(item.height),
-        _ => file_bytes,
     }
 }
 
@@ -352,13 +349,6 @@ fn other_content(expected: &str, found: &Content) -> SampleError {
             Content::Bytes => "bytes".to_owned(),
             Content::Text | Content::Json => "text".to_owned(),
         },
-    }
-}
-
-fn expect_file(content: &Content) -> Result<(), SampleError> {
-    match content {
-        Content::File => Ok(()),
-        other => Err(other_content("an image file", other)),
     }
 }
 

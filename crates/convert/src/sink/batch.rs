@@ -54,15 +54,11 @@ pub(crate) struct BatchReader<'a, D> {
 impl<D: AsRef<[u8]>> BatchReader<'_, D> {
     /// Reads `n` samples starting at `first`. Checksums are verified.
     pub(crate) fn read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
-        self.try_read(first, n).map_err(ConvertError::of_pack)
-    }
-
-    fn try_read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
         let end = first.saturating_add(to_u64(n));
         let fields = self.exported.fields.iter();
-        let columns = fields.map(|field| self.column(field, first..end));
+        let columns: Result<_, _> = fields.map(|field| self.column(field, first..end)).collect();
         let paths = (first..end).filter_map(|s| self.paths.get(usize::try_from(s).ok()?));
-        Ok(Batch { first, n, columns: columns.collect::<Result<_, _>>()?, paths: paths.cloned().collect() })
+        Ok(Batch { first, n, columns: columns.map_err(ConvertError::of_pack)?, paths: paths.cloned().collect() })
     }
 
     fn column(&self, field: &ExportedField, samples: std::ops::Range<u64>) -> Result<Column, ConvertError> {

@@ -70,10 +70,7 @@ pub enum ImagesAs {
 packds_system::named!(ImagesAs { Pixels = "pixels", Files = "files" });
 
 impl Exported {
-    /// Decides for `format`.
-    ///
-    /// # Errors
-    /// If the format cannot store the images.
+    /// Decides for `format`. Fails if it cannot store the images.
     pub(crate) fn of<D: AsRef<[u8]>>(
         pack: &Pack<D>,
         format: DataFormat,
