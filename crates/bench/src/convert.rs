@@ -176,7 +176,6 @@ impl Bench {
         Ok(self.figure(name, limit_name, self.workload.bytes, &pairs, peak, stages))
     }
 
-    /// Name of a run for progress messages.
     fn run_name(&self, name: &str, run: usize) -> String {
         match run {
             0 => format!("{name}, warm-up"),

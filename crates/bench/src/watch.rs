@@ -43,7 +43,6 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// Reports the start of a part with a single cell.
     pub(crate) fn begin(&self, what: &str) -> Result<(), BenchError> {
         self.part(what)?;
         self.cell(what)

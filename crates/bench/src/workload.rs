@@ -7,7 +7,6 @@ use packds_convert::source::{ListOptions, Listing, list};
 
 use crate::BenchError;
 
-/// A source to convert, and a folder for output.
 pub(crate) struct Workload {
     pub(crate) source: PathBuf,
     pub(crate) listing: Listing,

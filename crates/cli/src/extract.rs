@@ -136,7 +136,6 @@ struct Extraction<'a> {
     dir: &'a Path,
     force: bool,
     labels: Labels<'a>,
-    /// The folder of each class.
     folders: Vec<String>,
     /// For each body field, the text before the extension. Empty for the first image field.
     infixes: Vec<String>,

@@ -15,11 +15,9 @@ use crate::escape::escape_path;
 use crate::exit::Exit;
 use crate::interrupt;
 
-/// Why a command stopped.
 #[derive(Debug, Default)]
 pub(crate) struct Failure {
     exit: Exit,
-    /// The file that the error is about.
     path: Option<PathBuf>,
     message: String,
     hint: Option<String>,
@@ -83,7 +81,6 @@ impl Failure {
         self.broken_pipe
     }
 
-    /// Message and hint in one text.
     pub(crate) fn text(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.message),
@@ -91,7 +88,6 @@ impl Failure {
         }
     }
 
-    /// Reports the error and returns the exit code.
     pub(crate) fn report(&self, console: &mut Console) -> Exit {
         if self.broken_pipe {
             return Exit::Done;

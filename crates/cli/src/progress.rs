@@ -44,7 +44,6 @@ enum Place {
     Lines(Instant),
 }
 
-/// What the workers recorded.
 #[derive(Default)]
 struct Now {
     task: Option<Task>,

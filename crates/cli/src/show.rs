@@ -203,7 +203,6 @@ fn square(n: u32) -> u32 {
 /// A sample that cannot be shown, and why.
 type BadPicture = (u64, String);
 
-/// The cells, and the samples with errors.
 fn cells(
     pack: &Pack,
     fields: &[(usize, &Field)],

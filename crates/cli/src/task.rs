@@ -14,7 +14,6 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// Time without progress until a task counts as stalled.
 const STANDSTILL: Duration = Duration::from_secs(60);
 
-/// How much is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
     /// Not known.
@@ -27,7 +26,6 @@ pub(crate) enum Amount {
     Of { done: u64, total: u64, things: &'static str, bytes: u64 },
 }
 
-/// The current task, its start and its progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) what: String,
@@ -40,7 +38,6 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// A task that starts now.
     pub(crate) fn new(what: String, amount: Amount) -> Self {
         let since = Instant::now();
         Self { what, amount, since, moved: since, stall_reported: false }
@@ -116,7 +113,6 @@ impl Amount {
         parts
     }
 
-    /// Work done and total work.
     fn share(self) -> Option<(u64, u64)> {
         match self {
             Self::Unknown | Self::Bytes(_) => None,

@@ -380,7 +380,6 @@ fn report(
 /// Bytes per write call. Writing whole blocks took up to twice as long when one thread decoded. The cause is unknown.
 const WRITE_BYTES: usize = 128 << 10;
 
-/// A file that measures the time spent writing.
 struct Timed<'a> {
     file: &'a File,
     time: Duration,

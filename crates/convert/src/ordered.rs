@@ -9,7 +9,6 @@ use std::thread;
 /// What to do after taking a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Continue with the next result.
     Continue,
     /// Discard running tasks, then request tasks again: later tasks depend on this result.
     Restart,

@@ -14,7 +14,6 @@ use crate::plan::{Order, Plan};
 use crate::sample::{SampleError, SampleReader, Times};
 use crate::source::Listing;
 
-/// What a pass over the source found.
 pub(crate) struct Findings {
     pub(crate) histogram: Histogram,
     /// Samples whose pixels are in the histogram.
@@ -34,7 +33,6 @@ pub(crate) struct Findings {
     pub(crate) times: Times,
 }
 
-/// Sizes of the image items.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ItemSizes {
     pub(crate) min: u64,

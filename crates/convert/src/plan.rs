@@ -118,7 +118,6 @@ pub(crate) fn plan(listing: &Listing, options: &ConvertOptions, observer: &dyn O
     Ok(plan)
 }
 
-/// The geometry and the form of the images.
 fn decide_image(
     listing: &Listing,
     options: &ConvertOptions,
@@ -576,7 +575,6 @@ pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Coding {
 /// The order in which the samples of a listing are written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
-    /// The order of the listing.
     Kept(usize),
     Shuffled(Permutation),
 }
@@ -602,7 +600,6 @@ impl Order {
 }
 
 impl Plan {
-    /// How images are stored, in words.
     pub(crate) fn describe_images(&self, options: &ConvertOptions) -> String {
         let channels = options.color().channels();
         let files = |quality: &Option<u8>| match quality {

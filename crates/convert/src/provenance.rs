@@ -8,7 +8,6 @@ use crate::plan::{ImageForm, Plan};
 use crate::report::Skipped;
 use crate::source::{Listing, SourceKind};
 
-/// The version of the writing program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The decoding libraries, which decide the pixels.
 const DECODERS: &str = "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tiff 0.11, image-webp (image 0.25)";
@@ -57,7 +56,6 @@ fn settled(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> ConvertO
     settled
 }
 
-/// What the conversion found in the source.
 pub(crate) struct Findings<'a> {
     pub(crate) skipped: &'a [Skipped],
     pub(crate) substituted: &'a [Skipped],

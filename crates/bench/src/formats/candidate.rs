@@ -12,7 +12,6 @@ pub(crate) type Open = Box<dyn Fn(usize) -> Result<Readers, BenchError>>;
 /// One reader per thread.
 pub(crate) type Readers = Vec<Box<dyn Reader>>;
 
-/// Makes a reader for each thread.
 pub(crate) fn readers<R: Reader + 'static>(threads: usize, reader: impl Fn() -> R) -> Result<Readers, BenchError> {
     Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
 }
@@ -35,7 +34,6 @@ impl Batch {
         Some(Self { memory: arena.try_take()?, sample_bytes, labels: vec![0; rows] })
     }
 
-    /// Resizes to `rows` samples.
     pub(crate) fn begin(&mut self, rows: usize) {
         self.labels.clear();
         self.labels.resize(rows, 0);

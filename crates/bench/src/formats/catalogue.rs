@@ -29,7 +29,6 @@ pub(crate) struct Export {
     pub(crate) codec: Option<ExportCodec>,
     pub(crate) sharded: bool,
     pub(crate) per_sample: bool,
-    /// Prepares reading the files.
     pub(crate) read: Read,
 }
 
@@ -43,7 +42,6 @@ pub(crate) enum Chunk {
 
 type Read = fn(&Made) -> Result<Open, BenchError>;
 
-/// A format and its settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) name: &'static str,

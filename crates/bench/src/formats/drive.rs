@@ -95,7 +95,6 @@ pub(crate) fn checked(feed: &mut dyn Feed, cancelled: &dyn Fn() -> bool) -> Resu
     Ok(sum)
 }
 
-/// The median of each number over the runs.
 pub(crate) fn medians(runs: &[Measured]) -> Measured {
     let of = |number: fn(&Measured) -> f64| median(runs.iter().map(number).collect());
     let mut peaks: Vec<u64> = runs.iter().map(|run| run.peak_rss_bytes).collect();

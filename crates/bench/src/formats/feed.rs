@@ -44,7 +44,6 @@ impl Lanes {
 
 type Made = Result<Batch, BenchError>;
 
-/// A thread's work and its channels.
 struct Work {
     rows: Vec<Rows>,
     free: Receiver<Batch>,

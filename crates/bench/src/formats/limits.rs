@@ -23,7 +23,6 @@ use crate::watch::Progress;
 /// Number of images to decode repeatedly.
 const DECODED: u64 = 64;
 
-/// Measures all limits, each `rounds` times.
 pub(super) fn measure(
     reference: &Reference,
     threads: &[usize],

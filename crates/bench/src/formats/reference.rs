@@ -25,7 +25,6 @@ const MIDDLE: u32 = 224;
 /// Default number of images from a folder.
 const MOST: u64 = 1024;
 
-/// The reference pack and derived values.
 pub(crate) struct Reference {
     pub(crate) pack: Pack,
     /// Batch size, reduced if there are few images. Divides the number of samples.
@@ -101,7 +100,6 @@ impl Reference {
         Ok(Self { pack, batch, height, width, channels, labels, augment, images })
     }
 
-    /// Writes the same samples to another pack.
     pub(crate) fn copy(&self, path: &Path, zstd: Option<i32>, progress: &Progress<'_>) -> Result<(), BenchError> {
         let copying =
             Copying { source: &self.pack, n_samples: self.n_samples(), chunk_samples: self.batch, zstd, progress };
@@ -188,7 +186,6 @@ fn labels(pack: &Pack, field: Option<usize>) -> Result<Vec<i64>, BenchError> {
     Ok((0..pack.n_samples()).map(|sample| column.integer(sample).unwrap_or(0)).collect())
 }
 
-/// Copies samples of a pack to another one.
 struct Copying<'a> {
     source: &'a Pack,
     n_samples: u64,

@@ -149,7 +149,6 @@ pub struct PackShown {
     pub sample_bytes: u64,
 }
 
-/// State shared by all parts of the measurement.
 struct Bench<'a> {
     path: &'a Path,
     options: &'a LoadBenchOptions,
@@ -236,7 +235,6 @@ pub fn bench_load(
     })
 }
 
-/// Results of the first epoch.
 struct First {
     first_batch: Duration,
     resume: Duration,

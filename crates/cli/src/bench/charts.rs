@@ -27,7 +27,6 @@ const NAMES: [&str; 8] = [
     "training-wait",
 ];
 
-/// A chart and the name of its files.
 struct Chart {
     name: String,
     /// The conclusion, in a sentence.

@@ -60,7 +60,6 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
     figure
 }
 
-/// The recommendation and the machine.
 fn subtitle(bench: &TuneBench) -> String {
     let set = match &bench.recommended {
         Some(best) => format!(

@@ -52,7 +52,6 @@ pub(super) struct Training {
     /// The sum of both.
     passed: Time,
     batches: u64,
-    /// Caveats for the report.
     notes: Vec<String>,
 }
 

@@ -66,7 +66,6 @@ impl Entry {
     }
 }
 
-/// How a format is read.
 pub(crate) enum Input {
     /// A folder of image files.
     Folder,
@@ -81,7 +80,6 @@ pub(crate) enum Input {
     },
 }
 
-/// How a format is written.
 pub(crate) struct Output {
     /// What it can store for each sample.
     pub(crate) holds: Holds,
@@ -109,7 +107,6 @@ impl Output {
     }
 }
 
-/// What an export creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     File,

@@ -23,7 +23,6 @@ pub(super) struct Made {
     pub(super) pixels: InHistogram,
 }
 
-/// The image's size in the source.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceSize {
     pub(super) width: u32,

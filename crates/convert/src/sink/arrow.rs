@@ -18,7 +18,6 @@ use super::{Batch, Encode, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Alignment of array offsets.
 const ALIGNMENT: usize = 64;
 
 pub(crate) struct ArrowSink {

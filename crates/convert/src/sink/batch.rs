@@ -17,10 +17,8 @@ pub(crate) struct Batch {
     pub(crate) paths: Vec<Vec<u8>>,
 }
 
-/// The items of one field.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Column {
-    /// The concatenated items.
     pub(crate) bytes: Vec<u8>,
     pub(crate) ends: Vec<usize>,
     /// The file extension of each image file. Empty for other fields.

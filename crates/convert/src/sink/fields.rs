@@ -21,7 +21,6 @@ pub(crate) enum Holds {
     FilesFirst,
 }
 
-/// The exported form of a field's items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Arrays of this type, little-endian, in C order. Scalars have no dimensions.
@@ -38,7 +37,6 @@ pub(crate) fn is_in_digits(dtype: DType) -> bool {
     !matches!(dtype, DType::F16 | DType::Bf16)
 }
 
-/// An exported field.
 #[derive(Debug, Clone)]
 pub(crate) struct ExportedField {
     /// Its index in the pack's schema.

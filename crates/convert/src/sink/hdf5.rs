@@ -311,7 +311,6 @@ fn write_rows<T: H5Type>(dataset: &Dataset, first: u64, items: &[T]) -> ::hdf5::
     dataset.write_slice(view, slab(1, first, items.len()))
 }
 
-/// Writes `n` samples of arrays of `dtype`.
 fn write_array(dataset: &Dataset, dtype: DType, first: u64, n: usize, bytes: &[u8]) -> ::hdf5::Result<()> {
     with_native!(dtype, T => {
         let elements = bytes.chunks_exact(size_of::<T>()).map(T::from_bytes);

@@ -49,7 +49,6 @@ struct Columns {
     rest: Vec<Column>,
 }
 
-/// A field in the manifest.
 struct Column {
     name: String,
     place: usize,
@@ -226,7 +225,6 @@ impl Column {
         }
     }
 
-    /// The note about its infinities, if any.
     fn note(&self) -> Option<String> {
         (self.infinite > 0).then(|| {
             format!(

@@ -111,7 +111,6 @@ pub(crate) trait Encode: Sync {
     fn encode(&self, batch: Batch) -> Result<Self::Ready, ConvertError>;
 }
 
-/// An encoder that returns batches unchanged.
 pub(crate) struct AsItIs;
 
 impl Encode for AsItIs {

@@ -16,7 +16,6 @@ use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
 
-/// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 /// An empty last block, which ends deflated data after a flush.
 const DEFLATE_END: [u8; 2] = [3, 0];

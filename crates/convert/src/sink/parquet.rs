@@ -38,7 +38,6 @@ pub(crate) struct ParquetSink {
     shards: u64,
     schema: SchemaRef,
     properties: WriterProperties,
-    /// The current file and its index.
     current: Option<(u64, SerializedFileWriter<File>)>,
 }
 

@@ -77,13 +77,11 @@ pub(super) fn is_taken(arrays: &[Planned], name: &str) -> bool {
     arrays.iter().any(|array| array.name == name)
 }
 
-/// Some items of every array.
 pub(crate) struct Pieces {
     pub(super) first: u64,
     pub(super) pieces: Vec<Piece>,
 }
 
-/// Some items of an array.
 pub(crate) struct Piece {
     pub(super) bytes: Vec<u8>,
     /// The CRC-32 for zip files, if requested.
@@ -149,7 +147,6 @@ pub(super) fn crc32_joined(first: u32, second: u32, len: u64) -> u32 {
     u32::try_from(joined).unwrap_or(0)
 }
 
-/// A file written at several offsets.
 pub(crate) struct PlacedFile {
     file: File,
     /// The name for errors.

@@ -22,7 +22,6 @@ pub(crate) struct PtSink {
     end: u64,
 }
 
-/// The pickle of the dictionary.
 fn pickle(start: &SinkStart<'_>, arrays: &[Planned]) -> Vec<u8> {
     let mut out = PickleWriter::new();
     out.begin_dict();

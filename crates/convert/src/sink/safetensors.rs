@@ -9,7 +9,6 @@ use crate::dtypes::safetensors_name;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// Alignment of the first tensor.
 const ALIGNMENT: usize = 64;
 
 pub(crate) struct SafetensorsSink {

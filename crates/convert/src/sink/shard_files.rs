@@ -26,7 +26,6 @@ enum Out {
     Gzip(GzipStream<BufWriter<File>>),
 }
 
-/// A piece of a file.
 pub(crate) enum Piece {
     Begin(u64),
     Plain(Vec<u8>),

@@ -27,7 +27,6 @@ use crate::metadata::METADATA_KEY;
 use crate::opt::CHUNK;
 use crate::source::PATHS;
 
-/// The kind of a column's values.
 #[derive(Debug, Clone)]
 enum Values {
     /// Image files. Each has a path if the field is the image and paths exist.
@@ -44,7 +43,6 @@ enum Values {
     FixedList(DType, i32),
 }
 
-/// The columns of a table.
 #[derive(Debug)]
 pub(crate) struct TableLayout {
     /// Fields with their metadata, and the metadata of the table.

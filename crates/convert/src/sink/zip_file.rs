@@ -50,7 +50,6 @@ impl Member {
         if self.is_large() { 20 } else { 0 }
     }
 
-    /// The bytes before the data.
     pub(crate) fn local_header(&self) -> Vec<u8> {
         let mut out = b"PK\x03\x04".to_vec();
         self.common(&mut out);

@@ -38,7 +38,6 @@ pub(super) fn example(message: &[u8]) -> Option<Example<'_>> {
     Some(found)
 }
 
-/// A field of a message.
 #[derive(Clone, Copy)]
 enum Value<'a> {
     Number(u64),

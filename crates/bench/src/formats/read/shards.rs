@@ -20,7 +20,6 @@ const BUFFER: usize = 256 << 10;
 /// Headers and data of tar files come in blocks of so many bytes.
 const BLOCK: usize = 512;
 
-/// What the files of a set are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Tar,

@@ -14,7 +14,6 @@ pub(super) use direct_read::DirectRead;
 use memcpy::Memcpy;
 use pictures::CropResizes;
 
-/// A limit, ready to be timed.
 pub(crate) enum Limit<'a> {
     /// Copies blocks of a batch to reused buffers, on the same number of threads.
     Memcpy(Memcpy<'a>),

@@ -37,7 +37,6 @@ struct Work<'a> {
     views: Vec<CropResize>,
 }
 
-/// An image as stored in the pack.
 enum Image<'a> {
     Raw(Pixels<'a>),
     File(Encoded<'a>),

@@ -15,7 +15,6 @@ use crate::metadata::{LMDB_CLASSES, LMDB_METADATA};
 use crate::safe_name::safe_names;
 use crate::source::PATHS;
 
-/// The file of a database in its folder.
 const DATA_FILE: &str = "data.mdb";
 
 pub(crate) struct LmdbSink {

@@ -38,7 +38,6 @@ pub(crate) struct TreeWriter {
     n_entries: u64,
 }
 
-/// A page below a branch.
 struct Child {
     first_key: Vec<u8>,
     page: u64,
@@ -80,7 +79,6 @@ impl Page {
         true
     }
 
-    /// Returns the page and its header.
     fn finish(mut self, number: u64, kind: u16) -> (Vec<u8>, Vec<u8>) {
         let lower = u16::try_from(PAGE_HEADER + 2 * self.n).unwrap_or(0);
         let upper = u16::try_from(self.upper).unwrap_or(0);

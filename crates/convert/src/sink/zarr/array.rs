@@ -12,18 +12,14 @@ use crate::source::store::ArrayType;
 /// Blosc's level. Other codecs take theirs from the options.
 pub(super) const BLOSC_LEVEL: u8 = 5;
 
-/// The element type of an array.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
-    /// One array per sample.
     Numbers(ArrayType),
-    /// One text per sample.
     Texts,
     /// Variable-length bytes for each sample.
     Bytes,
 }
 
-/// An array of the group.
 #[derive(Debug, Clone)]
 pub(crate) struct Array {
     pub(super) name: String,
