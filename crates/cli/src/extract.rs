@@ -11,7 +11,7 @@ use clap::Args;
 use packds_convert::{ConvertError, ItemFile, Observer, item_file, safe_name, safe_names, stem};
 use packds_format::{Field, Role};
 use packds_reader::{Pack, ReadError};
-use packds_system::{create_regular, in_parallel, to_u64};
+use packds_system::{create_regular, in_parallel, lock, to_u64};
 use serde_json::json;
 
 use crate::args::PackPath;
@@ -197,7 +197,7 @@ impl<'a> Extraction<'a> {
             if failed.is_some() {
                 self.stop.store(true, Ordering::Relaxed);
             }
-            let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = lock(&shared);
             all.0.n_files += mine.n_files;
             all.0.bad.append(&mut mine.bad);
             all.1 = all.1.take().or(failed);

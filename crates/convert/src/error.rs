@@ -357,10 +357,9 @@ impl ConvertError {
     /// What to do about it, for the line that starts with `hint:`.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => Some(
-                "write file patterns as {000..099} or {a,b}; name the folder to take all of its files"
-                    .to_owned(),
-            ),
+            Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => {
+                Some("write file patterns as {000..099} or {a,b}; name the folder to take all of its files".to_owned())
+            }
             Self::Options { hint, .. }
             | Self::SourceUnsupported { hint, .. }
             | Self::SourceMalformed { hint: Some(hint), .. } => Some(hint.clone()),
@@ -370,19 +369,15 @@ impl ConvertError {
             Self::UnknownFormat { .. } => {
                 Some(format!("{LIST_FORMATS} lists the known formats; choose one with {}", FROM.with("FORMAT")))
             }
-            Self::FormatLeftOut { .. } => {
-                Some("build it with the cargo feature of that format".to_owned())
-            }
+            Self::FormatLeftOut { .. } => Some("build it with the cargo feature of that format".to_owned()),
             Self::SourceMalformed { hint: None, .. } => Some(
                 "the data are damaged or truncated: copy or create them again; nothing was written".to_owned(),
             ),
             Self::KeyMissing { found, .. } => Some(hint_of_fields(found)),
-            Self::LeftOutMissing { .. } => {
-                Some(format!("name a field of the source with {LEAVE_OUT}"))
+            Self::LeftOutMissing { .. } => Some(format!("name a field of the source with {LEAVE_OUT}")),
+            Self::Spool { .. } => {
+                Some("sources without random access need space for the unpacked data there".to_owned())
             }
-            Self::Spool { .. } => Some(
-                "sources without random access need space for the unpacked data there".to_owned(),
-            ),
             Self::EmptySource { holds, .. } => Some(match holds {
                 Some((inside, _)) if inside.to_string_lossy().contains('=') => {
                     "folders named NAME=VALUE are a column of a partitioned dataset: write it as one table with that column first (pyarrow.dataset)".to_owned()
@@ -423,9 +418,7 @@ impl ConvertError {
                     "only folders with train, val or test folders in them, and files whose names or parts are called so, have splits; leave {SPLIT} out"
                 )
             }
-            Self::SplitMissing { available, .. } => {
-                format!("choose one of {}, or 'all'", quoted(available))
-            }
+            Self::SplitMissing { available, .. } => format!("choose one of {}, or 'all'", quoted(available)),
             _ => return None,
         })
     }
