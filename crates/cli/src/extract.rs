@@ -127,7 +127,6 @@ fn make_folder(dir: &Path, force: bool) -> Result<(), Failure> {
 #[derive(Default)]
 struct Done {
     n_files: usize,
-    /// Samples that could not be written, and why.
     bad: Vec<(u64, String)>,
 }
 

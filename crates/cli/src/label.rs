@@ -41,7 +41,6 @@ impl<'a> Labels<'a> {
         Ok(Self { kind: kind(view, field.dtype), names: of_field.map(|c| c.names).unwrap_or_default() })
     }
 
-    /// Whether every sample has exactly one class.
     pub(crate) fn is_one_class(&self) -> bool {
         matches!(self.kind, Kind::Class(_))
     }

@@ -200,7 +200,6 @@ fn square(n: u32) -> u32 {
     if root * root < n { root + 1 } else { root }
 }
 
-/// A sample that cannot be shown, and why.
 type BadPicture = (u64, String);
 
 fn cells(

@@ -31,9 +31,7 @@ pub(crate) struct Task {
     pub(crate) what: String,
     amount: Amount,
     since: Instant,
-    /// When the amount last changed.
     moved: Instant,
-    /// Whether the stall was reported.
     stall_reported: bool,
 }
 

@@ -75,7 +75,6 @@ pub(crate) trait Native: Sized {
     /// The element with these little-endian bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
 
-    /// Appends its little-endian bytes.
     fn append_to(self, out: &mut Vec<u8>);
 }
 

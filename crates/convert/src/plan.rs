@@ -50,7 +50,6 @@ impl ImageForm {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FieldNumbers {
     pub(crate) image: usize,
-    /// The seek indexes of the images.
     pub(crate) seek: Option<usize>,
     pub(crate) mask: Option<usize>,
     /// Width and height of all masks, if the images have one size.

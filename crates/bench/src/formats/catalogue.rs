@@ -22,7 +22,6 @@ pub(crate) enum Make {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Export {
     pub(crate) to: DataFormat,
-    /// The name of the file or folder.
     pub(crate) target: &'static str,
     pub(crate) images: ImagesAs,
     pub(crate) chunk: Chunk,
@@ -53,7 +52,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Samples that are read together.
     pub(crate) const fn chunk(&self, batch: u32) -> Option<u32> {
         match self.make {
             Make::Export(export) => match export.chunk {

@@ -25,7 +25,6 @@ pub(crate) trait Feed {
     fn epoch(&mut self, epoch: u32, take: &mut Take<'_>) -> Result<(), BenchError>;
 }
 
-/// Readers of a format, one per thread.
 pub(crate) struct Lanes {
     readers: Vec<Box<dyn Reader>>,
     schedule: Schedule,

@@ -308,10 +308,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Marks lossy formats.
 const LOSSY: &str = "†";
 
-/// A format's name on charts.
 fn label(format: &FormatRow) -> String {
     format!("{}{}", format.title, sign(format))
 }

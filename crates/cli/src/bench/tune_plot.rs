@@ -19,7 +19,6 @@ const PANEL_SIZE: (f64, f64) = (402.0, 200.0);
 const BETWEEN: (f64, f64) = (74.0, 74.0);
 const COLUMNS: usize = 2;
 
-/// Data that all panels share.
 struct Scale<'a> {
     bench: &'a TuneBench,
     prefetches: Vec<Ahead>,

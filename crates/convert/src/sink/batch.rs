@@ -41,7 +41,6 @@ impl Column {
     }
 }
 
-/// Reads batches from a pack, on any thread.
 pub(crate) struct BatchReader<'a, D> {
     pub(crate) pack: &'a Pack<D>,
     pub(crate) exported: &'a Exported,

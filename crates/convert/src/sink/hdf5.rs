@@ -135,7 +135,6 @@ impl Hdf5Sink {
         })
     }
 
-    /// Writes the metadata.
     fn describe(&mut self) -> ::hdf5::Result<()> {
         let text = VarLenUnicode::from_str(&self.metadata).map_err(|e| e.to_string())?;
         let attribute = self.file.new_attr::<VarLenUnicode>();

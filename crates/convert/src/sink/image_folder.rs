@@ -40,12 +40,10 @@ pub(crate) struct ImageFolderSink {
     lost: Vec<String>,
 }
 
-/// The role of each field.
 struct Columns {
     label: Option<(usize, DType)>,
     /// A bit set with one bit per class.
     label_set: Option<usize>,
-    /// The fields in the manifest.
     rest: Vec<Column>,
 }
 

@@ -41,7 +41,6 @@ struct Open {
 }
 
 impl NpzSink {
-    /// Writes the headers of all arrays.
     fn begin(&mut self, start: &SinkStart<'_>) -> Result<(), ConvertError> {
         let folder = start.path.parent().map_or(PathBuf::from("."), PathBuf::from);
         let mut end = 0;

@@ -172,7 +172,6 @@ fn raw(name: &str, shape: &[u64], dtype: DType, item: &[u8], features: &mut Feat
     features.bytes(&format!("{name}/dtype"), dtype.numpy_name().as_bytes());
 }
 
-/// Adds an image file and its usual features.
 fn image(field: &Field, item: &[u8], extension: &str, features: &mut Features) {
     let format = match extension {
         "jpg" => "JPEG".to_owned(),

@@ -116,7 +116,6 @@ impl TarEncoder {
     }
 }
 
-/// A global pax header with the metadata.
 fn global_header(metadata: &str) -> Result<Vec<u8>, ConvertError> {
     let record = format!(" {METADATA_RECORD}={metadata}\n");
     // The length includes its own digits.

@@ -46,7 +46,6 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Times the first `n_batches` of an epoch.
     pub(crate) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
         match self {
             Self::Memcpy(memcpy) => memcpy.run(n_batches),

@@ -231,7 +231,6 @@ impl TreeWriter {
     }
 }
 
-/// A database's entry in a meta page.
 struct Database {
     depth: u16,
     n_branches: u64,

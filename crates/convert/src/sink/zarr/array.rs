@@ -176,7 +176,6 @@ impl Array {
         }})
     }
 
-    /// Version 3's codecs for a chunk.
     fn codecs(&self, codec: ExportCodec) -> Vec<Value> {
         let mut codecs = vec![match &self.kind {
             Kind::Numbers(_) => json!({"name": "bytes", "configuration": {"endian": "little"}}),

@@ -131,7 +131,6 @@ pub(crate) struct ZarrEncoder {
     grid: Grid,
 }
 
-/// The chunks of a batch, one per array.
 pub(crate) struct Chunks {
     first: u64,
     chunks: Vec<Vec<u8>>,
