@@ -14,6 +14,7 @@ use crate::convert::name;
 use crate::data_format::DataFormat;
 use crate::metadata::Metadata;
 use crate::opt::{LIST_FORMATS, TO};
+use crate::options::ConvertOptions;
 pub(crate) use crate::options::ExportOptions;
 use crate::ordered::{Next, ordered};
 use crate::output::Output;
@@ -154,7 +155,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         n_samples: pack.n_samples(),
         read: &|first, n| reader.read(first, n),
         observer,
-        jobs: options.n_jobs(),
+        jobs: ConvertOptions { jobs: options.jobs, ..ConvertOptions::default() }.n_jobs(),
         batch_samples,
     };
     let mut lost = exported.lost.clone();
@@ -173,13 +174,6 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         export,
         sync: started.elapsed(),
     })
-}
-
-impl ExportOptions {
-    fn n_jobs(&self) -> usize {
-        let options = crate::ConvertOptions { jobs: self.jobs, ..crate::ConvertOptions::default() };
-        options.n_jobs()
-    }
 }
 
 /// The format of the options, otherwise the one inferred from the target's name.

@@ -399,6 +399,26 @@ impl Plan {
             _ => most,
         })
     }
+
+    pub(crate) fn describe_images(&self, options: &ConvertOptions) -> String {
+        let channels = options.color().channels();
+        let files = |quality: &Option<u8>| match quality {
+            None => "the files' own bytes".to_owned(),
+            Some(quality) => format!("JPEG files of quality {quality}"),
+        };
+        match &self.form {
+            ImageForm::Fixed { width, height } => match options.layout() {
+                Layout::Hwc => format!("{} {height}x{width}x{channels}", options.dtype),
+                Layout::Chw => format!("{} {channels}x{height}x{width}", options.dtype),
+            },
+            ImageForm::Array(array) => format!("{} arrays {:?}", array.dtype, array.shape),
+            ImageForm::Variable => format!("u8 pixels, variable size, {channels} channels"),
+            ImageForm::Encoded { quality } => files(quality),
+            ImageForm::Mixed { raw_fraction, quality } => {
+                format!("mixed: {:.0} % u8 pixels, the others {}", raw_fraction * 100.0, files(quality))
+            }
+        }
+    }
 }
 
 fn narrow(n: u64) -> u32 {
@@ -593,28 +613,6 @@ impl Order {
             Self::Shuffled(permutation) => {
                 let position = to_u64(position);
                 (position < permutation.len()).then(|| to_usize(permutation.at(position)))
-            }
-        }
-    }
-}
-
-impl Plan {
-    pub(crate) fn describe_images(&self, options: &ConvertOptions) -> String {
-        let channels = options.color().channels();
-        let files = |quality: &Option<u8>| match quality {
-            None => "the files' own bytes".to_owned(),
-            Some(quality) => format!("JPEG files of quality {quality}"),
-        };
-        match &self.form {
-            ImageForm::Fixed { width, height } => match options.layout() {
-                Layout::Hwc => format!("{} {height}x{width}x{channels}", options.dtype),
-                Layout::Chw => format!("{} {channels}x{height}x{width}", options.dtype),
-            },
-            ImageForm::Array(array) => format!("{} arrays {:?}", array.dtype, array.shape),
-            ImageForm::Variable => format!("u8 pixels, variable size, {channels} channels"),
-            ImageForm::Encoded { quality } => files(quality),
-            ImageForm::Mixed { raw_fraction, quality } => {
-                format!("mixed: {:.0} % u8 pixels, the others {}", raw_fraction * 100.0, files(quality))
             }
         }
     }

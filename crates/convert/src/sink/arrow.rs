@@ -26,10 +26,8 @@ pub(crate) struct ArrowSink {
     writer: FileWriter<BufWriter<File>>,
 }
 
-pub(crate) struct ArrowEncoder(Arc<TableLayout>);
-
 impl Sink for ArrowSink {
-    type Encoder = ArrowEncoder;
+    type Encoder = Arc<TableLayout>;
 
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let layout = Arc::new(TableLayout::of(start, false)?);
@@ -39,8 +37,8 @@ impl Sink for ArrowSink {
         Ok(Self { target: start.target.to_owned(), layout, writer: writer.map_err(|e| failed(start.target, e))? })
     }
 
-    fn encoder(&self) -> ArrowEncoder {
-        ArrowEncoder(Arc::clone(&self.layout))
+    fn encoder(&self) -> Arc<TableLayout> {
+        Arc::clone(&self.layout)
     }
 
     fn write(&mut self, ready: RecordBatch) -> Result<(), ConvertError> {
@@ -55,11 +53,11 @@ impl Sink for ArrowSink {
     }
 }
 
-impl Encode for ArrowEncoder {
+impl Encode for Arc<TableLayout> {
     type Ready = RecordBatch;
 
     fn encode(&self, batch: Batch) -> Result<RecordBatch, ConvertError> {
-        self.0.record_batch(batch)
+        self.record_batch(batch)
     }
 }
 

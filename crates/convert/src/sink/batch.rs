@@ -35,10 +35,6 @@ impl Column {
         let range = start.zip(self.ends.get(idx).copied());
         range.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default()
     }
-
-    fn end_item(&mut self) {
-        self.ends.push(self.bytes.len());
-    }
 }
 
 pub(crate) struct BatchReader<'a, D> {
@@ -74,7 +70,7 @@ impl<D: AsRef<[u8]>> BatchReader<'_, D> {
                 }
                 _ => column.bytes.extend_from_slice(item),
             }
-            column.end_item();
+            column.ends.push(column.bytes.len());
             Ok::<_, ConvertError>(())
         })?;
         Ok(column)
