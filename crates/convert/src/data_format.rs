@@ -122,10 +122,7 @@ impl DataFormat {
 
 /// `data.tfrecord-00003-of-00010.gz` as `data.tfrecord.gz`: a shard number may follow the extension.
 fn without_shard_number(name: &str) -> Cow<'_, str> {
-    let (stem, end) = match name.strip_suffix(".gz") {
-        Some(stem) => (stem, ".gz"),
-        None => (name, ""),
-    };
+    let (stem, end) = name.strip_suffix(".gz").map_or((name, ""), |stem| (stem, ".gz"));
     let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());
     let numbered = stem.rsplit_once("-of-").and_then(|(front, total)| {
         let (front, number) = front.rsplit_once('-')?;

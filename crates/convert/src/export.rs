@@ -56,10 +56,7 @@ impl FromStr for ExportCodec {
     type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Self, BadValue> {
-        let (name, level) = match text.split_once(':') {
-            Some((name, level)) => (name, Some(level)),
-            None => (text, None),
-        };
+        let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
         let level = |default: u32, most: u32| match level {
             None => Some(default),
             Some(level) => level.parse().ok().filter(|level| (1..=most).contains(level)),

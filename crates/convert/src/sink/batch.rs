@@ -28,10 +28,7 @@ pub(crate) struct Column {
 impl Column {
     /// Item `idx`; empty if missing.
     pub(crate) fn item(&self, idx: usize) -> &[u8] {
-        let start = match idx.checked_sub(1) {
-            Some(before) => self.ends.get(before).copied(),
-            None => Some(0),
-        };
+        let start = idx.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
         let range = start.zip(self.ends.get(idx).copied());
         range.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default()
     }
