@@ -172,11 +172,11 @@ impl Bench {
                 peak = peak.max(rss.bytes());
             }
         }
-        let stages = reports.get(pairs.median_run()).map(stages_of).unwrap_or_default();
+        let stages = reports.get(pairs.median_run()).map(|report| report.stages.seconds());
+        let stages = stages.into_iter().flatten().map(|(name, s)| (name.to_owned(), json!(s))).collect();
         Ok(self.figure(name, limit_name, self.workload.bytes, &pairs, peak, stages))
     }
 
-    /// Name of a run for progress messages.
     fn run_name(&self, name: &str, run: usize) -> String {
         match run {
             0 => format!("{name}, warm-up"),
@@ -257,8 +257,4 @@ impl Bench {
         }
         Ok(pairs.ours() * 1e3)
     }
-}
-
-fn stages_of(report: &Report) -> Map<String, Value> {
-    report.stages.seconds().into_iter().map(|(name, s)| (name.to_owned(), json!(s))).collect()
 }

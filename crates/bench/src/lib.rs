@@ -22,7 +22,7 @@ pub use error::BenchError;
 pub use formats::{CacheName, FormatsBenchOptions, OrderName, bench_formats, format_names, to_csv};
 pub use load::{FirstBatch, LoadBench, LoadBenchOptions, bench_load, has_encoded_images};
 pub use machine::{Machine, PeakRss};
-pub use measure::{Figure, Pairs};
+pub use measure::{Figure, Pairs, to_f64};
 pub use tune::{Ahead, Recommended, TuneBench, TuneBenchOptions, TuneRun, Wait, bench_tune};
 pub use watch::Watcher;
 pub use words::counted;

@@ -49,7 +49,6 @@ pub(crate) fn write_large(path: &Path) -> Result<(), BenchError> {
     file.flush().map_err(BenchError::io(path))
 }
 
-/// Opens the pack and reads what `info` shows.
 pub(crate) fn open_and_inform(path: &Path) -> Result<Duration, BenchError> {
     let started = Instant::now();
     let pack = packds_reader::open(path)?;

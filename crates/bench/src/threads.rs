@@ -5,10 +5,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 
 use crate::BenchError;
 
-/// Starts a thread.
-///
-/// # Errors
-/// [`BenchError::Thread`] if the system cannot start another one.
+/// Starts a thread. Fails if the system cannot start another one.
 pub(crate) fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -17,9 +14,6 @@ pub(crate) fn start<'scope, T: Send + 'scope>(
 }
 
 /// Runs `work` on `n` threads and returns the result of each. A panic of one goes on in the caller.
-///
-/// # Errors
-/// [`BenchError::Thread`] if the system cannot start one of them.
 pub(crate) fn on_threads<T: Send>(n: usize, work: impl Fn() -> T + Sync) -> Result<Vec<T>, BenchError> {
     scope(|scope| {
         let started: Vec<_> = (0..n).map(|_| start(scope, &work)).collect::<Result<_, _>>()?;

@@ -206,7 +206,7 @@ pub fn bench_tune(
     let bench = Bench { pack: &pack, options, augment };
     let (grid, batch_cut_to) = grid(options, pack.n_samples())?;
     progress("reading the pack into the page cache");
-    cache::read_into(&pack)?;
+    cache::warm(&[path])?;
     let resident_before = cache::resident(&pack)?;
     cache::check(resident_before, false)?;
     let mut runs = Vec::with_capacity(grid.len());

@@ -18,7 +18,6 @@ pub trait Watcher: Sync {
     fn cancelled(&self) -> bool;
 }
 
-/// Progress of a benchmark.
 pub(crate) struct Progress<'a> {
     watcher: &'a dyn Watcher,
     done: AtomicU64,
@@ -30,7 +29,6 @@ impl<'a> Progress<'a> {
         Self { watcher, done: AtomicU64::new(0), total }
     }
 
-    /// Reports the start of a part.
     pub(crate) fn part(&self, what: &str) -> Result<(), BenchError> {
         self.check()?;
         self.watcher.part(what);
@@ -45,7 +43,6 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// Reports the start of a part with a single cell.
     pub(crate) fn begin(&self, what: &str) -> Result<(), BenchError> {
         self.part(what)?;
         self.cell(what)

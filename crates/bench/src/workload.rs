@@ -7,14 +7,11 @@ use packds_convert::source::{ListOptions, Listing, list};
 
 use crate::BenchError;
 
-/// A source to convert, and a folder for output.
 pub(crate) struct Workload {
-    /// The source.
     pub(crate) source: PathBuf,
     pub(crate) listing: Listing,
     /// How often each of the user's files occurs.
     pub(crate) repeats: usize,
-    /// Total size.
     pub(crate) bytes: u64,
     /// Removed with its contents when the workload is dropped.
     pub(crate) scratch: tempfile::TempDir,
@@ -41,7 +38,6 @@ impl Workload {
         Ok(Self { source, listing, repeats, bytes, scratch })
     }
 
-    /// A file in the scratch folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
     }

@@ -65,7 +65,6 @@ pub(crate) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
     PossibleValuesParser::new(names).try_map(|name| name.parse::<T>())
 }
 
-/// The order with this window.
 pub(crate) fn ordered(order: Order, window: Option<u32>) -> Result<Order, Failure> {
     let refused = |error| Failure::not_run(error).hint("drop --window, or drop --order");
     order.with_window(window).map_err(refused)

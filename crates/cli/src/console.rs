@@ -15,14 +15,12 @@ pub(crate) struct Console<'a> {
     pub(crate) err: &'a mut dyn Write,
     /// Whether the result is printed as one JSON document.
     pub(crate) json: bool,
-    /// Whether `out` is a terminal.
     pub(crate) out_is_terminal: bool,
     /// Whether `err` is a terminal that can redraw a line. Progress bars need one.
     pub(crate) err_is_terminal: bool,
 }
 
 impl Console<'_> {
-    /// Writes the document of `--json`.
     pub(crate) fn document(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_writer(&mut self.out, value).map_err(io::Error::from)?;
         self.out.write_all(b"\n")?;

@@ -156,7 +156,6 @@ fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -
     }
 }
 
-/// Whether the output's disk is full.
 fn is_full(error: &ConvertError) -> bool {
     let (ConvertError::Io { source, .. } | ConvertError::OutputNotWritable { source, .. }) = error else {
         return false;

@@ -18,7 +18,6 @@ pub(crate) struct Given<O> {
 }
 
 impl<O: Declared> Given<O> {
-    /// The options.
     pub(crate) fn options(&self) -> Result<O, Failure> {
         given(&self.values).map_err(Failure::not_run)
     }

@@ -30,12 +30,10 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
     out
 }
 
-/// Bytes on one line.
 pub(crate) fn escape_bytes(bytes: &[u8]) -> String {
     escape(&lossy(bytes))
 }
 
-/// A path on one line.
 pub(crate) fn escape_path(path: &Path) -> String {
     escape_bytes(path.as_os_str().as_bytes())
 }

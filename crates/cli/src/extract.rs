@@ -11,7 +11,7 @@ use clap::Args;
 use packds_convert::{ConvertError, ItemFile, Observer, item_file, safe_name, safe_names, stem};
 use packds_format::{Field, Role};
 use packds_reader::{Pack, ReadError};
-use packds_system::{create_regular, in_parallel, to_u64};
+use packds_system::{create_regular, in_parallel, lock, to_u64};
 use serde_json::json;
 
 use crate::args::PackPath;
@@ -124,11 +124,9 @@ fn make_folder(dir: &Path, force: bool) -> Result<(), Failure> {
     fs::create_dir_all(dir).map_err(|e| Failure::write(dir, &e))
 }
 
-/// The result.
 #[derive(Default)]
 struct Done {
     n_files: usize,
-    /// Samples that could not be written, and why.
     bad: Vec<(u64, String)>,
 }
 
@@ -137,7 +135,6 @@ struct Extraction<'a> {
     dir: &'a Path,
     force: bool,
     labels: Labels<'a>,
-    /// The folder of each class.
     folders: Vec<String>,
     /// For each body field, the text before the extension. Empty for the first image field.
     infixes: Vec<String>,
@@ -199,7 +196,7 @@ impl<'a> Extraction<'a> {
             if failed.is_some() {
                 self.stop.store(true, Ordering::Relaxed);
             }
-            let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = lock(&shared);
             all.0.n_files += mine.n_files;
             all.0.bad.append(&mut mine.bad);
             all.1 = all.1.take().or(failed);

@@ -15,11 +15,9 @@ use crate::escape::escape_path;
 use crate::exit::Exit;
 use crate::interrupt;
 
-/// Why a command stopped.
 #[derive(Debug, Default)]
 pub(crate) struct Failure {
     exit: Exit,
-    /// The file that the error is about.
     path: Option<PathBuf>,
     message: String,
     hint: Option<String>,
@@ -30,12 +28,10 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The data is bad.
     pub(crate) fn bad_data(message: impl ToString) -> Self {
         Self { exit: Exit::BadData, message: message.to_string(), ..Self::default() }
     }
 
-    /// The command could not run.
     pub(crate) fn not_run(message: impl ToString) -> Self {
         Self { exit: Exit::NotRun, ..Self::bad_data(message) }
     }
@@ -45,12 +41,10 @@ impl Failure {
         Self { exit: interrupt::caught().unwrap_or(Exit::Interrupted), ..Self::bad_data(message) }
     }
 
-    /// A file could not be written.
     pub(crate) fn write(path: &Path, error: &io::Error) -> Self {
         Self::not_run(format!("cannot write: {error}")).at(path).hint_if(hint_of_writing(error))
     }
 
-    /// Sets the file that the error is about.
     pub(crate) fn at(mut self, path: &Path) -> Self {
         self.path = Some(path.to_owned());
         self
@@ -68,13 +62,11 @@ impl Failure {
         }
     }
 
-    /// Adds advice.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds advice, if there is some.
     fn hint_if(self, hint: Option<impl Into<String>>) -> Self {
         Self { hint: hint.map(Into::into), ..self }
     }
@@ -85,12 +77,10 @@ impl Failure {
         self
     }
 
-    /// Whether the reader of stdout has closed the pipe.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }
 
-    /// Message and hint in one text.
     pub(crate) fn text(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.message),
@@ -98,7 +88,6 @@ impl Failure {
         }
     }
 
-    /// Reports the error and returns the exit code.
     pub(crate) fn report(&self, console: &mut Console) -> Exit {
         if self.broken_pipe {
             return Exit::Done;

@@ -2,14 +2,8 @@
 
 use std::time::Duration;
 
-pub(crate) use packds_bench::counted;
+pub(crate) use packds_bench::{counted, to_f64};
 use packds_format::SeekStats;
-
-/// A count, for rates and shares.
-#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
-pub(crate) fn to_f64(n: u64) -> f64 {
-    n as f64
-}
 
 /// A size in the largest binary unit in which it is at least 1.
 pub(crate) fn human_bytes(bytes: u64) -> String {
@@ -65,7 +59,6 @@ pub(crate) fn human_time(time: Duration) -> String {
     }
 }
 
-/// Numbers with four decimals.
 pub(crate) fn numbers(values: &[f64]) -> String {
     let all: Vec<String> = values.iter().map(|v| format!("{v:.4}")).collect();
     all.join(" ")

@@ -73,7 +73,6 @@ pub fn info_document(pack: &Pack) -> Result<Value, ReadError> {
     Ok(Info::read(pack)?.json())
 }
 
-/// The metadata of a pack.
 struct Info<'a> {
     pack: &'a Pack,
     stats: Stats,

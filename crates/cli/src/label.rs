@@ -6,7 +6,6 @@ use packds_reader::{Pack, ReadError};
 
 use crate::escape::escape;
 
-/// The labels of a pack.
 pub(crate) struct Labels<'a> {
     kind: Kind<'a>,
     /// Name of each class id. Empty if classes have no names.
@@ -23,7 +22,6 @@ enum Kind<'a> {
     Numbers(ColumnView<'a>, DType),
 }
 
-/// The label of one sample.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Label {
     None,
@@ -43,22 +41,18 @@ impl<'a> Labels<'a> {
         Ok(Self { kind: kind(view, field.dtype), names: of_field.map(|c| c.names).unwrap_or_default() })
     }
 
-    /// Whether every sample has exactly one class.
     pub(crate) fn is_one_class(&self) -> bool {
         matches!(self.kind, Kind::Class(_))
     }
 
-    /// Whether the pack has labels.
     pub(crate) fn is_none(&self) -> bool {
         matches!(self.kind, Kind::None)
     }
 
-    /// The names of the classes.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The label of one sample.
     pub(crate) fn of(&self, sample: u64) -> Label {
         match &self.kind {
             Kind::None => Label::None,

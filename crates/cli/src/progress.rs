@@ -4,13 +4,14 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use packds_bench::Watcher;
 use packds_convert::source::Unpacking;
 use packds_convert::{Observer, Phase, Progress};
+use packds_system::lock;
 
 use crate::console::Console;
 use crate::escape::escape_path;
@@ -38,14 +39,12 @@ struct Shared {
     over: Condvar,
 }
 
-/// The destination.
 enum Place {
     Terminal(TerminalLine),
     /// A file or pipe, and the time of the last line.
     Lines(Instant),
 }
 
-/// What the workers recorded.
 #[derive(Default)]
 struct Now {
     task: Option<Task>,
@@ -66,10 +65,6 @@ impl Place {
             line.clear();
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shown {
@@ -101,7 +96,7 @@ impl Shown {
     /// process, so completed work is still reported. `about` is what this is part of, or empty.
     pub(crate) fn stoppable<T>(&self, what: &str, about: &str, work: impl FnOnce() -> T) -> T {
         {
-            let mut now = locked(&self.shared.now);
+            let mut now = lock(&self.shared.now);
             now.stops_itself = true;
             now.about = about.to_owned();
             now.phase = None;
@@ -109,14 +104,12 @@ impl Shown {
         self.during(what, work)
     }
 
-    /// Records the source being read.
     pub(crate) fn reading(&self, source: &Path) {
-        locked(&self.shared.now).source = escape_path(source);
+        lock(&self.shared.now).source = escape_path(source);
     }
 
-    /// Records progress.
     pub(crate) fn report(&self, amount: Amount) {
-        if let Some(task) = &mut locked(&self.shared.now).task {
+        if let Some(task) = &mut lock(&self.shared.now).task {
             task.update(amount);
         }
     }
@@ -125,7 +118,7 @@ impl Shown {
     pub(crate) fn unpacking(&self) -> Unpacking {
         let shared = Arc::clone(&self.shared);
         Unpacking::new(move |bytes| {
-            if let Some(task) = &mut locked(&shared.now).task {
+            if let Some(task) = &mut lock(&shared.now).task {
                 "unpacking the source".clone_into(&mut task.what);
                 task.update(Amount::Bytes(bytes));
             }
@@ -135,7 +128,7 @@ impl Shown {
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        locked(&self.shared.now).is_over = true;
+        lock(&self.shared.now).is_over = true;
         self.shared.over.notify_all();
         if let Some(thread) = self.thread.take() {
             // The thread returns nothing.
@@ -149,7 +142,7 @@ impl Shared {
     /// Starts a task and shows it at once.
     fn begin(&self, what: &str, amount: Amount) {
         {
-            let mut now = locked(&self.now);
+            let mut now = lock(&self.now);
             let what = match now.about.as_str() {
                 "" => what.to_owned(),
                 about => format!("{about}: {what}"),
@@ -161,14 +154,14 @@ impl Shared {
 
     /// Clears the line, so that the terminal is free for results.
     fn idle(&self) {
-        let mut place = locked(&self.place);
-        locked(&self.now).task = None;
+        let mut place = lock(&self.place);
+        lock(&self.now).task = None;
         place.clear();
     }
 
     fn show(&self) {
-        let mut place = locked(&self.place);
-        let Some(task) = locked(&self.now).task.clone() else { return };
+        let mut place = lock(&self.place);
+        let Some(task) = lock(&self.now).task.clone() else { return };
         match &mut *place {
             Place::Terminal(line) if interrupt::caught().is_some() => line.draw("stopping"),
             Place::Terminal(line) => line.draw(&task.bar(columns())),
@@ -180,10 +173,9 @@ impl Shared {
         }
     }
 
-    /// The main loop of the thread.
     fn watch(&self) {
         loop {
-            let now = locked(&self.now);
+            let now = lock(&self.now);
             let waited = self.over.wait_timeout(now, LOOK_EVERY);
             let (now, _) = waited.unwrap_or_else(PoisonError::into_inner);
             if now.is_over {
@@ -198,8 +190,8 @@ impl Shared {
 
     /// Reports a stall, so that the user knows what is stuck.
     fn note_standstill(&self) {
-        let mut place = locked(&self.place);
-        let mut now = locked(&self.now);
+        let mut place = lock(&self.place);
+        let mut now = lock(&self.now);
         let Some(text) = now.task.as_mut().and_then(Task::standstill) else { return };
         place.clear();
         match now.source.as_str() {
@@ -211,9 +203,9 @@ impl Shared {
     /// Ends the process if the user asked to stop and the work does not check for that.
     fn end_if_stopped(&self) {
         let Some(exit) = interrupt::caught() else { return };
-        let mut place = locked(&self.place);
+        let mut place = lock(&self.place);
         // Holding the lock keeps work that needs cleanup from starting.
-        let now = locked(&self.now);
+        let now = lock(&self.now);
         if now.stops_itself {
             return;
         }
@@ -223,7 +215,6 @@ impl Shared {
     }
 }
 
-/// Writes a line to stderr.
 fn note(text: &str) {
     // stderr may be closed; then the line is lost.
     let _ = writeln!(io::stderr(), "packds: {text}");
@@ -237,7 +228,7 @@ impl Observer for Shown {
                 Amount::Of { done: progress.samples, total: progress.total, things: "images", bytes: progress.bytes_in }
             }
         };
-        let before = locked(&self.shared.now).phase.replace(progress.phase);
+        let before = lock(&self.shared.now).phase.replace(progress.phase);
         if before == Some(progress.phase) {
             return self.report(amount);
         }
@@ -279,7 +270,7 @@ impl Benchmarking {
 impl Drop for Benchmarking {
     fn drop(&mut self) {
         if let Some(line) = &self.line {
-            locked(line).clear();
+            lock(line).clear();
         }
     }
 }
@@ -295,7 +286,7 @@ impl Watcher for Benchmarking {
     fn cell(&self, what: &str, done: u64, total: u64) {
         if let Some(line) = &self.line {
             let elapsed = self.started.elapsed();
-            locked(line).draw(&cell_line(what, done, total, elapsed));
+            lock(line).draw(&cell_line(what, done, total, elapsed));
         }
     }
 

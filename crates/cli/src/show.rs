@@ -33,7 +33,6 @@ Examples:
   packds show train.pack --random 100 --seed 3 --size 64 -o sheet.png
   packds show train.pack --samples 0-11,500 --columns 4";
 
-/// Maximum number of pictures per sample.
 const MAX_PICTURES: usize = 4;
 
 /// Draw a contact sheet of random or selected samples with their labels
@@ -121,7 +120,6 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
     Ok(if bad.is_empty() { Exit::Done } else { Exit::BadData })
 }
 
-/// The destination of the sheet.
 enum Target<'a> {
     File(&'a Path),
     Stdout,
@@ -202,10 +200,8 @@ fn square(n: u32) -> u32 {
     if root * root < n { root + 1 } else { root }
 }
 
-/// A sample that cannot be shown, and why.
 type BadPicture = (u64, String);
 
-/// The cells, and the samples with errors.
 fn cells(
     pack: &Pack,
     fields: &[(usize, &Field)],

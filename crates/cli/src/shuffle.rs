@@ -56,7 +56,6 @@ pub(crate) struct Shuffle {
     plot: Option<Plot>,
 }
 
-/// A plot that was written.
 struct Plot {
     path: PathBuf,
     /// Measured design effects: of this order's batches, and of uniform batches.

@@ -58,7 +58,6 @@ struct Classes {
     each: bool,
 }
 
-/// The first batches of one order.
 struct Batches {
     n: u64,
     /// Position in the batches (0 to `n`) and in the file (0 to 1).
@@ -67,7 +66,6 @@ struct Batches {
     shares: Vec<Vec<f64>>,
 }
 
-/// The data of the plot.
 pub(crate) struct Evidence {
     title: String,
     verdict: String,
@@ -134,7 +132,6 @@ impl Evidence {
         })
     }
 
-    /// The picture.
     pub(crate) fn figure(&self) -> Figure {
         let mut figure = Figure::new(WIDTH, HEIGHT, PAPER, &self.title);
         figure.heading((24.0, 32.0), INK, &self.title);
@@ -175,7 +172,6 @@ impl Evidence {
         figure.text((left, top + height + 16.0), Anchor::Start, DIM, &below);
     }
 
-    /// The classes in the same batches.
     fn mixes(&self, figure: &mut Figure) {
         let (top, height) = (376.0, 90.0);
         let Some(classes) = &self.classes else {

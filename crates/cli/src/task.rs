@@ -14,10 +14,9 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// Time without progress until a task counts as stalled.
 const STANDSTILL: Duration = Duration::from_secs(60);
 
-/// How much is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
-    /// Unknown.
+    /// Not known.
     Unknown,
     /// Bytes of an unknown total.
     Bytes(u64),
@@ -27,26 +26,21 @@ pub(crate) enum Amount {
     Of { done: u64, total: u64, things: &'static str, bytes: u64 },
 }
 
-/// The current task, its start and its progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) what: String,
     amount: Amount,
     since: Instant,
-    /// When the amount last changed.
     moved: Instant,
-    /// Whether the stall was reported.
     stall_reported: bool,
 }
 
 impl Task {
-    /// A task that starts now.
     pub(crate) fn new(what: String, amount: Amount) -> Self {
         let since = Instant::now();
         Self { what, amount, since, moved: since, stall_reported: false }
     }
 
-    /// Records progress.
     pub(crate) fn update(&mut self, amount: Amount) {
         if amount != self.amount {
             self.moved = Instant::now();
@@ -117,7 +111,6 @@ impl Amount {
         parts
     }
 
-    /// Work done and total work.
     fn share(self) -> Option<(u64, u64)> {
         match self {
             Self::Unknown | Self::Bytes(_) => None,
@@ -148,7 +141,6 @@ fn bar(what: &str, amount: Amount, elapsed: Duration, columns: usize) -> String 
     }
 }
 
-/// A bar of this width.
 fn filled(done: u64, total: u64, columns: usize) -> String {
     let of = u128::try_from(columns).unwrap_or(0) * u128::from(done.min(total));
     let n = usize::try_from(of / u128::from(total.max(1))).unwrap_or(columns);

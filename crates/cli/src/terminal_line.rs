@@ -22,7 +22,6 @@ impl TerminalLine {
         put(&format!("\r{}\x1b[K", cut(text, columns())));
     }
 
-    /// Removes the line.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
             put("\r\x1b[K");
@@ -42,7 +41,6 @@ pub(crate) fn columns() -> usize {
     columns.saturating_sub(3).max(1)
 }
 
-/// Width of a text in columns.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }

@@ -19,7 +19,7 @@ use crate::options::{ConvertOptions, NormalizeBy, OnError};
 use crate::output::{Output, check_output};
 use crate::pipeline::{Findings, Observer, Pass, Phase, Progress};
 use crate::plan::{ImageForm, Order, Plan, plan};
-use crate::provenance::{self, options_json};
+use crate::provenance::{VERSION, options_json, provenance};
 use crate::report::{Report, Skipped, Stages};
 use crate::restored::Restored;
 use crate::sample::Times;
@@ -124,7 +124,8 @@ fn measure(
     let (mean, mut std) = mean_and_std(&findings.histogram, options);
     // A constant channel would be divided by 0.
     std.iter_mut().filter(|s| **s <= 0.0).for_each(|s| *s = 1.0);
-    plan.set_affine(mean, std, listing, options)
+    plan.affine = Some((mean, std));
+    plan.build_schema(listing, options)
 }
 
 /// Mean and standard deviation of each channel, scaled to 0..1.
@@ -155,7 +156,7 @@ fn write_pack(
     let started = Instant::now();
     let options_json = options_json(listing, options, plan);
     let mut pack = plan.pack.clone();
-    (pack.dataset_uuid, pack.pack_uuid) = identity::uuids(listing, &options_json, provenance::VERSION);
+    (pack.dataset_uuid, pack.pack_uuid) = identity::uuids(listing, &options_json, VERSION);
     let failed = |e| write_error(output, e);
     let target = Timed { file: output.file(), time: Duration::ZERO };
     let mut writer = PackWriter::new(target, pack).map_err(failed)?;
@@ -177,14 +178,13 @@ fn write_pack(
         return Err(ConvertError::NothingLeft { path: listing.root().to_owned(), skipped: findings.bad.len() });
     }
     let (skipped, substituted) = bad_samples(listing, &findings, options);
-    let facts = provenance::Findings { skipped: &skipped, substituted: &substituted, oriented: findings.oriented };
     let stats = stats(listing, plan, &findings, &written_ids, options);
     let lost = lost_stats(listing, plan, &stats);
     let sorted = kept_sorted(&stats, plan, options, written_ids.len());
     let parts = FooterParts {
         stats,
         classes: classes(listing, &written_ids),
-        provenance: provenance::provenance(listing, options_json, &facts).to_string(),
+        provenance: provenance(listing, options_json, &skipped, &substituted, findings.oriented).to_string(),
         paths,
     };
     let (target, summary) = writer.finish(parts).map_err(failed)?;
@@ -379,7 +379,6 @@ fn report(
 /// Bytes per write call. Writing whole blocks took up to twice as long when one thread decoded. The cause is unknown.
 const WRITE_BYTES: usize = 128 << 10;
 
-/// A file that measures the time spent writing.
 struct Timed<'a> {
     file: &'a File,
     time: Duration,

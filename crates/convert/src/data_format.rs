@@ -1,9 +1,6 @@
 //! The dataset formats for input and output, each with one name.
 
-use packds_system::BadValue;
 use std::borrow::Cow;
-use std::fmt;
-use std::str::FromStr;
 
 use crate::formats::{self, Entry};
 
@@ -42,27 +39,25 @@ pub enum DataFormat {
     Mnist,
 }
 
-impl DataFormat {
-    /// All formats.
-    pub const ALL: [Self; 15] = [
-        Self::ImageFolder,
-        Self::Manifest,
-        Self::Npy,
-        Self::Npz,
-        Self::Pt,
-        Self::Safetensors,
-        Self::Hdf5,
-        Self::Zarr,
-        Self::Parquet,
-        Self::Arrow,
-        Self::WebDataset,
-        Self::TfRecord,
-        Self::Lmdb,
-        Self::Cifar,
-        Self::Mnist,
-    ];
+packds_system::named!(DataFormat {
+    ImageFolder = "image-folder",
+    Manifest = "manifest",
+    Npy = "npy",
+    Npz = "npz",
+    Pt = "pt",
+    Safetensors = "safetensors",
+    Hdf5 = "hdf5",
+    Zarr = "zarr",
+    Parquet = "parquet",
+    Arrow = "arrow",
+    WebDataset = "webdataset",
+    TfRecord = "tfrecord",
+    Lmdb = "lmdb",
+    Cifar = "cifar",
+    Mnist = "mnist",
+});
 
-    /// The format's table entry.
+impl DataFormat {
     pub(crate) fn entry(self) -> &'static Entry {
         match self {
             Self::ImageFolder => &formats::image_folder::ENTRY,
@@ -81,12 +76,6 @@ impl DataFormat {
             Self::Cifar => &formats::cifar::ENTRY,
             Self::Mnist => &formats::mnist::ENTRY,
         }
-    }
-
-    /// Its name on the command line, in reports and in provenance.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.entry().name
     }
 
     /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
@@ -133,10 +122,7 @@ impl DataFormat {
 
 /// `data.tfrecord-00003-of-00010.gz` as `data.tfrecord.gz`: a shard number may follow the extension.
 fn without_shard_number(name: &str) -> Cow<'_, str> {
-    let (stem, end) = match name.strip_suffix(".gz") {
-        Some(stem) => (stem, ".gz"),
-        None => (name, ""),
-    };
+    let (stem, end) = name.strip_suffix(".gz").map_or((name, ""), |stem| (stem, ".gz"));
     let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());
     let numbered = stem.rsplit_once("-of-").and_then(|(front, total)| {
         let (front, number) = front.rsplit_once('-')?;
@@ -149,21 +135,6 @@ fn without_shard_number(name: &str) -> Cow<'_, str> {
             Cow::Owned(format!("{front}.tfrecord{end}"))
         }
         _ => Cow::Borrowed(name),
-    }
-}
-
-impl fmt::Display for DataFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for DataFormat {
-    type Err = BadValue;
-
-    fn from_str(text: &str) -> Result<Self, BadValue> {
-        let found = Self::ALL.into_iter().find(|format| format.name() == text);
-        found.ok_or_else(|| BadValue::unknown(&Self::ALL.map(Self::name), text))
     }
 }
 

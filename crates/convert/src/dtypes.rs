@@ -16,22 +16,18 @@ const TORCH_STORAGES: [(&str, DType); 10] = [
     ("DoubleStorage", DType::F64),
 ];
 
-/// The storage class of a type.
 pub(crate) fn torch_storage(dtype: DType) -> Option<&'static str> {
     TORCH_STORAGES.iter().find(|(_, of)| *of == dtype).map(|(class, _)| *class)
 }
 
-/// The type of a storage class.
 pub(crate) fn of_torch_storage(class: &str) -> Option<DType> {
     TORCH_STORAGES.iter().find(|(name, _)| *name == class).map(|(_, dtype)| *dtype)
 }
 
-/// The name in safetensors.
 pub(crate) fn safetensors_name(dtype: DType) -> String {
     dtype.name().to_ascii_uppercase()
 }
 
-/// The type that is called so in safetensors.
 pub(crate) fn of_safetensors_name(name: &str) -> Option<DType> {
     DType::ALL.into_iter().find(|dtype| dtype.name().eq_ignore_ascii_case(name))
 }
@@ -79,7 +75,6 @@ pub(crate) trait Native: Sized {
     /// The element with these little-endian bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
 
-    /// Appends its little-endian bytes.
     fn append_to(self, out: &mut Vec<u8>);
 }
 

@@ -304,12 +304,10 @@ fn found_splits(splits: &[String], others: &[String]) -> String {
 }
 
 impl ConvertError {
-    /// A [`Self::Options`].
     pub(crate) fn options(reason: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Options { reason: reason.into(), hint: hint.into() }
     }
 
-    /// A [`Self::SourceMalformed`].
     pub(crate) fn malformed(path: &Path, place: &str, reason: impl Into<String>) -> Self {
         Self::SourceMalformed { path: path.to_owned(), place: place.to_owned(), reason: reason.into(), hint: None }
     }
@@ -320,7 +318,6 @@ impl ConvertError {
         Self::SourceMalformed { path, place, reason: reason.into(), hint }
     }
 
-    /// A [`Self::SourceUnsupported`].
     pub(crate) fn unsupported(path: &Path, place: &str, reason: impl Into<String>, hint: impl Into<String>) -> Self {
         let (path, place) = (path.to_owned(), place.to_owned());
         Self::SourceUnsupported { path, place, reason: reason.into(), hint: hint.into() }
@@ -360,10 +357,9 @@ impl ConvertError {
     /// What to do about it, for the line that starts with `hint:`.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => Some(
-                "write file patterns as {000..099} or {a,b}; name the folder to take all of its files"
-                    .to_owned(),
-            ),
+            Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => {
+                Some("write file patterns as {000..099} or {a,b}; name the folder to take all of its files".to_owned())
+            }
             Self::Options { hint, .. }
             | Self::SourceUnsupported { hint, .. }
             | Self::SourceMalformed { hint: Some(hint), .. } => Some(hint.clone()),
@@ -373,19 +369,15 @@ impl ConvertError {
             Self::UnknownFormat { .. } => {
                 Some(format!("{LIST_FORMATS} lists the known formats; choose one with {}", FROM.with("FORMAT")))
             }
-            Self::FormatLeftOut { .. } => {
-                Some("build it with the cargo feature of that format".to_owned())
-            }
+            Self::FormatLeftOut { .. } => Some("build it with the cargo feature of that format".to_owned()),
             Self::SourceMalformed { hint: None, .. } => Some(
                 "the data are damaged or truncated: copy or create them again; nothing was written".to_owned(),
             ),
             Self::KeyMissing { found, .. } => Some(hint_of_fields(found)),
-            Self::LeftOutMissing { .. } => {
-                Some(format!("name a field of the source with {LEAVE_OUT}"))
+            Self::LeftOutMissing { .. } => Some(format!("name a field of the source with {LEAVE_OUT}")),
+            Self::Spool { .. } => {
+                Some("sources without random access need space for the unpacked data there".to_owned())
             }
-            Self::Spool { .. } => Some(
-                "sources without random access need space for the unpacked data there".to_owned(),
-            ),
             Self::EmptySource { holds, .. } => Some(match holds {
                 Some((inside, _)) if inside.to_string_lossy().contains('=') => {
                     "folders named NAME=VALUE are a column of a partitioned dataset: write it as one table with that column first (pyarrow.dataset)".to_owned()
@@ -407,7 +399,6 @@ impl ConvertError {
         }
     }
 
-    /// Which split to choose.
     fn hint_of_splits(&self) -> Option<String> {
         let one = SPLIT.with("NAME");
         Some(match self {
@@ -427,14 +418,11 @@ impl ConvertError {
                     "only folders with train, val or test folders in them, and files whose names or parts are called so, have splits; leave {SPLIT} out"
                 )
             }
-            Self::SplitMissing { available, .. } => {
-                format!("choose one of {}, or 'all'", quoted(available))
-            }
+            Self::SplitMissing { available, .. } => format!("choose one of {}, or 'all'", quoted(available)),
             _ => return None,
         })
     }
 
-    /// What to do about an output file or folder.
     fn hint_of_output(&self) -> Option<String> {
         let hint = match self {
             Self::OutputExists { .. } => return Some(format!("{} replaces it", FORCE.on())),
@@ -490,7 +478,6 @@ pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
     })
 }
 
-/// A file and a place in it.
 fn place_in(path: &Path, place: &str) -> String {
     match place {
         "" => path.display().to_string(),
@@ -527,7 +514,6 @@ fn hint_of_fields(found: &[String]) -> String {
     }
 }
 
-/// What to do about a bad sample.
 fn hint_of_sample(error: &SampleError) -> String {
     let skip = ON_ERROR.with("skip");
     match error {

@@ -14,6 +14,7 @@ use crate::convert::name;
 use crate::data_format::DataFormat;
 use crate::metadata::Metadata;
 use crate::opt::{LIST_FORMATS, TO};
+use crate::options::ConvertOptions;
 pub(crate) use crate::options::ExportOptions;
 use crate::ordered::{Next, ordered};
 use crate::output::Output;
@@ -55,10 +56,7 @@ impl FromStr for ExportCodec {
     type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Self, BadValue> {
-        let (name, level) = match text.split_once(':') {
-            Some((name, level)) => (name, Some(level)),
-            None => (text, None),
-        };
+        let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
         let level = |default: u32, most: u32| match level {
             None => Some(default),
             Some(level) => level.parse().ok().filter(|level| (1..=most).contains(level)),
@@ -154,7 +152,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         n_samples: pack.n_samples(),
         read: &|first, n| reader.read(first, n),
         observer,
-        jobs: options.n_jobs(),
+        jobs: ConvertOptions { jobs: options.jobs, ..ConvertOptions::default() }.n_jobs(),
         batch_samples,
     };
     let mut lost = exported.lost.clone();
@@ -173,13 +171,6 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         export,
         sync: started.elapsed(),
     })
-}
-
-impl ExportOptions {
-    fn n_jobs(&self) -> usize {
-        let options = crate::ConvertOptions { jobs: self.jobs, ..crate::ConvertOptions::default() };
-        options.n_jobs()
-    }
 }
 
 /// The format of the options, otherwise the one inferred from the target's name.

@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use packds_format::{BlockBuilder, FooterParts, Pack, PackWriter, chunk_samples_for};
 use packds_pixels::Histogram;
-use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::ConvertError;
 use crate::convert::refuse_fault;
@@ -39,9 +38,11 @@ pub struct FormForecast {
 }
 
 /// The predicted result of a conversion.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Forecast {
+    /// Always true: in JSON, it tells a forecast from a report.
+    dry_run: bool,
     /// Samples.
     pub n_samples: u64,
     /// Classes.
@@ -62,24 +63,6 @@ pub struct Forecast {
     pub warnings: Vec<String>,
 }
 
-impl Serialize for Forecast {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        json!({
-            "dry_run": true,
-            "n_samples": self.n_samples,
-            "n_classes": self.n_classes,
-            "source": self.source,
-            "bytes_in": self.bytes_in,
-            "images": self.images,
-            "chosen": self.chosen,
-            "forms": self.forms,
-            "notes": self.notes,
-            "warnings": self.warnings,
-        })
-        .serialize(serializer)
-    }
-}
-
 /// Predicts the conversion of `listing`. Decodes a few images; writes nothing.
 ///
 /// # Errors
@@ -91,7 +74,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     let chosen = plan(listing, options, &())?;
     let n = to_u64(listing.len());
     let bytes_in = (0..listing.len()).map(|i| listing.sample(i).bytes).fold(0, u64::saturating_add);
-    let raw_options = as_raw(options);
+    let raw_options = ConvertOptions { mode: Mode::Raw, quality: None, check_decode: false, ..options.clone() };
     let raw_plan = if options.mode == Mode::Raw { chosen.clone() } else { plan(listing, &raw_options, &())? };
     let raw_bytes = raw_item_bytes(listing, &raw_options, &raw_plan)?;
     let copied = copy_rate(raw_bytes);
@@ -129,6 +112,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     ];
     let of_mode = forms.iter().find(|f| f.mode == options.mode.name()).or(forms.first());
     Ok(Forecast {
+        dry_run: true,
         n_samples: n,
         n_classes: listing.classes().len(),
         source: Reading::of(listing),
@@ -141,12 +125,6 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     })
 }
 
-/// The same options for a pack of raw images.
-fn as_raw(options: &ConvertOptions) -> ConvertOptions {
-    ConvertOptions { mode: Mode::Raw, quality: None, check_decode: false, ..options.clone() }
-}
-
-/// Mean bytes of a raw sample.
 fn raw_item_bytes(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<u64, ConvertError> {
     let fixed: u64 = plan.pack.schema.body().filter_map(|(_, f)| f.item_bytes()).sum();
     match plan.form {

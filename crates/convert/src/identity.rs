@@ -12,7 +12,6 @@ use crate::source::{ColumnValues, Listing, SourceColumn, SourceField, TextArena}
 const VERSION: &[u8] = b"packds source 1";
 
 /// The identifiers of the dataset and of this pack.
-///
 /// `options` is the object `options` of the PROVENANCE section. `tool` is the version of the writing program.
 pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uuid) {
     let mut hasher = blake3::Hasher::new();
@@ -33,7 +32,6 @@ fn uuid(hasher: &blake3::Hasher) -> Uuid {
 }
 
 /// Passes the encoding of a listing to `feed`, about once per sample.
-///
 /// The root and the kind of the source are not included: the same files elsewhere, or in a manifest, are the same dataset.
 pub(crate) fn encode(listing: &Listing, feed: &mut impl FnMut(&[u8])) {
     let mut out = Encoder::default();

@@ -34,7 +34,6 @@ const VERSION: u32 = 1;
 /// Fields, classes, statistics and provenance of a pack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Metadata {
-    /// [`VERSION`].
     packds: u32,
     /// The exported fields, as in the pack's schema.
     pub(crate) fields: Vec<Field>,
@@ -67,10 +66,7 @@ impl Metadata {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads the text back.
-    ///
-    /// # Errors
-    /// The problem, in words. The data is usable without the metadata.
+    /// Reads the text back. The error says in words what is wrong; the data is usable without the metadata.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let metadata: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if metadata.packds == VERSION {
@@ -94,7 +90,6 @@ impl Metadata {
         Ok(Some(read.and_then(|_| Self::parse(&text))))
     }
 
-    /// The field with this name.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -109,7 +104,6 @@ impl Metadata {
         ArrayType { dtype: field.map_or(array.dtype, |field| field.dtype), shape: array.shape.clone() }
     }
 
-    /// The image field.
     pub(crate) fn image(&self) -> Option<&Field> {
         self.fields.iter().find(|field| field.role == Some(Role::Image))
     }

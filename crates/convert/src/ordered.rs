@@ -9,7 +9,6 @@ use std::thread;
 /// What to do after taking a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Continue with the next result.
     Continue,
     /// Discard running tasks, then request tasks again: later tasks depend on this result.
     Restart,
@@ -19,7 +18,6 @@ pub(crate) enum Next {
 
 /// Runs `work` on the tasks from `task` and passes each result to `take` on the calling thread, in task order. Uses `jobs` threads,
 /// or as many as the system can start. At most `window` tasks are running or waiting to be taken.
-///
 /// `state` creates each thread's own state. An error from `task` or `take` ends everything and is returned. A panic in `work` is
 /// propagated to the caller after all threads have ended.
 pub(crate) fn ordered<S, T: Send, R: Send, E>(

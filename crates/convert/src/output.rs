@@ -15,7 +15,6 @@ use self::working::{Kind, lock_working};
 use crate::ConvertError;
 
 /// A file being written under a working name. If dropped before [`Output::commit`], it leaves nothing behind.
-///
 /// It stays locked while the working name exists, so nobody else uses that name.
 pub(crate) struct Output {
     file: File,
@@ -31,7 +30,6 @@ pub(crate) struct Output {
 
 impl Output {
     /// Opens the working file `.NAME.packing` next to `target`, or next to the file that it links to.
-    ///
     /// A working file left by a killed conversion is reused. One in use by another conversion is refused.
     pub(crate) fn create(target: &Path, force: bool) -> Result<Self, ConvertError> {
         Self::create_kind(target, force, false)
@@ -53,12 +51,10 @@ impl Output {
         Ok(Self { file, target: target.to_owned(), place, working, force, is_folder, committed: false })
     }
 
-    /// The file to write to.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// The working file or folder.
     pub(crate) fn working(&self) -> &Path {
         &self.working
     }
@@ -73,7 +69,6 @@ impl Output {
         &self.target
     }
 
-    /// Syncs the bytes to disk.
     pub(crate) fn sync(&self) -> Result<(), ConvertError> {
         let synced = if self.is_folder {
             // One call for any number of files.

@@ -14,7 +14,6 @@ use crate::plan::{Order, Plan};
 use crate::sample::{SampleError, SampleReader, Times};
 use crate::source::Listing;
 
-/// What a pass over the source found.
 pub(crate) struct Findings {
     pub(crate) histogram: Histogram,
     /// Samples whose pixels are in the histogram.
@@ -34,7 +33,6 @@ pub(crate) struct Findings {
     pub(crate) times: Times,
 }
 
-/// Sizes of the image items.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ItemSizes {
     pub(crate) min: u64,
@@ -118,7 +116,6 @@ impl Observer for AtomicBool {
     }
 }
 
-/// One pass over a listing.
 pub(crate) struct Pass<'a> {
     pub(crate) listing: &'a Listing,
     pub(crate) options: &'a ConvertOptions,
@@ -200,7 +197,6 @@ impl Pass<'_> {
         to_usize(pack.chunk_samples.div_ceil(pack.block_samples()))
     }
 
-    /// Makes one block.
     fn make(&self, reader: &mut SampleReader<'_>, task: Task) -> Made {
         let schema = &self.plan.pack.schema;
         let mut builder = match task.old {
@@ -337,7 +333,6 @@ impl Dispatch {
         Some(Task { ids, old: self.spare.pop() })
     }
 
-    /// The oldest task has been taken.
     fn taken(&mut self) {
         if let Some((start, _)) = self.out.pop_front() {
             self.last_start = start;

@@ -50,7 +50,6 @@ impl ImageForm {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FieldNumbers {
     pub(crate) image: usize,
-    /// The seek indexes of the images.
     pub(crate) seek: Option<usize>,
     pub(crate) mask: Option<usize>,
     /// Width and height of all masks, if the images have one size.
@@ -118,14 +117,18 @@ pub(crate) fn plan(listing: &Listing, options: &ConvertOptions, observer: &dyn O
     Ok(plan)
 }
 
-/// The geometry and the form of the images.
 fn decide_image(
     listing: &Listing,
     options: &ConvertOptions,
     observer: &dyn Observer,
     notes: &mut Vec<String>,
 ) -> Result<(Geometry, ImageForm), ConvertError> {
-    let mut geometry = asked_geometry(options);
+    let mut geometry = Geometry {
+        resize: options.resize.unwrap_or_default(),
+        crop: options.crop.unwrap_or_default(),
+        filter: options.filter,
+        orientation: options.orientation,
+    };
     if let Some(array) = one_array(listing)? {
         check_array(&array, options)?;
         return Ok((geometry, ImageForm::Array(array)));
@@ -173,15 +176,6 @@ fn decide_image(
         }
         None => (geometry, ImageForm::Variable),
     })
-}
-
-fn asked_geometry(options: &ConvertOptions) -> Geometry {
-    Geometry {
-        resize: options.resize.unwrap_or_default(),
-        crop: options.crop.unwrap_or_default(),
-        filter: options.filter,
-        orientation: options.orientation,
-    }
 }
 
 /// Refuses to keep files if the source has none.
@@ -281,7 +275,7 @@ impl Plan {
     }
 
     /// Builds the fields. Runs again when the pixel description changes.
-    fn build_schema(&mut self, listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
+    pub(crate) fn build_schema(&mut self, listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
         let mut fields = Fields::default();
         let image = self.image_field(listing, options);
         let mask_size = image.image_shape().map(|(height, width, _)| (narrow(width), narrow(height)));
@@ -326,7 +320,6 @@ impl Plan {
         to_usize(self.pack.schema.fields().get(field).and_then(Field::item_bytes).unwrap_or(0))
     }
 
-    /// Whether a field is stored as a column.
     pub(crate) fn is_column(&self, field: usize) -> bool {
         self.pack.schema.columns().any(|(number, _)| number == field)
     }
@@ -386,18 +379,6 @@ impl Plan {
         Emit::new(options.color().channels(), affine, float, options.layout())
     }
 
-    /// Sets the dataset's own mean and standard deviation once they are measured.
-    pub(crate) fn set_affine(
-        &mut self,
-        mean: Vec<f64>,
-        std: Vec<f64>,
-        listing: &Listing,
-        options: &ConvertOptions,
-    ) -> Result<(), ConvertError> {
-        self.affine = Some((mean, std));
-        self.build_schema(listing, options)
-    }
-
     fn chunk_samples(&self, listing: &Listing, options: &ConvertOptions) -> Result<u32, ConvertError> {
         if let Some(n) = options.chunk_samples {
             return Ok(n);
@@ -417,6 +398,26 @@ impl Plan {
             None if is_padded => chunk_samples_without_padding(most, to_u64(listing.len())),
             _ => most,
         })
+    }
+
+    pub(crate) fn describe_images(&self, options: &ConvertOptions) -> String {
+        let channels = options.color().channels();
+        let files = |quality: &Option<u8>| match quality {
+            None => "the files' own bytes".to_owned(),
+            Some(quality) => format!("JPEG files of quality {quality}"),
+        };
+        match &self.form {
+            ImageForm::Fixed { width, height } => match options.layout() {
+                Layout::Hwc => format!("{} {height}x{width}x{channels}", options.dtype),
+                Layout::Chw => format!("{} {channels}x{height}x{width}", options.dtype),
+            },
+            ImageForm::Array(array) => format!("{} arrays {:?}", array.dtype, array.shape),
+            ImageForm::Variable => format!("u8 pixels, variable size, {channels} channels"),
+            ImageForm::Encoded { quality } => files(quality),
+            ImageForm::Mixed { raw_fraction, quality } => {
+                format!("mixed: {:.0} % u8 pixels, the others {}", raw_fraction * 100.0, files(quality))
+            }
+        }
     }
 }
 
@@ -463,7 +464,6 @@ struct Fields {
 }
 
 impl Fields {
-    /// Adds a field and returns its index.
     fn add(&mut self, field: Field) -> usize {
         self.list.push(field);
         self.list.len() - 1
@@ -579,7 +579,6 @@ fn extra_field(name: &str, values: &ColumnValues, options: &ConvertOptions) -> F
     }
 }
 
-/// The coding of an unchanged image file.
 pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Coding {
     use packds_pixels::ImageFormat as F;
     match format {
@@ -595,9 +594,7 @@ pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Coding {
 /// The order in which the samples of a listing are written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
-    /// The order of the listing.
     Kept(usize),
-    /// Shuffled.
     Shuffled(Permutation),
 }
 
@@ -616,29 +613,6 @@ impl Order {
             Self::Shuffled(permutation) => {
                 let position = to_u64(position);
                 (position < permutation.len()).then(|| to_usize(permutation.at(position)))
-            }
-        }
-    }
-}
-
-impl Plan {
-    /// How images are stored, in words.
-    pub(crate) fn describe_images(&self, options: &ConvertOptions) -> String {
-        let channels = options.color().channels();
-        let files = |quality: &Option<u8>| match quality {
-            None => "the files' own bytes".to_owned(),
-            Some(quality) => format!("JPEG files of quality {quality}"),
-        };
-        match &self.form {
-            ImageForm::Fixed { width, height } => match options.layout() {
-                Layout::Hwc => format!("{} {height}x{width}x{channels}", options.dtype),
-                Layout::Chw => format!("{} {channels}x{height}x{width}", options.dtype),
-            },
-            ImageForm::Array(array) => format!("{} arrays {:?}", array.dtype, array.shape),
-            ImageForm::Variable => format!("u8 pixels, variable size, {channels} channels"),
-            ImageForm::Encoded { quality } => files(quality),
-            ImageForm::Mixed { raw_fraction, quality } => {
-                format!("mixed: {:.0} % u8 pixels, the others {}", raw_fraction * 100.0, files(quality))
             }
         }
     }

@@ -8,7 +8,6 @@ use crate::plan::{ImageForm, Plan};
 use crate::report::Skipped;
 use crate::source::{Listing, SourceKind};
 
-/// The version of the writing program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The decoding libraries, which decide the pixels.
 const DECODERS: &str = "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tiff 0.11, image-webp (image 0.25)";
@@ -57,15 +56,14 @@ fn settled(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> ConvertO
     settled
 }
 
-/// What the conversion found in the source.
-pub(crate) struct Findings<'a> {
-    pub(crate) skipped: &'a [Skipped],
-    pub(crate) substituted: &'a [Skipped],
-    pub(crate) oriented: u64,
-}
-
 /// The JSON of the PROVENANCE section.
-pub(crate) fn provenance(listing: &Listing, options: Value, found: &Findings<'_>) -> Value {
+pub(crate) fn provenance(
+    listing: &Listing,
+    options: Value,
+    skipped: &[Skipped],
+    substituted: &[Skipped],
+    oriented: u64,
+) -> Value {
     let option = |key| options.get(key).cloned().unwrap_or_default();
     let (order, seed) = (option("order"), option("seed"));
     let mut value = json!({
@@ -75,11 +73,11 @@ pub(crate) fn provenance(listing: &Listing, options: Value, found: &Findings<'_>
         "decoder": DECODERS,
         "resize": RESIZE,
         "order": {"kind": order, "seed": seed, "permutation": "feistel-8"},
-        "oriented": found.oriented,
-        "n_skipped": found.skipped.len(),
-        "skipped": listed(found.skipped),
-        "n_substituted": found.substituted.len(),
-        "substituted": listed(found.substituted),
+        "oriented": oriented,
+        "n_skipped": skipped.len(),
+        "skipped": listed(skipped),
+        "n_substituted": substituted.len(),
+        "substituted": listed(substituted),
     });
     // Keeps what an exported pack recorded about itself.
     if let Some(metadata) = listing.metadata() {

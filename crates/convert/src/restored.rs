@@ -11,7 +11,6 @@ use crate::source::Listing;
 use crate::source::store::Content;
 use crate::survey::first_in_colour;
 
-/// The options for a listing.
 pub(crate) struct Restored {
     pub(crate) options: ConvertOptions,
     /// Warnings of the source, and properties of the exported pack that no longer hold.

@@ -178,7 +178,6 @@ pub(crate) fn mean_file_bytes(listing: &Listing) -> u64 {
     mean((0..listing.len()).map(of), listing)
 }
 
-/// The mean of a sum over all samples.
 fn mean(bytes: impl Iterator<Item = u64>, listing: &Listing) -> u64 {
     let total = bytes.fold(0, u64::saturating_add);
     total / to_u64(listing.len()).max(1)

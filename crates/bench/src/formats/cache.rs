@@ -28,15 +28,13 @@ pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, BenchError> {
     Ok(files)
 }
 
-/// Total size of files.
 pub(crate) fn bytes_of(files: &[PathBuf]) -> Result<u64, BenchError> {
     files.iter().map(|path| Ok(std::fs::metadata(path).map_err(BenchError::io(path))?.len())).sum()
 }
 
-/// Reads all files into the page cache.
-pub(crate) fn warm(files: &[PathBuf]) -> Result<(), BenchError> {
+pub(crate) fn warm(files: &[impl AsRef<Path>]) -> Result<(), BenchError> {
     let mut buffer = vec![0; 1 << 20];
-    for path in files {
+    for path in files.iter().map(AsRef::as_ref) {
         let mut file = File::open(path).map_err(BenchError::io(path))?;
         while file.read(&mut buffer).map_err(BenchError::io(path))? > 0 {}
     }
@@ -44,8 +42,8 @@ pub(crate) fn warm(files: &[PathBuf]) -> Result<(), BenchError> {
 }
 
 /// Asks the kernel to drop all pages of the files. They must not be mapped.
-pub(crate) fn drop_all(files: &[PathBuf]) -> Result<(), BenchError> {
-    for path in files {
+pub(crate) fn drop_all(files: &[impl AsRef<Path>]) -> Result<(), BenchError> {
+    for path in files.iter().map(AsRef::as_ref) {
         let failed = |error: rustix::io::Errno| BenchError::io(path)(error.into());
         let file = File::open(path).map_err(BenchError::io(path))?;
         // Dirty pages cannot be dropped.

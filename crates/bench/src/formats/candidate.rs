@@ -12,12 +12,10 @@ pub(crate) type Open = Box<dyn Fn(usize) -> Result<Readers, BenchError>>;
 /// One reader per thread.
 pub(crate) type Readers = Vec<Box<dyn Reader>>;
 
-/// Makes a reader for each thread.
 pub(crate) fn readers<R: Reader + 'static>(threads: usize, reader: impl Fn() -> R) -> Result<Readers, BenchError> {
     Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
 }
 
-/// A thread's reader.
 pub(crate) trait Reader: Send {
     /// Writes the pixels and labels of these samples to `out`, one row per sample.
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError>;
@@ -36,24 +34,20 @@ impl Batch {
         Some(Self { memory: arena.try_take()?, sample_bytes, labels: vec![0; rows] })
     }
 
-    /// Resizes to `rows` samples.
     pub(crate) fn begin(&mut self, rows: usize) {
         self.labels.clear();
         self.labels.resize(rows, 0);
     }
 
-    /// All pixels.
     pub(crate) fn pixels_mut(&mut self) -> &mut [u8] {
         let len = self.labels.len() * self.sample_bytes;
         self.memory.get_mut(..len).unwrap_or_default()
     }
 
-    /// Each sample's pixels.
     pub(crate) fn samples_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.rows_mut().map(|(pixels, _)| pixels)
     }
 
-    /// Each sample's pixels and label.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = (&mut [u8], &mut i64)> {
         let len = self.labels.len() * self.sample_bytes;
         let pixels = self.memory.get_mut(..len).unwrap_or_default();

@@ -12,7 +12,6 @@ pub(crate) const SHARD_BATCHES: u64 = 4;
 /// How a format's files are written from the reference pack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Make {
-    /// Exported.
     Export(Export),
     /// A pack of pixels, compressed at this level, or uncompressed.
     Pack(Option<i32>),
@@ -20,35 +19,28 @@ pub(crate) enum Make {
     EncodedPack,
 }
 
-/// The options of an export.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Export {
     pub(crate) to: DataFormat,
-    /// The name of the file or folder.
     pub(crate) target: &'static str,
     pub(crate) images: ImagesAs,
     pub(crate) chunk: Chunk,
     pub(crate) codec: Option<ExportCodec>,
     pub(crate) sharded: bool,
     pub(crate) per_sample: bool,
-    /// Prepares reading the files.
     pub(crate) read: Read,
 }
 
 /// How many samples are read together, if the format has a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// No chunks.
     Unset,
-    /// This many.
     Of(u32),
-    /// As many as in a batch.
     Batch,
 }
 
 type Read = fn(&Made) -> Result<Open, BenchError>;
 
-/// A format and its settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
@@ -60,7 +52,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Samples that are read together.
     pub(crate) const fn chunk(&self, batch: u32) -> Option<u32> {
         match self.make {
             Make::Export(export) => match export.chunk {
@@ -114,7 +105,6 @@ const fn entry(name: &'static str, title: &'static str, how: Export, notes: &'st
     Entry { name, title, make: Make::Export(how), streamed: false, notes }
 }
 
-/// All formats, in the order of the report.
 pub(crate) fn all() -> Vec<Entry> {
     [files(), arrays(), hdf5(), zarr(), tables(), streams(), packs()].concat()
 }

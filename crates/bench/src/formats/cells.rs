@@ -29,7 +29,6 @@ pub(super) fn expected(reference: &Reference) -> Result<String, BenchError> {
     Ok(checksum::shown(sum))
 }
 
-/// Settings common to a group of runs.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     schedule: Schedule,
@@ -48,7 +47,6 @@ pub(super) fn count(options: &FormatsBenchOptions, n_formats: usize) -> u64 {
     to_u64(all.saturating_add(2))
 }
 
-/// One format's run.
 struct Cell<'a> {
     written: &'a Written,
     skipped: Option<String>,
@@ -168,7 +166,6 @@ fn run_setting(
 }
 
 impl Setting {
-    /// As text.
     fn shown(&self) -> String {
         let Schedule { order, threads, .. } = self.schedule;
         let step = match self.step_ms > 0.0 {

@@ -4,7 +4,6 @@
 //! `s = sum of w_j * (2 * j + 1)`, `h = (s ^ (label + 1) * 0x9E3779B97F4A7C15) * 0xFF51AFD7ED558CCD`, and the sample's hash
 //! is `h ^ (h >> 32)`. The checksum is the sum of all hashes, so it does not depend on the order.
 
-/// The hash of one sample.
 pub(crate) fn of_sample(pixels: &[u8], label: i64) -> u64 {
     let (words, rest) = pixels.as_chunks::<8>();
     let mut factor = 1_u64;
@@ -28,7 +27,6 @@ pub(crate) fn of_batch(pixels: &[u8], labels: &[i64]) -> u64 {
     samples.map(|(pixels, label)| of_sample(pixels, *label)).fold(0, u64::wrapping_add)
 }
 
-/// The form used in reports.
 pub(crate) fn shown(sum: u64) -> String {
     format!("{sum:016x}")
 }

@@ -11,7 +11,6 @@ use crate::BenchError;
 use crate::machine::{PeakRss, processor_time};
 use crate::measure::{median, percentile};
 
-/// Duration of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// The consumer sleeps this long per batch, like a process that waits for an accelerator.
@@ -22,7 +21,6 @@ pub(crate) struct Pace {
     pub(crate) most: Duration,
 }
 
-/// The results of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Measured {
     pub(crate) batch_ms: Spread,
@@ -97,7 +95,6 @@ pub(crate) fn checked(feed: &mut dyn Feed, cancelled: &dyn Fn() -> bool) -> Resu
     Ok(sum)
 }
 
-/// The median of each number over the runs.
 pub(crate) fn medians(runs: &[Measured]) -> Measured {
     let of = |number: fn(&Measured) -> f64| median(runs.iter().map(number).collect());
     let mut peaks: Vec<u64> = runs.iter().map(|run| run.peak_rss_bytes).collect();

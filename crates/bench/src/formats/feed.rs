@@ -20,13 +20,11 @@ const BUFFERS: usize = DEPTH + 2;
 /// Receives each batch's pixels and labels. Returns whether to continue.
 pub(crate) type Take<'a> = dyn FnMut(&[u8], &[i64]) -> bool + 'a;
 
-/// A source of epochs.
 pub(crate) trait Feed {
     /// Passes the batches of an epoch to `take`, in order, until it stops.
     fn epoch(&mut self, epoch: u32, take: &mut Take<'_>) -> Result<(), BenchError>;
 }
 
-/// Readers of a format, one per thread.
 pub(crate) struct Lanes {
     readers: Vec<Box<dyn Reader>>,
     schedule: Schedule,
@@ -45,7 +43,6 @@ impl Lanes {
 
 type Made = Result<Batch, BenchError>;
 
-/// A thread's work and its channels.
 struct Work {
     rows: Vec<Rows>,
     free: Receiver<Batch>,

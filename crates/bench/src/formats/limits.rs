@@ -23,7 +23,6 @@ use crate::watch::Progress;
 /// Number of images to decode repeatedly.
 const DECODED: u64 = 64;
 
-/// Measures all limits, each `rounds` times.
 pub(super) fn measure(
     reference: &Reference,
     threads: &[usize],
@@ -75,7 +74,7 @@ fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, Bench
 
 /// Reads the reference pack, bypassing the page cache. The kernel would write back and check cached pages: they go first.
 fn read(reference: &Reference, seed: u64) -> Result<f64, BenchError> {
-    cache::drop_all(&[reference.pack.file_path().to_owned()])?;
+    cache::drop_all(&[reference.pack.file_path()])?;
     run(reference, 1, true, seed, 1)
 }
 

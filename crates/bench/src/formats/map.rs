@@ -8,7 +8,6 @@ use memmap2::Mmap;
 
 use crate::BenchError;
 
-/// Pages per query.
 const PAGES: usize = 1 << 16;
 
 /// A read-only map of a file that does not change while a benchmark runs.
@@ -33,7 +32,6 @@ impl AsRef<[u8]> for Map {
     }
 }
 
-/// Bytes of a file in the page cache.
 pub(crate) fn cached_bytes(path: &Path) -> Result<u64, BenchError> {
     let map = Map::open(path)?;
     let bytes = map.as_ref();

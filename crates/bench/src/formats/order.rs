@@ -22,12 +22,9 @@ packds_system::named!(OrderName {
     Chunk = "chunk",
 });
 
-/// The samples of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// A contiguous range.
     Run(Range<u64>),
-    /// Arbitrary samples.
     Each(Vec<u64>),
 }
 
@@ -39,7 +36,6 @@ impl Rows {
         }
     }
 
-    /// Each sample.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let (run, each) = match self {
             Self::Run(run) => (run.clone(), [].as_slice()),
@@ -56,7 +52,6 @@ pub(crate) struct Planned {
     pub(crate) rows: Rows,
 }
 
-/// Parameters of an order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
     pub(crate) order: OrderName,

@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use super::report::{Peers, Report};
 use crate::BenchError;
 
-/// The rows of a peers.json.
 pub(super) struct PeerRows {
     path: PathBuf,
     peers: Peers,
 }
 
 impl PeerRows {
-    /// Reads them.
     pub(super) fn read(path: &Path) -> Result<Self, BenchError> {
         let text = std::fs::read(path).map_err(BenchError::io(path))?;
         let rows = |peers| Self { path: path.to_owned(), peers };
@@ -64,7 +62,6 @@ impl PeerRows {
         Ok(())
     }
 
-    /// Adds them to a report.
     pub(super) fn join(self, report: &mut Report) {
         for (name, version) in self.peers.versions {
             report.versions.entry(name).or_insert(version);

@@ -25,7 +25,6 @@ const MIDDLE: u32 = 224;
 /// Default number of images from a folder.
 const MOST: u64 = 1024;
 
-/// The reference pack and derived values.
 pub(crate) struct Reference {
     pub(crate) pack: Pack,
     /// Batch size, reduced if there are few images. Divides the number of samples.
@@ -101,7 +100,6 @@ impl Reference {
         Ok(Self { pack, batch, height, width, channels, labels, augment, images })
     }
 
-    /// Writes the same samples to another pack.
     pub(crate) fn copy(&self, path: &Path, zstd: Option<i32>, progress: &Progress<'_>) -> Result<(), BenchError> {
         let copying =
             Copying { source: &self.pack, n_samples: self.n_samples(), chunk_samples: self.batch, zstd, progress };
@@ -135,7 +133,6 @@ fn link_some(listing: &Listing, folder: &Path, n: usize) -> Result<bool, BenchEr
 struct Fields {
     image: usize,
     label: Option<usize>,
-    /// Height, width and channels.
     shape: (u64, u64, u64),
     /// Whether the pack is channels-first. The reference is channels-last.
     planar: bool,
@@ -162,7 +159,6 @@ impl Fields {
     }
 }
 
-/// Converts planar pixels to interleaved ones.
 fn interleave(planes: &[u8], pixels: &mut [u8], channels: usize) {
     let n_pixels = pixels.len() / channels.max(1);
     for (channel, plane) in planes.chunks_exact(n_pixels.max(1)).enumerate() {
@@ -173,7 +169,6 @@ fn interleave(planes: &[u8], pixels: &mut [u8], channels: usize) {
     }
 }
 
-/// A short description of an image field.
 fn described(field: &Field) -> String {
     match field.kind {
         FieldKind::Tensor => {
@@ -191,7 +186,6 @@ fn labels(pack: &Pack, field: Option<usize>) -> Result<Vec<i64>, BenchError> {
     Ok((0..pack.n_samples()).map(|sample| column.integer(sample).unwrap_or(0)).collect())
 }
 
-/// Copies samples of a pack to another one.
 struct Copying<'a> {
     source: &'a Pack,
     n_samples: u64,

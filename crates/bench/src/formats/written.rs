@@ -21,14 +21,12 @@ use crate::watch::Progress;
 /// Why gray images have no encoded pack.
 const GRAY: &str = "image files in a pack are decoded as RGB, but these images have one channel";
 
-/// How a format is read.
 enum Way {
     Readers(Open),
     /// A pack, and the augmentation that gives the reference's pixels; may be empty.
     Pack(PathBuf, String),
 }
 
-/// The files to read.
 struct Files {
     way: Way,
     files: Vec<PathBuf>,
@@ -142,12 +140,10 @@ impl Written {
         self.files.as_ref().err().map(String::as_str)
     }
 
-    /// Its files.
     pub(super) fn files(&self) -> &[PathBuf] {
         self.files.as_ref().map_or(&[], |files| &files.files)
     }
 
-    /// Opens the format for an order.
     pub(super) fn open(&self, schedule: &Schedule, sample_bytes: usize) -> Result<Box<dyn Feed>, BenchError> {
         let files = self.files.as_ref().map_err(|reason| BenchError::wrong(self.entry.name, "files", reason))?;
         let schedule = Schedule { shard: self.entry.streamed.then_some(self.shard), ..*schedule };
@@ -157,7 +153,6 @@ impl Written {
         })
     }
 
-    /// Its row in the report.
     pub(super) fn row(&self, reference: &Reference) -> FormatRow {
         let files = self.files.as_ref().ok();
         FormatRow {

@@ -3,21 +3,11 @@
 use packds_reader::Pack;
 
 use crate::BenchError;
-use crate::formats::cache::{drop_all, warm};
+pub(crate) use crate::formats::cache::{drop_all, warm};
 use crate::measure::to_f64;
 
 /// Most of a pack that may be missing from (warm) or left in (cold) the page cache: opening reads tables and columns.
 const SLACK: f64 = 0.02;
-
-/// Reads the whole file into the page cache.
-pub(crate) fn read_into(pack: &Pack) -> Result<(), BenchError> {
-    warm(&[pack.file_path().to_owned()])
-}
-
-/// Asks the kernel to drop the file's pages.
-pub(crate) fn drop_from(pack: &Pack) -> Result<(), BenchError> {
-    drop_all(&[pack.file_path().to_owned()])
-}
 
 /// The share of the file in the page cache, from 0 to 1.
 pub(crate) fn resident(pack: &Pack) -> Result<f64, BenchError> {

@@ -149,7 +149,6 @@ pub struct PackShown {
     pub sample_bytes: u64,
 }
 
-/// State shared by all parts of the measurement.
 struct Bench<'a> {
     path: &'a Path,
     options: &'a LoadBenchOptions,
@@ -173,10 +172,10 @@ pub fn bench_load(
     let pack = packds_reader::open(path)?;
     if options.cold {
         progress("dropping the pack from the page cache");
-        cache::drop_from(&pack)?;
+        cache::drop_all(&[path])?;
     } else {
         progress("reading the pack into the page cache");
-        cache::read_into(&pack)?;
+        cache::warm(&[path])?;
     }
     let resident_before = cache::resident(&pack)?;
     cache::check(resident_before, options.cold)?;
@@ -236,7 +235,6 @@ pub fn bench_load(
     })
 }
 
-/// Results of the first epoch.
 struct First {
     first_batch: Duration,
     resume: Duration,
@@ -260,7 +258,6 @@ impl<'a> Bench<'a> {
         Ok(Self { path, options, batch: options.batch.unwrap_or(if encoded { 64 } else { 256 }), augment })
     }
 
-    /// The access path.
     fn access(&self) -> Access {
         if self.options.cold { Access::Direct } else { Access::Auto }
     }

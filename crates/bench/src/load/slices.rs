@@ -17,7 +17,6 @@ const LEAST_PAIRS: usize = 5;
 /// Maximum pairs: more would not make the median steadier.
 const MOST_PAIRS: usize = 15;
 
-/// The results of the slices.
 pub(crate) struct Slices {
     pub(crate) pairs: Pairs,
     pub(crate) n: usize,

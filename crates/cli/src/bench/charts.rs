@@ -16,7 +16,6 @@ use crate::output::replace_file;
 /// Shorter waits are negligible and drawn at this value, in ms.
 const LEAST_WAIT: f64 = 0.01;
 
-/// The names of all possible charts.
 const NAMES: [&str; 8] = [
     "batch-time",
     "batch-time-sequential",
@@ -28,7 +27,6 @@ const NAMES: [&str; 8] = [
     "training-wait",
 ];
 
-/// A chart and the name of its files.
 struct Chart {
     name: String,
     /// The conclusion, in a sentence.
@@ -310,10 +308,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Marks lossy formats.
 const LOSSY: &str = "†";
 
-/// A format's name on charts.
 fn label(format: &FormatRow) -> String {
     format!("{}{}", format.title, sign(format))
 }
@@ -349,7 +345,6 @@ fn heading(order: &str) -> String {
     }
 }
 
-/// A name as part of a file name.
 fn file_part(name: &str) -> String {
     let safe = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }

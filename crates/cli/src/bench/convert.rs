@@ -54,22 +54,11 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
         bench.seed
     )?;
     writeln!(out, "what      images  images/s   MiB/s            limit  images/s  ratio         range  peak RSS")?;
-    for Figure {
-        name,
-        n_images,
-        images_per_s,
-        mb_per_s,
-        limit,
-        limit_images_per_s,
-        ratio,
-        ratio_range,
-        peak_rss_bytes,
-        ..
-    } in [&bench.raw, &bench.encoded, &bench.verify]
-    {
-        let range = format!("{:.2} to {:.2}", ratio_range.0, ratio_range.1);
-        let peak = human_bytes(*peak_rss_bytes);
-        let mib_per_s = mb_per_s * 1e6 / f64::from(1 << 20);
+    for figure in [&bench.raw, &bench.encoded, &bench.verify] {
+        let Figure { name, n_images, images_per_s, limit, limit_images_per_s, ratio, .. } = figure;
+        let range = format!("{:.2} to {:.2}", figure.ratio_range.0, figure.ratio_range.1);
+        let peak = human_bytes(figure.peak_rss_bytes);
+        let mib_per_s = figure.mb_per_s * 1e6 / f64::from(1 << 20);
         writeln!(
             out,
             "{name:8} {n_images:>7} {images_per_s:>9.0} {mib_per_s:>7.0} {limit:>16} {limit_images_per_s:>9.0} {ratio:>6.2} {range:>13} {peak:>9}"

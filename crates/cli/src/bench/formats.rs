@@ -277,7 +277,6 @@ fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result
     show_skipped(group, out)
 }
 
-/// Prints one line per reason.
 fn show_skipped(group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in group {

@@ -47,7 +47,6 @@ pub(crate) fn check_time(option: &str, found: f64) -> Result<(), Failure> {
     Err(Failure::not_run(format!("{option} must be above 0 and at most 3600: found {found}")))
 }
 
-/// An augmentation in a report.
 fn augmentation(augment: &str) -> &str {
     if augment.is_empty() { "unchanged" } else { augment }
 }

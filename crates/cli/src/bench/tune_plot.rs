@@ -17,10 +17,8 @@ const TOP: f64 = 104.0;
 /// Width and height of a panel, and the gaps between panels.
 const PANEL_SIZE: (f64, f64) = (402.0, 200.0);
 const BETWEEN: (f64, f64) = (74.0, 74.0);
-/// Panels per row.
 const COLUMNS: usize = 2;
 
-/// Data that all panels share.
 struct Scale<'a> {
     bench: &'a TuneBench,
     prefetches: Vec<Ahead>,
@@ -61,7 +59,6 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
     figure
 }
 
-/// The recommendation and the machine.
 fn subtitle(bench: &TuneBench) -> String {
     let set = match &bench.recommended {
         Some(best) => format!(

@@ -189,7 +189,6 @@ impl DoctorArgs {
         }
     }
 
-    /// The augmentation, as text.
     fn words(&self, is_encoded: bool, learned: Option<&LoaderOptions>) -> String {
         let usual = match learned {
             Some(said) => said.augment.as_deref().unwrap_or_default(),

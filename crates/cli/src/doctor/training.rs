@@ -35,7 +35,6 @@ const DIFFERS: f64 = 0.2;
 const PART: Duration = Duration::from_millis(50);
 /// Fewer batches than this are unreliable.
 const FEW: u64 = 10;
-/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 /// Time to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
@@ -43,7 +42,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Timing of a training command's steps.
 #[derive(Debug)]
 pub(super) struct Training {
-    /// Batch size.
     pub(super) batch: u32,
     /// The other options of its loader.
     pub(super) options: LoaderOptions,
@@ -54,7 +52,6 @@ pub(super) struct Training {
     /// The sum of both.
     passed: Time,
     batches: u64,
-    /// Caveats for the report.
     notes: Vec<String>,
 }
 

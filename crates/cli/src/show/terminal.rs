@@ -7,9 +7,7 @@ use std::io::{self, Write};
 /// A protocol for inline images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// The kitty graphics protocol.
     Kitty,
-    /// iTerm2's inline images.
     Iterm2,
 }
 
@@ -31,7 +29,6 @@ impl Protocol {
         }
     }
 
-    /// Sends a PNG file.
     pub(super) fn send(self, png: &[u8], out: &mut dyn Write) -> io::Result<()> {
         let text = base64(png);
         match self {

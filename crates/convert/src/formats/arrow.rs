@@ -8,7 +8,6 @@ use {
     crate::source::arrow,
 };
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts: |head| [&b"ARROW1"[..], b"FEA1", b"\xff\xff\xff\xff"].iter().any(|magic| head.has(0, magic)),
     is_set: true,
@@ -22,5 +21,5 @@ pub(crate) static ENTRY: Entry = Entry {
         has_chunks: true,
         ..Output::new::<ArrowSink>(Holds::FilesFirst, Target::File)
     }),
-    ..Entry::new("arrow", &["arrow", "feather", "ipc"], "record batches: Feather 2, IPC files and streams")
+    ..Entry::new(&["arrow", "feather", "ipc"], "record batches: Feather 2, IPC files and streams")
 };

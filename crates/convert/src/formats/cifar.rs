@@ -9,7 +9,6 @@ use super::{Entry, Input};
 use crate::DataFormat;
 use crate::source::{Head, cifar, torchvision};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     is_published,
@@ -17,7 +16,7 @@ pub(crate) static ENTRY: Entry = Entry {
         parts: |source, _| cifar::parts(&torchvision::folder(source, DataFormat::Cifar)?),
         read: |part, options| cifar::read(part, options)?.leave_out(&part.root, options),
     }),
-    ..Entry::new("cifar", &[], "CIFAR-10 and CIFAR-100, binary or Python version")
+    ..Entry::new(&[], "CIFAR-10 and CIFAR-100, binary or Python version")
 };
 
 /// Binary files have no magic bytes.

@@ -9,7 +9,6 @@ use {
     crate::source::{Shards, hdf5},
 };
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts: |head| head.has(0, b"\x89HDF\r\n\x1a\n"),
     trusts_names: true,
@@ -26,5 +25,5 @@ pub(crate) static ENTRY: Entry = Entry {
         has_chunks: true,
         ..Output::new::<Hdf5Sink>(Holds::FilesAndArrays, Target::File)
     }),
-    ..Entry::new("hdf5", &["h5", "hdf5", "hdf"], "data sets of images and labels: contiguous, chunked, gzip")
+    ..Entry::new(&["h5", "hdf5", "hdf"], "data sets of images and labels: contiguous, chunked, gzip")
 };

@@ -3,10 +3,9 @@
 use super::{Entry, Input, Output, Target};
 use crate::sink::{Holds, ImageFolderSink};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     input: Some(Input::Folder),
     output: Some(Output::new::<ImageFolderSink>(Holds::FilesFirst, Target::Folder)),
-    ..Entry::new("image-folder", &[], "image files in class folders, or in one folder")
+    ..Entry::new(&[], "image files in class folders, or in one folder")
 };

@@ -4,12 +4,11 @@ use super::{Entry, Input, Output, Target};
 use crate::sink::{Holds, LmdbSink};
 use crate::source::{Shards, lmdb};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     trusts_names: true,
     is_sink: true,
     markers: &["data.mdb"],
     input: Some(Input::Samples { parts: |source, _| Ok(vec![Shards::one(source)]), read: lmdb::read }),
     output: Some(Output::new::<LmdbSink>(Holds::FilesFirst, Target::Folder)),
-    ..Entry::new("lmdb", &["lmdb", "mdb"], "keys and image files, .npy or Caffe Datum")
+    ..Entry::new(&["lmdb", "mdb"], "keys and image files, .npy or Caffe Datum")
 };

@@ -2,8 +2,7 @@
 
 use super::{Entry, Input};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Manifest),
-    ..Entry::new("manifest", &["csv", "tsv", "jsonl", "ndjson"], "paths of image files, labels, further columns")
+    ..Entry::new(&["csv", "tsv", "jsonl", "ndjson"], "paths of image files, labels, further columns")
 };

@@ -4,7 +4,6 @@ use super::{Entry, Input};
 use crate::DataFormat;
 use crate::source::{Head, mnist, torchvision};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     is_published: |_, names| names.iter().any(|name| name.contains("-idx") && name.contains("ubyte")),
@@ -12,7 +11,7 @@ pub(crate) static ENTRY: Entry = Entry {
         parts: |source, _| mnist::parts(&torchvision::folder(source, DataFormat::Mnist)?),
         read: mnist::read,
     }),
-    ..Entry::new("mnist", &[], "idx files of MNIST and its followers")
+    ..Entry::new(&[], "idx files of MNIST and its followers")
 };
 
 /// Two zero bytes, an element type and the number of dimensions; or a gzip file with a matching name.

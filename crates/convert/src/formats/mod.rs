@@ -25,10 +25,7 @@ use crate::export::Run;
 use crate::sink::{Holds, Sink, SinkStart};
 use crate::source::{Found, Head, ListOptions, Shards};
 
-/// A format.
 pub(crate) struct Entry {
-    /// Its name on the command line, in reports and in provenance.
-    pub(crate) name: &'static str,
     /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
     pub(crate) extensions: &'static [&'static str],
     /// What it contains, in a few words.
@@ -53,9 +50,8 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// An entry that is detected by its extensions alone, without input and output.
-    pub(crate) const fn new(name: &'static str, extensions: &'static [&'static str], describe: &'static str) -> Self {
+    pub(crate) const fn new(extensions: &'static [&'static str], describe: &'static str) -> Self {
         Self {
-            name,
             extensions,
             describe,
             starts: |_| false,
@@ -70,7 +66,6 @@ impl Entry {
     }
 }
 
-/// How a format is read.
 pub(crate) enum Input {
     /// A folder of image files.
     Folder,
@@ -85,17 +80,14 @@ pub(crate) enum Input {
     },
 }
 
-/// How a format is written.
 pub(crate) struct Output {
     /// What it can store for each sample.
     pub(crate) holds: Holds,
-    /// The names of its codecs.
     pub(crate) codecs: &'static [&'static str],
     /// Whether `--chunk` applies to it.
     pub(crate) has_chunks: bool,
     /// Whether `--shard` applies to it.
     pub(crate) has_shards: bool,
-    /// What it creates.
     pub(crate) target: Target,
     pub(crate) write: Write,
 }
@@ -115,12 +107,9 @@ impl Output {
     }
 }
 
-/// What an export creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A file.
     File,
-    /// A folder.
     Folder,
     /// A file if the name says so, otherwise a folder with one file per shard.
     FileOrShards,

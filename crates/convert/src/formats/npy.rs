@@ -4,11 +4,10 @@ use super::{Entry, Input, Output, Target};
 use crate::sink::{Holds, write_npy};
 use crate::source::npy;
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts: |head| head.has(0, b"\x93NUMPY"),
     is_sink: true,
     input: Some(Input::Samples { parts: |source, _| npy::parts(source), read: npy::read }),
     output: Some(Output::by(write_npy, Holds::Arrays, Target::FileOrSamples)),
-    ..Entry::new("npy", &["npy"], "one array of all images, or one file a sample")
+    ..Entry::new(&["npy"], "one array of all images, or one file a sample")
 };

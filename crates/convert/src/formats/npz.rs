@@ -5,7 +5,6 @@ use crate::DataFormat;
 use crate::sink::{Holds, NpzSink};
 use crate::source::{Head, Shards, npz};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     is_set: true,
@@ -15,7 +14,7 @@ pub(crate) static ENTRY: Entry = Entry {
         read: npz::read,
     }),
     output: Some(Output { codecs: &["none", "gzip"], ..Output::new::<NpzSink>(Holds::Arrays, Target::File) }),
-    ..Entry::new("npz", &["npz"], "arrays in a zip file")
+    ..Entry::new(&["npz"], "arrays in a zip file")
 };
 
 /// This and `.pt` are both zip files. This one contains arrays, the other a pickle.

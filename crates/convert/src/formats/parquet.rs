@@ -9,7 +9,6 @@ use {
     crate::source::parquet,
 };
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts: |head| head.has(0, b"PAR1") || head.has(0, b"PARE"),
     is_set: true,
@@ -23,5 +22,5 @@ pub(crate) static ENTRY: Entry = Entry {
         has_shards: true,
         ..Output::new::<ParquetSink>(Holds::FilesFirst, Target::FileOrShards)
     }),
-    ..Entry::new("parquet", &["parquet"], "rows of images (Hugging Face style) and labels")
+    ..Entry::new(&["parquet"], "rows of images (Hugging Face style) and labels")
 };

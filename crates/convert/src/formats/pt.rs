@@ -5,7 +5,6 @@ use crate::DataFormat;
 use crate::sink::{Holds, PtSink};
 use crate::source::{Head, Shards, pt};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     trusts_names: true,
@@ -16,7 +15,7 @@ pub(crate) static ENTRY: Entry = Entry {
         read: pt::read,
     }),
     output: Some(Output::new::<PtSink>(Holds::Arrays, Target::File)),
-    ..Entry::new("pt", &["pt", "pth"], "tensors of torch.save, read without running code")
+    ..Entry::new(&["pt", "pth"], "tensors of torch.save, read without running code")
 };
 
 /// A zip file of no other format, or a pickle. Two bytes are weak evidence, so this is tried last.

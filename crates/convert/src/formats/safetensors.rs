@@ -5,7 +5,6 @@ use crate::DataFormat;
 use crate::sink::{Holds, SafetensorsSink};
 use crate::source::{Head, Shards, safetensors};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     is_set: true,
@@ -15,7 +14,7 @@ pub(crate) static ENTRY: Entry = Entry {
         read: safetensors::read,
     }),
     output: Some(Output::new::<SafetensorsSink>(Holds::Arrays, Target::File)),
-    ..Entry::new("safetensors", &["safetensors"], "tensors")
+    ..Entry::new(&["safetensors"], "tensors")
 };
 
 /// The length of a JSON header, then the JSON. Its first entry may be text metadata.

@@ -5,7 +5,6 @@ use crate::DataFormat;
 use crate::sink::{Holds, TfRecordSink};
 use crate::source::{Head, tfrecord};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     trusts_names: true,
@@ -20,11 +19,7 @@ pub(crate) static ENTRY: Entry = Entry {
         has_shards: true,
         ..Output::new::<TfRecordSink>(Holds::FilesFirst, Target::FileOrShards)
     }),
-    ..Entry::new(
-        "tfrecord",
-        &["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"],
-        "records of tf.Example, both checksums checked",
-    )
+    ..Entry::new(&["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"], "records of tf.Example, both checksums checked")
 };
 
 /// A length and its checksum.

@@ -5,7 +5,6 @@ use crate::DataFormat;
 use crate::sink::{Holds, WebDatasetSink};
 use crate::source::{Head, webdataset};
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     starts,
     trusts_names: true,
@@ -20,7 +19,7 @@ pub(crate) static ENTRY: Entry = Entry {
         has_shards: true,
         ..Output::new::<WebDatasetSink>(Holds::FilesFirst, Target::FileOrShards)
     }),
-    ..Entry::new("webdataset", &["tar", "tar.gz", "tgz"], "tar shards of files named KEY.EXTENSION")
+    ..Entry::new(&["tar", "tar.gz", "tgz"], "tar shards of files named KEY.EXTENSION")
 };
 
 fn starts(head: &Head<'_>) -> bool {

@@ -8,7 +8,6 @@ use {
     crate::source::zarr,
 };
 
-/// The entry of the format.
 pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     markers: &[".zgroup", ".zarray", "zarr.json"],
@@ -21,5 +20,5 @@ pub(crate) static ENTRY: Entry = Entry {
         has_shards: true,
         ..Output::new::<ZarrSink>(Holds::FilesAndArrays, Target::Folder)
     }),
-    ..Entry::new("zarr", &["zarr"], "arrays in a group, versions 2 and 3, sharded or not")
+    ..Entry::new(&["zarr"], "arrays in a group, versions 2 and 3, sharded or not")
 };

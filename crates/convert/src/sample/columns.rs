@@ -32,9 +32,7 @@ impl SampleReader<'_> {
             }
         }
         if let (Some(field), Some(labels)) = (fields.labels, self.listing.label_list(id)) {
-            let bytes = self.plan.pack.schema.fields().get(field);
-            let bytes = bytes.and_then(packds_format::Field::item_bytes);
-            let mut bits = vec![0_u8; bytes.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)];
+            let mut bits = vec![0_u8; self.plan.item_bytes(field)];
             for label in labels.iter().filter_map(|label| usize::try_from(*label).ok()) {
                 if let Some(byte) = bits.get_mut(label / 8) {
                     *byte |= 1 << (label % 8);

@@ -23,7 +23,6 @@ pub(super) struct Made {
     pub(super) pixels: InHistogram,
 }
 
-/// The image's size in the source.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceSize {
     pub(super) width: u32,
@@ -141,7 +140,9 @@ impl SampleReader<'_> {
         let before = out.len();
         let content = self.listing.append_image(id, u64::MAX, out)?;
         self.times.read += started.elapsed();
-        expect_file(&content)?;
+        if content != Content::File {
+            return Err(other_content("an image file", &content));
+        }
         let item_bytes = to_u64(out.len() - before);
         let started = Instant::now();
         let file = out.get(before..).unwrap_or(&[]);
@@ -275,21 +276,16 @@ impl SampleReader<'_> {
                 rendered.map_err(wrong)?;
                 Item { width, height, channels: 1, coding: Coding::Raw }
             };
-            item_bytes = mask_item_bytes(&item, bytes);
+            item_bytes = match item.coding {
+                Coding::Raw => u64::from(item.width) * u64::from(item.height),
+                _ => bytes,
+            };
             if let Some(columns) = self.plan.fields.mask_columns {
                 describe(&columns, &item, block)?;
             }
         }
         self.times.decode += started.elapsed();
         Ok((bytes, item_bytes))
-    }
-}
-
-/// Bytes of a variable-size mask item: its pixels, or its unchanged file.
-fn mask_item_bytes(item: &Item, file_bytes: u64) -> u64 {
-    match item.coding {
-        Coding::Raw => u64::from(item.width) * u64::from(item.height),
-        _ => file_bytes,
     }
 }
 
@@ -333,7 +329,6 @@ impl RenderItem<'_> {
     }
 }
 
-/// Converts planes to interleaved pixels.
 fn interleaved<'a>(bytes: &'a [u8], shape: PixelShape, pixels: &'a mut Vec<u8>) -> &'a [u8] {
     if !shape.planar || shape.channels == 1 {
         return bytes;
@@ -353,13 +348,6 @@ fn other_content(expected: &str, found: &Content) -> SampleError {
             Content::Bytes => "bytes".to_owned(),
             Content::Text | Content::Json => "text".to_owned(),
         },
-    }
-}
-
-fn expect_file(content: &Content) -> Result<(), SampleError> {
-    match content {
-        Content::File => Ok(()),
-        other => Err(other_content("an image file", other)),
     }
 }
 
@@ -383,7 +371,6 @@ fn check_file(file: &[u8], limit: u64) -> Result<(Item, ImageInfo), SampleError>
     Ok((item, info))
 }
 
-/// Bytes of the pixels of an image.
 pub(super) fn pixel_bytes(width: u32, height: u32, channels: usize) -> usize {
     to_usize(u64::from(width) * u64::from(height)).saturating_mul(channels)
 }

@@ -18,21 +18,16 @@ use super::{Batch, Encode, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Alignment of array offsets.
 const ALIGNMENT: usize = 64;
 
-/// Writes the samples.
 pub(crate) struct ArrowSink {
     target: PathBuf,
     layout: Arc<TableLayout>,
     writer: FileWriter<BufWriter<File>>,
 }
 
-/// Creates record batches.
-pub(crate) struct ArrowEncoder(Arc<TableLayout>);
-
 impl Sink for ArrowSink {
-    type Encoder = ArrowEncoder;
+    type Encoder = Arc<TableLayout>;
 
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let layout = Arc::new(TableLayout::of(start, false)?);
@@ -42,8 +37,8 @@ impl Sink for ArrowSink {
         Ok(Self { target: start.target.to_owned(), layout, writer: writer.map_err(|e| failed(start.target, e))? })
     }
 
-    fn encoder(&self) -> ArrowEncoder {
-        ArrowEncoder(Arc::clone(&self.layout))
+    fn encoder(&self) -> Arc<TableLayout> {
+        Arc::clone(&self.layout)
     }
 
     fn write(&mut self, ready: RecordBatch) -> Result<(), ConvertError> {
@@ -58,11 +53,11 @@ impl Sink for ArrowSink {
     }
 }
 
-impl Encode for ArrowEncoder {
+impl Encode for Arc<TableLayout> {
     type Ready = RecordBatch;
 
     fn encode(&self, batch: Batch) -> Result<RecordBatch, ConvertError> {
-        self.0.record_batch(batch)
+        self.record_batch(batch)
     }
 }
 

@@ -10,7 +10,6 @@ use crate::error::ConvertError;
 /// Consecutive samples, field by field in the order of [`Exported::fields`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
-    /// The index of the first sample.
     pub(crate) first: u64,
     pub(crate) n: usize,
     pub(crate) columns: Vec<Column>,
@@ -18,12 +17,9 @@ pub(crate) struct Batch {
     pub(crate) paths: Vec<Vec<u8>>,
 }
 
-/// The items of one field.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Column {
-    /// The concatenated items.
     pub(crate) bytes: Vec<u8>,
-    /// The end of each item.
     pub(crate) ends: Vec<usize>,
     /// The file extension of each image file. Empty for other fields.
     pub(crate) extensions: Vec<&'static str>,
@@ -32,20 +28,12 @@ pub(crate) struct Column {
 impl Column {
     /// Item `idx`; empty if missing.
     pub(crate) fn item(&self, idx: usize) -> &[u8] {
-        let start = match idx.checked_sub(1) {
-            Some(before) => self.ends.get(before).copied(),
-            None => Some(0),
-        };
+        let start = idx.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
         let range = start.zip(self.ends.get(idx).copied());
         range.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default()
     }
-
-    fn end_item(&mut self) {
-        self.ends.push(self.bytes.len());
-    }
 }
 
-/// Reads batches from a pack, on any thread.
 pub(crate) struct BatchReader<'a, D> {
     pub(crate) pack: &'a Pack<D>,
     pub(crate) exported: &'a Exported,
@@ -56,15 +44,11 @@ pub(crate) struct BatchReader<'a, D> {
 impl<D: AsRef<[u8]>> BatchReader<'_, D> {
     /// Reads `n` samples starting at `first`. Checksums are verified.
     pub(crate) fn read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
-        self.try_read(first, n).map_err(ConvertError::of_pack)
-    }
-
-    fn try_read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
         let end = first.saturating_add(to_u64(n));
         let fields = self.exported.fields.iter();
-        let columns = fields.map(|field| self.column(field, first..end));
+        let columns: Result<_, _> = fields.map(|field| self.column(field, first..end)).collect();
         let paths = (first..end).filter_map(|s| self.paths.get(usize::try_from(s).ok()?));
-        Ok(Batch { first, n, columns: columns.collect::<Result<_, _>>()?, paths: paths.cloned().collect() })
+        Ok(Batch { first, n, columns: columns.map_err(ConvertError::of_pack)?, paths: paths.cloned().collect() })
     }
 
     fn column(&self, field: &ExportedField, samples: std::ops::Range<u64>) -> Result<Column, ConvertError> {
@@ -83,7 +67,7 @@ impl<D: AsRef<[u8]>> BatchReader<'_, D> {
                 }
                 _ => column.bytes.extend_from_slice(item),
             }
-            column.end_item();
+            column.ends.push(column.bytes.len());
             Ok::<_, ConvertError>(())
         })?;
         Ok(column)

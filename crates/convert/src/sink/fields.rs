@@ -21,18 +21,14 @@ pub(crate) enum Holds {
     FilesFirst,
 }
 
-/// The exported form of a field's items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Arrays of this type, little-endian, in C order. Scalars have no dimensions.
     Array(ArrayType),
     /// Image files. The batch states their formats.
     File,
-    /// Bytes.
     Bytes,
-    /// UTF-8 text.
     Text,
-    /// JSON text.
     Json,
 }
 
@@ -41,7 +37,6 @@ pub(crate) fn is_in_digits(dtype: DType) -> bool {
     !matches!(dtype, DType::F16 | DType::Bf16)
 }
 
-/// An exported field.
 #[derive(Debug, Clone)]
 pub(crate) struct ExportedField {
     /// Its index in the pack's schema.
@@ -73,10 +68,7 @@ pub enum ImagesAs {
 packds_system::named!(ImagesAs { Pixels = "pixels", Files = "files" });
 
 impl Exported {
-    /// Decides for `format`.
-    ///
-    /// # Errors
-    /// If the format cannot store the images.
+    /// Decides for `format`. Fails if it cannot store the images.
     pub(crate) fn of<D: AsRef<[u8]>>(
         pack: &Pack<D>,
         format: DataFormat,
@@ -113,7 +105,6 @@ impl Exported {
         matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype)).then_some(place)
     }
 
-    /// The field with this role.
     pub(crate) fn by_role(&self, role: Role) -> Option<(usize, &ExportedField)> {
         let mut fields = self.fields.iter().enumerate();
         fields.find(|(_, f)| f.field.role == Some(role))

@@ -16,7 +16,6 @@ const ROOM: usize = 64 << 10;
 /// An empty last block.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 
-/// A compressed part.
 pub(crate) struct GzipPart {
     packed: Vec<u8>,
     /// Checksum of the uncompressed bytes.
@@ -42,7 +41,6 @@ impl GzipPart {
     }
 }
 
-/// A stream being written.
 pub(crate) struct GzipStream<W> {
     out: W,
     checksum: u64,

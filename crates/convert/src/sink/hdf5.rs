@@ -22,13 +22,11 @@ use crate::dtypes::{Native, with_native};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
+use crate::source::{CLASSES_ATTRIBUTE, PATHS};
 
-/// The dataset of the samples' paths.
-const PATHS: &str = "path";
 /// Attributes are stored in an object's header, which is limited to 64 KiB. A text in a list takes 16 bytes of it.
 const MAX_CLASSES: usize = 4000;
 
-/// Writes the samples.
 pub(crate) struct Hdf5Sink {
     target: PathBuf,
     fields: Vec<ExportedField>,
@@ -50,7 +48,6 @@ pub(crate) struct Hdf5Sink {
     bent_paths: u64,
 }
 
-/// Where a field is written.
 enum Place {
     /// An array at this offset in the file, with this many bytes per sample.
     Plain { offset: u64, bytes: u64 },
@@ -138,7 +135,6 @@ impl Hdf5Sink {
         })
     }
 
-    /// Writes the metadata.
     fn describe(&mut self) -> ::hdf5::Result<()> {
         let text = VarLenUnicode::from_str(&self.metadata).map_err(|e| e.to_string())?;
         let attribute = self.file.new_attr::<VarLenUnicode>();
@@ -159,8 +155,7 @@ impl Hdf5Sink {
             let names: Vec<VarLenUnicode> = names.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
             let dataset = self.file.dataset(&classes.field)?;
             let attribute = dataset.new_attr::<VarLenUnicode>().shape(names.len());
-            let name = crate::source::CLASSES_ATTRIBUTE;
-            attribute.create(name)?.write_raw(names.as_slice())?;
+            attribute.create(CLASSES_ATTRIBUTE)?.write_raw(names.as_slice())?;
         }
         Ok(())
     }
@@ -315,7 +310,6 @@ fn write_rows<T: H5Type>(dataset: &Dataset, first: u64, items: &[T]) -> ::hdf5::
     dataset.write_slice(view, slab(1, first, items.len()))
 }
 
-/// Writes `n` samples of arrays of `dtype`.
 fn write_array(dataset: &Dataset, dtype: DType, first: u64, n: usize, bytes: &[u8]) -> ::hdf5::Result<()> {
     with_native!(dtype, T => {
         let elements = bytes.chunks_exact(size_of::<T>()).map(T::from_bytes);

@@ -23,7 +23,6 @@ use crate::safe_name::{safe_name, safe_names, stem};
 /// The manifest of all images with labels and columns.
 const MANIFEST_FILE: &str = "manifest.jsonl";
 
-/// Writes the samples.
 pub(crate) struct ImageFolderSink {
     folder: PathBuf,
     manifest: BufWriter<File>,
@@ -41,16 +40,13 @@ pub(crate) struct ImageFolderSink {
     lost: Vec<String>,
 }
 
-/// The role of each field.
 struct Columns {
     label: Option<(usize, DType)>,
     /// A bit set with one bit per class.
     label_set: Option<usize>,
-    /// The fields in the manifest.
     rest: Vec<Column>,
 }
 
-/// A field in the manifest.
 struct Column {
     name: String,
     place: usize,
@@ -208,14 +204,12 @@ fn json(number: Scalar) -> Value {
     }
 }
 
-/// The indices of the set bits.
 fn set_bits(bytes: &[u8]) -> impl Iterator<Item = i64> + '_ {
     let bits = bytes.iter().flat_map(|b| (0..8).map(move |i| b >> i & 1));
     (0..).zip(bits).filter(|(_, bit)| *bit == 1).map(|(i, _)| i)
 }
 
 impl Column {
-    /// An item's value in the manifest.
     fn value(&mut self, item: &[u8]) -> Value {
         match &self.form {
             Form::Array(array) => {
@@ -229,7 +223,6 @@ impl Column {
         }
     }
 
-    /// The note about its infinities, if any.
     fn note(&self) -> Option<String> {
         (self.infinite > 0).then(|| {
             format!(

@@ -83,7 +83,6 @@ pub(crate) fn pixels_of(planes: &[u8]) -> impl Iterator<Item = u8> + '_ {
     red.iter().zip(green).zip(blue).flat_map(|((r, g), b)| [*r, *g, *b])
 }
 
-/// An array as a NumPy file.
 pub(crate) fn npy(dtype: DType, shape: &[u64], item: &[u8]) -> Vec<u8> {
     let mut file = npy_header(dtype, shape);
     file.extend_from_slice(item);

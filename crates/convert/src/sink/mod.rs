@@ -72,7 +72,6 @@ use crate::formats::{Output, Target};
 use crate::metadata::Metadata;
 use crate::opt::{CHUNK, CODEC, PER_SAMPLE, SHARD, TO, ZARR_VERSION};
 
-/// The arguments of every sink.
 pub(crate) struct SinkStart<'a> {
     /// The file or folder to write, still empty. The caller later syncs and renames it.
     pub(crate) path: &'a Path,
@@ -89,46 +88,29 @@ pub(crate) struct SinkStart<'a> {
     pub(crate) options: &'a ExportOptions,
 }
 
-/// Writes a format.
 pub(crate) trait Sink: Sized {
-    /// Encodes batches on any thread.
     type Encoder: Encode;
 
-    /// Starts writing.
-    ///
-    /// # Errors
-    /// If the format cannot hold the samples, or writing fails.
+    /// Starts writing. Fails if the format cannot hold the samples.
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError>;
 
     /// The encoder for this sink's batches. It is independent of the sink, which is written to at the same time.
     fn encoder(&self) -> Self::Encoder;
 
     /// Writes the next batch in order.
-    ///
-    /// # Errors
-    /// If writing fails.
     fn write(&mut self, ready: <Self::Encoder as Encode>::Ready) -> Result<(), ConvertError>;
 
     /// Finishes after the last batch. Returns what the format could not store, in sentences.
-    ///
-    /// # Errors
-    /// If writing the end fails.
     fn finish(self) -> Result<Vec<String>, ConvertError>;
 }
 
 /// The work on a batch that any thread can do before it is written in order: compression, framing, checksums.
 pub(crate) trait Encode: Sync {
-    /// The encoded batch.
     type Ready: Send;
 
-    /// Encodes a batch.
-    ///
-    /// # Errors
-    /// If the batch cannot be encoded.
     fn encode(&self, batch: Batch) -> Result<Self::Ready, ConvertError>;
 }
 
-/// An encoder that returns batches unchanged.
 pub(crate) struct AsItIs;
 
 impl Encode for AsItIs {
@@ -151,19 +133,13 @@ pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptio
     }
 }
 
-/// How packs are exported to `format`.
-///
-/// # Errors
-/// [`ConvertError::FormatLeftOut`] if this build cannot.
+/// How packs are exported to `format`. Fails if this build cannot.
 pub(crate) fn output_of(format: DataFormat, target: &Path) -> Result<&'static Output, ConvertError> {
     let lacking = || ConvertError::FormatLeftOut { path: target.to_owned(), format };
     format.entry().output.as_ref().ok_or_else(lacking)
 }
 
 /// Refuses options that do not apply to `format`.
-///
-/// # Errors
-/// [`ConvertError::Options`], with what to change.
 pub(crate) fn check_options(format: DataFormat, target: &Path, options: &ExportOptions) -> Result<(), ConvertError> {
     let output = output_of(format, target)?;
     let codecs = output.codecs;

@@ -18,7 +18,6 @@ use crate::opt::PER_SAMPLE;
 use crate::safe_name::{safe_name, safe_names, stem};
 use crate::source::store::ArrayType;
 
-/// Exports to a file for each sample, or to arrays.
 pub(crate) fn write(start: &SinkStart<'_>, run: &Run<'_>) -> Result<Vec<String>, ConvertError> {
     match start.options.per_sample {
         true => run.write_to(Samples::create(start)?),
@@ -67,7 +66,7 @@ impl Sink for Arrays {
     }
 
     fn encoder(&self) -> PieceEncoder {
-        PieceEncoder::new(&self.arrays, false)
+        PieceEncoder::new(&self.arrays, false, None)
     }
 
     fn write(&mut self, Pieces { first, pieces }: Pieces) -> Result<(), ConvertError> {
@@ -92,7 +91,6 @@ fn write_text(start: &SinkStart<'_>, name: &str, text: &str) -> Result<(), Conve
     std::fs::write(&path, text).map_err(ConvertError::io(start.target))
 }
 
-/// The header of an exported array.
 pub(super) fn header_of(array: &Planned) -> Vec<u8> {
     match array.dtype {
         Some(dtype) => npy_header(dtype, &array.shape),
@@ -214,7 +212,6 @@ impl Sink for Samples {
     }
 }
 
-/// The column of class ids.
 fn label_column(exported: &Exported) -> Option<(usize, DType)> {
     let (column, label) = exported.by_role(Role::Label)?;
     matches!(label.field.dtype, DType::I32 | DType::I64).then_some((column, label.field.dtype))

@@ -9,21 +9,17 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use super::fields::held_names;
 use super::npy::header_of;
 use super::npy_header::npy_header_of;
-use super::placed::{
-    Piece, PieceEncoder, Pieces, PlacedFile, Planned, bf16_notes, crc32, crc32_joined, is_taken, planned,
-};
+use super::placed::{PieceEncoder, Pieces, PlacedFile, Planned, bf16_notes, crc32, crc32_joined, is_taken, planned};
 use super::zip_file::{Member, directory};
-use super::{Batch, Encode, Sink, SinkStart};
+use super::{Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
 
-/// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 /// An empty last block, which ends deflated data after a flush.
 const DEFLATE_END: [u8; 2] = [3, 0];
 
-/// Writes the samples.
 pub(crate) struct NpzSink {
     arrays: Vec<Planned>,
     file: PlacedFile,
@@ -35,7 +31,6 @@ pub(crate) struct NpzSink {
     lost: Vec<String>,
 }
 
-/// A member being written.
 struct Open {
     member: Member,
     /// Bytes of the NumPy header before the items.
@@ -46,7 +41,6 @@ struct Open {
 }
 
 impl NpzSink {
-    /// Writes the headers of all arrays.
     fn begin(&mut self, start: &SinkStart<'_>) -> Result<(), ConvertError> {
         let folder = start.path.parent().map_or(PathBuf::from("."), PathBuf::from);
         let mut end = 0;
@@ -76,7 +70,6 @@ impl NpzSink {
 }
 
 impl Open {
-    /// Appends deflated bytes.
     fn append(&mut self, bytes: &[u8], file: &PlacedFile, target: &std::path::Path) -> Result<(), ConvertError> {
         match &mut self.waiting {
             Some(waiting) => waiting.write_all(bytes).map_err(ConvertError::io(target))?,
@@ -119,7 +112,7 @@ fn texts(texts: &[String], shape: &[u64]) -> Vec<u8> {
 }
 
 /// Raw deflate of `bytes`. Ends at a byte boundary, so that the next piece can follow.
-fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
+pub(super) fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
     let mut state = Compress::new(Compression::new(level), false);
     let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
     let mut taken = 0;
@@ -137,36 +130,8 @@ fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
     }
 }
 
-/// Creates pieces with checksums, deflated if requested.
-pub(crate) struct NpzEncoder {
-    pieces: PieceEncoder,
-    level: Option<u32>,
-}
-
-/// Pieces, with the size of each before compression.
-pub(crate) struct NpzPieces {
-    pieces: Pieces,
-    whole: Vec<u64>,
-}
-
-impl Encode for NpzEncoder {
-    type Ready = NpzPieces;
-
-    fn encode(&self, batch: Batch) -> Result<NpzPieces, ConvertError> {
-        let mut pieces = self.pieces.pieces(batch);
-        let whole = |piece: &Piece| to_u64(piece.bytes.len());
-        let whole = pieces.pieces.iter().map(whole).collect();
-        if let Some(level) = self.level {
-            for piece in &mut pieces.pieces {
-                piece.bytes = deflate(&piece.bytes, level);
-            }
-        }
-        Ok(NpzPieces { pieces, whole })
-    }
-}
-
 impl Sink for NpzSink {
-    type Encoder = NpzEncoder;
+    type Encoder = PieceEncoder;
 
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let level = match start.options.codec {
@@ -205,19 +170,17 @@ impl Sink for NpzSink {
         Ok(sink)
     }
 
-    fn encoder(&self) -> NpzEncoder {
-        NpzEncoder { pieces: PieceEncoder::new(&self.arrays, true), level: self.level }
+    fn encoder(&self) -> PieceEncoder {
+        PieceEncoder::new(&self.arrays, true, self.level)
     }
 
-    fn write(&mut self, ready: NpzPieces) -> Result<(), ConvertError> {
-        let NpzPieces { pieces, whole } = ready;
-        let open = self.members.iter_mut();
-        for ((open, piece), whole) in open.zip(&pieces.pieces).zip(whole) {
-            open.member.crc = crc32_joined(open.member.crc, piece.crc, whole);
+    fn write(&mut self, Pieces { first, pieces }: Pieces) -> Result<(), ConvertError> {
+        for (open, piece) in self.members.iter_mut().zip(&pieces) {
+            open.member.crc = crc32_joined(open.member.crc, piece.crc, piece.len);
             if self.level.is_some() {
                 open.append(&piece.bytes, &self.file, &self.target)?;
             } else {
-                let at = open.header.saturating_add(pieces.first.saturating_mul(open.item_bytes));
+                let at = open.header.saturating_add(first.saturating_mul(open.item_bytes));
                 self.file.write_at(&piece.bytes, open.member.data().saturating_add(at))?;
             }
         }
@@ -237,13 +200,7 @@ impl Sink for NpzSink {
         }
         let mut members: Vec<Member> = self.members.into_iter().map(|open| open.member).collect();
         for (name, bytes) in &self.extras {
-            let len = to_u64(bytes.len());
-            let mut member = Member::stored(&format!("{name}.npy"), len, end);
-            member.crc = crc32(bytes);
-            self.file.write_at(&member.local_header(), end)?;
-            self.file.write_at(bytes, member.data())?;
-            end = member.end();
-            members.push(member);
+            members.push(self.file.write_member(&format!("{name}.npy"), bytes, &mut end)?);
         }
         self.file.write_at(&directory(&members, end), end)?;
         Ok(self.lost)

@@ -30,20 +30,16 @@ use crate::export::ExportCodec;
 /// Values between checks of the page size. Small, because images are large.
 const VALUES_A_LOOK: usize = 16;
 
-/// Writes the samples.
 pub(crate) struct ParquetSink {
     /// The file, or the folder of several files.
     path: PathBuf,
     is_folder: bool,
     encoder: ParquetEncoder,
     shards: u64,
-    schema: SchemaRef,
     properties: WriterProperties,
-    /// The current file and its index.
     current: Option<(u64, SerializedFileWriter<File>)>,
 }
 
-/// Encodes row groups.
 #[derive(Clone)]
 pub(crate) struct ParquetEncoder {
     layout: Arc<TableLayout>,
@@ -67,7 +63,7 @@ impl ParquetSink {
                 self.path.clone()
             };
             let file = File::create(&path).map_err(ConvertError::io(&path))?;
-            let opened = writer(file, &self.schema, &self.properties);
+            let opened = writer(file, &self.encoder.layout.schema, &self.properties);
             let opened = opened.and_then(ArrowWriter::into_serialized_writer);
             let (opened, _) = opened.map_err(|e| failed(&self.encoder.target, e))?;
             self.current = Some((shard, opened));
@@ -90,8 +86,7 @@ impl Sink for ParquetSink {
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let layout = Arc::new(TableLayout::of(start, true)?);
         let properties = properties(&layout, start.options.codec)?;
-        let schema = Arc::clone(&layout.schema);
-        let nothing = writer(Vec::new(), &schema, &properties);
+        let nothing = writer(Vec::new(), &layout.schema, &properties);
         let nothing = nothing.and_then(ArrowWriter::into_serialized_writer);
         let (_, factory) = nothing.map_err(|e| failed(start.target, e))?;
         let shard_samples = start.options.shard_samples.unwrap_or(u64::MAX).max(1);
@@ -105,7 +100,6 @@ impl Sink for ParquetSink {
                 shard_samples,
             },
             shards: start.n_samples.div_ceil(shard_samples).max(1),
-            schema,
             properties,
             current: None,
         })
@@ -133,7 +127,7 @@ impl Sink for ParquetSink {
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         self.close()?;
         let mut lost = self.encoder.layout.lost();
-        lost.extend(tensors_summary(&self.schema));
+        lost.extend(tensors_summary(&self.encoder.layout.schema));
         Ok(lost)
     }
 }

@@ -18,12 +18,10 @@ impl PickleWriter {
         self.out.extend_from_slice(b"}(");
     }
 
-    /// Ends the dictionary.
     pub(super) fn end_dict(&mut self) {
         self.out.push(b'u');
     }
 
-    /// Writes a text.
     pub(super) fn text(&mut self, text: &str) {
         self.out.push(b'X');
         // A pack's metadata is limited to far less than this.
@@ -32,7 +30,6 @@ impl PickleWriter {
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    /// Writes a list of texts.
     pub(super) fn texts(&mut self, texts: &[String]) {
         self.out.extend_from_slice(b"](");
         texts.iter().for_each(|text| self.text(text));
@@ -99,7 +96,6 @@ impl PickleWriter {
         }
     }
 
-    /// Ends the pickle.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.out.push(b'.');
         self.out

@@ -9,11 +9,11 @@ use crc_fast::CrcAlgorithm::Crc32IsoHdlc;
 use packds_format::DType;
 
 use super::fields::Form;
+use super::npz::deflate;
+use super::zip_file::Member;
 use super::{Batch, Encode, SinkStart};
 use crate::error::ConvertError;
-
-/// The array of the samples' paths.
-pub(super) const PATHS: &str = "path";
+use crate::source::PATHS;
 
 /// An array to write: an exported field, or the samples' paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,6 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Bytes of the whole array.
     pub(super) fn bytes(&self) -> u64 {
         let n = self.shape.first().copied().unwrap_or(0);
         n.saturating_mul(self.item_bytes)
@@ -74,48 +73,33 @@ pub(super) fn bf16_notes(arrays: &[Planned]) -> Vec<String> {
     arrays.map(|array| note(&array.name)).collect()
 }
 
-/// Whether an array has this name.
 pub(super) fn is_taken(arrays: &[Planned], name: &str) -> bool {
     arrays.iter().any(|array| array.name == name)
 }
 
-/// Some items of every array.
 pub(crate) struct Pieces {
     pub(super) first: u64,
     pub(super) pieces: Vec<Piece>,
 }
 
-/// Some items of an array.
 pub(crate) struct Piece {
     pub(super) bytes: Vec<u8>,
     /// The CRC-32 for zip files, if requested.
     pub(super) crc: u32,
+    /// Bytes before compression.
+    pub(super) len: u64,
 }
 
-/// Creates [`Pieces`] from batches.
 pub(crate) struct PieceEncoder {
     arrays: Vec<Planned>,
     with_crc: bool,
+    /// The level at which pieces are deflated, if they are.
+    level: Option<u32>,
 }
 
 impl PieceEncoder {
-    pub(super) fn new(arrays: &[Planned], with_crc: bool) -> Self {
-        Self { arrays: arrays.to_vec(), with_crc }
-    }
-
-    /// The pieces of a batch.
-    pub(super) fn pieces(&self, batch: Batch) -> Pieces {
-        let Batch { first, columns, paths, .. } = batch;
-        let mut columns = columns.into_iter();
-        let piece = |array: &Planned| {
-            let bytes = match array.dtype {
-                Some(_) => columns.next().map(|column| column.bytes).unwrap_or_default(),
-                None => padded(&paths, array.item_bytes),
-            };
-            let crc = if self.with_crc { crc32(&bytes) } else { 0 };
-            Piece { bytes, crc }
-        };
-        Pieces { first, pieces: self.arrays.iter().map(piece).collect() }
+    pub(super) fn new(arrays: &[Planned], with_crc: bool, level: Option<u32>) -> Self {
+        Self { arrays: arrays.to_vec(), with_crc, level }
     }
 }
 
@@ -123,7 +107,21 @@ impl Encode for PieceEncoder {
     type Ready = Pieces;
 
     fn encode(&self, batch: Batch) -> Result<Pieces, ConvertError> {
-        Ok(self.pieces(batch))
+        let Batch { first, columns, paths, .. } = batch;
+        let mut columns = columns.into_iter();
+        let piece = |array: &Planned| {
+            let bytes = match array.dtype {
+                Some(_) => columns.next().map(|column| column.bytes).unwrap_or_default(),
+                None => padded(&paths, array.item_bytes),
+            };
+            let (len, crc) = (to_u64(bytes.len()), if self.with_crc { crc32(&bytes) } else { 0 });
+            let bytes = match self.level {
+                Some(level) => deflate(&bytes, level),
+                None => bytes,
+            };
+            Piece { bytes, crc, len }
+        };
+        Ok(Pieces { first, pieces: self.arrays.iter().map(piece).collect() })
     }
 }
 
@@ -149,7 +147,6 @@ pub(super) fn crc32_joined(first: u32, second: u32, len: u64) -> u32 {
     u32::try_from(joined).unwrap_or(0)
 }
 
-/// A file written at several offsets.
 pub(crate) struct PlacedFile {
     file: File,
     /// The name for errors.
@@ -157,19 +154,26 @@ pub(crate) struct PlacedFile {
 }
 
 impl PlacedFile {
-    /// Opens or creates the file at `path`.
     pub(super) fn open(path: &Path, target: &Path) -> Result<Self, ConvertError> {
         let file = File::create(path).map_err(ConvertError::io(target))?;
         Ok(Self { file, target: target.to_owned() })
     }
 
-    /// Writes bytes at an offset.
     pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ConvertError> {
         self.file.write_all_at(bytes, offset).map_err(ConvertError::io(&self.target))
     }
+
+    /// Writes a whole member of a zip file at `end`, which moves to the member's end.
+    pub(super) fn write_member(&self, name: &str, bytes: &[u8], end: &mut u64) -> Result<Member, ConvertError> {
+        let mut member = Member::stored(name, to_u64(bytes.len()), *end);
+        member.crc = crc32(bytes);
+        self.write_at(&member.local_header(), member.header)?;
+        self.write_at(bytes, member.data())?;
+        *end = member.end();
+        Ok(member)
+    }
 }
 
-/// The positions of arrays in a file.
 pub(crate) struct Places {
     pub(super) file: PlacedFile,
     /// Start and item size of each array.
@@ -177,7 +181,6 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Writes each piece at its position.
     pub(super) fn write(&self, pieces: &Pieces) -> Result<(), ConvertError> {
         for (piece, (start, item_bytes)) in pieces.pieces.iter().zip(&self.starts) {
             let offset = start.saturating_add(pieces.first.saturating_mul(*item_bytes));

@@ -1,10 +1,9 @@
 //! PyTorch's `.pt` in the form of `torch.save`: a dictionary of tensors, with class names and the pack's metadata.
 
 use packds_format::DType;
-use packds_system::to_u64;
 
 use super::pickle_writer::PickleWriter;
-use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, crc32, crc32_joined, is_taken, planned};
+use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, crc32_joined, is_taken, planned};
 use super::zip_file::{Member, directory};
 use super::{Sink, SinkStart};
 use crate::error::ConvertError;
@@ -13,7 +12,6 @@ use crate::metadata::METADATA_KEY;
 /// The folder of all members. PyTorch accepts any name.
 const FOLDER: &str = "archive";
 
-/// Writes the samples.
 pub(crate) struct PtSink {
     arrays: Vec<Planned>,
     places: Places,
@@ -24,7 +22,6 @@ pub(crate) struct PtSink {
     end: u64,
 }
 
-/// The pickle of the dictionary.
 fn pickle(start: &SinkStart<'_>, arrays: &[Planned]) -> Vec<u8> {
     let mut out = PickleWriter::new();
     out.begin_dict();
@@ -52,19 +49,11 @@ impl Sink for PtSink {
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let arrays = planned(start);
         let file = PlacedFile::open(start.path, start.target)?;
-        let (mut members, mut end) = (Vec::new(), 0);
-        let small = |name: &str, bytes: &[u8], members: &mut Vec<Member>, end: &mut u64| {
-            let len = to_u64(bytes.len());
-            let mut member = Member::stored(&format!("{FOLDER}/{name}"), len, *end);
-            member.crc = crc32(bytes);
-            file.write_at(&member.local_header(), member.header)?;
-            file.write_at(bytes, member.data())?;
-            *end = member.end();
-            members.push(member);
-            Ok::<_, ConvertError>(())
-        };
-        small("data.pkl", &pickle(start, &arrays), &mut members, &mut end)?;
-        small("byteorder", b"little", &mut members, &mut end)?;
+        let mut end = 0;
+        let small =
+            |name: &str, bytes: &[u8], end: &mut u64| file.write_member(&format!("{FOLDER}/{name}"), bytes, end);
+        let pickle = small("data.pkl", &pickle(start, &arrays), &mut end)?;
+        let mut members = vec![pickle, small("byteorder", b"little", &mut end)?];
         let n_before = members.len();
         let mut starts = Vec::new();
         for (number, array) in arrays.iter().enumerate() {
@@ -74,19 +63,18 @@ impl Sink for PtSink {
             end = member.end();
             members.push(member);
         }
-        small("version", b"3\n", &mut members, &mut end)?;
+        members.push(small("version", b"3\n", &mut end)?);
         Ok(Self { arrays, places: Places { file, starts }, members, n_before, end })
     }
 
     fn encoder(&self) -> PieceEncoder {
-        PieceEncoder::new(&self.arrays, true)
+        PieceEncoder::new(&self.arrays, true, None)
     }
 
     fn write(&mut self, ready: Pieces) -> Result<(), ConvertError> {
         let members = self.members.iter_mut().skip(self.n_before);
         for (member, piece) in members.zip(&ready.pieces) {
-            let len = to_u64(piece.bytes.len());
-            member.crc = crc32_joined(member.crc, piece.crc, len);
+            member.crc = crc32_joined(member.crc, piece.crc, piece.len);
         }
         self.places.write(&ready)
     }

@@ -18,7 +18,6 @@ impl Renamed {
         self.first.get_or_insert_with(|| (lossy(), written.to_owned()));
     }
 
-    /// The text for the report.
     pub(super) fn summary(self) -> Option<String> {
         let (path, written) = self.first?;
         Some(match self.n {

@@ -9,10 +9,8 @@ use crate::dtypes::safetensors_name;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// Alignment of the first tensor.
 const ALIGNMENT: usize = 64;
 
-/// Writes the samples.
 pub(crate) struct SafetensorsSink {
     arrays: Vec<Planned>,
     places: Places,
@@ -62,7 +60,7 @@ impl Sink for SafetensorsSink {
     }
 
     fn encoder(&self) -> PieceEncoder {
-        PieceEncoder::new(&self.arrays, false)
+        PieceEncoder::new(&self.arrays, false, None)
     }
 
     fn write(&mut self, ready: Pieces) -> Result<(), ConvertError> {

@@ -11,10 +11,8 @@ use super::{Batch, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Bytes per write call.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Writes a set of files.
 pub(crate) struct ShardFiles {
     /// The folder, or the single file.
     path: PathBuf,
@@ -23,15 +21,12 @@ pub(crate) struct ShardFiles {
     is_gzip: bool,
 }
 
-/// An open file.
 enum Out {
     Plain(BufWriter<File>),
     Gzip(GzipStream<BufWriter<File>>),
 }
 
-/// A piece of a file.
 pub(crate) enum Piece {
-    /// Starts the next file.
     Begin(u64),
     Plain(Vec<u8>),
     Packed(GzipPart),
@@ -51,18 +46,15 @@ impl Piece {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     pub(super) n_samples: u64,
-    /// Samples per file.
     pub(super) samples: u64,
 }
 
 impl Spread {
-    /// The distribution that the options request.
     pub(super) fn of(start: &SinkStart<'_>) -> Self {
         let all = start.n_samples.max(1);
         Self { n_samples: start.n_samples, samples: start.options.shard_samples.unwrap_or(all).clamp(1, all) }
     }
 
-    /// Number of files.
     pub(super) fn n_files(self) -> u64 {
         self.n_samples.div_ceil(self.samples).max(1)
     }
@@ -105,7 +97,6 @@ impl ShardFiles {
         }
     }
 
-    /// Whether the files are in a folder.
     pub(super) fn is_folder(&self) -> bool {
         self.is_folder
     }
@@ -137,7 +128,6 @@ impl ShardFiles {
         Ok(())
     }
 
-    /// Appends to the current file.
     fn append(&mut self, piece: &Piece) -> Result<(), ConvertError> {
         let written = match (&mut self.file, piece) {
             (Some(Out::Plain(file)), Piece::Plain(bytes)) => file.write_all(bytes),
@@ -148,7 +138,6 @@ impl ShardFiles {
         written.map_err(ConvertError::io(&self.path))
     }
 
-    /// Ends the current file.
     pub(super) fn end(&mut self) -> Result<(), ConvertError> {
         let flushed = match self.file.take() {
             Some(Out::Plain(mut file)) => file.flush(),

@@ -25,11 +25,8 @@ use crate::dtypes::arrow_type;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 use crate::opt::CHUNK;
+use crate::source::PATHS;
 
-/// The column of paths if the images are not files. Image files have their paths next to them.
-const PATH_COLUMN: &str = "path";
-
-/// The kind of a column's values.
 #[derive(Debug, Clone)]
 enum Values {
     /// Image files. Each has a path if the field is the image and paths exist.
@@ -46,7 +43,6 @@ enum Values {
     FixedList(DType, i32),
 }
 
-/// The columns of a table.
 #[derive(Debug)]
 pub(crate) struct TableLayout {
     /// Fields with their metadata, and the metadata of the table.
@@ -87,10 +83,10 @@ impl TableLayout {
             }
             columns.push(values);
         }
-        let is_taken = exported.fields.iter().any(|f| f.field.name == PATH_COLUMN);
+        let is_taken = exported.fields.iter().any(|f| f.field.name == PATHS);
         let path_column = exported.has_paths && !files_have_paths && !is_taken;
         if path_column {
-            fields.push(Field::new(PATH_COLUMN, DataType::Utf8, true));
+            fields.push(Field::new(PATHS, DataType::Utf8, true));
             columns.push(Values::Text);
         } else if exported.has_paths && !files_have_paths {
             lost.push("the samples' paths: a field has the name `path`".to_owned());
@@ -109,7 +105,6 @@ impl TableLayout {
         })
     }
 
-    /// The binary and file columns.
     pub(super) fn bytes_columns(&self) -> Vec<BytesColumn> {
         let fields = self.schema.fields().iter().zip(&self.columns);
         let columns = fields.filter_map(|(field, values)| {
@@ -124,7 +119,6 @@ impl TableLayout {
         columns.collect()
     }
 
-    /// Converts a batch to a record batch.
     pub(super) fn record_batch(&self, batch: Batch) -> Result<RecordBatch, ConvertError> {
         let Batch { n, columns, paths, .. } = batch;
         let paths = self.texts_of(&paths);

@@ -11,7 +11,6 @@ use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
 use crate::opt::SHARD;
 
-/// Writes the samples.
 pub(crate) struct TfRecordSink {
     files: ShardFiles,
     encoder: ExampleEncoder,
@@ -19,13 +18,11 @@ pub(crate) struct TfRecordSink {
     lost: Vec<String>,
 }
 
-/// Creates records.
 #[derive(Clone)]
 pub(crate) struct ExampleEncoder {
     exported: Exported,
     classes: Vec<String>,
     spread: Spread,
-    /// The gzip level, if requested.
     level: Option<u32>,
 }
 
@@ -83,7 +80,6 @@ impl Encode for ExampleEncoder {
     }
 }
 
-/// Appends a framed record.
 fn frame(record: &[u8], out: &mut Vec<u8>) {
     let masked = |bytes: &[u8]| crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
     let len = to_u64(record.len()).to_le_bytes();
@@ -176,7 +172,6 @@ fn raw(name: &str, shape: &[u64], dtype: DType, item: &[u8], features: &mut Feat
     features.bytes(&format!("{name}/dtype"), dtype.numpy_name().as_bytes());
 }
 
-/// Adds an image file and its usual features.
 fn image(field: &Field, item: &[u8], extension: &str, features: &mut Features) {
     let format = match extension {
         "jpg" => "JPEG".to_owned(),

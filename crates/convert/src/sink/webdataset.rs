@@ -12,7 +12,6 @@ use crate::safe_name::safe_names;
 /// Headers and data are stored in blocks of this size.
 const BLOCK: usize = 512;
 
-/// Writes the samples.
 pub(crate) struct WebDatasetSink {
     files: ShardFiles,
     encoder: TarEncoder,
@@ -20,7 +19,6 @@ pub(crate) struct WebDatasetSink {
     lost: Vec<String>,
 }
 
-/// Creates members.
 #[derive(Clone)]
 pub(crate) struct TarEncoder {
     exported: Exported,
@@ -118,7 +116,6 @@ impl TarEncoder {
     }
 }
 
-/// A global pax header with the metadata.
 fn global_header(metadata: &str) -> Result<Vec<u8>, ConvertError> {
     let record = format!(" {METADATA_RECORD}={metadata}\n");
     // The length includes its own digits.

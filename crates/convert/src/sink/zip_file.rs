@@ -13,7 +13,6 @@ const DATE: u16 = (1 << 5) | 1;
 const VERSION: u16 = 45;
 const UTF8_NAMES: u16 = 1 << 11;
 
-/// A member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) name: String,
@@ -33,13 +32,11 @@ impl Member {
         Self { name: name.to_owned(), crc: 0, bytes, stored: bytes, is_deflated: false, header }
     }
 
-    /// Start of its data.
     pub(crate) fn data(&self) -> u64 {
         let least = self.header + 30 + to_u64(self.name.len()) + self.sizes_bytes() + 4;
         least.next_multiple_of(ALIGNMENT)
     }
 
-    /// End of its data.
     pub(crate) fn end(&self) -> u64 {
         self.data().saturating_add(self.stored)
     }
@@ -53,7 +50,6 @@ impl Member {
         if self.is_large() { 20 } else { 0 }
     }
 
-    /// The bytes before the data.
     pub(crate) fn local_header(&self) -> Vec<u8> {
         let mut out = b"PK\x03\x04".to_vec();
         self.common(&mut out);

@@ -26,7 +26,6 @@ pub(super) fn pixels<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a [u8]>
     bytes.get(first * width..)?.get(..rows * width)
 }
 
-/// The label of a row.
 pub(super) fn label(batch: &RecordBatch, name: &str, row: usize) -> Option<i64> {
     let column = batch.column_by_name(name)?;
     if let Some(labels) = column.as_primitive_opt::<Int64Type>() {

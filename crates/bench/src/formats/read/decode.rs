@@ -6,7 +6,6 @@ use packds_pixels::{Color, DecodeOptions, Decoder, PixelError};
 pub(crate) struct Pictures(Decoder);
 
 impl Pictures {
-    /// To pixels of so many channels.
     pub(crate) fn new(channels: u64) -> Self {
         let color = if channels == 1 { Color::Gray } else { Color::Rgb };
         Self(Decoder::new(DecodeOptions { color, ..DecodeOptions::default() }))

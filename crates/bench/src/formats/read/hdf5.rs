@@ -11,7 +11,6 @@ use crate::BenchError;
 use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
-/// One call a sample.
 pub(crate) fn hdf5_per_sample(made: &Made) -> Result<Open, BenchError> {
     Ok(by(made, false))
 }

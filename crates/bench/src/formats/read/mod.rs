@@ -66,18 +66,14 @@ pub(crate) struct Made {
     pub(crate) path: PathBuf,
     pub(crate) n_samples: u64,
     pub(crate) sample_bytes: usize,
-    /// Channels of a pixel.
     pub(crate) channels: u64,
-    /// Samples per batch.
     pub(crate) batch: u64,
     /// Samples of a shard, where it has shards.
     pub(crate) shard: u64,
-    /// The labels of all samples.
     pub(crate) labels: Arc<[i64]>,
 }
 
 impl Made {
-    /// Bytes of all pixels.
     pub(crate) fn pixel_bytes(&self) -> u64 {
         let sample = to_u64(self.sample_bytes);
         self.n_samples.saturating_mul(sample)

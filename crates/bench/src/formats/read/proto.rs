@@ -7,7 +7,6 @@ pub(super) struct Example<'a> {
     pub(super) label: Option<i64>,
 }
 
-/// Parses an example; none if it is none.
 pub(super) fn example(message: &[u8]) -> Option<Example<'_>> {
     let mut found = Example::default();
     for (_, features) in fields(message)? {
@@ -38,7 +37,6 @@ pub(super) fn example(message: &[u8]) -> Option<Example<'_>> {
     Some(found)
 }
 
-/// A field of a message.
 #[derive(Clone, Copy)]
 enum Value<'a> {
     Number(u64),

@@ -20,12 +20,9 @@ const BUFFER: usize = 256 << 10;
 /// Headers and data of tar files come in blocks of so many bytes.
 const BLOCK: usize = 512;
 
-/// What the files of a set are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Tar files of `KEY.EXTENSION`.
     Tar,
-    /// Records of `tf.Example`.
     Records,
 }
 
@@ -119,7 +116,6 @@ fn odd(what: &str) -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned())
 }
 
-/// The members of a tar file.
 struct Members<'a> {
     file: &'a mut BufReader<File>,
     scratch: &'a mut Vec<u8>,
@@ -185,7 +181,6 @@ impl Members<'_> {
     }
 }
 
-/// Name and length of a member.
 fn member(header: &[u8; BLOCK]) -> std::io::Result<(&[u8], usize)> {
     let field = |from: usize, to: usize| {
         let field = header.get(from..to).unwrap_or_default();

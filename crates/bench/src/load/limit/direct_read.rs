@@ -39,7 +39,6 @@ impl<'a> DirectRead<'a> {
         self.time(&self.of_chunks(epoch, n_batches)?)
     }
 
-    /// Times these requests.
     pub(crate) fn time(&self, requests: &[(u64, u32)]) -> Result<Duration, BenchError> {
         let failed = |source| BenchError::io(self.loader.pack().file_path())(source);
         let arena = Arena::new(DEPTH, to_usize(REQUEST_BYTES)).map_err(failed)?;

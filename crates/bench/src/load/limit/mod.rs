@@ -14,7 +14,6 @@ pub(super) use direct_read::DirectRead;
 use memcpy::Memcpy;
 use pictures::CropResizes;
 
-/// A limit, ready to be timed.
 pub(crate) enum Limit<'a> {
     /// Copies blocks of a batch to reused buffers, on the same number of threads.
     Memcpy(Memcpy<'a>),
@@ -47,7 +46,6 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Times the first `n_batches` of an epoch.
     pub(crate) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
         match self {
             Self::Memcpy(memcpy) => memcpy.run(n_batches),

@@ -23,7 +23,6 @@ pub(crate) struct CropResizes<'a> {
     /// Schema numbers of the image field and its seek indexes.
     image: usize,
     seek: Option<usize>,
-    /// The image field's name.
     name: String,
     /// Height, width and channels if all images have one size.
     size: Option<(u32, u32, u8)>,
@@ -33,13 +32,11 @@ pub(crate) struct CropResizes<'a> {
     threads: usize,
 }
 
-/// Work for one sample.
 struct Work<'a> {
     image: Image<'a>,
     views: Vec<CropResize>,
 }
 
-/// An image as stored in the pack.
 enum Image<'a> {
     Raw(Pixels<'a>),
     File(Encoded<'a>),

@@ -7,7 +7,6 @@ use packds_report::{number, tick_number};
 use super::{Chart, is_ours, label};
 use crate::human::{counted, human_bytes, to_f64};
 
-/// How the results were measured.
 const METHOD: [&str; 5] = [
     "Every format is made from the same images. All are loaded in the same orders, batch sizes and numbers of threads: through the format's library if reading requires one, otherwise directly from the file.",
     "The time of a batch is the time from one complete batch (pixels and labels) to the next. The median and the 95th percentile over batches are shown, and for each of them the median over rounds. With several threads batches arrive in groups, and the median can be the time to take a batch that was ready. Then only the mean, total time divided by batches, shows what a batch costs.",
@@ -22,7 +21,6 @@ type Column = (&'static str, bool, fn(&FormatRow, &RunRow) -> Cell);
 /// The text of a cell and its sort key.
 struct Cell(String, Option<f64>);
 
-/// The whole page.
 pub(super) fn html(report: &Report, charts: &[&Chart]) -> String {
     let mut html = String::new();
     html.push_str("<h1>Loading images from different formats</h1>\n");

@@ -15,10 +15,8 @@ use crate::metadata::{LMDB_CLASSES, LMDB_METADATA};
 use crate::safe_name::safe_names;
 use crate::source::PATHS;
 
-/// The file of a database in its folder.
 const DATA_FILE: &str = "data.mdb";
 
-/// Writes the samples.
 pub(crate) struct LmdbSink {
     path: PathBuf,
     tree: TreeWriter,
@@ -28,14 +26,12 @@ pub(crate) struct LmdbSink {
     lost: Vec<String>,
 }
 
-/// Creates entries.
 #[derive(Clone)]
 pub(crate) struct EntryEncoder {
     exported: Exported,
     /// The fields other than the image, in key order: index and name.
     others: Vec<(usize, String)>,
     label: Option<usize>,
-    /// Whether sample paths are written.
     has_paths: bool,
     digits: usize,
 }

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a page.
 const PAGE: usize = 4096;
 const PAGE_BYTES: u64 = 4096;
 /// Bytes before the nodes of a page, and before a value in its own pages.
@@ -29,7 +28,6 @@ const META: u16 = 8;
 /// The value has its own pages.
 const BIG: u16 = 1;
 
-/// Writes a database.
 pub(crate) struct TreeWriter {
     file: BufWriter<File>,
     next_page: u64,
@@ -40,7 +38,6 @@ pub(crate) struct TreeWriter {
     n_entries: u64,
 }
 
-/// A page below a branch.
 struct Child {
     first_key: Vec<u8>,
     page: u64,
@@ -82,7 +79,6 @@ impl Page {
         true
     }
 
-    /// Returns the page and its header.
     fn finish(mut self, number: u64, kind: u16) -> (Vec<u8>, Vec<u8>) {
         let lower = u16::try_from(PAGE_HEADER + 2 * self.n).unwrap_or(0);
         let upper = u16::try_from(self.upper).unwrap_or(0);
@@ -162,7 +158,6 @@ impl TreeWriter {
         Ok(Child { first_key, page: number })
     }
 
-    /// Writes the branches and the meta pages.
     pub(super) fn finish(mut self) -> std::io::Result<()> {
         if self.leaf.n > 0 {
             self.end_leaf()?;
@@ -236,7 +231,6 @@ impl TreeWriter {
     }
 }
 
-/// A database's entry in a meta page.
 struct Database {
     depth: u16,
     n_branches: u64,

@@ -12,26 +12,20 @@ use crate::source::store::ArrayType;
 /// Blosc's level. Other codecs take theirs from the options.
 pub(super) const BLOSC_LEVEL: u8 = 5;
 
-/// The element type of an array.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
-    /// One array per sample.
     Numbers(ArrayType),
-    /// One text per sample.
     Texts,
     /// Variable-length bytes for each sample.
     Bytes,
 }
 
-/// An array of the group.
 #[derive(Debug, Clone)]
 pub(crate) struct Array {
-    /// The name of its folder.
     pub(super) name: String,
     pub(super) kind: Kind,
     /// The names of the dimensions after the first.
     pub(super) dims: Vec<String>,
-    /// The class names.
     pub(super) classes: Vec<String>,
 }
 
@@ -41,14 +35,12 @@ pub(crate) struct Grid {
     /// Zarr's version, 2 or 3.
     pub(super) version: u8,
     pub(super) n_samples: u64,
-    /// Samples per chunk.
     pub(super) chunk: u64,
     /// Samples per shard, a multiple of the chunk's.
     pub(super) shard: Option<u64>,
     pub(super) codec: ExportCodec,
 }
 
-/// The dimension names of a field's items.
 pub(super) fn dims(field: &Field, name: &str, shape: &[u64]) -> Vec<String> {
     let layout = field.layout.as_deref().unwrap_or_default();
     let letters: Vec<char> = layout.chars().collect();
@@ -184,7 +176,6 @@ impl Array {
         }})
     }
 
-    /// Version 3's codecs for a chunk.
     fn codecs(&self, codec: ExportCodec) -> Vec<Value> {
         let mut codecs = vec![match &self.kind {
             Kind::Numbers(_) => json!({"name": "bytes", "configuration": {"endian": "little"}}),

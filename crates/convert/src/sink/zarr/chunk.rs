@@ -53,10 +53,8 @@ pub(super) fn packed(bytes: Vec<u8>, codec: ExportCodec, element: usize) -> Resu
     }
 }
 
-/// Writes shards one after another.
 #[derive(Debug)]
 pub(crate) struct Shards {
-    /// Chunks per shard.
     per_shard: usize,
     open: Option<Shard>,
 }

@@ -20,20 +20,15 @@ use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
 use crate::opt::{CHUNK, SHARD, ZARR_VERSION};
+use crate::source::PATHS;
 
-/// The array of the samples' paths.
-const PATHS: &str = "path";
 /// Most unpacked bytes of a chunk, limited by the reader and by Blosc.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
-/// Writes the samples.
 pub(crate) struct ZarrSink {
     target: PathBuf,
     folder: PathBuf,
-    grid: Grid,
-    /// One per field, and one for the paths.
-    arrays: Vec<Array>,
-    has_paths: bool,
+    encoder: ZarrEncoder,
     /// One per array, or none.
     shards: Vec<Shards>,
     lost: Vec<String>,
@@ -45,15 +40,15 @@ impl ZarrSink {
     /// Creates the folders and writes the metadata of the group and its arrays.
     fn describe(&self, metadata: &str) -> std::io::Result<()> {
         let attributes = json!({METADATA_KEY: metadata});
-        let group = match self.grid.version {
+        let group = match self.encoder.grid.version {
             2 => vec![(".zgroup", json!({"zarr_format": 2})), (".zattrs", attributes)],
             _ => vec![("zarr.json", json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}))],
         };
         write_all(&self.folder, group)?;
-        for array in &self.arrays {
+        for array in &self.encoder.arrays {
             let folder = self.folder.join(&array.name);
             fs::create_dir_all(&folder)?;
-            write_all(&folder, array.files(&self.grid))?;
+            write_all(&folder, array.files(&self.encoder.grid))?;
         }
         Ok(())
     }
@@ -98,7 +93,6 @@ fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
     })
 }
 
-/// The arrays of the fields.
 fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
     let fields = &start.exported.fields;
     // The group's own file, and names reserved by version 3.
@@ -129,15 +123,14 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
     arrays
 }
 
-/// Creates the chunks of a batch.
+#[derive(Clone)]
 pub(crate) struct ZarrEncoder {
+    /// One per field, and one for the paths.
     arrays: Vec<Array>,
     has_paths: bool,
-    chunk: usize,
-    codec: ExportCodec,
+    grid: Grid,
 }
 
-/// The chunks of a batch, one per array.
 pub(crate) struct Chunks {
     first: u64,
     chunks: Vec<Vec<u8>>,
@@ -146,17 +139,17 @@ pub(crate) struct Chunks {
 
 impl ZarrEncoder {
     fn chunk(&self, array: &Array, number: usize, batch: &mut Batch) -> Result<Vec<u8>, String> {
-        let element = to_usize(array.element_bytes());
+        let (element, samples) = (to_usize(array.element_bytes()), to_usize(self.grid.chunk));
         let Some(column) = batch.columns.get_mut(number) else {
             let paths = batch.paths.iter();
             let paths: Vec<_> = paths.map(|path| String::from_utf8_lossy(path)).collect();
-            let bytes = framed(paths.iter().map(|path| path.as_bytes()), self.chunk)?;
-            return packed(bytes, self.codec, element);
+            let bytes = framed(paths.iter().map(|path| path.as_bytes()), samples)?;
+            return packed(bytes, self.grid.codec, element);
         };
         let bytes = match array.sample_bytes() {
             Some(bytes) => {
                 let mut chunk = std::mem::take(&mut column.bytes);
-                chunk.resize(to_usize(bytes).saturating_mul(self.chunk), 0);
+                chunk.resize(to_usize(bytes).saturating_mul(samples), 0);
                 chunk
             }
             None => {
@@ -166,10 +159,10 @@ impl ZarrEncoder {
                         str::from_utf8(item).map_err(|e| e.to_string())?;
                     }
                 }
-                framed(items, self.chunk)?
+                framed(items, samples)?
             }
         };
-        packed(bytes, self.codec, element)
+        packed(bytes, self.grid.codec, element)
     }
 }
 
@@ -220,9 +213,7 @@ impl Sink for ZarrSink {
         let sink = Self {
             target: start.target.to_owned(),
             folder: start.path.to_owned(),
-            grid,
-            arrays,
-            has_paths,
+            encoder: ZarrEncoder { arrays, has_paths, grid },
             shards: shards.unwrap_or_default(),
             lost,
             bent_paths: 0,
@@ -233,19 +224,15 @@ impl Sink for ZarrSink {
     }
 
     fn encoder(&self) -> ZarrEncoder {
-        ZarrEncoder {
-            arrays: self.arrays.clone(),
-            has_paths: self.has_paths,
-            chunk: to_usize(self.grid.chunk),
-            codec: self.grid.codec,
-        }
+        self.encoder.clone()
     }
 
     fn write(&mut self, ready: Chunks) -> Result<(), ConvertError> {
         self.bent_paths += ready.bent_paths;
-        let number = ready.first / self.grid.shard.unwrap_or(self.grid.chunk);
-        for (idx, (array, chunk)) in self.arrays.iter().zip(&ready.chunks).enumerate() {
-            let key = array.key(self.grid.version, number);
+        let ZarrEncoder { arrays, grid, .. } = &self.encoder;
+        let number = ready.first / grid.shard.unwrap_or(grid.chunk);
+        for (idx, (array, chunk)) in arrays.iter().zip(&ready.chunks).enumerate() {
+            let key = array.key(grid.version, number);
             let path = self.folder.join(&array.name).join(key);
             match self.shards.get_mut(idx) {
                 Some(shards) => shards.append(&path, chunk)?,
