@@ -32,6 +32,7 @@ use super::{
 };
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
+use crate::opt::SPLIT;
 
 /// Lists the rows of a manifest, or those of the chosen split.
 pub(super) fn list(source: &Path, form: RowForm, options: &ListOptions) -> Result<Listing, ConvertError> {
@@ -48,6 +49,15 @@ pub(super) fn list_splits(
     let file = RowFile::new(source, &options.spool_folder().path)?;
     let manifest = Manifest::open(&file, form, options)?;
     let splits = manifest.splits().ok_or_else(|| super::no_split(source, "all", Vec::new()))?;
+    // The split becomes a part of the pack's name.
+    if let Some(split) =
+        splits.iter().find(|split| split.is_empty() || split.starts_with('.') || split.contains(['/', '\0']))
+    {
+        let shown = split.escape_debug();
+        let reason = format!("the column of splits has the value '{shown}', which cannot be a part of a file's name");
+        let hint = format!("change it, or take one split with {}", SPLIT.with("NAME"));
+        return Err(ConvertError::contradictory(source, "", reason, hint));
+    }
     splits.into_iter().map(|split| Ok((split.clone(), manifest.list(Some(&split))?))).collect()
 }
 

@@ -134,6 +134,16 @@ fn a_column_of_splits_makes_splits_with_the_same_ids() {
 }
 
 #[test]
+fn a_split_that_cannot_be_in_a_file_name_is_refused() {
+    for split in ["", "../x", "a/b", ".x"] {
+        let tree = Tree::new(&THREE);
+        tree.write("m.csv", format!("path,label,split\na.jpg,x,train\nb.jpg,y,{split}\n").as_bytes());
+        let error = list_splits(&tree.path("m.csv"), &ListOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("cannot be a part of a file's name"), "{error}");
+    }
+}
+
+#[test]
 fn lines_of_paths_and_labels_need_no_header() {
     for (name, text) in
         [("m.txt", "a.jpg 1\nb.jpg 0\n"), ("m.txt", "a.jpg\t1\nb.jpg\t0\n"), ("m.csv", "a.jpg,1\nb.jpg,0\n")]
