@@ -55,7 +55,7 @@ def test_of_several_fields_called_as_labels_the_most_customary_is_packed_as_the_
 
 def test_a_batch_with_names_is_not_unpacked(numbered):
     batch = first(numbered, fields=["image", "label"])
-    with pytest.raises(TypeError, match=r"cannot be unpacked: use batch\['image'\], batch\['label'\], give the loader as_tuple=True"):
+    with pytest.raises(TypeError, match=r"cannot be unpacked: use batch\['image'\], batch\['label'\], pass as_tuple=True"):
         images, labels = batch
     for images, labels in packds.Loader(numbered, 4, fields=["image", "label"], as_tuple=True):
         assert (images.shape, labels.shape) == ((4, 8, 8, 3), (4,))
