@@ -252,13 +252,13 @@ def test_random_transforms_that_a_pack_does_not_have_are_named(torch, torchvisio
 
     steps = [transforms.RandomResizedCrop(8), transforms.Compose([transforms.ColorJitter(0.4), transforms.RandomHorizontalFlip()])]
     pipeline = transforms.Compose([*steps, transforms.Lambda(lambda image: compute(0.001) or image)])
-    assert "without RandomResizedCrop, ColorJitter, RandomHorizontalFlip, which augment=" in conversion_of(torch, Drawn(pipeline))
+    assert "it does not include RandomResizedCrop, ColorJitter, RandomHorizontalFlip, which augment=" in conversion_of(torch, Drawn(pipeline))
     part = torch.utils.data.Subset(Drawn(pipeline), range(16))
     assert "without RandomResizedCrop" in conversion_of(torch, part)
 
 
 def test_samples_that_differ_each_time_are_named(torch):
-    assert "without what makes samples differ each time" in conversion_of(torch, Drawn())
+    assert "it does not include what makes samples differ each time" in conversion_of(torch, Drawn())
 
 
 def test_a_conversion_that_leaves_nothing_out_says_nothing(torch):

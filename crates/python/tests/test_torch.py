@@ -208,9 +208,9 @@ def test_options_of_a_dataloader_are_sent_to_it(numbered, torch):
     from packds.torch import IterableDataset, MapDataset
 
     for make in (IterableDataset, MapDataset):
-        with pytest.raises(TypeError, match=f"packds.torch.{make.__name__} has no option 'num_workers': give it to the DataLoader"):
+        with pytest.raises(TypeError, match=f"packds.torch.{make.__name__} has no option 'num_workers': pass it to the DataLoader"):
             make(numbered, num_workers=2)
-    with pytest.raises(TypeError, match="no option 'batch_size': give it to the DataLoader"):
+    with pytest.raises(TypeError, match="no option 'batch_size': pass it to the DataLoader"):
         MapDataset(numbered, batch_size=2)
     with pytest.raises(TypeError, match="packds.torch.IterableDataset has no option 'shufle': for shuffle, order="):
         IterableDataset(numbered, shufle=True)
