@@ -4,11 +4,35 @@
 
 use packds_pixels::ImageFormat;
 
+use crate::data_format::DataFormat;
+
 /// Bytes that [`is_image_bytes`] needs.
 pub(super) const SNIFFED_BYTES: usize = 16;
 
 /// Image extensions that cannot be decoded here.
 const UNDECODED: [&str; 12] = ["ppm", "pgm", "pbm", "pnm", "pam", "avif", "heic", "heif", "jp2", "jxl", "exr", "tga"];
+
+/// The files of a folder that are samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SampleFiles {
+    /// Image files.
+    Images,
+    /// Files of this format, or folders if it stores folders. Each holds one sample.
+    Of(DataFormat),
+}
+
+impl SampleFiles {
+    /// Whether the name of a file or folder is that of a sample.
+    pub(super) fn is_named(self, name: &[u8]) -> bool {
+        match self {
+            Self::Images => is_image_name(name),
+            Self::Of(format) => {
+                let name = str::from_utf8(name).ok().filter(|name| !name.starts_with('.'));
+                name.and_then(DataFormat::from_file_name) == Some(format)
+            }
+        }
+    }
+}
 
 /// True if the extension, after the last dot, belongs to a decodable image format. False for the files `._NAME` that macOS adds.
 pub(super) fn is_image_name(name: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! One folder: its entries, and which of its files are image candidates.
+//! One folder: its entries, and which of its files are candidates for samples.
 //!
 //! `walk` descends into subfolders.
 
@@ -10,7 +10,7 @@ use rustix::{
 };
 
 use super::{
-    candidate::{SNIFFED_BYTES, is_image_bytes, is_image_name, is_undecoded_name},
+    candidate::{SNIFFED_BYTES, SampleFiles, is_image_bytes, is_undecoded_name},
     paths::{as_path, joined},
     warning::Oddities,
 };
@@ -24,6 +24,8 @@ pub(super) struct Directory {
     /// Relative to the root; empty for the root.
     path: Vec<u8>,
     entries: Dir,
+    /// The files that are samples.
+    files: SampleFiles,
     pub(super) identity: Identity,
     /// The names of its subfolders.
     pub(super) subdirectories: Vec<Vec<u8>>,
@@ -49,19 +51,20 @@ enum OtherForm {
 
 impl Directory {
     /// Lists the folder `path` of `root`.
-    pub(super) fn scan(root: &Path, path: &[u8]) -> Result<Self, ConvertError> {
+    pub(super) fn scan(root: &Path, path: &[u8], files: SampleFiles) -> Result<Self, ConvertError> {
         let full_path = if path.is_empty() { root.to_owned() } else { root.join(as_path(path)) };
-        Self::scan_unplaced(&full_path, path)
+        Self::scan_unplaced(&full_path, path, files)
             .map_err(|error| ConvertError::UnreadableDirectory { path: full_path, source: error.into() })
     }
 
-    fn scan_unplaced(full_path: &Path, path: &[u8]) -> Result<Self, Errno> {
+    fn scan_unplaced(full_path: &Path, path: &[u8], files: SampleFiles) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder: OwnedFd = openat(CWD, full_path, flags, Mode::empty())?;
         let stat = fstat(&folder)?;
         let mut directory = Self {
             path: path.to_vec(),
             entries: Dir::new(folder)?,
+            files,
             identity: identity_of(&stat),
             subdirectories: Vec::new(),
             names: Vec::new(),
@@ -73,8 +76,11 @@ impl Directory {
             match directory.form_of(name, entry.file_type())? {
                 // macOS adds a folder of attributes to zip files.
                 _ if name == c"." || name == c".." || name == c"__MACOSX" => {}
-                None => directory.subdirectories.push(name.to_bytes().to_vec()),
-                Some(form) => {
+                None if files == SampleFiles::Images || !files.is_named(name.to_bytes()) => {
+                    directory.subdirectories.push(name.to_bytes().to_vec());
+                }
+                form => {
+                    let form = form.unwrap_or(OtherForm::Regular);
                     let start = directory.names.len();
                     directory.names.extend_from_slice(name.to_bytes());
                     let len = name.to_bytes().len();
@@ -107,9 +113,9 @@ impl Directory {
         self.others.len()
     }
 
-    /// The names of files with an image extension, unsorted. Opens no file.
-    pub(super) fn image_names(&self) -> impl Iterator<Item = &[u8]> {
-        self.names().filter(|name| is_image_name(name))
+    /// The names that are those of samples, unsorted. Opens no file.
+    pub(super) fn sample_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.names().filter(|name| self.files.is_named(name))
     }
 
     /// The names of all entries other than folders, unsorted.
@@ -117,7 +123,7 @@ impl Directory {
         self.others.iter().map(|other| self.name(other))
     }
 
-    /// Calls `each` with the name and size of each image candidate, in name order. Returns the number of other files.
+    /// Calls `each` with the name and size of each candidate, in name order. Returns the number of other files.
     pub(super) fn for_each_candidate(mut self, oddities: &mut Oddities, mut each: impl FnMut(&[u8], u64)) -> u64 {
         let mut ignored = 0;
         // Sorted, so that the first case of each warning does not depend on the file system.
@@ -126,7 +132,8 @@ impl Directory {
         for other in &others {
             let (is_image, oddity) = match other.form {
                 OtherForm::Special => (false, Some(&mut oddities.special_files)),
-                _ if is_image_name(self.name(other)) => (true, None),
+                _ if self.files.is_named(self.name(other)) => (true, None),
+                _ if self.files != SampleFiles::Images => (false, None),
                 OtherForm::BrokenLink => (false, Some(&mut oddities.broken_links)),
                 OtherForm::Regular => match self.sniff(other) {
                     Ok(true) => (true, None),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     ListOptions,
+    candidate::SampleFiles,
     detect::data_set_in,
     directory::{Directory, Identity},
     layout::{Layout, inside},
@@ -24,6 +25,7 @@ use crate::ordered::{Next, ordered};
 /// A folder whose meaning is known.
 pub(super) struct Opened {
     pub(super) root: PathBuf,
+    pub(super) files: SampleFiles,
     pub(super) top: Directory,
     pub(super) layout: Layout,
     /// The folder that was left for the one in it, `root`.
@@ -34,20 +36,20 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Opens a folder, or the one that it is only a wrapper of.
-    pub(super) fn at(root: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
+    pub(super) fn at(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
         let (mut root, mut wrapper, mut manifest) = (root.to_owned(), None, None);
         loop {
-            let top = Directory::scan(&root, b"")?;
+            let top = Directory::scan(&root, b"", files)?;
             manifest = manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top));
             let layout = match (options, &wrapper) {
                 (ListOptions { images, masks, .. }, None) if images.is_some() || masks.is_some() => {
                     Layout::named(&root, &top, images.as_deref(), masks.as_deref())?
                 }
                 _ if has_only_classes(&root, options)? => Layout::Classes,
-                _ => Layout::of(&root, &top)?,
+                _ => Layout::of(&root, &top, files)?,
             };
             let Layout::Wrapper(folder) = layout else {
-                return Ok(Self { root, top, layout, wrapper, manifest });
+                return Ok(Self { root, files, top, layout, wrapper, manifest });
             };
             root = inside(&root, &folder);
             wrapper = Some(folder);
@@ -83,10 +85,12 @@ fn has_only_classes(root: &Path, options: &ListOptions) -> Result<bool, ConvertE
 }
 
 /// Lists a folder without a chosen split.
-pub(super) fn list_source(root: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    let opened = Opened::at(root, options)?;
+pub(super) fn list_source(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Listing, ConvertError> {
+    let opened = Opened::at(root, options, files)?;
     match &opened.layout {
-        Layout::Pairs(pair) => split::reject_splits(&opened.root, &Directory::scan(&opened.root, &pair.images)?)?,
+        Layout::Pairs(pair) => {
+            split::reject_splits(&opened.root, &Directory::scan(&opened.root, &pair.images, files)?)?
+        }
         _ if has_only_classes(&opened.root, options)? => {}
         _ => split::reject_splits(&opened.root, &opened.top)?,
     }
@@ -100,12 +104,12 @@ pub(super) fn list_opened(
     all_classes: Option<&[Vec<u8>]>,
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    let Opened { root, top, layout, wrapper, manifest } = opened;
+    let Opened { root, files, top, layout, wrapper, manifest } = opened;
     let has_only_classes = has_only_classes(&root, options)?;
     let manifest = manifest.filter(|_| !has_only_classes);
     let mut listing = match layout {
-        Layout::Pairs(pair) => pairs::list(&root, &pair)?,
-        _ => list_scanned(&root, top, all_classes, options.jobs)?,
+        Layout::Pairs(pair) => pairs::list(&root, &pair, files)?,
+        _ => list_scanned((&root, files), top, all_classes, options.jobs)?,
     };
     if !has_only_classes && listing.masks.is_none() {
         pairs::split_masks(&mut listing);
@@ -117,7 +121,7 @@ pub(super) fn list_opened(
 }
 
 fn list_scanned(
-    root: &Path,
+    (root, files): (&Path, SampleFiles),
     mut top: Directory,
     all_classes: Option<&[Vec<u8>]>,
     jobs: usize,
@@ -130,7 +134,7 @@ fn list_scanned(
         .filter(|(_, class)| own_classes.binary_search(class).is_ok())
         .map(|(label, class)| (label, class.as_slice()))
         .collect();
-    let below = walk_classes(root, top.identity, &labelled, jobs)?;
+    let below = walk_classes((root, top.identity), &labelled, files, jobs)?;
     if below.paths.len() > 0 {
         return class_listing(root, &top, all_classes, below);
     }
@@ -170,8 +174,8 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
     if let Some((id, (first, _))) = empty.next() {
         warnings.push(Warning::EmptyClasses { count: count(1 + empty.count()), first: first.clone(), id });
     }
-    if let Some(first) = top.image_names().min() {
-        warnings.push(Warning::FilesBesideClasses { count: count(top.image_names().count()), first: first.to_vec() });
+    if let Some(first) = top.sample_names().min() {
+        warnings.push(Warning::FilesBesideClasses { count: count(top.sample_names().count()), first: first.to_vec() });
     }
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
@@ -186,9 +190,9 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
 
 /// Walks the classes with `jobs` threads. The result, including which error is returned, does not depend on the number of threads.
 fn walk_classes(
-    root: &Path,
-    root_identity: Identity,
+    root: (&Path, Identity),
     classes: &[(i64, &[u8])],
+    files: SampleFiles,
     jobs: usize,
 ) -> Result<Found, ConvertError> {
     // Several runs per thread, so that a thread with large classes does not finish much later than the others.
@@ -200,7 +204,7 @@ fn walk_classes(
         jobs.min(runs.len()),
         jobs.max(1) * RUNS_PER_THREAD / 2,
         || (),
-        |(), run: &[(i64, &[u8])]| walk_run(root, root_identity, run),
+        |(), run: &[(i64, &[u8])]| walk_run(root, run, files),
         || Ok::<_, ConvertError>(runs.next()),
         |run: Result<Found, ConvertError>| {
             found.append(run?);
@@ -210,10 +214,10 @@ fn walk_classes(
     Ok(found)
 }
 
-fn walk_run(root: &Path, root_identity: Identity, classes: &[(i64, &[u8])]) -> Result<Found, ConvertError> {
+fn walk_run(root: (&Path, Identity), classes: &[(i64, &[u8])], files: SampleFiles) -> Result<Found, ConvertError> {
     let mut found = Found::default();
     for (label, class) in classes {
-        found.add_class(root, root_identity, class, *label)?;
+        found.add_class(root, class, *label, files)?;
     }
     Ok(found)
 }

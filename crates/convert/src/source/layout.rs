@@ -5,6 +5,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::paths::{as_path, joined, lossy};
 use super::split::is_split_name;
@@ -101,18 +102,18 @@ impl Layout {
     ///
     /// # Errors
     /// If it is an annotated dataset, whose annotations cannot be packed, or could be read in two ways.
-    pub(super) fn of(root: &Path, top: &Directory) -> Result<Self, ConvertError> {
+    pub(super) fn of(root: &Path, top: &Directory, files: SampleFiles) -> Result<Self, ConvertError> {
         let mut folders: Vec<&[u8]> = top.subdirectories.iter().map(Vec::as_slice).collect();
         folders.retain(|name| !name.starts_with(b"."));
         folders.sort_unstable();
-        refuse_annotated(root, top, &folders)?;
-        if let ([only], None) = (folders.as_slice(), top.image_names().next()) {
-            return Ok(if is_wrapper(root, only)? { Self::Wrapper(only.to_vec()) } else { Self::Classes });
+        refuse_annotated((root, files), top, &folders)?;
+        if let ([only], None) = (folders.as_slice(), top.sample_names().next()) {
+            return Ok(if is_wrapper((root, files), only)? { Self::Wrapper(only.to_vec()) } else { Self::Classes });
         }
         let images: Vec<&[u8]> = folders.iter().copied().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).collect();
-        let has_images = |name: &[u8]| Ok::<_, ConvertError>(Contents::below(root, name)?.images);
+        let has_images = |name: &[u8]| Ok::<_, ConvertError>(Contents::below((root, files), name)?.images);
         let has_splits = folders.iter().any(|name| is_split_name(name));
-        if folders.len() <= FEW_FOLDERS && top.image_names().next().is_none() {
+        if folders.len() <= FEW_FOLDERS && top.sample_names().next().is_none() {
             let mut filled = Vec::new();
             for folder in &folders {
                 if has_images(folder)? {
@@ -120,7 +121,7 @@ impl Layout {
                 }
             }
             match filled.as_slice() {
-                [only] if !has_splits && is_wrapper(root, only)? => return Ok(Self::Wrapper(only.to_vec())),
+                [only] if !has_splits && is_wrapper((root, files), only)? => return Ok(Self::Wrapper(only.to_vec())),
                 // `train` and `train_masks`, `X_Input` and `X_GroundTruth`.
                 [a, b] if is_mask_folder(a) != is_mask_folder(b) && images.is_empty() => {
                     let (images, masks) = if is_mask_folder(b) { (a, b) } else { (b, a) };
@@ -134,7 +135,7 @@ impl Layout {
         };
         let mut masks = Vec::new();
         for folder in folders.iter().filter(|name| is_one_of(name, &MASK_FOLDERS)) {
-            masks.extend(masks_in(root, folder)?);
+            masks.extend(masks_in((root, files), folder)?);
         }
         match masks.as_slice() {
             [] => Ok(Self::Classes),
@@ -160,15 +161,15 @@ fn is_one_of(name: &[u8], known: &[&str]) -> bool {
 }
 
 /// Whether the only subfolder of a folder is not a class: it holds class folders, or is called as folders of images are.
-fn is_wrapper(root: &Path, only: &[u8]) -> Result<bool, ConvertError> {
-    let inner = Directory::scan(root, only)?;
-    let is_empty = inner.image_names().next().is_none();
+fn is_wrapper((root, files): (&Path, SampleFiles), only: &[u8]) -> Result<bool, ConvertError> {
+    let inner = Directory::scan(root, only, files)?;
+    let is_empty = inner.sample_names().next().is_none();
     if !is_empty {
         let word = only.split(|byte| matches!(byte, b'_' | b'-' | b' ')).next().unwrap_or(only);
         return Ok(is_one_of(only, &IMAGE_FOLDERS) || is_one_of(word, &IMAGE_FOLDERS));
     }
     for name in inner.subdirectories.iter().filter(|name| !name.starts_with(b".")) {
-        if Contents::below(root, &joined(only, name))?.images {
+        if Contents::below((root, files), &joined(only, name))?.images {
             return Ok(true);
         }
     }
@@ -176,13 +177,13 @@ fn is_wrapper(root: &Path, only: &[u8]) -> Result<bool, ConvertError> {
 }
 
 /// The folder of mask images in a folder with the name of one: itself, or a subfolder such as `annotations/trimaps`.
-fn masks_in(root: &Path, folder: &[u8]) -> Result<Option<Vec<u8>>, ConvertError> {
-    let directory = Directory::scan(root, folder)?;
+fn masks_in((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Option<Vec<u8>>, ConvertError> {
+    let directory = Directory::scan(root, folder, files)?;
     if let Some(inner) = directory.subdirectories.iter().find(|name| is_one_of(name, &MASK_FOLDERS)) {
         let path = joined(folder, inner);
-        return Ok(Contents::below(root, &path)?.images.then_some(path));
+        return Ok(Contents::below((root, files), &path)?.images.then_some(path));
     }
-    Ok(Contents::below(root, folder)?.images.then(|| folder.to_vec()))
+    Ok(Contents::below((root, files), folder)?.images.then(|| folder.to_vec()))
 }
 
 /// The kinds of files in a folder.
@@ -196,13 +197,13 @@ struct Contents {
 
 impl Contents {
     /// Looks into a folder and those below it, up to a limit, until there is an image.
-    fn below(root: &Path, folder: &[u8]) -> Result<Self, ConvertError> {
+    fn below((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Self, ConvertError> {
         let mut found = Self::default();
         let mut waiting = vec![folder.to_vec()];
         for _ in 0..MAX_FOLDERS {
             let Some(path) = waiting.pop() else { break };
-            let directory = Directory::scan(root, &path)?;
-            found.images |= directory.image_names().next().is_some();
+            let directory = Directory::scan(root, &path, files)?;
+            found.images |= directory.sample_names().next().is_some();
             if found.images {
                 break;
             }
@@ -218,7 +219,11 @@ impl Contents {
 }
 
 /// Refuses datasets with boxes or polygons. Their images can be packed alone.
-fn refuse_annotated(root: &Path, top: &Directory, folders: &[&[u8]]) -> Result<(), ConvertError> {
+fn refuse_annotated(
+    (root, files): (&Path, SampleFiles),
+    top: &Directory,
+    folders: &[&[u8]],
+) -> Result<(), ConvertError> {
     let find = |known: &[&str]| folders.iter().copied().find(|name| is_one_of(name, known));
     let refused = |what: &str, images: &[u8], masks: Option<&[u8]>| {
         let alone = format!("pack the images alone with {}", IMAGES.with(lossy(images)));
@@ -233,7 +238,7 @@ fn refuse_annotated(root: &Path, top: &Directory, folders: &[&[u8]]) -> Result<(
     }
     let others = || folders.iter().copied().find(|name| !is_one_of(name, &["annotations", "labels"]));
     if let Some(annotations) = find(&["annotations"]) {
-        let contents = Contents::below(root, annotations)?;
+        let contents = Contents::below((root, files), annotations)?;
         let images = find(&IMAGE_FOLDERS).or_else(others);
         if let (Some(images), true) = (images, !contents.images && (contents.json || contents.xml)) {
             let what = if contents.json { "a COCO dataset with boxes" } else { "a dataset with boxes" };
@@ -241,7 +246,7 @@ fn refuse_annotated(root: &Path, top: &Directory, folders: &[&[u8]]) -> Result<(
         }
     }
     if let (Some(images), Some(labels)) = (find(&IMAGE_FOLDERS), find(&["labels"])) {
-        let contents = Contents::below(root, labels)?;
+        let contents = Contents::below((root, files), labels)?;
         if contents.texts && !contents.images {
             return refused("a YOLO dataset with boxes in labels", images, None);
         }

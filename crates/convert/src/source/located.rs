@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use super::candidate::is_image_name;
+use super::candidate::{SampleFiles, is_image_name};
 use super::directory::Identity;
 use super::layout::is_mask_folder;
 use super::paths::{PathTable, lossy, stem};
@@ -44,7 +44,7 @@ impl Located {
     ) -> Result<Option<Self>, ConvertError> {
         let mut found = Found::default();
         // The root itself is walked, so nothing is above it.
-        found.add_class(root, Identity::default(), b"", 0)?;
+        found.add_class((root, Identity::default()), b"", 0, SampleFiles::Images)?;
         let paths = found.paths;
         let by_name = by_key(&paths, |idx| paths.name(idx).to_vec());
         let mut folders: BTreeMap<Vec<u8>, usize> = BTreeMap::new();

@@ -103,6 +103,7 @@ pub use self::{
 
 use std::path::{Path, PathBuf};
 
+use self::candidate::SampleFiles;
 use self::spool::SpoolFolder;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -199,8 +200,8 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
 
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     match (input(source, options)?, &options.split) {
-        (Input::Folder, None) => image_folder::list_source(source, options),
-        (Input::Folder, Some(split)) => split::list_one(source, split, options),
+        (Input::Folder, None) => image_folder::list_source(source, options, SampleFiles::Images),
+        (Input::Folder, Some(split)) => split::list_one(source, split, options, SampleFiles::Images),
         (Input::Manifest, _) => manifest::list(source, manifest_form(source)?, options),
         (Input::Samples { parts, read: of }, split) => {
             let parts = parts(source, options)?;
@@ -244,7 +245,7 @@ fn explained_by_format(error: ConvertError, source: &Path, options: &ListOptions
 
 fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     match input(source, options)? {
-        Input::Folder => split::list_all(source, options),
+        Input::Folder => split::list_all(source, options, SampleFiles::Images),
         Input::Manifest => manifest::list_splits(source, manifest_form(source)?, options),
         Input::Samples { parts, read: of } => {
             let parts = parts(source, options)?;

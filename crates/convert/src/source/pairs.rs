@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
+use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::image_folder::known_metadata;
 use super::layout::Pair;
@@ -40,8 +41,8 @@ const IMAGE_SUFFIXES: [&[u8]; 7] = [b"_leftImg8bit", b"_image", b"_img", b"_rgb"
 const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"];
 
 /// Lists the images of a folder with the masks of another.
-pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
-    let (mut images, mut masks) = (walked(root, &pair.images)?, walked(root, &pair.masks)?);
+pub(super) fn list(root: &Path, pair: &Pair, files: SampleFiles) -> Result<Listing, ConvertError> {
+    let (mut images, mut masks) = (walked(root, &pair.images, files)?, walked(root, &pair.masks, files)?);
     for (found, folder) in [(&images, &pair.images), (&masks, &pair.masks)] {
         if found.paths.len() == 0 {
             return Err(ConvertError::EmptySource {
@@ -78,10 +79,10 @@ pub(super) fn list(root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
 }
 
 /// Everything below a folder, in torchvision's order.
-fn walked(root: &Path, folder: &[u8]) -> Result<Found, ConvertError> {
+fn walked(root: &Path, folder: &[u8], files: SampleFiles) -> Result<Found, ConvertError> {
     let mut found = Found::default();
-    let identity = Directory::scan(root, b"")?.identity;
-    found.add_class(root, identity, folder, 0)?;
+    let identity = Directory::scan(root, b"", files)?.identity;
+    found.add_class((root, identity), folder, 0, files)?;
     Ok(found)
 }
 

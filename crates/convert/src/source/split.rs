@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use packds_system::to_u64;
 
 use super::ListOptions;
+use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::image_folder::{Opened, list_opened, manifest_in};
 use super::layout::Layout;
@@ -54,12 +55,17 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
 }
 
 fn folders_in(root: &Path, split: &str) -> Result<Vec<Vec<u8>>, ConvertError> {
-    Ok(Directory::scan(root, split.as_bytes())?.subdirectories)
+    Ok(Directory::scan(root, split.as_bytes(), SampleFiles::Images)?.subdirectories)
 }
 
 /// Lists one split. It may have any name if another folder is a known split.
-pub(super) fn list_one(source: &Path, wanted: &str, options: &ListOptions) -> Result<Listing, ConvertError> {
-    let splits = Splits::of(source, options)?;
+pub(super) fn list_one(
+    source: &Path,
+    wanted: &str,
+    options: &ListOptions,
+    files: SampleFiles,
+) -> Result<Listing, ConvertError> {
+    let splits = Splits::of(source, options, files)?;
     let missing = || super::no_split(source, wanted, splits.names.clone());
     let mut names = splits.names.clone();
     if !names.iter().any(|split| split == wanted) {
@@ -77,8 +83,12 @@ pub(super) fn list_one(source: &Path, wanted: &str, options: &ListOptions) -> Re
 }
 
 /// Lists every split with a known name.
-pub(super) fn list_all(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
-    let splits = Splits::of(source, options)?;
+pub(super) fn list_all(
+    source: &Path,
+    options: &ListOptions,
+    files: SampleFiles,
+) -> Result<Vec<(String, Listing)>, ConvertError> {
+    let splits = Splits::of(source, options, files)?;
     if splits.names.is_empty() {
         return Err(super::no_split(source, "all", Vec::new()));
     }
@@ -95,6 +105,7 @@ pub(super) fn list_all(source: &Path, options: &ListOptions) -> Result<Vec<(Stri
 /// Where the splits of a folder are.
 struct Splits {
     root: PathBuf,
+    files: SampleFiles,
     /// The folders of images and masks that each have the splits in them, if they do.
     layout: Layout,
     /// The splits' names, sorted.
@@ -104,13 +115,13 @@ struct Splits {
 }
 
 impl Splits {
-    fn of(source: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
-        let Opened { root, top, layout, .. } = Opened::at(source, options)?;
+    fn of(source: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
+        let Opened { root, top, layout, .. } = Opened::at(source, options, files)?;
         let top = match &layout {
-            Layout::Pairs(pair) => Directory::scan(&root, &pair.images)?,
+            Layout::Pairs(pair) => Directory::scan(&root, &pair.images, files)?,
             _ => top,
         };
-        Ok(Self { names: split_names(&top), root, layout, folders: top.subdirectories })
+        Ok(Self { names: split_names(&top), root, files, layout, folders: top.subdirectories })
     }
 
     /// Warns of a split without labels beside others with classes, and of folders that belong to no split.
@@ -130,11 +141,11 @@ impl Splits {
     fn opened(&self, names: &[String], options: &ListOptions) -> Result<Vec<(String, Opened)>, ConvertError> {
         let open = |name: &String| match &self.layout {
             Layout::Pairs(pair) => {
-                let top = Directory::scan(&self.root, b"")?;
+                let top = Directory::scan(&self.root, b"", self.files)?;
                 let layout = Layout::Pairs(pair.inside(name.as_bytes()));
-                Ok(Opened { root: self.root.clone(), top, layout, wrapper: None, manifest: None })
+                Ok(Opened { root: self.root.clone(), files: self.files, top, layout, wrapper: None, manifest: None })
             }
-            _ => Opened::at(&self.root.join(name), options),
+            _ => Opened::at(&self.root.join(name), options, self.files),
         };
         names.iter().map(|name| Ok((name.clone(), open(name)?))).collect()
     }

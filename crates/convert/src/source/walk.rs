@@ -6,6 +6,7 @@ use packds_system::to_u64;
 use std::{cmp::Reverse, collections::BinaryHeap, path::Path};
 
 use super::{
+    candidate::SampleFiles,
     directory::{Directory, Identity},
     paths::{PathTable, as_path, joined},
     warning::Oddities,
@@ -51,21 +52,21 @@ impl Found {
         });
     }
 
-    /// Adds everything below the folder `class` of `root`.
+    /// Adds the samples below the folder `class` of `root`.
     ///
     /// Python sorts `os.walk`'s folders by full path, so `a-b` precedes `a/b`. A folder's path sorts before all of its descendants.
     /// Always visiting the smallest pending path therefore gives that order without listing all folders first.
     pub(super) fn add_class(
         &mut self,
-        root: &Path,
-        root_identity: Identity,
+        (root, root_identity): (&Path, Identity),
         class: &[u8],
         label: i64,
+        files: SampleFiles,
     ) -> Result<(), ConvertError> {
         let mut visited = vec![Visited { identity: root_identity, parent: None }];
         let mut waiting = BinaryHeap::from([Reverse((class.to_vec(), 0))]);
         while let Some(Reverse((path, parent))) = waiting.pop() {
-            let mut directory = Directory::scan(root, &path)?;
+            let mut directory = Directory::scan(root, &path, files)?;
             check_loop(root, &path, directory.identity, parent, &visited)?;
             let here = visited.len();
             visited.push(Visited { identity: directory.identity, parent: Some(parent) });

@@ -5,7 +5,7 @@ use std::{fs, os::unix::ffi::OsStrExt};
 use super::{Tree, classes, fingerprint, labels, paths};
 use crate::{
     error::ConvertError,
-    source::{ListOptions, SourceKind, Warning, list, list_splits},
+    source::{ListOptions, SourceKind, Warning, candidate::SampleFiles, list, list_splits},
 };
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -220,7 +220,7 @@ fn missing_source_and_other_files_are_told_apart() {
 fn unreadable_folder_is_an_error() {
     let tree = Tree::new(&["a/1.jpg"]);
     // The superuser can read every folder, so use a file instead of a folder: that always fails.
-    let error = crate::source::directory::Directory::scan(tree.root(), b"a/1.jpg").err().unwrap();
+    let error = crate::source::directory::Directory::scan(tree.root(), b"a/1.jpg", SampleFiles::Images).err().unwrap();
     match &error {
         ConvertError::UnreadableDirectory { path, source } => {
             assert_eq!(*path, tree.path("a/1.jpg"));
