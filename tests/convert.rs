@@ -390,7 +390,7 @@ fn dry_run_tells_the_plan_and_writes_nothing() {
     assert!(names_in(dir.path()).is_empty());
     let text = stdout(&run(&["--dry-run"], &folder(), &out));
     assert!(text.contains("raw") && text.contains("<- chosen"), "{text}");
-    assert!(text.contains("read as  image folder; the first image is cat/a.jpg"), "{text}");
+    assert!(text.contains("read as  image folder, one sample per file; the first image is cat/a.jpg"), "{text}");
 }
 
 #[test]

@@ -206,8 +206,9 @@ def beside(at):
         os.mkdir(at(name))
         for k in range(2):
             np.save(at(f"{name}/{k}.npy"), np.zeros((n + (k if name == "several" else 0), 784), np.uint8))
-    os.makedirs(at("stacks/a"))
-    for name, n in (("cat", 30), ("dog", 40), ("a/cat", 30), ("a/dog", 30)):
+    os.makedirs(at("stacks"))
+    os.makedirs(at("alike"))
+    for name, n in (("cat", 30), ("dog", 40), ("../alike/cat", 30), ("../alike/dog", 30)):
         np.save(at(f"stacks/{name}.npy"), np.zeros((n, 28, 28), np.uint8))
 
 

@@ -230,7 +230,7 @@ fn files_that_look_like_many_images_each_are_told() {
         (&["several"], 2, "found 60x784, which looks like 60 flattened images of 784 numbers", "numpy.concatenate(..)"),
     ];
     assert_refused(&folder, &refused);
-    let (pack, said) = converted(&folder, &["stacks/a"]);
+    let (pack, said) = converted(&folder, &["alike"]);
     assert_eq!(pack.n_samples(), 2);
     let expected = "each file is one sample, an array of shape [30, 28, 28]; if it holds 30 images";
     assert!(said.contains(expected), "{said}");

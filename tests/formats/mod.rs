@@ -7,7 +7,9 @@ mod hdf5;
 mod image_folder;
 mod items;
 mod layouts;
+
 mod lmdb;
+mod one_per_file;
 mod people;
 mod records;
 mod table;

@@ -102,7 +102,7 @@ fn masks_of_every_type_are_masks() {
     let said = refused(&folder, "masks/halves.npz", 1);
     assert!(said.contains("mask: expected whole numbers from 0 to 255, found 0.5"), "{said}");
     let said = refused(&folder, "masks/one.h5", 2);
-    assert!(said.contains("8 rows of 9 numbers and as many of 'label': this looks like a single image"), "{said}");
+    assert!(said.contains("the file may be one sample"), "{said}");
 }
 
 #[test]

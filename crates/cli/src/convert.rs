@@ -293,7 +293,12 @@ fn show_forecast(forecast: &Forecast, split: Option<&str>, console: &mut Console
 /// Shows what a sample is, so that a source that is read wrongly is noticed.
 fn show_reading(source: &Reading, console: &mut Console) -> Result<(), Failure> {
     let kind = source.kind.replace('_', " ");
-    writeln!(console.out, "read as  {kind}; the first image is {}", escape(&source.image))?;
+    writeln!(
+        console.out,
+        "read as  {kind}, one sample per {}; the first image is {}",
+        source.sample,
+        escape(&source.image)
+    )?;
     if let Some(mask) = &source.mask {
         writeln!(console.out, "masks    one per image; the first is {}", escape(mask))?;
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::formats::{self, Entry};
+use crate::formats::{self, Entry, Input};
 
 /// A dataset format other than the pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,6 +82,11 @@ impl DataFormat {
     #[must_use]
     pub fn extensions(self) -> &'static [&'static str] {
         self.entry().extensions
+    }
+
+    /// Whether a file of it may hold one sample.
+    pub(crate) fn may_hold_one_sample(self) -> bool {
+        matches!(self.entry().input, Some(Input::Samples { whole: Some(_), .. }))
     }
 
     /// Whether packs can be exported to it.

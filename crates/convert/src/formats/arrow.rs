@@ -14,7 +14,7 @@ pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     markers: &["dataset_dict.json"],
     #[cfg(feature = "arrow")]
-    input: Some(Input::Samples { parts: |source, _| arrow::parts(source), read: arrow::read }),
+    input: Some(Input::Samples { parts: |source, _| arrow::parts(source), read: arrow::read, whole: None }),
     #[cfg(feature = "arrow")]
     output: Some(Output {
         codecs: &["none", "lz4", "zstd"],

@@ -15,6 +15,7 @@ pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Samples {
         parts: |source, _| cifar::parts(&torchvision::folder(source, DataFormat::Cifar)?),
         read: |part, options| cifar::read(part, options)?.leave_out(&part.root, options),
+        whole: None,
     }),
     ..Entry::new(&[], "CIFAR-10 and CIFAR-100, binary or Python version")
 };

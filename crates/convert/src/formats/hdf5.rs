@@ -18,6 +18,7 @@ pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Samples {
         parts: |source, _| hdf5::parts(Shards::find(source, DataFormat::Hdf5)?),
         read: hdf5::read,
+        whole: Some(hdf5::read_whole),
     }),
     #[cfg(feature = "hdf5")]
     output: Some(Output {

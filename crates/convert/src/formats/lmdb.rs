@@ -5,10 +5,11 @@ use crate::sink::{Holds, LmdbSink};
 use crate::source::{Shards, lmdb};
 
 pub(crate) static ENTRY: Entry = Entry {
+    sample: "key",
     trusts_names: true,
     is_sink: true,
     markers: &["data.mdb"],
-    input: Some(Input::Samples { parts: |source, _| Ok(vec![Shards::one(source)]), read: lmdb::read }),
+    input: Some(Input::Samples { parts: |source, _| Ok(vec![Shards::one(source)]), read: lmdb::read, whole: None }),
     output: Some(Output::new::<LmdbSink>(Holds::FilesFirst, Target::Folder)),
     ..Entry::new(&["lmdb", "mdb"], "keys and image files, .npy or Caffe Datum")
 };

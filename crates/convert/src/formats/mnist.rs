@@ -10,6 +10,7 @@ pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Samples {
         parts: |source, _| mnist::parts(&torchvision::folder(source, DataFormat::Mnist)?),
         read: mnist::read,
+        whole: None,
     }),
     ..Entry::new(&[], "idx files of MNIST and its followers")
 };

@@ -23,13 +23,15 @@ use std::path::Path;
 use crate::error::ConvertError;
 use crate::export::Run;
 use crate::sink::{Holds, Sink, SinkStart};
-use crate::source::{Found, Head, ListOptions, Shards};
+use crate::source::{Found, Head, ListOptions, ReadWhole, Shards};
 
 pub(crate) struct Entry {
     /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
     pub(crate) extensions: &'static [&'static str],
     /// What it contains, in a few words.
     pub(crate) describe: &'static str,
+    /// What one sample is: a row of arrays or a table, a record, or a key.
+    pub(crate) sample: &'static str,
     /// Whether a file with these first bytes has this format.
     pub(crate) starts: fn(&Head<'_>) -> bool,
     /// Whether the extension suffices. True if files have no magic bytes, or may have other bytes before them.
@@ -54,6 +56,7 @@ impl Entry {
         Self {
             extensions,
             describe,
+            sample: "row",
             starts: |_| false,
             trusts_names: false,
             is_set: false,
@@ -77,6 +80,8 @@ pub(crate) enum Input {
         parts: fn(&Path, &ListOptions) -> Result<Vec<Shards>, ConvertError>,
         /// Finds the samples of one part.
         read: fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,
+        /// Reads a file that is one sample; none if the format has no such files.
+        whole: Option<ReadWhole>,
     },
 }
 

@@ -12,6 +12,7 @@ pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Samples {
         parts: |source, _| npz::parts(Shards::find(source, DataFormat::Npz)?),
         read: npz::read,
+        whole: Some(npz::read_whole),
     }),
     output: Some(Output { codecs: &["none", "gzip"], ..Output::new::<NpzSink>(Holds::Arrays, Target::File) }),
     ..Entry::new(&["npz"], "arrays in a zip file")

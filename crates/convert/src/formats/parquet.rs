@@ -14,7 +14,11 @@ pub(crate) static ENTRY: Entry = Entry {
     is_set: true,
     is_sink: true,
     #[cfg(feature = "arrow")]
-    input: Some(Input::Samples { parts: |source, _| parts_by_name(source, DataFormat::Parquet), read: parquet::read }),
+    input: Some(Input::Samples {
+        parts: |source, _| parts_by_name(source, DataFormat::Parquet),
+        read: parquet::read,
+        whole: None,
+    }),
     #[cfg(feature = "arrow")]
     output: Some(Output {
         codecs: &["none", "snappy", "lz4", "zstd", "gzip"],

@@ -13,6 +13,7 @@ pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Samples {
         parts: |source, options| pt::parts(Shards::find(source, DataFormat::Pt)?, options),
         read: pt::read,
+        whole: Some(pt::read_whole),
     }),
     output: Some(Output::new::<PtSink>(Holds::Arrays, Target::File)),
     ..Entry::new(&["pt", "pth"], "tensors of torch.save, read without running code")

@@ -12,6 +12,7 @@ pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Samples {
         parts: |source, _| safetensors::parts(Shards::find(source, DataFormat::Safetensors)?),
         read: safetensors::read,
+        whole: Some(safetensors::read_whole),
     }),
     output: Some(Output::new::<SafetensorsSink>(Holds::Arrays, Target::File)),
     ..Entry::new(&["safetensors"], "tensors")

@@ -6,6 +6,7 @@ use crate::sink::{Holds, TfRecordSink};
 use crate::source::{Head, tfrecord};
 
 pub(crate) static ENTRY: Entry = Entry {
+    sample: "record",
     starts,
     trusts_names: true,
     is_set: true,
@@ -13,6 +14,7 @@ pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Samples {
         parts: |source, _| parts_by_name(source, DataFormat::TfRecord),
         read: tfrecord::read,
+        whole: None,
     }),
     output: Some(Output {
         codecs: &["none", "gzip"],

@@ -6,6 +6,7 @@ use crate::sink::{Holds, WebDatasetSink};
 use crate::source::{Head, webdataset};
 
 pub(crate) static ENTRY: Entry = Entry {
+    sample: "key",
     starts,
     trusts_names: true,
     is_set: true,
@@ -13,6 +14,7 @@ pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Samples {
         parts: |source, _| parts_by_name(source, DataFormat::WebDataset),
         read: webdataset::read,
+        whole: None,
     }),
     output: Some(Output {
         codecs: &["none", "gzip"],

@@ -12,7 +12,11 @@ pub(crate) static ENTRY: Entry = Entry {
     is_sink: true,
     markers: &[".zgroup", ".zarray", "zarr.json"],
     #[cfg(feature = "zarr")]
-    input: Some(Input::Samples { parts: |source, _| zarr::parts(source), read: zarr::read }),
+    input: Some(Input::Samples {
+        parts: |source, _| zarr::parts(source),
+        read: zarr::read,
+        whole: Some(zarr::read_whole),
+    }),
     #[cfg(feature = "zarr")]
     output: Some(Output {
         codecs: &["none", "gzip", "zstd", "blosc"],

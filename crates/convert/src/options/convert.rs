@@ -212,6 +212,20 @@ impl Declared for ConvertOptions {
         )
         .under(SOURCE)
         .recorded("masks", |o| o.list.masks.as_ref().map(|path| path.to_string_lossy().into())),
+        Spec::switch(
+            opt::ONE_SAMPLE_PER_FILE,
+            |o| o.list.one_sample_per_file = Some(true),
+            "Take each file of arrays (.npy, .npz, .pt, .safetensors, .h5, .zarr) as one sample [default: if they are in class folders]",
+        )
+        .under(SOURCE)
+        .excludes(opt::MANY_SAMPLES_PER_FILE)
+        .recorded("one_sample_per_file", |o| o.list.one_sample_per_file.map(Value::from)),
+        Spec::switch(
+            opt::MANY_SAMPLES_PER_FILE,
+            |o| o.list.one_sample_per_file = Some(false),
+            "Take each row of a file's arrays as one sample",
+        )
+        .under(SOURCE),
         Spec::value(
             opt::LEAVE_OUT,
             "NAME",

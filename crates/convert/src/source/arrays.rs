@@ -13,17 +13,19 @@ use super::ListOptions;
 use super::beside::pairs;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, LabelValues, Names, SINGLE_HINT, check_same_classes, is_made_anew, other_count, role_of, target,
+    Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, other_count, role_of, target,
 };
 use super::key_split::{self, SplitNames};
 use super::listing::SourceField;
 use super::npy::Elements;
 use super::numbers::{read_ids, read_texts};
+use super::per_file::PerFile;
 use super::roles::{CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, is_label_name, is_path_name};
 use super::shards::Shards;
 use super::store::{ArrayType, OpenFile, RowPart, Rows, Store, is_one};
 use super::swapped::Swapped;
 use super::warning::{Tally, Warning, readable};
+use super::whole::{FileContent, FileValue};
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::{METADATA_KEY, Metadata};
@@ -87,6 +89,17 @@ impl StoredArray {
         }
     }
 
+    /// Like [`new`](Self::new), with the whole array as the only item.
+    fn whole(file: &Arc<OpenFile>, described: &Described<'_>) -> Result<Option<Self>, ConvertError> {
+        let row = described.shape.iter().skip(1).fold(described.elements.bytes(), |n, d| n.saturating_mul(*d));
+        if described.stride.is_some_and(|stride| stride != row) {
+            let (reason, hint) = ("rows that do not follow each other", "save tensor.contiguous()");
+            return Err(ConvertError::unsupported(&file.path, described.name, reason, hint));
+        }
+        let shape = [&[1], described.shape].concat();
+        Self::new(file, &Described { shape: &shape, stride: None, ..*described })
+    }
+
     /// Number of items.
     pub(super) fn rows(&self) -> usize {
         self.parts.iter().map(|part| part.rows).sum()
@@ -144,11 +157,13 @@ pub(super) struct ArraySet {
     pub(super) left_out: Vec<String>,
     /// Whether one of the other arrays is a single label, as in a file of one sample.
     has_single_label: bool,
+    /// How many samples the file holds.
+    pub(super) per_file: PerFile,
 }
 
 impl ArraySet {
     /// An empty set. Samples are named after the file.
-    pub(super) fn new(format: DataFormat, file: &Path) -> Self {
+    pub(super) fn new(format: DataFormat, file: &Path, per_file: PerFile) -> Self {
         let stem = file.file_stem().unwrap_or_default();
         Self {
             format,
@@ -160,12 +175,17 @@ impl ArraySet {
             others: Tally::default(),
             left_out: Vec::new(),
             has_single_label: false,
+            per_file,
         }
     }
 
     /// Adds the described array if it has items.
     pub(super) fn push(&mut self, file: &Arc<OpenFile>, described: &Described<'_>) -> Result<(), ConvertError> {
-        match StoredArray::new(file, described)? {
+        let array = match self.per_file {
+            PerFile::Many => StoredArray::new(file, described)?,
+            PerFile::One => StoredArray::whole(file, described)?,
+        };
+        match array {
             Some(array) => self.arrays.push(array),
             None => {
                 self.has_single_label |= described.shape.is_empty() && is_label_name(described.name);
@@ -181,23 +201,25 @@ impl ArraySet {
         self.metadata = read.or(self.metadata.take());
     }
 
-    /// Refuses files of one image each: their rows would look like images.
-    fn refuse_single_sample(&self, source: &Path, images: &StoredArray) -> Result<(), ConvertError> {
-        let is_bytes = matches!(images.elements, Elements::Numbers { dtype, .. } if dtype == DType::U8);
-        let lines = matches!(images.item.as_slice(), [width, 3 | 4] if *width > 4);
-        let planes = images.parts.len() > 1 && images.parts.iter().all(|part| part.rows == 3);
-        let is_plane = images.item.len() == 2;
-        let is_one = is_plane && (self.has_single_label || (is_bytes && (lines || planes)));
-        if !is_one {
-            return Ok(());
-        }
-        let rows = images.parts.first().map_or(0, |part| part.rows);
-        let (Some(height), Some(width)) = (images.item.first(), images.item.get(1)) else {
-            return Ok(());
+    /// The values of a file with one sample.
+    pub(super) fn into_values(self, file: &Arc<OpenFile>) -> Result<Vec<FileValue>, ConvertError> {
+        let value = |array: StoredArray| {
+            let content = match array.elements {
+                Elements::Text { .. } => {
+                    read_texts(&array)?.iter().next().map(|text| FileContent::Text(text.to_owned()))
+                }
+                Elements::Numbers { dtype, swapped } => {
+                    let of_file = |part: &&RowPart| Arc::ptr_eq(&part.file, file);
+                    let own_offset = array.parts.first().filter(of_file).map(|part| part.offset);
+                    let whole = ArrayType { dtype, shape: array.item };
+                    let rows = Rows { parts: array.parts, array: whole.clone() };
+                    Some(FileContent::Array { array: whole, rows, swapped, own_offset })
+                }
+            };
+            Ok(content.map(|content| FileValue { name: array.name, content }))
         };
-        let reason =
-            format!("expected an array of images, found {rows}x{height}x{width}, which looks like a single one");
-        Err(ConvertError::unsupported(source, &images.name, reason, SINGLE_HINT))
+        let left_out = self.left_out.into_iter().map(|name| Ok(FileValue { name, content: FileContent::LeftOut }));
+        self.arrays.into_iter().filter_map(|array| value(array).transpose()).chain(left_out).collect()
     }
 
     /// Removes excluded arrays.
@@ -375,17 +397,13 @@ impl ArraySet {
         self.restore_types();
         let names: Vec<String> = self.arrays.iter().map(|a| a.name.clone()).collect();
         let roles = Roles::find(source, &names, keys, self.metadata.as_ref())?;
-        if keys.image.is_none_or(|key| key == "image")
-            && let Some(images) = self.arrays.get(roles.image)
-        {
-            self.refuse_single_sample(source, images)?;
-        }
         let mut found = self.sort(source, roles)?;
         self.warnings.extend(self.others.warning(|count, first| Warning::OtherArrays { count, first }));
         if let Some(labels) = &mut found.labels {
             labels.classes = self.classes;
         }
-        Ok(Found { metadata: self.metadata, warnings: self.warnings, ..found })
+        let (metadata, warnings, has_single_label) = (self.metadata, self.warnings, self.has_single_label);
+        Ok(Found { metadata, warnings, has_single_label, ..found })
     }
 
     /// Sorts the arrays by role.

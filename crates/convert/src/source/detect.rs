@@ -22,7 +22,9 @@ use crate::opt::FROM;
 const HEAD_BYTES: u64 = 512;
 /// Magic bytes of a zip file.
 const ZIP: &[u8] = b"PK\x03\x04";
-/// Most entries of a folder to inspect.
+/// Maximum number of folders to inspect for files with one sample each.
+const MAX_FOLDERS: usize = 64;
+/// Maximum number of entries of a folder to inspect.
 const MAX_ENTRIES: usize = 4096;
 
 /// The format of `source`.
@@ -223,7 +225,7 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     // A repository also contains its card and scripts.
     let found = found.or_else(|| names_in(&folder.join(DATA_FOLDER)).iter().find_map(|name| of_set(name)));
     let in_splits = || split_folders(folder).iter().flat_map(|split| names_in(split)).find_map(|name| of_set(&name));
-    found.or_else(in_splits).or_else(|| has_npy(folder, &names).then_some(DataFormat::Npy))
+    found.or_else(in_splits).or_else(|| of_sample_files(folder))
 }
 
 /// The format of a file name, if a folder of such files is one dataset.
@@ -245,15 +247,23 @@ pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
     })
 }
 
-/// Whether a folder, or its first non-empty subfolder, contains `.npy` files. A class may have no samples.
-fn has_npy(folder: &Path, names: &[String]) -> bool {
-    let is_npy = |name: &str| DataFormat::from_file_name(name) == Some(DataFormat::Npy);
-    if names.iter().any(|name| is_npy(name)) {
-        return true;
+/// The format of files with one sample each in a folder, or in class folders below it. None if there are images.
+fn of_sample_files(folder: &Path) -> Option<DataFormat> {
+    let of_sample = |name: &String| DataFormat::from_file_name(name).filter(|format| format.may_hold_one_sample());
+    let mut waiting = vec![folder.to_owned()];
+    let mut found = None;
+    for _ in 0..MAX_FOLDERS {
+        let Some(folder) = waiting.pop() else { break };
+        let mut names = names_in(&folder);
+        if names.iter().any(|name| is_image_name(name.as_bytes())) {
+            return None;
+        }
+        let is_set =
+            |format: &DataFormat| *format != DataFormat::Zarr || names.iter().filter_map(of_sample).count() > 1;
+        found = found.or_else(|| names.iter().find_map(of_sample).filter(is_set));
+        names.retain(|name| of_sample(name).is_none());
+        names.sort_by(|a, b| b.cmp(a));
+        waiting.extend(names.iter().map(|name| folder.join(name)).filter(|path| path.is_dir()));
     }
-    let mut folders: Vec<&String> = names.iter().filter(|n| folder.join(n).is_dir()).collect();
-    folders.sort();
-    let mut filled = folders.iter().map(|name| names_in(&folder.join(name)));
-    let first = filled.find(|names| !names.is_empty());
-    first.is_some_and(|names| names.iter().any(|name| is_npy(name)))
+    found
 }

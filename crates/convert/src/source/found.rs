@@ -12,20 +12,13 @@ use super::listing::{Faults, Images, LabelLists, Labels, Listing, Masks, SourceF
 use super::masks::Numbers;
 use super::overlooked::note_overlooked_labels;
 use super::paths::{FileTable, PathTable};
-use super::roles::{is_label_name, is_mask_name, no_samples};
+use super::roles::{is_label_name, no_samples};
 use super::store::{Content, Store};
 use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT, MASK_KEY};
 use crate::sample::SampleError;
-
-/// The least number of rows of a single image.
-const MIN_SIDE: usize = 8;
-
-/// What to do with a file of one image.
-pub(super) const SINGLE_HINT: &str =
-    "put all images into one array (numpy.stack, torch.stack), or write one .npy for each";
 
 /// What a format's module found in a source.
 pub(crate) struct Found {
@@ -46,6 +39,8 @@ pub(crate) struct Found {
     pub(super) warnings: Vec<Warning>,
     /// Files or members that are not samples.
     pub(super) ignored: u64,
+    /// Whether there is a single label beside the images, as in a file of one sample.
+    pub(super) has_single_label: bool,
 }
 
 /// Sample names in errors, reports and the pack.
@@ -115,6 +110,7 @@ impl Found {
             faults: Faults::new(),
             warnings: Vec::new(),
             ignored: 0,
+            has_single_label: false,
         }
     }
 
@@ -163,29 +159,9 @@ impl Found {
         Ok(self)
     }
 
-    /// Refuses images of a single number each, for example if a label file was named, and the rows of a single image.
+    /// Refuses images of a single number each, for example if a label file was named.
     fn check_images(&self, source: &Path) -> Result<(), ConvertError> {
         match self.images.content(0) {
-            Content::Array(row) if row.shape.len() == 1 && self.images.len() >= MIN_SIDE => {
-                let is_map = |field: &&SourceField| {
-                    let is_named = is_label_name(&field.name) || is_mask_name(&field.name);
-                    is_named && matches!(field.store.content(0), Content::Array(array) if array.shape == row.shape)
-                };
-                match self.fields.iter().find(is_map) {
-                    None => Ok(()),
-                    Some(map) => Err(ConvertError::unsupported(
-                        source,
-                        "",
-                        format!(
-                            "expected an array of images, found {} rows of {} numbers and as many of '{}': this looks like a single image",
-                            self.images.len(),
-                            row.shape[0],
-                            map.name
-                        ),
-                        SINGLE_HINT,
-                    )),
-                }
-            }
             Content::Array(array) if array.shape.is_empty() => Err(ConvertError::unsupported(
                 source,
                 "",

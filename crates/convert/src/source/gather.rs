@@ -17,7 +17,7 @@ use super::listing::SourceField;
 use super::narrow::{Wide, narrowed};
 use super::npy::{MAX_HEADER, npy_head};
 use super::roles::{self, Keys, Part, Roles, are_paths, find_field, find_image_field};
-use super::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
+use super::store::{ArrayType, Content, Contents, OpenFile, Span, SpanFiles, Spans, Store};
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -154,6 +154,28 @@ impl Gathered {
         // The first item always fits.
         let _ = gathered.push(item);
         gathered
+    }
+
+    /// Starts a field with its first item, which `n` bad samples precede.
+    pub(super) fn begin_after(n: usize, name: String, item: &Item<'_>) -> Self {
+        let mut gathered = Self::begin(name, item);
+        if n > 0 {
+            gathered.clear();
+            (0..n).for_each(|_| gathered.push_missing());
+            let _ = gathered.push(item);
+        }
+        gathered
+    }
+
+    fn clear(&mut self) {
+        match &mut self.items {
+            Items::Stored(spans, _) => spans.clear(),
+            Items::Texts(texts) | Items::Jsons(texts) => *texts = TextArena::default(),
+            Items::Ints(values) => values.clear(),
+            Items::Floats(values) => values.clear(),
+            Items::Rows(_) => {}
+        }
+        self.places.clear();
     }
 
     /// Adds the next item, or returns what was expected and found.
@@ -319,7 +341,7 @@ pub(super) struct Gathering {
     pub(super) format: DataFormat,
     pub(super) fields: Vec<Gathered>,
     pub(super) names: Names,
-    pub(super) files: Arc<Vec<OpenFile>>,
+    pub(super) files: SpanFiles,
     /// The class names, if the source stores them separately.
     pub(super) classes: Vec<String>,
     /// Labels that are not a field.
@@ -416,8 +438,8 @@ impl Gathering {
     }
 }
 
-fn empty(files: &Arc<Vec<OpenFile>>) -> Spans {
-    Spans { files: Arc::clone(files), spans: Vec::new(), contents: Contents::All(Content::Bytes) }
+fn empty(files: &SpanFiles) -> Spans {
+    Spans { files: files.clone(), spans: Vec::new(), contents: Contents::All(Content::Bytes) }
 }
 
 impl Gathered {
@@ -457,9 +479,9 @@ impl Gathered {
         }
     }
 
-    fn into_store(self, source: &Path, files: &Arc<Vec<OpenFile>>) -> Result<Arc<dyn Store>, ConvertError> {
+    fn into_store(self, source: &Path, files: &SpanFiles) -> Result<Arc<dyn Store>, ConvertError> {
         match self.items {
-            Items::Stored(spans, contents) => Ok(Arc::new(Spans { files: Arc::clone(files), spans, contents })),
+            Items::Stored(spans, contents) => Ok(Arc::new(Spans { files: files.clone(), spans, contents })),
             _ => Err(ConvertError::unsupported(
                 source,
                 &self.name,
@@ -469,12 +491,7 @@ impl Gathered {
         }
     }
 
-    fn into_labels(
-        self,
-        source: &Path,
-        files: &Arc<Vec<OpenFile>>,
-        classes: &[String],
-    ) -> Result<FoundLabels, ConvertError> {
+    fn into_labels(self, source: &Path, files: &SpanFiles, classes: &[String]) -> Result<FoundLabels, ConvertError> {
         let name = self.name.clone();
         let values = match self.items {
             Items::Ints(ids) => LabelValues::Ids(ids),
@@ -498,12 +515,12 @@ impl Gathered {
         Ok(FoundLabels { name, values, classes: classes.to_vec() })
     }
 
-    fn into_field(self, found: &mut Found, files: &Arc<Vec<OpenFile>>) {
+    fn into_field(self, found: &mut Found, files: &SpanFiles) {
         let name = self.name;
         let values = match self.items {
             Items::Stored(spans, contents) => {
                 let store = Arc::new(Spans {
-                    files: Arc::clone(files),
+                    files: files.clone(),
                     spans,
                     // Images other than the image and mask become bytes. So do images of several sizes.
                     contents: match contents {

@@ -36,6 +36,8 @@ pub enum SourceKind {
     Manifest,
     /// A file or folder of a format that contains its samples.
     Container(DataFormat),
+    /// A folder of files of a format, or one file, with one sample in each file.
+    SampleFiles(DataFormat),
     /// A program that supplied its samples one by one.
     Program,
 }
@@ -49,8 +51,19 @@ impl SourceKind {
             Self::FlatFolder => "flat_folder",
             Self::PairedFolders => "paired_folders",
             Self::Manifest => "manifest",
-            Self::Container(format) => format.name(),
+            Self::Container(format) | Self::SampleFiles(format) => format.name(),
             Self::Program => "program",
+        }
+    }
+}
+
+impl SourceKind {
+    /// What one sample is.
+    pub(super) fn sample(self) -> &'static str {
+        match self {
+            Self::ImageFolder | Self::FlatFolder | Self::PairedFolders | Self::SampleFiles(_) => "file",
+            Self::Manifest | Self::Program => "row",
+            Self::Container(format) => format.entry().sample,
         }
     }
 }

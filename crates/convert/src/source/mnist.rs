@@ -13,6 +13,7 @@ use super::ListOptions;
 use super::arrays::{ArraySet, Described};
 use super::found::Found;
 use super::npy::Elements;
+use super::per_file::PerFile;
 use super::roles::Keys;
 use super::shards::Shards;
 use super::split::is_split_name;
@@ -88,7 +89,7 @@ fn split_of(name: &str) -> Option<String> {
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let images = part.only()?;
-    let mut set = ArraySet::new(DataFormat::Mnist, images);
+    let mut set = ArraySet::new(DataFormat::Mnist, images, PerFile::Many);
     let file = IdxFile::open(images, options)?;
     file.push(&mut set, "image", false)?;
     let name = images.file_name().and_then(|name| name.to_str());

@@ -52,6 +52,7 @@ mod pairs;
 #[cfg(feature = "arrow")]
 pub(crate) mod parquet;
 mod paths;
+mod per_file;
 mod pickle;
 mod protobuf;
 pub(crate) mod pt;
@@ -77,6 +78,7 @@ mod values;
 mod walk;
 mod warning;
 pub(crate) mod webdataset;
+mod whole;
 #[cfg(feature = "zarr")]
 pub(crate) mod zarr;
 mod zip_dir;
@@ -91,6 +93,7 @@ pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::shards::Shards;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 pub(crate) use self::tree::CLASSES_ATTRIBUTE;
+pub(crate) use self::whole::ReadWhole;
 pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
     given::{Given, GivenKind, GivenValue},
@@ -108,7 +111,9 @@ use self::spool::SpoolFolder;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::formats::Input;
-use crate::opt::{IMAGE_KEY, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY, MASKS, ROOT};
+use crate::opt::{
+    IMAGE_KEY, IMAGES, LABEL_KEY, LEAVE_OUT, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS, ONE_SAMPLE_PER_FILE, ROOT,
+};
 
 /// Options for listing a source.
 #[derive(Debug, Clone, Default)]
@@ -130,6 +135,8 @@ pub struct ListOptions {
     pub images: Option<PathBuf>,
     /// The folder of masks in a folder, which have the images' names; if none, found by name.
     pub masks: Option<PathBuf>,
+    /// Whether each file of arrays holds one sample, not one for each row. If none, files in class folders do.
+    pub one_sample_per_file: Option<bool>,
     /// Fields to exclude.
     pub leave_out: Vec<String>,
     /// Number of listing threads; 0 counts as 1. It does not change the listing.
@@ -199,11 +206,18 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
 }
 
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    match (input(source, options)?, &options.split) {
+    let (format, input) = input(source, options)?;
+    match (input, &options.split) {
         (Input::Folder, None) => image_folder::list_source(source, options, SampleFiles::Images),
         (Input::Folder, Some(split)) => split::list_one(source, split, options, SampleFiles::Images),
         (Input::Manifest, _) => manifest::list(source, manifest_form(source)?, options),
-        (Input::Samples { parts, read: of }, split) => {
+        (Input::Samples { parts, read: of, whole }, split) => {
+            if let Some(whole) = whole::Format::meant(format, *whole, source, options)? {
+                return match split {
+                    None => whole.list(source, options),
+                    Some(split) => whole.list_split(source, split, options),
+                };
+            }
             let parts = parts(source, options)?;
             let part = match (split, by_key(&parts, options)) {
                 (None, Some(part)) => part,
@@ -214,11 +228,11 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     }
 }
 
-/// The source's reader.
-fn input(source: &Path, options: &ListOptions) -> Result<&'static Input, ConvertError> {
+/// The source's format and its reader.
+fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static Input), ConvertError> {
     let format = source_format(source, options)?;
     let lacking = || ConvertError::FormatLeftOut { path: source.to_owned(), format };
-    format.entry().input.as_ref().ok_or_else(lacking)
+    Ok((format, format.entry().input.as_ref().ok_or_else(lacking)?))
 }
 
 /// Lists every split of a source, in name order. All splits share one class list, the sorted class names of all splits, so that ids
@@ -244,10 +258,14 @@ fn explained_by_format(error: ConvertError, source: &Path, options: &ListOptions
 }
 
 fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
-    match input(source, options)? {
+    let (format, input) = input(source, options)?;
+    match input {
         Input::Folder => split::list_all(source, options, SampleFiles::Images),
         Input::Manifest => manifest::list_splits(source, manifest_form(source)?, options),
-        Input::Samples { parts, read: of } => {
+        Input::Samples { parts, read: of, whole } => {
+            if let Some(whole) = whole::Format::meant(format, *whole, source, options)? {
+                return whole.list_splits(source, options);
+            }
             let parts = parts(source, options)?;
             let mut listings = Vec::new();
             for part in &parts {
@@ -279,6 +297,7 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
     let keyed = keys.iter().any(|key| key.is_some()) || !options.leave_out.is_empty();
     let is_twice = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
     let [image, label, mask] = keys;
+    let has_folders = format == DataFormat::ImageFolder || format.may_hold_one_sample();
     let (reason, hint) = match format {
         _ if is_twice(image, label) || is_twice(image, mask) || is_twice(label, mask) => (
             format!("two of {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY} name the same field"),
@@ -290,7 +309,11 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
             ),
             "leave them out, or name a manifest or another file",
         ),
-        _ if format != DataFormat::ImageFolder && (options.images.is_some() || options.masks.is_some()) => {
+        _ if options.one_sample_per_file.is_some() && !format.may_hold_one_sample() => (
+            format!("{ONE_SAMPLE_PER_FILE} and {MANY_SAMPLES_PER_FILE} are for files of arrays, and this is {format}"),
+            "leave them out",
+        ),
+        _ if !has_folders && (options.images.is_some() || options.masks.is_some()) => {
             (format!("{IMAGES} and {MASKS} are for folders of image files, and this is {format}"), "leave them out")
         }
         DataFormat::Manifest => return Ok(format),
@@ -348,6 +371,9 @@ fn read(
     options: &ListOptions,
 ) -> Result<Found, ConvertError> {
     let found = read(part, options)?;
+    if matches!(found.kind, SourceKind::Container(format) if format.may_hold_one_sample()) {
+        per_file::refuse_one(&found, part, options)?;
+    }
     match &options.mask_key {
         Some(key) if found.masks.is_none() => Err(ConvertError::unsupported(
             &part.root,

@@ -12,12 +12,14 @@ use super::arrays::ArraySet;
 use super::found::{Found, is_made_anew};
 use super::key_split::SplitNames;
 use super::npy::{Elements, MAX_HEADER, NpyHeader, header_error};
+use super::per_file::PerFile;
 use super::roles::Keys;
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
 use super::there::MAX_TEXT;
 use super::warning::Warning;
+use super::whole::FileValue;
 use super::zip_dir::{ZipEntry, unpack, zip_entries};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -39,8 +41,15 @@ fn key(entry: &ZipEntry) -> Option<&str> {
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     // The split is chosen before arrays are unpacked.
-    let read = |file: &_| read_file(file, part.split.as_deref(), options);
+    let read = |file: &_| read_file(file, part.split.as_deref(), options, PerFile::Many);
     ArraySet::join_split(part, options, read, |file| read(file).map(|(set, _)| set))
+}
+
+/// The values of a file with one sample.
+pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
+    let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
+    let (set, _) = read_file(&file, None, options, PerFile::One)?;
+    set.into_values(&file)
 }
 
 /// The arrays of a split in a file, and the caller's keys for them.
@@ -48,10 +57,11 @@ fn read_file<'a>(
     file: &Arc<OpenFile>,
     split: Option<&str>,
     options: &'a ListOptions,
+    per_file: PerFile,
 ) -> Result<(ArraySet, Keys<'a>), ConvertError> {
     let entries = zip_entries(file)?;
     let names = SplitNames::new(entries.iter().filter_map(key), split);
-    let set = read_arrays(file, &entries, &names, options)?;
+    let set = read_arrays(file, &entries, &names, (options, per_file))?;
     Ok((set, names.keys(Keys::of(options))))
 }
 
@@ -59,9 +69,9 @@ fn read_arrays(
     file: &Arc<OpenFile>,
     entries: &[ZipEntry],
     names: &SplitNames<'_>,
-    options: &ListOptions,
+    (options, per_file): (&ListOptions, PerFile),
 ) -> Result<ArraySet, ConvertError> {
-    let mut set = ArraySet::new(DataFormat::Npz, &file.path);
+    let mut set = ArraySet::new(DataFormat::Npz, &file.path, per_file);
     // All deflated arrays share one temporary file.
     let mut spool: Option<Spool> = None;
     let mut unpacked = Vec::new();

@@ -11,6 +11,8 @@ use super::paths::lossy;
 pub struct Reading {
     /// `image_folder`, `flat_folder`, `paired_folders`, `manifest`, or the name of a format.
     pub kind: &'static str,
+    /// What one sample is: a `file`, a `row`, a `record` or a `key`.
+    pub sample: &'static str,
     /// The path or name of the first sample's image.
     pub image: String,
     /// The path or name of the first sample's mask, if there are masks.
@@ -37,6 +39,7 @@ impl Reading {
         let fields = columns.chain(listing.fields().iter().map(|field| &field.name));
         Self {
             kind: listing.kind().name(),
+            sample: listing.kind().sample(),
             image: lossy(&image),
             mask: listing.has_masks().then(|| lossy(&mask)),
             labels: match (listing.has_labels(), listing.has_label_lists()) {

@@ -1,5 +1,6 @@
 //! Hugging Face's `.safetensors`: tensors after a JSON header, read in place.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -8,9 +9,11 @@ use super::ListOptions;
 use super::arrays::{ArraySet, Described};
 use super::found::Found;
 use super::npy::Elements;
+use super::per_file::PerFile;
 use super::rows::members;
 use super::shards::Shards;
 use super::store::OpenFile;
+use super::whole::FileValue;
 use crate::data_format::DataFormat;
 use crate::dtypes::of_safetensors_name;
 use crate::error::ConvertError;
@@ -21,15 +24,21 @@ const MAX_HEADER: u64 = 100_000_000;
 
 /// One part per split, by the names of files or of the tensors in them.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
-    ArraySet::parts(shards, read_file)
+    ArraySet::parts(shards, |file| read_file(file, PerFile::Many))
 }
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    ArraySet::join(part, options, read_file)
+    ArraySet::join(part, options, |file| read_file(file, PerFile::Many))
 }
 
-fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
+/// The values of a file with one sample.
+pub(crate) fn read_whole(path: &Path, _: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
+    let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
+    read_file(&file, PerFile::One)?.into_values(&file)
+}
+
+fn read_file(file: &Arc<OpenFile>, per_file: PerFile) -> Result<ArraySet, ConvertError> {
     let malformed = |reason: String| ConvertError::malformed(&file.path, "", reason);
     let len = file.part("", 0, 8)?;
     let len = len.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -43,7 +52,7 @@ fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
         .map_err(|error| malformed(format!("the header is not a JSON object of tensors: {error}")))?;
     let header: Map<String, Value> = header.into_iter().collect();
     check_apart(file, &header)?;
-    let mut set = ArraySet::new(DataFormat::Safetensors, &file.path);
+    let mut set = ArraySet::new(DataFormat::Safetensors, &file.path, per_file);
     let data = len.saturating_add(8);
     for (name, tensor) in &header {
         if name == "__metadata__" {

@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::store::{ArrayType, Contents, OpenFile, RowPart, Rows, Span, Spans, Store};
+use super::store::{ArrayType, Contents, OpenFile, RowPart, Rows, Span, SpanFiles, Spans, Store};
 use crate::error::ConvertError;
 
 /// Bytes per write call.
@@ -109,7 +109,7 @@ impl Spool {
             spans.push(Span { file: 0, offset, bytes });
             offset = end;
         }
-        Ok(Arc::new(Spans { files: Arc::new(vec![self.finish(source)?]), spans, contents: contents.into() }))
+        Ok(Arc::new(Spans { files: SpanFiles::open(vec![self.finish(source)?]), spans, contents: contents.into() }))
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use packds_format::DType;
 use packds_system::{open_regular, to_u64, to_usize};
 
+use super::paths::{PathTable, as_path};
 use crate::error::ConvertError;
 use crate::sample::SampleError;
 
@@ -200,6 +201,55 @@ impl OpenFile {
     }
 }
 
+/// The files of a source that byte ranges lie in.
+#[derive(Debug, Clone)]
+pub(crate) enum SpanFiles {
+    /// Open files.
+    Open(Arc<Vec<OpenFile>>),
+    /// One file per item. It is opened when it is read.
+    PerItem(Arc<ItemFiles>),
+}
+
+impl SpanFiles {
+    pub(crate) fn open(files: Vec<OpenFile>) -> Self {
+        Self::Open(Arc::new(files))
+    }
+
+    /// Appends a byte range of item `idx`.
+    fn append(&self, idx: usize, span: Span, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        match self {
+            Self::Open(files) => {
+                let file = usize::try_from(span.file).ok().and_then(|n| files.get(n));
+                file.ok_or(SampleError::Missing)?.append_at(span.offset, span.bytes, out)
+            }
+            Self::PerItem(files) if span.file == ItemFiles::SPOOL => {
+                files.spool.append_at(span.offset, span.bytes, out)
+            }
+            Self::PerItem(files) => files.open(idx)?.append_at(span.offset, span.bytes, out),
+        }
+    }
+}
+
+/// One file per item.
+#[derive(Debug)]
+pub(crate) struct ItemFiles {
+    pub(super) root: PathBuf,
+    pub(super) paths: PathTable,
+    /// What had to be unpacked of them.
+    pub(super) spool: OpenFile,
+}
+
+impl ItemFiles {
+    /// The number of the item's own file in a [`Span`].
+    pub(super) const OWN: u32 = 0;
+    /// The number of the spool in a [`Span`].
+    pub(super) const SPOOL: u32 = 1;
+
+    fn open(&self, idx: usize) -> std::io::Result<OpenFile> {
+        OpenFile::open(&self.root.join(as_path(&self.paths.path(idx))))
+    }
+}
+
 /// A byte range in one of several files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -212,7 +262,7 @@ pub(crate) struct Span {
 /// Items that are byte ranges of files, each with its own length. Uses 24 bytes of memory per item.
 #[derive(Debug)]
 pub(crate) struct Spans {
-    pub(crate) files: Arc<Vec<OpenFile>>,
+    pub(crate) files: SpanFiles,
     pub(crate) spans: Vec<Span>,
     /// One content for all items, or one for each.
     pub(crate) contents: Contents,
@@ -282,9 +332,7 @@ impl Store for Spans {
 
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
         let span = self.spans.get(idx).ok_or(SampleError::Missing)?;
-        let file = usize::try_from(span.file).ok().and_then(|n| self.files.get(n));
-        let file = file.ok_or(SampleError::Missing)?;
-        file.append_at(span.offset, span.bytes.min(limit), out)
+        self.files.append(idx, Span { bytes: span.bytes.min(limit), ..*span }, out)
     }
 }
 

@@ -8,7 +8,6 @@ mod frames;
 use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use packds_format::FieldKind;
 use packds_pixels::ImageFormat;
@@ -21,7 +20,7 @@ use super::listing::Faults;
 use super::protobuf::Part;
 use super::roles::{Keys, Part as Role, find_field};
 use super::shards::{Shards, allow_open_files};
-use super::store::{Content, OpenFile, Span};
+use super::store::{Content, OpenFile, Span, SpanFiles};
 use super::there::text_file;
 use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
@@ -465,7 +464,7 @@ impl<'a> Records<'a> {
             format: DataFormat::TfRecord,
             fields: self.fields,
             names,
-            files: Arc::new(files),
+            files: SpanFiles::open(files),
             classes,
             labels,
             metadata,

@@ -17,6 +17,7 @@ use super::shards::Shards;
 use super::split::is_split_name;
 use super::store::{ArrayType, Content, RowPart, Rows, Store};
 use super::warning::{Warning, readable};
+use super::whole::{FileContent, FileValue};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
@@ -160,6 +161,29 @@ pub(super) fn parts(whole: Shards, nodes: &[Node], is_exported: bool) -> Result<
 /// Whether the array with this path belongs to one of the splits.
 fn is_of(splits: &[String], path: &str) -> bool {
     split_of(path).is_some_and(|(split, _)| splits.contains(&split))
+}
+
+/// The arrays and texts of a file with one sample.
+pub(super) fn read_whole(tree: &mut impl Tree) -> Result<Vec<FileValue>, ConvertError> {
+    let nodes = tree.nodes().to_vec();
+    let mut values = Vec::new();
+    for Member { node: number, name } in members(&nodes, None, &[]) {
+        let Some(node) = nodes.get(number) else { continue };
+        let content = match &node.kind {
+            NodeKind::Array(row) => {
+                let rows = Rows { parts: tree.rows(number)?, array: row.clone() };
+                let shape = [&[node.rows], row.shape.as_slice()].concat();
+                let array = ArrayType { dtype: row.dtype, shape };
+                FileContent::Array { array, rows, swapped: false, own_offset: None }
+            }
+            NodeKind::Texts if node.rows == 1 => {
+                FileContent::Text(tree.texts(number)?.iter().map(|text| lossy(text)).collect())
+            }
+            _ => continue,
+        };
+        values.push(FileValue { name, content });
+    }
+    Ok(values)
 }
 
 fn last(path: &str) -> &str {

@@ -21,7 +21,7 @@ use super::roles::is_label_name;
 use super::rows::Cell;
 use super::shards::{Shards, allow_open_files};
 use super::spool::Spool;
-use super::store::{Content, OpenFile};
+use super::store::{Content, OpenFile, SpanFiles};
 use super::tar::{Member, TarReader};
 use super::there::text_file;
 use super::values::text_of;
@@ -523,7 +523,7 @@ impl<'a> Samples<'a> {
             format: DataFormat::WebDataset,
             fields: self.fields,
             names: Names::Paths(self.paths.into_iter().map(without_root).collect()),
-            files,
+            files: SpanFiles::Open(files),
             classes: classes_beside(part)?,
             labels,
             metadata,

@@ -53,6 +53,8 @@ def convert(
     mask_key: str | None = None,
     images: PathLike | None = None,
     masks: PathLike | None = None,
+    one_sample_per_file: bool = False,
+    many_samples_per_file: bool = False,
     leave_out: str | Sequence[str] = (),
     from_format: str | None = None,
     on_error: OnError | None = None,
@@ -100,6 +102,8 @@ def convert(
         root: The folder to which a manifest's paths are relative; by default the manifest's folder.
         image_key, label_key, mask_key: The fields, or the manifest's columns, of images, labels and masks; by default found by name.
         images, masks: In a folder, the folders of images and of masks, which have the images' names; by default found by name.
+        one_sample_per_file, many_samples_per_file: Takes each file of arrays, or each row of its arrays, as one sample. By default files in
+            class folders are one sample each.
         leave_out: One or several fields or columns to exclude.
         from_format: The source's format; by default detected from content and name.
         on_error: What to do if a file cannot be read or decoded: `stop` (the default), `skip`, or `substitute` a black image,

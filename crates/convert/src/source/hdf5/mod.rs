@@ -22,6 +22,7 @@ use super::shards::Shards;
 use super::spool::Spool;
 use super::store::{ArrayType, Content, Contents, RowPart, Spans, Store};
 use super::tree::{self, Node, NodeKind, Tree};
+use super::whole::FileValue;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::opt::LABEL_KEY;
@@ -56,6 +57,17 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         }
         let split = part.split.as_deref();
         tree::read(&mut files, DataFormat::Hdf5, &part.root, split, options)
+    })
+}
+
+/// The values of a file with one sample. Single values are arrays of one element.
+pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
+    guarded(path, || {
+        let mut file = H5File::open(path)?;
+        for dataset in file.datasets.iter_mut().filter(|dataset| dataset.shape.is_empty()) {
+            dataset.shape.push(1);
+        }
+        tree::read_whole(&mut Files::of(vec![file], options)?)
     })
 }
 
@@ -218,7 +230,7 @@ impl Tree for Files<'_> {
             spans.extend(heap::spans(file, &part, number)?);
             files.push(H5File::reopen(&file.open)?);
         }
-        Ok(Arc::new(Spans { files: Arc::new(files), spans, contents: Contents::All(content) }))
+        Ok(Arc::new(Spans { files: super::store::SpanFiles::open(files), spans, contents: Contents::All(content) }))
     }
 
     fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError> {

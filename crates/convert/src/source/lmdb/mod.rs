@@ -10,7 +10,6 @@ mod tree;
 use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use packds_pixels::ImageFormat;
 
@@ -20,7 +19,7 @@ use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
 use super::shards::Shards;
-use super::store::{Content, OpenFile, Span};
+use super::store::{Content, OpenFile, Span, SpanFiles};
 use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -48,7 +47,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let mut options = options.clone();
     options.image_key = key.or_else(|| reader.has("image").then(|| "image".to_owned()));
     let (gathering, faults) = reader.into_gathering();
-    let gathering = Gathering { files: Arc::new(vec![file]), ..gathering };
+    let gathering = Gathering { files: SpanFiles::open(vec![file]), ..gathering };
     let found = gathering.into_found(&part.root, &options)?;
     Ok(Found { faults, ..found })
 }
@@ -334,7 +333,7 @@ impl<'a> Reader<'a> {
             format: DataFormat::Lmdb,
             fields: self.fields,
             names: Names::Paths(self.keys),
-            files: Arc::new(Vec::new()),
+            files: SpanFiles::open(Vec::new()),
             classes: self.classes,
             labels,
             metadata,

@@ -1,6 +1,5 @@
 //! NumPy's `.npy`: one file of all images with labels next to it, a folder of such files, or a folder with one file per sample.
 
-mod files;
 mod header;
 
 pub(super) use header::{Elements, HeaderError, MAX_HEADER, NpyHeader, elements, npy_head};
@@ -14,11 +13,13 @@ use super::arrays::{ArraySet, StoredArray};
 use super::beside::label_stems;
 use super::found::Found;
 use super::key_split::{self, SplitNames};
+use super::per_file::PerFile;
 use super::roles::{Keys, Part, find_field};
 use super::shards::Shards;
 use super::store::OpenFile;
 use super::there::{is_there, is_there_as_file, text_file};
 use super::warning::Warning;
+use super::whole::FileValue;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::METADATA_KEY;
@@ -51,13 +52,31 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     match read_fields(source, &files, part.split.as_deref(), options)? {
         Some(found) => Ok(found),
         None => {
-            let is_flat = !files.is_empty();
-            let labels = if is_flat { &[][..] } else { &["label"] };
-            options.check_own_keys(source, labels)?;
-            refuse_unnamed_images(source, &files)?;
-            files::read(source, is_flat)?.leave_out(source, options)
+            let names = files.into_iter().map(|(stem, _)| stem).collect();
+            Err(ConvertError::KeyMissing { path: source.to_owned(), wanted: "of images".to_owned(), found: names })
         }
     }
+}
+
+/// Whether each file of a folder is one sample: they are not the fields of all samples.
+pub(super) fn is_one_per_file(folder: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
+    let files = npy_files(folder)?;
+    let parts = parts(folder)?;
+    if files.is_empty() {
+        return Ok(true);
+    }
+    if parts.iter().any(|part| part.split.is_some()) || read_fields(folder, &files, None, options)?.is_some() {
+        return Ok(false);
+    }
+    refuse_unnamed_images(folder, &files)?;
+    Ok(true)
+}
+
+/// The array of a file with one sample.
+pub(crate) fn read_whole(path: &Path, _: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
+    let mut set = ArraySet::new(DataFormat::Npy, path, PerFile::One);
+    let file = push_file(&mut set, "image", path)?;
+    set.into_values(&file)
 }
 
 /// The `.npy` files directly in a folder, in name order, with their names without the extension.
@@ -86,7 +105,7 @@ fn npy_stem(name: &str) -> Option<&str> {
 
 /// One file of all images and the files next to it.
 fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> {
-    let mut set = ArraySet::new(DataFormat::Npy, path);
+    let mut set = ArraySet::new(DataFormat::Npy, path, PerFile::Many);
     push_file(&mut set, "image", path)?;
     let stem = set.dataset.clone();
     let n = set.arrays.first().map(StoredArray::rows);
@@ -151,7 +170,7 @@ fn read_fields(
     if keys.image.is_none() && find_field(folder, &plain, Part::Image, keys, None)?.is_none() {
         return Ok(None);
     }
-    let mut set = ArraySet::new(DataFormat::Npy, folder);
+    let mut set = ArraySet::new(DataFormat::Npy, folder, PerFile::Many);
     for (stem, path) in files {
         if let Some(name) = names.plain(stem) {
             push_file(&mut set, name, path)?;
@@ -212,11 +231,12 @@ fn metadata_text(folder: &Path) -> Result<Option<String>, ConvertError> {
 }
 
 /// Adds the array of a file under this name.
-fn push_file(set: &mut ArraySet, name: &str, path: &Path) -> Result<(), ConvertError> {
-    let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+fn push_file(set: &mut ArraySet, name: &str, path: &Path) -> Result<Arc<OpenFile>, ConvertError> {
+    let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
     let header = read_header(&file, 0, file.bytes)?;
     let room = file.bytes.saturating_sub(header.data);
-    set.push(&Arc::new(file), &header.described(name, header.data, room))
+    set.push(&file, &header.described(name, header.data, room))?;
+    Ok(file)
 }
 
 /// Reads the header of an array at `offset` of a file. The array has at most `room` bytes.

@@ -6,30 +6,39 @@ mod lists;
 mod storages;
 mod tensors;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::ListOptions;
 use super::arrays::ArraySet;
 use super::found::Found;
+use super::per_file::PerFile;
 use super::shards::Shards;
 use super::spool::SpoolFolder;
 use super::store::OpenFile;
+use super::whole::FileValue;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
 /// One part per split, by the names of files or of the tensors in them.
 pub(crate) fn parts(shards: Shards, options: &ListOptions) -> Result<Vec<Shards>, ConvertError> {
-    ArraySet::parts(shards, |file| read_file(file, &options.spool_folder()))
+    ArraySet::parts(shards, |file| read_file(file, &options.spool_folder(), PerFile::Many))
 }
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    ArraySet::join(part, options, |file| read_file(file, &options.spool_folder()))
+    ArraySet::join(part, options, |file| read_file(file, &options.spool_folder(), PerFile::Many))
 }
 
-fn read_file(file: &Arc<OpenFile>, spool: &SpoolFolder) -> Result<ArraySet, ConvertError> {
+/// The values of a file with one sample.
+pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
+    let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
+    read_file(&file, &options.spool_folder(), PerFile::One)?.into_values(&file)
+}
+
+fn read_file(file: &Arc<OpenFile>, spool: &SpoolFolder, per_file: PerFile) -> Result<ArraySet, ConvertError> {
     let (tree, storages) = storages::open(file)?;
-    let mut set = ArraySet::new(DataFormat::Pt, &file.path);
+    let mut set = ArraySet::new(DataFormat::Pt, &file.path, per_file);
     tensors::collect(&tree, &storages, (file, spool), &mut set)?;
     Ok(set)
 }

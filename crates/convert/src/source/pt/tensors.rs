@@ -7,6 +7,7 @@ use packds_format::DType;
 
 use super::super::arrays::{ArraySet, Described, StoredArray};
 use super::super::npy::Elements;
+use super::super::per_file::PerFile;
 use super::super::pickle::{Id, Node, Tree, numpy_array};
 use super::super::roles::is_image_name;
 use super::super::spool::SpoolFolder;
@@ -84,7 +85,10 @@ pub(super) fn collect(
             taker.set.others.add(name.as_bytes());
         }
     }
-    refuse_samples(taker.set, &file.path)
+    match taker.set.per_file {
+        PerFile::Many => refuse_samples(taker.set, &file.path),
+        PerFile::One => Ok(()),
+    }
 }
 
 /// Refuses a list of the images themselves: its first image would be mistaken for all images.
@@ -173,8 +177,11 @@ impl Taker<'_> {
             let (reason, hint) = ("expected a tensor, found a NumPy array", "save tensors: torch.from_numpy(array)");
             return Err(ConvertError::unsupported(&self.file.path, name, reason, hint));
         }
-        let Some(items) = self.tree.items(id) else {
-            return Ok(false);
+        let items = match self.tree.items(id) {
+            Some(items) => items,
+            // The label of a file with one sample.
+            None if self.set.per_file == PerFile::One => std::slice::from_ref(&id),
+            None => return Ok(false),
         };
         if is_image_name(name) && items.first().is_some_and(|id| self.is_tensor(*id)) {
             let reason = format!("expected a tensor of all images, found a list of {}", items.len());

@@ -16,7 +16,7 @@ use crate::source::found::{Found, FoundLabels, LabelValues, Names, role_of};
 use crate::source::listing::{Faults, SourceField};
 use crate::source::roles::{Part, are_paths};
 use crate::source::spool::Spool;
-use crate::source::store::{Content, Contents, Numbers, OpenFile, Span, Spans, Store};
+use crate::source::store::{Content, Contents, Numbers, OpenFile, Span, SpanFiles, Spans, Store};
 
 /// Most rows per byte of the files. A few bytes can state billions of rows, and each row costs memory here.
 pub(in crate::source) const ROWS_A_BYTE: u64 = 16;
@@ -125,7 +125,7 @@ impl Gather {
     pub(in crate::source) fn finish(self, format: DataFormat, mut files: Vec<OpenFile>) -> Result<Found, ConvertError> {
         let spool = u32::try_from(files.len()).unwrap_or(SPOOLED);
         files.push(self.spool.finish(&self.root)?);
-        let files = Arc::new(files);
+        let files = SpanFiles::open(files);
         let image = self.plan.columns.iter().find(|c| c.part == Use::Part(Part::Image));
         let names = Names::Numbered(image.map_or_else(String::new, |column| column.name.clone()));
         // The plan has an image column, which takes the place of these.
@@ -181,7 +181,7 @@ impl FoundParts<'_> {
         &mut self,
         planned: &Planned,
         gathered: Gathered,
-        files: &Arc<Vec<OpenFile>>,
+        files: &SpanFiles,
         spool: u32,
         root: &Path,
     ) -> Result<(), ConvertError> {
@@ -276,10 +276,10 @@ impl FoundParts<'_> {
 }
 
 /// Items of which some are in the spool, whose file index is now known.
-fn stored(mut spans: Vec<Span>, files: &Arc<Vec<OpenFile>>, spool: u32, content: Content) -> Arc<dyn Store> {
+fn stored(mut spans: Vec<Span>, files: &SpanFiles, spool: u32, content: Content) -> Arc<dyn Store> {
     let unpacked = spans.iter_mut().filter(|span| span.file == SPOOLED);
     unpacked.for_each(|span| span.file = spool);
-    Arc::new(Spans { files: Arc::clone(files), spans, contents: Contents::All(content) })
+    Arc::new(Spans { files: files.clone(), spans, contents: Contents::All(content) })
 }
 
 /// Overwrites the numbers of these rows with the first bytes of `value`.

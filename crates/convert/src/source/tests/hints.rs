@@ -5,6 +5,7 @@ use std::io::Write;
 use super::super::list;
 use super::*;
 use crate::data_format::DataFormat;
+use crate::source::SourceKind;
 
 /// The error and the hint of listing a source.
 fn said(path: &Path, from: Option<DataFormat>) -> (String, String) {
@@ -105,7 +106,7 @@ fn a_folder_of_npy_files_is_known_where_its_first_class_is_empty() {
     fs::create_dir(tree.path("ship")).unwrap();
     tree.write("ship/0.npy", &npy());
     let listing = list(tree.root(), &ListOptions::default()).unwrap();
-    assert_eq!((listing.len(), listing.kind()), (1, DataFormat::Npy.into()));
+    assert_eq!((listing.len(), listing.kind()), (1, SourceKind::SampleFiles(DataFormat::Npy)));
 }
 
 #[test]
@@ -116,13 +117,13 @@ fn keys_of_a_folder_with_a_file_for_each_sample_that_name_no_field_are_refused()
     let refused = |options: &ListOptions| list(tree.root(), options).unwrap_err().to_string();
     let key = || Some("zz".to_owned());
     let said = refused(&ListOptions { label_key: key(), ..ListOptions::default() });
-    let expected = "no field 'zz' of labels, found 'image', 'label'";
+    let expected = "no field 'zz', found 'image', 'label'";
     assert!(said.ends_with(expected), "{said}");
     let said = refused(&ListOptions { mask_key: key(), ..ListOptions::default() });
-    assert!(said.contains("no field 'zz' of masks"), "{said}");
+    assert!(said.ends_with("no field 'zz', found 'image'"), "{said}");
     let leave_out = |name: &str| ListOptions { leave_out: vec![name.to_owned()], ..ListOptions::default() };
     let said = refused(&leave_out("zz"));
-    assert!(said.ends_with("no field 'zz' to leave out, found 'label'"), "{said}");
+    assert!(said.ends_with("no field 'zz' to leave out, found 'image', 'label'"), "{said}");
     assert!(!list(tree.root(), &leave_out("label")).unwrap().has_labels());
 }
 
@@ -134,8 +135,8 @@ fn a_file_of_one_image_is_not_taken_for_one_of_its_lines() {
     let bytes = [&b"\x93NUMPY\x01\x00"[..], &len, header.as_bytes(), &[0; 9 * 8 * 3]].concat();
     tree.write("one.npy", &bytes);
     let (error, hint) = said(&tree.path("one.npy"), None);
-    assert!(error.ends_with("found 9x8x3, which looks like a single one"), "{error}");
-    assert!(hint.contains("numpy.stack"), "{hint}");
+    assert!(error.contains("but 9x8x3 is the shape of one image: the file may be one sample"), "{error}");
+    assert!(hint.contains("one_sample_per_file") && hint.contains("many_samples_per_file"), "{hint}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ use super::spool::Spool;
 use super::store::{ArrayType, Content, RowPart, Store};
 use super::there::is_there;
 use super::tree::{self, Node, NodeKind, Tree, class_names_in};
+use super::whole::FileValue;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
@@ -51,18 +52,27 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let source = part.only()?;
-    let read = || {
+    guarded(source, options, |arrays| tree::read(arrays, DataFormat::Zarr, source, part.split.as_deref(), options))
+}
+
+/// The values of a group with one sample.
+pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
+    guarded(path, options, |arrays| tree::read_whole(arrays))
+}
+
+/// Reads the arrays of a group and catches panics: the codecs are third-party code.
+fn guarded<T>(
+    source: &Path,
+    options: &ListOptions,
+    read: impl FnOnce(&mut Arrays<'_>) -> Result<T, ConvertError>,
+) -> Result<T, ConvertError> {
+    let work = || {
         let group = Group::open(source)?;
         let nodes = group.nodes();
-        let mut arrays = Arrays { group, nodes, options };
-        let split = part.split.as_deref();
-        tree::read(&mut arrays, DataFormat::Zarr, source, split, options)
+        read(&mut Arrays { group, nodes, options })
     };
-    // The codecs are third-party code that may panic.
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
-        let reason = "a chunk cannot be unpacked";
-        Err(ConvertError::malformed(source, "", reason))
-    })
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(ConvertError::malformed(source, "", "a chunk cannot be unpacked")))
 }
 
 /// A group and all arrays in it and its subgroups.

@@ -1,0 +1,189 @@
+//! How many samples a file of arrays holds: one, or one for each row. What can be read both ways is refused.
+
+use std::path::Path;
+
+use packds_format::DType;
+
+use super::ListOptions;
+use super::found::Found;
+use super::listing::SourceField;
+use super::paths::{PathTable, as_path};
+use super::roles::{is_label_name, is_mask_name};
+use super::shards::Shards;
+use super::store::{Content, Contents};
+use super::warning::Warning;
+use crate::error::ConvertError;
+use crate::opt::{MANY_SAMPLES_PER_FILE, ONE_SAMPLE_PER_FILE};
+
+/// How many samples a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PerFile {
+    /// One for each row of its arrays.
+    Many,
+    /// One: its arrays are whole.
+    One,
+}
+
+/// Minimum number of rows of a file whose rows may be those of one image.
+const MIN_ROWS: usize = 8;
+/// Minimum side of images that a row may contain.
+const MIN_SIDE: u32 = 8;
+/// Row lengths of flattened images in well-known datasets (28x28, 32x32x3, ...). Actual images rarely have these widths.
+const FLAT_WIDTHS: [u32; 6] = [28 * 28, 28 * 28 * 3, 32 * 32 * 3, 64 * 64 * 3, 96 * 96 * 3, 224 * 224 * 3];
+/// What to do with files of many images each.
+const TOGETHER: &str = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
+
+/// Refuses files that were read row by row, but look like one sample each.
+pub(super) fn refuse_one(found: &Found, part: &Shards, options: &ListOptions) -> Result<(), ConvertError> {
+    if options.one_sample_per_file == Some(false) || found.metadata.is_some() {
+        return Ok(());
+    }
+    let n_files = part.files.len();
+    let Some(looks) = looks_like_one(found, n_files) else { return Ok(()) };
+    let files = if n_files == 1 { "the file" } else { "each file" };
+    let reason = format!("expected one image in each row of the arrays, but {looks}: {files} may be one sample");
+    let hint = format!("{ONE_SAMPLE_PER_FILE} takes each file as one sample, {MANY_SAMPLES_PER_FILE} each row as one");
+    Err(ConvertError::unsupported(&part.root, "", reason, hint))
+}
+
+/// What about the rows of files looks like one sample in each file.
+fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
+    let (shape, is_u8) = match found.images.content(0) {
+        Content::Pixels(shape) => (shape.array().shape, true),
+        Content::Array(array) => (array.shape, array.dtype == DType::U8),
+        _ => return None,
+    };
+    let n = found.images.len();
+    if let [_] = shape.as_slice() {
+        let is_map = |field: &&SourceField| {
+            let is_named = is_label_name(&field.name) || is_mask_name(&field.name);
+            is_named && matches!(field.store.content(0), Content::Array(array) if array.shape == shape)
+        };
+        let map = found.fields.iter().find(is_map).filter(|_| n >= MIN_ROWS)?;
+        return Some(format!("'{}' has a number for each number of the image", map.name));
+    }
+    let [height, width] = *shape.as_slice() else { return None };
+    if found.has_single_label {
+        return Some("there is a single label".to_owned());
+    }
+    let has_labels = found.labels.is_some() || !found.fields.is_empty() || !found.texts.is_empty();
+    if is_u8 && width <= 4 && width >= 3 && height > 4 {
+        Some(format!("{n}x{height}x{width} is the shape of one image"))
+    } else if n_files > 1 && !has_labels {
+        Some(format!("{n_files} files without labels have arrays of three dimensions"))
+    } else if matches!(n, 3 | 4) && !has_labels && height > 4 && width > 4 {
+        Some(format!("{n}x{height}x{width} is the shape of one image"))
+    } else {
+        None
+    }
+}
+
+/// Refuses files that were read as one sample each, but look like many: numbers or vectors next to images, which are probably labels; and files of
+/// many flattened images each. Warns if each may contain many images.
+pub(super) fn refuse_many(
+    folder: &Path,
+    paths: &PathTable,
+    contents: &Contents,
+) -> Result<Option<Warning>, ConvertError> {
+    refuse_sets(folder, paths, contents)?;
+    Ok(many_images(contents).map(|shape| Warning::Stacks { shape }))
+}
+
+fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<(), ConvertError> {
+    let path = |place: usize| folder.join(as_path(&paths.path(place)));
+    let hint = |hint: &str| format!("{hint}; {ONE_SAMPLE_PER_FILE} takes each file as one sample");
+    let refused =
+        |place, reason: String, what: &str| Err(ConvertError::unsupported(&path(place), "", reason, hint(what)));
+    let each: Vec<Content> = match contents {
+        Contents::Each(each) => each.clone(),
+        // All are the same. A single file proves nothing.
+        Contents::All(content) if paths.len() > 1 => vec![content.clone()],
+        Contents::All(_) => return Ok(()),
+    };
+    if let Some((place, shape)) = vector_beside_images(&each) {
+        let reason = format!("expected one image, found an array of shape {shape:?}");
+        return refused(place, reason, "name a folder with one file per field, or remove files that are not images");
+    }
+    if let Some((shape, true)) = stacks(contents) {
+        let reason = format!(
+            "expected one image, found an array of shape {shape:?}, and others with another first dimension: each looks like many images"
+        );
+        return refused(0, reason, TOGETHER);
+    }
+    match flat_images(contents) {
+        Some(((height, width), true)) => {
+            let reason = format!(
+                "expected one image, found {height}x{width}, which looks like {height} flattened images of {width} numbers"
+            );
+            refused(0, reason, TOGETHER)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The shape of the first file, if each may contain many images.
+fn many_images(contents: &Contents) -> Option<Vec<u64>> {
+    let flat = flat_images(contents).map(|((height, width), _)| vec![height.into(), width.into()]);
+    flat.or_else(|| Some(stacks(contents)?.0))
+}
+
+/// The shape of the first file, if all look like stacks of images of one size. Also whether the stacks differ in length.
+fn stacks(contents: &Contents) -> Option<(Vec<u64>, bool)> {
+    let shape = |content: &'_ Content| match content {
+        Content::Array(array) => Some(array.shape.clone()),
+        _ => None,
+    };
+    let (first, rest) = match contents {
+        Contents::All(content) => (content, &[][..]),
+        Contents::Each(each) => each.split_first()?,
+    };
+    let first = shape(first)?;
+    let side = u64::from(MIN_SIDE);
+    let is_stack = match first.as_slice() {
+        [_, height, width] => *height >= side && *width >= side,
+        [_, height, width, 1..=4] | [_, 1..=4, height, width] => *height >= side && *width >= side,
+        _ => false,
+    };
+    let is_alike = |content: &Content| shape(content).is_some_and(|other| other.get(1..) == first.get(1..));
+    let differ = rest.iter().any(|content| shape(content).as_ref() != Some(&first));
+    (is_stack && rest.iter().all(is_alike)).then_some((first, differ))
+}
+
+/// The first array with fewer than two dimensions, if others have more. If all have fewer, they are the samples.
+fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
+    let vector = |content: &'_ Content| matches!(content, Content::Array(array) if array.shape.len() < 2);
+    let place = each.iter().position(vector)?;
+    let is_mixed = each.iter().any(|content| !vector(content));
+    match each.get(place) {
+        Some(Content::Array(array)) if is_mixed => Some((place, &array.shape)),
+        _ => None,
+    }
+}
+
+/// Rows and columns of the first file, if all rows may be flattened images. Also whether that is nearly certain: there are more
+/// than four times as many rows as columns; or the width is well known, and there are more rows than columns or the number of
+/// rows varies.
+fn flat_images(contents: &Contents) -> Option<((u32, u32), bool)> {
+    let size = |content: &Content| match content {
+        Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),
+        _ => None,
+    };
+    let sizes: Vec<(u32, u32)> = match contents {
+        Contents::All(content) => vec![size(content)?],
+        Contents::Each(each) => each.iter().map(size).collect::<Option<_>>()?,
+    };
+    let &(height, width) = sizes.first()?;
+    if sizes.iter().any(|(_, own)| *own != width) {
+        return None;
+    }
+    let is_known = FLAT_WIDTHS.contains(&width);
+    let side = width.isqrt();
+    let is_flat = is_known || (side >= MIN_SIDE && side * side == width);
+    let are_longer = |times: u32| {
+        let least = width.saturating_mul(times);
+        sizes.iter().any(|(height, _)| *height > least)
+    };
+    let differ = sizes.iter().any(|(own, _)| *own != height);
+    let is_sure = are_longer(4) || (is_known && (differ || are_longer(1)));
+    (is_known || (is_flat && is_sure)).then_some(((height, width), is_sure))
+}

@@ -1,0 +1,188 @@
+//! Files that hold one sample each: finds the image, label and mask in every file.
+//!
+//! The formats read the arrays of a file. The folders are listed like folders of image files.
+
+mod collected;
+
+use std::path::Path;
+
+use self::collected::Collected;
+use super::ListOptions;
+use super::candidate::SampleFiles;
+use super::found::{Found, FoundLabels, LabelValues};
+use super::image_folder;
+use super::listing::{Listing, Masks, SourceKind};
+use super::paths::{FileTable, PathTable, lossy};
+use super::shards::Shards;
+use super::split;
+use super::store::{ArrayType, Rows};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::metadata::Metadata;
+use crate::opt::LEAVE_OUT;
+use crate::safe_name::safe_names;
+
+/// Reads the values of a file with one sample.
+pub(crate) type ReadWhole = fn(&Path, &ListOptions) -> Result<Vec<FileValue>, ConvertError>;
+
+/// A named value in a file.
+#[derive(Debug)]
+pub(crate) struct FileValue {
+    pub(super) name: String,
+    pub(super) content: FileContent,
+}
+
+#[derive(Debug)]
+pub(super) enum FileContent {
+    Text(String),
+    /// Excluded by the caller, and not read.
+    LeftOut,
+    Array {
+        array: ArrayType,
+        /// Its bytes, one row after the other.
+        rows: Rows,
+        /// Whether its numbers are big-endian.
+        swapped: bool,
+        /// The start of its bytes in the sample's own file. None if they were unpacked from there.
+        own_offset: Option<u64>,
+    },
+}
+
+/// A format whose files may hold one sample each.
+#[derive(Clone, Copy)]
+pub(super) struct Format {
+    pub(super) format: DataFormat,
+    pub(super) read: ReadWhole,
+}
+
+impl Format {
+    /// The format, if each file of `source` is one sample.
+    pub(super) fn meant(
+        format: DataFormat,
+        read: Option<ReadWhole>,
+        source: &Path,
+        options: &ListOptions,
+    ) -> Result<Option<Self>, ConvertError> {
+        let Some(read) = read else { return Ok(None) };
+        let this = Self { format, read };
+        Ok(this.is_meant(source, options)?.then_some(this))
+    }
+
+    /// Whether each file of `source` is one sample. The caller decides, otherwise files in class folders are.
+    fn is_meant(self, source: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
+        match options.one_sample_per_file {
+            Some(is_one) => Ok(is_one),
+            None if !source.is_dir() || self.is_sample(source) => Ok(false),
+            None if self.format == DataFormat::Npy => super::npy::is_one_per_file(source, options),
+            None => Ok(Shards::find(source, self.format).is_err()),
+        }
+    }
+
+    /// Lists a source without a chosen split.
+    pub(super) fn list(self, source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
+        let files = SampleFiles::Of(self.format);
+        let folder = match self.is_sample(source) {
+            true => one_file(source),
+            false => image_folder::list_source(source, options, files)?,
+        };
+        self.open(folder, options)
+    }
+
+    /// Lists one split.
+    pub(super) fn list_split(self, source: &Path, split: &str, options: &ListOptions) -> Result<Listing, ConvertError> {
+        self.open(split::list_one(source, split, options, SampleFiles::Of(self.format))?, options)
+    }
+
+    /// Lists every split.
+    pub(super) fn list_splits(
+        self,
+        source: &Path,
+        options: &ListOptions,
+    ) -> Result<Vec<(String, Listing)>, ConvertError> {
+        let splits = split::list_all(source, options, SampleFiles::Of(self.format))?;
+        splits.into_iter().map(|(name, folder)| Ok((name, self.open(folder, options)?))).collect()
+    }
+
+    fn is_sample(self, source: &Path) -> bool {
+        let name = source.file_name().map_or(&b""[..], |name| name.as_encoded_bytes());
+        source.is_file() || SampleFiles::Of(self.format).is_named(name)
+    }
+
+    /// Reads the files of a folder's listing.
+    fn open(self, folder: Listing, options: &ListOptions) -> Result<Listing, ConvertError> {
+        let root = folder.root.clone();
+        let mut found = Collected::of(self, &root, &folder.paths, options)?.into_found(
+            folder.metadata.clone(),
+            class_labels(&folder),
+            options,
+        )?;
+        if let Some(Masks::Files { paths, .. }) = &folder.masks {
+            self.take_masks(&mut found, &root, paths, options)?;
+        }
+        found.faults.extend(folder.faults);
+        found.warnings.splice(0..0, folder.warnings);
+        found.ignored += folder.ignored;
+        found.kind = SourceKind::SampleFiles(self.format);
+        found.into_listing(&root)
+    }
+
+    /// Adds the masks from a folder of their own.
+    fn take_masks(
+        self,
+        found: &mut Found,
+        root: &Path,
+        paths: &PathTable,
+        options: &ListOptions,
+    ) -> Result<(), ConvertError> {
+        if found.masks.is_some() {
+            let reason = "the files of images have masks, and there is a folder of masks";
+            let hint = format!("leave the masks of the files out with {LEAVE_OUT}");
+            return Err(ConvertError::contradictory(root, "", reason, hint));
+        }
+        let of_masks = ListOptions { spool: options.spool.clone(), ..ListOptions::default() };
+        let masks = Collected::of(self, root, paths, &of_masks)?.into_found(None, None, &of_masks)?;
+        found.masks = Some(masks.images);
+        for (idx, fault) in masks.faults {
+            found.faults.entry(idx).or_insert(fault);
+        }
+        Ok(())
+    }
+}
+
+/// The listing of a single file.
+fn one_file(source: &Path) -> Listing {
+    let (root, name) = (source.parent().unwrap_or(Path::new("")), source.file_name().unwrap_or_default());
+    let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
+    let mut table = FileTable::default();
+    table.push(name.as_encoded_bytes());
+    let bytes = std::fs::metadata(source).map_or(0, |metadata| metadata.len());
+    Listing::of_files(SourceKind::FlatFolder, root, table.paths, vec![bytes])
+}
+
+/// The labels from class folders. A pack that was exported into the folder restores its class ids.
+fn class_labels(folder: &Listing) -> Option<FoundLabels> {
+    let ids = (0..folder.len()).map(|idx| folder.label(idx)).collect::<Option<Vec<i64>>>()?;
+    let classes: Vec<String> = folder.classes.iter().map(|name| lossy(name)).collect();
+    let known = folder.metadata.as_ref().map_or(&[][..], |metadata| metadata.class_names("label"));
+    let of_known = safe_names(known.iter().map(String::as_bytes));
+    let place = |name: &String| of_known.iter().position(|known| known == name).and_then(|id| i64::try_from(id).ok());
+    let restored = |ids_of: Vec<i64>| {
+        let id = |id: &i64| usize::try_from(*id).ok().and_then(|id| ids_of.get(id).copied());
+        ids.iter().map(id).collect::<Option<Vec<i64>>>()
+    };
+    let (ids, classes) = if let Some(ids_of) = classes.iter().map(place).collect::<Option<Vec<i64>>>() {
+        (restored(ids_of)?, known.to_vec())
+    } else if let Some(ids_of) = numbered(&classes, folder.metadata.as_ref()) {
+        (restored(ids_of)?, Vec::new())
+    } else {
+        (ids, classes)
+    };
+    Some(FoundLabels { name: "label".to_owned(), values: LabelValues::Ids(ids), classes })
+}
+
+/// The class ids if the folder names are ids, for packs without class names.
+fn numbered(classes: &[String], metadata: Option<&Metadata>) -> Option<Vec<i64>> {
+    let label = metadata?.field("label")?;
+    label.role.filter(|role| *role == packds_format::Role::Label)?;
+    classes.iter().map(|name| name.parse().ok()).collect()
+}
