@@ -11,6 +11,7 @@ mod lmdb;
 mod people;
 mod records;
 mod table;
+mod tensors;
 mod tfrecord;
 mod webdataset;
 mod zarr;

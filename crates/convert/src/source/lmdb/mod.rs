@@ -219,7 +219,8 @@ impl<'a> Reader<'a> {
         let text = self.raw(entry).text()?;
         if text.contains(|c: char| c.is_control() && !c.is_whitespace()) {
             let reason = format!("expected a label as text, found \"{}\"", text.escape_default());
-            let hint = format!("write ids in digits, or leave the labels out with {}", LEAVE_OUT.with(&self.label_name));
+            let hint =
+                format!("write ids in digits, or leave the labels out with {}", LEAVE_OUT.with(&self.label_name));
             return Err(ConvertError::contradictory(self.path, &shown(&entry.key), reason, hint));
         }
         self.labels.insert(sample_of(&entry.key).to_vec(), text);
