@@ -37,7 +37,7 @@ def datum(i):
 
 
 def fill(path, entries, subdir=True, db=None):
-    env = lmdb.open(path, map_size=1 << 26, subdir=subdir, max_dbs=2)
+    env = lmdb.open(path, map_size=1 << 26, subdir=subdir, max_dbs=3)
     with env.begin(write=True) as txn:
         into = env.open_db(db, txn=txn) if db else None
         for key, value in entries:
@@ -53,6 +53,13 @@ def write(folder):
     fill(f"{folder}/gap", [entry for entry in both if entry[0] != f"label-{4:09}"])
     fill(f"{folder}/npy", ((f"{i:05}", npy(pixels(i))) for i in range(N)), db=b"images")
     fill(f"{folder}/pickled", ((f"{i:05}", pickle.dumps((png(i), i))) for i in range(N)))
+    fill(f"{folder}/codes", [(f"image-{i}", png(i)) for i in range(4)] + [(f"label-{i}", b"00%d" % (7 + i % 2)) for i in range(4)])
+    for name in ["two", "both"]:
+        fill(f"{folder}/{name}", ((f"{i:05}", png(i)) for i in range(N)), db=b"images")
+    for name, db, value in [("two", b"labels", b"%d"), ("both", b"labels", b"%d"), ("both", b"names", b"class %d")]:
+        fill(f"{folder}/{name}", ((f"{i:05}", value % (i % 3)) for i in range(N)), db=db)
+    fill(f"{folder}/binary", [("00000", png(0))], db=b"images")
+    fill(f"{folder}/binary", [("00000", struct.pack("<q", 1))], db=b"labels")
     # Many, some of them long, some written twice and some deleted: free pages, and several levels.
     env = lmdb.open(f"{folder}/many", map_size=1 << 28)
     for turn in range(3):

@@ -50,6 +50,32 @@ fn an_image_whose_label_key_is_missing_is_a_bad_sample() {
 }
 
 #[test]
+fn labels_in_a_database_of_their_own_are_kept() {
+    let folder = sources();
+    let ids: Vec<i32> = (0..20).map(|i| i % 3).collect();
+    for args in [&[][..], &["--image-key", "images"]] {
+        let pack = converted(&folder, "two", args);
+        assert_records(&pack, 0..N);
+        assert_eq!(labels(&pack), ids);
+    }
+    let ran = folder.packds(&["convert", "both", "b.pack", "--image-key", "images"]);
+    assert!(ran.stderr.contains("field 'names' left out: it is a database"), "{ran:?}");
+    let named = converted(&folder, "both", &["--image-key", "images", "--label-key", "names"]);
+    assert_eq!((labels(&named), classes(&named)), (ids, ["class 0", "class 1", "class 2"].map(str::to_owned).to_vec()));
+    let without = converted(&folder, "two", &["--leave-out", "labels"]);
+    assert!(without.schema().fields().iter().all(|field| field.name != "label"));
+    let said = refused(&folder, "binary", &[]);
+    assert!(said.contains("00000: expected a label as text") && said.contains("--leave-out labels"), "{said}");
+}
+
+#[test]
+fn digits_that_start_with_zero_are_names() {
+    let folder = sources();
+    let pack = converted(&folder, "codes", &[]);
+    assert_eq!((labels(&pack), classes(&pack)), (vec![0, 1, 0, 1], ["007", "008"].map(str::to_owned).to_vec()));
+}
+
+#[test]
 fn a_database_with_free_pages_and_long_values_is_read() {
     let folder = sources();
     let pack = converted(&folder, "many", &["--mode", "encoded"]);

@@ -13,6 +13,7 @@ mod one_per_file;
 mod people;
 mod records;
 mod table;
+mod tensors;
 mod tfrecord;
 mod webdataset;
 mod zarr;

@@ -36,7 +36,11 @@ fn splits_and_class_names_of_tensorflow_datasets_are_found() {
     assert_records(&pack, (0..16).step_by(2).chain((1..16).step_by(2)));
     assert_eq!(classes(&pack), ["zebra", "ant", "sea lion"]);
     let shards = "tfds/animals-test.tfrecord-{00000..00001}-of-00002";
-    assert_eq!(converted(&folder, shards, &[]).n_samples(), 4);
+    for (source, n) in [(shards, 4), ("tfds/animals-test.tfrecord-00000-of-00002", 2)] {
+        let pack = converted(&folder, source, &[]);
+        assert_eq!(pack.n_samples(), n);
+        assert_eq!(classes(&pack), ["zebra", "ant", "sea lion"], "{source}");
+    }
 }
 
 #[test]

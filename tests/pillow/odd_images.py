@@ -205,6 +205,42 @@ def bmp_images(folder: Path) -> None:
     data = bytearray((folder / "bmp-rgb.bmp").read_bytes())
     data[22:26] = struct.pack("<i", -45)
     (folder / "bmp-top-down.bmp").write_bytes(bytes(data))
+    for name, data in odd_bmps((folder / "bmp-palette.bmp").read_bytes()).items():
+        (folder / f"bmp-{name}.bmp").write_bytes(data)
+
+
+def odd_bmps(palette: bytes) -> dict[str, bytes]:
+    """BMP whose start of the pixels is that of the palette, or missing; without the last padding; with odd run lengths. Pillow
+    refuses those that are broken."""
+
+    def starting_at(start: int, data: bytes = palette) -> bytes:
+        return data[:10] + struct.pack("<I", start) + data[14:]
+
+    def run_lengths(runs: bytes, bits: int = 8) -> bytes:
+        head = bytearray(palette[: struct.unpack_from("<I", palette, 10)[0]])
+        head[18:26] = struct.pack("<ii", 7, 3)
+        head[28:34] = struct.pack("<HI", bits, 1 if bits == 8 else 2)
+        return bytes(head) + runs
+
+    rows = bytes([7, 5, 0, 0]) * 3 + b"\0\1"
+    return {
+        "start-of-palette": starting_at(54),
+        "no-start": starting_at(0),
+        "no-padding": palette[:-3],
+        "palette-no-padding": starting_at(54)[:-3],
+        "broken-cut": palette[:-4],
+        "runs": run_lengths(rows),
+        "runs-literal": run_lengths(bytes([0, 3, 1, 2, 3, 0, 4, 9, 0, 0]) + rows[4:]),
+        "runs-delta": run_lengths(bytes([2, 9, 0, 2, 3, 1, 4, 8, 0, 0, 7, 1, 0, 1])),
+        "runs-nibbles": run_lengths(bytes([7, 0x5A, 0, 0, 0, 7, 0x12, 0x34, 0x56, 0x70, 0, 0, 7, 0x11]), 4),
+        "runs-too-long": run_lengths(bytes([9, 5, 0, 0, 5, 6, 5, 7, 0, 0, 7, 8, 0, 1])),
+        "runs-literal-too-long": run_lengths(bytes([0, 9, *range(9), 0, 3, 5, 0, 0, *rows[4:]])),
+        "runs-beyond-end": run_lengths(rows[:12] + bytes([200, 3]) + rows[12:]),
+        "runs-delta-beyond-end": run_lengths(bytes([7, 5, 0, 0, 0, 2, 3, 250])),
+        "broken-runs-few": run_lengths(bytes([7, 5, 0, 0, 7, 6, 0, 1])),
+        "broken-runs-cut": run_lengths(bytes([7, 5, 0, 0, 7])),
+        "broken-runs-literal-cut": run_lengths(bytes([0, 9, 1, 2])),
+    }
 
 
 def tiff_images(folder: Path) -> None:
@@ -222,22 +258,75 @@ def tiff_images(folder: Path) -> None:
             suffix = (compression or "none").replace("tiff_", "")
             picture_of.save(folder / f"tiff-{kind}-{suffix}.tif", compression=compression)
     ImageOps.invert(image.convert("L")).save(folder / "tiff-white-is-zero.tif", tiffinfo={262: 0})
-    (folder / "tiff-rgb16.tif").write_bytes(rgb16_tiff(picture(40, 30).astype(np.uint16) * 257 + 77))
+    (folder / "tiff-rgb16.tif").write_bytes(write_tiff(picture(40, 30).astype(np.uint16) * 257 + 77, 2, 16))
+    for name, data in odd_tiffs().items():
+        (folder / f"tiff-{name}.tif").write_bytes(data)
 
 
-def rgb16_tiff(samples: np.ndarray) -> bytes:
+def write_tiff(
+    samples: np.ndarray, photometric: int, bits: int = 8, order: str = "<", more: tuple = (), deflated: bool = False,
+    reversed_bits: bool = False,
+) -> bytes:
+    """A TIFF of one strip, with tags that Pillow does not write. Samples of fewer than 8 bits are packed."""
     height, width = samples.shape[:2]
-    data = samples.astype("<u2").tobytes()
-    start = 8 + 2 + 9 * 12 + 4
-    bits_at = start
+    n_channels = samples.shape[2] if samples.ndim == 3 else 1
+    if bits < 8:
+        data = b"".join(pack_rows(row[None], bits)[1:] for row in samples)
+    else:
+        data = samples.astype(f"{order}u{bits // 8}").tobytes()
+    data = zlib.compress(data) if deflated else data
+    if reversed_bits:
+        data = np.packbits(np.unpackbits(np.frombuffer(data, np.uint8)).reshape(-1, 8)[:, ::-1]).tobytes()
+        more = (*more, (266, 3, [2]))
     tags = [
-        (256, 3, 1, width), (257, 3, 1, height), (258, 3, 3, bits_at), (259, 3, 1, 1), (262, 3, 1, 2),
-        (273, 4, 1, bits_at + 6), (277, 3, 1, 3), (278, 3, 1, height), (279, 4, 1, len(data)),
+        (256, 3, [width]), (257, 3, [height]), (258, 3, [bits] * n_channels), (259, 3, [8 if deflated else 1]),
+        (262, 3, [photometric]), (273, 4, [0]), (277, 3, [n_channels]), (278, 3, [height]), (279, 4, [len(data)]), *more,
     ]
-    directory = struct.pack("<H", len(tags))
-    for tag, kind, count, value in tags:
-        directory += struct.pack("<HHII", tag, kind, count, value)
-    return b"II*\0" + struct.pack("<I", 8) + directory + struct.pack("<I", 0) + struct.pack("<HHH", 16, 16, 16) + data
+    extra_at = 8 + 2 + len(tags) * 12 + 4
+    extra = b""
+    bodies = {}
+    for tag, kind, values in tags:
+        body = struct.pack(f"{order}{len(values)}{'H' if kind == 3 else 'I'}", *values)
+        if len(body) > 4:
+            bodies[tag] = struct.pack(f"{order}I", extra_at + len(extra))
+            extra += body
+        else:
+            bodies[tag] = body.ljust(4, b"\0")
+    bodies[273] = struct.pack(f"{order}I", extra_at + len(extra))
+    directory = struct.pack(f"{order}H", len(tags))
+    for tag, kind, values in sorted(tags):
+        directory += struct.pack(f"{order}HHI", tag, kind, len(values)) + bodies[tag]
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(f"{order}I", 8)
+    return head + directory + bytes(4) + extra + data
+
+
+def odd_tiffs() -> dict[str, bytes]:
+    """TIFF whose bytes start with their lowest bit, and TIFF whose colours are multiplied by alpha."""
+    color = picture(37, 23)
+    gray = color[..., 1]
+    alpha = picture(37, 23, seed=4)[..., 0]
+    alpha[:5, :9], alpha[5:9, :9] = 0, 255
+    rgba = np.dstack([(color.astype(int) * alpha[..., None] // 255).astype(np.uint8), alpha])
+    rgba[10:14, 10:14, :3] = 250  # brighter than alpha allows
+    colors = [int(value) * 257 for value in np.random.default_rng(3).integers(0, 256, 48)]
+    low = {"reversed_bits": True}
+    tiffs = {
+        "low-bits": write_tiff(gray >> 7, 1, 1, **low),
+        "low-white-bits": write_tiff(gray >> 7, 0, 1, **low),
+        "low-gray2": write_tiff(gray >> 6, 1, 2, **low),
+        "low-gray4": write_tiff(gray >> 4, 1, 4, ">", **low),
+        "low-gray": write_tiff(gray, 1, **low),
+        "low-gray16": write_tiff(gray.astype(np.uint16) * 2, 1, 16, **low),
+        "low-palette4": write_tiff(gray >> 4, 3, 4, more=((320, 3, colors),), deflated=True, **low),
+        "low-rgb": write_tiff(color, 2, **low),
+        "low-rgb-deflate": write_tiff(color, 2, deflated=True, **low),
+        "multiplied": write_tiff(rgba, 2, more=((338, 3, [1]),)),
+        "multiplied-deflate": write_tiff(rgba, 2, more=((338, 3, [1]),), deflated=True),
+        "unused-alpha": write_tiff(rgba, 2, more=((338, 3, [0]),)),
+    }
+    for order, name in (("<", "little"), (">", "big")):
+        tiffs[f"multiplied16-{name}"] = write_tiff(rgba.astype(np.uint16) * 257, 2, 16, order, ((338, 3, [1]),))
+    return tiffs
 
 
 def large_images(folder: Path) -> None:

@@ -59,6 +59,8 @@ fn bmp() -> Vec<u8> {
         bytes.extend(row);
         bytes.extend(vec![0; stride - row.len()]);
     }
+    // The padding of the last row may be missing.
+    bytes.truncate(bytes.len() - (stride - WIDTH as usize));
     bytes
 }
 

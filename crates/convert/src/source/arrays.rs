@@ -258,7 +258,7 @@ impl ArraySet {
     }
 
     /// The names of the arrays, and the text of a pack.
-    fn names(&self) -> impl Iterator<Item = &str> + Clone {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
         let text = self.metadata.as_ref().map(|_| METADATA_KEY);
         self.arrays.iter().map(|array| array.name.as_str()).chain(text)
     }

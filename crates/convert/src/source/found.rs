@@ -14,6 +14,7 @@ use super::overlooked::note_overlooked_labels;
 use super::paths::{FileTable, PathTable};
 use super::roles::{is_label_name, no_samples};
 use super::store::{Content, Store};
+use super::values::CellKind;
 use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
@@ -80,6 +81,19 @@ pub(super) enum LabelValues {
 }
 
 impl LabelValues {
+    /// Class ids if all texts are integers; otherwise class names.
+    pub(super) fn of_texts(texts: TextArena) -> Self {
+        let id = |text: &str| match CellKind::of_text(text.trim()) {
+            CellKind::Integer(id) => Some(id),
+            _ => None,
+        };
+        let ids = texts.iter().map(id).collect();
+        match ids {
+            Some(ids) => Self::Ids(ids),
+            None => Self::Names(texts),
+        }
+    }
+
     /// The numbers of a store of this element type: class ids if all are whole.
     pub(super) fn of_store(store: Arc<dyn Store>, dtype: DType) -> Result<Self, SampleError> {
         let (mut item, mut ids) = (Vec::new(), Vec::new());

@@ -496,13 +496,7 @@ impl Gathered {
         let values = match self.items {
             Items::Ints(ids) => LabelValues::Ids(ids),
             Items::Floats(values) => numbers(values),
-            Items::Texts(texts) => {
-                let ids = texts.iter().map(|text| text.trim().parse().ok()).collect();
-                match ids {
-                    Some(ids) => LabelValues::Ids(ids),
-                    None => LabelValues::Names(texts),
-                }
-            }
+            Items::Texts(texts) => LabelValues::of_texts(texts),
             items @ (Items::Stored(..) | Items::Jsons(_) | Items::Rows(_)) => {
                 let wrong = |reason: String| ConvertError::malformed(source, &name, reason);
                 let store = Self { items, ..self }.into_store(source, files)?;

@@ -21,7 +21,7 @@ use super::protobuf::Part;
 use super::roles::{Keys, Part as Role, find_field};
 use super::shards::{Shards, allow_open_files};
 use super::store::{Content, OpenFile, Span, SpanFiles};
-use super::there::text_file;
+use super::there::{first_there, text_file};
 use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -440,7 +440,7 @@ impl<'a> Records<'a> {
             reason: "the first record, which defines the features, lacks it".to_owned(),
         }));
         let metadata = self.metadata.cloned();
-        let classes = match label_names(&part.root)? {
+        let classes = match label_names(part)? {
             Some(names) => names,
             None if metadata.is_none() => self.classes_of_texts(),
             None => Vec::new(),
@@ -516,9 +516,12 @@ fn is_text(bytes: &[u8]) -> bool {
     text.is_ok_and(|text| !text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)))
 }
 
-/// The class names that TensorFlow Datasets stores in the records' folder.
-fn label_names(folder: &Path) -> Result<Option<Vec<String>>, ConvertError> {
-    let text = text_file(&folder.join("label.labels.txt"))?;
+/// The class names that TensorFlow Datasets stores in the source or beside its first file.
+fn label_names(part: &Shards) -> Result<Option<Vec<String>>, ConvertError> {
+    let beside = part.files.first().and_then(|file| file.parent());
+    let folders = [Some(part.root.as_path()).filter(|root| root.is_dir()), beside];
+    let names = first_there(folders.into_iter().flatten().map(|folder| folder.join("label.labels.txt")))?;
+    let text = names.map(|names| text_file(&names)).transpose()?.flatten();
     Ok(text.map(|text| text.lines().map(str::to_owned).collect()))
 }
 

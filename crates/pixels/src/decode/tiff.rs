@@ -26,7 +26,7 @@ fn error(error: TiffError) -> PixelError {
 
 pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelError> {
     let colors = tiff_colors(bytes);
-    let mut decoder = Decoder::new(Cursor::new(as_black_is_zero(bytes, &colors))).map_err(error)?;
+    let mut decoder = Decoder::new(Cursor::new(as_the_decoder_reads(bytes, &colors)?)).map_err(error)?;
     let mut limits = Limits::default();
     // At most four channels of 16 bits, and one strip may be the whole image.
     let most = byte_count(info.width, info.height, 8)?.saturating_add(1 << 16);
@@ -59,16 +59,24 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     Ok(raster)
 }
 
-/// The decoder does not support palettes and inverts only some depths. It decodes the samples as
-/// gray with 0 as black; their meaning is applied here.
-fn as_black_is_zero<'a>(bytes: &'a [u8], colors: &TiffColors) -> Cow<'a, [u8]> {
-    let Some(place) = colors.photometric_at.clone() else { return Cow::Borrowed(bytes) };
+/// The decoder does not support palettes and inverts only some depths. It decodes the samples as gray with 0 as black; their
+/// meaning is applied here. It does not know that bytes may start with their lowest bit either.
+fn as_the_decoder_reads<'a>(bytes: &'a [u8], colors: &TiffColors) -> Result<Cow<'a, [u8]>, PixelError> {
+    let reversed = colors.reversed.as_deref();
+    let reversed = reversed.ok_or_else(|| PixelError::malformed(FORMAT, "strips that overlap"))?;
+    if colors.photometric_at.is_none() && reversed.is_empty() {
+        return Ok(Cow::Borrowed(bytes));
+    }
     let mut patched = bytes.to_vec();
-    if let Some(field) = patched.get_mut(place) {
+    for strip in reversed {
+        let strip = patched.get_mut(strip.clone()).unwrap_or_default();
+        strip.iter_mut().for_each(|byte| *byte = byte.reverse_bits());
+    }
+    if let Some(field) = colors.photometric_at.clone().and_then(|place| patched.get_mut(place)) {
         let one = if colors.little { [1, 0] } else { [0, 1] };
         field.copy_from_slice(&one);
     }
-    Cow::Owned(patched)
+    Ok(Cow::Owned(patched))
 }
 
 fn interpret(mut samples: Vec<u8>, color: ColorType, width: usize, colors: &TiffColors) -> Result<Raster, PixelError> {
@@ -96,7 +104,18 @@ fn interpret(mut samples: Vec<u8>, color: ColorType, width: usize, colors: &Tiff
     if matches!(color, ColorType::RGB(16) | ColorType::RGBA(16) | ColorType::CMYK(16)) {
         samples = samples.as_chunks::<2>().0.iter().map(|pair| pair[1]).collect();
     }
+    if colors.multiplied && matches!(color, ColorType::RGBA(_)) {
+        samples.as_chunks_mut::<4>().0.iter_mut().for_each(divide_by_alpha);
+    }
     Ok(Raster { kind, samples })
+}
+
+/// The colours of a pixel before they were multiplied by its alpha, as Pillow restores them.
+fn divide_by_alpha([red, green, blue, alpha]: &mut [u8; 4]) {
+    for color in [red, green, blue] {
+        let restored = (u32::from(*color) * 255).checked_div(u32::from(*alpha)).unwrap_or(0);
+        *color = u8::try_from(restored).unwrap_or(u8::MAX);
+    }
 }
 
 fn gray(samples: &mut [u8], bits: u8, white_is_zero: bool) -> Kind {

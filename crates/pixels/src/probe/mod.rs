@@ -12,8 +12,9 @@ mod tiff;
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 
-pub(crate) use bytes::{be16, le16, le32};
+pub(crate) use bytes::{be16, le32};
 pub(crate) use jpeg::check_end as check_jpeg_end;
+pub(crate) use simple::{BmpLayout, bmp_layout};
 pub(crate) use tiff::{TiffColors, tiff_colors};
 
 /// Image properties from the headers.

@@ -1,5 +1,7 @@
 //! PNG, GIF and BMP headers.
 
+use packds_system::to_u64;
+
 use super::bytes::{array, be32, le16, le32, offset};
 use super::{ImageInfo, exif};
 use crate::error::PixelError;
@@ -131,22 +133,58 @@ pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     Ok(ImageInfo { bit_depth: u8::try_from(bits.min(8)).unwrap_or(8), palette: bits <= 8, ..plain })
 }
 
+/// Where the pixels of a BMP and its palette start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BmpLayout {
+    pub(crate) bits: u16,
+    pub(crate) compression: u32,
+    /// Colours of the palette, if the image has one.
+    pub(crate) n_colors: usize,
+    pub(crate) palette_at: usize,
+    /// Bytes per palette entry.
+    pub(crate) entry: usize,
+    pub(crate) pixels_at: usize,
+}
+
+/// Reads the layout from the headers. Like Pillow, it expects the palette first where the pixels would start right after the
+/// header, and the pixels after the palette where no start is given.
+pub(crate) fn bmp_layout(bytes: &[u8]) -> Option<BmpLayout> {
+    let size = le32(bytes, 14)?;
+    let end = offset(size)?.checked_add(14)?;
+    let (bits, compression, declared, entry) = match size {
+        12 => (le16(bytes, 24)?, 0, 0, 3),
+        _ => (le16(bytes, 28)?, le32(bytes, 30)?, offset(le32(bytes, 46)?)?, 4),
+    };
+    let n_colors = if declared == 0 { 1 << bits.min(8) } else { declared };
+    let palette = if bits <= 8 { n_colors.checked_mul(entry)? } else { 0 };
+    let masks = if size == 40 && compression == 3 { 12 } else { 0 };
+    let pixels_at = match offset(le32(bytes, 10)?)? {
+        0 => end.checked_add(masks)?.checked_add(palette)?,
+        start if start == end => end.checked_add(palette)?,
+        start => start,
+    };
+    Some(BmpLayout { bits, compression, n_colors, palette_at: end, entry, pixels_at })
+}
+
+impl BmpLayout {
+    /// Bytes of all rows, without the padding of the last one, which may be missing.
+    pub(crate) fn row_bytes(&self, width: u64, height: u64) -> u64 {
+        let used = width.saturating_mul(self.bits.into()).div_ceil(8);
+        let rows = used.next_multiple_of(4).saturating_mul(height.saturating_sub(1));
+        rows.saturating_add(used)
+    }
+}
+
 pub(super) fn check_bmp_end(bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {
     let format = ImageFormat::Bmp;
-    let start = le32(bytes, 10).ok_or_else(|| cut(format))?;
-    let (bits, compression) = match le32(bytes, 14) {
-        Some(12) => (le16(bytes, 24), 0),
-        _ => (le16(bytes, 28), le32(bytes, 30).unwrap_or(0)),
-    };
-    let bits = bits.ok_or_else(|| cut(format))?;
+    let layout = bmp_layout(bytes).ok_or_else(|| cut(format))?;
     // Run-length coded images (1, 2) have no computable size.
-    let needed = if matches!(compression, 1 | 2) {
-        u64::from(start)
-    } else {
-        let row = (u64::from(info.width) * u64::from(bits)).div_ceil(32) * 4;
-        row.saturating_mul(u64::from(info.height)).saturating_add(u64::from(start))
+    let rows = match layout.compression {
+        1 | 2 => 0,
+        _ => layout.row_bytes(info.width.into(), info.height.into()),
     };
-    if usize::try_from(needed).is_ok_and(|needed| needed <= bytes.len()) {
+    let needed = rows.saturating_add(to_u64(layout.pixels_at));
+    if needed <= to_u64(bytes.len()) {
         return Ok(());
     }
     let reason = format!("needs {needed} bytes, has {}", bytes.len());

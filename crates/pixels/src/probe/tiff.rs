@@ -11,6 +11,7 @@ const WIDTH: u16 = 256;
 const HEIGHT: u16 = 257;
 const BITS_PER_SAMPLE: u16 = 258;
 const PHOTOMETRIC: u16 = 262;
+const FILL_ORDER: u16 = 266;
 const STRIP_OFFSETS: u16 = 273;
 pub(super) const ORIENTATION: u16 = 274;
 const SAMPLES_PER_PIXEL: u16 = 277;
@@ -18,6 +19,7 @@ const STRIP_BYTE_COUNTS: u16 = 279;
 const COLOR_MAP: u16 = 320;
 const TILE_OFFSETS: u16 = 324;
 const TILE_BYTE_COUNTS: u16 = 325;
+const EXTRA_SAMPLES: u16 = 338;
 /// More strips than any sane file has. Checking their ends stops here.
 const MAX_VALUES: u64 = 1 << 20;
 
@@ -149,6 +151,34 @@ impl<'a> Entries<'a> {
         Some((0..n_colors).map(|i| [value(i), value(step + i), value(2 * step + i)]).collect())
     }
 
+    /// The entries of the offsets and lengths of all strips or tiles.
+    fn strips(&self) -> Option<(Entry, Entry)> {
+        let tags = [(STRIP_OFFSETS, STRIP_BYTE_COUNTS), (TILE_OFFSETS, TILE_BYTE_COUNTS)];
+        tags.into_iter().find_map(|(at, len)| Some((self.find(at)?, self.find(len)?)))
+    }
+
+    /// Where strip `index` starts and ends.
+    fn strip(&self, (offsets, lengths): (Entry, Entry), index: u64) -> Option<Range<usize>> {
+        let start = self.value(offsets, index)?;
+        let end = start.checked_add(self.value(lengths, index)?)?;
+        Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    /// The strips of a file whose bytes start with their lowest bit. Strips beyond the end are left out. `None` if strips share
+    /// bytes, or if there are too many.
+    fn reversed(&self) -> Option<Vec<Range<usize>>> {
+        if self.first_value(FILL_ORDER) != Some(2) {
+            return Some(Vec::new());
+        }
+        let entries = self.strips()?;
+        let n_strips = Some(entries.0.count).filter(|count| *count <= MAX_VALUES)?;
+        let strips = (0..n_strips).filter_map(|index| self.strip(entries, index));
+        let mut strips: Vec<Range<usize>> = strips.filter(|strip| strip.end <= self.bytes.len()).collect();
+        strips.sort_unstable_by_key(|strip| strip.start);
+        let is_apart = |pair: &[Range<usize>]| pair[0].end <= pair[1].start;
+        strips.windows(2).all(is_apart).then_some(strips)
+    }
+
     fn side(&self, tag: u16) -> Option<u32> {
         self.first_value(tag).and_then(|value| u32::try_from(value).ok())
     }
@@ -194,13 +224,26 @@ pub(crate) struct TiffColors {
     pub(crate) white_is_zero: bool,
     pub(crate) palette: Option<Vec<[u8; 3]>>,
     pub(crate) orientation: u8,
+    /// Whether the colours are multiplied by alpha.
+    pub(crate) multiplied: bool,
+    /// The bytes whose bits are in reverse order. `None` if they cannot be told.
+    pub(crate) reversed: Option<Vec<Range<usize>>>,
 }
 
 /// Reads `TiffColors` from the first directory. Defaults if there is none.
 pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
     let Some(entries) = Entries::open(bytes) else {
         let (photometric_at, palette) = (None, None);
-        return TiffColors { little: true, photometric_at, white_is_zero: false, palette, orientation: 1 };
+        let (multiplied, reversed) = (false, Some(Vec::new()));
+        return TiffColors {
+            little: true,
+            photometric_at,
+            white_is_zero: false,
+            palette,
+            orientation: 1,
+            multiplied,
+            reversed,
+        };
     };
     let photometric = entries.find(PHOTOMETRIC);
     let value = photometric.and_then(|entry| entries.value(entry, 0));
@@ -212,6 +255,8 @@ pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
         white_is_zero: value == Some(0),
         palette: if value == Some(3) { entries.palette() } else { None },
         orientation: exif::valid(entries.first_value(ORIENTATION)),
+        multiplied: entries.first_value(EXTRA_SAMPLES) == Some(1),
+        reversed: entries.reversed(),
     }
 }
 
@@ -220,14 +265,9 @@ pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     if entries.end().is_none() {
         return Err(PixelError::truncated(ImageFormat::Tiff, "the directory refers beyond the end"));
     }
-    let tags = [(STRIP_OFFSETS, STRIP_BYTE_COUNTS), (TILE_OFFSETS, TILE_BYTE_COUNTS)];
-    let found = tags.into_iter().find_map(|(at, len)| Some((entries.find(at)?, entries.find(len)?)));
-    let Some((offsets, lengths)) = found else { return Err(missing("strips or tiles")) };
-    for index in 0..offsets.count.min(MAX_VALUES) {
-        let start = entries.value(offsets, index);
-        let length = entries.value(lengths, index);
-        let end = start.zip(length).and_then(|(start, length)| start.checked_add(length));
-        if end.is_none_or(|end| usize::try_from(end).is_ok_and(|end| end > bytes.len())) {
+    let Some(strips) = entries.strips() else { return Err(missing("strips or tiles")) };
+    for index in 0..strips.0.count.min(MAX_VALUES) {
+        if entries.strip(strips, index).is_none_or(|strip| strip.end > bytes.len()) {
             let reason = format!("strip {index} ends beyond the file's {} bytes", bytes.len());
             return Err(PixelError::truncated(ImageFormat::Tiff, reason));
         }

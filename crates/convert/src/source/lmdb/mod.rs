@@ -18,13 +18,14 @@ use super::column::TextArena;
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
+use super::roles::{Keys, Part, find_field, find_image_field};
 use super::shards::Shards;
 use super::store::{Content, OpenFile, Span, SpanFiles};
 use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::{LMDB_CLASSES, LMDB_METADATA, Metadata};
-use crate::opt::IMAGE_KEY;
+use crate::opt::{IMAGE_KEY, LEAVE_OUT};
 use datum::Datum;
 use tree::{Entry, Tree};
 
@@ -40,21 +41,62 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
     let tree = Tree::open(&file, &path)?;
     let mut reader = Reader::new(&file, &path, options);
-    let (root, key) = database(&tree, options, &path)?;
-    tree.walk(root, |entry| reader.add(entry))?;
+    let databases = Databases::find(&tree, options, &path)?;
+    reader.databases = databases.others;
+    tree.walk(databases.images, |entry| reader.add(entry))?;
     reader.end_sample()?;
+    if let Some(labels) = databases.labels {
+        reader.add_labels(&tree, labels)?;
+    }
     options.check_left_out(&path, &reader.names())?;
     let mut options = options.clone();
-    options.image_key = key.or_else(|| reader.has("image").then(|| "image".to_owned()));
+    options.image_key = databases.image_key.or_else(|| reader.has("image").then(|| "image".to_owned()));
     let (gathering, faults) = reader.into_gathering();
     let gathering = Gathering { files: SpanFiles::open(vec![file]), ..gathering };
     let found = gathering.into_found(&part.root, &options)?;
     Ok(Found { faults, ..found })
 }
 
-/// The database to read: the main one, the named one that `--image-key` selects, or the only named one. Also returns the rest of
-/// the key.
-fn database(tree: &Tree<'_>, options: &ListOptions, path: &Path) -> Result<(u64, Option<String>), ConvertError> {
+/// The databases of a file.
+struct Databases {
+    /// The root of the one with the images: the main one, the named one that the image key selects, or the only named one.
+    images: u64,
+    /// The image key, unless it selected the database.
+    image_key: Option<String>,
+    /// A named one with a label for each image.
+    labels: Option<(String, u64)>,
+    /// The names of all others.
+    others: Vec<String>,
+}
+
+impl Databases {
+    fn find(tree: &Tree<'_>, options: &ListOptions, path: &Path) -> Result<Self, ConvertError> {
+        let (mut named, has_samples) = named_databases(tree, path)?;
+        let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
+        let is_named = |key: &&str| names.iter().any(|name| name == key);
+        let keys = Keys::of(options);
+        let image = match (keys.image.filter(is_named), names.as_slice()) {
+            (Some(key), _) => Some(key.to_owned()),
+            (None, _) if has_samples => None,
+            (None, []) => None,
+            (None, [only]) => Some(only.clone()),
+            (None, _) => names.get(find_image_field(path, &names, keys, None)?).cloned(),
+        };
+        let keys = Keys { image: image.as_deref(), label: keys.label.filter(is_named), mask: None };
+        let label = find_field(path, &names, Part::Label, keys, None)?.and_then(|place| names.get(place));
+        let mut take = |wanted: Option<&String>| {
+            let place = named.iter().position(|(name, _)| Some(name) == wanted)?;
+            Some(named.remove(place))
+        };
+        let images = take(image.as_ref()).map_or(tree.root, |(_, root)| root);
+        let image_key = options.image_key.clone().filter(|key| Some(key) != image.as_ref());
+        let labels = take(label);
+        Ok(Self { images, image_key, labels, others: named.into_iter().map(|(name, _)| name).collect() })
+    }
+}
+
+/// The named databases with their roots, and whether the main database has samples too.
+fn named_databases(tree: &Tree<'_>, path: &Path) -> Result<(Vec<(String, u64)>, bool), ConvertError> {
     // Databases have few named ones, and a main database of samples has none.
     const MAX_DATABASES: usize = 4096;
     let (mut databases, mut has_samples, mut found) = (Vec::new(), false, 0_u64);
@@ -73,18 +115,7 @@ fn database(tree: &Tree<'_>, options: &ListOptions, path: &Path) -> Result<(u64,
         let reason = format!("expected {expected} entries, found {found}");
         return Err(ConvertError::malformed(path, "", reason));
     }
-    let key = options.image_key.clone();
-    let named = key.as_ref().and_then(|key| databases.iter().find(|(name, _)| name == key));
-    match (named, databases.as_slice()) {
-        (Some((_, root)), _) => Ok((*root, None)),
-        (None, [(_, root)]) if !has_samples => Ok((*root, key)),
-        (None, [_, ..]) if !has_samples => Err(ConvertError::KeyMissing {
-            path: path.to_owned(),
-            wanted: "of images: there are several databases".to_owned(),
-            found: databases.into_iter().map(|(name, _)| name).collect(),
-        }),
-        _ => Ok((tree.root, key)),
-    }
+    Ok((databases, has_samples))
 }
 
 /// Samples being collected.
@@ -96,11 +127,13 @@ struct Reader<'a> {
     left_out: BTreeSet<String>,
     fields: Vec<Gathered>,
     keys: Vec<Vec<u8>>,
-    /// Values under `label-NUMBER`, by number.
+    /// Labels in keys of their own, by [`sample_of`] their key.
     labels: BTreeMap<Vec<u8>, String>,
+    /// The name of the labels: that of their database, if they have one.
+    label_name: String,
     classes: Vec<String>,
     metadata: Option<Result<Metadata, String>>,
-    /// Named databases next to the samples.
+    /// Named databases that are not read.
     databases: Vec<String>,
 }
 
@@ -108,6 +141,12 @@ struct Reader<'a> {
 const LABEL_PREFIXES: [&[u8]; 2] = [b"label-", b"label_"];
 /// Key prefixes of numbered images.
 const IMAGE_PREFIXES: [&[u8]; 4] = [b"image-", b"image_", b"img-", b"img_"];
+
+/// What the keys of an image and its label have in common.
+fn sample_of(key: &[u8]) -> &[u8] {
+    let mut prefixes = IMAGE_PREFIXES.iter().chain(&LABEL_PREFIXES);
+    prefixes.find_map(|prefix| key.strip_prefix(*prefix)).unwrap_or(key)
+}
 
 impl<'a> Reader<'a> {
     fn new(file: &'a OpenFile, path: &'a Path, options: &'a ListOptions) -> Self {
@@ -119,6 +158,7 @@ impl<'a> Reader<'a> {
             fields: Vec::new(),
             keys: Vec::new(),
             labels: BTreeMap::new(),
+            label_name: "label".to_owned(),
             classes: Vec::new(),
             metadata: None,
             databases: Vec::new(),
@@ -154,21 +194,14 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let is_special = key.starts_with(b"__") || key == b"num-samples" || key == b"length";
-        if entry.database.is_some() {
-            self.databases.push(shown(key));
+        if is_special || entry.database.is_some() {
             return Ok(());
         }
-        if is_special {
-            return Ok(());
-        }
-        if let Some(number) = LABEL_PREFIXES.iter().find_map(|p| key.strip_prefix(*p)) {
-            if self.is_left_out("label") {
-                return Ok(());
-            }
-            let number = number.to_vec();
-            let text = self.raw(&entry).text()?;
-            self.labels.insert(number, text);
-            return Ok(());
+        if LABEL_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
+            return match self.is_left_out("label") {
+                true => Ok(()),
+                false => self.add_label(&entry),
+            };
         }
         let member = self.keys.last().and_then(|own| {
             let rest = key.strip_prefix(own.as_slice())?;
@@ -178,6 +211,34 @@ impl<'a> Reader<'a> {
             Some(member) => self.member(&entry, &member),
             None => self.sample(entry),
         }
+    }
+
+    /// Reads a label that has its own key.
+    fn add_label(&mut self, entry: &Entry) -> Result<(), ConvertError> {
+        let text = self.raw(entry).text()?;
+        if text.contains(|c: char| c.is_control() && !c.is_whitespace()) {
+            let reason = format!("expected a label as text, found \"{}\"", text.escape_default());
+            let hint =
+                format!("write ids in digits, or leave the labels out with {}", LEAVE_OUT.with(&self.label_name));
+            return Err(ConvertError::contradictory(self.path, &shown(&entry.key), reason, hint));
+        }
+        self.labels.insert(sample_of(&entry.key).to_vec(), text);
+        Ok(())
+    }
+
+    /// Reads the database of labels. One that has labels already needs no other.
+    fn add_labels(&mut self, tree: &Tree<'_>, (name, root): (String, u64)) -> Result<(), ConvertError> {
+        if self.is_left_out(&name) {
+            return Ok(());
+        }
+        let is_wanted = self.options.label_key.as_ref() == Some(&name);
+        if !is_wanted && (self.has("label") || !self.labels.is_empty()) {
+            self.databases.push(name);
+            return Ok(());
+        }
+        self.label_name = name;
+        self.labels.clear();
+        tree.walk(root, |entry| self.add_label(&entry))
     }
 
     /// Handles a key that starts a sample.
@@ -325,7 +386,8 @@ impl<'a> Reader<'a> {
             field: name.clone(),
             reason: format!("it is a database; name it with {IMAGE_KEY} to read it instead"),
         }));
-        let labels = match self.has("label") || self.left_out.contains("label") {
+        let is_field = self.has("label") && self.label_name == "label";
+        let labels = match is_field || self.left_out.contains(&self.label_name) {
             true => None,
             false => self.labels_of_keys(&mut faults),
         };
@@ -346,7 +408,7 @@ impl<'a> Reader<'a> {
     /// Labels from keys of their own, with a fault for each sample without one. Otherwise the folders in the keys.
     fn labels_of_keys(&self, faults: &mut Faults) -> Option<FoundLabels> {
         let mut texts = TextArena::default();
-        if self.labels.is_empty() {
+        let values = if self.labels.is_empty() {
             let folder = |key: &Vec<u8>| {
                 let slash = key.iter().rposition(|b| *b == b'/')?;
                 let folder = String::from_utf8_lossy(key.get(..slash)?).into_owned();
@@ -355,25 +417,21 @@ impl<'a> Reader<'a> {
             let folders: Option<Vec<String>> = self.keys.iter().map(folder).collect();
             let folders = folders.filter(|folders| !folders.is_empty())?;
             folders.iter().for_each(|folder| texts.push(folder));
+            LabelValues::Names(texts)
         } else {
             // Missing labels get the first label as a filler, so that ids stay integers.
             let any = self.labels.values().next();
             for (idx, key) in self.keys.iter().enumerate() {
-                let number = IMAGE_PREFIXES.iter().find_map(|p| key.strip_prefix(*p));
-                let label = number.and_then(|number| self.labels.get(number));
+                let label = self.labels.get(sample_of(key));
                 if label.is_none() {
                     let reason = "there are labels, but none for its key".to_owned();
                     faults.insert(idx, reason.into());
                 }
                 texts.push(label.or(any).map_or("", String::as_str));
             }
-        }
-        let ids: Option<Vec<i64>> = match self.labels.is_empty() {
-            true => None,
-            false => texts.iter().map(|text| text.trim().parse().ok()).collect(),
+            LabelValues::of_texts(texts)
         };
-        let values = ids.map_or(LabelValues::Names(texts), LabelValues::Ids);
-        Some(FoundLabels::without_classes("label", values))
+        Some(FoundLabels::without_classes(&self.label_name, values))
     }
 }
 

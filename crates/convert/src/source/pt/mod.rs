@@ -1,8 +1,10 @@
-//! PyTorch's `.pt`: tensors written by `torch.save`, alone or in a dictionary, tuple or dataset. Read in place.
+//! PyTorch's `.pt`: tensors written by `torch.save`, alone, in a dictionary, tuple or dataset, or
+//! one list item for each sample. Read in place.
 //!
 //! Its pickle is only parsed as data; nothing in it is ever called.
 
 mod lists;
+mod samples;
 mod storages;
 mod tensors;
 
@@ -22,11 +24,23 @@ use crate::error::ConvertError;
 
 /// One part per split, by the names of files or of the tensors in them.
 pub(crate) fn parts(shards: Shards, options: &ListOptions) -> Result<Vec<Shards>, ConvertError> {
-    ArraySet::parts(shards, |file| read_file(file, &options.spool_folder(), PerFile::Many))
+    ArraySet::parts_by_names(shards, |file| {
+        let samples = samples::names(&storages::open(file)?.0);
+        match samples.is_empty() {
+            true => Ok(read_file(file, &options.spool_folder(), PerFile::Many)?.names().map(str::to_owned).collect()),
+            false => Ok(samples),
+        }
+    })
 }
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    if let Some(first) = part.files.first() {
+        let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
+        if !samples::lists(&storages::open(&file)?.0).is_empty() {
+            return samples::read(part, options);
+        }
+    }
     ArraySet::join(part, options, |file| read_file(file, &options.spool_folder(), PerFile::Many))
 }
 

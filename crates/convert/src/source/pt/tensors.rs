@@ -9,13 +9,14 @@ use super::super::arrays::{ArraySet, Described, StoredArray};
 use super::super::npy::Elements;
 use super::super::per_file::PerFile;
 use super::super::pickle::{Id, Node, Tree, numpy_array};
-use super::super::roles::is_image_name;
+use super::super::roles::{CLASS_LIST_NAMES, is_image_name};
+use super::super::split::is_split_name;
 use super::super::spool::SpoolFolder;
-use super::super::store::OpenFile;
+use super::super::store::{ArrayType, OpenFile};
 use super::lists::Listed;
 use super::storages::Storages;
 use crate::dtypes::of_torch_storage;
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 use crate::metadata::METADATA_KEY;
 
 /// Names for the tensors of a tuple.
@@ -23,6 +24,12 @@ const PLACES: [&str; 2] = ["image", "label"];
 
 /// What to do about tensors that do not contain all samples.
 const HINT: &str = "save one tensor of all images (torch.stack), or a dictionary of tensors";
+
+/// The ids of class names, as torchvision's data sets call them.
+const CLASS_IDS: &str = "class_to_idx";
+
+/// Most tensors of a tuple.
+const MAX_PLACES: usize = 64;
 
 /// Maximum nesting of dictionaries, and most entries in total.
 const MAX_DEPTH: usize = 16;
@@ -63,37 +70,26 @@ pub(super) fn collect(
     set: &mut ArraySet,
 ) -> Result<(), ConvertError> {
     let mut taker = Taker { tree, storages, file, spool, set, entries: 0 };
-    let root = taker.inner(tree.root);
+    let root = inner(tree, tree.root);
     if taker.take("image", root)? {
         return Ok(());
     }
     if let Some(entries) = tree.entries(root) {
         return taker.entries("", entries, 0);
     }
-    let items = tree.items(root);
-    let Some(items) = items.filter(|items| items.len() <= 64) else {
-        let reason = format!("expected a tensor, or a dictionary, tuple or list of tensors, found {}", tree.kind(root));
-        return Err(ConvertError::unsupported(&file.path, "", reason, HINT));
-    };
-    for (place, item) in items.iter().enumerate() {
-        let item = taker.inner(*item);
-        let name = match PLACES.get(place) {
-            Some(name) => (*name).to_owned(),
-            None => format!("field_{place}"),
-        };
-        if !taker.take(&name, item)? && !taker.take_list(&name, item)? {
-            taker.set.others.add(name.as_bytes());
+    match tree.items(root).filter(|items| items.len() <= MAX_PLACES) {
+        Some(items) => taker.places("", items),
+        None => {
+            let reason =
+                format!("expected a tensor, or a dictionary, tuple or list of tensors, found {}", tree.kind(root));
+            Err(ConvertError::unsupported(&file.path, "", reason, HINT))
         }
-    }
-    match taker.set.per_file {
-        PerFile::Many => refuse_samples(taker.set, &file.path),
-        PerFile::One => Ok(()),
     }
 }
 
 /// Refuses a list of the images themselves: its first image would be mistaken for all images.
-fn refuse_samples(set: &ArraySet, path: &Path) -> Result<(), ConvertError> {
-    let [first, others @ ..] = set.arrays.as_slice() else {
+fn refuse_samples(arrays: &[StoredArray], path: &Path) -> Result<(), ConvertError> {
+    let [first, others @ ..] = arrays else {
         return Ok(());
     };
     let is_like_first = |other: &StoredArray| {
@@ -103,9 +99,41 @@ fn refuse_samples(set: &ArraySet, path: &Path) -> Result<(), ConvertError> {
     if others.len() < PLACES.len() || !others.iter().all(is_like_first) {
         return Ok(());
     }
-    let n = set.arrays.len();
+    let n = arrays.len();
     let reason = format!("{n} tensors of one shape, which look like one sample each");
     Err(ConvertError::unsupported(path, "", reason, HINT))
+}
+
+/// The class names in a dictionary: a list of them, or the id of each.
+pub(super) fn class_names(tree: &Tree, key: &str, value: Id) -> Option<Vec<String>> {
+    if CLASS_LIST_NAMES.contains(&key) {
+        let text = |id: &Id| tree.text(*id).map(str::to_owned);
+        return tree.items(value)?.iter().map(text).collect();
+    }
+    if key != CLASS_IDS {
+        return None;
+    }
+    let id_of = |(name, id): &(Id, Id)| Some((tree.int(*id)?, tree.text(*name)?.to_owned()));
+    let mut names: Vec<(i64, String)> = tree.entries(value)?.iter().map(id_of).collect::<Option<_>>()?;
+    names.sort_unstable();
+    let is_complete = names.iter().zip(0..).all(|((id, _), expected)| *id == expected);
+    is_complete.then(|| names.into_iter().map(|(_, name)| name).collect())
+}
+
+/// Adds class names, which must be the same wherever files have them. Errors name the file and the place.
+pub(super) fn add_classes(
+    known: &mut Vec<String>,
+    found: Vec<String>,
+    (path, place): (&Path, &str),
+) -> Result<(), ConvertError> {
+    if known.is_empty() {
+        *known = found;
+    } else if *known != found {
+        let reason = format!("expected the class names {}, as before, found {}", quoted(known), quoted(&found));
+        let hint = "save the class names once, or the same ones everywhere";
+        return Err(ConvertError::contradictory(path, place, reason, hint));
+    }
+    Ok(())
 }
 
 struct Taker<'a> {
@@ -120,14 +148,19 @@ struct Taker<'a> {
 }
 
 impl Taker<'_> {
-    /// The tensors of a dataset, the tensor of a parameter, or the value itself.
-    fn inner(&self, id: Id) -> Id {
-        match self.tree.made(id) {
-            Some(("torch.utils.data.dataset.TensorDataset", _, Some(state))) => {
-                self.tree.value(state, "tensors").unwrap_or(id)
+    /// Collects a tuple of tensors. Their names are prefixed with `prefix`, which ends in a dot.
+    fn places(&mut self, prefix: &str, items: &[Id]) -> Result<(), ConvertError> {
+        let before = self.set.arrays.len();
+        for (place, item) in items.iter().enumerate() {
+            let item = inner(self.tree, *item);
+            let name = format!("{prefix}{}", place_name(place));
+            if !self.take(&name, item)? && !self.take_list(&name, item)? {
+                self.set.others.add(name.as_bytes());
             }
-            Some(("torch._utils._rebuild_parameter", [tensor, ..], _)) => *tensor,
-            _ => id,
+        }
+        match self.set.per_file {
+            PerFile::Many => refuse_samples(self.set.arrays.get(before..).unwrap_or_default(), &self.file.path),
+            PerFile::One => Ok(()),
         }
     }
 
@@ -151,20 +184,24 @@ impl Taker<'_> {
 
     /// Collects the value of one dictionary entry.
     fn entry(&mut self, name: String, value: Id, depth: usize) -> Result<(), ConvertError> {
-        let value = self.inner(value);
+        let value = inner(self.tree, value);
         if self.take(&name, value)? {
             return Ok(());
+        }
+        let key = name.rsplit('.').next().unwrap_or(&name);
+        if let Some(classes) = class_names(self.tree, key, value) {
+            return add_classes(&mut self.set.classes, classes, (&self.file.path, &name));
+        }
+        let pair = self.tree.items(value).filter(|items| (2..=MAX_PLACES).contains(&items.len()));
+        let is_set = |items: &&[Id]| is_split_name(key.as_bytes()) && items.iter().any(|id| is_tensor(self.tree, *id));
+        if let Some(items) = pair.filter(is_set) {
+            return self.places(&format!("{name}."), items);
         }
         if let Some(entries) = self.tree.entries(value) {
             return self.entries(&format!("{name}."), entries, depth + 1);
         }
-        let texts = self.tree.items(value).and_then(|items| {
-            let text = |id: &Id| self.tree.text(*id).map(str::to_owned);
-            items.iter().map(text).collect::<Option<Vec<_>>>()
-        });
-        match (name.as_str(), self.tree.text(value), texts) {
-            (METADATA_KEY, Some(text), _) => self.set.take_metadata(text),
-            ("classes" | "class_names", _, Some(texts)) => self.set.classes = texts,
+        match (name.as_str(), self.tree.text(value)) {
+            (METADATA_KEY, Some(text)) => self.set.take_metadata(text),
             _ if self.take_list(&name, value)? => {}
             _ => self.set.others.add(name.as_bytes()),
         }
@@ -183,7 +220,7 @@ impl Taker<'_> {
             None if self.set.per_file == PerFile::One => std::slice::from_ref(&id),
             None => return Ok(false),
         };
-        if is_image_name(name) && items.first().is_some_and(|id| self.is_tensor(*id)) {
+        if is_image_name(name) && items.first().is_some_and(|id| is_tensor(self.tree, *id)) {
             let reason = format!("expected a tensor of all images, found a list of {}", items.len());
             return Err(ConvertError::unsupported(&self.file.path, name, reason, HINT));
         }
@@ -195,59 +232,144 @@ impl Taker<'_> {
         Ok(true)
     }
 
-    fn is_tensor(&self, id: Id) -> bool {
-        let made = self.tree.made(self.inner(id));
-        made.is_some_and(|(callable, ..)| callable.starts_with("torch._utils._rebuild_tensor"))
-    }
-
     /// Adds a tensor. False if the value is not one.
     fn take(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
-        let Some((callable, args, _)) = self.tree.made(id) else {
+        let Some(found) = tensor(self.tree, self.storages, (&self.file.path, name), id)? else {
             return Ok(false);
         };
-        let version = callable.strip_prefix("torch._utils._rebuild_tensor");
-        let Some(version @ ("" | "_v2" | "_v3")) = version else {
-            return Ok(false);
-        };
-        let malformed = |what: &str| ConvertError::malformed(&self.file.path, name, format!("expected {what}"));
-        let Some((&[place, offset, size, stride], rest)) = args.split_first_chunk() else {
-            return Err(malformed("a tensor's storage, offset, size and stride"));
-        };
-        let storage = match self.tree.get(place) {
-            Node::Persistent(id) => storage(self.tree, *id),
-            _ => None,
-        };
-        let storage = storage.ok_or_else(|| malformed("a storage of a known type"))?;
-        let dtype = match version {
-            "_v3" => rest.get(2).and_then(|id| dtype_of(self.tree.global(*id)?)),
-            _ => storage.dtype,
-        };
-        let dtype = dtype.ok_or_else(|| malformed("a known type of numbers"))?;
-        let offset = self.tree.int(offset).and_then(|n| u64::try_from(n).ok());
-        let offset = offset.and_then(|n| n.checked_mul(dtype.size()));
-        let (shape, stride) = (self.tree.sizes(size), self.tree.sizes(stride));
-        let (Some(offset), Some(shape), Some(stride)) = (offset, shape, stride) else {
-            return Err(malformed("an offset, sizes and strides"));
-        };
-        let Some(&(start, bytes)) = self.storages.get(storage.key) else {
-            return Err(malformed(&format!("the storage {}", storage.key)));
-        };
-        let row = row_stride(&shape, &stride).ok_or_else(|| {
-            let reason = format!("a tensor of {shape:?} with the strides {stride:?}");
-            let hint = "save tensor.contiguous()";
-            ConvertError::unsupported(&self.file.path, name, reason, hint)
-        })?;
         let described = Described {
             name,
-            elements: Elements::Numbers { dtype, swapped: false },
-            shape: &shape,
-            offset: start.saturating_add(offset),
-            room: bytes.saturating_sub(offset),
-            stride: row.map(|row| row.saturating_mul(dtype.size())),
+            elements: Elements::Numbers { dtype: found.array.dtype, swapped: false },
+            shape: &found.array.shape,
+            offset: found.offset,
+            room: found.room,
+            stride: found.stride,
         };
         self.set.push(self.file, &described)?;
         Ok(true)
     }
+}
+
+/// The name of a tensor at this place of a tuple.
+pub(super) fn place_name(place: usize) -> String {
+    PLACES.get(place).map_or_else(|| format!("field_{place}"), |name| (*name).to_owned())
+}
+
+/// The tensors of a dataset, the tensor of a parameter, or the value itself.
+pub(super) fn inner(tree: &Tree, id: Id) -> Id {
+    match tree.made(id) {
+        Some(("torch.utils.data.dataset.TensorDataset", _, Some(state))) => tree.value(state, "tensors").unwrap_or(id),
+        Some(("torch._utils._rebuild_parameter", [tensor, ..], _)) => *tensor,
+        _ => id,
+    }
+}
+
+/// Whether a value is a tensor.
+pub(super) fn is_tensor(tree: &Tree, id: Id) -> bool {
+    tree.made(inner(tree, id)).is_some_and(|(callable, ..)| callable.starts_with("torch._utils._rebuild_tensor"))
+}
+
+/// A tensor whose rows are in C order.
+pub(super) struct Tensor {
+    pub(super) array: ArrayType,
+    /// Where it starts in the file.
+    pub(super) offset: u64,
+    /// The bytes of its storage from there.
+    room: u64,
+    /// Distance between rows; none if there is only one.
+    stride: Option<u64>,
+}
+
+impl Tensor {
+    /// Its bytes, if they lie one after the other and within the storage. Errors name the file and the place.
+    pub(super) fn checked_bytes(&self, (path, place): (&Path, &str)) -> Result<u64, ConvertError> {
+        let bytes = self.array.bytes().filter(|bytes| *bytes <= self.room);
+        let bytes = bytes.ok_or_else(|| {
+            let reason =
+                format!("expected the bytes of {} {:?}, found {}", self.array.dtype, self.array.shape, self.room);
+            ConvertError::malformed(path, place, reason)
+        })?;
+        let rows = self.array.shape.first().copied().unwrap_or(1).max(1);
+        match self.stride {
+            Some(stride) if stride != bytes / rows => {
+                let reason = "a tensor whose rows do not follow each other";
+                Err(ConvertError::unsupported(path, place, reason, CONTIGUOUS))
+            }
+            _ => Ok(bytes),
+        }
+    }
+}
+
+/// What to do about tensors in another order.
+const CONTIGUOUS: &str = "save tensor.contiguous()";
+
+/// The tensor that a value is; none if it is something else. Errors name the file and the place.
+pub(super) fn tensor(
+    tree: &Tree,
+    storages: &Storages,
+    (path, name): (&Path, &str),
+    id: Id,
+) -> Result<Option<Tensor>, ConvertError> {
+    let Some((callable, args, _)) = tree.made(inner(tree, id)) else {
+        return Ok(None);
+    };
+    let version = callable.strip_prefix("torch._utils._rebuild_tensor");
+    let Some(version @ ("" | "_v2" | "_v3")) = version else {
+        return Ok(None);
+    };
+    let malformed = |what: &str| ConvertError::malformed(path, name, format!("expected {what}"));
+    let Some((&[place, offset, size, stride], rest)) = args.split_first_chunk() else {
+        return Err(malformed("a tensor's storage, offset, size and stride"));
+    };
+    // After whether it needs a gradient, and its hooks.
+    let (typed, marks) = match version {
+        "_v3" => (rest.get(2), rest.get(3)),
+        _ => (None, rest.get(2)),
+    };
+    refuse_marks(tree, (path, name), marks.copied())?;
+    let storage = match tree.get(place) {
+        Node::Persistent(id) => storage(tree, *id),
+        _ => None,
+    };
+    let storage = storage.ok_or_else(|| malformed("a storage of a known type"))?;
+    let dtype = match version {
+        "_v3" => typed.and_then(|id| dtype_of(tree.global(*id)?)),
+        _ => storage.dtype,
+    };
+    let dtype = dtype.ok_or_else(|| malformed("a known type of numbers"))?;
+    let offset = tree.int(offset).and_then(|n| u64::try_from(n).ok());
+    let offset = offset.and_then(|n| n.checked_mul(dtype.size()));
+    let (shape, stride) = (tree.sizes(size), tree.sizes(stride));
+    let (Some(offset), Some(shape), Some(stride)) = (offset, shape, stride) else {
+        return Err(malformed("an offset, sizes and strides"));
+    };
+    let Some(&(start, bytes)) = storages.get(storage.key) else {
+        return Err(malformed(&format!("the storage {}", storage.key)));
+    };
+    let row = row_stride(&shape, &stride).ok_or_else(|| {
+        let reason = format!("a tensor of {shape:?} with the strides {stride:?}");
+        ConvertError::unsupported(path, name, reason, CONTIGUOUS)
+    })?;
+    Ok(Some(Tensor {
+        array: ArrayType { dtype, shape },
+        offset: start.saturating_add(offset),
+        room: bytes.saturating_sub(offset),
+        stride: row.map(|row| row.saturating_mul(dtype.size())),
+    }))
+}
+
+/// Refuses a tensor whose stored numbers are not its values: PyTorch negates or conjugates them when they are used.
+fn refuse_marks(tree: &Tree, (path, name): (&Path, &str), marks: Option<Id>) -> Result<(), ConvertError> {
+    let is_set = |mark: &str| marks.and_then(|marks| tree.value(marks, mark)).and_then(|is| tree.int(is)) == Some(1);
+    for (mark, reason, hint) in [
+        ("neg", "a negated view: the file holds the numbers without their new sign", "save tensor.resolve_neg()"),
+        ("conj", "a conjugated view: the file holds the numbers before", "save tensor.resolve_conj()"),
+    ] {
+        if is_set(mark) {
+            return Err(ConvertError::unsupported(path, name, reason, hint));
+        }
+    }
+    Ok(())
 }
 
 /// Elements between row starts, for a tensor with rows in C order. `Some(None)` if there is only one row.
