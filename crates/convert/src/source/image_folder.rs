@@ -8,9 +8,9 @@ use super::{
     ListOptions,
     detect::data_set_in,
     directory::{Directory, Identity},
-    layout::{Layout, inside},
+    layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
-    pairs,
+    mistaken, pairs,
     paths::{as_path, lossy},
     rows::RowForm,
     split,
@@ -87,6 +87,7 @@ pub(super) fn list_source(root: &Path, options: &ListOptions) -> Result<Listing,
     let opened = Opened::at(root, options)?;
     match &opened.layout {
         Layout::Pairs(pair) => split::reject_splits(&opened.root, &Directory::scan(&opened.root, &pair.images)?)?,
+        Layout::PairsInEach(_) => {}
         _ if has_only_classes(&opened.root, options)? => {}
         _ => split::reject_splits(&opened.root, &opened.top)?,
     }
@@ -100,20 +101,47 @@ pub(super) fn list_opened(
     all_classes: Option<&[Vec<u8>]>,
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    let Opened { root, top, layout, wrapper, manifest } = opened;
+    let Opened { root, mut top, layout, wrapper, manifest } = opened;
     let has_only_classes = has_only_classes(&root, options)?;
     let manifest = manifest.filter(|_| !has_only_classes);
     let mut listing = match layout {
-        Layout::Pairs(pair) => pairs::list(&root, &pair)?,
+        Layout::Pairs(pair) => {
+            let beside = beside(&top, &pair);
+            let mut listing = pairs::list(&root, &pair)?;
+            listing.warnings.extend(beside);
+            listing
+        }
+        Layout::PairsInEach(pair) => {
+            top.subdirectories.sort_unstable();
+            pairs::list_each(&root, &top, &pair, all_classes.unwrap_or(&top.subdirectories))?
+        }
         _ => list_scanned(&root, top, all_classes, options.jobs)?,
     };
     if !has_only_classes && listing.masks.is_none() {
         pairs::split_masks(&mut listing);
     }
+    if !has_only_classes && listing.masks.is_none() {
+        let twins = mistaken::twins(&listing)?;
+        listing.warnings.extend(twins);
+    }
     listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
     let unasked = wrapper.filter(|_| options.images.is_none());
     listing.warnings.extend(unasked.map(|folder| Warning::Wrapper { folder }));
     Ok(listing)
+}
+
+/// The warning about folders beside those of images and masks.
+fn beside(top: &Directory, pair: &Pair) -> Option<Warning> {
+    let is_used =
+        |name: &[u8]| [&pair.images, &pair.masks].iter().any(|path| path.split(|b| *b == b'/').next() == Some(name));
+    let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b"."));
+    let (used, others): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) = visible.partition(|name| is_used(name));
+    // Those of a split lie deeper.
+    if used.is_empty() {
+        return None;
+    }
+    let first = others.iter().min()?.to_vec();
+    Some(Warning::FoldersBesidePairs { count: count(others.len()), first })
 }
 
 fn list_scanned(

@@ -39,6 +39,7 @@ pub(crate) mod lmdb;
 mod located;
 mod manifest;
 mod masks;
+mod mistaken;
 pub(crate) mod mnist;
 #[cfg(test)]
 #[path = "tests/mutation.rs"]

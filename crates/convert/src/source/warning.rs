@@ -6,7 +6,7 @@ use packds_format::DType;
 
 use crate::error::quoted;
 use crate::metadata::Metadata;
-use crate::opt::LABEL_KEY;
+use crate::opt::{IMAGES, LABEL_KEY};
 
 /// A problem in a source that does not stop the conversion.
 ///
@@ -37,6 +37,27 @@ pub enum Warning {
         count: u64,
         /// The first.
         first: Vec<u8>,
+    },
+    /// Folders beside those of images and masks, which are not read.
+    FoldersBesidePairs {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// Folders without images beside others that each have images and masks.
+    FoldersWithoutImages {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// The only two classes have files of the same names, like two versions of each image.
+    SameNames {
+        /// One class.
+        one: Vec<u8>,
+        /// The other.
+        other: Vec<u8>,
     },
     /// A split has no labels, but another one has class folders.
     SplitUnlabelled,
@@ -225,6 +246,10 @@ impl Warning {
         let (count, what, first) = match self {
             Self::FilesBesideClasses { count, first } => (count, "images beside the class folders ignored", first),
             Self::FoldersBesideSplits { count, first } => (count, "folders beside the splits ignored", first),
+            Self::FoldersBesidePairs { count, first } => {
+                (count, "folders beside those of images and masks ignored", first)
+            }
+            Self::FoldersWithoutImages { count, first } => (count, "folders without a folder of images ignored", first),
             Self::UnusedMasks { count, first } => (count, "masks without an image ignored", first),
             Self::FewMasks { count, first } => {
                 (count, "images with the name of a mask packed as images: most images have no mask", first)
@@ -277,6 +302,14 @@ impl fmt::Display for Warning {
                 "each file is one sample, an array of shape {shape:?}; if it holds {} images, merge those of all files into one array (numpy.concatenate), x.npy, and their labels into y.npy",
                 shape.first().unwrap_or(&0)
             ),
+            Self::SameNames { one, other } => {
+                let (one, other) = (text(one), text(other));
+                let alone = IMAGES.with(&one);
+                write!(
+                    out,
+                    "the classes '{one}' and '{other}' have files of the same names: if they are two versions of each image, pack one with {alone}"
+                )
+            }
             Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
             Self::IndexColumn => {
                 out.write_str("the first column left out: it has no name, like an index that pandas writes")
