@@ -4,13 +4,14 @@
 
 use std::{os::fd::OwnedFd, path::Path};
 
+use packds_system::to_u64;
 use rustix::{
     fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat},
     io::Errno,
 };
 
 use super::{
-    candidate::{SNIFFED_BYTES, is_image_bytes, is_image_name, is_undecoded_name},
+    candidate::{SNIFFED_BYTES, is_image_bytes, is_image_name, is_system_folder, is_undecoded_name},
     paths::{as_path, joined},
     warning::Oddities,
 };
@@ -30,6 +31,8 @@ pub(super) struct Directory {
     /// The concatenated names of all other entries.
     names: Vec<u8>,
     others: Vec<Other>,
+    /// Folders that programs left. They are not among the subfolders.
+    system: Vec<Vec<u8>>,
 }
 
 /// An entry other than a folder: its position in `names`, and its kind.
@@ -66,13 +69,14 @@ impl Directory {
             subdirectories: Vec::new(),
             names: Vec::new(),
             others: Vec::new(),
+            system: Vec::new(),
         };
         while let Some(entry) = directory.entries.read() {
             let entry = entry?;
             let name = entry.file_name();
             match directory.form_of(name, entry.file_type())? {
-                // macOS adds a folder of attributes to zip files.
-                _ if name == c"." || name == c".." || name == c"__MACOSX" => {}
+                _ if name == c"." || name == c".." => {}
+                None if is_system_folder(name.to_bytes()) => directory.system.push(name.to_bytes().to_vec()),
                 None => directory.subdirectories.push(name.to_bytes().to_vec()),
                 Some(form) => {
                     let start = directory.names.len();
@@ -83,6 +87,8 @@ impl Directory {
                 }
             }
         }
+        // Sorted, so that the first does not depend on the file system.
+        directory.system.sort_unstable();
         Ok(directory)
     }
 
@@ -102,9 +108,15 @@ impl Directory {
         })
     }
 
-    /// Number of entries other than folders.
+    /// Number of entries other than the dataset's folders.
     pub(super) fn n_others(&self) -> usize {
-        self.others.len()
+        self.others.len() + self.system.len()
+    }
+
+    /// Reports the folders that programs left. Returns how many there are.
+    pub(super) fn note_system(&self, oddities: &mut Oddities) -> u64 {
+        self.system.iter().for_each(|name| oddities.system_folders.add(&joined(&self.path, name)));
+        to_u64(self.system.len())
     }
 
     /// The names of files with an image extension, unsorted. Opens no file.
@@ -119,7 +131,7 @@ impl Directory {
 
     /// Calls `each` with the name and size of each image candidate, in name order. Returns the number of other files.
     pub(super) fn for_each_candidate(mut self, oddities: &mut Oddities, mut each: impl FnMut(&[u8], u64)) -> u64 {
-        let mut ignored = 0;
+        let mut ignored = self.note_system(oddities);
         // Sorted, so that the first case of each warning does not depend on the file system.
         let mut others = std::mem::take(&mut self.others);
         others.sort_unstable_by(|a, b| self.name(a).cmp(self.name(b)));

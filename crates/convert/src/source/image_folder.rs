@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     ListOptions,
-    detect::data_set_in,
+    detect::{data_set_in, of_set},
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
@@ -28,7 +28,7 @@ pub(super) struct Opened {
     pub(super) layout: Layout,
     /// The folder that was left for the one in it, `root`.
     pub(super) wrapper: Option<Vec<u8>>,
-    /// A table, or a list of labels, beside the images or above them.
+    /// A table, a list of labels or a file of another format beside the images or above them.
     pub(super) manifest: Option<Vec<u8>>,
 }
 
@@ -38,7 +38,8 @@ impl Opened {
         let (mut root, mut wrapper, mut manifest) = (root.to_owned(), None, None);
         loop {
             let top = Directory::scan(&root, b"")?;
-            manifest = manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top));
+            manifest =
+                manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top)).or_else(|| data_file_in(&top));
             let layout = match (options, &wrapper) {
                 (ListOptions { images, masks, .. }, None) if images.is_some() || masks.is_some() => {
                     Layout::named(&root, &top, images.as_deref(), masks.as_deref())?
@@ -75,6 +76,15 @@ fn labels_in(top: &Directory) -> Option<Vec<u8>> {
         stem.is_some_and(|stem| stem.split(['_', '-', '.', ' ']).any(|word| WORDS.contains(&word)))
     };
     top.names().filter(is_list).min().map(<[u8]>::to_vec)
+}
+
+/// A file of another format, or an archive, beside folders.
+fn data_file_in(top: &Directory) -> Option<Vec<u8>> {
+    let is_data = |name: &str| {
+        of_set(name).is_some() || [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
+    };
+    let is_beside = !top.subdirectories.is_empty();
+    top.names().filter(|name| is_beside && is_data(&lossy(name).to_ascii_lowercase())).min().map(<[u8]>::to_vec)
 }
 
 /// Whether every subfolder is a class whatever its name: the caller named the format, or a pack was exported into the folder.
@@ -185,7 +195,7 @@ pub(super) fn known_metadata(root: &Path) -> Result<Option<Metadata>, ConvertErr
     Ok(Metadata::in_folder(root)?.and_then(Result::ok))
 }
 
-fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found) -> Result<Listing, ConvertError> {
+fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: Found) -> Result<Listing, ConvertError> {
     let mut used = vec![false; classes.len()];
     for label in &found.directory_labels {
         if let Some(used) = usize::try_from(*label).ok().and_then(|idx| used.get_mut(idx)) {
@@ -201,6 +211,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
     if let Some(first) = top.image_names().min() {
         warnings.push(Warning::FilesBesideClasses { count: count(top.image_names().count()), first: first.to_vec() });
     }
+    top.note_system(&mut found.oddities);
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
         labels: Labels::ByDirectory(found.directory_labels),

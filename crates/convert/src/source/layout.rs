@@ -52,6 +52,8 @@ const MASK_FOLDERS: [&str; 16] = [
 const SPLIT_MASKS: [&str; 7] = ["annot", "annotations", "mask", "masks", "label", "labels", "gt"];
 /// Most folders to look into for the kind of their files.
 const MAX_FOLDERS: usize = 64;
+/// Most folders around each other that are looked into for class folders.
+const MAX_DEPTH: usize = 4;
 /// Most subfolders that are looked into for the only one with images. More are classes.
 const FEW_FOLDERS: usize = 8;
 
@@ -310,6 +312,24 @@ fn refuse_annotated(root: &Path, top: &Directory, folders: &[&[u8]]) -> Result<(
         return Err(ConvertError::unsupported(root, "", reason, format!("pack the images alone with {from}")));
     }
     Ok(())
+}
+
+/// Whether a folder holds class folders or splits: two folders with images, or one that holds such folders itself.
+pub(super) fn holds_class_folders(root: &Path) -> Result<bool, ConvertError> {
+    let mut folder = Vec::new();
+    for _ in 0..MAX_DEPTH {
+        let mut filled = Vec::new();
+        for name in Directory::scan(root, &folder)?.subdirectories.iter().take(MAX_FOLDERS) {
+            if !name.starts_with(b".") && Contents::below(root, &joined(&folder, name))?.images {
+                filled.push(joined(&folder, name));
+            }
+        }
+        match filled.as_slice() {
+            [only] => folder.clone_from(only),
+            found => return Ok(found.len() > 1),
+        }
+    }
+    Ok(false)
 }
 
 /// The path of `folder` below `root`.

@@ -106,6 +106,13 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// Folders that programs left, such as `.ipynb_checkpoints`; ignored, also where torchvision takes them for classes.
+    SystemFolders {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
     /// Images in formats that cannot be decoded, such as PPM; ignored.
     UndecodedFormats {
         /// How many.
@@ -259,6 +266,7 @@ impl Warning {
             }
             Self::BrokenLinks { count, first } => (count, "broken links ignored", first),
             Self::SpecialFiles { count, first } => (count, "special files ignored", first),
+            Self::SystemFolders { count, first } => (count, "folders of other programs ignored", first),
             Self::UndecodedFormats { count, first } => (count, "images in unsupported formats ignored", first),
             Self::UnreadableFiles { count, first } => (count, "unreadable files ignored", first),
             Self::OtherArrays { count, first } => (count, "arrays without an item for each image ignored", first),
@@ -393,6 +401,7 @@ impl Tally {
 pub(super) struct Oddities {
     pub(super) broken_links: Tally,
     pub(super) special_files: Tally,
+    pub(super) system_folders: Tally,
     pub(super) undecoded_formats: Tally,
     pub(super) unreadable_files: Tally,
 }
@@ -401,6 +410,7 @@ impl Oddities {
     pub(super) fn append(&mut self, other: Self) {
         self.broken_links.append(other.broken_links);
         self.special_files.append(other.special_files);
+        self.system_folders.append(other.system_folders);
         self.undecoded_formats.append(other.undecoded_formats);
         self.unreadable_files.append(other.unreadable_files);
     }
@@ -409,6 +419,7 @@ impl Oddities {
         let warnings = [
             self.broken_links.warning(|count, first| Warning::BrokenLinks { count, first }),
             self.special_files.warning(|count, first| Warning::SpecialFiles { count, first }),
+            self.system_folders.warning(|count, first| Warning::SystemFolders { count, first }),
             self.undecoded_formats.warning(|count, first| Warning::UndecodedFormats { count, first }),
             self.unreadable_files.warning(|count, first| Warning::UnreadableFiles { count, first }),
         ];

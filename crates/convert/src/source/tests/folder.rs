@@ -356,3 +356,46 @@ fn fingerprint_has_the_documented_bytes() {
     expected.extend(number(0)); // no columns
     assert_eq!(fingerprint(&tree.list().unwrap()), expected);
 }
+
+#[test]
+fn folders_that_programs_left_are_never_classes() {
+    let tree = Tree::new(&[
+        "cat/1.jpg",
+        "cat/.ipynb_checkpoints/1-checkpoint.jpg",
+        "cat/Thumbs.db",
+        "dog/1.jpg",
+        "desktop.ini",
+    ]);
+    for folder in [".ipynb_checkpoints", "@eaDir", ".thumbnails", "lost+found", ".git", "__MACOSX", ".Trash-1000"] {
+        tree.write(&format!("{folder}/x.jpg"), b"x");
+    }
+    for from in [None, Some(crate::DataFormat::ImageFolder)] {
+        let listing = list(tree.root(), &ListOptions { from, ..ListOptions::default() }).unwrap();
+        assert_eq!((classes(&listing), listing.len()), (vec!["cat", "dog"], 2));
+        let system = Warning::SystemFolders { count: 8, first: b"cat/.ipynb_checkpoints".to_vec() };
+        assert_eq!(listing.warnings(), [system]);
+        assert_eq!(listing.ignored(), 10);
+    }
+    // Other hidden folders are classes, as in torchvision.
+    let tree = Tree::new(&["cat/1.jpg", ".dog/1.jpg"]);
+    assert_eq!(classes(&tree.list().unwrap()), [".dog", "cat"]);
+}
+
+#[test]
+fn a_file_of_another_format_beside_class_folders_is_named_and_not_read() {
+    for file in ["model.h5", "weights.pt", "features.npz", "a.csv", "labels.json", "x.zip", "shards.tar"] {
+        for folders in [["cat/1.jpg", "dog/1.jpg"], ["data/cat/1.jpg", "data/dog/1.jpg"]] {
+            let tree = Tree::new(&folders);
+            tree.write(file, b"x");
+            let listing = tree.list().unwrap();
+            assert_eq!((listing.len(), classes(&listing)), (2, vec!["cat", "dog"]), "{file}");
+            let unread = Warning::ManifestUnread { file: file.as_bytes().to_vec() };
+            assert!(listing.warnings().contains(&unread), "{file}: {:?}", listing.warnings());
+        }
+    }
+    let tree = Tree::new(&["train/cat/1.jpg", "test/cat/1.jpg", "model.h5"]);
+    assert_eq!(tree.list_split("test").unwrap().len(), 1);
+    // Pictures in a folder beside a dataset do not make it an image folder.
+    let tree = Tree::new(&["preview/1.jpg", "train.h5"]);
+    assert!(tree.list().unwrap_err().to_string().contains("train.h5"));
+}
