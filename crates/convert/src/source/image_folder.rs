@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    ListOptions,
+    ListOptions, captions,
     detect::{data_set_in, of_set},
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
@@ -133,6 +133,9 @@ pub(super) fn list_opened(
     if !has_only_classes && listing.masks.is_none() {
         let twins = mistaken::twins(&listing)?;
         listing.warnings.extend(twins);
+    }
+    if !has_only_classes {
+        captions::add(&mut listing)?;
     }
     listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
     let unasked = wrapper.filter(|_| options.images.is_none());

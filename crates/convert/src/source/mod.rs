@@ -17,6 +17,7 @@ mod arrays;
 pub(crate) mod arrow;
 mod beside;
 mod candidate;
+mod captions;
 pub(crate) mod cifar;
 mod column;
 mod csv_rows;

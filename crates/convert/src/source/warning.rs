@@ -87,6 +87,16 @@ pub enum Warning {
         /// Its name.
         file: Vec<u8>,
     },
+    /// Texts beside the images, which are packed as captions.
+    Captions {
+        /// Images without one.
+        missing: u64,
+    },
+    /// Texts with the numbers of boxes beside the images, which are not packed.
+    BoxesUnread {
+        /// How many.
+        count: u64,
+    },
     /// The only subfolder of the source, which was read in its place.
     Wrapper {
         /// The subfolder.
@@ -294,6 +304,14 @@ impl fmt::Display for Warning {
             Self::ManifestUnread { file } => {
                 let file = text(file);
                 write!(out, "'{file}' was not read: if it has labels or other fields, name it as the source")
+            }
+            Self::Captions { missing: 0 } => out.write_str("the .txt files beside the images are packed as 'caption'"),
+            Self::Captions { missing } => write!(
+                out,
+                "the .txt files beside the images are packed as 'caption'; it is empty for {missing} images without one"
+            ),
+            Self::BoxesUnread { count } => {
+                write!(out, "{count} .txt files beside the images hold boxes, as for YOLO, and are not packed")
             }
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
             Self::BadMetadata { reason } => write!(out, "the metadata of the original pack ignored: {reason}"),
