@@ -12,6 +12,30 @@ pub(super) const SNIFFED_BYTES: usize = 16;
 /// Image extensions that cannot be decoded here.
 const UNDECODED: [&str; 12] = ["ppm", "pgm", "pbm", "pnm", "pam", "avif", "heic", "heif", "jp2", "jxl", "exr", "tga"];
 
+/// Folders that programs leave beside data: copies, thumbnails, settings, deleted files. They are never classes.
+const SYSTEM_FOLDERS: [&str; 15] = [
+    "__MACOSX",
+    ".ipynb_checkpoints",
+    "__pycache__",
+    "@eaDir",
+    "#recycle",
+    ".thumbnails",
+    ".git",
+    ".svn",
+    ".idea",
+    ".vscode",
+    ".cache",
+    ".AppleDouble",
+    "$RECYCLE.BIN",
+    "System Volume Information",
+    "lost+found",
+];
+
+/// True if a program, and not the dataset, made the folder of this name.
+pub(super) fn is_system_folder(name: &[u8]) -> bool {
+    SYSTEM_FOLDERS.iter().any(|known| known.as_bytes() == name) || name.starts_with(b".Trash")
+}
+
 /// The files of a folder that are samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SampleFiles {

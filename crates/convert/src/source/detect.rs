@@ -9,6 +9,7 @@ use packds_system::{open_regular, to_u64};
 
 use super::candidate::is_image_name;
 use super::foreign::Foreign;
+use super::layout::holds_class_folders;
 use super::rows::RowForm;
 use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern, split_folders};
 use super::store::OpenFile;
@@ -221,7 +222,9 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     }
     let is_published = |format: &DataFormat| (format.entry().is_published)(folder, &names);
     let found = DataFormat::ALL.into_iter().find(is_published);
-    let found = found.or_else(|| names.iter().find_map(|name| of_set(name)));
+    // Weights or features beside class folders are not the dataset.
+    let is_image_folder = || holds_class_folders(folder).unwrap_or(false);
+    let found = found.or_else(|| names.iter().find_map(|name| of_set(name)).filter(|_| !is_image_folder()));
     // A repository also contains its card and scripts.
     let found = found.or_else(|| names_in(&folder.join(DATA_FOLDER)).iter().find_map(|name| of_set(name)));
     let in_splits = || split_folders(folder).iter().flat_map(|split| names_in(split)).find_map(|name| of_set(&name));
@@ -229,7 +232,7 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
 }
 
 /// The format of a file name, if a folder of such files is one dataset.
-fn of_set(name: &str) -> Option<DataFormat> {
+pub(super) fn of_set(name: &str) -> Option<DataFormat> {
     DataFormat::from_file_name(name).filter(|format| format.entry().is_set)
 }
 

@@ -4,13 +4,14 @@
 
 use std::{os::fd::OwnedFd, path::Path};
 
+use packds_system::to_u64;
 use rustix::{
     fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat},
     io::Errno,
 };
 
 use super::{
-    candidate::{SNIFFED_BYTES, SampleFiles, is_image_bytes, is_undecoded_name},
+    candidate::{SNIFFED_BYTES, SampleFiles, is_image_bytes, is_system_folder, is_undecoded_name},
     paths::{as_path, joined},
     warning::Oddities,
 };
@@ -32,6 +33,8 @@ pub(super) struct Directory {
     /// The concatenated names of all other entries.
     names: Vec<u8>,
     others: Vec<Other>,
+    /// Folders that programs left. They are not among the subfolders.
+    system: Vec<Vec<u8>>,
 }
 
 /// An entry other than a folder: its position in `names`, and its kind.
@@ -69,13 +72,14 @@ impl Directory {
             subdirectories: Vec::new(),
             names: Vec::new(),
             others: Vec::new(),
+            system: Vec::new(),
         };
         while let Some(entry) = directory.entries.read() {
             let entry = entry?;
             let name = entry.file_name();
             match directory.form_of(name, entry.file_type())? {
-                // macOS adds a folder of attributes to zip files.
-                _ if name == c"." || name == c".." || name == c"__MACOSX" => {}
+                _ if name == c"." || name == c".." => {}
+                None if is_system_folder(name.to_bytes()) => directory.system.push(name.to_bytes().to_vec()),
                 None if files == SampleFiles::Images || !files.is_named(name.to_bytes()) => {
                     directory.subdirectories.push(name.to_bytes().to_vec());
                 }
@@ -89,6 +93,8 @@ impl Directory {
                 }
             }
         }
+        // Sorted, so that the first does not depend on the file system.
+        directory.system.sort_unstable();
         Ok(directory)
     }
 
@@ -108,9 +114,15 @@ impl Directory {
         })
     }
 
-    /// Number of entries other than folders.
+    /// Number of entries other than the dataset's folders.
     pub(super) fn n_others(&self) -> usize {
-        self.others.len()
+        self.others.len() + self.system.len()
+    }
+
+    /// Reports the folders that programs left. Returns how many there are.
+    pub(super) fn note_system(&self, oddities: &mut Oddities) -> u64 {
+        self.system.iter().for_each(|name| oddities.system_folders.add(&joined(&self.path, name)));
+        to_u64(self.system.len())
     }
 
     /// The names that are those of samples, unsorted. Opens no file.
@@ -125,7 +137,7 @@ impl Directory {
 
     /// Calls `each` with the name and size of each candidate, in name order. Returns the number of other files.
     pub(super) fn for_each_candidate(mut self, oddities: &mut Oddities, mut each: impl FnMut(&[u8], u64)) -> u64 {
-        let mut ignored = 0;
+        let mut ignored = self.note_system(oddities);
         // Sorted, so that the first case of each warning does not depend on the file system.
         let mut others = std::mem::take(&mut self.others);
         others.sort_unstable_by(|a, b| self.name(a).cmp(self.name(b)));

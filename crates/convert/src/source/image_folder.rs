@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use super::{
     ListOptions,
     candidate::SampleFiles,
-    detect::data_set_in,
+    captions,
+    detect::{data_set_in, of_set},
     directory::{Directory, Identity},
-    layout::{Layout, inside},
+    layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
-    pairs,
+    mistaken, pairs,
     paths::{as_path, lossy},
     rows::RowForm,
     split,
@@ -30,7 +31,7 @@ pub(super) struct Opened {
     pub(super) layout: Layout,
     /// The folder that was left for the one in it, `root`.
     pub(super) wrapper: Option<Vec<u8>>,
-    /// A table, or a list of labels, beside the images or above them.
+    /// A table, a list of labels or a file of another format beside the images or above them.
     pub(super) manifest: Option<Vec<u8>>,
 }
 
@@ -40,7 +41,8 @@ impl Opened {
         let (mut root, mut wrapper, mut manifest) = (root.to_owned(), None, None);
         loop {
             let top = Directory::scan(&root, b"", files)?;
-            manifest = manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top));
+            manifest =
+                manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top)).or_else(|| data_file_in(&top));
             let layout = match (options, &wrapper) {
                 (ListOptions { images, masks, .. }, None) if images.is_some() || masks.is_some() => {
                     Layout::named(&root, &top, images.as_deref(), masks.as_deref())?
@@ -79,6 +81,15 @@ fn labels_in(top: &Directory) -> Option<Vec<u8>> {
     top.names().filter(is_list).min().map(<[u8]>::to_vec)
 }
 
+/// A file of another format, or an archive, beside folders.
+fn data_file_in(top: &Directory) -> Option<Vec<u8>> {
+    let is_data = |name: &str| {
+        of_set(name).is_some() || [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
+    };
+    let is_beside = !top.subdirectories.is_empty();
+    top.names().filter(|name| is_beside && is_data(&lossy(name).to_ascii_lowercase())).min().map(<[u8]>::to_vec)
+}
+
 /// Whether every subfolder is a class whatever its name: the caller named the format, or a pack was exported into the folder.
 fn has_only_classes(root: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
     Ok(options.from.is_some() || known_metadata(root)?.is_some())
@@ -91,6 +102,7 @@ pub(super) fn list_source(root: &Path, options: &ListOptions, files: SampleFiles
         Layout::Pairs(pair) => {
             split::reject_splits(&opened.root, &Directory::scan(&opened.root, &pair.images, files)?)?
         }
+        Layout::PairsInEach(_) => {}
         _ if has_only_classes(&opened.root, options)? => {}
         _ => split::reject_splits(&opened.root, &opened.top)?,
     }
@@ -104,20 +116,50 @@ pub(super) fn list_opened(
     all_classes: Option<&[Vec<u8>]>,
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    let Opened { root, files, top, layout, wrapper, manifest } = opened;
+    let Opened { root, files, mut top, layout, wrapper, manifest } = opened;
     let has_only_classes = has_only_classes(&root, options)?;
     let manifest = manifest.filter(|_| !has_only_classes);
     let mut listing = match layout {
-        Layout::Pairs(pair) => pairs::list(&root, &pair, files)?,
+        Layout::Pairs(pair) => {
+            let beside = beside(&top, &pair);
+            let mut listing = pairs::list(&root, &pair, files)?;
+            listing.warnings.extend(beside);
+            listing
+        }
+        Layout::PairsInEach(pair) => {
+            top.subdirectories.sort_unstable();
+            pairs::list_each((&root, files), &top, &pair, all_classes.unwrap_or(&top.subdirectories))?
+        }
         _ => list_scanned((&root, files), top, all_classes, options.jobs)?,
     };
     if !has_only_classes && listing.masks.is_none() {
         pairs::split_masks(&mut listing);
     }
+    if !has_only_classes && listing.masks.is_none() {
+        let twins = mistaken::twins(&listing)?;
+        listing.warnings.extend(twins);
+    }
+    if !has_only_classes {
+        captions::add(&mut listing)?;
+    }
     listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
     let unasked = wrapper.filter(|_| options.images.is_none());
     listing.warnings.extend(unasked.map(|folder| Warning::Wrapper { folder }));
     Ok(listing)
+}
+
+/// The warning about folders beside those of images and masks.
+fn beside(top: &Directory, pair: &Pair) -> Option<Warning> {
+    let is_used =
+        |name: &[u8]| [&pair.images, &pair.masks].iter().any(|path| path.split(|b| *b == b'/').next() == Some(name));
+    let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b"."));
+    let (used, others): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) = visible.partition(|name| is_used(name));
+    // Those of a split lie deeper.
+    if used.is_empty() {
+        return None;
+    }
+    let first = others.iter().min()?.to_vec();
+    Some(Warning::FoldersBesidePairs { count: count(others.len()), first })
 }
 
 fn list_scanned(
@@ -161,7 +203,7 @@ pub(super) fn known_metadata(root: &Path) -> Result<Option<Metadata>, ConvertErr
     Ok(Metadata::in_folder(root)?.and_then(Result::ok))
 }
 
-fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found) -> Result<Listing, ConvertError> {
+fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: Found) -> Result<Listing, ConvertError> {
     let mut used = vec![false; classes.len()];
     for label in &found.directory_labels {
         if let Some(used) = usize::try_from(*label).ok().and_then(|idx| used.get_mut(idx)) {
@@ -177,6 +219,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
     if let Some(first) = top.sample_names().min() {
         warnings.push(Warning::FilesBesideClasses { count: count(top.sample_names().count()), first: first.to_vec() });
     }
+    top.note_system(&mut found.oddities);
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
         labels: Labels::ByDirectory(found.directory_labels),

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::candidate::SampleFiles;
 use super::directory::Directory;
+use super::mistaken::{as_classes, refuse_named};
 use super::paths::{as_path, joined, lossy};
-use super::split::is_split_name;
+use super::split::{is_split_folder, is_split_name};
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES, MASKS};
 
@@ -48,8 +49,12 @@ const MASK_FOLDERS: [&str; 16] = [
     "targets",
     "1st_manual",
 ];
+/// What may follow a split's name in the name of its folder of masks. Case is ignored.
+const SPLIT_MASKS: [&str; 7] = ["annot", "annotations", "mask", "masks", "label", "labels", "gt"];
 /// Most folders to look into for the kind of their files.
 const MAX_FOLDERS: usize = 64;
+/// Most folders around each other that are looked into for class folders.
+const MAX_DEPTH: usize = 4;
 /// Most subfolders that are looked into for the only one with images. More are classes.
 const FEW_FOLDERS: usize = 8;
 
@@ -67,6 +72,10 @@ pub(super) enum Layout {
     Classes,
     /// Images and masks.
     Pairs(Pair),
+    /// Folders that each have a folder of images and one of masks. The pair is relative to each.
+    PairsInEach(Pair),
+    /// Splits with a folder of masks beside each, such as `train` and `trainannot`. The images' folder is the split's name.
+    SplitPairs(Vec<Pair>),
     /// Another folder around the data, such as `data/data`.
     Wrapper(Vec<u8>),
 }
@@ -107,12 +116,19 @@ impl Layout {
         folders.retain(|name| !name.starts_with(b"."));
         folders.sort_unstable();
         refuse_annotated((root, files), top, &folders)?;
+        refuse_named(root, &folders)?;
         if let ([only], None) = (folders.as_slice(), top.sample_names().next()) {
             return Ok(if is_wrapper((root, files), only)? { Self::Wrapper(only.to_vec()) } else { Self::Classes });
         }
         let images: Vec<&[u8]> = folders.iter().copied().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).collect();
         let has_images = |name: &[u8]| Ok::<_, ConvertError>(Contents::below((root, files), name)?.images);
         let has_splits = folders.iter().any(|name| is_split_name(name));
+        if let Some(pairs) = split_pairs((root, files), &folders)? {
+            return Ok(Self::SplitPairs(pairs));
+        }
+        if let Some(pair) = pair_in_each((root, files), &folders)? {
+            return Ok(Self::PairsInEach(pair));
+        }
         if folders.len() <= FEW_FOLDERS && top.sample_names().next().is_none() {
             let mut filled = Vec::new();
             for folder in &folders {
@@ -143,10 +159,54 @@ impl Layout {
             [first, .., last] => {
                 let [first, last] = [first, last].map(|name| lossy(name));
                 let reason = format!("there are two folders of masks: '{first}' and '{last}'");
-                Err(ConvertError::contradictory(root, "", reason, format!("choose with {}", MASKS.with(first))))
+                let hint = format!("choose with {}; {}", MASKS.with(first), as_classes());
+                Err(ConvertError::contradictory(root, "", reason, hint))
             }
         }
     }
+}
+
+/// The folders of images and masks that each of the folders has in it. Only the first folders are looked into.
+fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Pair>, ConvertError> {
+    if folders.len() < 2 || folders.iter().any(|name| is_split_folder(name)) {
+        return Ok(None);
+    }
+    let mut shared: Option<Pair> = None;
+    for folder in folders.iter().take(MAX_FOLDERS) {
+        let inner = Directory::scan(root, folder, files)?;
+        let find = |known: &[&str]| inner.subdirectories.iter().filter(|name| is_one_of(name, known)).min().cloned();
+        let (Some(images), Some(masks)) = (find(&IMAGE_FOLDERS), find(&MASK_FOLDERS)) else {
+            if Contents::below((root, files), folder)?.images {
+                return Ok(None);
+            }
+            continue;
+        };
+        let found = Pair { images, masks };
+        if inner.sample_names().next().is_some() || shared.as_ref().is_some_and(|shared| *shared != found) {
+            return Ok(None);
+        }
+        if shared.is_none() && !Contents::below((root, files), &joined(folder, &found.masks))?.images {
+            return Ok(None);
+        }
+        shared = Some(found);
+    }
+    Ok(shared)
+}
+
+/// The splits that have a folder of masks beside them, if there are two or more and no others.
+fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Vec<Pair>>, ConvertError> {
+    let (splits, others): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|name| is_split_folder(name));
+    let of_split = |split: &[u8]| {
+        let stem = split.strip_suffix(b"_images").unwrap_or(split);
+        let is_mask = |name: &&&[u8]| {
+            let mark = name.strip_prefix(stem).map(|mark| mark.strip_prefix(b"_").unwrap_or(mark));
+            mark.is_some_and(|mark| is_one_of(mark, &SPLIT_MASKS))
+        };
+        others.iter().find(is_mask).map(|masks| Pair { images: split.to_vec(), masks: masks.to_vec() })
+    };
+    let pairs: Vec<Pair> = splits.iter().filter_map(|split| of_split(split)).collect();
+    let (true, Some(first)) = (pairs.len() >= 2 && pairs.len() == splits.len(), pairs.first()) else { return Ok(None) };
+    Ok(Contents::below((root, files), &first.masks)?.images.then_some(pairs))
 }
 
 /// Whether a folder has a usual name of a folder of masks, such as `masks` or `train_masks`.
@@ -228,8 +288,8 @@ fn refuse_annotated(
     let refused = |what: &str, images: &[u8], masks: Option<&[u8]>| {
         let alone = format!("pack the images alone with {}", IMAGES.with(lossy(images)));
         let hint = match masks {
-            Some(masks) => format!("{alone}, or with masks: add {}", MASKS.with(lossy(masks))),
-            None => alone,
+            Some(masks) => format!("{alone}, or with masks: add {}; {}", MASKS.with(lossy(masks)), as_classes()),
+            None => format!("{alone}; {}", as_classes()),
         };
         Err(ConvertError::unsupported(root, "", format!("{what}, which packds does not pack yet"), hint))
     };
@@ -257,6 +317,25 @@ fn refuse_annotated(
         return Err(ConvertError::unsupported(root, "", reason, format!("pack the images alone with {from}")));
     }
     Ok(())
+}
+
+/// Whether a folder holds class folders or splits: two folders with images, or one that holds such folders itself.
+pub(super) fn holds_class_folders(root: &Path) -> Result<bool, ConvertError> {
+    let files = SampleFiles::Images;
+    let mut folder = Vec::new();
+    for _ in 0..MAX_DEPTH {
+        let mut filled = Vec::new();
+        for name in Directory::scan(root, &folder, files)?.subdirectories.iter().take(MAX_FOLDERS) {
+            if !name.starts_with(b".") && Contents::below((root, files), &joined(&folder, name))?.images {
+                filled.push(joined(&folder, name));
+            }
+        }
+        match filled.as_slice() {
+            [only] => folder.clone_from(only),
+            found => return Ok(found.len() > 1),
+        }
+    }
+    Ok(false)
 }
 
 /// The path of `folder` below `root`.

@@ -17,6 +17,7 @@ mod arrays;
 pub(crate) mod arrow;
 mod beside;
 mod candidate;
+mod captions;
 pub(crate) mod cifar;
 mod column;
 mod csv_rows;
@@ -39,6 +40,7 @@ pub(crate) mod lmdb;
 mod located;
 mod manifest;
 mod masks;
+mod mistaken;
 pub(crate) mod mnist;
 #[cfg(test)]
 #[path = "tests/mutation.rs"]

@@ -6,14 +6,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use super::candidate::SampleFiles;
-use super::directory::Directory;
+use super::directory::{Directory, Identity};
 use super::image_folder::known_metadata;
-use super::layout::Pair;
+use super::layout::{Pair, inside};
 use super::listing::{Fault, Faults, Labels, Listing, Masks, SourceKind};
+use super::mistaken::as_classes;
 use super::paths::{FileTable, PathTable, joined, lossy, stem};
 use super::walk::{Found, count};
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
+use crate::opt::{IMAGES, MASKS};
 
 /// What usually follows the image's name in a mask's name.
 const MASK_SUFFIXES: [&[u8]; 16] = [
@@ -42,40 +44,127 @@ const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"
 
 /// Lists the images of a folder with the masks of another.
 pub(super) fn list(root: &Path, pair: &Pair, files: SampleFiles) -> Result<Listing, ConvertError> {
-    let (mut images, mut masks) = (walked(root, &pair.images, files)?, walked(root, &pair.masks, files)?);
+    let (images, masks) = (walked(root, &pair.images, files)?, walked(root, &pair.masks, files)?);
     for (found, folder) in [(&images, &pair.images), (&masks, &pair.masks)] {
         if found.paths.len() == 0 {
-            return Err(ConvertError::EmptySource {
-                path: super::layout::inside(root, folder),
-                ignored: found.ignored,
-                holds: None,
-            });
+            return Err(ConvertError::EmptySource { path: inside(root, folder), ignored: found.ignored, holds: None });
         }
     }
-    let below = |found: &Found, folder: &[u8]| -> Vec<Vec<u8>> {
-        (0..found.paths.len()).map(|idx| key(&found.paths, idx, folder)).collect()
-    };
-    let (image_keys, mask_keys) = (below(&images, &pair.images), below(&masks, &pair.masks));
-    let matched = Matched::of(root, &images.paths, &image_keys, &mask_keys)?;
-    let shown = lossy(&pair.masks);
-    let mut warnings = std::mem::take(&mut images.oddities).into_warnings();
-    warnings.extend(std::mem::take(&mut masks.oddities).into_warnings());
-    warnings.extend(matched.unused(&masks.paths));
+    let (image_keys, mask_keys) = (keys(&images.paths, 0, &pair.images), keys(&masks.paths, 0, &pair.masks));
     let below = |idx: usize| images.paths.directory(idx) != pair.images;
     let subfolders = (0..images.paths.len()).filter(|idx| below(*idx)).map(|idx| images.paths.directory(idx));
     let subfolders: BTreeSet<&[u8]> = subfolders.collect();
-    if let Some(first) = subfolders.first() {
-        warnings.push(Warning::FoldersInImages { count: count(subfolders.len()), first: first.to_vec() });
+    let told = subfolders
+        .first()
+        .map(|first| Warning::FoldersInImages { count: count(subfolders.len()), first: first.to_vec() });
+    let mut listing = Both { images, masks, image_keys, mask_keys }.listing(root, pair)?;
+    listing.warnings.extend(told);
+    Ok(listing)
+}
+
+/// Lists folders that each have a folder of images and one of masks. If some have several images, these folders are classes, with
+/// ids that are positions in `classes`.
+pub(super) fn list_each(
+    (root, files): (&Path, SampleFiles),
+    top: &Directory,
+    pair: &Pair,
+    classes: &[Vec<u8>],
+) -> Result<Listing, ConvertError> {
+    let mut both = Both::default();
+    let (mut has_several, mut alone) = (false, Tally::default());
+    let mut folders: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
+    folders.sort_unstable();
+    for folder in folders {
+        let inner = Directory::scan(root, folder, files)?.subdirectories;
+        if !inner.contains(&pair.images) {
+            alone.add(folder);
+            continue;
+        }
+        let label = classes.binary_search(folder).ok().and_then(|class| i64::try_from(class).ok()).unwrap_or(-1);
+        let (n_images, n_masks) = both.add((root, top.identity), folder, pair, (label, files))?;
+        has_several |= n_images > 1;
+        // Masks of one object each have names of their own.
+        let own_masks = &both.mask_keys[both.mask_keys.len() - n_masks..];
+        if n_images == 1 && n_masks > 1 && !both.image_keys.last().is_some_and(|key| own_masks.contains(key)) {
+            let reason =
+                format!("'{}' has one image and {n_masks} masks: expected one mask for each image", lossy(folder));
+            return Err(ConvertError::contradictory(root, "", reason, MERGE_MASKS));
+        }
     }
-    let (masks, faults) = matched.masks(&images, &masks, &shown);
-    Ok(Listing {
-        masks: Some(masks),
-        metadata: known_metadata(root)?,
-        faults,
-        warnings,
-        ignored: images.ignored,
-        ..Listing::of_files(SourceKind::PairedFolders, root, images.paths, images.bytes)
-    })
+    let labels = Labels::ByDirectory(both.images.directory_labels.clone());
+    let mut listing = both.listing(root, pair)?;
+    listing.warnings.extend(alone.warning(|count, first| Warning::FoldersWithoutImages { count, first }));
+    if has_several {
+        (listing.labels, listing.classes) = (labels, classes.to_vec());
+    }
+    Ok(listing)
+}
+
+/// What to do with several masks of one image.
+const MERGE_MASKS: &str = "merge the masks of each image into one file; in Python: Image.fromarray(numpy.max([numpy.array(Image.open(m)) for m in masks], axis=0)).save(merged)";
+
+/// Images and masks with the keys by which they match.
+#[derive(Default)]
+struct Both {
+    images: Found,
+    masks: Found,
+    image_keys: Vec<Vec<u8>>,
+    mask_keys: Vec<Vec<u8>>,
+}
+
+impl Both {
+    /// Adds the images and masks of one folder. One image and one mask belong together, whatever their names. Returns how many
+    /// there are.
+    fn add(
+        &mut self,
+        (root, identity): (&Path, Identity),
+        folder: &[u8],
+        pair: &Pair,
+        (label, files): (i64, SampleFiles),
+    ) -> Result<(usize, usize), ConvertError> {
+        let pair = Pair { images: joined(folder, &pair.images), masks: joined(folder, &pair.masks) };
+        self.images.add_class((root, identity), &pair.images, label, files)?;
+        if inside(root, &pair.masks).exists() {
+            self.masks.add_class((root, identity), &pair.masks, label, files)?;
+        }
+        let in_folder = |keys: Vec<Vec<u8>>| keys.into_iter().map(|key| joined(folder, &key)).collect::<Vec<_>>();
+        let images = in_folder(keys(&self.images.paths, self.image_keys.len(), &pair.images));
+        let mut masks = in_folder(keys(&self.masks.paths, self.mask_keys.len(), &pair.masks));
+        let counts = (images.len(), masks.len());
+        if counts == (1, 1) {
+            masks.clone_from(&images);
+        }
+        self.image_keys.extend(images);
+        self.mask_keys.extend(masks);
+        Ok(counts)
+    }
+
+    fn listing(mut self, root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
+        let matched = Matched::of(root, &self.images.paths, &self.image_keys, &self.mask_keys)?;
+        let shown = lossy(&pair.masks);
+        if matched.of_image.iter().all(Option::is_none) {
+            let reason = format!("no mask in '{shown}' has the name of an image in '{}'", lossy(&pair.images));
+            let hint = format!("rename them, name other folders with {IMAGES} and {MASKS}; {}", as_classes());
+            return Err(ConvertError::contradictory(root, "", reason, hint));
+        }
+        let mut warnings = std::mem::take(&mut self.images.oddities).into_warnings();
+        warnings.extend(std::mem::take(&mut self.masks.oddities).into_warnings());
+        warnings.extend(matched.unused(&self.masks.paths));
+        let (masks, faults) = matched.masks(&self.images, &self.masks, &shown);
+        Ok(Listing {
+            masks: Some(masks),
+            metadata: known_metadata(root)?,
+            faults,
+            warnings,
+            ignored: self.images.ignored,
+            ..Listing::of_files(SourceKind::PairedFolders, root, self.images.paths, self.images.bytes)
+        })
+    }
+}
+
+/// The keys of the files from `start` on, which lie below `folder`.
+fn keys(paths: &PathTable, start: usize, folder: &[u8]) -> Vec<Vec<u8>> {
+    (start..paths.len()).map(|idx| key(paths, idx, folder)).collect()
 }
 
 /// Everything below a folder, in torchvision's order.
@@ -180,12 +269,18 @@ impl Matched {
 
 /// Moves masks that lie beside their images, such as `1_mask.png` beside `1.png`, out of a listing of a folder.
 pub(super) fn split_masks(listing: &mut Listing) {
-    let keys: Vec<Vec<u8>> = (0..listing.paths.len()).map(|idx| key(&listing.paths, idx, b"")).collect();
+    let keys = keys(&listing.paths, 0, b"");
     let places: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(idx, key)| (key.as_slice(), idx)).collect();
-    let base = |key: &[u8]| {
+    // A second mask of an image has a number: `1_mask_1.png`.
+    let unnumbered = |key: &[u8]| {
+        let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        key[..key.len() - digits].strip_suffix(b"_").filter(|_| digits > 0).map(<[u8]>::to_vec)
+    };
+    let of_mask = |key: &[u8]| {
         let mut bases = MASK_SUFFIXES.iter().filter_map(|suffix| key.strip_suffix(*suffix));
         bases.find_map(|base| places.get(base).copied())
     };
+    let base = |key: &[u8]| of_mask(key).or_else(|| of_mask(&unnumbered(key)?));
     let bases: Vec<Option<usize>> = keys.iter().map(|key| base(key)).collect();
     let images: Vec<usize> = (0..keys.len()).filter(|idx| bases[*idx].is_none()).collect();
     let n_masks = keys.len() - images.len();
@@ -197,21 +292,17 @@ pub(super) fn split_masks(listing: &mut Listing) {
         listing.warnings.push(Warning::FewMasks { count: count(n_masks), first });
         return;
     }
-    let mut mask_of: HashMap<usize, usize> = HashMap::new();
-    let mut unused = Tally::default();
+    let mut masks_of: HashMap<usize, Vec<usize>> = HashMap::new();
     for (mask, base) in bases.iter().enumerate() {
-        let Some(image) = base else { continue };
-        if let Some(first) = mask_of.insert(*image, mask) {
-            mask_of.insert(*image, first);
-            unused.add(&listing.paths.path(mask));
+        if let Some(image) = base {
+            masks_of.entry(*image).or_default().push(mask);
         }
     }
-    listing.warnings.extend(unused.warning(|count, first| Warning::UnusedMasks { count, first }));
-    take_masks(listing, &images, &mask_of);
+    take_masks(listing, &images, &masks_of);
 }
 
 /// Keeps these images of a listing, and makes the others their masks.
-fn take_masks(listing: &mut Listing, images: &[usize], mask_of: &HashMap<usize, usize>) {
+fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize, Vec<usize>>) {
     let mut kept = Found::default();
     let (mut masks, mut mask_bytes) = (FileTable::default(), Vec::new());
     let mut directory = None;
@@ -226,11 +317,16 @@ fn take_masks(listing: &mut Listing, images: &[usize], mask_of: &HashMap<usize, 
         let place = kept.paths.n_directories() - 1;
         kept.paths.push(place, listing.paths.name(image));
         kept.bytes.push(listing.bytes[image]);
-        let mask = mask_of.get(&image).copied();
-        if mask.is_none() {
-            let reason = "no file beside it has its name and '_mask'";
+        let own = masks_of.get(&image).map_or(&[][..], Vec::as_slice);
+        let reason = match own {
+            [_] => None,
+            [] => Some("no file beside it has its name and '_mask'".to_owned()),
+            several => Some(format!("it has {} masks beside it: merge them into one file", several.len())),
+        };
+        if let Some(reason) = reason {
             listing.faults.insert(kept.paths.len() - 1, Fault::Said(reason.into()));
         }
+        let mask = own.first().copied();
         masks.push(&listing.paths.path(mask.unwrap_or(image)));
         mask_bytes.push(listing.bytes[mask.unwrap_or(image)]);
     }

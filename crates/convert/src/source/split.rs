@@ -121,7 +121,12 @@ impl Splits {
             Layout::Pairs(pair) => Directory::scan(&root, &pair.images, files)?,
             _ => top,
         };
-        Ok(Self { names: split_names(&top), root, files, layout, folders: top.subdirectories })
+        let names = split_names(&top);
+        let mut folders = top.subdirectories;
+        if let Layout::SplitPairs(pairs) = &layout {
+            folders.retain(|name| !pairs.iter().any(|pair| pair.masks == *name));
+        }
+        Ok(Self { names, root, files, layout, folders })
     }
 
     /// Warns of a split without labels beside others with classes, and of folders that belong to no split.
@@ -139,13 +144,17 @@ impl Splits {
 
     /// The folders of these splits.
     fn opened(&self, names: &[String], options: &ListOptions) -> Result<Vec<(String, Opened)>, ConvertError> {
-        let open = |name: &String| match &self.layout {
-            Layout::Pairs(pair) => {
-                let top = Directory::scan(&self.root, b"", self.files)?;
-                let layout = Layout::Pairs(pair.inside(name.as_bytes()));
-                Ok(Opened { root: self.root.clone(), files: self.files, top, layout, wrapper: None, manifest: None })
-            }
-            _ => Opened::at(&self.root.join(name), options, self.files),
+        let open = |name: &String| {
+            let pair = match &self.layout {
+                Layout::Pairs(pair) => Some(pair.inside(name.as_bytes())),
+                Layout::SplitPairs(pairs) => pairs.iter().find(|pair| pair.images == name.as_bytes()).cloned(),
+                _ => None,
+            };
+            let Some(pair) = pair else { return Opened::at(&self.root.join(name), options, self.files) };
+            // The other splits are not beside it.
+            let top = Directory::scan(&self.root, &pair.images, self.files)?;
+            let layout = Layout::Pairs(pair);
+            Ok(Opened { root: self.root.clone(), files: self.files, top, layout, wrapper: None, manifest: None })
         };
         names.iter().map(|name| Ok((name.clone(), open(name)?))).collect()
     }
@@ -161,7 +170,8 @@ fn split_names(top: &Directory) -> Vec<String> {
 
 /// The class folder names of all splits, sorted and unique.
 fn class_union(splits: &[(String, Opened)]) -> Vec<Vec<u8>> {
-    let with_classes = splits.iter().filter(|(_, opened)| opened.layout == Layout::Classes);
+    let with_classes =
+        splits.iter().filter(|(_, opened)| matches!(opened.layout, Layout::Classes | Layout::PairsInEach(_)));
     let classes: BTreeSet<&Vec<u8>> = with_classes.flat_map(|(_, opened)| &opened.top.subdirectories).collect();
     classes.into_iter().cloned().collect()
 }

@@ -6,7 +6,7 @@ use packds_format::DType;
 
 use crate::error::quoted;
 use crate::metadata::Metadata;
-use crate::opt::LABEL_KEY;
+use crate::opt::{IMAGES, LABEL_KEY};
 
 /// A problem in a source that does not stop the conversion.
 ///
@@ -38,6 +38,27 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// Folders beside those of images and masks, which are not read.
+    FoldersBesidePairs {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// Folders without images beside others that each have images and masks.
+    FoldersWithoutImages {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// The only two classes have files of the same names, like two versions of each image.
+    SameNames {
+        /// One class.
+        one: Vec<u8>,
+        /// The other.
+        other: Vec<u8>,
+    },
     /// A split has no labels, but another one has class folders.
     SplitUnlabelled,
     /// Masks whose names match no image; ignored.
@@ -66,6 +87,16 @@ pub enum Warning {
         /// Its name.
         file: Vec<u8>,
     },
+    /// Texts beside the images, which are packed as captions.
+    Captions {
+        /// Images without one.
+        missing: u64,
+    },
+    /// Texts with the numbers of boxes beside the images, which are not packed.
+    BoxesUnread {
+        /// How many.
+        count: u64,
+    },
     /// The only subfolder of the source, which was read in its place.
     Wrapper {
         /// The subfolder.
@@ -80,6 +111,13 @@ pub enum Warning {
     },
     /// Pipes, sockets and devices, always ignored.
     SpecialFiles {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// Folders that programs left, such as `.ipynb_checkpoints`; ignored, also where torchvision takes them for classes.
+    SystemFolders {
         /// How many.
         count: u64,
         /// The first.
@@ -225,6 +263,10 @@ impl Warning {
         let (count, what, first) = match self {
             Self::FilesBesideClasses { count, first } => (count, "images beside the class folders ignored", first),
             Self::FoldersBesideSplits { count, first } => (count, "folders beside the splits ignored", first),
+            Self::FoldersBesidePairs { count, first } => {
+                (count, "folders beside those of images and masks ignored", first)
+            }
+            Self::FoldersWithoutImages { count, first } => (count, "folders without a folder of images ignored", first),
             Self::UnusedMasks { count, first } => (count, "masks without an image ignored", first),
             Self::FewMasks { count, first } => {
                 (count, "images with the name of a mask packed as images: most images have no mask", first)
@@ -234,6 +276,7 @@ impl Warning {
             }
             Self::BrokenLinks { count, first } => (count, "broken links ignored", first),
             Self::SpecialFiles { count, first } => (count, "special files ignored", first),
+            Self::SystemFolders { count, first } => (count, "folders of other programs ignored", first),
             Self::UndecodedFormats { count, first } => (count, "images in unsupported formats ignored", first),
             Self::UnreadableFiles { count, first } => (count, "unreadable files ignored", first),
             Self::OtherArrays { count, first } => (count, "arrays without an item for each image ignored", first),
@@ -262,6 +305,14 @@ impl fmt::Display for Warning {
                 let file = text(file);
                 write!(out, "'{file}' was not read: if it has labels or other fields, name it as the source")
             }
+            Self::Captions { missing: 0 } => out.write_str("the .txt files beside the images are packed as 'caption'"),
+            Self::Captions { missing } => write!(
+                out,
+                "the .txt files beside the images are packed as 'caption'; it is empty for {missing} images without one"
+            ),
+            Self::BoxesUnread { count } => {
+                write!(out, "{count} .txt files beside the images hold boxes, as for YOLO, and are not packed")
+            }
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
             Self::BadMetadata { reason } => write!(out, "the metadata of the original pack ignored: {reason}"),
             Self::LeftOut { field, reason } => write!(out, "field '{field}' left out: {reason}"),
@@ -277,6 +328,14 @@ impl fmt::Display for Warning {
                 "each file is one sample, an array of shape {shape:?}; if it holds {} images, merge those of all files into one array (numpy.concatenate), x.npy, and their labels into y.npy",
                 shape.first().unwrap_or(&0)
             ),
+            Self::SameNames { one, other } => {
+                let (one, other) = (text(one), text(other));
+                let alone = IMAGES.with(&one);
+                write!(
+                    out,
+                    "the classes '{one}' and '{other}' have files of the same names: if they are two versions of each image, pack one with {alone}"
+                )
+            }
             Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
             Self::IndexColumn => {
                 out.write_str("the first column left out: it has no name, like an index that pandas writes")
@@ -360,6 +419,7 @@ impl Tally {
 pub(super) struct Oddities {
     pub(super) broken_links: Tally,
     pub(super) special_files: Tally,
+    pub(super) system_folders: Tally,
     pub(super) undecoded_formats: Tally,
     pub(super) unreadable_files: Tally,
 }
@@ -368,6 +428,7 @@ impl Oddities {
     pub(super) fn append(&mut self, other: Self) {
         self.broken_links.append(other.broken_links);
         self.special_files.append(other.special_files);
+        self.system_folders.append(other.system_folders);
         self.undecoded_formats.append(other.undecoded_formats);
         self.unreadable_files.append(other.unreadable_files);
     }
@@ -376,6 +437,7 @@ impl Oddities {
         let warnings = [
             self.broken_links.warning(|count, first| Warning::BrokenLinks { count, first }),
             self.special_files.warning(|count, first| Warning::SpecialFiles { count, first }),
+            self.system_folders.warning(|count, first| Warning::SystemFolders { count, first }),
             self.undecoded_formats.warning(|count, first| Warning::UndecodedFormats { count, first }),
             self.unreadable_files.warning(|count, first| Warning::UnreadableFiles { count, first }),
         ];

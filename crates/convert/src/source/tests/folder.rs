@@ -5,7 +5,7 @@ use std::{fs, os::unix::ffi::OsStrExt};
 use super::{Tree, classes, fingerprint, labels, paths};
 use crate::{
     error::ConvertError,
-    source::{ListOptions, SourceKind, Warning, candidate::SampleFiles, list, list_splits},
+    source::{ColumnValues, ListOptions, SourceKind, Warning, candidate::SampleFiles, list, list_splits},
 };
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -355,4 +355,79 @@ fn fingerprint_has_the_documented_bytes() {
     expected.extend(number(0)); // no mask
     expected.extend(number(0)); // no columns
     assert_eq!(fingerprint(&tree.list().unwrap()), expected);
+}
+
+#[test]
+fn folders_that_programs_left_are_never_classes() {
+    let tree = Tree::new(&[
+        "cat/1.jpg",
+        "cat/.ipynb_checkpoints/1-checkpoint.jpg",
+        "cat/Thumbs.db",
+        "dog/1.jpg",
+        "desktop.ini",
+    ]);
+    for folder in [".ipynb_checkpoints", "@eaDir", ".thumbnails", "lost+found", ".git", "__MACOSX", ".Trash-1000"] {
+        tree.write(&format!("{folder}/x.jpg"), b"x");
+    }
+    for from in [None, Some(crate::DataFormat::ImageFolder)] {
+        let listing = list(tree.root(), &ListOptions { from, ..ListOptions::default() }).unwrap();
+        assert_eq!((classes(&listing), listing.len()), (vec!["cat", "dog"], 2));
+        let system = Warning::SystemFolders { count: 8, first: b"cat/.ipynb_checkpoints".to_vec() };
+        assert_eq!(listing.warnings(), [system]);
+        assert_eq!(listing.ignored(), 10);
+    }
+    // Other hidden folders are classes, as in torchvision.
+    let tree = Tree::new(&["cat/1.jpg", ".dog/1.jpg"]);
+    assert_eq!(classes(&tree.list().unwrap()), [".dog", "cat"]);
+}
+
+#[test]
+fn a_file_of_another_format_beside_class_folders_is_named_and_not_read() {
+    for file in ["model.h5", "weights.pt", "features.npz", "a.csv", "labels.json", "x.zip", "shards.tar"] {
+        for folders in [["cat/1.jpg", "dog/1.jpg"], ["data/cat/1.jpg", "data/dog/1.jpg"]] {
+            let tree = Tree::new(&folders);
+            tree.write(file, b"x");
+            let listing = tree.list().unwrap();
+            assert_eq!((listing.len(), classes(&listing)), (2, vec!["cat", "dog"]), "{file}");
+            let unread = Warning::ManifestUnread { file: file.as_bytes().to_vec() };
+            assert!(listing.warnings().contains(&unread), "{file}: {:?}", listing.warnings());
+        }
+    }
+    let tree = Tree::new(&["train/cat/1.jpg", "test/cat/1.jpg", "model.h5"]);
+    assert_eq!(tree.list_split("test").unwrap().len(), 1);
+    // Pictures in a folder beside a dataset do not make it an image folder.
+    let tree = Tree::new(&["preview/1.jpg", "train.h5"]);
+    assert!(tree.list().unwrap_err().to_string().contains("train.h5"));
+}
+
+#[test]
+fn texts_beside_images_are_captions_unless_they_hold_boxes() {
+    let tree = Tree::new(&[]);
+    for n in 0..10 {
+        tree.write(&format!("{n}.jpg"), b"x");
+        if n != 3 {
+            tree.write(&format!("{n}.txt"), format!("\u{feff}a photo of {n}\n").as_bytes());
+        }
+    }
+    let listing = tree.list().unwrap();
+    let column = &listing.columns()[0];
+    let ColumnValues::Text(texts) = &column.values else { panic!("{column:?}") };
+    assert_eq!(
+        (column.name.as_str(), texts.iter().nth(3), texts.iter().last()),
+        ("caption", Some(""), Some("a photo of 9"))
+    );
+    assert_eq!((listing.warnings(), listing.ignored()), (&[Warning::Captions { missing: 1 }][..], 0));
+    let from = Some(crate::DataFormat::ImageFolder);
+    assert!(list(tree.root(), &ListOptions { from, ..ListOptions::default() }).unwrap().columns().is_empty());
+    tree.write("2.txt", b"\xff");
+    assert!(tree.list().unwrap_err().to_string().ends_with("2.txt: this caption is not UTF-8"));
+    // A huge text is none, and then too few are left.
+    tree.write("2.txt", &vec![b'x'; 1 << 17]);
+    assert!(tree.list().unwrap().columns().is_empty());
+    let boxes = Tree::new(&["a/1.jpg", "a/2.jpg", "b/3.jpg"]);
+    boxes.write("a/1.txt", b"0 0.5 0.5 0.1 0.2\n1 0.1 0.2 0.3 0.4\n");
+    boxes.write("a/2.txt", b"");
+    boxes.write("b/3.txt", b"0 0.1 0.1 0.2 0.1 0.2 0.2\n");
+    let listing = boxes.list().unwrap();
+    assert_eq!((listing.columns().len(), listing.warnings()), (0, &[Warning::BoxesUnread { count: 2 }][..]));
 }

@@ -130,7 +130,7 @@ fn folders_are_named_by_the_caller() {
     assert!(error.hint().unwrap().contains("images='DIR'"), "{error}");
     let twice = Tree::new(&["images/1.jpg", "masks/1.png", "labels/1.png"]);
     let error = twice.list().unwrap_err();
-    assert_eq!(error.hint().unwrap(), "choose with masks='labels'");
+    assert_eq!(error.hint().unwrap(), "choose with masks='labels'; from='image-folder' takes every folder as a class");
 }
 
 #[test]
@@ -222,4 +222,125 @@ fn the_only_folder_with_images_is_read_in_place_of_the_one_around_it() {
     let tree = Tree::new(&["cat/1.jpg", "cat/._1.jpg", "dog/1.jpg"]);
     let listing = tree.list().unwrap();
     assert_eq!((listing.len(), listing.ignored()), (2, 1));
+}
+
+#[test]
+fn a_folder_for_each_image_with_one_mask_is_a_pair() {
+    let tree = Tree::new(&["id1/images/id1.png", "id1/masks/z.png", "id2/images/id2.png", "id2/masks/y.png"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(
+        pairs(&listing),
+        [pair("id1/images/id1.png", "id1/masks/z.png"), pair("id2/images/id2.png", "id2/masks/y.png")]
+    );
+    assert!(!listing.has_labels() && listing.classes().is_empty());
+    // Folders of several images are classes.
+    let tree = Tree::new(&[
+        "COVID/images/1.png",
+        "COVID/images/2.png",
+        "COVID/masks/1.png",
+        "COVID/masks/2.png",
+        "Normal/images/3.png",
+        "Normal/masks/3.png",
+    ]);
+    tree.mkdir("notes");
+    let listing = tree.list().unwrap();
+    assert_eq!(listing.warnings(), [Warning::FoldersWithoutImages { count: 1, first: b"notes".to_vec() }]);
+    assert_eq!(
+        (classes(&listing), labels(&listing)),
+        (vec!["COVID", "Normal", "notes"], vec![Some(0), Some(0), Some(1)])
+    );
+    assert!(listing.has_masks());
+}
+
+#[test]
+fn a_folder_for_each_image_with_a_mask_for_each_object_is_refused() {
+    let tree =
+        Tree::new(&["id1/images/id1.png", "id1/masks/a.png", "id1/masks/b.png", "id2/images/x.png", "id2/masks/c.png"]);
+    let error = tree.list().unwrap_err();
+    assert!(error.to_string().contains("'id1' has one image and 2 masks"), "{error}");
+    assert!(error.hint().unwrap().contains("numpy.max"), "{error}");
+}
+
+#[test]
+fn splits_with_a_folder_of_masks_beside_each_are_pairs() {
+    for (mask, image) in [("trainannot", "train"), ("train_labels", "train"), ("train_masks", "train_images")] {
+        let other = |name: &str| name.replace("train", "val");
+        let files = [
+            format!("{image}/1.png"),
+            format!("{mask}/1.png"),
+            format!("{}/2.png", other(image)),
+            format!("{}/2.png", other(mask)),
+        ];
+        let tree = Tree::new(&files.each_ref().map(String::as_str));
+        assert!(matches!(tree.list().unwrap_err(), ConvertError::OnlySplits { .. }), "{mask}");
+        let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+        assert_eq!(splits.len(), 2);
+        assert_eq!(pairs(&splits[0].1), [pair(&files[0], &files[1])]);
+        assert_eq!(splits[1].1.warnings(), []);
+    }
+}
+
+#[test]
+fn several_masks_of_one_image_make_it_a_bad_sample() {
+    let tree = Tree::new(&["x/b (1).png", "x/b (1)_mask.png", "x/b (1)_mask_1.png", "x/b (2).png", "x/b (2)_mask.png"]);
+    let listing = tree.list().unwrap();
+    assert_eq!((listing.len(), listing.faulty().collect::<Vec<_>>()), (2, vec![0]));
+    assert!(listing.fault(0).unwrap().to_string().contains("it has 2 masks beside it"));
+}
+
+#[test]
+fn folders_with_names_of_images_and_masks_may_be_classes() {
+    let tree = Tree::new(&["images/1.jpg", "labels/2.jpg", "sketches/3.jpg"]);
+    let error = tree.list().unwrap_err();
+    assert!(error.to_string().contains("no mask in 'labels' has the name of an image in 'images'"), "{error}");
+    assert!(error.hint().unwrap().contains("from='image-folder' takes every folder as a class"), "{error}");
+    let tree = Tree::new(&["images/1.jpg", "labels/1.jpg", "sketches/3.jpg"]);
+    let beside = Warning::FoldersBesidePairs { count: 1, first: b"sketches".to_vec() };
+    assert_eq!(tree.list().unwrap().warnings(), [beside]);
+}
+
+#[test]
+fn two_versions_of_the_same_images_are_not_classes_in_silence() {
+    let twins = |one: &str, other: &str, names: &[&str]| {
+        let files: Vec<String> = [one, other]
+            .iter()
+            .flat_map(|folder| names.iter().map(move |name| format!("{folder}/{name}.png")))
+            .collect();
+        Tree::new(&files.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    for (one, other) in [("A", "B"), ("left", "right"), ("clean", "noisy"), ("Input", "Target")] {
+        let error = twins(one, other, &["1", "2", "3"]).list().unwrap_err();
+        assert!(error.to_string().contains("have 3 files of the same names"), "{error}");
+        let hint = error.hint().unwrap();
+        assert!(hint.contains(&format!("images='{one}'")) && hint.contains("from='image-folder'"), "{hint}");
+    }
+    let listing = twins("before", "after", &["x", "y", "z"]).list().unwrap();
+    let same = Warning::SameNames { one: b"after".to_vec(), other: b"before".to_vec() };
+    assert_eq!(listing.warnings(), std::slice::from_ref(&same));
+    assert!(same.to_string().ends_with("pack one with images='after'"), "{same}");
+    // Classes are often numbered, or have different names.
+    for tree in [twins("cat", "dog", &["1", "2", "3"]), Tree::new(&["A/1.png", "A/2.png", "A/3.png", "B/4.png"])] {
+        assert!(tree.list().unwrap().warnings().is_empty());
+    }
+}
+
+#[test]
+fn domains_identities_and_sizes_are_not_classes() {
+    for (folders, what) in [
+        (&["trainA", "trainB", "testA", "testB"][..], "CycleGAN"),
+        (&["bounding_box_train", "bounding_box_test", "query"], "re-identification"),
+        (&["query", "gallery"], "re-identification"),
+        (&["DIV2K_train_HR", "DIV2K_train_LR_bicubic/X2"], "super-resolution"),
+        (&["HR", "LRx4"], "super-resolution"),
+    ] {
+        let files: Vec<String> = folders.iter().map(|folder| format!("{folder}/1.png")).collect();
+        let tree = Tree::new(&files.iter().map(String::as_str).collect::<Vec<_>>());
+        let error = tree.list().unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+        assert!(error.hint().unwrap().contains("from='image-folder'"), "{error}");
+        let options = ListOptions { from: Some(crate::DataFormat::ImageFolder), ..ListOptions::default() };
+        assert_eq!(list(tree.root(), &options).unwrap().len(), folders.len());
+    }
+    let codes = ["HR", "LR", "AT", "BE", "CZ", "DE", "ES", "FR", "GB"].map(|code| format!("{code}/1.png"));
+    assert_eq!(Tree::new(&codes.each_ref().map(String::as_str)).list().unwrap().classes().len(), 9);
 }

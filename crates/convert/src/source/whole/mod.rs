@@ -119,6 +119,7 @@ impl Format {
         if let Some(Masks::Files { paths, .. }) = &folder.masks {
             self.take_masks(&mut found, &root, paths, options)?;
         }
+        found.texts.extend(folder.columns);
         found.faults.extend(folder.faults);
         found.warnings.splice(0..0, folder.warnings);
         found.ignored += folder.ignored;

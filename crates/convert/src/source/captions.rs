@@ -1,0 +1,86 @@
+//! Texts beside images: `x.txt` beside `x.jpg`, as for training image generation. They become a column.
+
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use packds_system::{open_regular, to_u64};
+
+use super::column::{ColumnValues, SourceColumn, TextArena};
+use super::listing::Listing;
+use super::mistaken::as_classes;
+use super::paths::{as_path, stem};
+use super::warning::Warning;
+use crate::error::ConvertError;
+
+/// The column of the texts.
+const NAME: &str = "caption";
+/// Images to look at first. Folders without texts cost no more.
+const MAX_FIRST: usize = 100;
+/// A longer text is no caption.
+const MAX_BYTES: u64 = 1 << 16;
+/// Fewest numbers on a line of a box: a class, and a centre and a size.
+const BOX_NUMBERS: usize = 5;
+
+/// Adds the texts beside the images, if nearly all images have one. Boxes are only reported.
+pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
+    let first: Vec<usize> = (0..listing.len().min(MAX_FIRST)).collect();
+    let is_there = |idx: &usize| text_path(listing, *idx).is_file();
+    if !are_nearly_all(first.iter().filter(|idx| is_there(idx)).count(), first.len()) {
+        return Ok(());
+    }
+    let (mut texts, mut n_texts, mut n_boxes, mut n_other) = (TextArena::default(), 0, 0, 0);
+    for idx in 0..listing.len() {
+        let text = text_at(&text_path(listing, idx))?;
+        n_texts += usize::from(text.is_some());
+        let text = text.unwrap_or_default();
+        match text.trim() {
+            "" => {}
+            text if text.lines().all(is_box) => n_boxes += 1,
+            _ => n_other += 1,
+        }
+        texts.push(text.trim_start_matches('\u{feff}').trim());
+    }
+    if n_other == 0 && n_boxes > 0 {
+        listing.warnings.push(Warning::BoxesUnread { count: to_u64(n_boxes) });
+    } else if n_other > 0 && are_nearly_all(n_texts, listing.len()) {
+        listing.columns.push(SourceColumn { name: NAME.to_owned(), values: ColumnValues::Text(texts) });
+        listing.ignored = listing.ignored.saturating_sub(to_u64(n_texts));
+        listing.warnings.push(Warning::Captions { missing: to_u64(listing.len() - n_texts) });
+    }
+    Ok(())
+}
+
+fn are_nearly_all(n: usize, all: usize) -> bool {
+    n > 0 && 10 * n >= 9 * all
+}
+
+/// The path of the text of an image.
+fn text_path(listing: &Listing, idx: usize) -> std::path::PathBuf {
+    let path = listing.file_path(idx);
+    let name = [stem(listing.paths.name(idx)), b".txt"].concat();
+    path.with_file_name(as_path(&name))
+}
+
+/// A text of usual length; none if there is none.
+fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
+    let mut bytes = Vec::new();
+    match open_regular(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => return Ok(None),
+        read => read.map_err(ConvertError::io(path))?,
+    };
+    if to_u64(bytes.len()) > MAX_BYTES {
+        return Ok(None);
+    }
+    let not_text = |_| {
+        let hint = format!("save it as UTF-8; {} and leaves texts out", as_classes());
+        ConvertError::contradictory(path, "", "this caption is not UTF-8", hint)
+    };
+    String::from_utf8(bytes).map(Some).map_err(not_text)
+}
+
+/// Whether a line is that of a box: numbers, as YOLO has them.
+fn is_box(line: &str) -> bool {
+    let words = line.split_whitespace();
+    line.trim().is_empty()
+        || (words.clone().count() >= BOX_NUMBERS && words.clone().all(|word| word.parse::<f64>().is_ok()))
+}
