@@ -8,7 +8,7 @@ use std::process::Command;
 use packds::format::{BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Role, Schema};
 use tempfile::TempDir;
 
-/// A pack of 8x8 images in the colour of their class, with some noise.
+/// A pack of 8x8 images. Each has the colour of its class, plus some noise.
 fn pack(n: u64) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("colours.pack");
