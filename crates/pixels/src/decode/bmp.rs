@@ -1,4 +1,4 @@
-//! BMP with 1 to 32 bits: uncompressed, bit fields, or run-length coded.
+//! BMP with 1 to 32 bits, either uncompressed, with bit fields, or run-length coded.
 
 use super::convert::{Kind, Raster, palette, unpack};
 use super::{usize_of, zeroed};
@@ -111,7 +111,7 @@ fn colors(bytes: &[u8], header: &Header) -> Kind {
     palette(entries)
 }
 
-/// Little-endian pixels whose channels are runs of bits, scaled to bytes as Pillow does.
+/// Little-endian pixels in which each channel is a run of bits. The channels are scaled to bytes as in Pillow.
 fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, PixelError> {
     let known: [[u32; 3]; 6] = [
         [0x7C00, 0x3E0, 0x1F],
@@ -136,7 +136,7 @@ fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, Pixe
     Ok(Raster { kind: Kind::Rgb, samples })
 }
 
-/// Run-length coded indices; skipped pixels stay 0.
+/// Run-length coded indices. Skipped pixels stay 0.
 fn run_lengths(data: &[u8], width: usize, height: usize, nibbles: bool) -> Result<Vec<u8>, PixelError> {
     let mut samples = zeroed(width * height)?;
     let (mut x, mut y, mut at) = (0, 0, 0);
