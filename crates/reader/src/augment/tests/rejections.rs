@@ -1,4 +1,4 @@
-//! One test per reason for rejection.
+//! One test for each reason for rejection.
 
 use packds_format::{DType, Field, FieldKind};
 use packds_pixels::{Encoded, PixelError};

@@ -1,4 +1,4 @@
-//! Numbers that exceed any machine: constructing the loader fails with the number and a remedy.
+//! Tests numbers that exceed any machine. Building the loader fails, and the message has the number and a remedy.
 
 use packds_format::{Field, FieldKind};
 
