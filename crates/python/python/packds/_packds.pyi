@@ -11,7 +11,7 @@ LABEL_NAMES: list[str]
 PIXEL_TYPES: list[str]
 
 _Path = str | os.PathLike[str]
-#: Names and texts of options; the text of a switch is empty.
+#: The names and values of options, as strings. The value of a switch is empty.
 _Given = Sequence[tuple[str, str]]
 _Progress = Callable[[int, int, str], None] | None
 
