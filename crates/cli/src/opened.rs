@@ -44,7 +44,7 @@ mod tests {
             [cut_short(|| Ok(())).unwrap_err(), cut_short(|| Err::<(), _>(Failure::bad_data("damaged"))).unwrap_err()]
         {
             let message = format!("{failure:?}");
-            assert!(message.contains("now it has 4096"), "{message}");
+            assert!(message.contains("and now has 4096"), "{message}");
         }
     }
 }

@@ -225,7 +225,7 @@ mod tests {
         let text = text(&diagnose(case));
         assert!(text.contains("unreliable: times vary by 1950 %"), "{text}");
         assert!(text.contains("instead of 2 *\n"), "{text}");
-        assert!(text.contains("* may be chance"), "{text}");
+        assert!(text.contains("* may be noise"), "{text}");
     }
 
     #[test]

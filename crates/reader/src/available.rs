@@ -96,7 +96,7 @@ mod tests {
         check_available(1 << 20).unwrap();
         let error = check_available(usize::MAX).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
-        assert!(error.to_string().contains("GiB of memory are available"), "{error}");
+        assert!(error.to_string().contains("GiB are available"), "{error}");
     }
 
     #[test]

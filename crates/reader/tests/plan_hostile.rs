@@ -144,7 +144,7 @@ fn errors_name_what_is_wrong() {
 fn long_states_and_wrong_steps_are_named_too() {
     let good = written();
     let long = good.replace(',', &format!(",{}", " ".repeat(200)));
-    let told = "not a saved state: it is longer than any state";
+    let told = "not a saved state: it is longer than any saved state";
     assert_eq!(State::from_json(&long).unwrap_err().to_string(), told);
     let step = MixtureState::from_json("{\"v\":1,\"mixture\":\"0000000000000000\",\"step\":x}");
     assert_eq!(step.unwrap_err().to_string(), "not a saved state: `step` is not a number up to 4611686018427387903");

@@ -258,12 +258,12 @@ fn a_notice_says_what_to_do_and_counts_right() {
     };
     assert_eq!(
         notice(window(64), 512, 128),
-        "each chunk is read 2.02 times an epoch, because the 128 ranks share chunks: with a window of 128 chunks each rank \
-         has its own"
+        "each chunk is read 2.02 times per epoch, because the 128 ranks share chunks: with a window of 128 chunks, each \
+         rank has its own chunks"
     );
     assert_eq!(
         notice(window(100), 4096, 512).split(": ").last(),
-        Some("with a window of 512 chunks each rank has its own")
+        Some("with a window of 512 chunks, each rank has its own chunks")
     );
     assert_eq!(notice(window(64), 512, 64), "");
     assert_eq!(
@@ -272,11 +272,11 @@ fn a_notice_says_what_to_do_and_counts_right() {
     );
     assert_eq!(
         notice(Order::Window { chunks: None }, 64, 1),
-        "the window has 1 chunk instead of 64: two must fit in the 2097152 bytes allowed"
+        "the window has 1 chunk instead of 64: two windows must fit in the memory limit of 2097152 bytes"
     );
     let report = schedule(Order::Sequential, 65, 64, 64).shuffle_report(&[]);
     assert_eq!(
         report.unwrap().notices[0].to_string(),
-        "the same sample is left out of every epoch: pad the last batch to see it"
+        "every epoch leaves out the same sample: to include it, pad the last batch"
     );
 }

@@ -168,7 +168,7 @@ mod tests {
         let sum = changed("/runs/0/checksum", json!("0100"));
         assert!(sum.contains("expected checksum 00ff, found 0100"), "{sum}");
         let name = changed("/runs/0/format", json!("other"));
-        assert!(name.contains("a run of `other`, which is not in its formats"), "{name}");
+        assert!(name.contains("a run of `other`, which is not in its list of formats"), "{name}");
         let number = changed("/runs/0/images_per_s", Value::Null);
         assert!(number.contains("without images_per_s"), "{number}");
         let batch = changed("/runs/0/batch", json!(2));

@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn a_status_is_told_in_words() {
         let error = checked("nvjpegDecodeBatched", 3).unwrap_err().to_string();
-        assert_eq!(error, "nvjpegDecodeBatched failed: 3 (a damaged JPEG file)");
+        assert_eq!(error, "nvjpegDecodeBatched failed: 3 (a JPEG file is damaged)");
         assert!(checked("nvjpegDecodeBatched", 0).is_ok());
         let error = checked("nvjpegDecodeBatched", 99).unwrap_err().to_string();
         assert!(error.contains("99"), "{error}");

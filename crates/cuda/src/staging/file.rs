@@ -227,13 +227,13 @@ mod tests {
         tried(&driver, &[PAGES / 2 - 1]).unwrap();
         tried(&driver, &[5 * PAGES, PAGES, 0]).unwrap();
         let dirty = tried(&driver, &[PAGES, PAGES / 2, PAGES, PAGES]).unwrap_err();
-        assert!(dirty.contains("dirty with this driver"), "{dirty}");
+        assert!(dirty.contains("marks all of it as dirty"), "{dirty}");
         let untold = tried(&driver, &[]).unwrap_err();
-        assert!(untold.contains("does not say"), "{untold}");
+        assert!(untold.contains("does not report"), "{untold}");
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
         let driver = driver.with_map_failure(MapFailure::Refused);
         let refused = tried(&driver, &[0]).unwrap_err();
-        assert!(refused.contains("only read"), "{refused}");
+        assert!(refused.contains("read-only"), "{refused}");
     }
 
     #[test]

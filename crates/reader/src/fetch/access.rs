@@ -185,12 +185,12 @@ mod tests {
     fn a_pack_is_mapped_up_to_six_tenths_of_the_memory() {
         let fits = auto(6 * GIB, None, None);
         assert_eq!((fits.access, fits.past_cache), (Access::Mapped, false));
-        assert_eq!(fits.reason, "mapped, because the pack's 6.0 GiB fit in the 10.0 GiB of memory available");
+        assert_eq!(fits.reason, "mapped, because the pack's 6.0 GiB fit in the 10.0 GiB of available memory");
         let larger = auto(6 * GIB + 1, None, None);
         assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
         assert_eq!(
             larger.reason,
-            "direct, because the pack has 6.0 GiB, more than 0.6 of the 10.0 GiB of memory available"
+            "direct, because the pack has 6.0 GiB, more than 0.6 of the 10.0 GiB of available memory"
         );
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let larger = beside(GIB + 1, Some(4 * GIB));
         assert_eq!(
             larger.reason,
-            "direct, because the pack has 3.0 GiB (plus 1.0 GiB of smaller packs) and the memory budget is 4.0 GiB"
+            "direct, because the pack has 3.0 GiB (plus 1.0 GiB of smaller packs), but the memory budget is 4.0 GiB"
         );
     }
 
@@ -230,7 +230,7 @@ mod tests {
         let why = |len, available, kind| against(len, available, Some(kind)).unwrap_or_default();
         assert_eq!(why(6 * GIB, Some(10 * GIB), 0xEF53), "");
         assert!(why(6 * GIB + 1, Some(10 * GIB), 0xEF53).contains("0.6 of the 10.0 GiB"));
-        assert!(why(1, None, 0xEF53).contains("does not say"));
+        assert!(why(1, None, 0xEF53).contains("does not report"));
         assert!(why(1, Some(GIB), 0x6969).contains("is on NFS"));
     }
 

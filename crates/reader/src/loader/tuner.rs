@@ -355,9 +355,12 @@ mod tests {
         let [_, .., before, last] = says.as_slice() else {
             panic!("{says:?}");
         };
-        assert!(before.ends_with("more batches ahead, since there are no more threads"), "{before}");
-        assert!(last.ends_with("there are no more threads and batches ahead"), "{last}");
-        assert_eq!(says.iter().filter(|why| why.contains(": there are no more")).count(), 1);
+        assert!(before.ends_with("more batches ahead, because threads are at their maximum"), "{before}");
+        assert!(last.ends_with("threads and batches ahead are at their maximum"), "{last}");
+        assert_eq!(
+            says.iter().filter(|why| why.ends_with("threads and batches ahead are at their maximum")).count(),
+            1
+        );
     }
 
     #[test]

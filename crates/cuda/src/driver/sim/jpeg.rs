@@ -296,7 +296,7 @@ mod tests {
                 unsafe { decoder.decode(&placed, 3, Stream(1)) }
             });
             let error = decoded.unwrap_err().to_string();
-            assert!(error.contains("the simulated device has failed"), "{error}");
+            assert!(error.contains("the simulated device failed"), "{error}");
             driver.finish_all();
             // SAFETY: no work is queued.
             unsafe { driver.free(memory) };

@@ -100,7 +100,7 @@ fn chunks_are_staged_where_the_disk_cannot_be_read_so() {
     let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
     for (builder, driver, why) in [
         (&plain, with(MapFailure::Refused), "cannot read files"),
-        (&plain, with(MapFailure::Garbled), "other bytes"),
+        (&plain, with(MapFailure::Garbled), "wrong bytes"),
         (&packed, sim(1), "the images are compressed"),
         (&memory, sim(1), "the pack is not in a file"),
     ] {
@@ -116,14 +116,14 @@ fn what_reads_from_the_disk_are_not_for_is_refused() {
     let builder = unchecked(&pack, "flip", window(4));
     let checked = builder.clone().checksums(Checksums::FirstTouch);
     let error = reading(&checked, &sim(1)).unwrap_err().to_string();
-    assert!(error.contains("give checksums='off'"), "{error}");
+    assert!(error.contains("use checksums='off'"), "{error}");
     // The loader checks this as well.
     let device = CudaDevice::with(sim(1)).reading_from_disk();
     let builder = builder.device(Arc::new(device.clone()));
     let (window, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
     let checked = checked.device(Arc::new(window)).build();
     let error = checked.unwrap_err().to_string();
-    assert!(error.contains("give checksums='off'"), "{error}");
+    assert!(error.contains("use checksums='off'"), "{error}");
     for tier in [None, Some(Tier::Resident), Some(Tier::Host)] {
         let error = device.in_tier(&builder, tier).unwrap_err().to_string();
         assert!(error.contains("only the tier gpu-window"), "{error}");

@@ -286,14 +286,14 @@ fn what_a_device_decodes_no_files_for_is_refused() {
     for (pack, words, why) in [
         (&files, "resize20,center8", "random areas"),
         (&files, "crop8+20", "random areas"),
-        (&files, "rrc8,blur:3/0.1-2", "the neighbouring pixels"),
+        (&files, "rrc8,blur:3/0.1-2", "neighbouring pixels"),
         (&files, "views:2,rrc8", "several views"),
         (&files, "", "nothing is augmented"),
-        (&raw, "rrc8", "they are pixels, not files"),
+        (&raw, "rrc8", "the images are pixels, not files"),
     ] {
         let error = decoding(&builder(pack, words), &sim(1)).unwrap_err();
         let told = error.to_string();
-        assert!(told.contains(why) && told.contains("leave jpeg out"), "{told}");
+        assert!(told.contains(why) && told.contains("omit jpeg"), "{told}");
     }
     let device = CudaDevice::with(sim(1));
     for asking in [device.clone().registering_file(), device.clone().reading_from_disk()] {
@@ -304,7 +304,7 @@ fn what_a_device_decodes_no_files_for_is_refused() {
     let limits = FileLimits { side: 60_000, ..LIMITS };
     let refused = device.decoding_jpeg(&builder(&files, "rrc8"), Some(limits));
     let told = refused.unwrap_err().to_string();
-    assert!(told.contains("take too much memory: leave jpeg out"), "{told}");
+    assert!(told.contains("take too much memory: omit jpeg"), "{told}");
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
     assert!(less.limits.pixel_bytes < 5120 && less.lacks_memory && less.n_admitted < 154);
     // There are three slots of 16 images, with space for 1000 bytes each.
     let less = Probe::new(&builder).survey_files(3 * 16 * 1000).unwrap_err().to_string();
-    assert!(less.contains("lacks the memory"), "{less}");
+    assert!(less.contains("does not have enough memory"), "{less}");
     let device = CudaDevice::with(sim(4)).decoding_jpeg(&builder, None);
     let device = device.unwrap();
     assert!(device.why().unwrap().contains("5120 bytes of pixels and 61 pixels"));
@@ -358,7 +358,10 @@ fn a_device_made_for_smaller_batches_is_refused() {
     let loader = larger.build().unwrap();
     let error = loader.epoch(0).unwrap().find_map(Result::err).unwrap();
     let told = error.to_string();
-    assert!(told.contains("16 files for a device that was made for a loader of 15"), "{told}");
+    assert!(
+        told.contains("the batch has 16 files, but the device was made for a loader with a batch size of 15"),
+        "{told}"
+    );
     drop(loader);
     assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
 }

@@ -108,7 +108,7 @@ fn errors_of_failing(n: u64, load: impl Fn(&Arc<SimDriver>) -> Result<Loader, Lo
         };
         if let Some(error) = &failed {
             let said = error.to_string();
-            assert!(said.contains("the simulated device has failed"), "{said}");
+            assert!(said.contains("the simulated device failed"), "{said}");
         }
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
         failed.is_some()
@@ -346,7 +346,7 @@ fn a_gpu_without_the_memory_is_told_when_the_loader_is_made() {
     let (_folder, pack) = pack(32);
     let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 1000));
     let error = onto(builder(&pack, ""), &driver).unwrap_err().to_string();
-    assert!(error.contains("bytes of memory left for staged batches"), "{error}");
+    assert!(error.contains("bytes of free memory for staged batches"), "{error}");
     assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
 }
 
@@ -455,7 +455,7 @@ fn what_cannot_be_resident_is_on_the_host_or_refused() {
         let builder = builder(&pack, words).device(Arc::new(device.clone()));
         assert_eq!(device.in_tier(&builder, None).unwrap().1, Tier::Host, "{words}");
         let error = device.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
-        assert!(error.to_string().contains("give tier='host'"), "{error}");
+        assert!(error.to_string().contains("use tier='host'"), "{error}");
     }
     // The size is at least that of the GPU's memory.
     let bytes = ITEM * 32;
@@ -464,7 +464,7 @@ fn what_cannot_be_resident_is_on_the_host_or_refused() {
     let builder = flips.clone().device(Arc::new(small.clone()));
     assert_eq!(small.in_tier(&builder, None).unwrap().1, Tier::Host);
     let error = small.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
-    assert!(error.to_string().contains("bytes of memory left"), "{error}");
+    assert!(error.to_string().contains("bytes of free memory"), "{error}");
     let builder = flips.device(Arc::new(device.clone()));
     assert_eq!(device.in_tier(&builder, Some(Tier::Host)).unwrap().1, Tier::Host);
     let error = device.in_tier(&builder, Some(Tier::HostWindow));

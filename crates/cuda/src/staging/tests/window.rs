@@ -125,8 +125,8 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
         (&direct, sim(2), "the pack is read direct, as requested"),
         (&packed, sim(2), "the images are compressed"),
         (&memory, sim(2), "the pack is not in a file"),
-        (&mapped, with(MapFailure::Refused), "cannot register memory"),
-        (&mapped, with(MapFailure::Garbled), "other bytes"),
+        (&mapped, with(MapFailure::Refused), "cannot register read-only memory"),
+        (&mapped, with(MapFailure::Garbled), "wrong bytes"),
     ] {
         let told = assert_registering_equals_host(builder, &driver);
         assert!(told.contains("through staging memory, because") && told.contains(why), "{told}");
@@ -230,7 +230,7 @@ fn orders_and_policies_that_chunks_are_not_for_are_refused() {
     }
     let small = Arc::new(SimDriver::new(1, Duration::ZERO, 20_000));
     let error = windowed(&by_chunk, &small).unwrap_err().to_string();
-    assert!(error.contains("bytes of memory left for"), "{error}");
+    assert!(error.contains("bytes of free memory for"), "{error}");
     assert_eq!(small.in_use(), 0);
 }
 

@@ -143,8 +143,8 @@ fn is_of(error: &LoadError, fault: Fault, len: u64) -> bool {
     contains("broken.pack: ")
         && match fault {
             Fault::BadByte(_) => contains("cannot read") && contains("bytes at byte"),
-            Fault::Cut(at) => contains(&format!("it had {len} bytes, now it has {at}")),
-            Fault::Modified => contains("it was modified meanwhile"),
+            Fault::Cut(at) => contains(&format!("it had {len} bytes, and now has {at}")),
+            Fault::Modified => contains("its modification time differs"),
             Fault::Untold => contains("cannot open: Input/output error"),
             Fault::Lost(at) => contains(&format!("cannot read 1 bytes at byte {at}: ")),
             Fault::Short(_) | Fault::Cold => false,
