@@ -21,7 +21,7 @@ fn images_of_several_sizes_get_short_side_256_and_crop_224() {
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let text = stdout(&result);
     assert!(text.contains("short side 256, centre crop 224 (the evaluation standard)"), "{text}");
-    assert!(text.contains("--resize short:256 without --crop keeps room for random crops"), "{text}");
+    assert!(text.contains("--resize short:256 without --crop leaves room for random crops"), "{text}");
     assert!(text.contains("--mode encoded keeps the files' bytes"), "{text}");
     let pack = open(&out);
     assert_eq!(pack.schema().fields()[0].shape, [224, 224, 3]);

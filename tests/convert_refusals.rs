@@ -43,7 +43,7 @@ fn every_bad_file_stops_the_conversion_with_its_path_and_reason() {
             assert_eq!(result.status.code(), Some(1), "{mode} {file}: {text}");
             let expected = format!("packds: {}: ", source.join(name).display());
             assert!(text.starts_with(&expected), "{mode} {file}: {text}");
-            assert!(text.contains("\nhint: --on-error skip leaves bad samples out"), "{mode} {file}: {text}");
+            assert!(text.contains("\nhint: --on-error skip leaves out bad samples"), "{mode} {file}: {text}");
             assert_eq!(names_in(dir.path()), ["source"], "{mode} {file} left something behind");
         }
     }
@@ -209,25 +209,25 @@ fn options_that_contradict_each_other_are_refused() {
         (&["--chunk", "48", "--batch", "256"], "--chunk 48 and --batch 256: neither divides the other"),
         (
             &["--mode", "encoded", "--resize", "short:64"],
-            "--mode encoded keeps the files' bytes, so it cannot resize, crop, turn or gray them",
+            "--mode encoded keeps the files' bytes, so it cannot resize, crop, rotate them or convert them to gray",
         ),
-        (&["--quality", "90"], "--quality is for images that are re-encoded"),
+        (&["--quality", "90"], "--quality only applies to images that are re-encoded"),
         (
             &["--mode", "encoded", "--dtype", "f32"],
             "--dtype f32 and --layout hwc need --mode raw, found --mode encoded",
         ),
-        (&["--check-decode"], "--check-decode is for files that are stored unchanged"),
+        (&["--check-decode"], "--check-decode only applies to files that are stored unchanged"),
         (
             &["--mode", "encoded", "--normalize", "dataset"],
-            "--normalize dataset needs the pixels of all images, and --mode encoded does not look at them",
+            "--normalize dataset needs the pixels of all images, but --mode encoded does not decode them",
         ),
-        (&["--normalize", "0.5/0.5"], "--normalize has 1 values, the images have 3 channels"),
-        (&["--gray", "--normalize", "imagenet"], "--normalize imagenet is for 3 channels, --gray has 1"),
-        (&["--mode", "mixed", "--raw-fraction", "1.5"], "--raw-fraction is a share, found 1.5"),
+        (&["--normalize", "0.5/0.5"], "--normalize has 1 values, but the images have 3 channels"),
+        (&["--gray", "--normalize", "imagenet"], "--normalize imagenet is for 3 channels, but --gray has 1"),
+        (&["--mode", "mixed", "--raw-fraction", "1.5"], "--raw-fraction: expected a number from 0 to 1, found 1.5"),
         (&["--raw-fraction", "0.5"], "--raw-fraction requires --mode mixed"),
         (
             &["--resize", "none", "--dtype", "f32"],
-            "--dtype f32 and --layout hwc need images of one size, and these have several",
+            "--dtype f32 and --layout hwc need images of one size, but these have several sizes",
         ),
     ];
     for (args, message) in cases {
@@ -277,7 +277,7 @@ fn options_that_would_do_nothing_are_refused() {
         "--image-key, --label-key, --mask-key and --leave-out are for sources with fields, and a folder has none";
     refused(&run(&["--label-key", "x"], &folder(), &out), 2, message);
     let message =
-        "--filter and --jpeg-scaling are for images that are decoded, and --mode encoded keeps the files' bytes";
+        "--filter and --jpeg-scaling only apply to images that are decoded, but --mode encoded keeps the files' bytes";
     let args = ["--mode", "encoded", "--jpeg-scaling"];
     refused(&run(&args, &folder(), &out), 2, message);
 }

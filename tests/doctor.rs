@@ -33,7 +33,7 @@ fn a_slow_step_binds_and_needs_no_advice() {
     assert!(rates.is_sorted_by(|a, b| a >= b) && rates[0] < 4.0, "{rates:?}");
     assert_eq!(told["step_is_modelled"], true);
     let args = ["doctor", &pack, "--seconds", "0.5", "--step-ms", "2000", "--batch", "4", "--check"];
-    assert!(stdout(&packds(&args)).contains("no advice is a loader option"));
+    assert!(stdout(&packds(&args)).contains("none of the advice is a loader option"));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn the_step_of_a_training_is_learned_from_its_loader() {
     let learned = &told["training"]["options"];
     assert_eq!((learned["threads"].as_u64(), told["threads"].as_u64()), (Some(1), Some(1)));
     let notes = told["training"]["notes"].to_string();
-    assert!(notes.contains("--batch 8 is ignored: the training uses"), "{notes}");
+    assert!(notes.contains("--batch 8 is ignored: the training command uses"), "{notes}");
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn images_that_are_no_longer_gray_become_rgb_with_a_warning() {
     for source in ["out", "out/manifest.jsonl"] {
         let (after, warnings) = converted_back(&folder, source, &[]);
         assert_eq!(images(&after).0.color.as_deref(), Some("rgb"));
-        assert!(warnings.contains("is not: they become rgb"), "{warnings}");
+        assert!(warnings.contains("is not gray: they become rgb"), "{warnings}");
     }
     // A foreign text does no harm either.
     fs::write(folder.path("out/packds.json"), "{}").unwrap();
@@ -295,13 +295,13 @@ fn what_a_format_has_no_use_for_is_refused() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "in.pack");
     for (target, args, message) in [
-        ("out.h5", &["--codec", "blosc"][..], "hdf5 is not compressed with --codec blosc"),
+        ("out.h5", &["--codec", "blosc"][..], "hdf5 cannot be compressed with --codec blosc"),
         ("out.npz", &["--chunk", "4"], "--chunk does not apply to npz"),
         ("out.lmdb", &["--shard", "4"], "--shard does not apply to lmdb"),
         ("out.h5", &["--per-sample"], "--per-sample does not apply to hdf5"),
         ("out.h5", &["--zarr-version", "2"], "--zarr-version does not apply to hdf5"),
-        ("out.npy", &["--images", "files"], "npy cannot hold image files"),
-        ("out.tar.gz", &["--shard", "3"], "this is the name of one file"),
+        ("out.npy", &["--images", "files"], "npy cannot store image files"),
+        ("out.tar.gz", &["--shard", "3"], "this is the name of a single file"),
         ("out.tfrecord.gz", &["--codec", "none"], "the name of a compressed file"),
         ("in.pack", &["--to", "npz", "--force"], "in.pack: this is the source itself"),
         ("out", &[], "out: cannot infer a format from this name"),

@@ -140,14 +140,14 @@ fn labels_that_no_class_has_make_bad_samples_and_not_a_bad_source() {
             &["unlabeled.npz"][..],
             1,
             "sample 2: 'y': there are 2 class names, found the class id -1",
-            "--on-error skip leaves bad samples out",
+            "--on-error skip leaves out bad samples",
         ),
         (&["none.npz"], 1, "none.npz: y: there are 2 class names, found the class id -1", "--leave-out"),
         (
             &["number.tar"],
             1,
             "'3.cls' in number.tar: expected an integer, as in other samples, found 'x1'",
-            "--on-error skip leaves bad samples out",
+            "--on-error skip leaves out bad samples",
         ),
     ];
     assert_refused(&folder, &refused);
@@ -283,7 +283,7 @@ fn labels_that_lie_where_none_are_looked_for_are_told() {
 fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
     let (folder, _) = sources();
     let refused: [(&[&str], i32, &str, &str); 6] = [
-        (&["dots.tar"], 2, "no field of images", "ends at its first dot"),
+        (&["dots.tar"], 2, "no field of images", "ends at the first dot"),
         (&["hive"], 1, "no images in this folder", "a column of a partitioned dataset"),
         (
             &["texts.parquet"],
@@ -292,7 +292,7 @@ fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
             "pixels in texts are not read",
         ),
         (&["texts.csv"], 1, "no such file, named in line 2 of ", "pixels in texts are not read"),
-        (&["each.h5"], 2, "no field of images", "put all into one first (numpy.stack)"),
+        (&["each.h5"], 2, "no field of images", "combine them into one array first (numpy.stack)"),
         (
             &["turned.npz"],
             1,
@@ -365,7 +365,7 @@ fn what_is_lost_or_cannot_leave_is_told_by_its_sample() {
     let (folder, _) = sources();
     folder.packds(&["convert", "zeros.jsonl", "zeros.pack", "--keep-order"]).ok();
     let ran = folder.packds(&["export", "zeros.pack", "zeros.h5"]);
-    let expected = "sample 4, field `caption`: HDF5 cannot hold this text";
+    let expected = "sample 4, field `caption`: HDF5 cannot store this text";
     assert!(ran.code != 0 && ran.stderr.contains(expected), "{ran:?}");
     let said = folder.packds(&["export", "zeros.pack", "x.npy"]).ok();
     assert!(said.contains("class names, statistics, provenance"), "{said}");

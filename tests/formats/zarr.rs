@@ -187,8 +187,8 @@ fn damage_and_what_is_not_for_us_is_refused() {
     sample_pack(&folder, "in.pack");
     for (args, words) in [
         (&["--zarr-version", "2", "--shard", "8"][..], "version 3"),
-        (&["--shard", "6"], "no multiple of chunks of 4"),
-        (&["--codec", "lz4"], "zarr is not compressed with --codec lz4"),
+        (&["--shard", "6"], "not a multiple of the chunk size 4"),
+        (&["--codec", "lz4"], "zarr cannot be compressed with --codec lz4"),
     ] {
         let mut command = vec!["export", "in.pack", "no.zarr"];
         command.extend(args);

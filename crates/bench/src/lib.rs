@@ -1,7 +1,8 @@
-//! Benchmarks of packds, alongside hardware limits measured in the same run.
+//! Benchmarks of packds, together with hardware limits measured in the same run.
 //!
-//! Our bias: we wrote packds, and we chose what to measure. So every result is a ratio to a minimal loop on the same files and
-//! threads. Both run alternately, and the median of the pairs is reported. Every benchmark verifies its results.
+//! We are biased: we wrote packds, and we chose what to measure. Therefore every result is a ratio to a minimal loop on
+//! the same files with the same number of threads. Both run alternately, and the median of the pairs is reported. Every
+//! benchmark verifies its results.
 
 mod convert;
 mod error;

@@ -1,4 +1,4 @@
-//! The limits of converting: minimal loops.
+//! Minimal loops that give the limits of converting.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -64,9 +64,10 @@ pub(crate) fn concatenate(listing: &Listing, output: &Path) -> Result<Duration, 
     Ok(started.elapsed())
 }
 
-/// Reads a whole file in pieces on `jobs` threads, and computes each piece's CRC32C. Returns the XOR of them too.
+/// Reads a whole file in pieces on `jobs` threads, and computes the CRC32C of each piece. Also returns the XOR of all
+/// CRCs.
 pub(crate) fn read_and_checksum(path: &Path, jobs: usize) -> Result<(Duration, u32), BenchError> {
-    // Small enough to stay in the cache between the two steps: larger pieces are slower.
+    // Pieces must stay in the processor's cache between the two steps. Larger pieces are slower.
     const PIECE: u64 = 256 << 10;
     let file = open_regular(path).map_err(BenchError::io(path))?;
     let len = file.metadata().map_err(BenchError::io(path))?.len();

@@ -66,10 +66,10 @@ fn reports_free_pages() -> bool {
 pub struct PeakRss(());
 
 impl PeakRss {
-    /// Resets the peak. If the kernel does not allow that, the peak is that of the whole process.
+    /// Resets the peak. If the kernel does not allow that, the peak covers the whole life of the process.
     #[must_use]
     pub fn reset() -> Self {
-        // On failure see above.
+        // On failure, see above.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         Self(())
     }

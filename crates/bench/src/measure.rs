@@ -1,4 +1,4 @@
-//! Times two things alternately, so that changes in machine speed affect both.
+//! Times two things alternately, so changes in machine speed affect both.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct Figure {
     pub n_images: usize,
     /// Images per second, or samples per second if packs are read.
     pub images_per_s: f64,
-    /// Megabytes (10^6 bytes) per second: of the files, or of the pack if packs are read.
+    /// Megabytes (10^6 bytes) per second of the files, or of the pack if packs are read.
     pub mb_per_s: f64,
     /// The limit's name.
     pub limit: &'static str,
@@ -66,7 +66,7 @@ impl Pairs {
         (ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max))
     }
 
-    /// Index of the pair whose own time is nearest the median.
+    /// Index of the pair whose own time is closest to the median.
     #[must_use]
     pub fn median_run(&self) -> usize {
         let median = self.ours();

@@ -1,4 +1,4 @@
-//! Threads of measurements. All must start: fewer would measure something else.
+//! Threads for measurements. All of them must start, because fewer threads would measure something else.
 
 use std::panic::resume_unwind;
 use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
@@ -13,7 +13,7 @@ pub(crate) fn start<'scope, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).map_err(BenchError::Thread)
 }
 
-/// Runs `work` on `n` threads and returns the result of each. A panic of one goes on in the caller.
+/// Runs `work` on `n` threads and returns the result of each. A panic in one of them is passed on to the caller.
 pub(crate) fn on_threads<T: Send>(n: usize, work: impl Fn() -> T + Sync) -> Result<Vec<T>, BenchError> {
     scope(|scope| {
         let started: Vec<_> = (0..n).map(|_| start(scope, &work)).collect::<Result<_, _>>()?;

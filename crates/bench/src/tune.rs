@@ -21,17 +21,18 @@ use crate::machine::{Machine, processor_time};
 use crate::measure::{percentile, to_f64};
 use crate::words::counted;
 
-/// Waits that differ by less than this share of a step count as equal: runs of one configuration vary as much.
+/// Waits that differ by less than this share of a step count as equal, because runs of the same configuration vary as
+/// much.
 const ALIKE: f64 = 0.01;
-/// If waiting for batches is less than this share of all waiting, the rest is the start and end of epochs.
+/// If waiting for batches is less than this share of all waiting, most waiting is at the start and end of epochs.
 const MOSTLY: f64 = 0.5;
 /// Minimum number of batches per configuration.
 const LEAST_BATCHES: usize = 10;
 /// Worst-case precision of a sleep: the rest of a step is a busy wait.
 const SLEEP_SLACK: Duration = Duration::from_micros(500);
-/// Minimum batches per epoch to measure a wait: the first batch waits for the epoch to start.
+/// Minimum number of batches per epoch to measure a wait, because the first batch also waits for the epoch to start.
 const LEAST_STEPS: u64 = 2;
-/// Slots besides prefetched ones: the batch in use, and the one requested.
+/// Slots in addition to prefetched ones: the batch in use, and the requested batch.
 const IN_USE: usize = 2;
 
 /// Prefetch depth.
@@ -111,7 +112,7 @@ pub struct TuneBench {
     pub batch_cut_to: Option<u32>,
     /// One per configuration.
     pub runs: Vec<TuneRun>,
-    /// Cost of an epoch besides its batches in the recommended configuration, at its start and end.
+    /// Time that an epoch takes besides its batches, at its start and end, in the recommended configuration.
     pub fixed_cost_ms: Option<f64>,
     /// Recommended settings; `None` if the pack is too small for every batch size.
     pub recommended: Option<Recommended>,
@@ -327,7 +328,7 @@ impl Bench<'_> {
         Ok(builder.build()?)
     }
 
-    /// Trains for the given time, at least for a few batches, and records waits.
+    /// Trains for the given time, but at least for a few batches, and records waits.
     fn run(
         &self,
         loader: &Loader,
@@ -426,9 +427,9 @@ fn wait_in_steps(run: &TuneRun) -> f64 {
     run.wait_share / (1.0 - run.wait_share).max(1e-9)
 }
 
-/// For each batch size, the cheapest configuration (fewest threads, then least memory) that waits about as little as the
-/// best. Overall, the one with the largest batch that waits about as little as any, because larger steps train more.
-/// Configurations without a measured wait are ignored.
+/// For each batch size, the cheapest configuration (fewest threads, then least memory) that waits about as little as
+/// the best one. Overall, the configuration with the largest batch that waits about as little as any, because larger
+/// steps train more. Configurations without a measured wait are ignored.
 fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recommended>) {
     let measured = runs.iter().filter(|run| run.wait_ms.is_some());
     let runs: Vec<&TuneRun> = measured.collect();
@@ -453,7 +454,7 @@ fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recomm
         Some((wait_in_steps(run), recommended))
     };
     let by_batch: Vec<(f64, Recommended)> = batches.iter().filter_map(cheapest).collect();
-    // The overall best is among them, or within its noise, so one always exists.
+    // The overall best configuration is in the list, or within noise of one that is, so the result always exists.
     let least = best(&runs);
     let good = |(wait, _): &&(f64, Recommended)| *wait <= least + ALIKE;
     let chosen = by_batch.iter().rev().find(good).map(|(_, one)| one.clone());
@@ -540,7 +541,7 @@ mod tests {
     fn a_cheaper_configuration_that_waits_longer_is_not_recommended() {
         let runs = [run(32, 1, 1, 9.0), run(32, 2, 2, 5.0), run(32, 2, 4, 4.8)];
         assert_eq!(chosen(&runs), (32, 2, "2".to_owned()));
-        // 1 % of a step is noise, more is not.
+        // 1 % of a step is noise. More is not.
         let runs = [run(32, 1, 1, 0.5), run(32, 2, 2, 0.1)];
         assert_eq!(chosen(&runs), (32, 1, "1".to_owned()));
         let runs = [run(32, 1, 1, 0.7), run(32, 2, 2, 0.1)];
@@ -549,7 +550,7 @@ mod tests {
 
     #[test]
     fn what_waits_between_epochs_is_not_recommended_over_what_does_not() {
-        // Batches do not wait, but epochs of large batches are short, and each has a start.
+        // Batches do not wait. But epochs of large batches are short, and each one has a start.
         let waiting = |share, run| TuneRun { wait_share: share, ..run };
         let runs = [
             waiting(0.085, run(64, 2, 4, 0.03)),
@@ -597,7 +598,7 @@ mod tests {
         assert!(one.ends_with("more threads or batches ahead were not tried"), "{one}");
         let prefetches = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 30.0)]);
         assert!(prefetches.ends_with("more threads were not tried, more batches ahead would not help"), "{prefetches}");
-        // The deepest prefetch was needed, so a deeper one may be better.
+        // The deepest prefetch was needed, so an even deeper one may be better.
         let deepest = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 20.0), run(32, 2, 1, 30.0)]);
         assert!(deepest.ends_with("more threads would not help, more batches ahead were not tried"), "{deepest}");
     }
@@ -646,7 +647,7 @@ mod tests {
     fn a_batch_larger_than_the_pack_is_refused_with_one_that_fits() {
         let error = batches(&options(&[8, 64], &[]), 30).unwrap_err();
         assert!(matches!(error, BenchError::BatchTooLarge { batch: 64, n_samples: 30, largest: 15 }));
-        // A size with one batch per epoch is measured except for its wait.
+        // A batch size with one batch per epoch is measured, except for its wait.
         assert_eq!(batches(&options(&[30], &[]), 30).unwrap().0, [30]);
     }
 }

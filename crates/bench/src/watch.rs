@@ -14,7 +14,7 @@ pub trait Watcher: Sync {
     /// A cell starts: writing, checking or timing something. `done` of `total` cells are complete.
     fn cell(&self, what: &str, done: u64, total: u64);
 
-    /// Whether to stop. Files are then removed, and the error is [`BenchError::Interrupted`].
+    /// Whether to stop. If so, files are removed and the error is [`BenchError::Interrupted`].
     fn cancelled(&self) -> bool;
 }
 

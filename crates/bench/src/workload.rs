@@ -1,4 +1,4 @@
-//! The files of a benchmark: the user's own, repeated under new names if there are too few.
+//! The files of a benchmark. If the user has too few, they are repeated under new names.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Workload {
     }
 }
 
-/// Links to a sample's file under these names in the folder of its class.
+/// Creates links with these names to a sample's file, in the folder of its class.
 pub(crate) fn link(
     listing: &Listing,
     i: usize,

@@ -1,4 +1,4 @@
-//! The streams a command writes to.
+//! The streams that a command writes to.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `packds convert`: convert a source to a pack.
+//! `packds convert`: converts a source to a pack.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

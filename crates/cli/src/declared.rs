@@ -1,4 +1,4 @@
-//! Declared options of a library as arguments of the command.
+//! Turns the options that a library declares into arguments of the command.
 
 use std::ffi::OsString;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use packds_convert::{Declared, OptionSpec, Takes, given};
 
 use crate::failure::Failure;
 
-/// What the user gave of the options that `O` declares.
+/// The options that the user gave, of those that `O` declares.
 #[derive(Debug)]
 pub(crate) struct Given<O> {
     values: Vec<(&'static str, OsString)>,
@@ -82,7 +82,7 @@ fn argument<O: Declared>(spec: &'static OptionSpec<O>) -> Arg {
     }
 }
 
-/// clap requires 'static texts. Leaking a few once is fine.
+/// clap requires 'static strings. Leaking a few once is fine.
 fn forever(text: String) -> &'static str {
     text.leak()
 }

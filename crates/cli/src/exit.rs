@@ -8,7 +8,7 @@ pub enum Exit {
     /// Success.
     #[default]
     Done = 0,
-    /// Bad data: a damaged pack, a bad input file, skipped samples.
+    /// Bad data, such as a damaged pack, a bad input file, or skipped samples.
     BadData = 1,
     /// Could not run: invalid arguments, a missing source, an output that already exists.
     NotRun = 2,

@@ -1,4 +1,4 @@
-//! `packds export`: convert a pack to another format.
+//! `packds export`: converts a pack to another format.
 
 use std::path::PathBuf;
 

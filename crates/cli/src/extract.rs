@@ -1,4 +1,4 @@
-//! `packds extract`: write samples to files.
+//! `packds extract`: writes samples to files.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -33,7 +33,7 @@ Examples:
 /// Message when the user stops the command.
 const STOPPED: &str = "interrupted; the samples written so far are complete";
 
-/// Samples a thread takes at once.
+/// Number of samples that a thread takes at once.
 const RUN: usize = 32;
 
 /// Write samples to files: u8 pixels as PNG, other arrays as .npy, encoded images unchanged
@@ -94,7 +94,7 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
     Ok(if done.bad.is_empty() { Exit::Done } else { Exit::BadData })
 }
 
-/// Reads the metadata for file names and encodings, so damage there is reported once, not once per sample.
+/// Reads the metadata for file names and encodings. Damage there is then reported once, not once per sample.
 fn check_described(pack: &Pack) -> Result<(), ReadError> {
     if pack.n_samples() == 0 {
         return Ok(());
@@ -136,7 +136,7 @@ struct Extraction<'a> {
     force: bool,
     labels: Labels<'a>,
     folders: Vec<String>,
-    /// For each body field, the text before the extension. Empty for the first image field.
+    /// The text before the extension, for each body field. Empty for the first image field.
     infixes: Vec<String>,
     has_paths: bool,
     /// Width of a sample's number, in digits.

@@ -1,4 +1,4 @@
-//! `packds formats`: the supported formats.
+//! `packds formats`: lists the supported formats.
 
 use std::io::Write;
 

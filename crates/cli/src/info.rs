@@ -1,4 +1,4 @@
-//! `packds info`: describe a pack from its header and footer.
+//! `packds info`: describes a pack from its header and footer.
 
 use packds_system::to_u64;
 use std::io::Write;

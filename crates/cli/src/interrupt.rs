@@ -20,7 +20,7 @@ const STOPPING: [(i32, Exit); 3] = [(SIGINT, Exit::Interrupted), (SIGTERM, Exit:
 struct Signals {
     /// Whether the default action applies.
     is_over: Arc<AtomicBool>,
-    /// Whether one was caught.
+    /// Whether a signal was caught.
     is_second: Arc<AtomicBool>,
     /// The exit code for the last signal caught. 0 = none.
     exit_code: Arc<AtomicUsize>,
@@ -49,7 +49,7 @@ impl Signals {
     }
 }
 
-/// Guard: signals that stop a command are caught while it lives.
+/// While this guard lives, signals that stop a command are caught.
 #[must_use]
 pub(crate) struct Catching(());
 
@@ -79,11 +79,11 @@ pub(crate) fn end_process(exit: Exit) -> ! {
 
 /// Turns exceeding the file size limit (`ulimit -f`) into a write error. By default the signal ends the process.
 pub(crate) fn refuse_large_files() {
-    // A caught signal does not end the process; the failing call returns the error.
+    // A caught signal does not end the process. Instead, the failing call returns an error.
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
-/// Mask of the signals this process ignores: signal `n` is bit `n - 1`. `None` if the system does not report it.
+/// Mask of the signals that this process ignores: signal `n` is bit `n - 1`. 0 if the system does not report it.
 fn ignored_signals() -> u64 {
     let status = read_regular(Path::new("/proc/self/status")).unwrap_or_default();
     let status = String::from_utf8_lossy(&status);

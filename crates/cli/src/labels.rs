@@ -1,4 +1,4 @@
-//! `packds labels`: list the labels in file order.
+//! `packds labels`: lists the labels in file order.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `packds man`: the manual, generated from the parser.
+//! `packds man`: prints the manual, generated from the parser.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,8 @@ use packds_reader::Pack;
 
 use crate::failure::Failure;
 
-/// Opens a pack and runs `work` on it. If the file is truncated meanwhile, lost pages read as zeros: then that is the error.
+/// Opens a pack and runs `work` on it. If the file is truncated in the meantime, lost pages read as zeros. In that case
+/// the truncation is returned as the error.
 pub(crate) fn with_pack<T>(path: &Path, work: impl FnOnce(&Pack) -> Result<T, Failure>) -> Result<T, Failure> {
     let pack = packds_reader::open(path)?;
     let done = work(&pack);
@@ -43,7 +44,7 @@ mod tests {
             [cut_short(|| Ok(())).unwrap_err(), cut_short(|| Err::<(), _>(Failure::bad_data("damaged"))).unwrap_err()]
         {
             let message = format!("{failure:?}");
-            assert!(message.contains("now it has 4096"), "{message}");
+            assert!(message.contains("and now has 4096"), "{message}");
         }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     name.push(path.file_name().unwrap_or_default());
     name.push(".writing");
     let working = path.with_file_name(name);
-    // A killed run may have left one behind.
+    // A killed run may have left such a file behind.
     let _ = fs::remove_file(&working);
     let written = write_new(&working, bytes).and_then(|()| fs::rename(&working, path));
     written.map_err(|error| {

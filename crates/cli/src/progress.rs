@@ -33,7 +33,7 @@ pub(crate) struct Shown {
 }
 
 struct Shared {
-    /// Lock order: this one first.
+    /// Lock order: lock this first.
     place: Mutex<Place>,
     now: Mutex<Now>,
     over: Condvar,
@@ -84,7 +84,8 @@ impl Shown {
         Self { shared, thread, _catching: catching }
     }
 
-    /// Runs `work` and shows it. If the user stops the command, the process ends, so `work` must not need any cleanup.
+    /// Runs `work` and shows its progress. If the user stops the command, the process ends, so `work` must not need any
+    /// cleanup.
     pub(crate) fn during<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
         self.shared.begin(what, Amount::Unknown);
         let done = work();
@@ -92,8 +93,8 @@ impl Shown {
         done
     }
 
-    /// Runs work that checks [`cancelled`](Observer::cancelled) and cleans up by itself. From now on, stopping never ends the
-    /// process, so completed work is still reported. `about` is what this is part of, or empty.
+    /// Runs work that checks [`cancelled`](Observer::cancelled) and cleans up by itself. From now on, stopping never
+    /// ends the process, so completed work is still reported. `about` names what the work is part of. It may be empty.
     pub(crate) fn stoppable<T>(&self, what: &str, about: &str, work: impl FnOnce() -> T) -> T {
         {
             let mut now = lock(&self.shared.now);
@@ -204,7 +205,7 @@ impl Shared {
     fn end_if_stopped(&self) {
         let Some(exit) = interrupt::caught() else { return };
         let mut place = lock(&self.place);
-        // Holding the lock keeps work that needs cleanup from starting.
+        // While this lock is held, work that needs cleanup cannot start.
         let now = lock(&self.now);
         if now.stops_itself {
             return;

@@ -51,12 +51,12 @@ impl SampleList {
     }
 }
 
-/// Bad samples in a document: their numbers and what is wrong with them.
+/// Bad samples in a document: their numbers and errors.
 pub(crate) fn bad_samples(bad: &[(u64, String)]) -> Value {
     bad.iter().map(|(sample, error)| json!({ "sample": sample, "error": error })).collect()
 }
 
-/// `n` samples, spread evenly: one random sample from each of `n` equal parts. Reproducible by seed.
+/// `n` evenly spread samples: one random sample from each of `n` equal parts. The seed makes them reproducible.
 pub(crate) fn spread(n: u64, n_samples: u64, seed: u64) -> Vec<u64> {
     let n = n.min(n_samples);
     let at = |i: u64| {

@@ -1,4 +1,4 @@
-//! `packds show`: draw a contact sheet.
+//! `packds show`: draws a contact sheet.
 
 mod picture;
 mod terminal;
@@ -103,7 +103,7 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
         Ok::<_, Failure>((png.map_err(Failure::not_run)?, bad))
     });
     let (png, bad) = sheet?;
-    // A signal must not end the process here: it would leave a partial file.
+    // A signal must not end the process here, because that would leave a partial file.
     shown.stoppable("writing", "", || target.write(&png, args.force, console))?;
     for (_, reason) in &bad {
         console.note(&format!("{}: {}", escape_path(&args.pack.pack), escape(reason)));

@@ -1,4 +1,4 @@
-//! `packds info --shuffle`: how random batches are when a pack is read in a given order.
+//! `packds info --shuffle`: reports how random batches are if a pack is read in a given order.
 
 use std::io;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(crate) struct ShuffleArgs {
     /// Memory for windows, all ranks together [default: 4 GiB]
     #[arg(long, value_name = "BYTES", requires = "shuffle", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Write a plot (.svg or .png) of where batches come from, what they contain, and how larger windows help
+    /// Plot where batches come from, what they contain, and how larger windows help (.svg or .png)
     #[arg(long, value_name = "FILE", requires = "shuffle", value_hint = clap::ValueHint::FilePath)]
     #[arg(value_parser = PlotFile::parse)]
     plot: Option<PlotFile>,
@@ -106,7 +106,7 @@ impl Shuffle {
         Ok(report)
     }
 
-    /// The report as lines of key and text.
+    /// The report as lines. Each has a key and text.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let report = &self.report;
         let verdict = report

@@ -1,6 +1,6 @@
 //! The plot of `packds info --shuffle --plot`: where batches come from, what they contain, and how larger windows help.
 //!
-//! [`Evidence`] does the reading and counting; drawing is pure arithmetic.
+//! [`Evidence`] reads and counts. Drawing is pure arithmetic.
 
 use packds_reader::Pack;
 use packds_reader::plan::{
@@ -119,7 +119,7 @@ impl Evidence {
         let name = pack.file_path().file_name().unwrap_or_default();
         let order = order_name(report);
         let (this, uniform) = (show(&plan), show(&uniform));
-        // Do not draw data that the file has lost meanwhile.
+        // Do not draw data that the file has lost in the meantime.
         pack.still_good()?;
         Ok(Self {
             title: format!("{}: {order}, batches of {batch}, seed {seed}", escape(&name.to_string_lossy())),
@@ -282,7 +282,7 @@ impl Batches {
     }
 }
 
-/// Groups the classes by id into at most 8 groups of about equally many samples.
+/// Groups classes by id into at most 8 groups with about equally many samples.
 struct Bands {
     n: usize,
     of: std::collections::BTreeMap<i64, usize>,

@@ -11,7 +11,7 @@ const BAR: (usize, usize) = (30, 8);
 /// Below this time a rate is meaningless.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Time without progress until a task counts as stalled.
+/// Time without progress after which a task counts as stalled.
 const STANDSTILL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

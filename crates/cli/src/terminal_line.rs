@@ -8,7 +8,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Width of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
-/// The status line on stderr, which must be a terminal. It locks stderr only for one write: other threads never wait.
+/// The status line on stderr, which must be a terminal. It locks stderr only for one write, so other threads never
+/// wait.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalLine {
     is_drawn: bool,
@@ -18,7 +19,7 @@ impl TerminalLine {
     /// Replaces the line's text, cut to the width of the terminal.
     pub(crate) fn draw(&mut self, text: &str) {
         self.is_drawn = true;
-        // One write that clears the rest of the line last, so that nothing flickers.
+        // A single write, which clears the rest of the line last, so that nothing flickers.
         put(&format!("\r{}\x1b[K", cut(text, columns())));
     }
 
@@ -34,7 +35,8 @@ fn put(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Available columns. Some stay free for the cursor and the terminal's `^C`: a line that wraps cannot be cleared.
+/// Available columns. Some stay free for the cursor and the terminal's `^C`, because a line that wraps cannot be
+/// cleared.
 pub(crate) fn columns() -> usize {
     let size = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     let columns = if size == 0 { COLUMNS } else { size };
@@ -63,7 +65,7 @@ mod tests {
     fn texts_are_cut_where_the_terminal_ends() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abc", 2), "ab");
-        // Each of these takes two columns. A half is never shown.
+        // Each of these characters takes two columns. Half a character is never shown.
         assert_eq!(cut("\u{732b}\u{72ac}", 3), "\u{732b}");
         assert_eq!(cut("a", 0), "");
     }

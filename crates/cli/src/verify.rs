@@ -1,4 +1,4 @@
-//! `packds verify`: check a whole pack and report the damage.
+//! `packds verify`: checks a whole pack and reports the damage.
 
 use std::io::Write;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Result<Exit, Fail
     }
 }
 
-/// A pack that cannot be opened counts as damaged. With `--json` the document reports that.
+/// A pack that cannot be opened counts as damaged. With `--json`, the document reports that.
 fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
     let is_data = error.is_data();
     let reason = error.reason();

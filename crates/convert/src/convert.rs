@@ -1,4 +1,4 @@
-//! The conversion: list, plan, make blocks, write chunks, finish, rename.
+//! The conversion: lists the source, plans, makes blocks, writes chunks, finishes the file, and renames it.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -49,7 +49,7 @@ pub fn convert(
 /// Converts a source that was already listed, in `list_time`. See [`convert`].
 ///
 /// # Errors
-/// As [`convert`].
+/// As for [`convert`].
 pub fn convert_listing(
     listing: &Listing,
     list_time: Duration,
@@ -89,20 +89,20 @@ pub(crate) fn name(output: Output, n_samples: u64, observer: &dyn Observer) -> R
     output.commit()
 }
 
-/// Refuses a target that is the source itself: writing it would destroy the source.
+/// Rejects a target that is the source itself, because writing it would destroy the source.
 ///
 /// # Errors
-/// [`ConvertError::Options`], with what to do.
+/// [`ConvertError::Options`], with a hint about what to do.
 pub fn check_apart(source: &Path, target: &Path) -> Result<(), ConvertError> {
     let (from, to) = (source.canonicalize(), target.canonicalize());
     if from.is_ok() && from.ok() == to.ok() {
         let reason = format!("{}: this is the source itself", target.display());
-        return Err(ConvertError::options(reason, "name another target"));
+        return Err(ConvertError::options(reason, "choose a different target"));
     }
     Ok(())
 }
 
-/// The error for the first sample that the listing already knows to be bad, if bad samples stop the conversion.
+/// If bad samples stop the conversion, returns the error for the first sample that the listing already knows to be bad.
 pub(crate) fn refuse_fault(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
     let first = listing.faulty().next().filter(|_| options.on_error == OnError::Stop);
     match first.and_then(|id| Some((id, listing.fault(id)?))) {
@@ -119,7 +119,8 @@ fn measure(
     observer: &dyn Observer,
 ) -> Result<(), ConvertError> {
     let pass = Pass { listing, options, plan, observer, phase: Phase::Measure };
-    // In listing order, so that the first bad file is the one reported. The sums are exact, so the order does not change them.
+    // Runs in listing order, so that the first bad file is the one reported. The sums are exact, so they do not depend
+    // on the order.
     let findings = pass.run(Order::Kept(listing.len()), |block, _| Ok(Some(block)))?;
     let (mean, mut std) = mean_and_std(&findings.histogram, options);
     // A constant channel would be divided by 0.
@@ -133,15 +134,15 @@ fn mean_and_std(histogram: &Histogram, options: &ConvertOptions) -> (Vec<f64>, V
     (0..options.color().channels()).map(|c| (histogram.mean_scaled(c), histogram.std_scaled(c))).unzip()
 }
 
-/// What was written, and what was found on the way.
+/// What was written, with the findings of the conversion.
 struct Written {
     findings: Findings,
     summary: WriteSummary,
     skipped: Vec<Skipped>,
     substituted: Vec<Skipped>,
-    /// Warning about statistics that the source had and the pack does not.
+    /// Warning about statistics that the source had but the pack does not have.
     lost: Option<String>,
-    /// Warning about samples sorted by class.
+    /// Warning if the samples are sorted by class.
     sorted: Option<String>,
 }
 
@@ -193,7 +194,7 @@ fn write_pack(
     Ok(Written { findings, summary, skipped, substituted, lost, sorted })
 }
 
-/// The samples that were skipped, and those that were substituted.
+/// The skipped samples and the substituted samples.
 fn bad_samples(listing: &Listing, findings: &Findings, options: &ConvertOptions) -> (Vec<Skipped>, Vec<Skipped>) {
     let skipped = |(id, reason): &(usize, String)| Skipped { path: path_of(listing, *id), reason: reason.clone() };
     let bad = findings.bad.iter().map(skipped).collect();
@@ -207,7 +208,7 @@ pub(crate) fn path_of(listing: &Listing, id: usize) -> String {
     String::from_utf8_lossy(&path).into_owned()
 }
 
-/// Errors while writing name the output, wherever they occur.
+/// Makes an error while writing name the output, wherever it occurs.
 fn write_error(output: &Output, error: packds_format::FormatError) -> ConvertError {
     match error {
         packds_format::FormatError::Io(source) => ConvertError::Io { path: output.target().to_owned(), source },
@@ -219,9 +220,9 @@ fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], opt
     let mut stats = Stats::default();
     let substituted = if options.on_error == OnError::Substitute { findings.bad.len() } else { 0 };
     let samples = to_u64(ids.len() - substituted);
-    // Zeros that replace bad samples do not count, whether this conversion wrote them or an earlier one.
+    // Zeros that replace bad samples do not count, whether this conversion wrote them or an earlier one did.
     let valid = samples.saturating_sub(findings.invalid);
-    // Statistics of only some images would look like those of all.
+    // Statistics of only some images would look like statistics of all images.
     if findings.counted == valid && valid > 0 {
         let h = &findings.histogram;
         let channels = 0..options.color().channels();
@@ -256,7 +257,8 @@ fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], opt
     stats
 }
 
-/// The statistics of the pack that the images were exported from, if the samples are the same: not all pixels are counted.
+/// The statistics of the pack that the images were exported from, if the samples are the same. They are used if not all
+/// pixels are counted.
 fn exported_stats<'a>(
     listing: &'a Listing,
     plan: &Plan,
@@ -274,7 +276,7 @@ fn exported_stats<'a>(
             known.n_pixels.checked_mul(channels) == values
         }
         ImageForm::Encoded { .. } | ImageForm::Mixed { .. } => {
-            // Files re-encoded from the same pixels differ in size.
+            // Files that were re-encoded from the same pixels differ in size.
             let total = stats.sizes.get("image").map(|sizes| sizes.total);
             known.n_pixels == findings.n_pixels
                 && total == Some(findings.sizes.total)
@@ -285,30 +287,31 @@ fn exported_stats<'a>(
     same.then_some(known)
 }
 
-/// A warning if the source's pack had pixel statistics and this pack has none.
+/// Returns a warning if the source's pack had pixel statistics but this pack has none.
 fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
     let known = &listing.metadata()?.stats.fields;
     if !known.contains_key("image") || stats.fields.contains_key("image") {
         return None;
     }
     let why = match plan.form {
-        ImageForm::Array(_) => "these are other samples, and statistics are kept for u8 only".to_owned(),
+        ImageForm::Array(_) => "these are different samples, and statistics are kept for u8 only".to_owned(),
         _ => format!(
-            "not all images are decoded, and their files are not those of that pack; {} decodes and counts them",
+            "not all images are decoded, and their files differ from those in that pack; {} decodes and counts them",
             CHECK_DECODE.on()
         ),
     };
-    Some(format!("the original pack had pixel statistics, the new one has none: {why}"))
+    Some(format!("the original pack had pixel statistics, but the new one has none: {why}"))
 }
 
-/// A warning if samples keep the order of a source that is sorted by class. Within a single chunk it does no harm.
+/// Returns a warning if samples keep the order of a source that is sorted by class. This does no harm if there is only
+/// one chunk.
 fn kept_sorted(stats: &Stats, plan: &Plan, options: &ConvertOptions, n_samples: usize) -> Option<String> {
     let icc = stats.labels.get("label")?.icc?;
     let in_chunks = u64::try_from(n_samples).ok()? > plan.pack.chunk_samples.into();
     let is_sorted = options.keep_order && in_chunks && icc > LabelStats::SHUFFLED_ICC;
     is_sorted.then(|| {
         format!(
-            "the order of the source is kept, which is sorted by class (icc {icc:.2}): training on it needs a large window; without {KEEP_ORDER} the samples are shuffled"
+            "the samples keep the order of the source, which is sorted by class (icc {icc:.2}): training on them needs a large window; without {KEEP_ORDER} the samples are shuffled"
         )
     })
 }
@@ -318,7 +321,7 @@ fn bin_value(bin: Option<usize>) -> u8 {
     bin.and_then(|bin| u8::try_from(bin).ok()).unwrap_or(0)
 }
 
-/// Names and counts of the classes. Invalid UTF-8 is replaced.
+/// Names and sample counts of the classes. Invalid UTF-8 is replaced.
 fn classes(listing: &Listing, ids: &[usize]) -> Vec<Classes> {
     let names: Vec<String> = listing.classes().iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
     if names.is_empty() {
@@ -376,7 +379,8 @@ fn report(
     }
 }
 
-/// Bytes per write call. Writing whole blocks took up to twice as long when one thread decoded. The cause is unknown.
+/// Bytes per write call. With whole blocks, writing took up to twice as long when one thread decoded. The cause is
+/// unknown.
 const WRITE_BYTES: usize = 128 << 10;
 
 struct Timed<'a> {

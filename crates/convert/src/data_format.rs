@@ -1,4 +1,4 @@
-//! The dataset formats for input and output, each with one name.
+//! The dataset formats for input and output. Each has one name.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ pub enum DataFormat {
     Parquet,
     /// Arrow IPC: files (also called Feather) and streams.
     Arrow,
-    /// WebDataset: shards of tar.
+    /// WebDataset: tar files as shards.
     WebDataset,
     /// TensorFlow's record files of `tf.Example`.
     TfRecord,
@@ -107,7 +107,7 @@ impl DataFormat {
         self.entry().describe
     }
 
-    /// The format whose extension ends this name. The longest extension wins.
+    /// The format whose extension matches the end of this name. The longest extension wins.
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
@@ -125,7 +125,7 @@ impl DataFormat {
     }
 }
 
-/// `data.tfrecord-00003-of-00010.gz` as `data.tfrecord.gz`: a shard number may follow the extension.
+/// Turns `data.tfrecord-00003-of-00010.gz` into `data.tfrecord.gz`, because a shard number may follow the extension.
 fn without_shard_number(name: &str) -> Cow<'_, str> {
     let (stem, end) = name.strip_suffix(".gz").map_or((name, ""), |stem| (stem, ".gz"));
     let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());
@@ -135,7 +135,7 @@ fn without_shard_number(name: &str) -> Cow<'_, str> {
     });
     match numbered {
         Some(front) if front.contains(".tfrecord") => Cow::Owned(format!("{front}{end}")),
-        // TensorFlow's names for shards: `train-00000-of-01024`, `coco_train.record-00000-of-00100`.
+        // Names of shards in TensorFlow: `train-00000-of-01024`, `coco_train.record-00000-of-00100`.
         Some(front) if front.ends_with(".record") || !front.contains('.') => {
             Cow::Owned(format!("{front}.tfrecord{end}"))
         }

@@ -1,8 +1,8 @@
-//! What other libraries call each element type. No other file of this crate lists them.
+//! The names of each element type in other libraries. No other file of this crate lists them.
 
 use packds_format::DType;
 
-/// The storage classes of PyTorch. It has none for the larger unsigned integers.
+/// The storage classes of PyTorch. There are none for the larger unsigned integers.
 const TORCH_STORAGES: [(&str, DType); 10] = [
     ("BoolStorage", DType::Bool),
     ("ByteStorage", DType::U8),
@@ -42,7 +42,7 @@ pub(crate) fn of_numpy_kind(kind: &[u8]) -> Option<DType> {
     DType::ALL.into_iter().find(is)
 }
 
-/// The type of an Arrow column. Arrow lacks bf16; it gets 16-bit integers.
+/// The type of an Arrow column. Arrow has no bf16, so bf16 becomes 16-bit integers.
 #[cfg(feature = "arrow")]
 pub(crate) const fn arrow_type(dtype: DType) -> arrow_schema::DataType {
     use arrow_schema::DataType;
@@ -107,7 +107,7 @@ impl Native for bool {
     }
 }
 
-/// Evaluates `$body` with `$T` as the [`Native`] type of `$dtype`. Few libraries have bf16; they get its bits.
+/// Evaluates `$body` with `$T` as the [`Native`] type of `$dtype`. Few libraries have bf16, so its bits are used.
 #[cfg(feature = "hdf5")]
 macro_rules! with_native {
     ($dtype:expr, $T:ident => $body:expr) => {

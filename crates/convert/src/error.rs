@@ -1,4 +1,4 @@
-//! The errors of a conversion or an export, and whether the data is to blame.
+//! The errors of a conversion or an export. Each knows whether the data is to blame.
 //!
 //! Findings that do not stop the conversion are warnings of the listing, not errors.
 
@@ -11,21 +11,21 @@ use crate::sample::SampleError;
 
 /// Why a conversion stopped.
 ///
-/// The message names the place and what was found there. [`ConvertError::hint`] says what to do, and [`ConvertError::is_data`]
-/// whether the data is to blame.
+/// The message names the place and what was found there. [`ConvertError::hint`] says what to do.
+/// [`ConvertError::is_data`] says whether the data is to blame.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
     /// The source does not exist.
     #[error("{path}: no such file or folder")]
     SourceMissing {
-        /// The source as it was given.
+        /// The source as the user gave it.
         path: PathBuf,
     },
     /// The source exists, but neither its name nor its content matches a known format.
     #[error("{path}: unrecognized format: {found}")]
     UnknownFormat {
-        /// The source as it was given.
+        /// The source as the user gave it.
         path: PathBuf,
         /// What it contains or starts with, in words.
         found: String,
@@ -43,7 +43,7 @@ pub enum ConvertError {
     SourceMalformed {
         /// The file or folder.
         path: PathBuf,
-        /// Where in it: a dataset, a member, an offset; empty for the whole.
+        /// Where in the file: a dataset, a member, an offset. Empty for the whole file.
         place: String,
         /// What was expected and found.
         reason: String,
@@ -60,7 +60,7 @@ pub enum ConvertError {
         /// The existing fields, in order.
         found: Vec<String>,
     },
-    /// A source lacks a field that is to be excluded.
+    /// A source lacks a field that the user asked to exclude.
     #[error("{path}: no field '{wanted}' to leave out, found {}", quoted(found))]
     LeftOutMissing {
         /// The source.
@@ -75,7 +75,7 @@ pub enum ConvertError {
     SourceUnsupported {
         /// The file or folder.
         path: PathBuf,
-        /// Where in it.
+        /// Where in the file or folder.
         place: String,
         /// What is not supported.
         reason: String,
@@ -109,7 +109,7 @@ pub enum ConvertError {
         splits: Vec<String>,
         /// The other folders in it, sorted.
         others: Vec<String>,
-        /// A manifest beside the splits.
+        /// A manifest next to the splits.
         manifest: Option<String>,
     },
     /// The source has several splits, and none was chosen.
@@ -295,11 +295,11 @@ pub enum ConvertError {
     },
 }
 
-/// The splits of a folder, and what is beside them.
+/// The splits of a folder, and the other folders next to them.
 fn found_splits(splits: &[String], others: &[String]) -> String {
     match others {
         [] => format!("only the splits {}", quoted(splits)),
-        others => format!("the splits {} beside {}", quoted(splits), quoted(others)),
+        others => format!("the splits {} next to {}", quoted(splits), quoted(others)),
     }
 }
 
@@ -312,7 +312,7 @@ impl ConvertError {
         Self::SourceMalformed { path: path.to_owned(), place: place.to_owned(), reason: reason.into(), hint: None }
     }
 
-    /// A [`Self::SourceMalformed`] without damaged bytes: its contents contradict each other.
+    /// A [`Self::SourceMalformed`] for a source whose bytes are not damaged, but whose contents contradict each other.
     pub(crate) fn contradictory(path: &Path, place: &str, reason: impl Into<String>, hint: impl Into<String>) -> Self {
         let (path, place, hint) = (path.to_owned(), place.to_owned(), Some(hint.into()));
         Self::SourceMalformed { path, place, reason: reason.into(), hint }
@@ -323,11 +323,11 @@ impl ConvertError {
         Self::SourceUnsupported { path, place, reason: reason.into(), hint: hint.into() }
     }
 
-    /// The same error, with the advice to read the source as `found` instead.
+    /// The same error, with the hint to read the source as `found` instead.
     pub(crate) fn of_other_format(self, found: DataFormat) -> Self {
         let of_found = |path: &Path, place: &str, reason: String| {
             let name = found.name();
-            let hint = format!("leave {FROM} out, or give {}: this looks like {found}", FROM.with(name));
+            let hint = format!("omit {FROM}, or use {}: this looks like {found}", FROM.with(name));
             Self::contradictory(path, place, reason, hint)
         };
         match self {
@@ -342,7 +342,7 @@ impl ConvertError {
         }
     }
 
-    /// The same error, but a [`Self::Format`] is about the pack that was read.
+    /// The same error. A [`Self::Format`] becomes an error about the pack that was read.
     pub(crate) fn of_pack(self) -> Self {
         match self {
             Self::Format(damage) => Self::BadPack(damage),
@@ -358,7 +358,7 @@ impl ConvertError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => {
-                Some("write file patterns as {000..099} or {a,b}; name the folder to take all of its files".to_owned())
+                Some("write file patterns as {000..099} or {a,b}; pass the folder to read all of its files".to_owned())
             }
             Self::Options { hint, .. }
             | Self::SourceUnsupported { hint, .. }
@@ -371,7 +371,7 @@ impl ConvertError {
             }
             Self::FormatLeftOut { .. } => Some("build it with the cargo feature of that format".to_owned()),
             Self::SourceMalformed { hint: None, .. } => Some(
-                "the data are damaged or truncated: copy or create them again; nothing was written".to_owned(),
+                "the data is damaged or truncated: copy or create it again; nothing was written".to_owned(),
             ),
             Self::KeyMissing { found, .. } => Some(hint_of_fields(found)),
             Self::LeftOutMissing { .. } => Some(format!("name a field of the source with {LEAVE_OUT}")),
@@ -382,7 +382,7 @@ impl ConvertError {
                 Some((inside, _)) if inside.to_string_lossy().contains('=') => {
                     "folders named NAME=VALUE are a column of a partitioned dataset: write it as one table with that column first (pyarrow.dataset)".to_owned()
                 }
-                Some((inside, format)) => format!("name {}, which looks like {format}", inside.display()),
+                Some((inside, format)) => format!("pass {}, which looks like {format}", inside.display()),
                 None => "images are recognized by their extension or first bytes; check the path".to_owned(),
             }),
             Self::SymlinkLoop { .. } => {
@@ -404,18 +404,21 @@ impl ConvertError {
         Some(match self {
             Self::SeveralSplits { and, .. } if !and.is_empty() => {
                 format!(
-                    "{one} takes one split; name what belongs to none: files by a pattern or a folder of their own, arrays by {IMAGE_KEY} and {LABEL_KEY}"
+                    "{one} reads one split; to read data outside the splits, pass a pattern or a separate folder for files, or name arrays with {IMAGE_KEY} and {LABEL_KEY}"
                 )
             }
             Self::OnlySplits { manifest: Some(manifest), .. } => {
-                format!("name '{manifest}' if it has the labels; else {one} takes one split")
+                format!("pass '{manifest}' if it has the labels; otherwise {one} reads one split")
             }
             Self::OnlySplits { .. } | Self::SeveralSplits { .. } => {
-                format!("{} writes one pack for each split with the same class ids, {one} only one", SPLIT.with("all"))
+                format!(
+                    "{} writes one pack for each split, all with the same class ids; {one} writes only one",
+                    SPLIT.with("all")
+                )
             }
             Self::SplitMissing { available, .. } if available.is_empty() => {
                 format!(
-                    "only folders with train, val or test folders in them, and files whose names or parts are called so, have splits; leave {SPLIT} out"
+                    "only folders that contain folders named train, val or test, and files named after splits or with parts named after them, have splits; omit {SPLIT}"
                 )
             }
             Self::SplitMissing { available, .. } => format!("choose one of {}, or 'all'", quoted(available)),
@@ -426,21 +429,21 @@ impl ConvertError {
     fn hint_of_output(&self) -> Option<String> {
         let hint = match self {
             Self::OutputExists { .. } => return Some(format!("{} replaces it", FORCE.on())),
-            Self::OutputFolderFull { .. } => "name a new folder: folders are never replaced",
-            Self::OutputIsFolder { .. } => "name a file, such as out.pack",
+            Self::OutputFolderFull { .. } => "choose a new folder: folders are never replaced",
+            Self::OutputIsFolder { .. } => "choose a file name, such as out.pack",
             Self::OutputIsFile { .. } => {
                 return Some(format!(
-                    "name a new folder, or remove the file: a folder never replaces one, also not with {}",
+                    "choose a new folder, or remove the file: a folder never replaces a file, not even with {}",
                     FORCE.on()
                 ));
             }
-            Self::OutputNotRegular { .. } => "name another file: only regular files are replaced",
-            Self::WorkingOccupied { .. } => "remove it, or choose another name for the output",
+            Self::OutputNotRegular { .. } => "choose another file: only regular files are replaced",
+            Self::WorkingOccupied { .. } => "remove it, or choose a different name for the output",
             Self::OutputFolderMissing { .. } => "create the folder first",
             Self::OutputNotWritable { source, .. } => {
                 hint_of_writing(source).unwrap_or("choose a folder that you may write to")
             }
-            Self::OutputBusy { .. } => "wait for it to end, or choose another name",
+            Self::OutputBusy { .. } => "wait for it to end, or choose a different name",
             Self::Io { source, .. } => hint_of_writing(source)?,
             _ => return None,
         };
@@ -469,7 +472,7 @@ pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there, or write to another disk",
         io::ErrorKind::FileTooLarge => {
-            "the limit of file sizes was reached: raise it ('ulimit -f'), or write to another file system"
+            "the limit on file sizes was reached: raise it ('ulimit -f'), or write to another file system"
         }
         io::ErrorKind::InvalidFilename => {
             "choose a shorter name: names have at most 255 bytes, and packds needs nine of them while it writes the file"
@@ -485,7 +488,7 @@ fn place_in(path: &Path, place: &str) -> String {
     }
 }
 
-/// Quoted names separated by commas, cut after a dozen.
+/// Quoted names separated by commas. The list is cut after a dozen.
 pub(crate) fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 12;
     if names.is_empty() {
@@ -498,7 +501,7 @@ pub(crate) fn quoted(names: &[String]) -> String {
 
 /// What to do if a source has these fields but not the required ones.
 fn hint_of_fields(found: &[String]) -> String {
-    /// More fields than this are one array per image.
+    /// With more fields than this, each field is the array of one image.
     const MANY: usize = 16;
     let has_more = |name: &String| {
         let rest = |other: &String| other.strip_prefix(name.as_str()).map(str::to_owned);
@@ -506,9 +509,9 @@ fn hint_of_fields(found: &[String]) -> String {
     };
     let keys = format!("name the fields with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}");
     if found.iter().any(has_more) {
-        "in a tar file the name of a sample ends at its first dot, and what follows is the field: write the samples under names without dots".to_owned()
+        "in a tar file, the name of a sample ends at the first dot, and the rest is the field: use names without dots for the samples".to_owned()
     } else if found.len() > MANY {
-        format!("{keys}; where each image is an array of its own, put all into one first (numpy.stack)")
+        format!("{keys}; if each image is a separate array, combine them into one array first (numpy.stack)")
     } else {
         keys
     }
@@ -519,28 +522,28 @@ fn hint_of_sample(error: &SampleError) -> String {
     match error {
         SampleError::Mask { source, .. } => hint_of_sample(source),
         SampleError::NoFile { file, .. } if is_numbers(file) => {
-            "pixels in texts are not read: make an array of each (numpy.fromstring(text, sep=' ')) and one of all, as .npz".to_owned()
+            "pixels stored as text are not read: convert each text to an array (numpy.fromstring(text, sep=' ')), and save all of them as one array in a .npz file".to_owned()
         }
         SampleError::NoFile { is_there: true, .. } => {
-            format!("folders, pipes, sockets and devices are not read: name a file, or give {skip}, which leaves such samples out and lists them")
+            format!("folders, pipes, sockets and devices are not read: pass a file, or use {skip}, which leaves out such samples and lists them")
         }
         SampleError::NoFile { .. } => {
-            format!("relative paths start in the manifest's folder: {} names another one, {skip} leaves such samples out and lists them", ROOT.with("FOLDER"))
+            format!("relative paths start in the manifest's folder: {} sets a different folder, and {skip} leaves out such samples and lists them", ROOT.with("FOLDER"))
         }
         _ => {
-            format!("{skip} leaves bad samples out and lists them, {} puts zeros in their place", ON_ERROR.with("substitute"))
+            format!("{skip} leaves out bad samples and lists them, and {} replaces them with zeros", ON_ERROR.with("substitute"))
         }
     }
 }
 
-/// Whether the supposed file name consists of numbers with spaces between them.
+/// Whether the supposed file name is really a list of numbers separated by spaces.
 fn is_numbers(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let mut numbers = name.split_ascii_whitespace();
     numbers.clone().count() > 4 && numbers.all(|word| word.parse::<f64>().is_ok())
 }
 
-/// A path, cut if it is longer than real paths are.
+/// A path, cut if it is longer than any real path.
 fn cut(path: &Path) -> String {
     const SHOWN: usize = 1024;
     let text = path.display().to_string();

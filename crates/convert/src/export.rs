@@ -116,8 +116,7 @@ impl Serialize for ExportReport {
 /// The output gets its name only when it is complete and on disk. The same pack and options give the same samples in the same order
 /// for any number of threads.
 ///
-/// # Errors
-/// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
+/// # Errors [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
 pub fn export<D: AsRef<[u8]> + Sync>(
     pack: &Pack<D>,
     target: &Path,
@@ -173,7 +172,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
     })
 }
 
-/// The format of the options, otherwise the one inferred from the target's name.
+/// The format from the options. If there is none, the format inferred from the target's name.
 ///
 /// # Errors
 /// [`ConvertError::Options`] if there is none, or if packs cannot be exported to it.
@@ -200,7 +199,7 @@ fn all_paths<D: AsRef<[u8]>>(pack: &Pack<D>, exported: &Exported) -> Result<Vec<
     Ok(paths)
 }
 
-/// A running export: reads batches on all threads and passes them to a sink in order.
+/// A running export. It reads batches on all threads and passes them to a sink in order.
 pub(crate) struct Run<'a> {
     n_samples: u64,
     /// Reads this many samples, starting at the first index.
@@ -238,7 +237,7 @@ impl Run<'_> {
                 Ok::<_, ConvertError>((n > 0).then_some((first, n)))
             },
             |encoded: Result<_, ConvertError>| {
-                // Checked here too because all batches may already be dispatched.
+                // Checked here too, because all batches may already have been dispatched.
                 self.observer.check()?;
                 let (n, ready) = encoded?;
                 sink.write(ready)?;

@@ -1,4 +1,4 @@
-//! Predicts a conversion without converting: sizes of each form, chunk layout, read speed.
+//! Predicts a conversion without running it: the size of each form, the chunk layout, and the read speed.
 
 use packds_system::to_u64;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::sample::SampleReader;
 use crate::source::{Listing, Reading};
 use crate::survey::{evenly, mean_item_bytes, mean_other_bytes};
 
-/// Images decoded to measure the speed.
+/// Number of images decoded to measure the speed.
 const TRIED: usize = 32;
 /// Bytes copied to measure the speed.
 const COPY_BYTES: usize = 64 << 20;
@@ -33,7 +33,7 @@ pub struct FormForecast {
     pub chunk_samples: u32,
     /// Chunks.
     pub n_chunks: u64,
-    /// Expected images per second that one thread reads from memory: copied, decompressed or decoded.
+    /// Images per second that one thread is expected to read from memory by copying, decompressing or decoding.
     pub images_per_s: f64,
 }
 
@@ -41,7 +41,7 @@ pub struct FormForecast {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// Always true: in JSON, it tells a forecast from a report.
+    /// Always true. In JSON, it distinguishes a forecast from a report.
     dry_run: bool,
     /// Samples.
     pub n_samples: u64,
@@ -133,7 +133,8 @@ fn raw_item_bytes(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> R
     }
 }
 
-/// Mean stored bytes of a compressed sample, and samples that one thread decompresses per second, of a small pack in memory.
+/// Encodes a small pack in memory. Returns the mean stored size of a compressed sample, and the number of samples that
+/// one thread decompresses per second.
 fn compressed(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<(u64, f64), ConvertError> {
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
@@ -186,7 +187,7 @@ fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 
     let mut histogram = Histogram::new(options.color().channels());
     let (mut file, mut n, mut seconds) = (Vec::new(), 0.0, 0.0);
     for id in evenly(listing, TRIED) {
-        // Reads the file into memory first, so that disk speed does not count.
+        // Read the file into memory first, so that the speed of the disk is not measured.
         file.clear();
         if listing.append_image(id, u64::MAX, &mut file).is_err() {
             continue;

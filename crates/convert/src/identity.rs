@@ -1,4 +1,4 @@
-//! The identity of a dataset and of its packs: the encoding that `dataset_uuid` and `pack_uuid` are hashes of.
+//! The identity of a dataset and of its packs. `dataset_uuid` and `pack_uuid` are hashes of the encoding defined here.
 //!
 //! The encoding is part of the format. `docs/reference/format.md` describes it, and golden identifiers in the tests freeze it.
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::source::store::Content;
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField, TextArena};
 
-/// The first string of the encoding. Any change of the encoding requires a new one.
+/// The first string of the encoding. Any change of the encoding requires a new string here.
 const VERSION: &[u8] = b"packds source 1";
 
 /// The identifiers of the dataset and of this pack.
@@ -31,8 +31,8 @@ fn uuid(hasher: &blake3::Hasher) -> Uuid {
     Uuid(id)
 }
 
-/// Passes the encoding of a listing to `feed`, about once per sample.
-/// The root and the kind of the source are not included: the same files elsewhere, or in a manifest, are the same dataset.
+/// Passes the encoding of a listing to `feed`, about once per sample. The root and the kind of the source are not
+/// included, so the same files elsewhere, or in a manifest, are the same dataset.
 pub(crate) fn encode(listing: &Listing, feed: &mut impl FnMut(&[u8])) {
     let mut out = Encoder::default();
     out.string(VERSION);
@@ -99,7 +99,7 @@ fn encode_column(column: &SourceColumn, out: &mut Encoder, feed: &mut impl FnMut
     out.flush(feed);
 }
 
-/// Encodes one text at a time, so that memory holds no second copy.
+/// Encodes one string at a time, so that memory never holds a second copy of all.
 fn encode_texts(kind: u64, texts: &TextArena, out: &mut Encoder, feed: &mut impl FnMut(&[u8])) {
     out.number(kind);
     for text in texts.iter() {
@@ -108,7 +108,7 @@ fn encode_texts(kind: u64, texts: &TextArena, out: &mut Encoder, feed: &mut impl
     }
 }
 
-/// Encodes nothing for a listing without fields and faults. Such identifiers predate both.
+/// Encodes nothing for a listing without fields and faults, because there were identifiers before these existed.
 fn encode_fields_and_faults(listing: &Listing, out: &mut Encoder) {
     if listing.fields().is_empty() && listing.faulty().next().is_none() {
         return;
@@ -142,7 +142,7 @@ fn encode_field(field: &SourceField, out: &mut Encoder) {
     array.shape.into_iter().for_each(|dim| out.number(dim));
 }
 
-/// Encoded bytes not yet passed on.
+/// Encoded bytes that have not been passed on yet.
 #[derive(Default)]
 struct Encoder(Vec<u8>);
 

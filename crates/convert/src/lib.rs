@@ -1,10 +1,10 @@
 //! Converts image folders, manifests and other formats to packs, and exports packs to other formats.
 //!
-//! [`convert`] makes a pack: source, decode, transform, chunk, encode, write. [`export`] reads one: pack, batches, encode, sink.
-//! The modules follow the data: `source` lists the files, `survey` and `plan` decide what the pack will look like, `sample` makes
-//! one sample, `pipeline` makes blocks of samples on all cores, `output` is the file.
+//! [`convert`] makes a pack: source, decode, transform, chunk, encode, write. [`export`] reads one: pack, batches,
+//! encode, sink. The modules follow the data. `source` lists the files. `survey` and `plan` decide what the pack will
+//! look like. `sample` makes one sample, `pipeline` makes blocks of samples on all cores, and `output` is the file.
 //!
-//! A folder of images in class folders becomes a pack, and the pack an .npz file:
+//! This example converts a folder of class folders to a pack, and exports the pack to an .npz file:
 //!
 //! ```
 //! use std::fs;
@@ -30,8 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The `()` observes nothing; an [`Observer`] shows progress and may cancel. [`forecast()`] says how large a pack will be. A
-//! [`source::Listing`] is what a source was found to hold, and [`convert_listing`] converts it.
+//! `()` ignores progress; an [`Observer`] can show it and cancel. [`forecast()`] says how large a pack will be. A
+//! [`source::Listing`] describes what was found in a source, and [`convert_listing`] converts it.
 #![forbid(unsafe_code)]
 
 pub mod error;

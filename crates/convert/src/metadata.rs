@@ -1,8 +1,8 @@
-//! A pack's description of its dataset, as one JSON text that other formats carry along.
+//! A pack's description of its dataset, as a JSON string that other formats can carry.
 //!
-//! Every sink writes it where its format accepts text, and every source looks for it there. docs/reference/formats.md lists the
-//! places. Other readers can ignore it: what a format has a convention for (class names of a Parquet column, attributes of a
-//! dataset) is also written that way.
+//! Every sink writes it where its format accepts text, and every source looks for it there. docs/reference/formats.md
+//! lists the places. Other readers can ignore it: anything for which a format has a convention (class names of a
+//! Parquet column, attributes of a dataset) is also written in that form.
 
 use std::io::Read;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl Metadata {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads the text back. The error says in words what is wrong; the data is usable without the metadata.
+    /// Parses the text. The error describes the problem in words. The data is usable without the metadata.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let metadata: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if metadata.packds == VERSION {
@@ -78,7 +78,7 @@ impl Metadata {
 
     /// The content of [`METADATA_FILE`] in `folder`, if it exists.
     pub(crate) fn in_folder(folder: &Path) -> Result<Option<Result<Self, String>>, ConvertError> {
-        // Far more than any dataset's class names. The file may not be ours, so its size is limited.
+        // Far more than the class names of any dataset need. The file may not be ours, so its size is limited.
         const MAX_BYTES: u64 = 1 << 28;
         let path = folder.join(METADATA_FILE);
         if !is_regular(&path).map_err(ConvertError::io(&path))? {

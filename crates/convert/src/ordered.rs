@@ -1,4 +1,4 @@
-//! Runs work on several threads and takes the results in order. Bounded, deterministic, and free of deadlocks.
+//! Runs work on several threads and takes the results in order. It is bounded, deterministic, and free of deadlocks.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,16 +10,16 @@ use std::thread;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     Continue,
-    /// Discard running tasks, then request tasks again: later tasks depend on this result.
+    /// Discard running tasks, then request tasks again, because later tasks depend on this result.
     Restart,
-    /// Dispatch no more tasks and discard running ones.
+    /// Dispatch no more tasks and discard the running ones.
     Stop,
 }
 
-/// Runs `work` on the tasks from `task` and passes each result to `take` on the calling thread, in task order. Uses `jobs` threads,
-/// or as many as the system can start. At most `window` tasks are running or waiting to be taken.
-/// `state` creates each thread's own state. An error from `task` or `take` ends everything and is returned. A panic in `work` is
-/// propagated to the caller after all threads have ended.
+/// Runs `work` on the tasks from `task` and passes each result to `take` on the calling thread, in task order. Uses
+/// `jobs` threads, or as many as the system can start. At most `window` tasks are running or waiting to be taken.
+/// `state` creates the state of each thread. An error from `task` or `take` ends everything and is returned. A panic in
+/// `work` is passed on to the caller after all threads have ended.
 pub(crate) fn ordered<S, T: Send, R: Send, E>(
     jobs: usize,
     window: usize,
@@ -47,13 +47,13 @@ pub(crate) fn ordered<S, T: Send, R: Send, E>(
             0 => alone(state(), &work, &mut task, &mut take),
             _ => drive(window.max(1), &task_tx, &result_rx, &mut task, &mut take),
         };
-        // Otherwise the threads would wait for tasks, and the scope for the threads.
+        // Otherwise the threads would wait for tasks, and the scope would wait for the threads.
         drop(task_tx);
         outcome
     })
 }
 
-/// Runs all work on the calling thread if the system cannot start another.
+/// Runs all work on the calling thread if the system cannot start any other.
 fn alone<S, T, R, E>(
     mut state: S,
     work: &impl Fn(&mut S, T) -> R,
@@ -78,7 +78,7 @@ fn worker<S, T, R>(
         // The lock is held only while waiting for a task. A poisoned lock still guards a valid receiver.
         let next = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, task)) = next else { return };
-        // If a thread died silently, the caller would wait for its result forever.
+        // If a thread ended without a result, the caller would wait for it forever.
         let result = catch_unwind(AssertUnwindSafe(|| work(&mut state, task)));
         let panicked = result.is_err();
         if results.send((number, result)).is_err() || panicked {
@@ -105,7 +105,7 @@ fn drive<T, R, E>(
                 finished = true;
                 break;
             };
-            // Threads end only with the sender or after a panic, and a panic is reported as a result.
+            // Threads only end when the sender is dropped or after a panic, and a panic is reported as a result.
             if tasks.send((given, next)).is_ok() {
                 given += 1;
                 under_way += 1;

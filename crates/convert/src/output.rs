@@ -1,4 +1,4 @@
-//! The output file. It is written next to its final name and renamed only when complete and on disk.
+//! The output file. It is written next to its final name, and only renamed once it is complete and on disk.
 
 mod place;
 mod working;
@@ -14,13 +14,13 @@ pub use self::place::{check_output, place_output};
 use self::working::{Kind, lock_working};
 use crate::ConvertError;
 
-/// A file being written under a working name. If dropped before [`Output::commit`], it leaves nothing behind.
-/// It stays locked while the working name exists, so nobody else uses that name.
+/// A file that is being written under a working name. If it is dropped before [`Output::commit`], it leaves nothing
+/// behind. It stays locked while the working name exists, so nobody else uses that name.
 pub(crate) struct Output {
     file: File,
     /// The path as the user gave it.
     target: PathBuf,
-    /// The target, or what it links to.
+    /// The target, or the file that it links to.
     place: PathBuf,
     working: PathBuf,
     force: bool,
@@ -29,8 +29,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens the working file `.NAME.packing` next to `target`, or next to the file that it links to.
-    /// A working file left by a killed conversion is reused. One in use by another conversion is refused.
+    /// Opens the working file `.NAME.packing` next to `target`, or next to the file that it links to. A working file
+    /// that a killed conversion left behind is reused. A file in use by another conversion is rejected.
     pub(crate) fn create(target: &Path, force: bool) -> Result<Self, ConvertError> {
         Self::create_kind(target, force, false)
     }
@@ -45,7 +45,7 @@ impl Output {
         };
         let working = working_path(&place);
         let file = lock_working(&working, kind, target)?;
-        // Removes what a killed conversion left.
+        // Remove what a killed conversion left behind.
         let emptied = if is_folder { empty_folder(&working) } else { file.set_len(0) };
         emptied.map_err(ConvertError::io(&working))?;
         Ok(Self { file, target: target.to_owned(), place, working, force, is_folder, committed: false })
@@ -59,19 +59,19 @@ impl Output {
         &self.working
     }
 
-    /// Bytes of the file, or of all files in the folder.
+    /// Size of the file, or of all files in the folder.
     pub(crate) fn bytes(&self) -> Result<u64, ConvertError> {
         bytes_below(&self.working).map_err(ConvertError::io(&self.target))
     }
 
-    /// The name the user gave, for error messages.
+    /// The name that the user gave, for error messages.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
     pub(crate) fn sync(&self) -> Result<(), ConvertError> {
         let synced = if self.is_folder {
-            // One call for any number of files.
+            // A single call is enough for any number of files.
             rustix::fs::syncfs(&self.file).map_err(io::Error::from)
         } else {
             self.file.sync_all()
@@ -88,7 +88,7 @@ impl Output {
             _ => ConvertError::Io { path: self.target.clone(), source },
         })?;
         self.committed = true;
-        // The folder holds the name, so it must reach the disk too.
+        // The folder contains the name, so it must reach the disk too.
         let folder = parent(&self.place);
         File::open(&folder).and_then(|f| f.sync_all()).map_err(ConvertError::io(&folder))
     }
@@ -96,7 +96,7 @@ impl Output {
     fn rename_new(&self) -> io::Result<()> {
         let here = rustix::fs::CWD;
         match renameat_with(here, &self.working, here, &self.place, RenameFlags::NOREPLACE) {
-            // Some network file systems cannot do this in one step. A hard link never replaces a file either.
+            // Some network file systems cannot do this in one step. A hard link does not replace a file either.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
                 std::fs::hard_link(&self.working, &self.place)?;
                 std::fs::remove_file(&self.working)

@@ -18,7 +18,7 @@ pub(crate) struct Findings {
     pub(crate) histogram: Histogram,
     /// Samples whose pixels are in the histogram.
     pub(crate) counted: u64,
-    /// Samples that the source marks as zeros in place of bad ones.
+    /// Samples that the source marks as zeros that replace bad samples.
     pub(crate) invalid: u64,
     /// Valid pixels of the source's images.
     pub(crate) n_pixels: u64,
@@ -59,9 +59,9 @@ struct Made {
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Samples done.
+    /// Number of samples done.
     pub samples: u64,
-    /// All samples.
+    /// Number of all samples.
     pub total: u64,
     /// Bytes read from the source's files.
     pub bytes_in: u64,
@@ -88,9 +88,9 @@ pub enum Phase {
     Sync,
 }
 
-/// Receives progress; may cancel.
+/// Receives progress and can cancel.
 pub trait Observer: Sync {
-    /// Called from the converting thread when a phase begins and periodically after that.
+    /// Called from the converting thread when a phase begins, and periodically after that.
     fn progress(&self, _progress: Progress) {}
 
     /// Whether to stop. If so, the output is removed and [`ConvertError::Interrupted`] is returned.
@@ -109,7 +109,7 @@ pub trait Observer: Sync {
 
 impl Observer for () {}
 
-/// A flag is an observer: set it to cancel the conversion.
+/// A flag is an observer. Set it to cancel the conversion.
 impl Observer for AtomicBool {
     fn cancelled(&self) -> bool {
         self.load(Ordering::Relaxed)
@@ -125,9 +125,9 @@ pub(crate) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Makes every sample of the listing in `order` and passes the blocks to `write`, in order. `write` may return memory for
-    /// reuse. Bad samples are handled according to the options. With [`OnError::Stop`], the error is that of the first bad sample
-    /// in listing order, even if another was found first.
+    /// Makes every sample of the listing in `order` and passes the blocks to `write`, in order. `write` may return
+    /// memory for reuse. Bad samples are handled according to the options. With [`OnError::Stop`], the error is that of
+    /// the first bad sample in listing order, even if another one was found earlier.
     pub(crate) fn run(
         &self,
         order: Order,
@@ -141,7 +141,7 @@ impl Pass<'_> {
         self.tell(&all);
         ordered(
             jobs,
-            // Enough to keep every thread busy while the oldest block is slow or a chunk is being written.
+            // Enough tasks to keep every thread busy while the oldest block is slow or a chunk is being written.
             jobs * 2 + self.blocks_per_chunk(),
             || SampleReader::new(self.listing, self.options, self.plan),
             |reader, task| self.make(reader, task),
@@ -150,7 +150,7 @@ impl Pass<'_> {
                 Ok::<_, ConvertError>(state.borrow_mut().next_task())
             },
             |made: Made| {
-                // Checked here too because all tasks may already be dispatched.
+                // Checked here too, because all tasks may already have been dispatched.
                 self.observer.check()?;
                 let mut dispatch = state.borrow_mut();
                 dispatch.taken();
@@ -161,7 +161,7 @@ impl Pass<'_> {
                 let skip = self.options.on_error == OnError::Skip && !made.bad.is_empty();
                 all.bad.extend(made.bad.iter().map(|(id, e)| (*id, e.to_string())));
                 if skip {
-                    // Later samples move up, so the rest of this block and all dispatched tasks are made again.
+                    // Later samples move up. Therefore the rest of this block and all dispatched tasks are made again.
                     let bad: Vec<usize> = made.bad.iter().map(|(id, _)| *id).collect();
                     dispatch.redo(made.ids.into_iter().filter(|id| !bad.contains(id)).collect());
                     return Ok(Next::Restart);
@@ -245,7 +245,8 @@ impl Pass<'_> {
         Made { ids: task.ids, block, bad, findings }
     }
 
-    /// Given one bad sample, finds the first in listing order. Tries all samples before it and keeps nothing.
+    /// Given one bad sample, finds the first bad one in listing order. Tries all samples before it, and discards the
+    /// results.
     fn first_bad(&self, known: usize, error: SampleError) -> Result<(usize, SampleError), ConvertError> {
         const BATCH: usize = 16;
         let jobs = self.options.n_jobs();
@@ -285,13 +286,13 @@ impl Pass<'_> {
 struct Dispatch {
     order: Order,
     position: usize,
-    /// Samples to dispatch before the order continues.
+    /// Samples to dispatch again before the order continues.
     again: VecDeque<usize>,
-    /// Dispatched tasks not yet taken: the first position in the chunk, and the samples.
+    /// Dispatched tasks that have not been taken yet: the first position in the chunk, and the samples.
     out: VecDeque<(usize, Vec<usize>)>,
     chunk_samples: usize,
     block_samples: usize,
-    /// Dispatched samples of the open chunk.
+    /// Number of dispatched samples in the open chunk.
     in_chunk: usize,
     /// The first position of the last task taken.
     last_start: usize,
@@ -339,7 +340,7 @@ impl Dispatch {
         }
     }
 
-    /// Repeats the task just taken, with only `ids`, and every task dispatched after it.
+    /// Repeats the task that was just taken, but only with `ids`, and every task dispatched after it.
     fn redo(&mut self, ids: Vec<usize>) {
         let again: Vec<usize> = ids.into_iter().chain(self.out.drain(..).flat_map(|(_, ids)| ids)).collect();
         again.into_iter().rev().for_each(|id| self.again.push_front(id));

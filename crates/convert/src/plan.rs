@@ -18,7 +18,7 @@ use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField};
 use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
 
-/// Short side and centre crop for images of several sizes: the usual evaluation at 224 pixels.
+/// Short side and centre crop for images of several sizes. They are the usual evaluation at 224 pixels.
 const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
 /// JPEG quality of the encoded part of a mixed pack.
@@ -31,16 +31,16 @@ pub(crate) enum ImageForm {
     Fixed { width: u32, height: u32 },
     /// An array of this type, stored unchanged.
     Array(ArrayType),
-    /// Pixels, each image in its own size.
+    /// Pixels. Each image keeps its own size.
     Variable,
     /// The source file unchanged, or re-encoded.
     Encoded { quality: Option<u8> },
-    /// Raw pixels if the hash of the path is below the fraction, otherwise as `Encoded`.
+    /// Raw pixels if the hash of the path is below the fraction, otherwise like `Encoded`.
     Mixed { raw_fraction: f64, quality: Option<u8> },
 }
 
 impl ImageForm {
-    /// Whether all items have the one size that the schema states.
+    /// Whether all items have the size that the schema states.
     pub(crate) const fn is_fixed(&self) -> bool {
         matches!(self, Self::Fixed { .. } | Self::Array(_))
     }
@@ -60,12 +60,12 @@ pub(crate) struct FieldNumbers {
     pub(crate) source_id: usize,
     pub(crate) source_width: usize,
     pub(crate) source_height: usize,
-    /// The size and coding columns of the image and the mask, if these vary in size.
+    /// The size and coding columns of the image and the mask, if they vary in size.
     pub(crate) image_columns: Option<ItemColumns>,
     pub(crate) mask_columns: Option<ItemColumns>,
     /// The field of each additional source column.
     pub(crate) extra: Vec<usize>,
-    /// The field of each additional source array or byte string.
+    /// The field of each additional array or byte string of the source.
     pub(crate) source_fields: Vec<usize>,
 }
 
@@ -85,9 +85,9 @@ pub(crate) struct Plan {
     pub(crate) form: ImageForm,
     pub(crate) pack: PackOptions,
     pub(crate) fields: FieldNumbers,
-    /// What was decided by default, for the caller.
+    /// Decisions made by default, for the caller.
     pub(crate) notes: Vec<String>,
-    /// Wide enough for every label.
+    /// A type wide enough for every label.
     pub(crate) label_dtype: DType,
     /// Mean and standard deviation, for float pixels and for the schema's normalization.
     pub(crate) affine: Option<(Vec<f64>, Vec<f64>)>,
@@ -143,7 +143,7 @@ fn decide_image(
         geometry.crop = Crop::Center { width: DEFAULT_CROP, height: DEFAULT_CROP };
         notes.push(format!(
             "images have several sizes: short side {DEFAULT_SHORT}, centre crop {DEFAULT_CROP} (the evaluation \
-             standard); {} without {CROP} keeps room for random crops, {} keeps the files' bytes",
+             standard); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
             RESIZE.with("short:256"),
             MODE.with("encoded")
         ));
@@ -161,7 +161,7 @@ fn decide_image(
         (Crop::None, _, Sizes::One { width, height }) => Some((width, height)),
         (Crop::None, _, Sizes::Several) => None,
         (Crop::None, _, Sizes::Unknown) => {
-            // No file could be read. Any size will do: the conversion reports the bad file.
+            // No file could be read. Any size will do, because the conversion will report the bad file.
             Some((DEFAULT_CROP, DEFAULT_CROP))
         }
     };
@@ -170,7 +170,7 @@ fn decide_image(
         None if options.dtype != DType::U8 || options.layout() == Layout::Chw => {
             let (dtype, layout) = (DTYPE.with(options.dtype), LAYOUT.with(options.layout()));
             return Err(ConvertError::options(
-                format!("{dtype} and {layout} need images of one size, and these have several"),
+                format!("{dtype} and {layout} need images of one size, but these have several sizes"),
                 format!("add {}, or {}", CROP.with("center:224"), RESIZE.with(SIZE)),
             ));
         }
@@ -178,19 +178,19 @@ fn decide_image(
     })
 }
 
-/// Refuses to keep files if the source has none.
+/// Returns an error if files must be kept but the source has none.
 fn check_has_files(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
     let keeps = options.quality.is_none();
     if keeps && listing.image_contents().any(|c| c != Content::File) {
         return Err(ConvertError::options(
-            format!("{} keeps image files, and the source holds pixels", MODE.with("encoded")),
+            format!("{} keeps image files, but the source contains pixels", MODE.with("encoded")),
             format!("add {} to encode them as JPEG, or use {}", QUALITY.with(90), MODE.with("raw")),
         ));
     }
     Ok(())
 }
 
-/// The type of the images if they are plain arrays. All must have one type.
+/// The type of the images if they are plain arrays. All arrays must have the same type.
 fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
     let mut found: Option<ArrayType> = None;
     for content in listing.image_contents() {
@@ -202,7 +202,7 @@ fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
                     listing.root(),
                     "",
                     format!(
-                        "arrays of several types: {} {:?} and {} {:?}",
+                        "the arrays have different types: {} {:?} and {} {:?}",
                         before.dtype, before.shape, array.dtype, array.shape
                     ),
                     "give all arrays one type and shape",
@@ -214,7 +214,7 @@ fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
     Ok(found)
 }
 
-/// Refuses options that change pixels: plain arrays are stored unchanged.
+/// Rejects options that change pixels, because plain arrays are stored unchanged.
 fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), ConvertError> {
     let default = ConvertOptions::default();
     let changes = options.has_geometry()
@@ -230,7 +230,7 @@ fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), Conver
     Err(ConvertError::Options {
         reason: format!("the images are arrays {} of {:?}, which are stored unchanged", array.dtype, array.shape),
         hint: format!(
-            "leave out {MODE}, {RESIZE}, {CROP}, {GRAY}, {DTYPE}, {LAYOUT} and {NORMALIZE}: they are for u8 images of 1 or 3 channels"
+            "omit {MODE}, {RESIZE}, {CROP}, {GRAY}, {DTYPE}, {LAYOUT} and {NORMALIZE}: they only apply to u8 images with 1 or 3 channels"
         ),
     })
 }
@@ -241,7 +241,7 @@ fn label_dtype(listing: &Listing) -> DType {
     if (0..listing.len()).all(fits) { DType::I32 } else { DType::I64 }
 }
 
-/// The most labels of a label set: a column item has at most 1024 bytes.
+/// Maximum number of classes in a label set. A column item has at most 1024 bytes.
 const MAX_LABELS: i64 = 8192;
 
 /// Bytes of a label set: one bit per class, or enough bits for the largest id.
@@ -254,13 +254,13 @@ fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
         Ok(bits) if n <= MAX_LABELS => Ok(bits.div_ceil(8).max(1)),
         _ => Err(ConvertError::options(
             format!("a label set has ids from 0 to {}, found {}", MAX_LABELS - 1, n - 1),
-            "number the labels from 0, or give their names",
+            "number the labels from 0, or use their names",
         )),
     }
 }
 
 impl Plan {
-    /// Whether sample `path` is stored as raw pixels.
+    /// Whether the sample with this path is stored as raw pixels.
     pub(crate) fn is_raw(&self, seed: u64, path: &[u8]) -> bool {
         match self.form {
             ImageForm::Fixed { .. } | ImageForm::Array(_) | ImageForm::Variable => true,
@@ -274,7 +274,7 @@ impl Plan {
         }
     }
 
-    /// Builds the fields. Runs again when the pixel description changes.
+    /// Builds the fields. It is called again if the pixel description changes.
     pub(crate) fn build_schema(&mut self, listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
         let mut fields = Fields::default();
         let image = self.image_field(listing, options);
@@ -315,7 +315,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Bytes per item of a field; 0 if items vary in size.
+    /// Size of a field's items in bytes. 0 if items vary in size.
     pub(crate) fn item_bytes(&self, field: usize) -> usize {
         to_usize(self.pack.schema.fields().get(field).and_then(Field::item_bytes).unwrap_or(0))
     }
@@ -324,7 +324,7 @@ impl Plan {
         self.pack.schema.columns().any(|(number, _)| number == field)
     }
 
-    /// Height and width of image arrays with a known layout; otherwise 0.
+    /// Height and width of image arrays with a known layout. Otherwise 0.
     pub(crate) fn array_size(&self) -> (u32, u32) {
         let field = self.pack.schema.fields().get(self.fields.image);
         let shape = field.and_then(Field::image_shape);
@@ -368,7 +368,7 @@ impl Plan {
         Some(Normalize { scale: 1.0 / 255.0, mean, std, applied })
     }
 
-    /// The last pass over the pixels of an image: to floats where they are wanted, and to the layout.
+    /// The last pass over the pixels of an image: converts them to floats if requested, and to the layout.
     pub(crate) fn emit(&self, options: &ConvertOptions) -> Result<Emit, PixelError> {
         #[expect(clippy::cast_possible_truncation, reason = "the affine is applied in f32, as torchvision does")]
         let narrow = |values: &[f64]| values.iter().map(|v| *v as f32).collect::<Vec<f32>>();
@@ -425,19 +425,20 @@ fn narrow(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Masks of one size (width, height), or of varying size.
+/// A mask field of one size (width, height), or of varying size.
 fn mask_field(size: Option<(u32, u32)>, options: &ConvertOptions) -> Field {
     let mut field = match size {
         Some((width, height)) => Field::tensor("mask", DType::U8, &[u64::from(height), u64::from(width)]),
         None => Field::variable("mask", FieldKind::Image),
     };
-    // Differences between class numbers mean nothing, and zstd finds runs by itself.
+    // Differences between class numbers have no meaning, and zstd finds runs by itself.
     field.codec = options.compression.codec(Filter::NONE);
     field.color = Some("index".to_owned());
     field.with_role(Role::Mask)
 }
 
-/// Adds the source's additional fields. Fields of an exported pack keep its order. Other fields follow, texts and numbers first.
+/// Adds the additional fields of the source. Fields of an exported pack keep their order. Other fields follow, with
+/// text and numbers first.
 fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields, numbers: &mut FieldNumbers) {
     let known = |name: &str| listing.metadata().and_then(|m| m.field(name));
     let place = |name: &str| {
@@ -474,7 +475,7 @@ impl Fields {
         self.add(Field::column(name, dtype, &[]).with_role(role))
     }
 
-    /// Adds the columns that describe variable-size image items.
+    /// Adds the columns that describe the items of a variable-size image field.
     fn describe(&mut self, of: &str) -> ItemColumns {
         let mut described = |suffix: &str, dtype, role| {
             let field = Field::column(&format!("{of}.{suffix}"), dtype, &[]).with_role(role);
@@ -488,14 +489,14 @@ impl Fields {
         }
     }
 
-    /// Refuses source columns (by index) that share a name with another field.
+    /// Rejects columns of the source (by index) that share a name with another field.
     fn check_names(&self, extra: &[usize]) -> Result<(), ConvertError> {
         for field in extra.iter().filter_map(|number| self.list.get(*number)) {
             if self.list.iter().filter(|f| f.name == field.name).count() > 1 {
                 let name = &field.name;
                 return Err(ConvertError::options(
                     format!("field `{name}` of the source has a name that packs reserve"),
-                    format!("rename it, or leave it out with {LEAVE_OUT}"),
+                    format!("rename it, or exclude it with {LEAVE_OUT}"),
                 ));
             }
         }
@@ -503,12 +504,13 @@ impl Fields {
     }
 }
 
-/// The seek indexes of an image field. Never compressed: they do not compress.
+/// The seek indexes of an image field. They are stored uncompressed, because they do not compress well.
 fn seek_field(of: &str) -> Field {
     Field { seek_index_of: Some(of.to_owned()), ..Field::variable(&format!("{of}.seek"), FieldKind::Bytes) }
 }
 
-/// The image field for arrays stored unchanged. Described as in the pack they were exported from, otherwise by their shape.
+/// The image field for arrays that are stored unchanged. It is described as in the pack that they were exported from,
+/// otherwise by their shape.
 fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -> Field {
     let field = Field::tensor("image", array.dtype, &array.shape).with_role(Role::Image);
     let known = listing.metadata().and_then(|metadata| {
@@ -532,10 +534,11 @@ fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -
     }
 }
 
-/// Most bytes of a column item.
+/// Maximum size of a column item in bytes.
 const MAX_COLUMN_BYTES: u64 = 1024;
 
-/// An additional source field. Numbers and small arrays become columns. `known` is the field that it was exported from.
+/// An additional source field. Numbers and small arrays become columns. `known` is the pack field that it was exported
+/// from.
 fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
     let variable = |kind| Field {
         codec: options.compression.codec(Filter::NONE),
@@ -561,7 +564,8 @@ fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOp
     Field { role: source.role, ..field }
 }
 
-/// Pixels as an array. Keeps the exported pack's shape if the two differ only in a dimension of one channel.
+/// Pixels as an array. Keeps the shape of the exported pack if the two shapes differ only by a channel dimension of
+/// size one.
 fn pixel_array(shape: PixelShape, known: Option<&Field>) -> ArrayType {
     let known = known.map(|field| ArrayType { dtype: field.dtype, shape: field.shape.clone() });
     let same = |array: &ArrayType| PixelShape::of(array) == Some(shape);

@@ -1,4 +1,4 @@
-//! The footer's description of the pack's origin: everything that decided its bytes, and nothing else.
+//! The description of the pack's origin in the footer: everything that affected its bytes, and nothing else.
 
 use packds_pixels::Geometry;
 use serde_json::{Value, json};
@@ -9,9 +9,9 @@ use crate::report::Skipped;
 use crate::source::{Listing, SourceKind};
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The decoding libraries, which decide the pixels.
+/// The decoding libraries, which affect the pixels.
 const DECODERS: &str = "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tiff 0.11, image-webp (image 0.25)";
-/// The resize algorithm, which decides the pixels.
+/// The resize algorithm, which affects the pixels.
 const RESIZE: &str = "Pillow 13, 8-bit fixed point, antialiased";
 
 /// The order of the first options. Identifiers depend on it. Newer options follow in the order of their declaration.
@@ -19,7 +19,8 @@ const FIRST_OPTIONS: &str = "mode raw_fraction resize crop filter orientation co
     jpeg_scaling codec chunk batch order seed on_error max_pixels seekable check_decode from split image_key label_key \
     mask_key leave_out";
 
-/// The options that decide the bytes, with all defaults resolved. Newer options appear only if set: identifiers stay the same.
+/// The options that affect the bytes, with all defaults resolved. Newer options appear only if they are set, so that
+/// old identifiers stay the same.
 pub(crate) fn options_json(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Value {
     let settled = settled(listing, options, plan);
     let recorded = ConvertOptions::OPTIONS.iter().filter_map(|spec| spec.recorded);
@@ -30,7 +31,7 @@ pub(crate) fn options_json(listing: &Listing, options: &ConvertOptions, plan: &P
     Value::Object(entries.into_iter().collect())
 }
 
-/// The options with what the plan decided.
+/// The options, with the decisions of the plan filled in.
 fn settled(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> ConvertOptions {
     let Geometry { resize, crop, filter, orientation } = plan.geometry;
     let mut settled = ConvertOptions {
@@ -49,7 +50,7 @@ fn settled(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> ConvertO
         chunk_samples: Some(plan.pack.chunk_samples),
         ..options.clone()
     };
-    // A folder's split is itself a folder. It is the same dataset when named directly.
+    // The split of a folder is itself a folder. It is the same dataset if that folder is passed directly.
     if matches!(listing.kind(), SourceKind::ImageFolder | SourceKind::FlatFolder) {
         settled.list.split = None;
     }
@@ -79,19 +80,20 @@ pub(crate) fn provenance(
         "n_substituted": substituted.len(),
         "substituted": listed(substituted),
     });
-    // Keeps what an exported pack recorded about itself.
+    // Keep what an exported pack recorded about itself.
     if let Some(metadata) = listing.metadata() {
         value["origin"] = Value::Object(metadata.provenance.clone());
     }
     value
 }
 
-/// Most bytes of listed bad files. The section is limited, and a conversion must not fail at its end because of it.
+/// Maximum number of bytes for the list of bad files. The section is limited, and this must not make a conversion fail
+/// at its end.
 const LISTED_BYTES: usize = 4 << 20;
 
 /// As many bad files as fit, in listing order.
 fn listed(files: &[Skipped]) -> &[Skipped] {
-    // A byte escaped in JSON takes at most six. A name and a comma take some more.
+    // An escaped byte takes at most six bytes in JSON. A name and a comma take some more.
     let mut room = LISTED_BYTES;
     let fits = |file: &&Skipped| {
         let bytes = 40 + 6 * (file.path.len() + file.reason.len());

@@ -16,12 +16,13 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// Seconds of a conversion. `read`, `decode`, `stats` and `encode` are sums over threads, the others of the calling thread.
+/// Durations of the stages of a conversion. `read`, `decode`, `stats` and `encode` are sums over threads. The others
+/// are times of the calling thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stages {
     /// Listing the source.
     pub list: Duration,
-    /// Reading image headers and deciding what the pack looks like.
+    /// Reading image headers and deciding what the pack will look like.
     pub plan: Duration,
     /// Measuring the dataset's mean and standard deviation in a separate pass.
     pub measure: Duration,
@@ -75,9 +76,9 @@ pub struct Report {
     pub n_samples: u64,
     /// Chunks in it.
     pub n_chunks: u64,
-    /// Samples of every chunk but the last.
+    /// Samples per chunk, except the last.
     pub chunk_samples: u32,
-    /// Classes.
+    /// Number of classes.
     pub n_classes: usize,
     /// How images are stored, in words.
     pub images: String,

@@ -1,4 +1,5 @@
-//! Defaults taken from the source. Arrays keep channels and layout. Image files get those of the pack that was exported.
+//! Takes defaults from the source. Arrays keep their channels and layout. Image files get the properties of the pack
+//! that was exported.
 
 use packds_format::{Field, FieldKind};
 use packds_pixels::{Color, Crop, Layout, Resize};
@@ -13,12 +14,13 @@ use crate::survey::first_in_colour;
 
 pub(crate) struct Restored {
     pub(crate) options: ConvertOptions,
-    /// Warnings of the source, and properties of the exported pack that no longer hold.
+    /// Warnings about the source, and about properties of the exported pack that no longer hold.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Restored {
-    /// Fills open options in `asked` from the images of `listing`, or from the pack they were exported from.
+    /// Fills in the options that `asked` leaves open, from the images of `listing` or from the pack that they were
+    /// exported from.
     pub(crate) fn of(listing: &Listing, asked: &ConvertOptions, observer: &dyn Observer) -> Result<Self, ConvertError> {
         let mut restored =
             Self { options: asked.clone(), warnings: listing.warnings().iter().map(ToString::to_string).collect() };
@@ -52,7 +54,7 @@ impl Restored {
         }
     }
 
-    /// One channel if the pack had one and every file is still gray.
+    /// Chooses one channel if the pack had one and every file is still gray.
     fn take_color(&mut self, listing: &Listing, known: &Field, observer: &dyn Observer) -> Result<(), ConvertError> {
         // Files stored unchanged cannot become gray.
         let is_decoded = self.options.mode == Mode::Raw || self.options.quality.is_some();
@@ -67,7 +69,7 @@ impl Restored {
             None => self.options.color = Some(Color::Gray),
             Some(idx) => {
                 self.warnings.push(format!(
-                    "the images were gray in the original pack, but '{}' is not: they become rgb",
+                    "the images were gray in the original pack, but '{}' is not gray: they become rgb",
                     path_of(listing, idx)
                 ));
             }
@@ -75,7 +77,7 @@ impl Restored {
         Ok(())
     }
 
-    /// Channels first if the pack had them so and the images will have one size.
+    /// Puts channels first if the pack did so and all images will have one size.
     fn take_layout(&mut self, known: &Field) {
         let options = &mut self.options;
         let is_planar = known.kind == FieldKind::Tensor && known.layout.as_deref() == Some("chw");

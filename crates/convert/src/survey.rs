@@ -1,4 +1,4 @@
-//! Inspects the images before conversion: whether all have one size, and how large their items will be.
+//! Inspects the images before the conversion: whether all have the same size, and how large their items will be.
 
 use packds_format::BlockBuilder;
 use packds_pixels::{Geometry, Histogram, ImageInfo, probe};
@@ -16,7 +16,7 @@ use crate::source::{ColumnValues, Listing};
 /// The image sizes of a listing after resize and crop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sizes {
-    /// All the same.
+    /// All images have the same size.
     One { width: u32, height: u32 },
     /// At least two sizes.
     Several,
@@ -31,8 +31,8 @@ const HEAD_BYTES: u64 = 32 << 10;
 /// Samples encoded to estimate the size of variable-size items.
 const MEAN_SAMPLES: usize = 32;
 
-/// Reads image headers in listing order until two sizes differ. Bad files and images with too many pixels are ignored: the
-/// conversion reports them before it allocates memory for pixels.
+/// Reads image headers in listing order until two sizes differ. Bad files and images with too many pixels are ignored,
+/// because the conversion reports them before it allocates memory for pixels.
 pub(crate) fn survey(
     listing: &Listing,
     options: &ConvertOptions,
@@ -46,7 +46,7 @@ pub(crate) fn survey(
         let (width, height) = geometry.output_size(width, height, turn);
         Sizes::One { width, height }
     };
-    // Arrays of one type need no individual inspection.
+    // Arrays of one type do not need to be inspected one by one.
     let mut contents = listing.image_contents();
     if let (Some(Content::Pixels(shape)), None) = (contents.next(), contents.next()) {
         return Ok(size(shape.width, shape.height, 1));
@@ -77,8 +77,8 @@ pub(crate) fn first_in_colour(
     look(listing, options.n_jobs(), observer, None, one, Option::or, Option::is_some)
 }
 
-/// Inspects images in order, until they suffice. `unit` is the result for no images, `one` that for one image, with a buffer
-/// for its first bytes. `fold` combines the result of the first images with that of the next.
+/// Inspects images in order until no more are needed. `unit` is the result for no images. `one` gives the result for
+/// one image and has a buffer for its first bytes. `fold` combines the results of earlier images with the next one.
 fn look<T: Copy + Send + Sync>(
     listing: &Listing,
     jobs: usize,
@@ -160,7 +160,7 @@ pub(crate) fn mean_item_bytes(listing: &Listing, options: &ConvertOptions, plan:
     Ok(total / n.max(1))
 }
 
-/// Mean bytes per sample of other variable-size items: texts, JSON and bytes.
+/// Mean size per sample of other variable-size items: text, JSON and bytes.
 pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
     let texts = listing.columns().iter().map(|column| match &column.values {
         ColumnValues::Text(texts) | ColumnValues::Json(texts) => texts.n_bytes(),
@@ -172,7 +172,7 @@ pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
     mean(texts.map(to_u64).chain(items), listing)
 }
 
-/// Mean size of the source's files per sample: the image and its mask.
+/// Mean size per sample of the source's files: the image and its mask.
 pub(crate) fn mean_file_bytes(listing: &Listing) -> u64 {
     let of = |idx| listing.sample(idx).bytes.saturating_add(listing.mask_bytes(idx));
     mean((0..listing.len()).map(of), listing)

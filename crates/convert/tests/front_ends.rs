@@ -1,4 +1,5 @@
-//! Messages name options in the words of the front end. Packs must not: whoever makes one, its bytes are the same.
+//! Messages name options in the notation of the front end. Packs must not depend on it: every front end writes the same
+//! bytes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ fn images() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/images")
 }
 
-/// Messages, and the pack.
+/// Converts the source. Returns the messages and the bytes of the pack.
 fn converted(source: &Path, on_error: OnError, folder: &Path) -> (String, Vec<u8>) {
     let output = folder.join("out.pack");
     let options = ConvertOptions { on_error, force: true, ..ConvertOptions::default() };
@@ -22,7 +23,7 @@ fn converted(source: &Path, on_error: OnError, folder: &Path) -> (String, Vec<u8
     (format!("{error}; {hint}; {:?}", report.notes), std::fs::read(output).unwrap())
 }
 
-// One test: the front end belongs to the process.
+// This is a single test, because the front end is global to the process.
 #[test]
 fn the_same_conversion_gives_the_same_bytes_in_every_front_end() {
     let folder = tempfile::tempdir().unwrap();

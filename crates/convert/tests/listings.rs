@@ -1,7 +1,7 @@
-//! Exports each golden pack to each format and converts it back: fields, types, roles, classes and values.
+//! Exports each golden pack to each format and converts it back. Compares fields, types, roles, classes and values.
 //!
 //! `fixtures/listings/NAME.txt` has the results for the golden pack NAME. A change there changes how users' files are
-//! read, and belongs in the changelog.
+//! read, so it belongs in the changelog.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
@@ -14,7 +14,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// Exports a pack to `format`, and converts that back to a pack. Also returns the number of warnings.
+/// Exports a pack to `format`, and converts the result back to a pack. Also returns the number of warnings.
 fn there_and_back(
     pack: &Pack<Vec<u8>>,
     format: DataFormat,

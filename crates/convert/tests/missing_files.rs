@@ -6,7 +6,7 @@ use std::path::Path;
 use packds_convert::{ConvertOptions, OnError, Report, convert};
 use packds_format::{Pack, Role};
 
-/// Converts a manifest of one image that exists and one that does not, in this order.
+/// Converts a manifest with one existing image and one missing image, in this order.
 fn converted(on_error: OnError) -> (Report, Pack<Vec<u8>>) {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/images/folder/cat/d.png");
     let folder = tempfile::tempdir().unwrap();

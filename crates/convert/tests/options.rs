@@ -1,4 +1,4 @@
-//! The tables of options in the documentation are those that are declared.
+//! The tables of options in the documentation match the declarations.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;

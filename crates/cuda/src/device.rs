@@ -12,16 +12,16 @@ use crate::error::CudaError;
 use crate::resident::{Resident, Tables, Tier};
 use crate::staging::{Copies, FilePlan, Images, Ring, RingWith, Window, WindowPlan};
 
-/// Why chunks cannot be read from the disk.
+/// The reason if chunks cannot be read from the disk.
 const NOT_READABLE: &str = "only the tier gpu-window reads chunks from the disk into the GPU's memory";
 
-/// Why the mapped file cannot be registered.
-const NOT_REGISTRABLE: &str = "the mapped file is registered only for the tiers gpu-window and host";
+/// The reason if the mapped file cannot be registered.
+const NOT_REGISTRABLE: &str = "the mapped file can only be registered for the tiers gpu-window and host";
 
-/// Why there is no window on the host.
+/// The reason if there is no window on the host.
 const NO_WINDOW: &str = "the tier host-window needs the order window, which mixes the samples of some chunks at a time";
 
-/// A GPU. It may serve several loaders, each with its own ring.
+/// A GPU. It can serve several loaders, each with its own ring.
 #[derive(Debug, Clone)]
 pub struct CudaDevice {
     driver: Arc<dyn Driver>,
@@ -38,7 +38,7 @@ pub struct CudaDevice {
 enum ImageSource {
     /// The slots.
     Slots,
-    /// The slots, or the file for batches that are stored contiguously.
+    /// The slots, or the file if batches are stored contiguously in it.
     Batches(Arc<Copies>),
     /// A dataset that is completely on the GPU.
     Resident(Arc<Resident>),
@@ -74,26 +74,28 @@ impl CudaDevice {
         Self { driver, images: ImageSource::Slots, requested: Requested::Staging, why: None }
     }
 
-    /// Registers the mapped file of a pack with the driver, read-only. This is for the tiers [`GpuWindow`](Tier::GpuWindow)
-    /// and [`Host`](Tier::Host). Chunks, or batches that are stored contiguously, are then copied to the GPU directly from
-    /// the page cache, without a copy by the CPU. The whole file stays in memory as long as the device exists. If this is
-    /// not possible, data goes through staging memory, and [`copies`](Self::copies) says why.
+    /// Registers the mapped file of a pack with the driver, read-only. This is for the tiers
+    /// [`GpuWindow`](Tier::GpuWindow) and [`Host`](Tier::Host). Chunks, or batches that are stored contiguously, are
+    /// then copied to the GPU directly from the page cache, without a copy by the CPU. The whole file stays in memory
+    /// as long as the device exists. If registering is not possible, data goes through staging memory, and
+    /// [`copies`](Self::copies) says why.
     #[must_use]
     pub const fn registering_file(mut self) -> Self {
         self.requested = Requested::File;
         self
     }
 
-    /// Reads chunks from the disk into GPU memory by GPUDirect Storage, bypassing the page cache and the CPU. This requires
-    /// the tier [`GpuWindow`](Tier::GpuWindow), and checksums must be off because the bytes never reach the CPU. If this is
-    /// not possible, data goes through staging memory, and [`copies`](Self::copies) says why.
+    /// Reads chunks from the disk into GPU memory with GPUDirect Storage, bypassing the page cache and the CPU. This
+    /// requires the tier [`GpuWindow`](Tier::GpuWindow). Checksums must be off, because the bytes never reach the CPU.
+    /// If such reads are not possible, data goes through staging memory, and [`copies`](Self::copies) says why.
     #[must_use]
     pub const fn reading_from_disk(mut self) -> Self {
         self.requested = Requested::Disk;
         self
     }
 
-    /// How chunks or batches get to the GPU, as a sentence. `None` if they go through staging memory as requested.
+    /// How chunks or batches get to the GPU, as a sentence. `None` if they go through staging memory and nothing else
+    /// was requested.
     #[must_use]
     pub fn copies(&self) -> Option<String> {
         match &self.images {
@@ -109,13 +111,13 @@ impl CudaDevice {
         self.why.as_deref()
     }
 
-    /// The device for a loader with these options, in the requested tier, or else in the tier that the GPU's memory allows. In the
-    /// resident tier this loads the dataset before it returns.
+    /// The device for a loader with these options. It is in the requested tier, otherwise in the tier that the GPU's
+    /// memory allows. In the resident tier, the dataset is loaded before this returns.
     ///
     /// # Errors
-    /// [`LoadError`] if images are requested on the GPU but cannot be there, or a resident dataset cannot be loaded completely.
-    /// Also if the file is to be registered without `GpuWindow` or `Host`, or if chunks are to be read from the disk without
-    /// `GpuWindow` or with checksums.
+    /// [`LoadError`] if images are requested on the GPU but cannot be there, or if a resident dataset cannot be loaded
+    /// completely. Also if registering the file is requested without `GpuWindow` or `Host`, or if reading chunks from
+    /// the disk is requested without `GpuWindow` or with checksums.
     pub fn in_tier(&self, builder: &LoaderBuilder, wanted: Option<Tier>) -> Result<(Self, Tier), LoadError> {
         let probe = Probe::new(builder);
         let because = |images, tier: Tier, why: Option<String>| {
@@ -138,16 +140,16 @@ impl CudaDevice {
             return host(None);
         }
         let Some(holdable) = probe.holdable()? else {
-            let too_many = || "they are too many".to_owned();
+            let too_many = || "there are too many of them".to_owned();
             let why = probe.against_holding()?.unwrap_or_else(too_many);
-            let why = format!("the images cannot be on the GPU: {why}");
+            let why = format!("the images cannot be kept on the GPU: {why}");
             return match wanted {
                 Some(_) => Err(refused(&why, Remedy::TierHost)),
                 None => host(Some(why)),
             };
         };
         if wanted.is_none() && probe.bad_samples() != BadSamples::Error {
-            let why = "a resident dataset is read whole, so a bad sample would be an error";
+            let why = "a resident dataset is read completely, so a bad sample would be an error";
             return host(Some(why.to_owned()));
         }
         if wanted == Some(Tier::GpuWindow) {
@@ -156,7 +158,8 @@ impl CudaDevice {
         }
         let free = self.driver.memory()?.free;
         let bytes = holdable.bytes;
-        let takes = |how| format!("the images take {bytes} bytes, {how} than 3/5 of the {free} that the GPU has free");
+        let takes =
+            |how| format!("the images take {bytes} bytes, which is {how} than 3/5 of the {free} free bytes of the GPU");
         if wanted.is_none() && Tier::of(bytes, free) == Tier::Host {
             return host(Some(takes("more")));
         }
@@ -165,7 +168,7 @@ impl CudaDevice {
         because(ImageSource::Resident(Arc::new(resident)), Tier::Resident, why)
     }
 
-    /// The tier of images on the host, for a loader with these options.
+    /// The tier of a loader with these options if its images are on the host.
     ///
     /// # Errors
     /// [`LoadError`] if the order does not match the pack.
@@ -176,13 +179,13 @@ impl CudaDevice {
         })
     }
 
-    /// The device for a loader with these options, decoding JPEG files within the limits. The default limits include nearly all of
-    /// the loader's files. The host decodes the others, and those that nvJPEG refuses. The pixels come from nvJPEG and may differ
-    /// slightly from the host's.
+    /// The device for a loader with these options. It decodes JPEG files within the limits. The default limits include
+    /// nearly all of the loader's files. The host decodes all other files, and the files that nvJPEG rejects. The
+    /// pixels come from nvJPEG and may differ slightly from the host's.
     ///
     /// # Errors
-    /// [`LoadError`] if the pack or the augmentation does not support this, if the file is to be registered or chunks are
-    /// to be read from the disk, or if nvJPEG is missing or failed.
+    /// [`LoadError`] if the pack or the augmentation does not support this, if nvJPEG is missing or failed, or if
+    /// registering the file or reading chunks from the disk was requested.
     pub fn decoding_jpeg(&self, builder: &LoaderBuilder, limits: Option<FileLimits>) -> Result<Self, LoadError> {
         self.check_requested(None)?;
         let probe = Probe::new(builder);
@@ -201,7 +204,7 @@ impl CudaDevice {
         Ok(Self { images: ImageSource::Files(Arc::new(plan)), why, ..self.clone() })
     }
 
-    /// Checks that the requested source is one of this tier.
+    /// Checks that this tier supports the requested source.
     fn check_requested(&self, wanted: Option<Tier>) -> Result<(), LoadError> {
         match (self.requested, wanted) {
             (Requested::Staging, _)
@@ -228,7 +231,7 @@ impl CudaDevice {
         })
     }
 
-    /// The requested copies from the pack's file, unless the loader rules them out.
+    /// The requested copies from the pack's file, unless the loader's options rule them out.
     fn copies_of(&self, probe: Probe<'_>, against: Option<String>) -> Copies {
         match against {
             Some(why) => Copies::Refused(why),
@@ -256,7 +259,7 @@ fn refused(why: &str, remedy: Remedy) -> LoadError {
 fn told(survey: &FileSurvey) -> String {
     let FileLimits { file_bytes, pixel_bytes, side } = survey.limits;
     let (n, of) = (survey.n_admitted, survey.n_inspected);
-    let more = if survey.lacks_memory { "; with smaller batches or fewer slots larger ones would fit" } else { "" };
+    let more = if survey.lacks_memory { "; with smaller batches or fewer slots, larger files would fit" } else { "" };
     format!(
         "the GPU decodes JPEG files of up to {file_bytes} bytes, {pixel_bytes} bytes of pixels and {side} pixels on the longer side, {n} of the {of} \
          inspected images; the host decodes the others{more}"
@@ -296,7 +299,7 @@ impl Device for CudaDevice {
     }
 }
 
-/// Makes a ring that gets nothing but slots.
+/// Makes a ring that only gets slots.
 fn ring_with(driver: Arc<dyn Driver>, images: Images) -> Attach<dyn Receiver> {
     Box::new(move |ring| Ok(Arc::new(Ring::new(driver, Arc::clone(ring), images)?)))
 }

@@ -1,12 +1,12 @@
-//! A launch of the kernel: its inputs, its outputs and their formats. `kernel/emit.cu` has the same structs.
+//! A launch of the kernel: its inputs, its outputs and their formats. `kernel/emit.cu` declares the same structs.
 
 use packds_pixels::{FloatType, Layout, Padding};
 
 use crate::driver::DevicePtr;
 
-/// Block size: threads per row, and rows.
+/// Size of a block: threads per row, and rows.
 pub(crate) const BLOCK: (u32, u32) = (32, 8);
-/// Image rows that each row of threads writes. This makes the cost of loading the table small.
+/// Number of image rows that each row of threads writes. With several, loading the table costs little.
 const LINES_EACH: u32 = 4;
 /// Maximum number of images in a grid. More images are processed in turns.
 const MOST_IMAGES: u32 = 65_535;
@@ -17,16 +17,18 @@ const MOST_IMAGES: u32 = 65_535;
 pub struct Emission {
     /// Interleaved pixels.
     pub source: DevicePtr,
-    /// A [`Frame`](packds_reader::device::Frame) per image. 0 for whole pictures, which are as large as the images and
-    /// contiguous.
+    /// A [`Frame`](packds_reader::device::Frame) for each image. 0 for whole pictures, which have the size of the
+    /// images and are contiguous.
     pub frames: DevicePtr,
-    /// For each channel, the bit patterns of 256 results of 4 bytes each. Then one per patch of an image and channel.
+    /// For each channel, the bit patterns of 256 results of 4 bytes each. After them, one bit pattern for each patch
+    /// and channel of an image.
     pub table: DevicePtr,
-    /// [`n_patches`](Self::n_patches) [`Patch`](packds_reader::device::Patch)es per image, which are set in order.
+    /// [`n_patches`](Self::n_patches) [`Patch`](packds_reader::device::Patch)es for each image, which are set in order.
     pub patches: DevicePtr,
-    /// A [`Share`](packds_reader::device::Share) per image. 0 if images are not mixed.
+    /// A [`Share`](packds_reader::device::Share) for each image. 0 if images are not mixed.
     pub shares: DevicePtr,
-    /// [`n_colors`](Self::n_colors) [`ColorOp`](packds_reader::device::ColorOp)s per image, which are applied in order.
+    /// [`n_colors`](Self::n_colors) [`ColorOp`](packds_reader::device::ColorOp)s for each image, which are applied in
+    /// order.
     pub colors: DevicePtr,
     /// The taps of a [`Resampling`](packds_reader::device::Resampling). 0 if areas are not resized.
     pub taps: DevicePtr,
@@ -40,11 +42,11 @@ pub struct Emission {
     pub height: u32,
     /// Channels of pictures and images: 1 or 3.
     pub channels: u32,
-    /// 1 for planar output.
+    /// 1 if the output is planar.
     pub planar: u32,
     /// Type of the output values: [`type_word`].
     pub ty: u32,
-    /// The contents outside a picture: [`padding_word`].
+    /// What is written outside a picture: [`padding_word`].
     pub padding: u32,
     /// The colour outside a picture, if it is constant.
     pub color: u32,
@@ -52,7 +54,7 @@ pub struct Emission {
     pub n_patches: u32,
     /// Colour operations per image.
     pub n_colors: u32,
-    /// 1 if they may include contrast, which needs the mean of its image.
+    /// 1 if the colour operations may include contrast, which needs the mean of its image.
     pub measures: u32,
     /// Zero.
     pub reserved: u32,
@@ -61,11 +63,11 @@ pub struct Emission {
 /// An entry point of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Without the features of the others.
+    /// No feature of the other entry points.
     Plain,
-    /// Values are set, mixed or resampled.
+    /// Sets values, mixes or resamples.
     Changed,
-    /// Colours change, plus all features of `Changed`.
+    /// Changes colours, and has all features of `Changed`.
     Colored,
 }
 
@@ -73,7 +75,7 @@ impl Emission {
     /// Blocks in the grid: along the rows of an image, and along the images.
     #[must_use]
     pub fn grid(&self) -> (u32, u32) {
-        // A block that needs the mean of an image writes the whole image, so that the mean is computed once.
+        // A block that needs the mean of an image writes the whole image, so that the mean is computed only once.
         let lines = match self.measures {
             0 => self.height.div_ceil(BLOCK.1 * LINES_EACH),
             _ => 1,
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn structs_are_as_large_as_the_kernels() {
-        // The host compiler agrees for emit.cu: tests/kernel passes the bytes of both.
+        // The host compiler uses the same sizes for emit.cu, because tests/kernel passes the bytes of these structs.
         assert_eq!((Frame::BYTES, Patch::BYTES, Share::BYTES), (40, 16, 24));
         assert_eq!((ColorOp::BYTES, size_of::<Emission>()), (8, 8 * 8 + 12 * 4));
     }

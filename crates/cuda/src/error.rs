@@ -7,16 +7,20 @@ use packds_reader::loader::LoadError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CudaError {
     /// The driver is not installed.
-    #[error("no CUDA driver: {why}; install NVIDIA's driver (in a container: let it see the GPU), or load on the host")]
+    #[error(
+        "no CUDA driver: {why}; install NVIDIA's driver (in a container, also pass in the GPU), or load on the host"
+    )]
     NoDriver {
-        /// The message of the dynamic linker, or what the library lacks.
+        /// The message of the dynamic linker, or what is missing in the library.
         why: String,
     },
     /// The driver does not find a GPU.
-    #[error("no CUDA device: the driver sees none; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or load on the host")]
+    #[error(
+        "no CUDA device: the driver does not see any; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or load on the host"
+    )]
     NoDevice,
     /// There are GPUs, but not this one.
-    #[error("no CUDA device {requested}: the driver sees {found}, counted from 0")]
+    #[error("no CUDA device {requested}: the driver sees {found}, numbered from 0")]
     NoSuchDevice {
         /// The requested number.
         requested: u32,
@@ -25,7 +29,7 @@ pub enum CudaError {
     },
     /// The driver cannot load our kernel.
     #[error(
-        "the CUDA driver is too old: expected one for CUDA 12.0 or later (525 or later), found one for CUDA {major}.{minor}"
+        "the CUDA driver is too old: expected a driver for CUDA 12.0 or later (525 or later), found a driver for CUDA {major}.{minor}"
     )]
     OldDriver {
         /// Major part of the supported CUDA version.
@@ -44,7 +48,9 @@ pub enum CudaError {
         minor: u32,
     },
     /// The GPU does not have enough memory.
-    #[error("the GPU has no {bytes} bytes of memory left for {what}: make batch_size or slots smaller, or free memory")]
+    #[error(
+        "the GPU does not have {bytes} bytes of free memory for {what}: reduce batch_size or slots, or free memory"
+    )]
     Memory {
         /// Requested bytes.
         bytes: u64,

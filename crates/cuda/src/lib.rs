@@ -4,7 +4,7 @@
 //! filled slot to the GPU on its own stream. [`finish`] then writes the batch's fields on the user's stream, into the
 //! user's memory. docs/reference/cuda.md is the guide.
 //!
-//! A GPU is opened by its number. Without a driver the error says so, and the program goes on:
+//! A GPU is opened by its number. If there is no driver, the error says so, and the program continues:
 //!
 //! ```
 //! use packds_cuda::CudaDevice;
@@ -15,7 +15,8 @@
 //! }
 //! ```
 //!
-//! A loader takes it as its device. [`CudaDevice::in_tier`] decides where the images are kept, from the options of the loader:
+//! A loader uses it as its device. [`CudaDevice::in_tier`] decides from the options of the loader where the images are
+//! kept:
 //!
 //! ```no_run
 //! use std::sync::Arc;

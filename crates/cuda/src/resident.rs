@@ -1,4 +1,4 @@
-//! A resident dataset: the images of all samples of a pack are on the GPU, as bytes. The kernel shows windows of them.
+//! A resident dataset: the images of all samples of a pack are on the GPU, as bytes. The kernel reads windows of them.
 
 use packds_system::to_u64;
 use std::io::{self, ErrorKind};
@@ -18,19 +18,19 @@ use crate::staging::finish;
 
 /// Size of a batch while the dataset is loading.
 const BATCH_BYTES: u64 = 32 << 20;
-/// Batches in progress while the dataset is loading.
+/// Number of batches in progress while the dataset is loading.
 const SLOTS: usize = 4;
 
 /// Where the images of a loader's pack are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// All of them are on the GPU. A batch consists of windows of them.
+    /// All images are on the GPU. A batch consists of windows of them.
     Resident,
     /// The chunks of current batches are on the GPU. A batch consists of windows of them.
     GpuWindow,
-    /// On the host, in the chunks that the order `window` mixes. Each batch is copied to the GPU.
+    /// The images are on the host, in the chunks that the order `window` mixes. Each batch is copied to the GPU.
     HostWindow,
-    /// On the host. Each batch is copied to the GPU.
+    /// The images are on the host. Each batch is copied to the GPU.
     Host,
 }
 
@@ -42,8 +42,8 @@ packds_system::named!(Tier {
 });
 
 impl Tier {
-    /// The tier for a dataset of this size: resident if it takes at most 3/5 of the free memory, because a model needs memory
-    /// too.
+    /// The tier for a dataset of this size. It is resident if it takes at most 3/5 of the free memory, because a model
+    /// needs memory too.
     #[must_use]
     pub const fn of(bytes: u64, free: u64) -> Self {
         if bytes <= free / 5 * 3 { Self::Resident } else { Self::Host }
@@ -55,9 +55,9 @@ impl Tier {
 pub(crate) struct Resident {
     driver: Arc<dyn Driver>,
     pub(crate) pack: Uuid,
-    /// The images of all samples in file order, followed by room for padding of the last batch.
+    /// The images of all samples in file order, followed by space for the padding of the last batch.
     pub(crate) images: DevicePtr,
-    /// The taps for resizing areas of them.
+    /// The taps for resizing areas of the images.
     pub(crate) tables: Option<Tables>,
 }
 
@@ -83,7 +83,7 @@ impl Tables {
         let tables = Self { taps, driver: Arc::clone(driver), resampling };
         // SAFETY: the arena outlives the registration, which ends below.
         unsafe { driver.register(slot.as_ptr(), slot.len())? };
-        // SAFETY: both have that much, and the end is waited for.
+        // SAFETY: both have this many bytes, and the code waits until the copy is done.
         let copied = unsafe { driver.copy_in(slot.as_ptr(), tables.taps, len, end.stream) };
         let waited = end.wait();
         // SAFETY: the copy is done, or the driver has failed and does nothing any more.
@@ -94,13 +94,14 @@ impl Tables {
 
 impl Drop for Tables {
     fn drop(&mut self) {
-        // SAFETY: as of the images.
+        // SAFETY: as for the images.
         unsafe { self.driver.free(self.taps) };
     }
 }
 
 impl Resident {
-    /// Copies the images of a loader's pack to the device, with the loader's checks, and the taps for resizing them.
+    /// Copies the images of a loader's pack to the device, with the checks that the loader makes. Also copies the taps
+    /// for resizing them.
     pub(crate) fn load(device: &CudaDevice, probe: Probe<'_>, holdable: Holdable) -> Result<Self, LoadError> {
         let pack = probe.pack();
         let Holdable { field, bytes, resampling, .. } = holdable;
@@ -119,14 +120,14 @@ impl Resident {
             .build()?;
         let images = driver.allocate(room, "the images of the pack")?;
         let mut resident = Self { driver, pack: pack.header().pack_uuid, images, tables: None };
-        // Dropped before the images are freed, in every case.
+        // In every case, this is dropped before the images are freed.
         let end = End::new(Arc::clone(&resident.driver))?;
         for batch in loader.epoch(0)? {
             let batch = batch?;
             let first = batch.ids().first().copied().unwrap_or(0);
             let to = resident.images.plus(first.saturating_mul(item));
-            // SAFETY: samples come in the order of the file, so that there is room for each batch, also for the padding of
-            // the last; the stream is its own.
+            // SAFETY: samples arrive in file order, so there is space for each batch, including the padding of the last
+            // one. The stream belongs to `end`.
             unsafe { finish(&batch, end.stream, &[Some(to)])? };
         }
         end.wait()?;
@@ -138,7 +139,7 @@ impl Resident {
 
 impl Drop for Resident {
     fn drop(&mut self) {
-        // SAFETY: only stagings read it, and each keeps it until its reads are done.
+        // SAFETY: only stagings read the memory, and each staging keeps it until its reads are done.
         unsafe { self.driver.free(self.images) };
     }
 }
@@ -154,7 +155,7 @@ impl End {
     pub(crate) fn new(driver: Arc<dyn Driver>) -> Result<Self, CudaError> {
         let stream = driver.stream()?;
         let event = driver.event().inspect_err(|_| {
-            // SAFETY: it was just made, and nothing uses it.
+            // SAFETY: the stream was just created, and nothing uses it.
             unsafe { driver.drop_stream(stream) };
         })?;
         Ok(Self { driver, stream, event })
@@ -162,26 +163,26 @@ impl End {
 
     /// Waits until all work on the stream is complete.
     pub(crate) fn wait(&self) -> Result<(), CudaError> {
-        // SAFETY: both exist.
+        // SAFETY: the event and the stream exist.
         unsafe { self.driver.record(self.event, self.stream)? };
-        // SAFETY: it exists.
+        // SAFETY: the event exists.
         unsafe { self.driver.synchronize(self.event) }
     }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        // After an error, queued work may still write the images, which are freed next.
+        // After an error, queued work may still write the images, which will be freed next.
         let _ = self.wait();
-        // SAFETY: it is not used again.
+        // SAFETY: the event is not used again.
         unsafe { self.driver.drop_event(self.event) };
-        // SAFETY: it is not used again.
+        // SAFETY: the stream is not used again.
         unsafe { self.driver.drop_stream(self.stream) };
     }
 }
 
 fn of_host(error: io::Error) -> CudaError {
-    CudaError::Use(format!("memory of the host: {error}"))
+    CudaError::Use(format!("host memory: {error}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The kernel's work on the host. Simulated devices use it, and tests compare the kernel with it.
+//! Does the work of the kernel on the host. Simulated devices use it, and tests compare the kernel with it.
 
 use packds_system::{to_u64, to_usize};
 use std::ops::Range;
@@ -18,13 +18,13 @@ const MOST_CHANNELS: usize = 3;
 pub struct Inputs<'a> {
     /// Interleaved pixels.
     pub source: &'a [u8],
-    /// The part of a picture that each image shows. Without it, whole pictures in sequence.
+    /// The part of a picture that each image shows. `None` if images show whole pictures, in order.
     pub frames: Option<&'a [Frame]>,
     /// The result for each byte and channel, followed by the values of patches.
     pub table: &'a [u32],
     /// The patches of each image.
     pub patches: &'a [Patch],
-    /// How images are mixed, if they are.
+    /// How images are mixed. `None` if they are not.
     pub shares: Option<&'a [Share]>,
     /// The colour operations of each image.
     pub colors: &'a [ColorOp],
@@ -58,7 +58,7 @@ pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(
     }
 }
 
-/// Mixes each image with the one before it, as that was before mixing.
+/// Mixes each image with the previous one, as the previous one was before mixing.
 fn mix(emission: &Emission, shares: &[Share], item: usize, out: &mut [u8]) -> Result<(), CudaError> {
     let before = out.to_vec();
     let named = |float: &FloatType| type_word(Some(*float)) == emission.ty;
@@ -82,7 +82,7 @@ fn mix(emission: &Emission, shares: &[Share], item: usize, out: &mut [u8]) -> Re
     Ok(())
 }
 
-/// Passes on the bytes and the channel of each value of a rectangle of an image.
+/// Calls `one` with the byte range and the channel of each value in a rectangle of an image.
 fn each(emission: &Emission, patch: &Patch, mut one: impl FnMut(Range<usize>, usize)) {
     let (width, height) = (index(emission.width), index(emission.height));
     let (channels, bytes) = (index(emission.channels), index(emission.value_bytes()));
@@ -104,7 +104,7 @@ fn index(n: u32) -> usize {
     to_usize(n)
 }
 
-/// Writes all images before setting or mixing.
+/// Writes all images as they are before patches and mixing.
 fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
     let (channels, value_bytes) = (index(emission.channels), index(emission.value_bytes()));
     let pixels = index(emission.width) * index(emission.height);
@@ -165,7 +165,7 @@ fn show_window(emission: &Emission, inputs: Inputs<'_>, number: usize, window: &
     .map_err(|error| CudaError::Use(error.to_string()))
 }
 
-/// The first columns and rows of a picture, without gaps between rows. `None` if the data ends before.
+/// The first columns and rows of a picture, without gaps between rows. `None` if the data ends too early.
 fn rows_of(emission: &Emission, frame: &Frame, from: &[u8], (width, height): (usize, usize)) -> Option<Vec<u8>> {
     let row_bytes = width * index(emission.channels);
     let mut rows = Vec::with_capacity(row_bytes * height);
@@ -191,7 +191,7 @@ fn resampled(emission: &Emission, frame: &Frame, from: &[u8], taps: &[u32]) -> O
     let rows = |area: &[u8], width: usize| {
         let places = |x, y, c| (y * width + x) * channels + c;
         let turned = down.pass(area, (width, channels), places)?;
-        // The result is column by column.
+        // The result is stored column by column.
         let at = |x: usize, y: usize, c: usize| (x * to.1 + y) * channels + c;
         let mut upright = Vec::with_capacity(turned.len());
         for y in 0..to.1 {
@@ -208,11 +208,11 @@ fn resampled(emission: &Emission, frame: &Frame, from: &[u8], taps: &[u32]) -> O
     }
 }
 
-/// The sources of each position of an axis: the first source position and the weights.
+/// The sources of each position on an axis: the first source position and the weights.
 struct Axis<'a>(Vec<(usize, &'a [u32])>);
 
 impl<'a> Axis<'a> {
-    /// The taps of `out` positions, starting at word `at`.
+    /// The taps for `out` positions, starting at word `at`.
     fn new(taps: &'a [u32], at: u32, out: usize) -> Option<Self> {
         let (stride, outputs) = taps.get(index(at)..)?.split_first()?;
         let outputs = outputs.chunks_exact(2 + index(*stride)).take(out);
@@ -230,7 +230,8 @@ impl<'a> Axis<'a> {
         ends.max()
     }
 
-    /// Resamples `lines` lines. `place` returns the index of channel `c` at position `at` of a line. The output is line by line.
+    /// Resamples `lines` lines. `place` returns the index of channel `c` at position `at` of a line. The output is
+    /// written line by line.
     fn pass(
         &self,
         area: &[u8],
@@ -255,7 +256,7 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// The frame of a whole picture, which is as large as the images.
+/// The frame of a whole picture, which has the size of the images.
 fn whole(emission: &Emission, number: usize) -> Frame {
     let row_bytes = emission.width.saturating_mul(emission.channels);
     let picture = u64::from(row_bytes) * u64::from(emission.height);
@@ -279,5 +280,5 @@ fn padding(emission: &Emission) -> Result<Padding, CudaError> {
 }
 
 fn wrong(what: &str) -> CudaError {
-    CudaError::Use(format!("the {what} of an emission do not fit its sizes"))
+    CudaError::Use(format!("the emission's {what} and its sizes do not match"))
 }

@@ -1,4 +1,5 @@
-//! What to change, and the expected gain. Each change modifies the stages' times, which go through the same model.
+//! What to change, and the expected gain. Each change modifies the times of the stages, which then go through the same
+//! model.
 
 use std::num::NonZero;
 
@@ -80,7 +81,8 @@ impl Candidate {
     }
 }
 
-/// Useful changes, largest gain first. Of equal gains, the one easiest to try comes first. Gains within `spread` are marked.
+/// Useful changes, largest gain first. If gains are equal, the change that is easiest to try comes first. Gains within
+/// `spread` are marked.
 pub(crate) fn advice(case: &Case, spread: f64) -> Vec<Advice> {
     let stages = case.stages();
     let (now, modelled) = (case.batch_ms(), case.overlap.batch_ms(&stages));
@@ -118,7 +120,7 @@ fn candidates(case: &Case, stages: &Stages) -> Vec<Candidate> {
     all
 }
 
-/// One thread per core, if there are fewer.
+/// One thread per core, if there are fewer threads.
 fn threads(case: &Case, stages: &Stages) -> Option<Candidate> {
     let (now, cores) = (case.facts.threads, NonZero::new(case.facts.cores)?);
     if now >= cores.get() {
@@ -188,7 +190,7 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     }
     // Neither a disk nor memory is faster than the page cache was.
     let least = case.time(Level::PageCache).ms;
-    // A disk twice as fast is easy to imagine. The ladder shows the gain of a faster one.
+    // A disk twice as fast is easy to imagine. The ladder shows the gain of an even faster disk.
     let text = "a disk twice as fast, or the data on a local one";
     let disk = Candidate::stages(case, "disk", text, Stages { read: stages.read / 2.0, ..*stages });
     let ms = disk.batch_ms(case, case.overlap.batch_ms(stages)).max(least);
@@ -196,15 +198,16 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let with = |loading| case.overlap.with_loading(stages.step, stages.copy, loading);
     let (source, cached) = (case.loading.source.ms, case.loading.page_cache.ms);
     let saved = saved(case.batch_ms(), with(source), with(cached));
-    let text = "memory for the whole pack: from the second epoch on, it is read from the page cache";
+    let text = "memory for the whole pack: from the second epoch on, the pack is read from the page cache";
     all.push(Candidate::batch("memory", text, (case.batch_ms() - saved).max(least)));
     all
 }
 
-/// Uncompressed chunks. In memory, reading consists of decompression. In the best case that time goes to zero.
+/// Uncompressed chunks. If the chunks are in memory, reading consists of decompression. In the best case that time
+/// drops to zero.
 fn codec(case: &Case) -> Option<Candidate> {
     let text = format!(
-        "no compression: `packds convert {} none`; chunks come from memory, and `read` is decompressing them (this rate is the most that it can give)",
+        "no compression: `packds convert {} none`; chunks come from memory, so `read` is decompression (this rate is the upper limit)",
         CODEC.in_command()
     );
     case.facts.is_compressed.then(|| Candidate::batch("codec", text, case.time(Level::RawSample).ms))
@@ -226,7 +229,7 @@ fn of_packs(case: &Case, stages: &Stages) -> Vec<Candidate> {
     if let Some(growth) = facts.growth {
         let after = Stages { decode: 0.0, read: stages.read * growth, ..*stages };
         let text = format!(
-            "pixels instead of files: `packds convert {} raw`; {growth:.1} times the bytes, and nothing to decode",
+            "pixels instead of files: `packds convert {} raw`; {growth:.1} times the bytes, but nothing to decode",
             MODE.in_command()
         );
         all.push(Candidate::stages(case, "storage mode", text, after));
@@ -236,7 +239,7 @@ fn of_packs(case: &Case, stages: &Stages) -> Vec<Candidate> {
             format!("; an upper bound: it does not include {steps}, which augment= would have to do for every batch")
         });
         let text = format!(
-            "a pack and packds.Loader (an estimate: measured on a small pack of samples as this dataset gives them{})",
+            "a pack and packds.Loader (an estimate, measured on a small pack of samples from this dataset{})",
             left_out.unwrap_or_default()
         );
         let ms = Overlap::Loading.with_loading(stages.step, stages.copy, converted);

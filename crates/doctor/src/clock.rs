@@ -1,8 +1,8 @@
-//! Computes the time per batch from the times when batches were complete.
+//! Computes the time per batch from the completion times of batches.
 
 use crate::model::Time;
 
-/// Number of slices per run for the spread.
+/// Number of slices per run, from which the spread is computed.
 const SLICES: usize = 5;
 /// Fewer slices, of at least two batches each, are not enough for a spread.
 const FEW: usize = 3;
@@ -64,8 +64,9 @@ impl Clock {
         self.epochs.iter().filter(is_whole)
     }
 
-    /// The mean time per batch, since batches may come in bursts. If there are complete epochs, it includes their startup, except
-    /// that the first of several is a warm-up. Otherwise it is the [steady](Self::steady_time) time. `None` without batches.
+    /// The mean time per batch: a mean, because batches may come in bursts. If there are complete epochs, the time
+    /// includes their startup, but the first of several epochs is a warm-up and does not count. Otherwise it is the
+    /// [steady](Self::steady_time) time. `None` without batches.
     pub fn time(&self) -> Option<Time> {
         let n = self.whole_epochs();
         if n == 0 {
@@ -85,7 +86,8 @@ impl Clock {
     }
 
     /// The time per batch in the middle of an epoch. The first batches, which arrive together, only start the clock. If
-    /// epochs are too short for that, all batches count except the very first, which includes the start of the threads.
+    /// epochs are too short for that, all batches count except the very first, whose time includes starting the
+    /// threads.
     pub fn steady_time(&self) -> Option<Time> {
         let behind = |epoch: &Laps| epoch.spans.get(self.lead..).unwrap_or(&[]).to_vec();
         let steady: Vec<f64> = self.epochs.iter().flat_map(behind).collect();

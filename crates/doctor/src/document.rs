@@ -9,7 +9,7 @@ use crate::{Advice, Report, Rung, Stage};
 
 /// Maximum length of a bar, in characters.
 const BAR: usize = 40;
-/// A prediction failed if the measured rate is lower by this share.
+/// A prediction failed if the measured rate is lower by this fraction.
 const FAILED: f64 = 0.2;
 const SECONDS: Opt = Opt::new("seconds");
 
@@ -103,7 +103,7 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
         )?;
     }
     let tracks: Vec<String> = side_by_side(report).iter().map(|track| track.join(" + ")).collect();
-    let step = if case.step_is_modelled { "; step time given, not measured" } else { "" };
+    let step = if case.step_is_modelled { "; the step time was given, not measured" } else { "" };
     let (batch, tracks) = (case.batch, tracks.join(" | "));
     writeln!(out, "\nstages   ms per batch of {batch}, each alone; these overlap: {tracks}{step}")?;
     let stages = Stage::ALL.map(|stage| (stage, report.stages.of(stage)));
@@ -137,7 +137,7 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
         writeln!(out, "  {change:<17} {rate:>10} {text}{mark}")?;
     }
     if report.advice.iter().any(|advice| advice.within_spread) {
-        writeln!(out, "         * may be chance: the gain is within the variation of the times")?;
+        writeln!(out, "         * may be noise: the gain is within the variation of the times")?;
     }
     if let Some(checked) = &report.checked {
         writeln!(
@@ -158,7 +158,7 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     if report.unexplained_ms > 0.0 {
         writeln!(
             out,
-            "         {:.1} ms of the {:.1} ms per batch are unexplained: stages wait for each other or share resources; the advice ignores this time",
+            "         {:.1} ms of the {:.1} ms per batch are unexplained: stages wait for each other or share resources; the advice does not include this time",
             report.unexplained_ms,
             report.case.batch_ms()
         )?;
@@ -225,7 +225,7 @@ mod tests {
         let text = text(&diagnose(case));
         assert!(text.contains("unreliable: times vary by 1950 %"), "{text}");
         assert!(text.contains("instead of 2 *\n"), "{text}");
-        assert!(text.contains("* may be chance"), "{text}");
+        assert!(text.contains("* may be noise"), "{text}");
     }
 
     #[test]

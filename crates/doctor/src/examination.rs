@@ -1,4 +1,4 @@
-//! Measures a loader: with each of its stages cached, and with possible changes.
+//! Measures a loader with each of its stages cached, and with possible changes.
 
 use packds_system::to_usize;
 use std::num::NonZero;
@@ -36,7 +36,7 @@ pub enum Step<'a> {
     Run(&'a mut dyn FnMut(&Batch)),
 }
 
-/// Measurements of a training made in its own process.
+/// Measurements of a training run in another process.
 #[derive(Debug, Clone, Copy)]
 pub struct MeasuredStep {
     /// The step alone.
@@ -45,7 +45,7 @@ pub struct MeasuredStep {
     pub copy: Time,
     /// The copy from pinned memory in milliseconds, if different.
     pub pinned_copy: Option<f64>,
-    /// The complete training, with loading.
+    /// The complete training step, with loading.
     pub trained: Option<Time>,
 }
 
@@ -66,7 +66,7 @@ impl Default for Options {
     }
 }
 
-/// Measures the loader that `builder` makes. `told` receives a description of each measurement.
+/// Measures the loader that `builder` makes. `announce` receives a description of each measurement.
 ///
 /// # Errors
 /// [`LoadError`], as for the loader itself.
@@ -74,13 +74,13 @@ pub fn examine(
     builder: &LoaderBuilder,
     mut step: Step<'_>,
     options: &Options,
-    told: &mut dyn FnMut(&str),
+    announce: &mut dyn FnMut(&str),
 ) -> Result<Report, LoadError> {
     let mut builder = builder.clone();
     if options.cold {
         builder = builder.access(Access::Direct);
     }
-    let mut bench = Bench { within: options.within / RUNS, told };
+    let mut bench = Bench { within: options.within / RUNS, announce };
     let case = bench.case(&builder, &mut step)?;
     let mut report = diagnose(case);
     if options.check {
@@ -92,7 +92,7 @@ pub fn examine(
 struct Bench<'a> {
     /// Time per run.
     within: Duration,
-    told: &'a mut dyn FnMut(&str),
+    announce: &'a mut dyn FnMut(&str),
 }
 
 struct Loaded {
@@ -128,7 +128,7 @@ impl Bench<'_> {
         Ok(case)
     }
 
-    /// Measures step and copy, and if a step is run, the complete training.
+    /// Measures the step and the copy. If a step is run, also measures complete training.
     fn training(&mut self, builder: &LoaderBuilder, step: &mut Step<'_>, case: &mut Case) -> Result<(), LoadError> {
         if let Step::Measured(measured) = step {
             case.step = measured.step;
@@ -141,7 +141,7 @@ impl Bench<'_> {
             }
         }
         let loader = builder.clone().build()?;
-        (self.told)("the copy to the device");
+        (self.announce)("the copy to the device");
         case.copy = copies(&loader, self.within)?;
         match step {
             Step::Modelled(ms) => {
@@ -149,9 +149,9 @@ impl Bench<'_> {
                 case.step_is_modelled = true;
             }
             Step::Run(step) => {
-                (self.told)("the step");
+                (self.announce)("the step");
                 case.step = steps(&loader, self.within, *step)?;
-                (self.told)("training as it is");
+                (self.announce)("training as it is");
                 case.trained = Some(self.epochs(&loader, u64::MAX, *step)?.time);
             }
             Step::Measured(_) => {}
@@ -164,18 +164,18 @@ impl Bench<'_> {
         let nothing = &mut |_: &Batch| {};
         // Measure the source first: every run leaves more of it in memory.
         let is_cached = is_in_page_cache(loader);
-        (self.told)("reading");
+        (self.announce)("reading");
         let read = self.reading(alone, loader, None)?;
-        (self.told)("loading from the source");
+        (self.announce)("loading from the source");
         let source = self.epochs(loader, u64::MAX, nothing)?;
         let page_cache = match is_cached {
             true => source.time,
             false => {
-                (self.told)("loading from the page cache");
+                (self.announce)("loading from the page cache");
                 self.cached(alone, loader, source.steps)?
             }
         };
-        (self.told)("decoding and transforming samples that are in memory");
+        (self.announce)("decoding and transforming samples that are in memory");
         let raw_samples = Arc::new(Kept::take(loader)?);
         let raw = self.kept(loader, &raw_samples)?;
         let decoded_samples = raw_samples.decoded().map(Arc::new);
@@ -201,12 +201,12 @@ impl Bench<'_> {
         })
     }
 
-    /// Measures loading alone if the device makes the images, from pictures that it holds or from files. The host then does
-    /// not decode or transform. With a resident dataset it does not read either, and only computes the windows. Otherwise
-    /// chunks or files go to the device.
+    /// Measures loading alone if the device makes the images from pictures that it holds, or from files. The host then
+    /// does not decode or transform. If the dataset is resident, the host does not read either, and only computes the
+    /// windows. Otherwise chunks or files go to the device.
     fn held(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Loaded, LoadError> {
         let is_cached = is_in_page_cache(loader);
-        (self.told)("loading from the source");
+        (self.announce)("loading from the source");
         let source = self.epochs(loader, u64::MAX, &mut |_| {})?;
         let is_whole = alone.on_device() == OnDevice::Held;
         // Data that the device reads from the disk is never in the page cache.
@@ -216,7 +216,7 @@ impl Bench<'_> {
         } else if is_cached || is_past_it {
             (source.time, Time::default(), source.time)
         } else {
-            (self.told)("loading from the page cache");
+            (self.announce)("loading from the page cache");
             let page_cache = self.cached(alone, loader, source.steps)?;
             (page_cache, Time::default(), source.time)
         };
@@ -224,7 +224,8 @@ impl Bench<'_> {
         Ok(Loaded { loading, read, size: ImageSize::default(), decodes: false, as_bytes: None })
     }
 
-    /// Batches of stored items from the middle of an epoch, in another order if given. `None` if such batches do not fit in memory.
+    /// Batches of stored items from the middle of an epoch, in another order if one is given. `None` if such batches do
+    /// not fit in memory.
     fn reading(
         &mut self,
         alone: &LoaderBuilder,
@@ -251,7 +252,7 @@ impl Bench<'_> {
         if !loader.access().past_cache {
             return Ok(self.epochs(loader, steps, nothing)?.time);
         }
-        // Through the map each sample would decompress its block again, which differs from normal loading.
+        // With the mapped file, each sample would decompress its block again. Normal loading does not do that.
         let access = if is_compressed(loader) { Access::Auto } else { Access::Mapped };
         let through = alone.clone().access(access).build()?;
         // Run once untimed to fill the page cache.
@@ -271,16 +272,17 @@ impl Bench<'_> {
         let Some(augment) = alone.augmentation().and_then(|augment| augment.as_bytes()) else {
             return Ok(None);
         };
-        // If it does not work with bytes, skip this advice.
+        // If the loader does not work with bytes, skip this advice.
         let Ok(bytes) = alone.clone().augment(augment).build() else { return Ok(None) };
-        (self.told)("transforming to bytes");
+        (self.announce)("transforming to bytes");
         let raw = Arc::new(Kept::take(&bytes)?);
         let samples = raw.decoded().map_or(raw, Arc::new);
         let transform = self.kept(&bytes, &samples)?;
         Ok(Some(AsBytes { bytes: ratio(bytes.stats().slot_bytes, loader.stats().slot_bytes), transform: transform.ms }))
     }
 
-    /// The read times of other orders. Only if the page cache is bypassed: it contains the data of this order by now.
+    /// The read times of other orders. Measured only if the page cache is bypassed, because by now the cache contains
+    /// the data of this order.
     fn orders(
         &mut self,
         alone: &LoaderBuilder,
@@ -294,13 +296,13 @@ impl Bench<'_> {
             return Ok(());
         }
         if order == OrderKind::Random {
-            (self.told)("reading in windows");
+            (self.announce)("reading in windows");
             let window = Some(Order::Window { chunks: None });
             let read = self.reading(alone, loader, window)?;
             facts.window_read = read.map(|time| time.ms);
         }
         if order != OrderKind::Sequential && chunk_bytes(loader) < SHORT_CHUNK {
-            (self.told)("reading one chunk after the other");
+            (self.announce)("reading one chunk after the other");
             let read = self.reading(alone, loader, Some(Order::Sequential))?;
             facts.long_read = read.map(|time| time.ms);
         }
@@ -316,7 +318,7 @@ impl Bench<'_> {
     ) -> Result<Option<Checked>, LoadError> {
         let found = report.advice.iter().find_map(|advice| Some((advice, advice.option?)));
         let Some((advice, option)) = found else { return Ok(None) };
-        (self.told)("the first advice");
+        (self.announce)("the first advice");
         let builder = followed(builder.clone(), option);
         let case = &report.case;
         let ms = match step {

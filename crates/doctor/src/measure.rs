@@ -6,10 +6,10 @@ use crate::clock::Clock;
 use crate::model::Time;
 use packds_reader::loader::{Batch, Epoch, LoadError, Loader};
 
-/// Minimum number of batches per run, unless they take longer than [`PATIENCE`] times its time.
+/// Minimum number of batches per run, unless they take longer than [`PATIENCE`] times the run's time.
 const LEAST_BATCHES: usize = 10;
 pub(crate) const PATIENCE: u32 = 3;
-/// Maximum number of batches assumed to arrive together at the start of an epoch.
+/// Maximum number of batches that are assumed to arrive together at the start of an epoch.
 const MOST_LEAD: usize = 4;
 /// Minimum and maximum number of repetitions of copies and steps.
 const REPEATED: (usize, usize) = (3, 200);
@@ -17,7 +17,7 @@ const REPEATED: (usize, usize) = (3, 200);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) time: Time,
-    /// Number of steps taken in the first epoch. For a complete epoch, all its steps.
+    /// Number of steps taken in the first epoch. If the epoch is complete, this is all its steps.
     pub(crate) steps: u64,
 }
 
@@ -32,11 +32,11 @@ pub(crate) struct Extent {
     pub(crate) most_steps: u64,
     /// Approximate duration.
     pub(crate) within: Duration,
-    /// The run continues until this many epochs are complete, if they are fast.
+    /// The run continues until this many epochs are complete, unless they are slow.
     pub(crate) whole_epochs: usize,
 }
 
-/// Takes batches from one epoch after the other. `lead` of them arrive together at the start of an epoch.
+/// Takes batches from one epoch after another. `lead` of them arrive together at the start of an epoch.
 pub(crate) fn run(
     epoch: &dyn Fn(u32) -> Result<Epoch, LoadError>,
     lead: usize,

@@ -120,7 +120,7 @@ fn track_ms(track: &[Stage], stages: &Stages) -> f64 {
 /// Minimum ratio of reading from the disk to reading from the page cache.
 const FROM_DISK: f64 = 1.1;
 
-/// How much of the pipeline is cached, from all to nothing.
+/// How much of the pipeline is cached, from everything to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// One batch on the device: only the step runs.
@@ -149,14 +149,14 @@ packds_system::named!(Level {
     Source = "source",
 });
 
-/// Milliseconds per batch, and their spread.
+/// Milliseconds per batch, with their spread.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Time {
-    /// The mean for a run, the median for single times.
+    /// The mean for a run, or the median for single times.
     pub ms: f64,
     /// The fastest slice or single time.
     pub low: f64,
-    /// The slowest.
+    /// The slowest slice or single time.
     pub high: f64,
     /// Whether there are too few batches for a spread.
     pub is_short: bool,
@@ -168,7 +168,7 @@ impl Time {
         Self { ms, low: ms, high: ms, is_short: false }
     }
 
-    /// From single times in milliseconds. Zero if there are none.
+    /// The median and the range of single times in milliseconds. Zero if there are none.
     pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let n = times.len();
@@ -192,7 +192,7 @@ impl Time {
     }
 }
 
-/// Loading alone, without step and copy, by what is cached.
+/// Loading alone, without step and copy, for each cached level.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Loading {
     /// Processed samples.
@@ -208,7 +208,8 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// Makes times consistent: a level with more cached cannot take longer. Such a difference is noise.
+    /// Makes times consistent: a level with more cached cannot take longer than one with less. If it does, the
+    /// difference is noise.
     fn in_order(self) -> Self {
         let page_cache = self.page_cache.at_most(self.source);
         let raw = self.raw.at_most(page_cache);
@@ -217,7 +218,7 @@ impl Loading {
     }
 }
 
-/// All measurements of a training.
+/// All measurements of a training run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// Samples per batch.
@@ -234,7 +235,7 @@ pub struct Case {
     pub loading: Loading,
     /// Reading alone.
     pub read: Time,
-    /// The complete training with loading, if there is a step to run.
+    /// The complete training step with loading, if there is a step to run.
     pub trained: Option<Time>,
     /// Inputs for advice.
     pub facts: Facts,
@@ -265,7 +266,8 @@ pub struct Facts {
     pub pinned_copy: Option<f64>,
     /// Milliseconds to load a batch from a pack of the same samples.
     pub converted: Option<f64>,
-    /// Processing of these samples that a pack's loader would repeat for every batch. Its time above does not include this.
+    /// Processing of these samples that a pack's loader would have to repeat for every batch. The time in `converted`
+    /// does not include it.
     pub left_out: Option<String>,
 }
 
@@ -285,9 +287,9 @@ pub struct Rung {
     pub level: Level,
     /// Images per second, including the step.
     pub images_per_s: f64,
-    /// For the slowest slice.
+    /// Images per second of the slowest slice.
     pub low: f64,
-    /// For the fastest slice.
+    /// Images per second of the fastest slice.
     pub high: f64,
 }
 
@@ -331,7 +333,8 @@ impl Case {
         self.trained.map_or(time, |trained| time.at_most(trained))
     }
 
-    /// The bottleneck. As in the ladder, loading takes what the source takes. The times of single stages decide which one it is.
+    /// The bottleneck. As in the ladder, the total time of loading is that of the source. The times of single stages
+    /// decide which stage it is.
     pub fn binds(&self) -> Stage {
         let mut stages = self.stages();
         let trained = self.trained.map_or(f64::INFINITY, |time| time.ms);

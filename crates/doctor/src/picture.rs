@@ -114,7 +114,7 @@ fn advice(figure: &mut Figure, report: &Report, top: f64) {
         row(figure, y, advice.change);
         let width = advice.images_per_s / most * ROOM;
         figure.boxes(vec![[LEFT, y, width, BAR]], GRID);
-        // Backquotes are for the terminal.
+        // Only a terminal shows the backquotes.
         let text = advice.text.replace('`', "");
         let text = format!("{:.0}: {text}", advice.images_per_s);
         let text = fit(&text, ROOM + 100.0, SMALL.size, false);

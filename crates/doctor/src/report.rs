@@ -10,14 +10,14 @@ const TELLS: f64 = 1.0;
 /// With a larger relative spread, rates are rough.
 const ROUGH: f64 = 0.25;
 
-/// The bottleneck of a training, how fast it could be, and what to change.
+/// The bottleneck of a training run, how fast training could be, and what to change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The bottleneck.
     pub binds: Stage,
     /// Milliseconds per batch of each stage alone.
     pub stages: Stages,
-    /// Images per second by what is cached, from the step alone to uncached.
+    /// Images per second at each cached level, from the step alone to uncached.
     pub ladder: Vec<Rung>,
     /// Useful changes, largest gain first.
     pub advice: Vec<Advice>,
@@ -27,8 +27,8 @@ pub struct Report {
     pub possible_images_per_s: f64,
     /// Images per second predicted from the stages alone. It shows how good the model is.
     pub modelled_images_per_s: f64,
-    /// Milliseconds per batch that are in no stage, beyond the spread: stages that wait for each other, and variation of the step.
-    /// Advice does not count on them.
+    /// Milliseconds per batch that belong to no stage, beyond the spread: stages wait for each other, or the step
+    /// varies. Advice does not include this time.
     pub unexplained_ms: f64,
     /// The largest spread of the relevant times: half the difference between slices of a run, relative to the time.
     pub spread: f64,
@@ -86,7 +86,7 @@ pub fn diagnose(mut case: Case) -> Report {
     }
 }
 
-/// The times that are a relevant part of a batch's time.
+/// The times that make up a relevant part of a batch's time.
 fn counted(case: &Case) -> Vec<Time> {
     let loading = &case.loading;
     let times = [

@@ -21,7 +21,7 @@ fn stages([step, copy, transform, decode, read]: [f64; 5]) -> Stages {
     Stages { step, copy, transform, decode, read }
 }
 
-/// A training whose loader has these stages, on 2 of 8 cores, in batches of 100.
+/// A training run whose loader has these stages, on 2 of 8 cores, in batches of 100.
 fn case(times: [f64; 5]) -> Case {
     let [step, copy, transform, decode, read] = times.map(Time::exactly);
     let cpu = transform.ms + decode.ms;
@@ -62,7 +62,7 @@ fn the_slowest_track_binds_and_in_it_the_slowest_stage() {
         ([10.0, 1.0, 30.0, 20.0, 5.0], Stage::Transform),
         ([10.0, 1.0, 10.0, 60.0, 5.0], Stage::Decode),
         ([10.0, 1.0, 10.0, 20.0, 90.0], Stage::Read),
-        // Each alone is shorter than reading, but they share the threads.
+        // Each stage alone is shorter than reading, but they share the threads.
         ([10.0, 1.0, 20.0, 25.0, 40.0], Stage::Decode),
     ] {
         let report = diagnose(case(times));
@@ -114,7 +114,7 @@ fn advice_is_sorted_by_what_it_gives_and_never_faster_than_the_step() {
     case.facts.needed = Some(0.5);
     let report = diagnose(case);
     let found: Vec<(&str, f64)> = report.advice.iter().map(|advice| (advice.change, advice.images_per_s)).collect();
-    // 40 / 4 = 10 ms, as the step; pixels: 10 to transform, 25 to read; smaller images: 10 + 15.
+    // 40 / 4 = 10 ms, the same as the step; pixels: 10 to transform, 25 to read; smaller images: 10 + 15.
     assert_eq!(found.len(), 3, "{found:?}");
     for ((change, rate), (expected, ms)) in
         found.into_iter().zip([("threads", 10.0), ("image size", 25.0), ("storage mode", 25.0)])
@@ -193,7 +193,7 @@ fn a_slow_disk_wants_memory_and_no_threads() {
 
 #[test]
 fn no_disk_and_no_memory_promise_more_than_the_page_cache_gave() {
-    // Reading alone is slow, but from the page cache a batch takes hardly less than from the source.
+    // Reading alone is slow, but a batch from the page cache takes hardly less time than one from the source.
     let mut case = case([1.0, 0.0, 5.0, 10.0, 60.0]);
     case.facts = Facts::default();
     case.loading.page_cache = Time::exactly(52.0);
@@ -214,7 +214,7 @@ fn no_disk_and_no_memory_promise_more_than_the_page_cache_gave() {
 fn a_change_that_gives_less_than_the_spread_is_marked() {
     let mut case = case([10.0, 1.0, 10.0, 30.0, 5.0]);
     case.facts.needed = Some(0.5);
-    // From 40 ms to 25 is a gain of 60%, to 10 a gain of 300%.
+    // From 40 ms to 25 ms is a gain of 60 %, to 10 ms a gain of 300 %.
     case.loading.raw = Time { low: 20.0, high: 90.0, ..case.loading.raw };
     let found: Vec<(&str, bool)> =
         diagnose(case).advice.iter().map(|advice| (advice.change, advice.within_spread)).collect();
@@ -253,7 +253,7 @@ fn what_binds_is_decided_by_the_rates_that_are_shown() {
     case.read = Time::default();
     case.loading = Loading { source: Time::exactly(80.0), ..Loading::default() };
     assert_eq!(diagnose(case.clone()).binds, Stage::Read);
-    // Training was as quick as the step: then loading is as well.
+    // Training was as fast as the step, so loading is as well.
     case.trained = Some(Time::exactly(50.0));
     assert_eq!(diagnose(case).binds, Stage::Step);
 }
@@ -334,7 +334,7 @@ fn a_time_is_the_median_of_its_slices() {
     assert_eq!(Time::of(Vec::new()), Time::default());
 }
 
-/// A pack of JPEG files of `side` pixels, or of pixels.
+/// A pack of JPEG files with `side` pixels, or of raw pixels.
 fn pack(side: u32, files: bool) -> (TempDir, Arc<Pack>) {
     let of = |mut field: Field| {
         field.of = Some("image".to_owned());
@@ -393,7 +393,8 @@ fn loader(pack: &Arc<Pack>, augment: &str) -> LoaderBuilder {
 
 const SHORT: Options = Options { within: Duration::from_millis(600), cold: false, check: false };
 
-/// Asserts that the doctor finds the added bottleneck. Other tests share the cores, so one of three measurements is enough.
+/// Asserts that the doctor finds the bottleneck that was added. Other tests use the same cores, so one success in three
+/// measurements is enough.
 fn assert_binds(builder: &LoaderBuilder, step_ms: f64, planted: Stage) {
     let measured = (0..3).map(|_| {
         let report = examine(builder, Step::Modelled(step_ms), &SHORT, &mut |_| {}).unwrap();

@@ -1,4 +1,4 @@
-//! Writes the golden packs that do not exist yet into a folder, and their lines into its `list.txt`.
+//! Writes the golden packs that do not exist yet to a folder, and adds a line for each to its `list.txt`.
 //!
 //! `cargo run -p packds-format --example make_golden -- fixtures/golden/v1`. A golden file is written only once: an
 //! existing file stops the program. With `--missing`, existing files are skipped.

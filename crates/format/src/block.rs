@@ -51,7 +51,7 @@ impl BlockPart {
 pub struct Block {
     pub(crate) n_samples: u32,
     parts: Vec<BlockPart>,
-    /// CRC32C of each part's payload, computed here because blocks are made in parallel and written serially.
+    /// CRC32C of each part's payload. It is computed here, because blocks are made in parallel but written serially.
     payload_crcs: Vec<u32>,
     /// The bytes of each column field, in schema order.
     pub(crate) columns: Vec<Vec<u8>>,
@@ -123,7 +123,7 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// An empty block of samples of this schema.
+    /// An empty block for samples of this schema.
     #[must_use]
     pub fn new(schema: &Schema) -> Self {
         let (mut parts, mut columns, mut places, mut column_bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -183,7 +183,7 @@ impl BlockBuilder {
         }
     }
 
-    /// The buffer for this sample's item of tensor field `field` (its number in the schema). Write all of it.
+    /// The buffer for this sample's item of tensor field `field` (its number in the schema). Fill it completely.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not a tensor in the body, or too large for memory.
@@ -246,7 +246,7 @@ impl BlockBuilder {
         self.open_columns();
     }
 
-    /// Truncates everything to the finished samples, so that no byte of an unfinished one ends up in a chunk.
+    /// Truncates everything to the finished samples. Otherwise bytes of an unfinished sample could end up in a chunk.
     fn close_sample(&mut self) {
         let n_samples = u64::from(self.block.n_samples);
         for (part, (_, field)) in self.block.parts.iter_mut().zip(self.schema.body()) {
@@ -324,7 +324,8 @@ impl BlockBuilder {
             }
         }
         self.block.payload_crcs = match self.block.parts.as_slice() {
-            // With a single part, its checksum combines from those of the samples: no second pass.
+            // With a single part, its checksum can be combined from the checksums of the samples, without a second
+            // pass.
             [BlockPart::Tensor { .. } | BlockPart::Items { .. }] => vec![self.items_crc],
             parts => parts.iter().map(|part| crc32c(part.payload())).collect(),
         };

@@ -1,8 +1,9 @@
 //! Lazy verification of an open pack: each column, chunk and sample is checked against its checksum on first use.
 //!
-//! All values are read through this module: [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and functions built on
-//! them. Code with its own policy, or code that searches for damage, calls the accessors named `_unchecked`;
-//! `tests/architecture.rs` lists where this is allowed. Only successful checks are cached: damaged data fails every time.
+//! All values are read through this module: [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and functions built
+//! on them. Code with its own policy, and code that searches for damage, calls the accessors named `_unchecked`.
+//! `tests/architecture.rs` lists where this is allowed. Only successful checks are cached, so damaged data fails every
+//! time.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::OnceLock;
@@ -18,15 +19,15 @@ use crate::{FormatError, Role};
 /// Data already verified.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    /// By position in the column directory.
+    /// One bit per column, in the order of the column directory.
     columns: OnceLock<Bitmap>,
     paths: AtomicBool,
     chunks: OnceLock<Bitmap>,
     samples: OnceLock<Bitmap>,
 }
 
-/// Bits that threads set without a lock. Relaxed ordering suffices, because a bit guards no other memory. A thread that
-/// misses a bit only repeats a check.
+/// Bits that threads set without a lock. Relaxed ordering is enough, because a bit does not guard other memory. A
+/// thread that misses a bit only repeats a check.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Bitmap(Box<[AtomicU64]>);
@@ -39,7 +40,7 @@ impl Bitmap {
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Whether a bit is set. False beyond the last.
+    /// Whether a bit is set. False beyond the last bit.
     #[inline]
     #[must_use]
     pub fn get(&self, bit: u64) -> bool {
@@ -126,8 +127,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// Verifies a sample's body items unless already verified: by the sample's own checksum, or by its
-    /// chunk's if samples have no checksums or are compressed. An intact sample of a damaged chunk passes by its own.
+    /// Verifies a sample's body items unless they have been verified: against the sample's own checksum, or against its
+    /// chunk's if samples have no checksums or are compressed. An intact sample in a damaged chunk passes if it has its
+    /// own checksum.
     pub(crate) fn check_body(&self, sample: u64) -> Result<(), FormatError> {
         let (chunk, _) = self.geometry().locate(sample);
         let has_own = self.schema().by_role(Role::SampleCrc32c, None).is_some();
@@ -145,8 +147,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         }
     }
 
-    /// Verifies one sample's body items by its own checksum, even if verified before. If the pack has no sample
-    /// checksums, verifies its chunk on first use.
+    /// Verifies one sample's body items against its own checksum, even if they were verified before. If the pack has no
+    /// sample checksums, verifies the chunk on first use.
     ///
     /// # Errors
     /// [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or the error in the bytes.
@@ -177,7 +179,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.checked.chunks.get_or_init(|| Bitmap::new(n))
     }
 
-    /// Bounded by the file: it contains a 4-byte checksum for each of these bits.
+    /// The file bounds the size: it contains a 4-byte checksum for each of these bits.
     fn whole_samples(&self) -> &Bitmap {
         let n = self.n_samples();
         self.checked.samples.get_or_init(|| Bitmap::new(n))

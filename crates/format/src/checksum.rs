@@ -1,7 +1,7 @@
 //! CRC32C (Castagnoli), the only checksum of the format.
 //!
-//! Reasons: it runs at memory speed on x86-64 and ARM, Zarr and object stores use it, and it is
-//! linear, so checksums of parts combine to the checksum of the whole. Source: RFC 3720, appendix B.4.
+//! Reasons: it runs at memory speed on x86-64 and ARM, and Zarr and object stores use it. It is also linear, so the
+//! checksums of parts combine to the checksum of the whole. Source: RFC 3720, appendix B.4.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -15,7 +15,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 pub struct Crc32c(Digest);
 
 impl Crc32c {
-    /// The checksum of no bytes.
+    /// The checksum of an empty sequence.
     #[must_use]
     pub fn new() -> Self {
         Self(Digest::new(CrcAlgorithm::Crc32Iscsi))
@@ -42,10 +42,11 @@ impl Default for Crc32c {
 /// The bit-reversed polynomial without its leading term.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// CRC32C of two concatenated runs of bytes from the CRC32C of each. `behind_len` is the length of the second.
+/// CRC32C of two concatenated byte sequences, computed from the CRC32C of each. `behind_len` is the length of the
+/// second.
 ///
-/// Multiplies the first by x to the power of the second's length in bits. Source of the algorithm: zlib's `crc32_combine`.
-/// The generic function of `crc-fast` is slower than reading a sample again.
+/// Multiplies the first CRC by x to the power of the second length in bits. Source of the algorithm: `crc32_combine` of
+/// zlib. The generic function of `crc-fast` is slower than reading a sample again.
 pub(crate) fn combine(front: u32, behind: u32, behind_len: u64) -> u32 {
     let mut shifted = front;
     let mut left = behind_len;
@@ -73,7 +74,7 @@ const SQUARES: [u32; 67] = {
     table
 };
 
-/// The product of two polynomials modulo the CRC's; the highest bit is the constant term.
+/// The product of two polynomials modulo the polynomial of the CRC. The highest bit is the constant term.
 const fn multiply(a: u32, mut b: u32) -> u32 {
     let mut product = 0;
     let mut bit = 1 << 31;
@@ -87,7 +88,7 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
     product
 }
 
-/// The crate returns every CRC as `u64`; this one has 32 bits.
+/// Converts a CRC to 32 bits. The crate returns every CRC as `u64`, but this one has 32 bits.
 fn narrow(crc: u64) -> u32 {
     u32::try_from(crc & 0xffff_ffff).unwrap_or(0)
 }
@@ -116,7 +117,7 @@ mod tests {
             let len = u64::try_from(behind.len()).unwrap();
             assert_eq!(combine(crc32c(front), crc32c(behind), len), crc32c(&bytes), "{cut}");
         }
-        // Beyond 2^32 bytes: zeros, compared with the crate's function.
+        // Beyond 2^32 bytes, with zeros, compared with the crate's function.
         let (front, behind, len) = (1, 2, (1 << 40) + 12_345);
         let expected = crc_fast::checksum_combine(CrcAlgorithm::Crc32Iscsi, 1, 2, len);
         assert_eq!(u64::from(combine(front, behind, len)), expected);

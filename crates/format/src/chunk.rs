@@ -35,7 +35,7 @@ pub struct ChunkEntry {
     pub stored_len: u64,
     /// CRC32C of these bytes.
     pub crc32c: u32,
-    /// Its samples.
+    /// Number of samples.
     pub n_samples: u32,
 }
 
@@ -56,12 +56,12 @@ pub(crate) fn strided_parts(schema: &Schema, chunk_samples: u32) -> Result<(Vec<
     Ok((offsets, end))
 }
 
-/// Length of a strided chunk of `n` samples. It is short only if a single field fills the body.
+/// Length of a strided chunk of `n` samples. It is shorter than the stride only if a single field fills the body.
 pub(crate) fn strided_len(schema: &Schema, header: &Header, n: u32) -> u64 {
     if schema.body().count() > 1 {
         header.chunk_stride
     } else {
-        // At most `chunk_stride`, which is validated.
+        // At most `chunk_stride`, which has been validated.
         header.sample_stride.saturating_mul(u64::from(n))
     }
 }
@@ -185,7 +185,7 @@ fn check_limit(bytes: u64, limits: &Limits) -> Result<(), FormatError> {
     FormatError::check_limit("bytes of a chunk", limits.chunk_bytes, bytes)
 }
 
-/// Bytes of an entry of the table, and the table's kind.
+/// Size of a table entry in bytes, and the kind of the table.
 const fn form_of(explicit: bool) -> (u64, u32) {
     if explicit { (CHUNK_ENTRY_BYTES, KIND_EXPLICIT) } else { (STRIDED_ENTRY_BYTES, KIND_STRIDED) }
 }
@@ -301,7 +301,7 @@ impl<'a> ChunkView<'a> {
         FormatError::check_value("part's blocks", at + 16, expected, part.n_blocks)
     }
 
-    /// The items or blocks that a part's table gives the ends of. `None` if the part has no table.
+    /// The number of ends in a part's table: one for each item or block. `None` if the part has no table.
     fn n_ends(field: &Field, part: &PartEntry, n_samples: u32) -> Option<u64> {
         match (field.codec.is_none(), field.item_bytes()) {
             (true, Some(_)) => None,
@@ -402,8 +402,8 @@ impl<'a> ChunkView<'a> {
         Some((index.checked_div(block_samples)?, index.checked_rem(block_samples)?))
     }
 
-    /// Decompresses block `block` of a compressed body field into `out`: concatenated items of a tensor,
-    /// otherwise an item table and the items. Pixel filters still apply.
+    /// Decompresses block `block` of a compressed body field into `out`. The result is the concatenated items of a
+    /// tensor, or an item table and the items. Pixel filters are not undone.
     pub(crate) fn decode_block(&self, position: usize, block: u32, out: &mut Vec<u8>) -> Result<u32, FormatError> {
         let (field, part, bytes) = self.part(position)?;
         let bad = |reason| self.bad_block(field, block, reason);
@@ -431,7 +431,7 @@ impl<'a> ChunkView<'a> {
     /// that contains it.
     ///
     /// # Errors
-    /// As [`stored_item`](Self::stored_item), or an error in the table of blocks.
+    /// As for [`stored_item`](Self::stored_item), or an error in the table of blocks.
     pub fn item_place(&self, position: usize, index: u32) -> Result<Range<u64>, FormatError> {
         let (field, part, bytes) = self.part(position)?;
         self.check_index(index)?;
@@ -471,13 +471,13 @@ impl<'a> ChunkView<'a> {
     }
 }
 
-/// Item `index` of a part or a decompressed block of `n` items. Pixel filters still apply.
+/// Item `index` of a part or a decompressed block with `n` items. Pixel filters are not undone.
 pub(crate) fn item_of<'a>(field: &Field, bytes: &'a [u8], n: u32, index: u32) -> Result<&'a [u8], FormatError> {
     let range = item_range(field, bytes, n, index)?;
     le::slice("item", bytes, range.start, range.end - range.start)
 }
 
-/// The location of that item in `bytes`. A table of `n + 1` offsets precedes items of variable size.
+/// The location of that item in `bytes`. Variable-size items are preceded by a table of `n + 1` offsets.
 fn item_range(field: &Field, bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatError> {
     if let Some(size) = field.item_bytes() {
         let start = size.saturating_mul(index.into());

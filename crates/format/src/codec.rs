@@ -29,7 +29,7 @@ pub enum Codec {
     Zstd {
         /// Compression level, 1 to 19.
         level: i32,
-        /// The pixel filter applied before.
+        /// The pixel filter applied before compression.
         filter: Filter,
     },
 }
@@ -50,7 +50,7 @@ impl Codec {
         }
     }
 
-    /// The number in a part entry.
+    /// The number that stands for the codec in a part entry.
     #[must_use]
     pub const fn number(&self) -> u8 {
         match self {
@@ -59,7 +59,7 @@ impl Codec {
         }
     }
 
-    /// The feature that a reader of the field requires.
+    /// The feature that a reader needs for this field.
     pub(crate) const fn feature(&self) -> u64 {
         match self {
             Self::None => 0,
@@ -67,7 +67,7 @@ impl Codec {
         }
     }
 
-    /// Checks the parameters. The error says what is wrong.
+    /// Checks the parameters. Returns an error message if they are wrong.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             Self::Zstd { level, .. } if !(1..=19).contains(level) => {
@@ -85,7 +85,7 @@ impl Codec {
         }
     }
 
-    /// Decompresses one block to exactly `expected` bytes in `out`. The error says what is wrong.
+    /// Decompresses one block to exactly `expected` bytes in `out`. Returns an error message if that fails.
     pub(crate) fn decompress(&self, block: &[u8], expected: u64, out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             Self::None => Err("the field is not compressed".to_owned()),

@@ -64,8 +64,8 @@ pub(crate) fn directory_bytes(columns: &[(usize, u64, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// Parses the directory (`section`, at `offset` in the file). All locations follow from the schema, the number
-/// of samples and `body_end`, and are checked against these. Also returns the end of the last column.
+/// Parses the directory (`section`, at `offset` in the file). All locations follow from the schema, the number of
+/// samples and `body_end`, and are compared with these. Also returns the end of the last column.
 pub(crate) fn parse_directory(
     section: &[u8],
     offset: u64,

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Declares the types. A line gives the name in the schema, the name in NumPy or `ml_dtypes`, NumPy's type string, and the
-/// bytes of one element.
+/// Declares the types. A line gives the name in the schema, the name in NumPy or `ml_dtypes`, the type string of NumPy,
+/// and the size of an element in bytes.
 macro_rules! dtypes {
     ($($(#[$doc:meta])* $dtype:ident: $name:literal, $numpy:literal, $typestr:literal, $size:literal;)*) => {
-        /// The type of one element of a tensor; little-endian in the file.
+        /// The type of one element of a tensor. Elements are little-endian in the file.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "lowercase")]
         pub enum DType {
@@ -62,7 +62,8 @@ impl DType {
         self.row().0
     }
 
-    /// `NumPy`'s type string for such values in memory, for example `<f4`. `NumPy` lacks bf16; it gets 16-bit integers.
+    /// The type string of `NumPy` for such values in memory, for example `<f4`. `NumPy` has no bf16, so bf16 becomes
+    /// 16-bit integers.
     #[must_use]
     pub const fn numpy_typestr(self) -> &'static str {
         self.row().1
@@ -87,7 +88,7 @@ impl DType {
         all.find(|dtype| dtype.numpy_name() == name)
     }
 
-    /// NumPy's name. NumPy lacks bf16; it gets 16-bit integers.
+    /// The name in NumPy. NumPy has no bf16, so bf16 becomes 16-bit integers.
     #[must_use]
     pub const fn numpy(self) -> &'static str {
         match self {

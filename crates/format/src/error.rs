@@ -4,9 +4,9 @@ use crate::footer::SectionTag;
 
 /// Why a pack could not be written, opened or read.
 ///
-/// The variants show the cause: the file (most of them), a limit ([`FormatError::LimitExceeded`]), the caller
-/// ([`FormatError::WrongUse`], [`FormatError::NoSuchField`], [`FormatError::OutOfRange`]) or the writer's target
-/// ([`FormatError::Io`]).
+/// The variants tell who caused the error. Most variants mean that the file is wrong. Otherwise the cause is a limit
+/// ([`FormatError::LimitExceeded`]), the caller ([`FormatError::WrongUse`], [`FormatError::NoSuchField`],
+/// [`FormatError::OutOfRange`]) or the writer's target ([`FormatError::Io`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -26,15 +26,15 @@ pub enum FormatError {
         /// What was found.
         found: [u8; 8],
     },
-    /// Written by a later major version.
+    /// The pack was written by a later major version.
     #[error("pack has format version {found}, this reader knows {expected}: read it with a newer packds")]
     UnsupportedVersion {
         /// The major version this crate reads.
         expected: u16,
-        /// The file's.
+        /// The major version of the file.
         found: u16,
     },
-    /// Uses a feature that this reader must support and does not.
+    /// The pack uses a feature that readers must support, but this reader does not.
     #[error(
         "pack uses features this reader does not know: unknown required bits {unknown:#018x}: read it with a newer packds"
     )]
@@ -65,9 +65,9 @@ pub enum FormatError {
     /// Header and trailer come from different packs.
     #[error("pack is spliced: header has uuid {expected}, trailer has {found}")]
     UuidMismatch {
-        /// The header's.
+        /// The id in the header.
         expected: String,
-        /// The trailer's.
+        /// The id in the trailer.
         found: String,
     },
     /// A checksum does not match.
@@ -105,7 +105,7 @@ pub enum FormatError {
     SampleChecksum {
         /// The sample.
         sample: u64,
-        /// The chunk it lies in.
+        /// The chunk that contains it.
         chunk: u64,
         /// The stored checksum.
         expected: u32,
@@ -146,7 +146,7 @@ pub enum FormatError {
         /// Length of the containing bytes.
         len: u64,
     },
-    /// A section that the reader must support and does not.
+    /// A section that readers must support, but this reader does not.
     #[error("footer has a required section {tag} that this reader does not know: read it with a newer packds")]
     UnknownSection {
         /// The section's tag.
@@ -212,7 +212,7 @@ pub enum FormatError {
         /// The reason.
         reason: String,
     },
-    /// More than the reader's [`Limits`](crate::Limits) allow.
+    /// A size exceeds the reader's [`Limits`](crate::Limits).
     #[error("{what} is {found}, more than the limit of {limit}: raise the limit if the file is trusted")]
     LimitExceeded {
         /// What is too large.
@@ -253,7 +253,7 @@ impl FormatError {
         Self::BadValue { what, offset, expected: expected.to_string(), found: found.to_string() }
     }
 
-    /// Checks that a field of the file has the one valid value. `None` is a value that the file is too short for.
+    /// Checks that a field of the file has the only valid value. `None` means that the file is too short for the field.
     pub(crate) fn check_value<T: PartialEq + Default + ToString>(
         what: &'static str,
         offset: u64,
@@ -271,12 +271,12 @@ impl FormatError {
         if found > limit { Err(Self::LimitExceeded { what, limit, found }) } else { Ok(()) }
     }
 
-    /// Checks a number against the count of what it numbers.
+    /// Checks that an index is less than the number of items.
     pub(crate) fn check_index(what: &'static str, index: u64, len: u64) -> Result<(), Self> {
         if index >= len { Err(Self::OutOfRange { what, index, len }) } else { Ok(()) }
     }
 
-    /// Checks a checksum. Not when fuzzing: random input would never pass.
+    /// Compares a checksum. Skipped when fuzzing, because random input would never pass.
     pub(crate) fn check_crc(what: impl ToString, offset: u64, expected: u32, found: u32) -> Result<(), Self> {
         if expected == found || cfg!(fuzzing) {
             return Ok(());
@@ -284,7 +284,7 @@ impl FormatError {
         Err(Self::ChecksumMismatch { what: what.to_string(), offset, expected, found })
     }
 
-    /// Turns the parser's error in a JSON section into ours.
+    /// Converts an error of the JSON parser to ours.
     pub(crate) fn json(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
         move |error| Self::BadJson { what, reason: error.to_string() }
     }

@@ -1,6 +1,6 @@
 //! Pixel filters: reversible steps that make neighbouring bytes similar, so that a general codec compresses better.
 //!
-//! On photographs zstd alone saves 10 %, and almost half after these filters. Sources: the subtract-green transform of
+//! On photographs, zstd alone saves 10 %, and almost half after these filters. Sources: the subtract-green transform of
 //! lossless WebP (RFC 9649, 4.3), and the "up" filter of PNG (RFC 2083, 6.4), applied to planes.
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ impl Filter {
     pub const PLANAR: Self = Self(1);
     /// Subtracts the second of three planes from the first and the third, modulo 256.
     pub const GREEN: Self = Self(2);
-    /// Replaces each row of a plane by its difference, modulo 256, from the row above. The first row is unchanged.
+    /// Replaces each row of a plane by its difference from the row above, modulo 256. The first row is unchanged.
     pub const UP: Self = Self(4);
 
     const NAMES: [(Self, &'static str); 3] = [(Self::PLANAR, "planar"), (Self::GREEN, "green"), (Self::UP, "up")];
@@ -27,7 +27,7 @@ impl Filter {
         Self(self.0 | other.0)
     }
 
-    /// Whether it has the step.
+    /// Whether the set contains the step.
     #[must_use]
     pub const fn has(self, step: Self) -> bool {
         self.0 & step.0 != 0
@@ -39,7 +39,7 @@ impl Filter {
         self.0 == 0
     }
 
-    /// The number in a part entry.
+    /// The number that stands for the filter in a part entry.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
@@ -77,8 +77,9 @@ impl Filter {
         }
     }
 
-    /// Undoes the steps on one image of this shape: from `stored` to `pixels`, which have equal length. `lines` is scratch space
-    /// for one row of each plane. Every byte is read and written once, in memory order.
+    /// Undoes the steps on one image of this shape. Reads from `stored` and writes to `pixels`, which have equal
+    /// length. `lines` is scratch space for one row of each plane. Every byte is read and written once, in memory
+    /// order.
     pub(crate) fn undo(self, stored: &[u8], shape: ItemShape, pixels: &mut [u8], lines: &mut Vec<u8>) {
         lines.clear();
         lines.resize(shape.width * shape.channels, 0);
@@ -88,7 +89,7 @@ impl Filter {
             let planes = stored.chunks_exact(shape.plane());
             for (line, plane) in lines.chunks_exact_mut(shape.width).zip(planes) {
                 let new = plane.get(y * shape.width..).unwrap_or_default();
-                // From the row above, before the green step was undone there.
+                // Adds the row above as it was before the green step was undone there.
                 if self.has(Self::UP) {
                     line.iter_mut().zip(new).for_each(|(v, d)| *v = v.wrapping_add(*d));
                 } else {
@@ -164,7 +165,7 @@ pub struct ItemShape {
 }
 
 impl ItemShape {
-    /// The shape, if it has exactly `len` bytes and no dimension is 0.
+    /// The shape. `None` if it does not have exactly `len` bytes, or if a dimension is 0.
     #[must_use]
     pub fn new(height: u64, width: u64, channels: u64, len: usize) -> Option<Self> {
         let bytes = height.checked_mul(width)?.checked_mul(channels)?;
@@ -178,7 +179,7 @@ impl ItemShape {
         })
     }
 
-    /// Bytes per plane, at least 1, so that it is a valid chunk size.
+    /// Bytes per plane. At least 1, so that it is a valid chunk size.
     fn plane(self) -> usize {
         (self.height * self.width).max(1)
     }

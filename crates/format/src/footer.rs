@@ -37,7 +37,7 @@ impl SectionTag {
     const KNOWN: [Self; 7] =
         [Self::SCHEMA, Self::CHUNKS, Self::COLUMNS, Self::STATS, Self::CLASSES, Self::PROVENANCE, Self::PATHS];
 
-    /// Whether readers require it.
+    /// Whether readers require the section.
     const fn is_required(self) -> bool {
         matches!(&self.0, b"SCHM" | b"CHNK" | b"COLS")
     }
@@ -92,7 +92,7 @@ pub(crate) fn to_bytes(footer_off: u64, sections: &[(SectionTag, Vec<u8>)]) -> R
     Ok((table, crc))
 }
 
-/// Parses and validates the section table. Sections are verified when read.
+/// Parses and validates the section table. Sections are verified when they are read.
 pub(crate) fn parse(file: &[u8], trailer: &Trailer) -> Result<Vec<SectionEntry>, FormatError> {
     let footer = le::slice("footer", file, trailer.footer_off, trailer.footer_len)?;
     let n = le::u32_at(footer, 0).ok_or_else(|| outside(trailer, 0, TABLE_HEAD))?;

@@ -1,4 +1,4 @@
-//! The division of samples into chunks: pure arithmetic. Validated on construction, infallible afterwards.
+//! The division of samples into chunks. It is pure arithmetic, validated on construction and infallible afterwards.
 
 use crate::FormatError;
 use crate::limits::{MAX_CHUNK_BYTES, MAX_CHUNK_SAMPLES, MAX_SAMPLES};
@@ -65,11 +65,11 @@ impl Geometry {
 
 /// Default maximum size of a chunk.
 const TARGET_CHUNK_BYTES: u64 = 16 << 20;
-/// Default maximum samples per chunk: small datasets still need enough chunks to shuffle.
+/// Default maximum number of samples per chunk. Small datasets still need enough chunks to shuffle.
 const TARGET_CHUNK_SAMPLES: u64 = 1024;
 
-/// The default samples per chunk: the largest power of two with at most 16 MiB,
-/// between 1 and 1024. With a `batch`, its largest divisor within that limit.
+/// The default number of samples per chunk: the largest power of two between 1 and 1024 whose chunk has at most 16 MiB.
+/// With a `batch`, the largest divisor of `batch` within that limit.
 #[must_use]
 pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     let fit = (TARGET_CHUNK_BYTES / sample_bytes.max(1)).clamp(1, TARGET_CHUNK_SAMPLES);
@@ -80,8 +80,9 @@ pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     }
 }
 
-/// Samples per chunk, at most `most`, if all chunks are equally long and the last one is padded. If padding would
-/// exceed an eighth of all samples, chunks get shorter: the same number of chunks, nearly equal in size.
+/// Samples per chunk, at most `most`, if all chunks have equal length and the last one is padded. If padding would
+/// exceed an eighth of all samples, the same number of chunks is used, but the chunks are shorter and nearly equal in
+/// size.
 #[must_use]
 pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
     let n_chunks = n_samples.div_ceil(u64::from(most.max(1))).max(1);

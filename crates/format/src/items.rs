@@ -1,6 +1,6 @@
 //! Reads the items of a chunk in order, decompressing every block only once.
 //!
-//! For random access use [`Pack::item`], which decompresses a block per item.
+//! For random access use [`Pack::item`], which decompresses a block for each item.
 
 use packds_system::to_u64;
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ use crate::le;
 use crate::pack::Pack;
 use crate::{Field, FormatError};
 
-/// The items of a chunk, in any order. Sample order is cheap.
+/// The items of a chunk, in any order. Reading them in sample order is fast.
 pub(crate) struct ChunkItems<'a, D> {
     pack: &'a Pack<D>,
     view: ChunkView<'a>,
@@ -22,10 +22,11 @@ pub(crate) struct ChunkItems<'a, D> {
     lines: Vec<u8>,
 }
 
-/// A decompressed block. Pixel filters still apply.
+/// A decompressed block. Pixel filters are not undone.
 #[derive(Default)]
 struct DecodedBlock {
-    /// Its number, and its number of samples. `None` before the first block, 0 samples if decompressing failed.
+    /// Its number, and its number of samples. `None` before the first block. The number of samples is `None` if
+    /// decompression failed.
     number: Option<(u32, Option<u32>)>,
     bytes: Vec<u8>,
 }
@@ -59,8 +60,8 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
             block.number = Some((number, Some(n)));
         }
         let Some((_, Some(n))) = block.number else {
-            // The reason was reported before; this is another sample of the same block.
-            return Err(self.view.bad_block(field, number, "it failed before".to_owned()));
+            // The reason was reported with an earlier sample of the same block.
+            return Err(self.view.bad_block(field, number, "decompressing it already failed".to_owned()));
         };
         let item = item_of(field, &block.bytes, n, within)?;
         let sample = self.first_sample.saturating_add(u64::from(index));
@@ -70,8 +71,8 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
 }
 
 thread_local! {
-    /// A decompressed block and a row of each plane. Reused per thread, because allocating so
-    /// much memory costs as much as decompressing.
+    /// A decompressed block and one row of each plane. They are reused per thread, because allocating this much memory
+    /// takes as long as decompressing.
     static UNDOING: RefCell<(Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
@@ -84,7 +85,7 @@ pub struct BlockItems {
 }
 
 impl BlockItems {
-    /// Takes over a field's decompressed items. If a filter is to be undone, each has a shape.
+    /// Takes over a field's decompressed items. If a filter must be undone, each item has a shape.
     fn fill<'a>(
         &mut self,
         field: &Field,
@@ -142,9 +143,9 @@ impl BlockItems {
 }
 
 impl<D: AsRef<[u8]>> Pack<D> {
-    /// Calls `each` with every decoded item of a body field in a chunk, and its sample, in order. `bytes` is the whole
-    /// stored chunk, from any source. Decompresses each block once, so prefer this to [`item`](Self::item) for whole
-    /// chunks.
+    /// Calls `each` with every decoded item of a body field in a chunk, and its sample number, in order. `bytes` is the
+    /// whole stored chunk, from any source. Decompresses each block only once, so prefer this to [`item`](Self::item)
+    /// for whole chunks.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not in the body, errors in the bytes, or what `each` returns.
@@ -166,8 +167,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Calls `each` with the decoded items of `samples` of any field, and their samples, in order. In compressed
-    /// chunks, only the blocks needed are decompressed. Chunks and columns are verified on first use.
+    /// Calls `each` with the decoded items of `samples` of any field, and their sample numbers, in order. In compressed
+    /// chunks, only the necessary blocks are decompressed. Chunks and columns are verified on first use.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], errors in the bytes, or what `each` returns.
@@ -200,11 +201,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Decodes block `block` of a compressed body field into `items`, reusing its memory. `position` counts the body fields;
-    /// `bytes` is the whole stored chunk, from any source.
+    /// Decodes block `block` of a compressed body field into `items`, reusing its memory. `position` counts the body
+    /// fields. `bytes` is the whole stored chunk, from any source.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or errors in the bytes. Then the contents of `items` are unspecified.
+    /// [`FormatError::OutOfRange`], or errors in the bytes. After an error, the contents of `items` are unspecified.
     pub fn block_items(
         &self,
         position: usize,

@@ -3,7 +3,7 @@
 use crate::FormatError;
 use packds_system::{to_u64, to_usize};
 
-/// The `N` bytes at `offset`. `None` beyond the end.
+/// The `N` bytes at `offset`. `None` if they extend beyond the end.
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
 }
@@ -27,7 +27,7 @@ pub(crate) fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
     }
 }
 
-/// Appends a table of offsets: 0, and the end of each of the parts that have these lengths.
+/// Appends a table of offsets for parts with these lengths: 0, then the end of each part.
 pub(crate) fn put_ends(out: &mut Vec<u8>, lens: impl Iterator<Item = u64>) {
     let mut end = 0_u64;
     out.extend_from_slice(&end.to_le_bytes());

@@ -1,13 +1,14 @@
 //! The pack file format: parsing and writing, with full validation.
 //!
-//! A pack is one immutable file: header, schema, chunks of whole samples, columns, footer, trailer. `docs/reference/format.md`
-//! is the only specification; this crate implements it. It does not use files, threads, clocks or pixels:
-//! [`PackWriter`] writes to any [`std::io::Write`], [`Pack`] reads any `AsRef<[u8]>` (a memory map, a `Vec`).
+//! A pack is one immutable file: header, schema, chunks of whole samples, columns, footer, trailer.
+//! `docs/reference/format.md` is the only specification, and this crate implements it. The crate does not use files,
+//! threads, clocks or pixels: [`PackWriter`] writes to any [`std::io::Write`], and [`Pack`] reads any `AsRef<[u8]>` (a
+//! memory map, a `Vec`).
 //!
 //! No input makes this crate panic or allocate more than the input justifies (see [`Limits`]).
 //!
-//! A [`Schema`] names the fields. Samples are collected in blocks, which the writer takes. A [`Pack`] returns them, each
-//! compared with its checksum on first touch:
+//! A [`Schema`] names the fields. Samples are collected in blocks, and the writer takes the blocks. A [`Pack`] returns
+//! samples. Each is compared with its checksum on first access:
 //!
 //! ```
 //! use packds_format::{BlockBuilder, DType, Field, FooterParts, Pack, PackOptions, PackWriter, Schema};
@@ -32,7 +33,7 @@
 //! # Ok::<(), packds_format::FormatError>(())
 //! ```
 //!
-//! What is not a pack is an error that says where and why:
+//! A file that is not a pack gives an error that says where and why:
 //!
 //! ```
 //! use packds_format::{FormatError, Pack};
@@ -87,7 +88,7 @@ pub use writer::{FooterParts, PackOptions, PackWriter};
 #[doc(hidden)]
 pub use self::internal::*;
 
-/// What other crates of this workspace use, and tools that look into packs. It may change in any version.
+/// Internals for other crates of this workspace, and for tools that inspect packs. They may change in any version.
 mod internal {
     pub use crate::checked::Bitmap;
     pub use crate::checksum::{Crc32c, crc32c};

@@ -1,8 +1,9 @@
 //! Resource limits of a reader.
 
-/// Limits on the declared sizes of a pack, checked before anything of that size is allocated or decompressed.
+/// Limits on the sizes that a pack declares. They are checked before anything of that size is allocated or
+/// decompressed.
 ///
-/// The format's own limits (docs/reference/format.md, "Limits") always apply too.
+/// The limits of the format itself (docs/reference/format.md, "Limits") always apply too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size of a chunk, stored or decoded. Default: 1 GiB.

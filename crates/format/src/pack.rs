@@ -1,4 +1,4 @@
-//! Reading a pack. Untrusted bytes become a [`Pack`] only here.
+//! Reads a pack. Only here untrusted bytes become a [`Pack`].
 
 use packds_system::to_u64;
 use std::borrow::Cow;
@@ -19,10 +19,10 @@ use crate::{ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntr
 
 /// An open pack. Its header, schema and tables are validated; its chunks are not yet read.
 ///
-/// Opening reads the first page, the footer's tables and the trailer. It verifies the chunk table: 4 or 32 bytes per
-/// chunk, milliseconds for millions of samples. Columns, paths and chunks are verified on first use, or all
-/// at once by [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks). No data is
-/// returned before its checksum is verified.
+/// Opening reads the first page, the footer's tables and the trailer. It verifies the chunk table, which has 4 or 32
+/// bytes per chunk: this takes milliseconds for millions of samples. Columns, paths and chunks are verified on first
+/// use, or all at once by [`check_chunk`](crate::check_chunk) and
+/// [`check_outside_chunks`](crate::check_outside_chunks). No data is returned before its checksum is verified.
 #[derive(Debug)]
 pub struct Pack<D> {
     data: D,
@@ -165,7 +165,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         le::slice("chunk", self.bytes_unchecked(), entry.offset, entry.stored_len)
     }
 
-    /// Locates the parts in a chunk's stored bytes, from any source.
+    /// Locates the parts of a chunk in its stored bytes, from any source.
     ///
     /// # Errors
     /// The [`FormatError`] says what is wrong with the chunk.
@@ -174,8 +174,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         ChunkView::parse(&self.schema, self.header.chunk_samples, chunk, &entry, bytes, self.limits)
     }
 
-    /// The decoded item of one sample and field. On first use, its checksum is verified: the column's, the sample's own if
-    /// it has one and is not compressed, or else the chunk's.
+    /// The decoded item of one sample and field. On first use, it is verified against the checksum of its column, of
+    /// the sample (if samples have checksums and are not compressed), or else of the chunk.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::SampleChecksum`],
@@ -220,14 +220,14 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// One sample's items of all body fields, in schema order. Otherwise like [`item`](Self::item).
     ///
     /// # Errors
-    /// As [`item`](Self::item).
+    /// As for [`item`](Self::item).
     pub fn body_items(&self, sample: u64) -> Result<Vec<Cow<'_, [u8]>>, FormatError> {
         let items = self.schema.body().map(|(number, _)| self.item(number, sample));
         items.collect()
     }
 
-    /// The location of a sample in the file: for each body field, its stored item or the compressed block that contains it. The
-    /// tables used are not verified.
+    /// The location of a sample in the file: for each body field, its stored item or the compressed block that contains
+    /// the item. The tables used for this are not verified.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], or errors in the chunk's tables.
@@ -243,7 +243,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         (0..view.parts().len()).map(place).collect()
     }
 
-    /// Undoes the pixel filter on an item, into `pixels`. False if none was applied to it.
+    /// Undoes the pixel filter of an item, into `pixels`. Returns false if the item has no filter.
     pub(crate) fn undo_filter(
         &self,
         field: &Field,
@@ -281,17 +281,17 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// The coding of one sample's item of an image field. `None` for other fields.
     ///
     /// # Errors
-    /// As [`item`](Self::item), for the `coding` column.
+    /// As for [`item`](Self::item), for the `coding` column.
     pub fn coding(&self, field: &str, sample: u64) -> Result<Option<Coding>, FormatError> {
         let number = self.described(Role::Coding, field, sample)?;
         let number = number.and_then(|number| u8::try_from(number).ok());
         Ok(number.and_then(Coding::from_number))
     }
 
-    /// `(height, width, channels)` of one sample's item of an image field, from its columns or the schema.
+    /// The `(height, width, channels)` of one sample's item of an image field, from its columns or the schema.
     ///
     /// # Errors
-    /// As [`item`](Self::item), for these columns.
+    /// As for [`item`](Self::item), for these columns.
     pub fn item_shape(&self, field: &str, sample: u64) -> Result<Option<(u64, u64, u64)>, FormatError> {
         let described = self.schema.fields().iter().find(|f| f.name == field);
         if described.is_none_or(|f| f.kind == FieldKind::Tensor) {
@@ -314,8 +314,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// The location of each body field's part in every chunk, except perhaps the last. It follows from the schema. `None` if
-    /// chunks have tables or there are no chunks.
+    /// The location of each body field's part in every chunk, except perhaps the last. It follows from the schema.
+    /// `None` if chunks have tables, or if there are no chunks.
     ///
     /// # Errors
     /// Errors in the first chunk's entry.
@@ -353,15 +353,15 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// Class names and counts of each label field.
     ///
     /// # Errors
-    /// As [`stats`](Self::stats).
+    /// As for [`stats`](Self::stats).
     pub fn classes(&self) -> Result<Vec<Classes>, FormatError> {
         self.json(SectionTag::CLASSES, "classes").map(Option::unwrap_or_default)
     }
 
-    /// The provenance: what the pack was made from and how, as the text of a JSON object.
+    /// The provenance as the text of a JSON object: what the pack was made from, and how.
     ///
     /// # Errors
-    /// As [`stats`](Self::stats).
+    /// As for [`stats`](Self::stats).
     pub fn provenance(&self) -> Result<String, FormatError> {
         let object = self.json(SectionTag::PROVENANCE, "provenance")?;
         Ok(serde_json::Value::Object(object.unwrap_or_default()).to_string())
@@ -377,8 +377,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         serde_json::from_slice(bytes).map(Some).map_err(FormatError::json(what))
     }
 
-    /// One sample's source path. `None` if the pack has no paths. Decompresses a group of 4096; the first use verifies
-    /// all paths.
+    /// One sample's source path. `None` if the pack has no paths. Decompresses a group of 4096 paths. The first use
+    /// verifies all paths.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`].
@@ -429,7 +429,7 @@ pub(crate) fn section<'a>(file: &'a [u8], entry: &SectionEntry) -> Result<&'a [u
     Ok(bytes)
 }
 
-/// A JSON section's verified bytes, if within the limit.
+/// A JSON section's verified bytes. Returns an error if they exceed the limit.
 fn json_section<'a>(
     file: &'a [u8],
     entry: &SectionEntry,

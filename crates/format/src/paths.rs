@@ -26,7 +26,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Adds the next sample's path: any bytes, components separated by `/`, at most 64 KiB.
+    /// Adds the next sample's path: any bytes, with components separated by `/`, at most 64 KiB.
     ///
     /// # Errors
     /// [`FormatError::LimitExceeded`] if the path is longer, [`FormatError::Io`] if the compressor fails.
@@ -98,7 +98,7 @@ pub(crate) fn read_group(section: &[u8], n_samples: u64, sample: u64, out: &mut 
     let start = le::u64_at(table, at).unwrap_or(u64::MAX);
     let decoded = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
     let end = le::u64_at(table, at.saturating_add(16)).unwrap_or(len_u64(payload));
-    // The frames are contiguous: no gap before the first, no overlap.
+    // The frames are contiguous: there is no gap before the first one, and they do not overlap.
     if start > end || (group == 0 && start != 0) || decoded > MAX_GROUP_BYTES {
         return Err(bad(format!("stored bytes {start}..{end} cannot give {decoded} decoded ones")));
     }

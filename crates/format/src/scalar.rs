@@ -1,4 +1,4 @@
-//! A number of any element type: conversion from bytes, to bytes and to text.
+//! A number of any element type, and its conversions from bytes, to bytes and to text.
 
 use half::{bf16, f16};
 
@@ -21,7 +21,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// All integers up to this one are exact in an `f64`.
+    /// All integers up to this value are exact in an `f64`.
     pub const EXACT_IN_F64: u64 = 1 << 53;
 
     /// The little-endian number at the start of `bytes`. `None` if there are too few bytes.
@@ -44,7 +44,7 @@ impl Scalar {
         })
     }
 
-    /// All numbers in `bytes`. An incomplete one at the end is ignored.
+    /// All numbers in `bytes`. An incomplete number at the end is ignored.
     pub fn each(dtype: DType, bytes: &[u8]) -> impl Iterator<Item = Self> {
         let size = packds_system::to_usize(dtype.size());
         bytes.chunks(size).map_while(move |item| Self::of(dtype, item))
@@ -80,7 +80,7 @@ impl Scalar {
         })
     }
 
-    /// The value of a bool or an integer. `None` for floats and above `i64::MAX`.
+    /// The value of a bool or an integer. `None` for floats, and for integers above `i64::MAX`.
     #[must_use]
     pub fn integer(self) -> Option<i64> {
         match self {
@@ -124,8 +124,8 @@ impl Scalar {
         }
     }
 
-    /// The same value, with [`Single`](Self::Single) widened to [`Double`](Self::Double), so that its digits are those of the
-    /// exact value.
+    /// The same value, with [`Single`](Self::Single) widened to [`Double`](Self::Double). Its digits are then those of
+    /// the exact value.
     #[must_use]
     pub fn widened(self) -> Self {
         match self {
@@ -135,7 +135,7 @@ impl Scalar {
     }
 }
 
-/// `narrow`, if it equals `scalar`.
+/// Returns `narrow` if it equals `scalar`.
 fn same<T: Copy>(scalar: Scalar, narrow: T, wide: impl Fn(T) -> f64) -> Option<T> {
     let value = scalar.float()?;
     let is_same = wide(narrow).to_bits() == value.to_bits() || value.is_nan();

@@ -33,7 +33,7 @@ packds_system::named!(FieldKind {
 });
 
 impl FieldKind {
-    /// Whether the items are UTF-8.
+    /// Whether the items are UTF-8 text.
     #[must_use]
     pub const fn is_text(self) -> bool {
         matches!(self, Self::String | Self::Json)
@@ -46,7 +46,7 @@ impl FieldKind {
 pub enum Store {
     /// In the chunks.
     Body,
-    /// In a contiguous array after the chunks, which can be read alone.
+    /// In a contiguous array after the chunks, which can be read on its own.
     Column,
 }
 
@@ -70,7 +70,7 @@ pub enum Role {
     SourceHeight,
     /// CRC32C of the sample's decoded body items, concatenated in schema order.
     SampleCrc32c,
-    /// 1, or 0 if the sample replaces one that could not be read.
+    /// 1 for valid samples, 0 if the sample replaces one that could not be read.
     Valid,
     /// Width in pixels of the item of the image field named in `of`.
     Width,
@@ -163,7 +163,7 @@ pub struct Normalize {
 }
 
 impl Normalize {
-    /// Whether every channel has both numbers, and all are finite, as JSON requires.
+    /// Whether every channel has both numbers, and all numbers are finite, as JSON requires.
     fn is_usable(&self) -> bool {
         let all = self.mean.iter().chain(&self.std).chain([&self.scale]);
         self.mean.len() == self.std.len() && all.into_iter().all(|v| v.is_finite())
@@ -255,7 +255,7 @@ impl Field {
         }
     }
 
-    /// Whether the field is training data, as opposed to describing another field or the sample's source.
+    /// Whether the field holds training data. Other fields describe another field or the sample's source.
     #[must_use]
     pub fn is_data(&self) -> bool {
         let of_data =
@@ -347,7 +347,7 @@ impl Field {
     }
 }
 
-/// The ordered fields of a sample. Always valid.
+/// The ordered fields of a sample. They are always valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     fields: Vec<Field>,
@@ -362,7 +362,7 @@ struct SchemaJson {
 }
 
 impl Schema {
-    /// Validates `fields` and makes a schema of them.
+    /// Validates `fields` and makes a schema from them.
     ///
     /// # Errors
     /// [`FormatError::BadSchema`] if a field is inconsistent, a name occurs twice, or no field is in the body.
@@ -381,7 +381,7 @@ impl Schema {
         Self { fields }.with_valid_roles()?.with_valid_indexes()
     }
 
-    /// Checks that each seek index belongs to an image field, and that none has two.
+    /// Checks that each seek index belongs to an image field, and that no image field has two.
     fn with_valid_indexes(self) -> Result<Self, FormatError> {
         for field in &self.fields {
             let Some(of) = &field.seek_index_of else { continue };
@@ -475,7 +475,7 @@ impl Schema {
         self.body().all(|(_, f)| f.kind == FieldKind::Tensor && f.codec.is_none())
     }
 
-    /// The JSON as stored in the file.
+    /// The schema as JSON, as it is stored in the file.
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, FormatError> {
         serde_json::to_vec(&SchemaJson { fields: self.fields.clone(), must_understand: Vec::new() })
             .map_err(FormatError::json("schema"))

@@ -41,12 +41,12 @@ pub struct FieldStats {
 /// Order of the labels in the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabelStats {
-    /// Intra-chunk correlation of the label, see [`label_icc`]. `None` if undefined.
+    /// Intra-chunk correlation of the label. `None` if undefined. See [`label_icc`].
     pub icc: Option<f64>,
 }
 
 impl LabelStats {
-    /// Up to this correlation a file counts as shuffled.
+    /// Up to this correlation, a file counts as shuffled.
     pub const SHUFFLED_ICC: f64 = 0.05;
 }
 
@@ -85,12 +85,13 @@ pub struct Classes {
     pub counts: Vec<u64>,
 }
 
-/// Intra-chunk correlation of class labels in chunks of `chunk_samples`: how much likelier two different samples of a
-/// chunk share a label than two samples of the whole dataset. 0 is a random order, 1 is a single class per chunk.
+/// Intra-chunk correlation of class labels in chunks of `chunk_samples`: how much more likely two different samples of
+/// a chunk are to share a label than two samples of the whole dataset. 0 is a random order, and 1 is a single class per
+/// chunk.
 ///
-/// `(w - t) / (1 - t)`, where `w` is the share of equal pairs within chunks and `t` the share of equal pairs overall: the
-/// one-way ANOVA intraclass correlation of the class indicators, pooled over classes. Undefined (`None`) for a single
-/// class and for chunks of one sample.
+/// The value is `(w - t) / (1 - t)`, where `w` is the share of equal pairs within chunks and `t` the share of equal
+/// pairs overall. This is the one-way ANOVA intraclass correlation of the class indicators, pooled over classes. It is
+/// undefined (`None`) for a single class, and for chunks of one sample.
 #[must_use]
 pub fn label_icc(labels: impl Iterator<Item = i64>, chunk_samples: u32) -> Option<f64> {
     let mut all: BTreeMap<i64, u64> = BTreeMap::new();

@@ -19,9 +19,9 @@ pub struct Trailer {
     pub footer_len: u64,
     /// Number of samples.
     pub n_samples: u64,
-    /// Copy of the header's id.
+    /// The pack's id, as in the header.
     pub pack_uuid: Uuid,
-    /// CRC32C of the footer's table.
+    /// CRC32C of the footer's section table.
     pub footer_crc32c: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Finding damage: every byte of a pack is covered by a checksum or must be zero.
+//! Finds damage. Every byte of a pack is either covered by a checksum or must be zero.
 
 use crate::checksum::crc32c;
 use crate::columns::COLUMN_ALIGN;
@@ -17,8 +17,8 @@ pub struct ChunkDamage {
     pub bad_samples: Vec<u64>,
 }
 
-/// Checks everything except the chunks: the schema's front copy, the columns, every section and all padding.
-/// Does not repeat the checks of [`Pack::open`].
+/// Checks everything except the chunks: the copy of the schema after the header, the columns, every section and all
+/// padding. Does not repeat the checks of [`Pack::open`].
 ///
 /// # Errors
 /// The first 100 errors, in file order.
@@ -80,8 +80,8 @@ fn check_padding<D: AsRef<[u8]>>(pack: &Pack<D>, what: &'static str, start: u64,
     le::check_zero(what, bytes, start)
 }
 
-/// Verifies a chunk's stored bytes, from any source, against its checksum, and checks that its parts
-/// leave only zero bytes unused. Decompresses only if the checksum fails.
+/// Verifies a chunk's stored bytes, from any source, against the chunk's checksum. Checks that all bytes outside its
+/// parts are zero. Decompresses only if the checksum fails.
 ///
 /// # Errors
 /// The damage. On a mismatch, samples are checked one by one to identify the damaged ones.
@@ -95,7 +95,7 @@ pub fn check_chunk<D: AsRef<[u8]>>(pack: &Pack<D>, chunk: u64, bytes: &[u8]) -> 
     }
     let error = match pack.compare_chunk(chunk, found) {
         Err(error) => error,
-        // Wrong length, but the correct checksum.
+        // The length is wrong, although the checksum is correct.
         Ok(()) => FormatError::bad_value("chunk's bytes", entry.offset, entry.stored_len, bytes.len()),
     };
     Err(ChunkDamage { error, bad_samples: pack.bad_samples(chunk, bytes) })

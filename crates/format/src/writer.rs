@@ -1,4 +1,4 @@
-//! Writing a pack: one sequential pass to any [`std::io::Write`].
+//! Writes a pack in one sequential pass to any [`std::io::Write`].
 
 use packds_system::{to_u64, to_usize};
 use std::io::Write;
@@ -40,7 +40,7 @@ impl PackOptions {
         Self { schema, chunk_samples, align_log2: 12, pack_uuid: none, dataset_uuid: none }
     }
 
-    /// Samples per block: 1 MiB of fixed-size items, at least 1 sample, at most a chunk.
+    /// Samples per block: 1 MiB of fixed-size items, but at least 1 sample and at most a chunk.
     #[must_use]
     pub fn block_samples(&self) -> u32 {
         const BLOCK_BYTES: u64 = 1 << 20;
@@ -51,7 +51,7 @@ impl PackOptions {
     }
 }
 
-/// Footer contents besides the tables.
+/// Contents of the footer besides the tables.
 #[derive(Debug, Default)]
 pub struct FooterParts {
     /// Statistics.
@@ -76,9 +76,9 @@ pub struct WriteSummary {
     pub file_len: u64,
 }
 
-/// Writes a pack sequentially. Written bytes never change. The pack is valid once its trailer is written.
+/// Writes a pack sequentially. Bytes that were written never change. The pack is valid once its trailer is written.
 ///
-/// Memory: one chunk of blocks, plus data for the footer: 4 or 32 bytes per chunk, the columns, the compressed paths.
+/// Memory: one chunk of blocks, and data for the footer (4 or 32 bytes per chunk, the columns, the compressed paths).
 #[derive(Debug)]
 pub struct PackWriter<W> {
     target: W,
@@ -155,7 +155,7 @@ impl<W: Write> PackWriter<W> {
         &self.options.schema
     }
 
-    /// The required size of the next block, unless it is the last: all blocks of a chunk have one size.
+    /// The required size of the next block, unless it is the last block. All blocks of a chunk have the same size.
     #[must_use]
     pub fn next_block_samples(&self) -> u32 {
         self.block_samples.min(self.options.chunk_samples - self.open_samples)
@@ -173,7 +173,7 @@ impl<W: Write> PackWriter<W> {
         self.position
     }
 
-    /// Appends a block. A full chunk is written.
+    /// Appends a block. Once a chunk is full, it is written.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the block's size is not [`next_block_samples`](Self::next_block_samples) or
@@ -222,7 +222,7 @@ impl<W: Write> PackWriter<W> {
         Ok(())
     }
 
-    /// Writes the rest of the body, columns, footer and trailer. Returns the target, not flushed to disk.
+    /// Writes the rest of the body, columns, footer and trailer. Returns the target, which is not synced to disk.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if there are paths but not one per sample, [`FormatError::BadJson`] if statistics
@@ -275,7 +275,7 @@ impl<W: Write> PackWriter<W> {
             FormatError::check_limit(what, Limits::default().json_bytes, len_u64(&bytes)).map(|()| bytes)
         };
         let strided = self.options.schema.is_strided();
-        // JSON turns NaN and infinity into null, which readers reject. Report it now.
+        // JSON turns NaN and infinity into null, which readers reject. Report such values now.
         let stats = json("statistics", serde_json::to_vec(&parts.stats))?;
         serde_json::from_slice::<Stats>(&stats).map_err(FormatError::json("statistics"))?;
         let provenance = match parts.provenance.as_str() {

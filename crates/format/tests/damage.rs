@@ -21,7 +21,7 @@ fn is_damaged(file: &[u8]) -> bool {
 
 #[test]
 fn every_flipped_bit_is_found() {
-    // One strided, one with parts, columns and paths, one explicit with frames.
+    // One strided pack, one with parts, columns and paths, one explicit pack with frames.
     let names = ["short_last_chunk", "scalars", "full_footer", "zstd_text", "encoded_images", "empty"];
     for case in cases().unwrap().iter().filter(|case| names.contains(&case.name)) {
         let mut file = case.to_bytes().unwrap();
@@ -69,7 +69,8 @@ fn every_extension_is_refused() {
     assert!(matches!(Pack::open(twice), Err(FormatError::WrongLength { .. })));
 }
 
-/// A pack of `n` samples of `bytes` bytes with checksums per sample, in one chunk, and in one block if compressed.
+/// A pack of `n` samples of `bytes` bytes with checksums per sample. It has one chunk, and one block if it is
+/// compressed.
 fn with_sample_checksums(n: u64, bytes: u64, codec: Codec) -> Vec<u8> {
     let mut image = Field::tensor("x", DType::U8, &[bytes]);
     image.codec = codec;
@@ -111,15 +112,15 @@ fn bad_samples_of_a_chunk_are_named() {
     );
 }
 
-/// 100,000 samples in one block: naming the bad ones must not decompress the block for each.
+/// The pack has 100,000 samples in one block. The block must not be decompressed again for each bad sample.
 #[test]
 fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
     let filter = packds_format::Filter::NONE;
     let mut file = with_sample_checksums(100_000, 8, Codec::Zstd { level: 1, filter });
     let pack = Pack::open(file.as_slice()).unwrap();
     let bytes = pack.chunk_bytes_unchecked(0).unwrap().to_vec();
-    // Only the last sample's checksum is wrong, and the chunk's, so that samples are checked at
-    // all.
+    // Only two checksums are wrong: the last sample's, and the chunk's. Samples are checked only because the chunk's is
+    // wrong.
     let column = usize::try_from(pack.columns()[0].offset).unwrap();
     crate::support::put(&mut file, column + 4 * 99_999, &[0; 4]);
     crate::support::reseal(&mut file);
@@ -131,14 +132,14 @@ fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
     let start = std::time::Instant::now();
     let damage = check_chunk(&pack, 0, &bytes).unwrap_err();
     assert_eq!(damage.bad_samples, [99_999]);
-    // Milliseconds; decompressing 800 KB for each of them would be minutes.
+    // This takes milliseconds. Decompressing 800 KB for each sample would take minutes.
     assert!(start.elapsed() < std::time::Duration::from_secs(5));
 }
 
-/// Verifying decodes nothing, but still detects a table that does not cover its part.
+/// Verifying decodes nothing, but it still detects a table that does not cover its part.
 #[test]
 fn tables_that_go_backwards_are_found_without_decoding() {
-    // After the directory: an item table in one pack, a block table of two blocks in the other.
+    // The table follows the directory. In one pack it is an item table, in the other a block table of two blocks.
     for (name, table) in [("bytes_string_json", 128), ("zstd_several_blocks", 64)] {
         let cases = cases().unwrap();
         let case = cases.iter().find(|case| case.name == name).unwrap();

@@ -1,5 +1,5 @@
-//! Damage never goes unnoticed: every function that reads returns the same as before the damage, or an error that names
-//! it.
+//! Damage never goes unnoticed. Every function that reads returns the same as before the damage, or an error that names
+//! the damage.
 
 use std::fmt::Debug;
 
@@ -43,7 +43,7 @@ fn told(way: String, result: Result<impl Debug, FormatError>) -> Told {
     (way, result.map_err(|error| error.to_string()))
 }
 
-/// All that a pack returns, for a few samples.
+/// Everything that a pack returns, for a few samples.
 fn read(pack: &Pack<Vec<u8>>) -> Vec<Told> {
     let mut all = vec![
         told("stats".to_owned(), pack.stats()),

@@ -10,7 +10,7 @@ use crate::support::{golden_folder, malformed_folder};
 
 const ITERATIONS: u32 = 60_000;
 
-/// No small file may take longer.
+/// Maximum time for one small file.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
 /// Writes a file to keep in `fuzz/crashes`.

@@ -1,12 +1,12 @@
-//! The bodies of the fuzz targets, shared by cargo-fuzz (`fuzz/`) and the tests on stable Rust. No bytes may make them
-//! panic, allocate much or take long.
+//! The bodies of the fuzz targets, shared by cargo-fuzz (`fuzz/`) and the tests on stable Rust. They must not panic,
+//! allocate much or take long, whatever the bytes.
 
 use packds_format::{
     BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, FormatError, Limits, Pack, PackOptions,
     PackWriter, Schema, Store, check_chunk, check_outside_chunks,
 };
 
-/// Small, so that a frame with a large output does not slow down the fuzzer.
+/// The limits are small, so that a frame with a large output does not slow down the fuzzer.
 pub(crate) const LIMITS: Limits = Limits { chunk_bytes: 4 << 20, json_bytes: 1 << 20 };
 /// Maximum number of chunks, samples and paths to read: a small file may have very many.
 const MOST: u64 = 64;
@@ -34,7 +34,7 @@ pub(crate) fn verify(bytes: &[u8]) {
             assert!(damage.bad_samples.len() <= 1 << 20);
             assert!(!damage.error.to_string().is_empty());
         }
-        // A caller's buffer may have another length than the chunk.
+        // A caller's buffer may be shorter than the chunk.
         let _ = check_chunk(&pack, chunk, bytes.get(1..).unwrap_or(&[]));
     }
 }

@@ -1,5 +1,4 @@
-//! The golden packs stay readable forever and are never rewritten, and the writer still writes the same
-//! bytes.
+//! Golden packs stay readable forever and are never rewritten. The writer still writes the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +47,7 @@ fn golden_files_read_as_they_were_written() {
     }
 }
 
-/// The bytes of a zstd frame may change with zstd's version. Then only the decoded bytes are compared.
+/// The bytes of a zstd frame may change with the version of zstd. In that case, only the decoded bytes are compared.
 #[test]
 fn the_writer_still_makes_the_golden_bytes() {
     let list = list();
@@ -101,7 +100,7 @@ fn compare_by_blocks(case: &Case, pack: &Pack<Vec<u8>>) {
             continue;
         }
         let mut sample = 0;
-        // Reused by blocks of other sizes.
+        // The buffer is reused for blocks of different sizes.
         let mut items = BlockItems::default();
         for chunk in 0..pack.n_chunks() {
             let bytes = pack.chunk_bytes_unchecked(chunk).unwrap();

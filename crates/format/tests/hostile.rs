@@ -51,7 +51,7 @@ mod memory {
         assert!(used <= limit, "{name}: {used} bytes for a file of {}", file.len());
     }
 
-    /// Twice the limit of a block, because the output of a frame grows by doubling, plus some for the
+    /// Twice the limit of a block, because the output buffer of a frame grows by doubling, plus some memory for the
     /// tables.
     fn bound(file: &[u8]) -> usize {
         16 * file.len() + 2 * usize::try_from(fuzz_bodies::LIMITS.chunk_bytes).unwrap() + MIB
@@ -89,8 +89,7 @@ mod memory {
         let schema = Schema::new(vec![field]).unwrap();
         let mut writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 1)).unwrap();
         let mut block = BlockBuilder::new(writer.schema());
-        // Noise is stored uncompressed, with its table of 16 bytes: as many bytes as the frame will
-        // have.
+        // Noise is stored uncompressed with its table of 16 bytes. It has as many bytes as the frame will have.
         let mut random = Random(4);
         let noise = std::iter::repeat_with(|| random.next().to_le_bytes()[0]);
         let item: Vec<u8> = noise.take(frame.len() - 16).collect();
@@ -98,7 +97,7 @@ mod memory {
         block.finish_sample().unwrap();
         writer.append(block.finish().unwrap()).unwrap();
         let mut file = writer.finish(FooterParts::default()).unwrap().0;
-        // The directory has one entry, aligned to 64; the block table of one block is 24 bytes.
+        // The directory has one entry, aligned to 64. The block table for one block has 24 bytes.
         let part = usize::try_from(support::get(&file, 88, 8)).unwrap() + 64;
         support::put(&mut file, part + 24, frame);
         support::put(&mut file, part + 16, &decoded.to_le_bytes());
@@ -106,7 +105,8 @@ mod memory {
         file
     }
 
-    /// A frame of a few bytes that decompresses to `mib` MiB of zeros: blocks of 128 KiB of one repeated byte.
+    /// A frame of a few bytes that decompresses to `mib` MiB of zeros. It consists of blocks of 128 KiB that repeat one
+    /// byte.
     fn bomb(mib: usize) -> Vec<u8> {
         let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x68];
         for i in (0..mib * 8).rev() {
@@ -148,7 +148,7 @@ mod memory {
         }
     }
 
-    /// 2^35 samples in a small file: a thousand explicit chunks of 2^20 samples and no bytes.
+    /// 2^35 samples in a small file: a thousand explicit chunks of 2^20 empty samples.
     fn samples_without_bytes() {
         const N_CHUNKS: u64 = 1 << 10;
         let file = support::rebuild(&golden("bytes_string_json"), |parts| {
@@ -166,7 +166,7 @@ mod memory {
             path.extend_from_slice(&(N_CHUNKS << 8).to_le_bytes());
             parts.push(support::Part { tag: *b"PATH", flags: 0, bytes: path });
         });
-        // The body is empty now, so the footer follows at once.
+        // The body is empty, so the footer follows immediately.
         let footer = usize::try_from(support::get(&file, support::trailer_at(&file) + 8, 8)).unwrap();
         let mut short = file[..8192].to_vec();
         short.extend_from_slice(&file[footer..]);
@@ -191,7 +191,7 @@ mod memory {
         check("samples without bytes", &short, bound(&short));
     }
 
-    /// Every page between chunks is wrong, and the report is still short.
+    /// Every page between chunks is wrong, but the report is still short.
     fn errors_without_end() {
         let mut file = golden("encoded_images");
         let footer = support::get(&file, support::trailer_at(&file) + 8, 8);
@@ -215,7 +215,7 @@ mod memory {
         }
     }
 
-    /// A single test, because parallel tests would count each other's memory.
+    /// This is a single test, because parallel tests would count each other's memory.
     #[test]
     fn memory_stays_within_what_the_file_and_the_limits_justify() {
         malformed_packs();

@@ -41,7 +41,7 @@ fn every_malformed_file_gives_its_error() {
     assert_eq!(n_files, expected.len());
 }
 
-/// The program makes the same files, so none has an unknown origin.
+/// Every file can be made again by the program, so none has an unknown origin.
 #[test]
 fn malformed_files_are_those_of_the_cases() {
     let made = malformed();
@@ -169,8 +169,7 @@ fn unknown_sections_and_schema_keys_are_skipped() {
     assert!(first_error(&file).is_none(), "{:?}", first_error(&file));
 }
 
-/// Optional sections may be missing or come first. Missing ones read as empty, and everything else reads the
-/// same.
+/// Optional sections may be missing or come first. Missing sections read as empty. Everything else reads the same.
 #[test]
 fn sections_may_come_in_any_order_and_optional_ones_may_be_missing() {
     let file = rebuild(&golden("full_footer"), |parts| {

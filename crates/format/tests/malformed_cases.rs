@@ -1,4 +1,5 @@
-//! The malformed packs: golden packs with one error, and corrected checksums so that the intended check is reached.
+//! The malformed packs: golden packs with one error each. Their checksums are corrected, so that the intended check is
+//! reached.
 
 use crate::cases::cases;
 use crate::support::{Part, get, place, put, rebuild, reseal, reseal_outside, section, trailer_at};
@@ -84,12 +85,12 @@ fn with_section(file: File, tag: &[u8; 4], at: usize, bytes: &[u8]) -> File {
 fn with_entry(mut file: File, tag: &[u8; 4], at: usize, bytes: &[u8]) -> File {
     let at = section(&file, tag).unwrap().entry_at + at;
     put(&mut file, at, bytes);
-    // Corrects only the table's own checksum: the sections do not change.
+    // Corrects only the table's own checksum, because the sections do not change.
     reseal_outside(&mut file);
     file
 }
 
-/// Writes `bytes` at `at` without correcting checksums, for checks that come before them.
+/// Writes `bytes` at `at` without correcting checksums, for checks that run before checksums are compared.
 fn put_only(mut file: File, at: usize, bytes: &[u8]) -> File {
     put(&mut file, at, bytes);
     file
@@ -364,7 +365,7 @@ fn blocks() -> Vec<(&'static str, File)> {
     let text = || golden("zstd_text");
     let body = |file: &File| place(get(file, 88, 8));
     let entry = body(&frames());
-    // One entry, then at 64 the part: two block offsets, one decoded length, the frame.
+    // There is one entry. At 64 the part starts: two block offsets, one decoded length, the frame.
     let table = entry + 64;
     let payload = table + 24;
     let text_table = body(&text()) + 128;

@@ -64,7 +64,7 @@ fn hot_place(file: &[u8], random: &mut Random) -> usize {
     }
 }
 
-/// One to four mutations. Then the checksums are corrected in most cases.
+/// Makes one to four mutations. In most cases the checksums are then corrected.
 pub(crate) fn mutate(file: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = hot_place(file, random);

@@ -1,4 +1,5 @@
-//! docs/reference/read_pack.py, which was written from docs/reference/format.md alone, reads every golden pack as this crate does.
+//! docs/reference/read_pack.py reads every golden pack as this crate does. It was written from docs/reference/format.md
+//! alone.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +25,7 @@ fn python(packs: &[std::path::PathBuf]) -> Vec<Value> {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The same summary from this crate.
+/// The same summary, made with this crate.
 fn summary(pack: &Pack<Vec<u8>>) -> Value {
     let mut crcs = serde_json::Map::new();
     for (number, field) in pack.schema().fields().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is written is what is read, for any schema, shape, chunk size, number of samples and codec.
+//! A pack returns what was written, for any schema, shape, chunk size, number of samples and codec.
 
 use packds_format::{
     Block, BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, FormatError, Pack, PackOptions,
@@ -51,7 +51,8 @@ fn schema() -> impl Strategy<Value = Schema> {
     let body = prop::collection::vec(body_field(), 1..4);
     (body, prop::collection::vec(column, 0..4), any::<bool>()).prop_map(|(mut fields, columns, crc)| {
         fields.extend(columns);
-        // Columns between body fields: numbers in the schema and among the body fields differ.
+        // Put columns between body fields, so that a field's number in the schema differs from its number among the
+        // body fields.
         fields.reverse();
         for (i, field) in fields.iter_mut().enumerate() {
             field.name = format!("field {i}");
@@ -160,8 +161,8 @@ proptest! {
 
 #[test]
 fn blocks_and_columns_of_several_mib_round_trip() {
-    // Items larger than zstd's window of 8 MiB, in blocks of one sample; then a column of three
-    // checksum blocks.
+    // Items larger than zstd's window of 8 MiB, in blocks of one sample, followed by a column with three checksum
+    // blocks.
     let mut large = Field::tensor("x", DType::U8, &[9 << 20]);
     large.codec = Codec::Zstd { level: 1, filter: Filter::NONE };
     let schema = Schema::new(vec![large]).unwrap();

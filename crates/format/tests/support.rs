@@ -1,7 +1,7 @@
-//! A second implementation of the layout in docs/reference/format.md, for tests: finds positions in files that may be
-//! damaged, and corrects checksums so that damage passes them.
+//! A second implementation of the layout in docs/reference/format.md, for tests. It finds positions in files that may
+//! be damaged, and corrects checksums so that damage is not detected by them.
 //!
-//! Nothing here panics on any bytes: positions outside the file are ignored.
+//! Nothing here panics, whatever the bytes. Positions outside the file are ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -124,7 +124,7 @@ pub(crate) fn chunk_place(file: &[u8], table: &Section, k: u64) -> (u64, u64, us
     let (per_chunk, sample) = (get(file, 36, 4), get(file, 96, 8));
     let n_samples = get(file, trailer_at(file) + 24, 8);
     let left = n_samples.saturating_sub(k.saturating_mul(per_chunk)).min(per_chunk);
-    // A single field has no padding; several fill the stride.
+    // A single field has no padding. Several fields fill the stride.
     let alone = sample.checked_mul(per_chunk) == Some(stride);
     let len = if alone { left.saturating_mul(sample) } else { stride };
     let offset = data_off.saturating_add(k.saturating_mul(stride));
@@ -135,7 +135,7 @@ fn reseal_chunks(file: &mut [u8]) {
     let Some(table) = section(file, b"CHNK") else {
         return;
     };
-    // A mutated table may claim any length: no file has more entries than a quarter of its bytes.
+    // A mutated table may claim any length, but a file has at most one entry per 4 bytes.
     let most = u64::try_from(file.len() / 4).unwrap_or(0);
     let n = get(file, place(table.offset), 8).min(table.len / 4).min(most);
     for k in 0..n {
@@ -172,8 +172,8 @@ pub(crate) struct Part {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The same pack with a new footer and front schema from `edit`ed sections. Checksums of sections, header, footer
-/// and trailer are correct.
+/// The same pack with a new footer and schema copy, after `edit` changed its sections. The checksums of sections,
+/// header, footer and trailer are correct.
 pub(crate) fn rebuild(file: &[u8], edit: impl FnOnce(&mut Vec<Part>)) -> Vec<u8> {
     let part = |s: &Section| Part {
         tag: s.tag,

@@ -9,7 +9,7 @@ use packds::loader::{Epoch, LoadError, Loader};
 use packds::plan::State;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("give a pack")?;
+    let path = std::env::args().nth(1).ok_or("expected the path of a pack")?;
     let builder = || Ok::<_, LoadError>(Loader::builder(packds::open(&path)?).batch(4).seed(7));
     let whole = ids(builder()?.build()?.epoch(0)?)?;
 
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let loader = builder()?.resume(&state).build()?;
     stopped.extend(ids(loader.epoch_at(&state)?)?);
     assert_eq!(stopped, whole);
-    println!("went on to the same {} samples", stopped.len());
+    println!("resumed with the same {} samples", stopped.len());
     Ok(())
 }
 

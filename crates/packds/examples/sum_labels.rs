@@ -8,7 +8,7 @@ use std::error::Error;
 use packds::loader::Loader;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("give a pack")?;
+    let path = std::env::args().nth(1).ok_or("expected the path of a pack")?;
     let loader = Loader::builder(packds::open(path)?).batch(8).seed(42).build()?;
     let mut counts: BTreeMap<i32, u64> = BTreeMap::new();
     for batch in loader.epoch(0)? {

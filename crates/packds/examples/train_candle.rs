@@ -1,5 +1,5 @@
-//! Trains a small network on the CPU with candle, on normalized and flipped images straight from the loader:
-//! `cargo run --release --example train_candle -- train.pack 3`, with the number of epochs.
+//! Trains a small network on the CPU with candle. The loader normalizes and flips the images. The last argument is the
+//! number of epochs: `cargo run --release --example train_candle -- train.pack 3`.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
@@ -16,7 +16,7 @@ const CLASSES: usize = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let path = args.next().ok_or("give a pack of RGB images with up to 10 labels")?;
+    let path = args.next().ok_or("expected the path of a pack of RGB images with up to 10 classes")?;
     let epochs: u32 = args.next().map_or(Ok(3), |n| n.parse())?;
     let loader = Loader::builder(packds::open(path)?)
         .batch(32)

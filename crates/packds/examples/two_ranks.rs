@@ -1,5 +1,5 @@
-//! Two ranks share an epoch, here as two threads: no sample is repeated or lost, and both have the same
-//! number of batches. `cargo run --release --example two_ranks -- train.pack`
+//! Two ranks, here two threads, share an epoch. No sample is repeated or lost, and both ranks get the same number of
+//! batches. `cargo run --release --example two_ranks -- train.pack`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
@@ -11,7 +11,7 @@ use packds::loader::{LoadError, Loader};
 use packds::plan::{Last, Ranks};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("give a pack")?;
+    let path = std::env::args().nth(1).ok_or("expected the path of a pack")?;
     let pack = Arc::new(packds::open(path)?);
     let ranks = [Ranks::new(0, 2)?, Ranks::new(1, 2)?].map(|ranks| {
         let pack = Arc::clone(&pack);
@@ -34,6 +34,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     all.sort_unstable();
     assert!(all.iter().copied().eq(0..pack.n_samples()));
-    println!("together every sample once");
+    println!("together they read every sample once");
     Ok(())
 }

@@ -2,9 +2,9 @@
 //!
 //! # A tour
 //!
-//! [`convert`](crate::convert::convert) makes a pack of a folder with one subfolder per class, of a manifest or of another
-//! format. [`open`] maps a pack in milliseconds, whatever its size. [`verify`] checks every byte. A
-//! [`Loader`](loader::Loader) makes batches in an order that depends on the seed and the epoch alone.
+//! [`convert`](crate::convert::convert) makes a pack from a folder with one subfolder per class, from a manifest, or
+//! from another format. [`open`] maps a pack in milliseconds, whatever its size. [`verify`] checks every byte. A
+//! [`Loader`](loader::Loader) makes batches. Their order depends only on the seed and the epoch.
 //!
 //! ```
 //! use packds::convert::{ConvertOptions, convert};
@@ -18,9 +18,8 @@
 //! #     let png = packds_pixels::encode_png(8, 8, 3, &[level; 8 * 8 * 3])?;
 //! #     std::fs::write(photos.join(class).join("1.png"), png)?;
 //! # }
-//! // photos/cats/1.png and photos/dogs/1.png, each of 8 x 8 pixels. `&()` ignores the progress.
-//! let report = convert(&photos, &out, &ConvertOptions::default(), &())?;
-//! assert_eq!(report.n_samples, 2);
+//! // photos/cats/1.png and photos/dogs/1.png, 8 x 8 pixels each. `&()` ignores the progress. let report =
+//! convert(&photos, &out, &ConvertOptions::default(), &())?; assert_eq!(report.n_samples, 2);
 //!
 //! let pack = packds::open(&out)?;
 //! assert_eq!(pack.n_samples(), 2);
@@ -54,13 +53,13 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `codecs` (default) | images that are stored as JPEG, PNG or other files; needs a C compiler |
+//! | `codecs` (default) | images stored as JPEG, PNG or other files; needs a C compiler |
 //! | `zstd` (default) | compressed packs; needs a C compiler |
 //! | `convert` (default) | `packds::convert`: makes packs, and exports them |
-//! | `arrow` | Parquet, Arrow IPC and what is stored in them, for the converter |
+//! | `arrow` | Parquet, Arrow IPC and formats based on them, for the converter |
 //! | `hdf5` | HDF5, for the converter; needs the HDF5 library |
 //! | `zarr` | Zarr, for the converter |
-//! | `doctor` | `packds::doctor`: finds what limits the speed of a training |
+//! | `doctor` | `packds::doctor`: finds what limits the speed of training |
 //! | `cuda` | `packds::cuda`: batches in the memory of NVIDIA GPUs |
 #![forbid(unsafe_code)]
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use packds::format::{BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Role, Schema};
 use tempfile::TempDir;
 
-/// A pack of 8x8 images in the colour of their class, with some noise.
+/// A pack of 8x8 images. Each has the colour of its class, plus some noise.
 fn pack(n: u64) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("colours.pack");
@@ -59,14 +59,14 @@ fn sum_labels_counts_every_label() {
 fn resume_goes_on_with_the_same_samples() {
     let (_folder, pack) = pack(80);
     let out = run("resume", &[], &pack);
-    assert!(out.ends_with("went on to the same 80 samples\n"), "{out}");
+    assert!(out.ends_with("resumed with the same 80 samples\n"), "{out}");
 }
 
 #[test]
 fn two_ranks_have_every_sample_once() {
     let (_folder, pack) = pack(83);
     let out = run("two_ranks", &[], &pack);
-    assert!(out.ends_with("together every sample once\n"), "{out}");
+    assert!(out.ends_with("together they read every sample once\n"), "{out}");
     assert!(out.contains("rank 1: 11 steps, 40 samples"), "{out}");
 }
 

@@ -1,9 +1,8 @@
-//! Speed of the operations at load time, one thread:
-//! `cargo run --release -p packds-pixels --example operations`.
+//! Measures the speed of the operations at load time on one thread: `cargo run --release -p packds-pixels --example
+//! operations`.
 //!
-//! Uses a generated colour picture of 224x224. Jobs are timed in turns, and the fastest round of each
-//! counts. The output also shows each time as a multiple of the time to copy as many bytes as the job
-//! writes.
+//! It uses a generated colour picture of 224x224. Jobs are timed in turns, and the fastest round of each counts. The
+//! output also shows each time as a multiple of the time that it takes to copy as many bytes as the job writes.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -22,7 +21,7 @@ const STD: [f32; 3] = [0.229, 0.224, 0.225];
 /// A job: its name, the bytes per value of its output, and the function.
 type Job = (String, usize, Box<dyn FnMut(&[u8], &mut [u8]) -> Result<(), PixelError>>);
 
-/// A job in place.
+/// A job that works in place.
 fn in_place(name: &str, mut operation: impl FnMut(&mut [u8]) + 'static) -> Job {
     let job = move |_: &[u8], out: &mut [u8]| {
         operation(out);
@@ -98,7 +97,7 @@ fn jobs() -> Result<Vec<Job>, PixelError> {
 
 #[expect(clippy::print_stdout, clippy::cast_precision_loss, reason = "an example that reports rates")]
 fn main() -> Result<(), PixelError> {
-    // Smooth, with noise in the low bits, like a photograph.
+    // The picture is smooth, with noise in the low bits, like a photograph.
     let picture: Vec<u8> = (0..SIDE * SIDE * 3)
         .map(|index| {
             let (x, y) = (index / 3 % SIDE, index / 3 / SIDE);

@@ -1,10 +1,9 @@
-//! Speed of crops with and without a seek index, one thread: `cargo run --release -p packds-pixels --example
-//! seek_speed -- FOLDER`.
+//! Measures the speed of crops with and without a seek index, on one thread: `cargo run --release -p packds-pixels
+//! --example seek_speed -- FOLDER`.
 //!
-//! Reads all JPEGs below FOLDER that can be indexed into memory. Then decodes random crops of each
-//! (8 % to 100 % of its area, aspect ratio 3:4 to 4:3), resized to 224x224 and unresized, with and
-//! without the index in turns. The fastest round of each crop counts, so that other load on the
-//! machine matters little.
+//! It reads all JPEGs below FOLDER that can be indexed into memory. Then it decodes random crops of each (8 % to 100 %
+//! of its area, aspect ratio 3:4 to 4:3), resized to 224x224 and unresized. Runs with and without the index take turns.
+//! The fastest round of each crop counts, so that other load on the machine has little influence.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -37,8 +36,7 @@ impl Random {
         (self.0 >> 11) as f64 / 9_007_199_254_740_992.0
     }
 
-    /// An area that torchvision's `RandomResizedCrop` might choose; the whole image after ten
-    /// failures.
+    /// An area that torchvision's `RandomResizedCrop` might choose. After ten failed attempts it is the whole image.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sides and corners inside an image")]
     fn crop(&mut self, width: u32, height: u32) -> Area {
         let (w, h) = (f64::from(width), f64::from(height));
@@ -85,7 +83,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut random = Random(1);
     let mut decoder = Decoder::new(DecodeOptions::default());
     let mut out = Vec::new();
-    // Seconds for the crop unresized and at 224x224, without and with the index.
+    // Seconds for the crop, unresized and at 224x224, each without and with the index.
     let mut sums = [[0.0; 2]; 2];
     for (bytes, index) in &indexed {
         let info = probe(bytes)?;

@@ -1,10 +1,10 @@
-//! Speed of decoding, one thread: `cargo run --release -p packds-pixels --example speed -- FOLDER`.
+//! Measures the speed of decoding on one thread: `cargo run --release -p packds-pixels --example speed -- FOLDER`.
 //!
-//! Reads every image below FOLDER into memory. Then times, for each image in turns: a full decode; the render to
+//! It reads every image below FOLDER into memory. For each image it then times in turns: a full decode; a render to
 //! 224x224 (short side 256, centre crop, bilinear), without and with the histogram of the result; other operations on
 //! an image; and a render to 112x112 (short side 128) with and without `jpeg_scaling`, with the difference between the
-//! two. The fastest round of each image counts, so that other load on the machine matters little. Files that are not
-//! images are skipped.
+//! two. The fastest round of each image counts, so that other load on the machine has little influence. Files that are
+//! not images are skipped.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The largest and the mean difference, in levels, that `jpeg_scaling` makes.
+/// The largest and the mean difference in levels that `jpeg_scaling` causes.
 fn scaling_error(images: &[&Vec<u8>], geometry: &Geometry) -> Result<(u8, f64), Box<dyn std::error::Error>> {
     let mut decoder = Decoder::new(DecodeOptions::default());
     let mut scaling = Decoder::new(DecodeOptions { jpeg_scaling: true, ..DecodeOptions::default() });

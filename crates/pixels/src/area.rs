@@ -4,7 +4,7 @@ use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 use crate::geometry::Filter;
 
-/// A rectangle of pixels. If a decoder rotates pictures, it refers to the upright one.
+/// A rectangle of pixels. If a decoder rotates pictures, the rectangle refers to the upright picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Area {
     /// Left column.
@@ -18,7 +18,7 @@ pub struct Area {
 }
 
 impl Area {
-    /// Checks that the area is not empty and inside a picture of `width` x `height`.
+    /// Checks that the area is not empty and is inside a picture of `width` x `height`.
     ///
     /// # Errors
     /// `EmptyArea` or `AreaOutside`.
@@ -37,8 +37,8 @@ impl Area {
 
 /// A view of a picture: crop, then resize, then flip.
 ///
-/// The pixels equal Pillow 13's `picture.crop(box).resize((width, height), filter)`: the
-/// resize does not use pixels outside the area.
+/// The pixels are equal to those of `picture.crop(box).resize((width, height), filter)` in Pillow 13: the resize does
+/// not use pixels outside the area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CropResize {
     /// The crop.
@@ -95,10 +95,10 @@ pub struct Pixels<'a> {
 }
 
 impl Pixels<'_> {
-    /// Checks that the picture is not empty and the data match its size. Returns the bytes per row.
+    /// Checks that the picture is not empty and that the data matches its size. Returns the number of bytes per row.
     ///
     /// # Errors
-    /// `InvalidArgument` for an empty picture, `WrongBuffer` if the data do not match its size.
+    /// `InvalidArgument` for an empty picture, `WrongBuffer` if the data does not match its size.
     pub fn check(&self) -> Result<usize, PixelError> {
         let channels = usize::from(self.channels);
         let expected = byte_count(self.width, self.height, channels)?;

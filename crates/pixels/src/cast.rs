@@ -17,7 +17,7 @@ packds_system::named!(Layout { Hwc = "hwc", Chw = "chw" });
 /// Copies bytes into the order of `layout`.
 ///
 /// # Errors
-/// `WrongBuffer` if `out` has the wrong length, `InvalidArgument` if `hwc` is not whole pixels.
+/// `WrongBuffer` if `out` has the wrong length, `InvalidArgument` if `hwc` does not consist of whole pixels.
 pub fn to_layout_into(hwc: &[u8], channels: usize, layout: Layout, out: &mut [u8]) -> Result<(), PixelError> {
     check(hwc, channels, 1, out)?;
     if layout == Layout::Hwc || channels == 1 {
@@ -58,7 +58,7 @@ pub(crate) fn tables<const N: usize>(
         .collect()
 }
 
-/// Writes the tables' values of all pixels except the first `n_written`.
+/// Writes the tables' values of all pixels, but skips the first `n_written`.
 pub(crate) fn write<const N: usize>(
     hwc: &[u8],
     tables: &[[[u8; N]; 256]],

@@ -3,11 +3,9 @@
 use crate::area::Area;
 use crate::format::ImageFormat;
 
-/// Why an image could not be read, or an argument was rejected.
-///
-/// The variants show the cause: the file (`UnknownFormat`, `Empty`, `Malformed`, `Truncated`), a limit
+/// The variants tell who caused the error: the file (`UnknownFormat`, `Empty`, `Malformed`, `Truncated`), a limit
 /// (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`), or the caller (`WrongBuffer`, `NotSingleChannel`,
-/// `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path: the caller adds it.
+/// `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller adds it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PixelError {
@@ -28,7 +26,7 @@ pub enum PixelError {
         /// The violated rule.
         reason: String,
     },
-    /// The file ends before its image does.
+    /// The file ends before its image ends.
     #[error("truncated {format}: {reason}")]
     Truncated {
         /// The format according to the first bytes.
@@ -50,7 +48,7 @@ pub enum PixelError {
         limit: u64,
     },
     /// Memory for the image could not be allocated.
-    #[error("no memory for {bytes} bytes of pixels")]
+    #[error("not enough memory for {bytes} bytes of pixels")]
     OutOfMemory {
         /// The size requested.
         bytes: u64,

@@ -1,8 +1,8 @@
-//! The types of float that images are stored in.
+//! The floating-point types that images can be stored in.
 
 use half::{bf16, f16};
 
-/// A type of float.
+/// A floating-point type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FloatType {
     /// IEEE half precision.
@@ -15,7 +15,7 @@ pub enum FloatType {
 
 packds_system::named!(FloatType { F16 = "f16", Bf16 = "bf16", F32 = "f32" });
 
-/// The names of the types of pixels: bytes, and each [`FloatType`].
+/// The names of all pixel types: bytes, and each [`FloatType`].
 pub const PIXEL_TYPES: [&str; 4] = ["u8", "f16", "bf16", "f32"];
 
 impl FloatType {
@@ -25,7 +25,7 @@ impl FloatType {
         name.parse().ok()
     }
 
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     #[must_use]
     pub const fn n_bytes(self) -> usize {
         match self {
@@ -34,7 +34,7 @@ impl FloatType {
         }
     }
 
-    /// The nearest value of this type, little-endian in the lower bytes.
+    /// The nearest value of this type, little-endian, in the lower bytes.
     #[must_use]
     pub fn bits(self, value: f32) -> u32 {
         match self {
@@ -44,7 +44,7 @@ impl FloatType {
         }
     }
 
-    /// Replaces each value of `own` by what `combine` makes of it and of the value of `other` at the same place.
+    /// Replaces each value of `own` with the result of `combine` for it and the corresponding value of `other`.
     pub fn combine(self, own: &mut [u8], other: &[u8], combine: impl Fn(f32, f32) -> f32) {
         let halves = |bytes| f16::from_le_bytes(bytes).to_f32();
         let upper_halves = |bytes| bf16::from_le_bytes(bytes).to_f32();

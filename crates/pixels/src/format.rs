@@ -1,4 +1,4 @@
-//! Image formats, detected from content; the extension is only a hint.
+//! Image formats. They are detected from the content, and the extension is only a hint.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl ImageFormat {
         }
     }
 
-    /// The format for a file name's extension (without the dot, case-insensitive).
+    /// The format that belongs to a file name's extension (without the dot, case-insensitive).
     #[must_use]
     pub fn from_extension(extension: &[u8]) -> Option<Self> {
         let lower = extension.to_ascii_lowercase();

@@ -1,6 +1,7 @@
-//! The geometry from stored to output pixels: orientation, resize, crop.
+//! The steps from stored pixels to output pixels: orientation, resize, crop.
 //!
-//! The arithmetic equals torchvision's `Resize` and `CenterCrop` on Pillow images, including Python's rounding.
+//! The arithmetic is the same as that of torchvision's `Resize` and `CenterCrop` on Pillow images, including Python's
+//! rounding.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +11,9 @@ use packds_system::BadValue;
 /// The resampling filter, with Pillow's names and kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Filter {
-    /// The nearest source pixel: for masks.
+    /// The nearest source pixel. Use it for masks.
     Nearest,
-    /// Mean of the covered area.
+    /// The mean of the covered area.
     Box,
     /// Triangle, widened when shrinking: torchvision's default.
     #[default]
@@ -38,11 +39,12 @@ pub enum Resize {
     /// Unchanged.
     #[default]
     None,
-    /// Short side exactly this, long side in proportion, rounded down (torchvision's `Resize(int)`).
+    /// The short side has exactly this size, the long side is in proportion, rounded down (torchvision's
+    /// `Resize(int)`).
     Short(u32),
-    /// Long side exactly this, short side in proportion, rounded down, at least 1.
+    /// The long side has exactly this size, the short side is in proportion, rounded down, at least 1.
     Long(u32),
-    /// Like `Long`, but never enlarges: only for images whose long side is longer.
+    /// Like `Long`, but images whose long side is not longer stay unchanged.
     Max(u32),
     /// Exactly this size, ignoring proportions (torchvision's `Resize((height, width))`).
     Exact {
@@ -53,7 +55,7 @@ pub enum Resize {
     },
 }
 
-/// `numerator * a / b` like Python's `int(numerator * a / b)`: float division, rounded down.
+/// Computes `numerator * a / b` like Python's `int(numerator * a / b)`: float division, rounded down.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -122,7 +124,7 @@ pub enum Crop {
     /// No crop.
     #[default]
     None,
-    /// The centre, padded with zeros if the image is smaller (torchvision's `CenterCrop`).
+    /// The centre. It is padded with zeros if the image is smaller (torchvision's `CenterCrop`).
     Center {
         /// Width of the result.
         width: u32,
@@ -156,7 +158,7 @@ impl FromStr for Crop {
     }
 }
 
-/// Digits only, 1 to 65535: no sign, no space.
+/// Only digits, 1 to 65535, without sign or space.
 fn side(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let value = if digits { text.parse::<u16>().ok()? } else { 0 };
@@ -210,7 +212,7 @@ impl Geometry {
         (window.x.out, window.y.out)
     }
 
-    /// Whether the result equals the stored image.
+    /// Whether the result is equal to the stored image.
     #[must_use]
     pub fn is_identity_for(&self, width: u32, height: u32, orientation: u8) -> bool {
         let upright = self.turn(orientation) == 1;
@@ -260,12 +262,12 @@ pub(crate) struct Span {
     pub(crate) len: u32,
     /// Zeros before the first visible position.
     pub(crate) pad: u32,
-    /// Size of the output: `pad + len`, then zeros.
+    /// Size of the output: `pad + len`, followed by zeros.
     pub(crate) out: u32,
 }
 
 impl Span {
-    /// All of a side of `full` positions.
+    /// All positions of a side with `full` positions.
     pub(crate) const fn whole(full: u32) -> Self {
         Self { full, start: 0, len: full, pad: 0, out: full }
     }
@@ -274,7 +276,7 @@ impl Span {
         if out >= full {
             return Self { full, start: 0, len: full, pad: (out - full) / 2, out };
         }
-        // Python's round(): ties go to even.
+        // As in Python's round(), ties go to even.
         let rest = full - out;
         let half = rest / 2;
         let start = if rest % 2 == 1 && half % 2 == 1 { half + 1 } else { half };

@@ -1,9 +1,9 @@
-//! Exact histograms of pixel values: mean, deviation and extremes of a dataset.
+//! Exact histograms of pixel values, from which the mean, the deviation and the extremes of a dataset follow.
 
 /// The count of each of the 256 values in each channel.
 ///
-/// Integer counts do not depend on the order of addition, so the statistics are the same however work is
-/// split among threads.
+/// Integer counts do not depend on the order of addition, so the statistics are the same however the work is split
+/// among threads.
 ///
 /// Methods with a `channel` panic if it does not exist.
 ///
@@ -18,9 +18,10 @@ pub struct Histogram {
     counts: Vec<[u64; 256]>,
 }
 
-/// Bytes counted in 32-bit tables before these are flushed: far below 2^32.
+/// Number of bytes that are counted in 32-bit tables before these are flushed. It is far below 2^32.
 const FLUSH: usize = 1 << 30;
-/// Neighbouring pixels use different tables: otherwise runs of equal pixels would wait for each other's increments.
+/// Number of tables that neighbouring pixels use in turn. With a single table, runs of equal pixels would wait for each
+/// other's increments.
 const TURNS: usize = 4;
 
 impl Histogram {
@@ -64,7 +65,7 @@ impl Histogram {
         }
     }
 
-    /// Adds the counts of a histogram with the same number of channels (extra channels are ignored).
+    /// Adds the counts of a histogram with the same number of channels. Extra channels are ignored.
     pub fn merge(&mut self, other: &Self) {
         for (sums, counts) in self.counts.iter_mut().zip(&other.counts) {
             for (sum, count) in sums.iter_mut().zip(counts) {
@@ -96,7 +97,7 @@ impl Histogram {
     #[must_use]
     pub fn std(&self, channel: usize) -> f64 {
         let (count, sum, squares) = self.moments(channel);
-        // count * squares - sum^2, in integers, to avoid cancellation.
+        // count * squares - sum^2, computed in integers to avoid cancellation.
         let numerator = (count * squares).saturating_sub(sum * sum);
         if count == 0 { 0.0 } else { float(numerator).sqrt() / float(count) }
     }
@@ -129,7 +130,7 @@ impl Histogram {
         self.counts[channel][usize::from(value)] > 0
     }
 
-    /// Count of values, their sum, and the sum of their squares.
+    /// The number of values, their sum, and the sum of their squares.
     fn moments(&self, channel: usize) -> (u128, u128, u128) {
         let values = (0_u128..).zip(self.counts[channel]);
         values.fold((0, 0, 0), |(count, sum, squares), (value, n)| {
@@ -139,8 +140,8 @@ impl Histogram {
     }
 }
 
-/// The count of each value in each of `CHANNELS` channels with fewer than 2^32 pixels. Bytes after the last whole pixel are
-/// ignored.
+/// The count of each value in each of `CHANNELS` channels, for fewer than 2^32 pixels. Bytes after the last whole pixel
+/// are ignored.
 pub(crate) fn counts<const CHANNELS: usize>(hwc: &[u8]) -> [[u32; 256]; CHANNELS] {
     let mut tables = [[[0_u32; 256]; CHANNELS]; TURNS];
     let (pixels, _) = hwc.as_chunks::<CHANNELS>();
@@ -167,7 +168,7 @@ pub(crate) fn counts<const CHANNELS: usize>(hwc: &[u8]) -> [[u32; 256]; CHANNELS
     sums
 }
 
-#[expect(clippy::cast_precision_loss, reason = "the one rounding of an exact integer")]
+#[expect(clippy::cast_precision_loss, reason = "an exact integer is rounded only once")]
 fn float(value: u128) -> f64 {
     value as f64
 }

@@ -1,14 +1,13 @@
-//! Decoding, resizing, cropping and casting images, with exactly the pixels of Pillow.
+//! Decodes, resizes, crops and casts images. The pixels are exactly those of Pillow.
 //!
-//! Pure functions over slices: no files, no threads, no clock. A [`Decoder`] turns the bytes of a
-//! file into output pixels; [`probe`](probe()) and [`check_structure`] read only headers; [`Histogram`] counts
-//! pixels for mean and deviation; [`ops`] modifies pixels and converts them to floats.
+//! All functions are pure functions over slices: no files, no threads, no clock. A [`Decoder`] turns the bytes of a
+//! file into output pixels. [`probe`](probe()) and [`check_structure`] only read headers. [`Histogram`] counts pixels
+//! for mean and deviation. [`ops`] modifies pixels and converts them to floats.
 //!
-//! The reference is Pillow 13: `Image.open(file).convert("RGB")`, then torchvision's `Resize` and
-//! `CenterCrop` on the Pillow image. docs/reference/pixels.md lists what was measured, and the
-//! few differences.
+//! The reference is Pillow 13: `Image.open(file).convert("RGB")`, followed by torchvision's `Resize` and `CenterCrop`
+//! on the Pillow image. docs/reference/pixels.md lists what was measured, and the few differences.
 //!
-//! A photo is resized and cropped while it is decoded, and its pixels are counted:
+//! In this example, a photo is resized and cropped while it is decoded, and its pixels are counted:
 //!
 //! ```
 //! use packds_pixels::{Crop, DecodeOptions, Decoder, Geometry, Histogram, Resize, encode_jpeg};
@@ -28,7 +27,7 @@
 //! # Ok::<(), packds_pixels::PixelError>(())
 //! ```
 //!
-//! A header says what a file holds, without decoding it:
+//! The header of a file describes its image without decoding:
 //!
 //! ```
 //! use packds_pixels::{ImageFormat, encode_png, probe};
@@ -39,7 +38,7 @@
 //! ```
 #![cfg_attr(
     not(feature = "codecs"),
-    expect(dead_code, unused_imports, unused_variables, reason = "of the decoders that are left out")
+    expect(dead_code, unused_imports, unused_variables, reason = "the decoders that use them are left out")
 )]
 
 mod area;

@@ -10,7 +10,7 @@ use crate::error::PixelError;
 /// Padding outside the picture in a padded crop, named as in torchvision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// A constant colour. Pictures with fewer channels use the first ones.
+    /// A constant colour. Pictures with fewer channels use the first values.
     Constant([u8; 4]),
     /// The nearest pixel of the picture.
     Edge,
@@ -20,15 +20,18 @@ pub enum Padding {
     Symmetric,
 }
 
-/// `RandomCrop` with padding: copies a window of `width` x `height` pixels that starts at column
-/// `x` and row `y` of the picture, possibly outside of it, and optionally flips it.
+/// `RandomCrop` with padding. Copies a window of `width` x `height` pixels that starts at column `x` and row `y` of the
+/// picture. The window may extend beyond the picture. Flips the window if requested.
 ///
-/// Mirroring continues beyond the picture's own size, like NumPy's `pad`.
+/// Mirroring continues beyond the size of the picture, like in NumPy's `pad`.
 ///
 /// # Errors
-/// `WrongBuffer` if the data do not match the picture's size or `out` is not `width * height *
-/// channels` bytes; `InvalidArgument` for an empty picture or window, or more than 4 channels.
-#[expect(clippy::too_many_arguments, reason = "a window and its options; a struct would only be used by this call")]
+/// `WrongBuffer` if the data does not match the picture's size, or if `out` does not have `width * height * channels`
+/// bytes. `InvalidArgument` if the picture or the window is empty, or if there are more than 4 channels.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the arguments are a window and its options, and a struct would only be used by this call"
+)]
 pub fn padded_crop_into(
     image: Pixels<'_>,
     x: i64,
@@ -78,7 +81,7 @@ struct Crop<'a> {
     channels: usize,
     columns: u32,
     x: i64,
-    /// The window's columns inside the picture, and the picture's column of the first of them.
+    /// The columns of the window that are inside the picture, and the picture's column for the first of them.
     inside: Range<usize>,
     source: usize,
     padding: Padding,
@@ -115,7 +118,8 @@ impl Crop<'_> {
     }
 }
 
-/// The positions of a window of `len` at `first` that are within `0..side`, relative to the window.
+/// The positions of a window that are within `0..side`, relative to the window. The window starts at `first` and has
+/// `len` positions.
 fn overlap(first: i64, len: u32, side: u32) -> Range<usize> {
     let within = |position: i64| to_usize(position.clamp(0, i64::from(len)).cast_unsigned());
     let start = within(first.saturating_neg());
@@ -123,7 +127,7 @@ fn overlap(first: i64, len: u32, side: u32) -> Range<usize> {
     start..end.max(start)
 }
 
-/// The source position for `position` on a side of `len`. `None` for the constant colour.
+/// The source position for `position` on a side of `len`. `None` if the padding has a constant colour.
 fn source(position: i64, len: u32, padding: Padding) -> Option<u32> {
     let side = i64::from(len);
     let mirrored = |position: i64, period: i64, last: i64| {

@@ -1,7 +1,6 @@
-//! Damaged, truncated and lying files give errors, never panics, and never allocate a declared
-//! size.
+//! Damaged, truncated and lying files give errors. They never cause a panic or an allocation of a declared size.
 //!
-//! The files are generated here: the smallest valid image of each format, with bytes changed.
+//! The files are generated here. They are the smallest valid image of each format, with some bytes changed.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::LazyLock;
@@ -46,7 +45,7 @@ fn webp() -> Vec<u8> {
     bytes
 }
 
-/// 8 bits with a palette of 256 colours, the top row first.
+/// 8 bits with a palette of 256 colours. The top row comes first.
 fn bmp() -> Vec<u8> {
     let stride = (WIDTH as usize).next_multiple_of(4);
     let mut bytes = b"BM\0\0\0\0\0\0\0\0\x36\x04\0\0\x28\0\0\0".to_vec();

@@ -1,12 +1,11 @@
-//! Compares the operations at load time with Pillow's bytes, which `tests/pillow/operations.py`
-//! writes.
+//! Compares the operations at load time with Pillow's bytes, which are written by `tests/pillow/operations.py`.
 //!
-//! Needs Python with Pillow 13 and NumPy, like the test `pillow`.
-//! `cargo test -p packds-pixels --test operations -- --nocapture` prints what was compared.
+//! This test needs Python with Pillow 13 and NumPy, like the test `pillow`. `cargo test -p packds-pixels --test
+//! operations -- --nocapture` prints what was compared.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a test: told by the environment which Python to use, it fails by panicking"
+    reason = "a test: environment variables select the Python to use, and it fails by panicking"
 )]
 
 use std::collections::BTreeMap;
@@ -98,7 +97,7 @@ fn operated(operation: &str, arguments: &[f64], image: Pixels<'_>) -> Vec<u8> {
 fn operations_give_the_bytes_of_pillow() {
     let output = tempfile::tempdir().unwrap();
     let (cases, raw) = reference(output.path());
-    // Cases, bytes compared and bytes that differ.
+    // Number of cases, of compared bytes, and of bytes that differ.
     let mut counts: BTreeMap<String, [usize; 3]> = BTreeMap::new();
     let mut failures = Vec::new();
     for case in cases["cases"].as_array().unwrap() {

@@ -1,13 +1,13 @@
-//! Compares every byte with Pillow's pixels, which `tests/pillow/reference.py` writes.
+//! Compares every byte with Pillow's pixels, which are written by `tests/pillow/reference.py`.
 //!
-//! Needs Python with Pillow 13 and NumPy: `scripts/setup` makes `.venv` with both, or
-//! `PACKDS_PYTHON` names another Python. `PACKDS_TEST_IMAGES` names a folder of images to compare as
-//! well. `cargo test -p packds-pixels --test pillow -- --nocapture` prints the largest differences.
+//! This test needs Python with Pillow 13 and NumPy. `scripts/setup` makes `.venv` with both, or `PACKDS_PYTHON` names
+//! another Python. `PACKDS_TEST_IMAGES` names a folder with more images to compare. `cargo test -p packds-pixels --test
+//! pillow -- --nocapture` prints the largest differences.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a test: told by the environment which Python and images to use, it fails by panicking"
+    reason = "a test: environment variables select the Python and images to use, and it fails by panicking"
 )]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use packds_pixels::{
 };
 use serde_json::Value;
 
-/// Pillow decodes lossy WebP with another library, so levels may differ by this much.
+/// Pillow decodes lossy WebP with another library, so levels may differ by this number.
 const WEBP_TOLERANCE: u8 = 0;
 
 fn root() -> PathBuf {
@@ -159,7 +159,7 @@ fn view(case: &Value) -> CropResize {
     }
 }
 
-/// Renders the views one by one and together, and compares both with Pillow's.
+/// Renders the views one by one and together, and compares both results with Pillow's.
 fn check_image_views(path: &str, color: Color, cases: &[&Value], raw: &[u8]) {
     let bytes = std::fs::read(path).unwrap();
     let image = Encoded { bytes: &bytes, seek_index: None };
@@ -220,7 +220,7 @@ fn check_padded(case: &Value, raw: &[u8]) {
     assert!(out == expected, "a padded crop differs: {case}");
 }
 
-/// Centre crops of every width show every alignment of the crop to the blocks of a JPEG.
+/// Centre crops of every width cover every alignment of the crop to the blocks of a JPEG.
 fn check_crops(bytes: &[u8], what: &str) {
     for color in [Color::Rgb, Color::Gray] {
         let mut decoder = Decoder::new(DecodeOptions { color, ..DecodeOptions::default() });
@@ -246,7 +246,7 @@ fn check_crops(bytes: &[u8], what: &str) {
     }
 }
 
-/// Decodes copies with a few bytes changed or the end missing. Nothing may panic.
+/// Decodes copies that have a few changed bytes or are truncated. Nothing may panic.
 fn check_damage(bytes: &[u8]) {
     let mut state = 12345_usize;
     let mut random = |below: usize| {
@@ -256,7 +256,7 @@ fn check_damage(bytes: &[u8]) {
     for round in 0..24 {
         let mut damaged = bytes.to_vec();
         for _ in 0..=round % 3 {
-            // Headers more often than pixels.
+            // Change headers more often than pixels.
             let reach = if round % 2 == 0 { damaged.len() } else { damaged.len().min(200) };
             let at = random(reach);
             damaged[at] = u8::try_from(random(256)).unwrap();

@@ -1,9 +1,9 @@
 //! A view has the same bytes with and without a seek index.
 //!
-//! Needs the Python of `tests/pillow.rs`. `PACKDS_TEST_IMAGES` names a folder of images to compare as well.
+//! This test needs the Python of `tests/pillow.rs`. `PACKDS_TEST_IMAGES` names a folder with more images to compare.
 #![expect(
     clippy::unwrap_used,
-    reason = "a test: told by the environment which Python and images to use, it fails by panicking"
+    reason = "a test: environment variables select the Python and images to use, and it fails by panicking"
 )]
 
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ fn shown(
     Ok(outs)
 }
 
-/// Compares single views and pairs, in colour and gray. Returns their number, or `None` if the file cannot be
+/// Compares single views and pairs, in colour and gray. Returns the number of views. `None` if the file cannot be
 /// indexed.
 fn compare(bytes: &[u8], what: &str, n_views: usize) -> usize {
     let Some(index) = build_seek_index(bytes) else {

@@ -1,5 +1,5 @@
-//! Compares the operations at load time with torchvision's results in `fixtures/torchvision/`,
-//! which `fixtures/make/make_torchvision.py` wrote.
+//! Compares the operations at load time with torchvision's results in `fixtures/torchvision/`, which were written by
+//! `fixtures/make/make_torchvision.py`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test: it fails by panicking")]
 
 use packds_pixels::ops::{
@@ -9,8 +9,7 @@ use packds_pixels::ops::{
 use packds_pixels::{Area, Pixels};
 use serde_json::Value;
 
-/// torchvision sums the square kernel in another order, so a value near a half may round the other
-/// way.
+/// torchvision sums the square kernel in another order, so a value close to a half may be rounded differently.
 const BLUR_TOLERANCE: u8 = 1;
 
 fn fixture() -> Value {
@@ -113,7 +112,7 @@ fn matrices_are_those_of_torchvision() {
     assert_eq!(matrices.len(), 8);
     for case in matrices {
         let found = map(&numbers(case, "arguments"), 13, 12).matrix;
-        // The C library determines the last bits of sines.
+        // The last bits of sines depend on the C library.
         for (found, wanted) in found.iter().zip(numbers(case, "matrix")) {
             assert!((found - wanted).abs() <= 1e-14, "{found}: {case}");
         }

@@ -12,7 +12,7 @@ use crate::cuda;
 use crate::failure::Failure;
 use crate::memory::{Memory, Owner};
 
-/// The batches of a loader that Python holds in the loader's own memory.
+/// Number of batches that Python holds in the loader's own memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Count(Arc<AtomicUsize>);
 
@@ -22,7 +22,7 @@ impl Count {
     }
 }
 
-/// A batch of the loader, counted as long as an array refers to it.
+/// A batch of the loader. It is counted while an array refers to it.
 #[derive(Debug)]
 pub(crate) struct Held {
     batch: loader::Batch,
@@ -35,7 +35,7 @@ impl Held {
         Self { batch, count }
     }
 
-    /// All bytes of a field of fixed size.
+    /// All bytes of a fixed-size field.
     pub(crate) fn bytes(&self, number: usize) -> &[u8] {
         let field = self.batch.fields().get(number);
         let view = field.and_then(|field| self.batch.view(&field.name, field.view).ok());
@@ -49,7 +49,7 @@ impl Held {
         item.unwrap_or_default()
     }
 
-    /// Whether its arrays are read-only, because they are the pack's own memory.
+    /// Whether its arrays are read-only because they show the pack's own memory.
     pub(crate) fn is_lent(&self) -> bool {
         self.batch.is_lent()
     }
@@ -95,7 +95,7 @@ impl Batch {
         Ok(Bound::new(py, memory)?.into_any())
     }
 
-    /// A variable-size item: memory for pixels, else bytes.
+    /// A variable-size item: memory if it has pixels, otherwise bytes.
     fn item<'py>(&self, py: Python<'py>, number: usize, field: &BatchField, row: usize) -> PyResult<Bound<'py, PyAny>> {
         let Some(shape) = self.batch().item_shape(&field.name, row) else {
             return Ok(PyBytes::new(py, self.held.item(number, row)).into_any());
@@ -116,15 +116,15 @@ impl Batch {
         self.batch().len()
     }
 
-    /// The value of each field, in the order of the loader's fields: memory, or for variable-size items a list, of
-    /// memory for images, else of bytes.
+    /// The value of each field, in the order of the loader's fields. A fixed-size field is memory. A variable-size
+    /// field is a list of memory for images, and a list of bytes otherwise.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let fields = self.batch().fields().iter().enumerate();
         fields.map(|(number, field)| self.value(py, number, field)).collect()
     }
 
-    /// Queues writing the fields to tensors on the loader's GPU, on this stream. Without a stream, waits for
-    /// completion. `None` instead of an address for variable-size fields.
+    /// Queues writes of the fields to tensors on the loader's GPU, on this stream. Without a stream, waits for
+    /// completion. The address of a variable-size field is `None`.
     fn write_on_gpu(&self, py: Python<'_>, stream: Option<u64>, addresses: Vec<Option<u64>>) -> PyResult<()> {
         Ok(py.detach(|| cuda::write(self.batch(), stream, &addresses))?)
     }
@@ -175,7 +175,7 @@ impl Batch {
         self.batch().geometry().map(Geometry)
     }
 
-    /// Partners and shares, if images were mixed.
+    /// Mixing partners and their weights, if images were mixed.
     fn mix(&self) -> Option<(Memory, Memory)> {
         let mix = self.batch().mix()?;
         let n = mix.partner.len();
@@ -198,7 +198,7 @@ impl Geometry {
     }
 
     /// The geometry of a view for each sample: left, top, width, height, the two flips, and the six numbers of its
-    /// matrix; `[samples, 12]`.
+    /// matrix. The shape is `[samples, 12]`.
     fn view(&self, py: Python<'_>, view: u32) -> PyResult<Memory> {
         let drawn = py.detach(|| self.0.view(view).map_err(Failure::from))?;
         let flip = |flips| f64::from(u8::from(flips));

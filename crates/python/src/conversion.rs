@@ -16,29 +16,29 @@ use crate::failure::Failure;
 use crate::pack::Pack;
 use crate::watch::{AfterInterrupt, Watch, watched};
 
-/// What a user gave: keywords and texts, which are empty for switches that are on.
+/// The options that a user gave, as keywords and text. The text is empty for a switch that is on.
 pub(crate) type GivenTexts = Vec<(String, OsString)>;
 
-/// The options that were given.
+/// Parses the options that were given.
 pub(crate) fn options_of<O: Declared>(texts: &GivenTexts) -> Result<O, Failure> {
     let texts: Vec<_> = texts.iter().map(|(name, text)| (name.as_str(), text.clone())).collect();
     given(&texts).map_err(Failure::Option)
 }
 
-/// Converts `source` into the pack `output` with these options; the report as JSON.
+/// Converts `source` into the pack `output` with these options. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (source, output, given, dry_run=false, told=None))]
+#[pyo3(signature = (source, output, given, dry_run=false, progress=None))]
 pub(crate) fn convert(
     py: Python<'_>,
     source: PathBuf,
     output: PathBuf,
     given: GivenTexts,
     dry_run: bool,
-    told: Option<&Bound<'_, PyAny>>,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let options = options_of::<ConvertOptions>(&given)?.for_output(&output);
     options.check().map_err(|error| Failure::refused(&error))?;
-    let report = watched(py, told, AfterInterrupt::Wait, move |watch| {
+    let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
         match (options.list.split.as_deref() == Some("all"), dry_run) {
             (true, _) => every_split(&source, &output, &options, dry_run, watch),
             (false, true) => Ok(json!(forecast(&list(&source, &options.list)?, &options)?)),
@@ -51,7 +51,7 @@ pub(crate) fn convert(
     Ok(report.map_err(Failure::Convert)?.to_string())
 }
 
-/// Converts every split to its own pack, all with the same class ids. Returns a report for each.
+/// Converts every split to its own pack, all with the same class ids. Returns a report for each pack.
 fn every_split(
     source: &Path,
     output: &Path,
@@ -71,7 +71,7 @@ fn every_split(
         }
         return Ok(Value::Object(reports));
     }
-    // Checks all outputs first: better no split than half of them.
+    // Check all outputs first: it is better to write no split than half of them.
     for (name, _) in &splits {
         check_output(&packds_cli::split_output(output, name), options.force)?;
     }
@@ -83,36 +83,36 @@ fn every_split(
     Ok(Value::Object(reports))
 }
 
-/// Exports a pack to `target` with these options; the report as JSON.
+/// Exports a pack to `target` with these options. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (pack, target, given, told=None))]
+#[pyo3(signature = (pack, target, given, progress=None))]
 pub(crate) fn export(
     py: Python<'_>,
     pack: &Bound<'_, Pack>,
     target: PathBuf,
     given: GivenTexts,
-    told: Option<&Bound<'_, PyAny>>,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let pack = pack.get().shared();
     let options: ExportOptions = options_of(&given)?;
     packds_convert::check_apart(pack.file_path(), &target).map_err(Failure::from)?;
-    let report = watched(py, told, AfterInterrupt::Wait, move |watch| {
+    let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
         let report = packds_convert::export(&**pack, &target, &options, watch);
-        // If the file was truncated meanwhile, the lost part would be zeros.
+        // If the file was truncated in the meantime, the lost part would be read as zeros.
         pack.still_good().map_err(Failure::from)?;
         report.map_err(Failure::from)
     })?;
     Ok(json!(report?).to_string())
 }
 
-/// The formats of this build: name, description, and whether packs can be exported to it.
+/// The formats in this build: name, description, and whether packs can be exported to it.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, bool)> {
     let built = DataFormat::ALL.into_iter().filter(|format| format.is_built());
     built.map(|format| (format.name(), format.describe(), format.is_sink())).collect()
 }
 
-/// Name, heading and default of an option; whether it is a switch.
+/// Name, heading and default of an option, and whether it is a switch.
 type OptionTuple = (&'static str, &'static str, Option<String>, bool);
 
 /// The options of `convert` or `export`.

@@ -1,4 +1,4 @@
-//! Batches on GPUs: a loader's device, and writing batches to tensors that Python allocated.
+//! Batches on GPUs: the loader's device, and writing batches to tensors that Python allocated.
 
 use packds_reader::loader::{Batch, LoaderBuilder};
 use pyo3::prelude::*;
@@ -17,18 +17,18 @@ const SIMULATED: &str = "simulated";
 pub(crate) struct OnGpu {
     /// Where images are.
     pub(crate) tier: &'static str,
-    /// How chunks or batches are copied there, if the file was to be registered.
+    /// How chunks or batches are copied there, if registering the file was requested.
     pub(crate) copies: Option<String>,
     /// Why images are there, if no tier was requested.
     pub(crate) why: Option<String>,
 }
 
-/// What the GPU's driver registers.
+/// What the GPU's driver registers with the GPU.
 #[cfg(feature = "cuda")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Register {
     Staging,
-    /// Also the mapped file.
+    /// The mapped file as well.
     File,
     /// The file, with cuFile.
     Gds,
@@ -78,7 +78,7 @@ impl GpuOptions {
         Err(no_cuda().into())
     }
 
-    /// Checks that a GPU that decodes JPEG files can do so with the other options.
+    /// Checks that the other options allow a GPU to decode JPEG files.
     #[cfg(feature = "cuda")]
     fn check_jpeg(self) -> Result<(), Failure> {
         let found = match (self.tier, self.register) {
@@ -87,11 +87,11 @@ impl GpuOptions {
             (Some(tier), _) => format!("tier=\"{tier}\""),
         };
         let what = "jpeg=\"gpu\" decodes files from staging memory in the tier host";
-        Err(Failure::Option(format!("{what}, found {found}: leave that out")))
+        Err(Failure::Option(format!("{what}, found {found}: omit that option")))
     }
 }
 
-/// The same loader for a GPU: the one with this number, or the simulated one.
+/// The same loader for a GPU: the GPU with this number, or the simulated GPU.
 #[cfg(feature = "cuda")]
 pub(crate) fn onto_gpu(
     builder: LoaderBuilder,
@@ -162,7 +162,7 @@ pub(crate) fn write(batch: &Batch, stream: Option<u64>, addresses: &[Option<u64>
     let outputs: Vec<Option<DevicePtr>> = addresses.iter().map(|to| to.map(DevicePtr)).collect();
     let queued = match stream {
         // SAFETY: python/packds/_cuda.py allocated each tensor with its field's type and shape, on the loader's GPU and
-        // the current stream, which is this one. PyTorch orders all later use of the memory after it.
+        // the current stream. `stream` is that stream. PyTorch orders all later use of the memory after it.
         Some(stream) => unsafe { packds_cuda::finish(batch, Stream(stream), &outputs) },
         // SAFETY: as above, on the CPU; no one else has the tensors yet.
         None => unsafe { packds_cuda::finish_and_wait(batch, &outputs) },

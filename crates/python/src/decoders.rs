@@ -25,7 +25,7 @@ impl Decoders {
     }
 
     fn lend(&self, field: &Field) -> ItemDecoder {
-        // Does not wait: in a forked child, the thread that held the lock may be gone.
+        // Do not wait for the lock: in a forked child, the thread that held it may be gone.
         if let Ok(mut idle) = self.0.try_lock()
             && let Some(place) = idle.iter().position(|other| other.field() == field.name)
         {

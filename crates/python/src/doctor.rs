@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::loader_options::{get, must};
 use crate::watch::{AfterInterrupt, watched};
 
-/// Milliseconds: the time, the fastest, the slowest; whether there were too few batches.
+/// Milliseconds: the time, the fastest, the slowest. Also whether there were too few batches.
 type Millis = (f64, f64, f64, bool);
 
 /// The doctor's report.
@@ -29,12 +29,12 @@ impl Diagnosis {
         packds_doctor::document(&self.report).to_string()
     }
 
-    /// For a terminal.
+    /// The report as text for a terminal.
     fn text(&self) -> String {
         packds_doctor::text(&self.report)
     }
 
-    /// As SVG.
+    /// The plot as SVG.
     fn picture(&self, name: &str) -> String {
         packds_doctor::picture(&self.report, name).svg()
     }
@@ -46,7 +46,7 @@ impl Diagnosis {
     }
 }
 
-/// Examines a builder's loader, with a measured step.
+/// Examines a builder's loader with a step that was measured elsewhere.
 pub(crate) fn examined(
     py: Python<'_>,
     builder: LoaderBuilder,
@@ -81,7 +81,7 @@ const fn millis(time: Time) -> Millis {
     (time.ms, time.low, time.high, time.is_short)
 }
 
-/// Interprets the times of another loader. Keys are the field names of `Case`, `Loading` and `Facts`.
+/// Interprets the times of a foreign loader. Keys are the field names of `Case`, `Loading` and `Facts`.
 #[pyfunction]
 #[pyo3(name = "diagnose")]
 pub(crate) fn diagnosed(case: &Bound<'_, PyDict>) -> PyResult<Diagnosis> {

@@ -14,9 +14,9 @@ use crate::failure::Failure;
 
 /// Maximum delay until Python sees a signal.
 const SLICE: Duration = Duration::from_millis(50);
-/// Time between checks whether another thread has released a slot.
+/// Time between checks for a slot that another thread released.
 const MOMENT: Duration = Duration::from_millis(1);
-/// After this time, no one will release a slot any more.
+/// After this time, assume that no slot will be released.
 const LONG: Duration = Duration::from_secs(10);
 
 /// The batches of one epoch. Threads load ahead while it is open.
@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(10);
 pub(crate) struct Epoch {
     /// `None` after the end, or if closed.
     epoch: Mutex<Option<loader::Epoch>>,
-    /// Whether its last batch was taken. Further requests on any thread get the end.
+    /// Whether the last batch was taken. From then on, requests on any thread return the end.
     is_over: AtomicBool,
     count: Count,
     slots: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Epoch {
 /// The result of requesting a batch.
 enum Asked {
     NotYet,
-    /// Every slot is in use: the last one, which no array uses (see `take`), by a thread of Python that copies it.
+    /// Every slot is in use. The last slot is not used by an array (see `take`), but by a Python thread that copies it.
     Full(Box<Failure>),
     Closed,
     End,
@@ -46,7 +46,8 @@ impl Epoch {
         Self { epoch: Mutex::new(Some(epoch)), is_over: AtomicBool::new(false), count, slots }
     }
 
-    /// Queries the epoch, unless it ended or was closed, without the GIL: another thread may be waiting for a batch.
+    /// Queries the epoch, unless it ended or was closed. Releases the GIL, because another thread may be waiting for a
+    /// batch.
     fn look<T: Send>(&self, py: Python<'_>, at: impl FnOnce(&loader::Epoch) -> T + Send) -> Option<T> {
         py.detach(|| lock(&self.epoch).as_ref().map(at))
     }
@@ -74,7 +75,7 @@ impl Epoch {
 
 #[pymethods]
 impl Epoch {
-    /// The next batch, or `None` at the end. Waits without the GIL.
+    /// The next batch, or `None` at the end. Releases the GIL while it waits.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         let mut full_since = None;
         loop {
@@ -129,7 +130,7 @@ impl Epoch {
         self.look(py, |epoch| epoch.steps().saturating_sub(epoch.next_step()))
     }
 
-    /// Ends its threads.
+    /// Stops its threads.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
             let epoch = lock(&self.epoch).take();

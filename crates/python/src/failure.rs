@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 pub(crate) enum Failure {
     /// A pack cannot be read, or is damaged.
     Read(ReadError),
-    /// A loader cannot be made, or a batch not delivered.
+    /// A loader cannot be made, or a batch cannot be delivered.
     Load(LoadError),
     /// A conversion or an export failed.
     Convert(ConvertError),
@@ -24,12 +24,12 @@ pub(crate) enum Failure {
     Thread(std::io::Error),
     /// The request is not possible.
     Option(String),
-    /// Bytes are wrong; the text says where.
+    /// Bytes are wrong. The message says where.
     Damaged(String),
 }
 
 impl Failure {
-    /// Options of a conversion that contradict each other.
+    /// A conversion whose options contradict each other.
     pub(crate) fn refused(error: &ConvertError) -> Self {
         let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
         Self::Option(format!("{error}{hint}"))
@@ -66,14 +66,14 @@ impl Failure {
             Self::Convert(error) => error.hint(),
             Self::Thread(_) | Self::Load(LoadError::Thread(_)) => Some(MORE_THREADS.to_owned()),
             Self::Load(LoadError::Plan(PlanError::NoBatch { .. })) => {
-                Some("give drop_last=False, or a smaller batch_size".to_owned())
+                Some("use drop_last=False, or a smaller batch_size".to_owned())
             }
             Self::Load(LoadError::OnDevice { remedy, .. }) => Some(remedy.to_string()),
             Self::Load(LoadError::OtherClasses { .. }) => Some(
-                "convert the sources as splits of one folder with split='all', give `write` and `from_dataset` the same classes=, or name the other fields with fields=".to_owned(),
+                "convert the sources as splits of one folder with split='all', pass the same classes= to `write` and `from_dataset`, or list the other fields with fields=".to_owned(),
             ),
             Self::Load(LoadError::Forked { .. }) => {
-                Some("begin another iteration: it makes threads of this process".to_owned())
+                Some("start another iteration: it starts threads in this process".to_owned())
             }
             _ => None,
         }
@@ -109,7 +109,7 @@ impl Failure {
 }
 
 const MORE_THREADS: &str =
-    "end other programs, or allow more threads: `ulimit -u`, and the `pids` limit of a container";
+    "stop other programs, or allow more threads: `ulimit -u`, and the `pids` limit of a container";
 
 /// `ENOENT`.
 const NO_SUCH_FILE: i32 = 2;
@@ -161,7 +161,7 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// How the errors of the crates become failures.
+/// Converts the errors of the crates to failures.
 macro_rules! from {
     ($($error:ty => $failure:expr;)+) => {$(
         impl From<$error> for Failure {

@@ -1,7 +1,7 @@
 //! The Python package's native part: packs, loaders and conversions as Python sees them.
 //!
-//! Deliberately thin: nothing here is missing in the Rust crates. Conveniences for Python are in python/packds. The GIL
-//! is released around everything that waits, copies, decodes or checks, and waits end when Python has a signal to
+//! It is thin on purpose: the Rust crates have everything that it has. Conveniences for Python are in python/packds.
+//! The GIL is released around everything that waits, copies, decodes or checks. Waits end when Python has a signal to
 //! handle.
 
 mod batch;

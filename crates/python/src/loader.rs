@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::loader_options::LoaderOptions;
 use crate::pack::Pack;
 
-/// Packs with all decisions about an epoch made.
+/// Packs, with all decisions about an epoch made.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Loader {
@@ -31,7 +31,7 @@ impl Loader {
         Ok(Self { loader: builder.clone().build()?, builder, count: Count::default(), on_gpu })
     }
 
-    /// The plan of an epoch of the only pack.
+    /// The plan of an epoch, if there is only one pack.
     fn plan(&self, epoch: u32) -> Result<EpochPlan, Failure> {
         Ok(self.loader.schedule().epoch(epoch)?)
     }
@@ -53,10 +53,10 @@ impl Loader {
         })?)
     }
 
-    /// The same loader, resumed from a state, and its epoch.
+    /// The same loader, resumed from a state. Also its epoch.
     fn resumed(&self, py: Python<'_>, state: &str) -> PyResult<Self> {
         if self.loader.mixture().is_some() {
-            // The state of a mixture determines no options.
+            // The state of a mixture does not determine any options.
             MixtureState::from_json(state).map_err(Failure::from)?;
             return Ok(py.detach(|| Self::made(self.builder.clone(), self.on_gpu.clone()))?);
         }
@@ -75,7 +75,7 @@ impl Loader {
         Ok(self.opened(epoch))
     }
 
-    /// The batches from a state.
+    /// The batches from a state on.
     fn epoch_at(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
         let epoch = py.detach(|| {
             let epoch = if self.loader.mixture().is_some() {
@@ -114,7 +114,7 @@ impl Loader {
         Ok(self.plan(epoch)?.len())
     }
 
-    /// The fields of a batch: name, view, element type, and the shape of a sample if it is fixed.
+    /// The fields of a batch: name, view, element type, and the shape of a sample, if it is fixed.
     fn fields(&self) -> Vec<(String, u32, &'static str, Option<Vec<usize>>)> {
         let fields = self.loader.fields().iter();
         fields
@@ -125,7 +125,7 @@ impl Loader {
             .collect()
     }
 
-    /// Where images are, with a GPU: `resident` or `host`. Otherwise `None`.
+    /// Where images are, if there is a GPU: `resident` or `host`. Otherwise `None`.
     #[getter]
     fn tier(&self) -> Option<&'static str> {
         self.on_gpu.as_ref().map(|on_gpu| on_gpu.tier)
@@ -137,7 +137,7 @@ impl Loader {
         (report.access.name(), report.engine, report.reason.clone())
     }
 
-    /// Default decisions and doubts.
+    /// Decisions made by default, and doubts.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut notices = py.detach(|| self.loader.notices().map_err(Failure::from))?;
         if let Some(on_gpu) = &self.on_gpu {
@@ -158,7 +158,7 @@ impl Loader {
         Ok(report.to_json())
     }
 
-    /// Finds the training bottleneck, with a measured step.
+    /// Finds the training bottleneck, with a step that was measured elsewhere.
     fn examine(&self, py: Python<'_>, step: &Bound<'_, PyDict>, seconds: f64, check: bool) -> PyResult<Diagnosis> {
         let step = measured_step(step)?;
         examined(py, self.builder.clone(), step, seconds, check)

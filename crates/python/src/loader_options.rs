@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 use crate::cuda::{self, GpuOptions, OnGpu};
 use crate::failure::Failure;
 
-/// The samples of an epoch.
+/// Which samples are in an epoch.
 #[derive(Debug)]
 enum Chosen {
     All,
@@ -31,17 +31,17 @@ pub(crate) fn fixed_orders() -> Vec<&'static str> {
     orders.map(Order::name).collect()
 }
 
-/// A loader's builder, and the options that need the packs' data or the GPU.
+/// A loader's builder, with the options that need the packs' data or the GPU.
 #[derive(Debug)]
 pub(crate) struct LoaderOptions {
     builder: LoaderBuilder,
     chosen: Chosen,
-    /// The number of the GPU for batches, and where its images are.
+    /// The number of the GPU that batches go to, and where its images are.
     gpu: Option<(String, GpuOptions)>,
 }
 
 impl LoaderOptions {
-    /// Reads them from a dict, for these packs (at least one).
+    /// Reads the options from a dict. There is at least one pack.
     pub(crate) fn read(packs: &[Arc<Pack>], given: &Bound<'_, PyDict>) -> PyResult<Self> {
         let Some((first, others)) = packs.split_first() else {
             return Err(Failure::Option("there is no pack to load".to_owned()).into());
@@ -91,7 +91,7 @@ impl LoaderOptions {
         Ok(Self { builder, chosen: Chosen::read(given)?, gpu })
     }
 
-    /// The builder, and the decisions for a GPU.
+    /// The builder, and the decisions about a GPU.
     pub(crate) fn builder(self, packs: &[Arc<Pack>]) -> Result<(LoaderBuilder, Option<OnGpu>), Failure> {
         let choice = packs.first().map(|first| self.chosen.choice(first)).transpose()?.flatten();
         let builder = match choice {
@@ -114,7 +114,7 @@ impl Chosen {
             (None, Some(weights), None) => Self::Weights(weights),
             (None, None, Some(column)) => Self::Balanced(column),
             _ => {
-                let text = "weights exclude samples and balance: give one of them";
+                let text = "weights cannot be combined with samples or balance: use only one of them";
                 return Err(Failure::Option(text.to_owned()).into());
             }
         })
@@ -148,7 +148,7 @@ impl Chosen {
     }
 }
 
-/// Mixes the other packs in. One pack needs no proportions.
+/// Mixes in the other packs. A single pack needs no proportions.
 fn mix(mut builder: LoaderBuilder, others: &[Arc<Pack>], proportions: &[f64]) -> Result<LoaderBuilder, Failure> {
     let (packs, found) = (others.len() + 1, proportions.len());
     if found != packs && (packs, found) != (1, 0) {

@@ -1,4 +1,4 @@
-//! Memory of Python's arrays. It lives as long as any of them.
+//! The memory of Python's arrays. It lives as long as any of them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ pub(crate) struct Memory {
 /// The owner of the memory.
 #[derive(Debug)]
 pub(crate) enum Owner {
-    /// Its own.
+    /// The memory itself.
     Bytes(Vec<u8>),
-    /// The pack's, read-only.
+    /// The pack, read-only.
     Pack(Arc<Pack>, Range<usize>),
     /// A field of a batch, by number.
     Batch(Arc<Held>, usize),
@@ -38,13 +38,13 @@ impl Memory {
         Self { owner, dtype, shape }
     }
 
-    /// Numbers of its own.
+    /// An array that owns these numbers.
     pub(crate) fn of_u64(numbers: &[u64]) -> Self {
         let bytes = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         Self::new(Owner::Bytes(bytes), DType::I64, vec![numbers.len()])
     }
 
-    /// Pixels of its own.
+    /// An array that owns these pixels.
     pub(crate) fn of_pixels(ItemPixels { data, shape }: ItemPixels) -> Self {
         Self::new(Owner::Bytes(data), DType::U8, shape)
     }
@@ -66,7 +66,7 @@ impl Memory {
         }
     }
 
-    /// The size of the elements in bytes. `None` if it overflows.
+    /// The number of bytes that the shape needs. `None` if it overflows.
     fn needed(&self) -> Option<usize> {
         let item = usize::try_from(self.dtype.size()).ok()?;
         let mut sides = self.shape.iter();
@@ -76,7 +76,7 @@ impl Memory {
 
 #[pymethods]
 impl Memory {
-    /// Element type, by packds's name.
+    /// The element type, by its name in packds.
     #[getter]
     fn dtype(&self) -> &'static str {
         self.dtype.name()
@@ -92,7 +92,7 @@ impl Memory {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let bytes = self.bytes();
-        // NumPy trusts this, and would read past the end of smaller memory.
+        // NumPy trusts this, and would read past the end if the memory were smaller.
         if self.needed() != Some(bytes.len()) {
             let text = format!("{} has {} bytes", self.__repr__(), bytes.len());
             return Err(Failure::Damaged(text).into());

@@ -30,7 +30,7 @@ impl Pack {
         Arc::clone(&self.pack)
     }
 
-    /// The pack, to start a read.
+    /// The pack, for starting a read.
     fn pack(&self) -> Result<&packds_reader::Pack, Failure> {
         self.pack.protect()?;
         Ok(&self.pack)
@@ -44,17 +44,17 @@ impl Pack {
         Ok((number, field.ok_or_else(missing)?))
     }
 
-    /// A stored item. It is not trusted before `still_good`.
+    /// A stored item. Do not trust it before `still_good` has succeeded.
     fn stored(&self, number: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         if self.checks { self.pack.item(number, sample) } else { self.pack.item_unchecked(number, sample) }
     }
 
-    /// A copy of an item, and the bytes' own errors with the path.
+    /// A copy of an item. Errors in the bytes get the path.
     fn bytes(&self, number: usize, sample: u64) -> Result<Vec<u8>, Failure> {
         Ok(self.pack()?.whole(self.stored(number, sample))?.into_owned())
     }
 
-    /// Items of one size, contiguously.
+    /// Items of equal size, contiguously.
     fn stacked(&self, number: usize, field: &Field, samples: &[u64]) -> Result<Memory, Failure> {
         let Some(item_bytes) = field.item_bytes() else {
             let name = &field.name;
@@ -67,7 +67,7 @@ impl Pack {
         let room = room.filter(|room| bytes.try_reserve_exact(*room).is_ok());
         if room.is_none() {
             let n = samples.len();
-            let text = format!("there is no memory for {n} items of {item_bytes} bytes");
+            let text = format!("not enough memory for {n} items of {item_bytes} bytes");
             return Err(Failure::Option(text));
         }
         self.pack()?;
@@ -97,7 +97,7 @@ enum Decoded {
 
 #[pymethods]
 impl Pack {
-    /// Opens a pack and checks all but its chunks and columns.
+    /// Opens a pack and checks everything except its chunks and columns.
     #[staticmethod]
     #[pyo3(signature = (path, checks=true))]
     fn open(py: Python<'_>, path: PathBuf, checks: bool) -> PyResult<Self> {
@@ -134,7 +134,7 @@ impl Pack {
         })?)
     }
 
-    /// The fields with training data.
+    /// The fields that hold training data.
     fn data_fields(&self) -> Vec<String> {
         let fields = self.pack.schema().fields().iter();
         let data = fields.filter(|field| field.is_data());
@@ -160,13 +160,14 @@ impl Pack {
         Ok(memory)
     }
 
-    /// Whether the file is still the one that was opened. Mapped arrays show its current contents.
+    /// Returns an error if the file is no longer the one that was opened. Mapped arrays show the current contents of
+    /// the file.
     fn still_good(&self, py: Python<'_>) -> PyResult<()> {
         Ok(py.detach(|| self.pack()?.still_good().map_err(Failure::from))?)
     }
 
-    /// Verifies samples' own checksums, even if they were verified before. Without such checksums, verifies their
-    /// chunks' on first touch.
+    /// Verifies the samples' own checksums, even if they were verified before. Without such checksums, verifies their
+    /// chunks' checksums on first access.
     fn check(&self, py: Python<'_>, samples: Vec<u64>) -> PyResult<()> {
         let checked = py.detach(|| {
             let mut samples = samples.into_iter();
@@ -175,7 +176,7 @@ impl Pack {
         Ok(checked.map_err(|error: ReadError| Failure::from(error))?)
     }
 
-    /// An item: memory (images decoded), text, or bytes.
+    /// An item: memory for decoded images, text, or bytes.
     fn item<'py>(&self, py: Python<'py>, name: &str, sample: u64) -> PyResult<Bound<'py, PyAny>> {
         let decoded = py.detach(|| {
             let (number, field) = self.field(name)?;
@@ -208,7 +209,7 @@ impl Pack {
         })
     }
 
-    /// An item's stored bytes, decompressed.
+    /// The stored bytes of an item, decompressed.
     fn raw<'py>(&self, py: Python<'py>, name: &str, sample: u64) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| {
             let (number, _) = self.field(name)?;
@@ -217,7 +218,7 @@ impl Pack {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Items of one size as one array.
+    /// Items of equal size as one array.
     fn rows(&self, py: Python<'_>, name: &str, samples: Vec<u64>) -> PyResult<Memory> {
         Ok(py.detach(|| {
             let (number, field) = self.field(name)?;
@@ -240,11 +241,11 @@ impl Pack {
         Ok(PyBytes::new(py, &png))
     }
 
-    /// Reads every byte and reports damage, as JSON. Calls `told` with the bytes done and the total.
-    #[pyo3(signature = (jobs=0, told=None))]
-    fn verify(&self, py: Python<'_>, jobs: usize, told: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+    /// Reads every byte and reports damage, as JSON. Calls `progress` with the bytes done and the total.
+    #[pyo3(signature = (jobs=0, progress=None))]
+    fn verify(&self, py: Python<'_>, jobs: usize, progress: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let pack = Arc::clone(&self.pack);
-        let report = watched(py, told, AfterInterrupt::Abandon, move |watch| {
+        let report = watched(py, progress, AfterInterrupt::Abandon, move |watch| {
             let options = VerifyOptions::jobs(jobs);
             packds_reader::verify(&pack, options, &|done, total| watch.tell(done, total))
         })?;

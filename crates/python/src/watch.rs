@@ -31,12 +31,12 @@ struct Shared {
     phase: &'static str,
 }
 
-/// What happens to the work when Python is interrupted.
+/// What happens to the work if Python is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterInterrupt {
-    /// It is told to stop, and Python waits while it cleans up.
+    /// The work is asked to stop, and Python waits while it cleans up.
     Wait,
-    /// It continues in the background until it is done, because it only reads.
+    /// The work continues in the background until it is done. It only reads, so this is harmless.
     Abandon,
 }
 
@@ -84,11 +84,11 @@ impl Drop for Over {
     }
 }
 
-/// Runs `work` on another thread and returns its result. Meanwhile calls `told(done, total, phase)`, and raises
-/// exceptions of signals or of that call.
+/// Runs `work` on another thread and returns its result. Meanwhile, calls `progress(done, total, phase)`. Raises
+/// exceptions from signals and from that call.
 pub(crate) fn watched<T: Send + 'static>(
     py: Python<'_>,
-    told: Option<&Bound<'_, PyAny>>,
+    progress: Option<&Bound<'_, PyAny>>,
     after: AfterInterrupt,
     work: impl FnOnce(&Watch) -> T + Send + 'static,
 ) -> PyResult<T> {
@@ -105,7 +105,7 @@ pub(crate) fn watched<T: Send + 'static>(
         if failed.is_some() {
             continue;
         }
-        let looked = py.check_signals().and_then(|()| call(&watch, told));
+        let looked = py.check_signals().and_then(|()| call(&watch, progress));
         if let Err(error) = looked {
             if after == AfterInterrupt::Abandon {
                 return Err(error);
@@ -114,20 +114,20 @@ pub(crate) fn watched<T: Send + 'static>(
             failed = Some(error);
         }
     }
-    // Only its thread still has to end.
+    // The work is done, and only its thread still has to end.
     let result = thread.join();
     if let Some(error) = failed {
         return Err(error);
     }
-    call(&watch, told)?;
+    call(&watch, progress)?;
     result.map_err(|_| PyRuntimeError::new_err("a thread of packds panicked: this is a bug in packds"))
 }
 
-fn call(watch: &Watch, told: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    let Some(told) = told else { return Ok(()) };
+fn call(watch: &Watch, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let Some(progress) = progress else { return Ok(()) };
     let (done, total, phase) = {
         let shared = lock(&watch.shared);
         (shared.done, shared.total, shared.phase)
     };
-    told.call1((done, total, phase)).map(|_| ())
+    progress.call1((done, total, phase)).map(|_| ())
 }

@@ -16,10 +16,10 @@ use crate::conversion::{GivenTexts, options_of};
 use crate::failure::Failure;
 use crate::watch::{AfterInterrupt, watched};
 
-/// Name, kind, and for arrays the element type and shape.
+/// Name, kind, and for arrays also the element type and shape.
 type FieldTuple = (String, String, Option<String>, Option<Vec<u64>>);
 
-/// Collects samples. The pack appears under its name only when it is finished.
+/// Collects samples. The pack only appears under its name when it is finished.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -108,7 +108,7 @@ impl Writer {
         Ok(Self { given: Mutex::new(Some(given)), target, options })
     }
 
-    /// Adds a sample: a value for each field.
+    /// Adds a sample: one value for each field.
     fn add(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let values = values.iter().map(Value::read).collect::<PyResult<Vec<_>>>()?;
         let pushed = py.detach(|| {
@@ -125,11 +125,11 @@ impl Writer {
     }
 
     /// Writes the pack. Returns the report as JSON.
-    #[pyo3(signature = (told=None))]
-    fn finish(&self, py: Python<'_>, told: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+    #[pyo3(signature = (progress=None))]
+    fn finish(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let given = lock(&self.given).take().ok_or_else(closed)?;
         let (target, options) = (self.target.clone(), self.options.clone());
-        let report = watched(py, told, AfterInterrupt::Wait, move |watch| {
+        let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
             let listing = given.into_listing()?;
             convert_listing(&listing, Duration::ZERO, &target, &options, watch)
         })?;

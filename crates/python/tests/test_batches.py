@@ -90,7 +90,7 @@ def test_as_tuple_decides_what_a_batch_is(numbered):
 
 
 def test_a_field_is_loaded_once(numbered):
-    with pytest.raises(packds.OptionError, match="`image` is named twice"):
+    with pytest.raises(packds.OptionError, match="`image` is listed twice"):
         packds.Loader(numbered, 4, fields=["image", "label", "image"])
 
 

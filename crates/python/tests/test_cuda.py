@@ -144,7 +144,7 @@ def test_chunks_from_the_disk_on_a_gpu_give_the_hosts_batches(numbered, torch, g
 def test_what_reads_from_the_disk_are_not_for_is_refused(numbered, torch):
     options = {"output": "torch", "device": "simulated", "augment": "flip", "order": "chunks"}
     for bad, said in [
-        ({"tier": "gpu-window"}, "hint: give checksums='off'"),
+        ({"tier": "gpu-window"}, "hint: use checksums='off'"),
         ({"tier": "host", "checksums": "off"}, "only the tier gpu-window"),
         ({"checksums": "off"}, "only the tier gpu-window"),
     ]:
@@ -163,7 +163,7 @@ def test_whether_the_file_is_registered_is_told(numbered, torch):
     for bad, said in [({"register": "file"}, "for the tiers gpu-window and host"), ({"register": "all"}, "staging, file or gds, found")]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(numbered, **options, **bad)
-    with pytest.raises(packds.OptionError, match="register is for batches on a GPU"):
+    with pytest.raises(packds.OptionError, match="register applies to batches on a GPU"):
         packds.Loader(numbered, register="file")
 
 
@@ -205,13 +205,13 @@ def test_which_jpeg_files_a_gpu_decodes_is_told(file_pack, torch):
 def test_what_a_gpu_decodes_no_files_for_is_refused(file_pack, numbered, torch):
     options = {"output": "torch", "device": "simulated", "jpeg": "gpu", "augment": "rrc8", "batch_size": 4}
     for pack, bad, said in [
-        (numbered, {}, "hint: leave jpeg out"),
-        (file_pack, {"augment": "resize40,center32"}, "hint: leave jpeg out"),
-        (file_pack, {"augment": "views:2,rrc8"}, "hint: leave jpeg out"),
-        (file_pack, {"tier": "resident"}, "found tier=\"resident\": leave that out"),
-        (file_pack, {"register": "file"}, "found register=\"file\": leave that out"),
+        (numbered, {}, "hint: omit jpeg"),
+        (file_pack, {"augment": "resize40,center32"}, "hint: omit jpeg"),
+        (file_pack, {"augment": "views:2,rrc8"}, "hint: omit jpeg"),
+        (file_pack, {"tier": "resident"}, "found tier=\"resident\": omit that option"),
+        (file_pack, {"register": "file"}, "found register=\"file\": omit that option"),
         (file_pack, {"jpeg": "nvjpeg"}, "expected host or gpu, found"),
-        (file_pack, {"device": "cpu"}, "jpeg is for batches on a GPU.*\nhint: pass device='cuda' and output='torch'"),
+        (file_pack, {"device": "cpu"}, "jpeg applies to batches on a GPU.*\nhint: pass device='cuda' and output='torch'"),
         (file_pack, {"jpeg": None}, "jpeg: expected a string"),
     ]:
         with pytest.raises(packds.OptionError, match=said):
@@ -228,13 +228,13 @@ def test_the_tier_is_chosen_and_told(numbered, torch):
     for asked in ("host-window", "auto"):
         loader = packds.Loader(numbered, augment="blur:3/0.1-2", order="window", tier=asked, **options)
         assert loader.tier == loader.stats()["tier"] == "host-window"
-    with pytest.raises(packds.OptionError, match="needs the order window.*\nhint: give order='window'"):
+    with pytest.raises(packds.OptionError, match="needs the order window.*\nhint: use order='window'"):
         packds.Loader(numbered, order="chunks", tier="host-window", **options)
     assert packds.Loader(numbered, output="torch").tier is None
-    for bad, said in [({"augment": "rotate:10", "tier": "resident"}, "hint: give tier='host'"), ({"tier": "window"}, "tier")]:
+    for bad, said in [({"augment": "rotate:10", "tier": "resident"}, "hint: use tier='host'"), ({"tier": "window"}, "tier")]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(numbered, **options, **bad)
-    with pytest.raises(packds.OptionError, match="tier is for batches on a GPU"):
+    with pytest.raises(packds.OptionError, match="tier applies to batches on a GPU"):
         packds.Loader(numbered, tier="resident")
 
 
@@ -245,16 +245,16 @@ def test_a_tier_that_is_chosen_or_refused_says_why(numbered, tmp_path, torch):
         return [notice for notice in packds.Loader(pack, **options, **more).notices() if notice.startswith("tier ")]
 
     assert chosen()[0].startswith("tier resident, because the images take")
-    assert chosen(bad_samples="skip") == ["tier host, because a resident dataset is read whole, so a bad sample would be an error"]
+    assert chosen(bad_samples="skip") == ["tier host, because a resident dataset is read completely, so a bad sample would be an error"]
     assert chosen(tier="resident") == []
-    assert "the neighbouring pixels" in chosen(augment="blur:3/0.1-2")[0]
+    assert "neighbouring pixels" in chosen(augment="blur:3/0.1-2")[0]
     planar = tmp_path / "chw.pack"
     packds.from_dataset({"image": torch.zeros(8, 3, 4, 4, dtype=torch.uint8).numpy()}, planar, layout="chw", progress=False)
     many = ",".join(["jitter:0.4/0.4/0.4/0.1"] * 8 + ["gray"])
-    for pack, augment, said in [(numbered, many, "more than 32 operations"), (planar, None, "chw"), (numbered, "blur:3/0.1-2", "neighbouring pixels")]:
-        with pytest.raises(packds.OptionError, match=f"cannot be on the GPU: .*{said}.*\nhint: give tier='host'"):
+    for pack, augment, said in [(numbered, many, "more than 32 colour operations"), (planar, None, "chw"), (numbered, "blur:3/0.1-2", "neighbouring pixels")]:
+        with pytest.raises(packds.OptionError, match=f"cannot be kept on the GPU: .*{said}.*\nhint: use tier='host'"):
             packds.Loader(pack, tier="resident", augment=augment, **options)
-    with pytest.raises(packds.OptionError, match="no loaded field holds images"):
+    with pytest.raises(packds.OptionError, match="no loaded field contains images"):
         packds.Loader(numbered, tier="resident", fields=["label"], **options)
 
 

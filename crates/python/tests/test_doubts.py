@@ -49,7 +49,7 @@ def test_orders_that_mix_enough_and_the_files_own_are_no_warning(sorted_pack, nu
 
 def test_samples_that_no_epoch_has_are_a_warning(numbered):
     [text] = said(lambda: packds.Loader(numbered, 64, order="sequential", drop_last=True))
-    assert text == "the same 40 samples are left out of every epoch: give drop_last=False to see them"
+    assert text == "every epoch leaves out the same 40 samples: to include them, use drop_last=False"
 
 
 def test_in_the_order_sequential_every_sample_comes_unless_said_otherwise(numbered):
@@ -76,7 +76,7 @@ def test_going_on_and_iterating_warn_no_second_time(sorted_pack):
 def test_keeping_the_order_of_a_sorted_source_is_a_warning(photos, tmp_path):
     options = {"resize": "short:72", "crop": 64, "chunk": 4, "progress": False}
     [text] = said(lambda: packds.convert(photos, tmp_path / "a.pack", keep_order=True, **options))
-    assert "the order of the source is kept, which is sorted by class (icc" in text
+    assert "the samples keep the order of the source, which is sorted by class (icc" in text
     assert "without keep_order the samples are shuffled" in text
     assert said(lambda: packds.convert(photos, tmp_path / "b.pack", **options)) == []
     # A single chunk is read as a whole.
@@ -95,7 +95,7 @@ def test_weights_that_make_an_epoch_much_shorter_or_longer_are_a_warning_with_th
 
 def test_weights_divided_by_their_sum_are_an_error_that_says_so(numbered):
     weights = np.linspace(1, 9, 1000)
-    with pytest.raises(packds.OptionError, match=r"sum 1 \(as if divided by their sum\).*\n.*weights . 1000 / weights.sum"):
+    with pytest.raises(packds.OptionError, match=r"sum 1 \(as if they were divided by their sum\).*\n.*weights . 1000 / weights.sum"):
         packds.Loader(numbered, 5, weights=weights / weights.sum())
 
 

@@ -94,7 +94,7 @@ def test_a_state_that_does_not_fit_leaves_a_drawn_seed_as_it_was(numbered, photo
 
 
 def test_ranks_do_not_draw_seeds_of_their_own(numbered):
-    with pytest.raises(packds.OptionError, match="seed: None would be another seed on each rank"):
+    with pytest.raises(packds.OptionError, match="seed: None would draw a different seed on each rank"):
         packds.Loader(numbered, 50, seed=None, rank=(0, 2))
 
 

@@ -125,10 +125,10 @@ def test_functions_that_call_totensor_are_told_what_they_get(photo_pack, torchvi
         data = MapDataset(photo_pack, calls_to_tensor, **options)
         return next(iter(torch.utils.data.DataLoader(data, num_workers=workers)))
 
-    got = r"transform got a torch.uint8 tensor \[3, 64, 64\], and raised TypeError: pic should be PIL Image"
+    got = r"transform got a torch.uint8 tensor \[3, 64, 64\] and raised TypeError: pic should be PIL Image"
     with pytest.raises(packds.OptionError, match=got) as raised:
         first()
-    assert "pass images='pil' if it takes pictures, as ToTensor does, or images='numpy' for arrays [H, W, C]" in str(raised.value)
+    assert "pass images='pil' if it takes PIL images, as ToTensor does, or images='numpy' for arrays [H, W, C]" in str(raised.value)
     plain = MapDataset(photo_pack)[0][0]
     for images in ("pil", "numpy"):
         assert torch.equal(first(images=images)[0][0], plain.float() / 255)
@@ -573,7 +573,7 @@ def test_a_stateful_dataloader_with_another_global_batch_is_refused(numbered, to
     labels_of(itertools.islice(begun, 3))
     going_on = stateful(IterableDataset(numbered, 20), batch_size=None, num_workers=2)
     going_on.load_state_dict(begun.state_dict())
-    with pytest.raises(packds.OptionError, match="10 samples in a batch of all ranks, found 20"):
+    with pytest.raises(packds.OptionError, match="10 samples in a batch over all ranks, found 20"):
         next(iter(going_on))
 
 
@@ -611,7 +611,7 @@ def test_a_dataloader_is_not_packed_batch_by_batch(numbered, torch, tmp_path):
     samples = [(torch.zeros(8, 8, 3, dtype=torch.uint8), 0)] * 4
     loaders = [torch.utils.data.DataLoader(samples, batch_size=2), packds.Loader(numbered)]
     for loader, name in zip(loaders, ["a DataLoader", "a packds.Loader"]):
-        with pytest.raises(packds.OptionError, match=f"{name} gives batches.*\n.*loader.dataset"):
+        with pytest.raises(packds.OptionError, match=f"{name} yields batches.*\n.*loader.dataset"):
             packds.from_dataset(loader, tmp_path / "a.pack", progress=False)
     assert list(tmp_path.iterdir()) == []
     assert packds.from_dataset(loaders[0].dataset, tmp_path / "a.pack", progress=False)["n_samples"] == 4

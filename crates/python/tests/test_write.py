@@ -192,7 +192,7 @@ def test_a_value_that_its_field_cannot_hold_is_refused(tmp_path, kind, wrong):
 def test_numbers_that_would_become_infinite_are_refused(tmp_path, dtype, wrong):
     schema = {"image": "image", "one": dtype, "several": (dtype, (3,))}
     special = [float("inf"), float("-inf"), float("nan")]
-    text = f"expected a number that b?float{dtype.strip('bf')} holds, found {re.escape(repr(np.asarray(wrong).item()))}"
+    text = f"expected a number that fits in b?float{dtype.strip('bf')}, found {re.escape(repr(np.asarray(wrong).item()))}"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with packds.write(tmp_path / "a.pack", schema) as writer:
@@ -236,7 +236,7 @@ def test_no_sample_is_an_error_and_leaves_nothing(tmp_path):
 def test_a_target_that_cannot_be_says_what_to_name(tmp_path, monkeypatch, schema):
     monkeypatch.chdir(tmp_path)
     for target, text in [
-        (".", "^\\.: this is a folder, expected the name of a file to write\nhint: name a file"),
+        (".", "^\\.: this is a folder, expected the name of a file to write\nhint: choose a file name"),
         ("..", "this is a folder"),
         ("no/dir/y.pack", "the folder no/dir does not exist\nhint: create the folder first"),
     ]:

@@ -1,18 +1,19 @@
-//! Memory for whole chunks and batches: one anonymous map, reserved once and divided into equal slots that are reused.
+//! Memory for whole chunks and batches: one anonymous map, reserved once and divided into slots of equal size that are
+//! reused.
 //!
 //! The map is aligned to 2 MiB and requests huge pages, so that the kernel zeroes, pins and walks one page instead of 512. Memory
 //! is allocated on first touch. Slots start at multiples of 4096, as required by reads that bypass the page cache.
 //!
 //! # Why references never conflict
 //!
-//! All access to the map goes through three types, and each byte belongs to exactly one of them:
+//! Every access to the map goes through three types, and each byte belongs to exactly one of them:
 //!
-//! - The numbers of free slots are in one list. [`Arena::take`] removes a number. It is put back only when the one `Owner` made
-//!   for it is dropped. So a slot has at most one `Owner` at any time.
+//! - The numbers of free slots are in one list. [`Arena::take`] removes a number. It is put back only when the single
+//!   `Owner` that was made for it is dropped. So a slot has at most one `Owner` at any time.
 //! - [`SlotMut`] holds the `Owner` itself and lends its bytes by the rules of `&self` and `&mut self`.
-//! - [`SlotMut::split`] moves the `Owner` into an `Arc` that only pieces hold. Their ranges do not overlap, and each piece only
-//!   lends its own range. [`PieceMut::join`] makes a `SlotMut` again only from the last piece, when there are no other
-//!   borrowers.
+//! - [`SlotMut::split`] moves the `Owner` into an `Arc` that only pieces hold. Their ranges do not overlap, and each
+//!   piece only lends its own range. [`PieceMut::join`] makes a `SlotMut` again only from the last piece, when there
+//!   are no other borrowers.
 //! - [`SlotMut::freeze`] moves the `Owner` into an `Arc` that only [`SlotRef`]s hold. They lend shared references and cannot be
 //!   converted back.
 //!
@@ -34,7 +35,7 @@ pub const SLOT_ALIGN: usize = 4096;
 /// Size of a huge page. The map is aligned to it.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-/// Number of NUMA nodes in a mask.
+/// Maximum number of NUMA nodes.
 const MOST_NODES: usize = 1024;
 
 /// Equal slots of memory, reserved once. See the [module](self).
@@ -45,7 +46,8 @@ pub struct Arena {
     start: usize,
     n_slots: usize,
     slot_bytes: usize,
-    /// The numbers of free slots. The one freed last is reused first, because its memory is most likely cached.
+    /// The numbers of free slots. The slot that was freed last is reused first, because its memory is most likely still
+    /// cached.
     free: Mutex<Vec<usize>>,
     freed: Condvar,
     /// The NUMA node for its memory.
@@ -116,22 +118,23 @@ impl Arena {
         (base, self.n_slots.saturating_mul(self.slot_bytes))
     }
 
-    /// Requests that memory touched from now on is placed on a NUMA node, if the node has room. Call it once per arena.
+    /// Requests that memory touched from now on is placed on a NUMA node, if the node has space. Call it once per
+    /// arena.
     ///
     /// # Errors
-    /// The system error, for example if the call is not permitted or the node does not exist. The arena then still works, only
-    /// slower.
+    /// The system error, for example if the call is not permitted or the node does not exist. The arena still works,
+    /// but more slowly.
     pub fn prefer_node(&self, node: u32) -> io::Result<()> {
         let mut nodes = [0_u64; MOST_NODES / 64];
         let number = to_usize(node);
         let word = nodes.get_mut(number / 64).ok_or_else(|| {
-            let text = format!("NUMA node {node} is beyond the {MOST_NODES} that are known");
+            let text = format!("NUMA node {node} is above the maximum of {MOST_NODES} nodes");
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })?;
         *word = 1 << (number % 64);
         let (base, len) = self.address();
-        // SAFETY: the range is whole pages of the arena's own map, whose bytes the call leaves as they are; the mask has as
-        // many bits as are told.
+        // SAFETY: the range consists of whole pages of the arena's own map, and the call does not change their bytes.
+        // The mask has as many bits as the call says.
         let result = unsafe {
             libc::syscall(libc::SYS_mbind, base, len, libc::MPOL_PREFERRED, nodes.as_ptr(), MOST_NODES + 1, 0)
         };
@@ -147,7 +150,7 @@ impl Arena {
         self.node.get().copied()
     }
 
-    /// Takes a free slot, if there is one. It contains the bytes last written to it.
+    /// Takes a free slot, if there is one. It still contains the bytes that were last written to it.
     #[must_use]
     pub fn try_take(self: &Arc<Self>) -> Option<SlotMut> {
         let number = self.lock().pop()?;
@@ -222,9 +225,9 @@ impl SlotMut {
         self.owner.number
     }
 
-    /// Divides the slot into pieces for several threads, from its first byte on. Each dereferences to `&mut [u8]`. Bytes outside
-    /// all pieces are inaccessible until the pieces are joined. `None` if there are no pieces or they exceed the slot; the slot is
-    /// then free again.
+    /// Divides the slot into pieces for several threads, starting at its first byte. Each piece dereferences to `&mut
+    /// [u8]`. Bytes outside all pieces are inaccessible until the pieces are joined. Returns `None` if there are no
+    /// pieces or they exceed the slot; the slot is then free again.
     #[must_use]
     pub fn split(self, lens: &[usize]) -> Option<Vec<PieceMut>> {
         let all = lens.iter().try_fold(0_usize, |sum, len| sum.checked_add(*len));
@@ -252,15 +255,15 @@ impl Deref for SlotMut {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the slot's bytes lie in the map, which the owner keeps, are always initialised, and nobody else has
-        // the owner, so nobody writes to them while `self` is borrowed. Their number fits `isize`.
+        // SAFETY: the slot's bytes are in the map, which the owner keeps, and are always initialized. Nobody else has
+        // the owner, so nobody writes to them while `self` is borrowed. Their number fits in `isize`.
         unsafe { slice::from_raw_parts(self.owner.base(), self.owner.arena.slot_bytes) }
     }
 }
 
 impl DerefMut for SlotMut {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and `self` is borrowed exclusively, so there is no other reference at all.
+        // SAFETY: as in `deref`. In addition, `self` is borrowed exclusively, so there is no other reference.
         unsafe { slice::from_raw_parts_mut(self.owner.base(), self.owner.arena.slot_bytes) }
     }
 }
@@ -269,7 +272,7 @@ impl DerefMut for SlotMut {
 #[derive(Debug)]
 pub struct PieceMut {
     owner: Arc<Owner>,
-    /// In the slot, and disjoint from all other pieces with this owner.
+    /// Its range in the slot. It does not overlap other pieces with this owner.
     range: Range<usize>,
 }
 
@@ -286,8 +289,8 @@ impl Deref for PieceMut {
 
     fn deref(&self) -> &[u8] {
         let base = self.owner.base().wrapping_add(self.range.start);
-        // SAFETY: the range lies in the slot, so in the map, which the owner keeps; its bytes are initialised; no other
-        // piece covers them, and there is no `SlotMut` or `SlotRef` as long as this piece shares the owner.
+        // SAFETY: the range is in the slot, so it is in the map, which the owner keeps. Its bytes are initialized. No
+        // other piece covers them, and there is no `SlotMut` or `SlotRef` as long as this piece shares the owner.
         unsafe { slice::from_raw_parts(base, self.range.len()) }
     }
 }
@@ -295,7 +298,7 @@ impl Deref for PieceMut {
 impl DerefMut for PieceMut {
     fn deref_mut(&mut self) -> &mut [u8] {
         let base = self.owner.base().wrapping_add(self.range.start);
-        // SAFETY: as in `deref`, and `self` is borrowed exclusively.
+        // SAFETY: as in `deref`. In addition, `self` is borrowed exclusively.
         unsafe { slice::from_raw_parts_mut(base, self.range.len()) }
     }
 }
@@ -317,7 +320,7 @@ impl Deref for SlotRef {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the slot's bytes lie in the map, which the owner keeps, and are initialised; the owner was moved here
+        // SAFETY: the slot's bytes are in the map, which the owner keeps, and are initialized. The owner was moved here
         // from a `SlotMut`, and nothing makes a writer from a `SlotRef`.
         unsafe { slice::from_raw_parts(self.owner.base(), self.owner.arena.slot_bytes) }
     }

@@ -1,4 +1,4 @@
-//! The memory available to this process: of the machine, and of its control group.
+//! The memory that is available to this process, according to the machine and its control group.
 
 use packds_system::to_u64;
 use std::fs;
@@ -7,7 +7,8 @@ use std::path::Path;
 
 use crate::human;
 
-/// Rejects requests for more memory than available. The system would grant them, and end the process when the memory is touched.
+/// Rejects requests for more memory than is available. The system would grant them, but end the process when the memory
+/// is touched.
 ///
 /// # Errors
 /// [`io::ErrorKind::OutOfMemory`], with the available memory.
@@ -18,7 +19,7 @@ pub(crate) fn check_available(needed: usize) -> io::Result<()> {
         Some(available) => Err(io::Error::new(
             io::ErrorKind::OutOfMemory,
             format!(
-                "{} are needed, but only {} of memory are available; make batches or the memory budget smaller",
+                "{} of memory are needed, but only {} are available; reduce the batch size or the memory budget",
                 human::bytes(needed),
                 human::bytes(available)
             ),
@@ -26,7 +27,8 @@ pub(crate) fn check_available(needed: usize) -> io::Result<()> {
     }
 }
 
-/// Memory to be had without evicting anything but page cache: the machine's, or what the control group has left, if known.
+/// Memory that can be allocated without evicting anything except page cache: that of the machine, or what remains to
+/// the control group, if known.
 pub(crate) fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -41,7 +43,8 @@ fn mem_available(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The smallest remaining limit of all groups above this process, if any has one. `groups` is as in /proc/self/cgroup.
+/// The smallest remaining limit of all groups that contain this process, if any has a limit. `groups` has the format of
+/// /proc/self/cgroup.
 fn group_available(root: &Path, groups: &str) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in groups.lines() {
@@ -66,7 +69,7 @@ fn group_available(root: &Path, groups: &str) -> Option<u64> {
     least
 }
 
-/// The remaining memory of one group: its limit minus its usage, where page cache does not count.
+/// The remaining memory of one group: its limit minus its usage, without page cache.
 fn left_in(folder: &Path, [limit, usage]: [&str; 2]) -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         let text = fs::read_to_string(folder.join(name)).ok()?;
@@ -93,7 +96,7 @@ mod tests {
         check_available(1 << 20).unwrap();
         let error = check_available(usize::MAX).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
-        assert!(error.to_string().contains("GiB of memory are available"), "{error}");
+        assert!(error.to_string().contains("GiB are available"), "{error}");
     }
 
     #[test]
@@ -121,7 +124,7 @@ mod tests {
         write("a/b/memory.max", "500\n");
         write("a/b/memory.current", "499\n");
         assert_eq!(group_available(root.path(), "0::/a/b\n"), Some(1));
-        // Version 1, with one tree per controller.
+        // Version 1 has a tree for each controller.
         write("memory/c/memory.limit_in_bytes", "90\n");
         write("memory/c/memory.usage_in_bytes", "100\n");
         let groups = "5:cpu,cpuacct:/c\n4:memory:/c\n";

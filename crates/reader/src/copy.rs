@@ -1,7 +1,7 @@
 //! Copies into staging slots with stores that bypass the CPU caches.
 //!
-//! An ordinary store first reads the cache line that it overwrites, and evicts other useful data. A batch is larger than the
-//! caches and is written completely, so both are wasted. Non-temporal stores avoid that traffic.
+//! An ordinary store first reads the cache line that it overwrites, and evicts other useful data. A batch is larger
+//! than the caches and is written completely, so this traffic is wasted. Non-temporal stores avoid it.
 //! docs/internals/performance.md has measurements. (Intel 64 and IA-32 Architectures Optimization Reference Manual,
 //! "Non-temporal stores".)
 
@@ -9,8 +9,8 @@
 #[cfg(target_arch = "x86_64")]
 const SMALL: usize = 1024;
 
-/// Copies `from` to `to`, which must have the same length. Other threads see the bytes after [`fence`] and a synchronized
-/// hand-over.
+/// Copies `from` to `to`, which must have the same length. Other threads see the bytes after a [`fence`] and a
+/// synchronized hand-over.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -60,15 +60,15 @@ mod x86 {
         for (to, from) in to_lines.chunks_exact_mut(LINE).zip(from_lines.chunks_exact(LINE)) {
             let source = from.as_ptr().cast::<__m256i>();
             let target = to.as_mut_ptr().cast::<__m256i>();
-            // A prefetch hint may have any address: it does not access memory.
+            // A prefetch hint may have any address, because it does not access memory.
             _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().wrapping_add(AHEAD).cast());
-            // SAFETY: the first 32 bytes of a line of 64; any alignment is allowed.
+            // SAFETY: these are the first 32 bytes of a line of 64. Any alignment is allowed.
             let low = unsafe { _mm256_loadu_si256(source) };
-            // SAFETY: the last 32 bytes of that line.
+            // SAFETY: these are the last 32 bytes of that line.
             let high = unsafe { _mm256_loadu_si256(source.wrapping_add(1)) };
-            // SAFETY: the first half of a line that starts at a multiple of 64.
+            // SAFETY: this is the first half of a line that starts at a multiple of 64.
             unsafe { _mm256_stream_si256(target, low) };
-            // SAFETY: its second half, at a multiple of 32.
+            // SAFETY: this is the second half of that line, at a multiple of 32.
             unsafe { _mm256_stream_si256(target.wrapping_add(1), high) };
         }
         to_tail.copy_from_slice(from_tail);

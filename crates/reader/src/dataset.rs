@@ -6,7 +6,8 @@ use crate::plan::Dataset;
 use crate::{Pack, ReadError};
 
 impl Pack {
-    /// What plans need from this pack: how it is divided into chunks, the size of a chunk in memory, and the pack identifier.
+    /// The properties of this pack that plans need: how it is divided into chunks, the size of a chunk in memory, and
+    /// the pack's identifier.
     ///
     /// # Errors
     /// [`ReadError::Format`] if the chunk table is damaged.

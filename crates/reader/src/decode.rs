@@ -43,11 +43,11 @@ impl ItemDecoder {
         &self.field.name
     }
 
-    /// The pixels of a sample's item: decoded if it is a file, unchanged if it is raw.
+    /// The pixels of a sample's item. If the item is a file, it is decoded. If it is raw, it is unchanged.
     ///
     /// # Errors
-    /// [`AugmentError::Pixels`] if the file cannot be decoded, [`AugmentError::Picture`] if the size of raw pixels differs from
-    /// the pack's columns, or these are damaged.
+    /// [`AugmentError::Pixels`] if the file cannot be decoded. [`AugmentError::Picture`] if the size of raw pixels
+    /// differs from the size in the pack's columns, or if these columns are damaged.
     pub fn pixels(&mut self, pack: &Pack, sample: u64, item: &[u8]) -> Result<ItemPixels, AugmentError> {
         if let Some(shape) = self.field.raw_shape(pack, sample, item.len())? {
             let data = item.to_vec();
@@ -108,7 +108,7 @@ impl SizedField {
 fn damaged(error: FormatError) -> AugmentError {
     AugmentError::Picture {
         what: "coding or size",
-        expected: "a column that is whole".to_owned(),
+        expected: "an undamaged column".to_owned(),
         found: error.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! Errors in reading a pack, with its path.
+//! Errors when reading a pack. They contain its path.
 
 use std::fmt;
 use std::io;
@@ -46,7 +46,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The length of the file changed after it was opened.
-    #[error("{}: changed while it was read: it had {expected} bytes, now it has {found}", path.display())]
+    #[error("{}: changed while it was read: it had {expected} bytes, and now has {found}", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
@@ -55,8 +55,8 @@ pub enum ReadError {
         /// Its length now.
         found: u64,
     },
-    /// The file was written to after it was opened. A changed modification time alone looks the same.
-    #[error("{}: changed after it was opened: it was modified meanwhile", path.display())]
+    /// The file was written to after it was opened, or only its modification time changed. Both look the same.
+    #[error("{}: changed after it was opened: its modification time differs", path.display())]
     Modified {
         /// The file.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum ReadError {
         path: PathBuf,
         /// The sample.
         sample: u64,
-        /// The chunk it lies in.
+        /// The chunk that contains it.
         chunk: u64,
         /// The positions of its items in the file, one per body field. For a compressed item, the block that contains it.
         places: Vec<Range<u64>>,
@@ -83,7 +83,7 @@ pub enum ReadError {
     },
     /// The memory limit for buffers is too small for one step.
     #[error(
-        "{}: reading it needs buffers of {}, allowed are {}: allow more memory, take smaller batches or a smaller window, or convert again with smaller chunks ({CHUNK})",
+        "{}: reading it needs buffers of {}, but only {} are allowed: allow more memory, use smaller batches or a smaller window, or convert again with smaller chunks ({CHUNK})",
         path.display(), crate::human::bytes(*needed), crate::human::bytes(*given)
     )]
     Memory {
@@ -94,7 +94,7 @@ pub enum ReadError {
         /// The minimum in bytes.
         needed: u64,
     },
-    /// Reading was stopped while this was waiting for data.
+    /// Reading was stopped while the caller was waiting for data.
     #[error("{}: reading was stopped", path.display())]
     Stopped {
         /// The file.
@@ -156,14 +156,14 @@ impl ReadError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Open { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
-                Some("a pack is one file: name the .pack file, not the folder it lies in")
+                Some("a pack is a single file: pass the .pack file, not its folder")
             }
             Self::Format { source, .. } => match source {
                 FormatError::BadMagic { .. } | FormatError::TooShort { .. } => {
-                    Some("`packds convert` makes packs, from everything that `packds formats` lists")
+                    Some("`packds convert` makes packs from any format that `packds formats` lists")
                 }
                 FormatError::WrongLength { .. } => {
-                    Some("copy the pack again: its length is not the one it was written with")
+                    Some("copy the pack again: its length differs from the length it was written with")
                 }
                 FormatError::ChunkChecksum { .. }
                 | FormatError::ChecksumMismatch { .. }

@@ -1,9 +1,9 @@
-//! Opening, verifying and loading packs. This crate does the I/O that `packds-format` leaves out.
+//! Opens, verifies and loads packs. This crate does the I/O that `packds-format` leaves out.
 //!
 //! # A tour
 //!
-//! [`open`] maps a pack. It checks everything except the chunks and columns, in milliseconds for a pack of any size. [`open_bytes`]
-//! opens a pack in memory, such as this one of ten images:
+//! [`open`] maps a pack. It checks everything except the chunks and columns, which takes milliseconds for a pack of any
+//! size. [`open_bytes`] opens a pack in memory, such as this one with ten images:
 //!
 //! ```
 //! use packds_format::{BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Schema};
@@ -27,23 +27,17 @@
 //! let (bytes, _) = writer.finish(FooterParts::default())?;
 //! let pack = packds_reader::open_bytes("ten.pack", bytes)?;
 //!
-//! // Single samples, as in a file.
-//! assert_eq!(pack.n_samples(), 10);
+//! // Read a single sample. assert_eq!(pack.n_samples(), 10);
 //! assert_eq!(pack.sample(7)?.field("label")?.elements::<i32>()?, [7]);
 //!
-//! // All damage, if there is any.
-//! assert!(verify(&pack, VerifyOptions::default(), &|_, _| {})?.is_ok());
+//! // List all damage, if there is any. assert!(verify(&pack, VerifyOptions::default(), &|_, _| {})?.is_ok());
 //!
-//! // Shuffled batches, ahead of time, on all cores.
-//! let loader = Loader::builder(pack).batch(5).order(Order::Random).seed(42).build()?;
-//! let mut epoch = loader.epoch(0)?;
-//! let first = epoch.next().ok_or("no batch")??;
-//! assert_eq!(first.elements::<u8>("image")?.len(), 5 * 12);
-//! let state = epoch.state();
-//! drop((first, epoch));
+//! // Load shuffled batches ahead of time, on all cores. let loader =
+//! Loader::builder(pack).batch(5).order(Order::Random).seed(42).build()?; let mut epoch = loader.epoch(0)?; let first =
+//! epoch.next().ok_or("no batch")??; assert_eq!(first.elements::<u8>("image")?.len(), 5 * 12); let state =
+//! epoch.state(); drop((first, epoch));
 //!
-//! // Later: the rest of the epoch.
-//! assert_eq!(loader.epoch_at(&state)?.count(), 1);
+//! // Later, continue with the rest of the epoch. assert_eq!(loader.epoch_at(&state)?.count(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -51,7 +45,7 @@
 //!
 //! - [`loader`] makes batches in an order that [`plan`] computes, optionally [augmented](augment).
 //! - [`Pack::sample`] and [`Pack::chunk`] read single samples and chunks in place. [`verify()`] reports all damage.
-//! - [`device`] is where batches go, for those who write a device of their own.
+//! - [`device`] is for those who write their own destination of batches.
 //!
 //! docs/reference/loading.md is the guide.
 
@@ -90,7 +84,7 @@ pub use sample::{Chunk, Item, Sample};
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};
 pub use view::{ArrayView, Element, WrongType};
 
-// For the other crates of this workspace. It may change in any version.
+// Internals for the other crates of this workspace. They may change in any version.
 #[doc(hidden)]
 pub use self::{
     decode::{ItemDecoder, ItemPixels},

@@ -1,13 +1,14 @@
 //! A pack in a mapped file, and the limitations of the map.
 //!
-//! A map shows the current file. So safe code cannot guarantee two things:
+//! A map shows the current contents of the file. Therefore safe code cannot guarantee two things:
 //!
-//! - Another process that writes to the file changes bytes behind a shared reference. packds itself never opens a pack for
-//!   writing: it writes a new file and renames it, which does not affect existing maps. Code that reads a map never relies on
-//!   earlier checks for memory safety. A changed byte causes a wrong value or an error, not an access out of bounds.
-//! - If another process truncates the file, the pages after its new end become unreadable. The same happens if a disk fails to
-//!   deliver a page. Touching such a page raises SIGBUS, which ends the process by default. Here the page then reads as zeros
-//!   (see `sigbus`), and [`Pack::still_good`] reports it to the reader.
+//! - Another process that writes to the file changes bytes behind a shared reference. packds itself never opens a pack
+//!   for writing. It writes a new file and renames it, which does not affect existing maps. Code that reads a map never
+//!   relies on earlier checks for memory safety. A changed byte causes a wrong value or an error, but not an access out
+//!   of bounds.
+//! - If another process truncates the file, the pages after its new end become unreadable. The same happens if a disk
+//!   fails to deliver a page. Touching such a page raises SIGBUS, which ends the process by default. Here the page
+//!   reads as zeros instead (see `sigbus`), and [`Pack::still_good`] reports it to the reader.
 //!
 //! [`Pack::still_good`]: crate::Pack::still_good
 
@@ -27,7 +28,7 @@ use crate::storage::{Storage, Version};
 /// The default read-ahead of disks.
 const READ_AHEAD_BYTES: usize = 128 << 10;
 
-/// An open file, mapped whole. It stays the same file if another one is renamed over its path.
+/// An open file that is mapped completely. It stays the same file if another one is renamed to its path.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     /// `None` for an empty file, which cannot be mapped.
@@ -35,7 +36,7 @@ pub(crate) struct MappedFile {
     file: File,
 }
 
-/// The fields are dropped in this order: the guard before the memory.
+/// The fields are dropped in this order, so the guard is dropped before the memory.
 #[derive(Debug)]
 struct Guarded {
     guard: Guard,
@@ -50,19 +51,19 @@ impl MappedFile {
         Self::new(file, len)
     }
 
-    /// Maps the first `len` bytes of `file`, its length.
+    /// Maps the first `len` bytes of `file`. `len` is its length.
     pub(crate) fn new(file: File, len: u64) -> io::Result<Self> {
         if len == 0 {
             return Ok(Self { map: None, file });
         }
         let mut options = MmapOptions::new();
         options.len(to_usize(len));
-        // SAFETY: the contract of `MmapOptions::map` is that the file is not modified, in this process or another, while
-        // it is mapped. This process never writes to a pack. Of other processes the module's head says what we rely on
-        // and what happens otherwise: this reasoning should be treated as suspect.
+        // SAFETY: `MmapOptions::map` requires that the file is not modified while it is mapped, by this process or
+        // another. This process never writes to a pack. The top of this module describes what we rely on for other
+        // processes, and what happens otherwise. Treat this reasoning as suspect.
         let map = unsafe { options.map(&file) }?;
-        // SAFETY: the map is whole pages of a mapping of its own, whose users ask whether they saw zeros, and `Guarded`
-        // drops the guard before the map.
+        // SAFETY: the map consists of whole pages of its own mapping. Its users check whether they saw zeros, and
+        // `Guarded` drops the guard before the map.
         let guard = unsafe { Guard::new(&map) };
         Ok(Self { map: Some(Guarded { guard, map }), file })
     }
@@ -77,7 +78,8 @@ impl Storage for MappedFile {
         self.file.read_at(out, offset)
     }
 
-    /// The change time is not usable: it also changes when another pack is renamed over this one, the normal way to replace it.
+    /// The change time cannot be used. It also changes when another pack is renamed to this path, which is the normal
+    /// way to replace a pack.
     fn version(&self) -> io::Result<Version> {
         let metadata = self.file.metadata()?;
         Ok(Version { len: metadata.len(), modified: metadata.modified().ok() })
@@ -102,8 +104,9 @@ impl Storage for MappedFile {
         let byte = self.bytes().get(start)?;
         let mut resident = 0_u8;
         let address = std::ptr::from_ref(byte).cast_mut().cast();
-        // SAFETY: the address is that of a page, because the map and `start` are multiples of its size; it is mapped; one
-        // byte of length means one page, for which `resident` has room. The page itself is not accessed.
+        // SAFETY: the address is the start of a page, because the map and `start` are multiples of the page size. The
+        // page is mapped. One byte of length means one page, and `resident` has space for one. The page itself is not
+        // accessed.
         let result = unsafe { libc::mincore(address, 1, &raw mut resident) };
         (result == 0).then_some(resident & 1 == 1)
     }
@@ -118,7 +121,7 @@ impl Storage for MappedFile {
         let len = to_usize(len).min(self.bytes().len().saturating_sub(offset));
         let Some(guarded) = self.map.as_ref().filter(|_| len > 0) else { return Ok(()) };
         match guarded.map.advise_range(Advice::PopulateRead, offset, len) {
-            // Before Linux 5.14, at least start reading. One call starts at most the disk's read-ahead.
+            // Before Linux 5.14, at least start reading. One call starts at most as much as the disk's read-ahead.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 let pieces = (offset..offset + len).step_by(READ_AHEAD_BYTES);
                 pieces.into_iter().try_for_each(|start| {
@@ -131,7 +134,7 @@ impl Storage for MappedFile {
     }
 }
 
-/// Opens the same file again for reads that bypass the page cache. `None` if the file system refuses.
+/// Opens the same file again for reads that bypass the page cache. `None` if the file system does not support that.
 pub(crate) fn open_past_cache(file: &File, path: &Path) -> Option<File> {
     // The path may be a pipe by now, and opening a pipe would block.
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -26,7 +26,7 @@ pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Pack, ReadErr
     Pack::new(file, path, limits)
 }
 
-/// Opens a pack in memory with the default [`Limits`]. Error messages use `name` in place of a path.
+/// Opens a pack in memory with the default [`Limits`]. Error messages use `name` instead of a path.
 ///
 /// # Errors
 /// [`ReadError::Format`] if the bytes are not a pack or are incomplete.

@@ -15,8 +15,8 @@ use crate::storage::{PackBytes, Storage, Version};
 
 /// An open pack.
 ///
-/// It dereferences to [`packds_format::Pack`]. Its bytes are read in place, from a mapped file or from memory. The file can
-/// change or lose pages after opening. [`still_good`](Self::still_good) detects that.
+/// It dereferences to [`packds_format::Pack`]. Its bytes are read in place, from a mapped file or from memory. The file
+/// can change or lose pages after it was opened. [`still_good`](Self::still_good) detects this.
 #[derive(Debug)]
 pub struct Pack {
     pack: packds_format::Pack<PackBytes>,
@@ -50,16 +50,17 @@ impl Pack {
         &self.path
     }
 
-    /// The open file. It stays the same file if another one is renamed over the path.
+    /// The open file. It stays the same file if another one is renamed to the path.
     ///
     /// # Errors
-    /// The pack is in memory.
+    /// An error if the pack is in memory.
     pub fn file(&self) -> io::Result<&File> {
         let in_memory = || io::Error::other("the pack is not in a file");
         self.storage.file().ok_or_else(in_memory)
     }
 
-    /// Opens the same file again for reads that bypass the page cache. `None` if there is no file or the file system refuses.
+    /// Opens the same file again for reads that bypass the page cache. `None` if there is no file or the file system
+    /// does not support that.
     #[doc(hidden)]
     pub fn open_past_cache(&self) -> Option<File> {
         open_past_cache(self.storage.file()?, &self.path)
@@ -69,9 +70,9 @@ impl Pack {
         &*self.storage
     }
 
-    /// Makes pages that the file loses read as zeros instead of ending the process. Repeat it before each read: other code
-    /// may have replaced the SIGBUS handler. If the handler cannot be installed, this compares the file's length. It costs one
-    /// system call.
+    /// Makes pages that the file loses read as zeros instead of ending the process. Repeat it before each read, because
+    /// other code may have replaced the SIGBUS handler. If the handler cannot be installed, this compares the file's
+    /// length. It costs one system call.
     ///
     /// # Errors
     /// [`ReadError::Changed`] if the length differs, [`ReadError::Open`] if it cannot be determined.
@@ -84,7 +85,7 @@ impl Pack {
         self.pack.trailer().file_len
     }
 
-    /// Checks that the file still has the length it was opened with. It costs one system call.
+    /// Checks that the file still has the length that it had when it was opened. This costs one system call.
     ///
     /// # Errors
     /// [`ReadError::Changed`] if the length differs, [`ReadError::Open`] if it cannot be determined.
@@ -92,8 +93,8 @@ impl Pack {
         check_len(self.storage(), &self.path, self.file_len()).map(drop)
     }
 
-    /// Checks that the length and the modification time of the file have not changed since it was opened. It costs one
-    /// system call.
+    /// Checks that the length and the modification time of the file have not changed since it was opened. This costs
+    /// one system call.
     ///
     /// # Errors
     /// [`ReadError::Changed`], [`ReadError::Modified`], or [`ReadError::Open`] if they cannot be determined.
@@ -104,9 +105,9 @@ impl Pack {
         Ok(())
     }
 
-    /// Checks that everything read in place so far was valid: the file was not written to, and no page was replaced by zeros
-    /// after truncation or a disk failure. Call it after reading, because verified checksums are not compared again. It costs
-    /// one system call.
+    /// Checks that everything read in place so far was valid: the file was not written to, and no page was replaced
+    /// with zeros after a truncation or a disk failure. Call it after reading, because checksums that were verified are
+    /// not compared again. It costs one system call.
     ///
     /// # Errors
     /// [`ReadError::Changed`] if the length differs, [`ReadError::Modified`] if the file was written to, [`ReadError::Read`] if
@@ -116,7 +117,7 @@ impl Pack {
         self.check_pages()
     }
 
-    /// Like [`still_good`](Self::still_good), for a file that may be written to meanwhile.
+    /// Like [`still_good`](Self::still_good), but the file may be written to.
     pub(crate) fn no_page_lost(&self) -> Result<(), ReadError> {
         self.check_len()?;
         self.check_pages()
@@ -124,7 +125,7 @@ impl Pack {
 
     fn check_pages(&self) -> Result<(), ReadError> {
         let Some(offset) = self.storage.first_lost() else { return Ok(()) };
-        let reason = "the file was shorter for a time, or the disk failed";
+        let reason = "the file was temporarily shorter, or the disk failed";
         Err(ReadError::Read { path: self.path.clone(), offset, len: 1, source: io::Error::other(reason) })
     }
 
@@ -142,18 +143,18 @@ impl Pack {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => error,
             };
-            // The file ended early. Report its length rather than a short read.
+            // The file ended early. Report its length instead of a short read.
             self.check_len()?;
             return Err(ReadError::Read { path: self.path.clone(), offset, len: to_u64(out.len()), source });
         }
         Ok(())
     }
 
-    /// Returns the result of a read in place if its pages were [valid](Self::still_good). Zeros from lost pages look like
-    /// damage; this reports the lost page instead.
+    /// Returns the result of a read in place, if its pages were [valid](Self::still_good). Zeros from lost pages look
+    /// like damage. In that case, this reports the lost page instead.
     ///
     /// # Errors
-    /// As for [`still_good`](Self::still_good), else [`ReadError::Format`].
+    /// As for [`still_good`](Self::still_good), otherwise [`ReadError::Format`].
     pub fn whole<T>(&self, read: Result<T, FormatError>) -> Result<T, ReadError> {
         self.still_good()?;
         self.located(read)
@@ -172,8 +173,8 @@ impl Pack {
         Some(bytes)
     }
 
-    /// Whether all of the file is in the page cache. Checks every 16th page. `None` if unknown: the system answers only the
-    /// owner of a file and users who may write it.
+    /// Whether the whole file is in the page cache. Checks every 16th page. `None` if this is unknown, because the
+    /// system answers only the owner of a file and users who may write to it.
     #[doc(hidden)]
     pub fn is_resident(&self) -> Option<bool> {
         use rustix::fs::{Access, access, fstat};
@@ -192,7 +193,7 @@ impl Pack {
         lacks.unwrap_or(Some(true))
     }
 
-    /// Offsets of the sampled pages, and the number of bytes that each represents.
+    /// The offsets of the sampled pages, and the number of bytes that each page stands for.
     fn looked_at(&self) -> (impl Iterator<Item = u64>, u64) {
         let step = 16 * rustix::param::page_size();
         ((0..self.file_len()).step_by(step), to_u64(step))

@@ -18,9 +18,9 @@ pub struct Sample<'a> {
 /// One field of one sample: borrowed from the pack or decompressed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item<'a> {
-    /// Element type; `u8` for variable-size items.
+    /// Element type. `u8` for variable-size items.
     pub dtype: DType,
-    /// Dimensions. Variable-size items have one dimension, their bytes.
+    /// Dimensions. Variable-size items have one dimension, which is their number of bytes.
     pub shape: Vec<usize>,
     /// The elements in C order, little-endian.
     pub bytes: Cow<'a, [u8]>,
@@ -34,7 +34,7 @@ pub struct Chunk<'a> {
 }
 
 impl Pack {
-    /// Returns a sample by its position in the file, from 0. It is read later.
+    /// Returns a sample by its position in the file, from 0. Its data is read later.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], with the path.
@@ -44,7 +44,7 @@ impl Pack {
         Ok(Sample { pack: self, id })
     }
 
-    /// Returns a chunk by its number, from 0. It is read later.
+    /// Returns a chunk by its number, from 0. Its data is read later.
     ///
     /// # Errors
     /// As for [`sample`](Self::sample).
@@ -77,8 +77,8 @@ impl<'a> Sample<'a> {
         self.id
     }
 
-    /// Returns one field, without a copy unless it is compressed. The first access verifies the checksum, as described in
-    /// [`Pack::item`](packds_format::Pack::item).
+    /// Returns one field. It is not copied unless it is compressed. The first access verifies the checksum, as
+    /// described in [`Pack::item`](packds_format::Pack::item).
     ///
     /// # Errors
     /// [`ReadError::Format`] if the field does not exist or its bytes are damaged, [`ReadError::Changed`] if the file was
@@ -93,8 +93,8 @@ impl<'a> Sample<'a> {
         Ok(Item { dtype: field.dtype, shape, bytes })
     }
 
-    /// Verifies the checksum of its items again, even if it was verified before. If the pack has no checksums per sample,
-    /// this verifies the chunk on first touch.
+    /// Verifies the checksum of its items again, even if it was verified before. If the pack has no checksums per
+    /// sample, this verifies the chunk on first access.
     ///
     /// # Errors
     /// [`ReadError::Format`] with both checksums, [`ReadError::Changed`].

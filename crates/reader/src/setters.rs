@@ -1,6 +1,7 @@
-//! The methods of builders that do the same with other names.
+//! Macros for methods of builders that do the same under different names.
 
-/// Methods that set the field of their name: documentation, name, argument and the field's new value.
+/// Methods that set the field with the same name. Each has documentation, a name, an argument and the field's new
+/// value.
 macro_rules! setters {
     ($($(#[$doc:meta])* $name:ident($argument:ident: $type:ty) = $value:expr;)+) => {$(
         $(#[$doc])*
@@ -11,7 +12,7 @@ macro_rules! setters {
     )+};
 }
 
-/// Methods of an augmentation that add an op: documentation, name, arguments and the op.
+/// Methods of an augmentation that add an op. Each has documentation, a name, arguments and the op.
 macro_rules! ops {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),+) = $op:expr;)+) => {$(
         $(#[$doc])*

@@ -1,15 +1,15 @@
 //! Handles SIGBUS, which a memory map raises if its file was truncated or its disk fails.
 //!
-//! A process has a single handler for this signal, so this module has one too. If the address is in guarded memory, the handler
-//! maps pages of zeros there, counts them, and lets the read continue. The reader checks the guard afterwards and rejects the
-//! data. All other signals go to the previous handler, or get their previous default action.
+//! A process has a single handler for this signal, so this module has a single one too. If the address is in guarded
+//! memory, the handler maps pages of zeros there, counts them, and lets the read continue. The reader checks the guard
+//! afterwards and rejects the data. All other signals go to the previous handler, or get their previous default action.
 //!
-//! Other code may install its own handler later: PyTorch does so in its workers, and Python's `faulthandler` when it is enabled.
-//! So [`protect`] checks before a read whether this handler is still installed, and installs it again if not. This is done when a
-//! pack is opened, in every step of a loader, and for each single sample or chunk that is read. It also finds a handler that a
-//! forked process inherited.
+//! Other code may install its own handler later. PyTorch does so in its workers, and so does Python's `faulthandler`
+//! when it is enabled. Therefore [`protect`] checks before a read whether this handler is still installed, and installs
+//! it again if it is not. This is done when a pack is opened, in every step of a loader, and for each single sample or
+//! chunk that is read. It also detects a handler that a forked process inherited.
 //!
-//! This module only handles SIGBUS, and it does not restore data: lost memory stays lost until it is unmapped.
+//! This module only handles SIGBUS. It does not restore data: lost memory stays lost until it is unmapped.
 
 use packds_system::lock;
 use std::io;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering, 
 
 use libc::{c_int, c_void, siginfo_t};
 
-/// Guards per block of the table.
+/// Number of guards per block of the table.
 const BLOCK_SLOTS: usize = 64;
 
 /// A guarded range of memory. The handler may read it while other slots are changed, so all fields are atomic.
@@ -28,11 +28,11 @@ const BLOCK_SLOTS: usize = 64;
 struct Slot {
     /// Odd while the range is being changed.
     version: AtomicUsize,
-    /// The first address; 0 while the slot is free.
+    /// The first address, or 0 while the slot is free.
     start: AtomicUsize,
     /// One past the last address.
     end: AtomicUsize,
-    /// How often pages were lost.
+    /// Number of times that pages were lost.
     lost: AtomicU64,
     /// The address of the first lost page.
     first_lost: AtomicUsize,
@@ -49,8 +49,8 @@ impl Slot {
         }
     }
 
-    /// The range, if it is guarded. A thread that faults keeps its own range guarded, so a slot that is being changed belongs to
-    /// another range.
+    /// The range, if it is guarded. A thread that faults keeps its own range guarded, so a slot that is being changed
+    /// belongs to another range.
     fn range(&self) -> Option<(usize, usize)> {
         let before = self.version.load(Ordering::Acquire);
         let range = (self.start.load(Ordering::Acquire), self.end.load(Ordering::Acquire));
@@ -67,7 +67,7 @@ impl Slot {
     }
 }
 
-/// Slots, and a link to the next block. Blocks are never freed: the handler may be reading them.
+/// Slots, and a link to the next block. Blocks are never freed, because the handler may be reading them.
 struct Block {
     slots: [Slot; BLOCK_SLOTS],
     next: AtomicPtr<Block>,
@@ -79,8 +79,9 @@ impl Block {
     }
 
     fn next(&'static self) -> Option<&'static Self> {
-        // SAFETY: the pointer is null or comes from `Box::leak` in `grow`, so it is aligned, initialized and lives for
-        // ever, and nobody has a mutable reference to it. Its store is a release, this load an acquire.
+        // SAFETY: the pointer is null or comes from `Box::leak` in `grow`. So it is aligned and initialized, it lives
+        // forever, and nobody has a mutable reference to it. It is stored with release ordering and loaded here with
+        // acquire ordering.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
@@ -89,7 +90,7 @@ impl Block {
         let block: &'static mut Self = Box::leak(Box::new(Self::new()));
         let block = ptr::from_mut(block);
         self.next.store(block, Ordering::Release);
-        // SAFETY: as in `next`; the mutable reference has ended where the pointer was made.
+        // SAFETY: as in `next`. The mutable reference ended where the pointer was made.
         unsafe { &*block }
     }
 }
@@ -98,11 +99,12 @@ static TABLE: Block = Block::new();
 static LOCK: Mutex<()> = Mutex::new(());
 /// The page size. The handler must not call the system for it.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// The action for SIGBUS before this handler was first installed. Null until known, never freed.
+/// The action for SIGBUS before this handler was first installed. It is null until known, and never freed.
 static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-/// The action before this handler was last installed again: of several handlers, the most recent. Never freed.
+/// The action before this handler was most recently installed again. If there were several handlers, it is the latest.
+/// It is never freed.
 static LATEST: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-/// Threads that are passing on a signal; 0 = unused.
+/// Threads that are passing on a signal. 0 means unused.
 static PASSING: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
 
 /// Keeps a range of mapped memory readable until it is dropped. Drop it before the memory is unmapped.
@@ -113,11 +115,11 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Guards `bytes`, which are mapped from a file and start at a page.
+    /// Guards `bytes`, which must be mapped from a file and start at a page.
     ///
     /// # Safety
-    /// - All pages that `bytes` touches must be a mapping of their own, of which nothing but zeros may be seen once the
-    ///   file behind it cannot be read.
+    /// - All pages that `bytes` touches must be a separate mapping. Once the file behind it cannot be read, these pages
+    ///   may show zeros, and nothing else may be in them.
     /// - The guard must be dropped before any of it is unmapped.
     pub(crate) unsafe fn new(bytes: &[u8]) -> Self {
         let start = bytes.as_ptr().expose_provenance();
@@ -140,7 +142,7 @@ impl Guard {
 
     /// Offset of the first lost page. `None` if all data read so far came from the file.
     pub(crate) fn first_lost(&self) -> Option<usize> {
-        // The count is incremented before zeros become visible. So any thread that read zeros sees the new count here.
+        // The count is incremented before zeros become visible, so any thread that read zeros sees the new count here.
         fence(Ordering::SeqCst);
         if self.slot.lost.load(Ordering::SeqCst) == 0 {
             return None;
@@ -157,11 +159,10 @@ impl Drop for Guard {
     }
 }
 
-/// Makes sure that this handler is installed. It costs one system call if so. It does not take locks, so a forked process can
-/// call it even if another thread held one during the fork.
+/// Ensures that this handler is installed. If it is, this costs one system call. It does not take locks, so a forked
+/// process can call it even if another thread held a lock during the fork.
 ///
-/// # Errors
-/// The system error, if the signal cannot be handled.
+/// The system error if the signal cannot be handled.
 pub(crate) fn protect() -> io::Result<()> {
     #[cfg(test)]
     if tests::IS_REFUSED.load(Ordering::Relaxed) {
@@ -171,15 +172,15 @@ pub(crate) fn protect() -> io::Result<()> {
     if is_ours(&current) {
         return Ok(());
     }
-    // SAFETY: `sysconf` takes any number and touches no memory of ours.
+    // SAFETY: `sysconf` accepts any number and does not touch our memory.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
     PAGE.store(page, Ordering::Release);
-    // Save it before the handler can be called: the signal may arrive in between.
+    // Save it before the handler can be called, because the signal may arrive in between.
     remember(&current);
     let mut ours = default_action();
     ours.sa_sigaction = address();
-    // Use the alternate stack if the thread has one: the SIGBUS of other code may be a stack overflow.
+    // Use the alternate stack if the thread has one, because a SIGBUS of other code may be a stack overflow.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     let before = exchange(Some(&ours))?;
     // Another thread or another handler may have come first.
@@ -198,41 +199,42 @@ fn is_ours(action: &libc::sigaction) -> bool {
     action.sa_sigaction == address()
 }
 
-/// Saves an action for passing signals on. A handler that is installed repeatedly does not take more memory each time.
+/// Saves an action for passing on signals. A handler that is installed repeatedly does not take more memory each time.
 fn remember(action: &libc::sigaction) {
-    // SAFETY: null or from `Box::into_raw` below, never freed and never written again.
+    // SAFETY: the pointer is null or from `Box::into_raw` below. It is never freed and never written again.
     let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
     let same = |known: &libc::sigaction| (known.sa_sigaction, known.sa_flags) == (action.sa_sigaction, action.sa_flags);
     if latest.is_some_and(same) {
         return;
     }
     let kept = Box::into_raw(Box::new(*action));
-    // The first one is also the latest.
+    // The first action is also the latest.
     let null = ptr::null_mut();
     let _ = FIRST.compare_exchange(null, kept, Ordering::AcqRel, Ordering::Acquire);
     LATEST.store(kept, Ordering::Release);
 }
 
-/// Replaces the action of the signal by `new`, if given, and returns the previous one.
+/// Replaces the action of the signal with `new`, if there is one, and returns the previous action.
 fn exchange(new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     let mut old = default_action();
     let new = new.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: `new` is null or an action whose handler has the signature that its flags say and does only what a handler
-    // may (`handle` and what it calls say why); `old` is writable. Neither is used after the call.
+    // SAFETY: `new` is null, or an action whose handler has the signature that its flags declare and only does what a
+    // handler may do (`handle` and the functions that it calls explain why). `old` is writable. Neither is used after
+    // the call.
     let result = unsafe { libc::sigaction(libc::SIGBUS, new, &raw mut old) };
     if result == 0 { Ok(old) } else { Err(io::Error::last_os_error()) }
 }
 
 fn default_action() -> libc::sigaction {
-    // SAFETY: all fields are numbers, sets of bits and an optional function, for which zeros are valid. They mean: the
-    // default action, no flags, no signals blocked.
+    // SAFETY: all fields are numbers, bit sets and an optional function, for which zeros are valid. They mean the
+    // default action, no flags, and no blocked signals.
     unsafe { mem::zeroed() }
 }
 
 /// The signal handler. It must be async-signal-safe: it only reads and writes atomics and makes system calls. It does not
 /// allocate, lock or panic.
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel calls a handler with SA_SIGINFO with a valid siginfo, which nobody else has.
+    // SAFETY: because of SA_SIGINFO, the kernel calls the handler with a valid siginfo that nobody else has.
     let fault = unsafe { &*info };
     // Only a fault has an address. Codes up to 0 are signals that were sent.
     if fault.si_code > 0 {
@@ -259,8 +261,8 @@ fn replace(address: usize) -> bool {
             let first = address & !page.wrapping_sub(1);
             let _ = slot.first_lost.compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
             slot.lost.fetch_add(1, Ordering::SeqCst);
-            // Replace one page, because the rest may be intact. If the process has too many mappings for that, replace the
-            // whole rest: that merges many mappings into one.
+            // Replace a single page, because the rest may be intact. If the process has too many mappings for that,
+            // replace the whole rest, which merges many mappings into one.
             return map_zeros(first, page) || map_zeros(first, end.saturating_sub(first));
         }
         block = current.next();
@@ -271,10 +273,10 @@ fn replace(address: usize) -> bool {
 /// Maps pages of zeros at `address`, which must be the start of a page. Returns whether it succeeded.
 fn map_zeros(address: usize, len: usize) -> bool {
     let errno = errno();
-    // SAFETY: the location is this thread's own and always valid.
+    // SAFETY: this location belongs to this thread and is always valid.
     let saved = unsafe { *errno };
-    // SAFETY: the range lies in pages of a guarded mapping, whose owner allows that they show zeros (`Guard::new`), and
-    // which stays mapped while a thread reads it. What is there before and after is readable and not writable.
+    // SAFETY: the range is in pages of a guarded mapping. Its owner allows these pages to show zeros (`Guard::new`),
+    // and it stays mapped while a thread reads it. The old and the new contents are readable and not writable.
     let mapped = unsafe {
         libc::mmap(
             ptr::with_exposed_provenance_mut(address),
@@ -285,23 +287,23 @@ fn map_zeros(address: usize, len: usize) -> bool {
             0,
         )
     };
-    // SAFETY: as above. The code that was interrupted must find the value that it left.
+    // SAFETY: as above. The code that was interrupted must find the value that it left there.
     unsafe { *errno = saved };
     mapped != libc::MAP_FAILED
 }
 
 fn errno() -> *mut c_int {
-    // SAFETY: it has no safety conditions.
+    // SAFETY: the function has no safety conditions.
     unsafe { libc::__errno_location() }
 }
 
-/// Marks this thread as passing a signal on, until it is dropped.
+/// Marks this thread as passing on a signal. The mark is removed on drop.
 struct Passing(&'static AtomicI32);
 
 impl Passing {
-    /// `None` if this thread is already marked, or too many threads are.
+    /// `None` if this thread is already marked, or if too many threads are.
     fn begin() -> Option<Self> {
-        // SAFETY: it has no safety conditions, and may be called in a signal.
+        // SAFETY: the function has no safety conditions, and may be called in a signal handler.
         let thread = unsafe { libc::gettid() };
         let is_ours = |slot: &AtomicI32| slot.load(Ordering::Acquire) == thread;
         if PASSING.iter().any(is_ours) {
@@ -321,17 +323,18 @@ impl Drop for Passing {
     }
 }
 
-/// The action for passing a signal on: normally that of the most recent handler. That handler may pass the signal back to this
-/// one, by a call or by raising it again as `faulthandler` does. Then it is the action of the first handler.
+/// The action for passing on a signal. Normally this is the action of the most recent handler. That handler may pass
+/// the signal back to this one, by a call or by raising it again as `faulthandler` does. In that case, this is the
+/// action of the first handler.
 fn next_action(info: *mut siginfo_t, passing: Option<&Passing>) -> Option<&'static libc::sigaction> {
     // SAFETY: as in `handle`.
     let fault = unsafe { &*info };
-    // SAFETY: it has no safety conditions, and may be called in a signal.
+    // SAFETY: the function has no safety conditions, and may be called in a signal handler.
     let own = unsafe { libc::getpid() };
     // SAFETY: the sender is set for a signal that was sent to a thread.
     let is_raised = fault.si_code == libc::SI_TKILL && unsafe { fault.si_pid() } == own;
     let latest = passing.filter(|_| !is_raised).map(|_| &LATEST);
-    // SAFETY: null or from `Box::into_raw` in `remember`, never freed and never written again.
+    // SAFETY: the pointer is null or from `Box::into_raw` in `remember`. It is never freed and never written again.
     unsafe { latest.unwrap_or(&FIRST).load(Ordering::Acquire).as_ref() }
 }
 
@@ -343,19 +346,19 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: as in `handle`.
     let sent = unsafe { (*info).si_code } <= 0;
     if action == libc::SIG_DFL || (action == libc::SIG_IGN && !sent) {
-        // The default action ends the process, by the same fault on return or by the same signal sent again. A fault
-        // cannot be ignored.
+        // The default action ends the process, either with the same fault after the return or with the same signal sent
+        // again. A fault cannot be ignored.
         let _ = exchange(Some(&default_action()));
         if sent {
-            // SAFETY: it has no safety conditions; the signal is blocked until this handler returns.
+            // SAFETY: the function has no safety conditions. The signal is blocked until this handler returns.
             unsafe { libc::raise(signal) };
         }
     } else if action == libc::SIG_IGN {
-        // Ignored as before.
+        // The signal was ignored before, so ignore it.
     } else if flags & libc::SA_SIGINFO != 0 {
         type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
-        // SAFETY: the flag says that the number is a function of this signature, and it is neither of the two that are
-        // none. Whoever installed it did so for this signal.
+        // SAFETY: the flag says that the number is a function with this signature. It is neither of the two numbers
+        // that are not functions. The code that installed it did so for this signal.
         let handler: Handler = unsafe { mem::transmute(action) };
         handler(signal, info, context);
     } else {

@@ -1,7 +1,8 @@
 //! Where the bytes of a pack are stored: in a mapped file or in memory.
 //!
-//! The rest of the crate only knows [`Storage`]. Its virtual methods are called once per step, chunk or request, never once per
-//! sample. Samples are read from [`PackBytes`], which keeps the address looked up at open time.
+//! The rest of the crate only knows [`Storage`]. Its virtual methods are called once per step, chunk or request, but
+//! never once per sample. Samples are read from [`PackBytes`], which keeps the address that was looked up when the pack
+//! was opened.
 
 #[cfg(test)]
 #[path = "storage/tests/faulty.rs"]
@@ -25,8 +26,8 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
     /// [`first_lost`](Self::first_lost) reports it.
     fn bytes(&self) -> &[u8];
 
-    /// Reads from `offset` without using [`bytes`](Self::bytes). Returns the number of bytes read. A short read is not an
-    /// error; 0 means end of file.
+    /// Reads from `offset` without using [`bytes`](Self::bytes). Returns the number of bytes read. A short read is not
+    /// an error. 0 means the end of the file.
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// The version of the bytes. It changes if they are replaced after opening.
@@ -42,7 +43,7 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Offset of the first unreadable byte in [`bytes`](Self::bytes). It now reads as zero.
+    /// Offset of the first unreadable byte in [`bytes`](Self::bytes), which reads as zero. `None` if there is none.
     fn first_lost(&self) -> Option<u64> {
         None
     }
@@ -89,7 +90,7 @@ impl PackBytes {
         Self::owned(Owner(Arc::clone(storage)))
     }
 
-    /// A part of them, which keeps all of them. The range must lie within them.
+    /// A part of the bytes. It keeps all of them alive. The range must be within them.
     pub(crate) fn slice(&self, range: Range<usize>) -> Bytes {
         self.0.slice(range)
     }

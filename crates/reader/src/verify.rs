@@ -1,8 +1,8 @@
 //! Verifies a whole pack on all cores, at memory speed.
 //!
-//! Chunks are read with `pread`, not through the map. A truncated file or a failing disk is then an error and does not end the
-//! process. Each thread reads small pieces into one buffer, so that the bytes are still cached when they are hashed. A
-//! chunk is read whole only if its checksum is wrong.
+//! Chunks are read with `pread`, not through the map. With a truncated file or a failing disk, this returns an error
+//! and does not end the process. Each thread reads small pieces into the same buffer, so the bytes are still cached
+//! when they are hashed. A whole chunk is read only if its checksum is wrong.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,21 +17,22 @@ use rustix::fs::{Advice, fadvise};
 use self::sizes::RawSizes;
 use crate::{Pack, PackBytes, ReadError};
 
-/// Bytes hashed at a time. They fit the second-level cache together with the kernel's own data.
+/// Number of bytes that are hashed at a time. They fit in the second-level cache together with the kernel's own data.
 const PIECE_BYTES: usize = 256 << 10;
-/// Bytes of consecutive chunks that one thread takes at a time. Long enough for the kernel's readahead.
+/// Number of bytes of consecutive chunks that one thread takes at a time. It is large enough for the kernel's
+/// readahead.
 const TASK_BYTES: u64 = 16 << 20;
 
 /// Options of [`verify`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyOptions {
-    /// Threads; 0 = one per core.
+    /// Number of threads. 0 means one per core.
     pub jobs: usize,
 }
 
 impl VerifyOptions {
-    /// With this many threads; 0 = one per core.
+    /// Options with this many threads. 0 means one per core.
     pub const fn jobs(jobs: usize) -> Self {
         Self { jobs }
     }
@@ -55,7 +56,7 @@ pub struct BadChunk {
     pub expected: u32,
     /// The checksum of the bytes found.
     pub found: u32,
-    /// Whether the damaged samples are known: the pack has checksums per sample, and at least one fails.
+    /// Whether the damaged samples are known: the pack has checksums per sample, and at least one of them fails.
     pub samples_known: bool,
     /// The same as a format error.
     pub error: FormatError,
@@ -81,9 +82,9 @@ pub struct BadSample {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// Samples of the pack.
+    /// Number of samples in the pack.
     pub n_samples: u64,
-    /// Chunks of the pack.
+    /// Number of chunks in the pack.
     pub n_chunks: u64,
     /// Size of the file.
     pub bytes: u64,
@@ -91,8 +92,8 @@ pub struct VerifyReport {
     pub bad_chunks: Vec<BadChunk>,
     /// The damaged samples. Empty if the pack has no checksums per sample.
     pub bad_samples: Vec<BadSample>,
-    /// Other damage. Damage outside the chunks comes first (columns, sections, padding). Then comes the first item of each chunk
-    /// and field whose raw size differs from the size in its columns.
+    /// Other damage. Damage outside the chunks (columns, sections, padding) comes first. After that comes, for each
+    /// chunk and field, the first item whose raw size differs from the size in its columns.
     pub errors: Vec<FormatError>,
 }
 
@@ -106,8 +107,8 @@ impl VerifyReport {
 /// Reads the whole pack and checks every byte. `progress` receives the bytes done and the total, from any thread. The
 /// report does not depend on the number of threads.
 ///
-/// Data outside the chunks and item lengths are read in place. Variable-size compressed images are decompressed to check
-/// their size.
+/// Data outside the chunks and the lengths of items are read in place. Variable-size compressed images are decompressed
+/// to check their size.
 ///
 /// # Errors
 /// [`ReadError::Changed`] if the length of the file changed, [`ReadError::Read`] if a read failed. Damage is part of the
@@ -141,7 +142,7 @@ pub fn verify(
         report.bad_samples.extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
         report.bad_chunks.push(found.chunk);
     }
-    // A truncated file looks damaged. Report the truncation instead. Writes by others count as damage.
+    // A truncated file looks damaged, so report the truncation instead. Writes by other processes count as damage.
     pack.no_page_lost()?;
     Ok(report)
 }
@@ -150,7 +151,7 @@ pub fn verify(
 #[derive(Default)]
 struct Found {
     damaged: Vec<Damaged>,
-    /// Wrong items in chunks with a valid checksum, and their chunks.
+    /// Wrong items in chunks whose checksums are valid, with these chunks.
     wrong: Vec<(u64, FormatError)>,
 }
 
@@ -159,11 +160,11 @@ struct Damaged {
     samples: Vec<u64>,
 }
 
-/// The work, assigned front to back in runs of chunks.
+/// The work, which is assigned from front to back in runs of chunks.
 struct Tasks<'a> {
     pack: &'a Pack,
     task_chunks: u64,
-    /// The first chunk that is not assigned yet.
+    /// The first chunk that has not been assigned yet.
     next: AtomicU64,
     stop: AtomicBool,
     total: u64,
@@ -231,7 +232,7 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Keeps only the first error. Later ones would repeat it.
+    /// Keeps only the first error, because later errors would repeat it.
     fn fail(&self, error: ReadError) {
         self.stop.store(true, Ordering::Relaxed);
         lock(&self.failed).get_or_insert(error);
@@ -274,7 +275,7 @@ impl<'a> Tasks<'a> {
         self.pack.check_len()?;
         let (error, samples) = match check_chunk::<PackBytes>(self.pack, chunk, &bytes) {
             Err(damage) => (damage.error, damage.bad_samples),
-            // The second read succeeded where the first failed: memory or disk is unreliable.
+            // The second read succeeded although the first failed. The memory or the disk is unreliable.
             Ok(()) => {
                 let (offset, expected) = (entry.offset, entry.crc32c);
                 let error = FormatError::ChunkChecksum { chunk, first_sample, end_sample, offset, expected, found };
@@ -296,7 +297,7 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// Describes samples by label and path. Damaged columns are skipped.
+/// Describes samples with their labels and paths. Damaged columns are skipped.
 struct Describe<'a> {
     pack: &'a Pack,
     labels: Option<ColumnView<'a>>,

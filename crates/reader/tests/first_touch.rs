@@ -1,5 +1,5 @@
-//! Damage never goes unnoticed: samples, chunks, selections and loaders return the same as before the damage, or an
-//! error that names it.
+//! Damage never goes unnoticed. Samples, chunks, selections and loaders return the same as before the damage, or an
+//! error that names the damage.
 
 #![cfg(test)]
 
@@ -136,7 +136,7 @@ fn golden() -> Vec<PathBuf> {
     packs
 }
 
-/// Damages each such run of every golden pack and compares the results of `read` with those before.
+/// Damages each wanted place of every golden pack, and compares the results of `read` with those before the damage.
 fn compare(wanted: impl Fn(&Place) -> bool, read: impl Fn(&Arc<Pack>) -> Vec<Told>) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");

@@ -7,7 +7,7 @@ use std::path::Path;
 use packds_reader::loader::{LoadError, Loader};
 use packds_reader::open;
 
-/// What the child found, as its exit status.
+/// Returns what the child found, as an exit status.
 fn in_child(loader: &Loader, epoch: &mut packds_reader::loader::Epoch, path: &Path) -> i32 {
     if !matches!(epoch.next(), Some(Err(LoadError::Forked { .. }))) {
         return 1;
@@ -31,12 +31,12 @@ fn a_forked_child_gets_an_error_and_opens_the_pack_anew() {
     let loader = Loader::builder(pack).batch(2).build().unwrap();
     let mut epoch = loader.epoch(0).unwrap();
     epoch.next().unwrap().unwrap();
-    // SAFETY: the child allocates and starts threads, which POSIX allows only if the parent has one thread. glibc
-    // makes its allocator usable in the child, and the child ends without running this test's destructors.
+    // SAFETY: the child allocates and starts threads. POSIX allows this only if the parent has a single thread, but
+    // glibc makes its allocator usable in the child. The child ends without running this test's destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let status = in_child(&loader, &mut epoch, &path);
-        // SAFETY: ends the child at once.
+        // SAFETY: this ends the child immediately.
         unsafe { libc::_exit(status) };
     }
     assert!(child > 0, "{}", std::io::Error::last_os_error());

@@ -1,5 +1,5 @@
-//! Guarantees of every plan, for many sizes: each sample once, the same batches for every world size, windows,
-//! lanes.
+//! Guarantees of every plan, for many sizes: each sample occurs once, batches are the same for every world size, and
+//! windows and lanes are as documented.
 
 #![cfg(test)]
 
@@ -46,7 +46,7 @@ fn sorted(mut samples: Vec<u64>) -> Vec<u64> {
     samples
 }
 
-/// Sizes with all kinds of remainders, then random ones.
+/// Sizes with all kinds of remainders, followed by random sizes.
 fn sizes() -> Vec<(u64, u32, u32)> {
     let mut sizes = Vec::new();
     for n in [1, 2, 5, 63, 64, 65, 127, 128, 500, 1000] {
@@ -205,7 +205,7 @@ fn every_batch_has_the_same_share_of_each_lane_and_lanes_share_no_chunk_at_a_tim
     }
 }
 
-/// How often each chunk is read in an epoch by all ranks, and the chunks with several readers.
+/// How often all ranks together read each chunk in an epoch, and the number of chunks with several readers.
 fn reading(order: Order, n: u64, per_chunk: u32, batch: u32, world: u32) -> (f64, usize) {
     let mut readers: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
     let mut reads = 0_u32;
@@ -261,7 +261,7 @@ fn the_report_tells_how_often_chunks_are_read() {
     }
 }
 
-/// A batch as runs of consecutive samples in the file: first sample and length.
+/// A batch as runs of consecutive samples in the file: the first sample and the length.
 fn runs(batch: Batch<'_>) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for slot in batch {
@@ -279,7 +279,7 @@ fn a_chunk_order_reads_whole_chunks_when_batches_are_chunks() {
         let batching = Batching::per_rank(64);
         let plan = plan(Order::Chunks, 64 * 100 + 9, 64, batching, (0, world));
         let mut chunks = Vec::new();
-        // The last step includes the short chunk: 9 samples, then 55 of another.
+        // The last step includes the short chunk: 9 samples from it, and 55 from another chunk.
         let last = plan.steps() - 1;
         if world == 1 {
             let runs = runs(plan.batch(last));

@@ -112,7 +112,7 @@ fn a_choice_and_its_plan_take_less_than_a_byte_a_sample() {
     let sampler = Sampler::new(Order::Window { chunks: None }).choice(choice);
     let schedule = sampler.schedule(set, Ranks::single(), Batching::global(256));
     let report = schedule.unwrap().shuffle_report(&[]).unwrap();
-    // The rest does not grow with the samples: weights and lanes.
+    // The rest, which is for weights and lanes, does not grow with the number of samples.
     assert!(report.table_bytes <= n + 8192, "{} bytes", report.table_bytes);
 }
 
@@ -169,7 +169,7 @@ fn a_mixture_keeps_its_proportions_in_every_batch_and_each_pack_its_epochs() {
         }
         assert_eq!(counts, [16, 10, 6]);
     }
-    // Pack 1 repeats passes of its 60 whole batches, each without repeated samples.
+    // Pack 1 repeats passes over its 60 whole batches. No pass repeats a sample.
     for epoch in seen[1].chunks(600) {
         let mut samples = epoch.to_vec();
         samples.sort_unstable();

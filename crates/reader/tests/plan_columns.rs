@@ -12,7 +12,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/v1").join(name)
 }
 
-/// 6 samples with a class and a source id each.
+/// 6 samples. Each has a class and a source id.
 fn pack() -> Pack {
     open(golden("full_footer.pack")).unwrap()
 }

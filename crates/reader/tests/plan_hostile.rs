@@ -10,7 +10,7 @@ use packds_format::Geometry;
 use packds_reader::plan::{Batching, Dataset, Last, MixtureState, OrderKind, PlanError, Ranks, Recipe, Sampler, State};
 use proptest::prelude::*;
 
-/// Numbers near the limits and near each other, and random ones.
+/// Numbers near the limits, numbers near each other, and random numbers.
 fn number() -> impl Strategy<Value = u32> {
     prop_oneof![
         0_u32..9,
@@ -26,7 +26,7 @@ fn number() -> impl Strategy<Value = u32> {
 
 fn recipe() -> impl Strategy<Value = Recipe> {
     let orders = [OrderKind::Sequential, OrderKind::Random, OrderKind::Chunks, OrderKind::Window];
-    // Half of them with lanes that divide the batch, or nearly all would be refused.
+    // In half of the cases, the lanes divide the batch. Otherwise nearly all states would be rejected.
     (0..4_usize, number(), number(), number(), prop::bool::ANY).prop_map(move |(order, window, lanes, batch, fits)| {
         Recipe {
             order: orders[order],
@@ -83,7 +83,7 @@ proptest! {
         let began = Instant::now();
         prop_assert_eq!(State::from_json(&state.to_json()), Ok(state));
         state_bodies::go_on(&state);
-        // Up to 15 plans: each takes microseconds, or a millisecond for 65,536 lanes.
+        // There are up to 15 plans. Each takes microseconds, or a millisecond for 65,536 lanes.
         prop_assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }
 
@@ -144,7 +144,7 @@ fn errors_name_what_is_wrong() {
 fn long_states_and_wrong_steps_are_named_too() {
     let good = written();
     let long = good.replace(',', &format!(",{}", " ".repeat(200)));
-    let told = "not a saved state: it is longer than any state";
+    let told = "not a saved state: it is longer than any saved state";
     assert_eq!(State::from_json(&long).unwrap_err().to_string(), told);
     let step = MixtureState::from_json("{\"v\":1,\"mixture\":\"0000000000000000\",\"step\":x}");
     assert_eq!(step.unwrap_err().to_string(), "not a saved state: `step` is not a number up to 4611686018427387903");

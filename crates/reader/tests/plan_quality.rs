@@ -22,7 +22,8 @@ fn report(schedule: &Schedule, icc: f64) -> ShuffleReport {
     schedule.shuffle_report(&[("label", Some(icc))]).unwrap()
 }
 
-/// The design effect of labels in the batches of some epochs: how much more pairs within a batch agree than all pairs.
+/// The design effect of labels in the batches of some epochs: how much more often pairs within a batch have equal
+/// labels than all pairs.
 fn counted_deff(schedule: &Schedule, label: impl Fn(u64) -> i64, epochs: u32) -> f64 {
     let batch = f64::from(schedule.global_batch());
     let (mut equal, mut all) = (0.0, 0.0);
@@ -39,8 +40,8 @@ fn counted_deff(schedule: &Schedule, label: impl Fn(u64) -> i64, epochs: u32) ->
             all += batch * (batch - 1.0);
         }
     }
-    // Every epoch has each sample once, except for a few dropped ones, so pairs of the whole set are those of
-    // one epoch.
+    // Every epoch contains each sample once, except for a few that are dropped. Therefore the pairs of the whole set
+    // are those of one epoch.
     let epochs = f64::from(epochs);
     let n: f64 = totals.values().sum::<f64>() / epochs;
     let pairs: f64 = totals.values().map(|c| c / epochs * (c / epochs - 1.0)).sum();
@@ -50,7 +51,7 @@ fn counted_deff(schedule: &Schedule, label: impl Fn(u64) -> i64, epochs: u32) ->
 
 #[test]
 fn the_design_effect_of_a_class_sorted_file_is_the_one_that_is_told() {
-    // CIFAR-10's shape, sorted by class: ten classes of 5000 in chunks of 128 and of 64.
+    // The shape of CIFAR-10, sorted by class: ten classes of 5000 samples, in chunks of 128 and of 64.
     let n = 50_000;
     let label = |sample: u64| i64::try_from(sample / 5000).unwrap();
     for (per_chunk, batch, order) in [
@@ -192,7 +193,7 @@ fn samples_that_no_epoch_has_are_told() {
     assert_eq!(told(Order::Chunks, 1024, 64), None);
     assert_eq!(told(window(4), 1000, 64), None);
 
-    // If an epoch has few chunks, the ends of some may always be dropped: as many as reported.
+    // If an epoch has few chunks, every epoch may drop the ends of some of them. The number is as reported.
     for n in [1, 63, 64, 65, 100, 127, 129, 191, 300, 1000] {
         for batch in [1, 5, 24, 64, 65, 90, 128, 200] {
             let schedule = schedule(Order::Chunks, n, 64, batch);
@@ -205,7 +206,7 @@ fn samples_that_no_epoch_has_are_told() {
         }
     }
 
-    // The window's epochs drop different samples.
+    // With windows, epochs drop different samples.
     let schedule = schedule(window(4), 1000, 64, 64);
     assert_eq!(all_seen(&schedule, 60).len(), 1000);
 }
@@ -244,7 +245,7 @@ fn a_notice_says_what_to_do_and_counts_right() {
             schedule.unwrap().shuffle_report(&[]).unwrap()
         };
         let texts: Vec<String> = schedule(order).notices.iter().map(ToString::to_string).collect();
-        // Its advice helps.
+        // Following its advice helps.
         let fixed = schedule(order).notices.iter().find_map(|notice| match notice {
             Notice::Rereading { window, .. } => *window,
             _ => None,
@@ -257,12 +258,12 @@ fn a_notice_says_what_to_do_and_counts_right() {
     };
     assert_eq!(
         notice(window(64), 512, 128),
-        "each chunk is read 2.02 times an epoch, because the 128 ranks share chunks: with a window of 128 chunks each rank \
-         has its own"
+        "each chunk is read 2.02 times per epoch, because the 128 ranks share chunks: with a window of 128 chunks, each \
+         rank has its own chunks"
     );
     assert_eq!(
         notice(window(100), 4096, 512).split(": ").last(),
-        Some("with a window of 512 chunks each rank has its own")
+        Some("with a window of 512 chunks, each rank has its own chunks")
     );
     assert_eq!(notice(window(64), 512, 64), "");
     assert_eq!(
@@ -271,11 +272,11 @@ fn a_notice_says_what_to_do_and_counts_right() {
     );
     assert_eq!(
         notice(Order::Window { chunks: None }, 64, 1),
-        "the window has 1 chunk instead of 64: two must fit in the 2097152 bytes allowed"
+        "the window has 1 chunk instead of 64: two windows must fit in the memory limit of 2097152 bytes"
     );
     let report = schedule(Order::Sequential, 65, 64, 64).shuffle_report(&[]);
     assert_eq!(
         report.unwrap().notices[0].to_string(),
-        "the same sample is left out of every epoch: pad the last batch to see it"
+        "every epoch leaves out the same sample: to include it, pad the last batch"
     );
 }

@@ -19,7 +19,7 @@ fn dataset(n: u64, per_chunk: u32) -> Dataset {
     Dataset::new(Geometry::new(n, per_chunk).unwrap(), 1 << 20, &[3; 16])
 }
 
-/// The global batches of `steps` steps from a state, rank by rank as delivered.
+/// The global batches of `steps` steps from a state on, in the order in which ranks get the samples.
 fn stream(schedules: &[Schedule], state: &State, steps: u64) -> Vec<Vec<u64>> {
     let mut plans: Vec<(EpochPlan, u64)> = schedules.iter().map(|s| s.at(state).unwrap()).collect();
     let mut batches = Vec::new();
@@ -54,7 +54,7 @@ fn one_hundred_steps_on_8_ranks_then_resumed_on_2_are_the_uninterrupted_stream()
         let saved = eight[3].epoch(0).unwrap().state(100).to_json();
         assert!(saved.len() < 200, "{saved}");
 
-        // The second run has another memory budget, but the first run's decision is kept.
+        // The second run has a different memory budget, but the first run's decision is kept.
         let state = State::from_json(&saved).unwrap();
         let second = Sampler::new(Order::Auto).seed(5).memory_bytes(0);
         let two: Vec<Schedule> = (0..2)
@@ -149,7 +149,7 @@ fn a_damaged_state_is_an_error_or_a_place_in_the_run() {
         let auto = Sampler::default();
         assert!(auto.resume(set, one, batching, &bad).is_err(), "{bad:?}");
     }
-    // A position beyond the epoch is the start of the next one.
+    // A position beyond the end of the epoch means the start of the next epoch.
     for position in [1000, 1001, 1 << 50] {
         let mut late = state;
         late.position = position;

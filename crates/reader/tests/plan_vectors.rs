@@ -1,4 +1,4 @@
-//! The test vectors of docs/reference/sampling.md, computed again; and how long it takes.
+//! Computes the test vectors of docs/reference/sampling.md again, and measures how long this takes.
 
 #![cfg(test)]
 
@@ -9,7 +9,7 @@ use packds_reader::plan::{Batching, Choice, Dataset, Domain, EpochPlan, Last, Or
 
 const DOC: &str = include_str!("../../../docs/reference/sampling.md");
 
-/// The cells of the rows of the table whose header starts with `header`.
+/// The cells of the table whose header starts with `header`, row by row.
 fn table(header: &str) -> Vec<Vec<String>> {
     let from = DOC.find(header).expect("the table is in docs/reference/sampling.md");
     DOC[from..]

@@ -1,4 +1,4 @@
-//! Raw packs need neither image codecs nor Zstandard, and other packs say what is missing.
+//! Raw packs need neither image codecs nor Zstandard. For other packs, the error says what is missing.
 //!
 //! `cargo test -p packds-reader --no-default-features --test raw` runs this without both.
 
@@ -12,7 +12,7 @@ use packds_reader::augment::Augment;
 use packds_reader::loader::{Batch, LoadError, Loader};
 use packds_reader::{Pack, VerifyOptions, open_bytes, verify};
 
-/// A pack of 10 raw images of one colour each.
+/// A pack of 10 raw images, each in a single colour.
 fn raw() -> Pack {
     let mut image = Field::tensor("image", DType::U8, &[4, 4, 3]).with_role(Role::Image);
     image.layout = Some("hwc".to_owned());

@@ -1,12 +1,12 @@
-//! Tests the staging ring under many schedules of its threads: the arena itself, with models of the loader, a device
-//! and the consumer. A slot is free, filled, ready, copied, and free again.
+//! Tests the staging ring under many schedules of its threads. It uses the real arena, with models of the loader, a
+//! device and the consumer. A slot is free, filled, ready, copied, and free again.
 //!
 //! The mirror, the events and the reaper are small versions of those in `crates/cuda/src/staging`. Shuttle runs all
-//! threads on one, decides at each lock which one continues, and detects deadlocks.
+//! threads on a single one, decides at each lock which one continues, and detects deadlocks.
 
 #![cfg(test)]
 
-/// The locks for `arena.rs`, in place of the library's `src/sync.rs`.
+/// The locks for `arena.rs`. They replace the library's `src/sync.rs`.
 mod sync {
     pub(crate) use shuttle::sync::atomic::{AtomicBool, Ordering};
     pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,8 @@ const SLOTS: usize = 2;
 const STEPS: u64 = 4;
 const POISON: u8 = 0xDD;
 
-/// The events: how many copies to, and reads of, each slot's mirror were queued, and how many are done.
+/// The events. They say how many copies to each slot's mirror and how many reads of it were queued, and how many are
+/// done.
 #[derive(Debug, Clone, Copy, Default)]
 struct Events {
     uploads: u64,
@@ -39,7 +40,7 @@ struct Events {
 struct Copy {
     slot: SlotRef,
     step: u64,
-    /// Reads of the mirror that precede it.
+    /// Number of reads of the mirror that precede it.
     after: u64,
 }
 
@@ -74,7 +75,7 @@ impl Ring {
         }
     }
 
-    /// A thread of the loader: fills slots in two pieces each, and passes them to the device and the consumer.
+    /// A thread of the loader. It fills slots in two pieces each, and passes them to the device and the consumer.
     fn load(&self, arena: &sync::Arc<Arena>) {
         loop {
             let Some(slot) = arena.take(&self.stop) else {
@@ -109,7 +110,7 @@ impl Ring {
         }
     }
 
-    /// The copy stream: copies in queue order, each after earlier reads of the mirror.
+    /// The copy stream. It makes copies in the order of the queue, each after earlier reads of the mirror.
     fn copy(&self) {
         for _ in 0..STEPS {
             let Copy { slot, step, .. } = self.when(|state| {
@@ -129,7 +130,7 @@ impl Ring {
         }
     }
 
-    /// The consumer: queues a read of each batch's mirror and drops the batch at once.
+    /// The consumer. It queues a read of each batch's mirror and drops the batch immediately.
     fn consume(&self) {
         for _ in 0..STEPS {
             let (slot, step) = self.when(|state| state.ready.pop_front());
@@ -143,7 +144,7 @@ impl Ring {
         }
     }
 
-    /// The consumer's stream: reads mirrors in queue order, after their copies.
+    /// The consumer's stream. It reads mirrors in the order of the queue, after their copies.
     fn emit(&self) {
         for _ in 0..STEPS {
             self.when(|state| {
@@ -174,7 +175,7 @@ fn run() {
         threads.push(thread::spawn(move || part(&ring)));
     }
     ring.emit();
-    // Wakes loaders that wait for a slot, like at the end of an epoch.
+    // Wake loaders that wait for a slot, as at the end of an epoch.
     ring.stop.store(true, Ordering::Release);
     arena.wake();
     for thread in threads {

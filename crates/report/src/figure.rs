@@ -26,7 +26,7 @@ pub enum Anchor {
 }
 
 impl Anchor {
-    /// The left edge of a text of this width whose point is at `x`.
+    /// The left edge of text of this width whose point is at `x`.
     pub(crate) fn left(self, x: f64, width: f64) -> f64 {
         match self {
             Self::Start => x,
@@ -83,7 +83,7 @@ impl Figure {
         Self { width, height, title: title.to_owned(), shapes: vec![Shape::Boxes(vec![all], paper)] }
     }
 
-    /// Filled boxes, each by its left, top, width and height.
+    /// Filled boxes, each given by its left, top, width and height.
     pub fn boxes(&mut self, boxes: Vec<[f64; 4]>, fill: Rgb) {
         self.shapes.push(Shape::Boxes(boxes, fill));
     }
@@ -245,7 +245,7 @@ pub fn count(n: usize) -> f64 {
 }
 
 /// Rounds up to whole units.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number is small and positive")]
 pub fn whole(units: f64) -> u32 {
     units.ceil() as u32
 }

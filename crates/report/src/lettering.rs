@@ -15,7 +15,7 @@ fn hundredths(c: char) -> u32 {
     }
 }
 
-/// An upper bound for the width of a text at this font size.
+/// An upper bound for the width of the text at this font size.
 pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
     let all: u32 = text.chars().map(hundredths).sum();
     let heavier = if bold { 1.1 } else { 1.0 };

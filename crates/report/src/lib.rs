@@ -1,8 +1,9 @@
-//! Charts, contact sheets and pages for reports. The output depends on the data alone: the same bytes on every machine.
+//! Charts, contact sheets and pages for reports. The output depends only on the data, so it has the same bytes on every
+//! machine.
 //!
-//! A [`Figure`] is a drawing, written as SVG or PNG. [`Axis`] maps values to places, [`palette`] has the colours, and [`chart`]
-//! the charts that several reports share. A [`Canvas`] holds pixels; [`sheet`] arranges pictures on one. [`page`] makes HTML.
-//! Nothing here measures, opens a pack or writes a file.
+//! A [`Figure`] is a drawing, written as SVG or PNG. [`Axis`] maps values to positions. [`palette`] has the colours,
+//! and [`chart`] the charts that several reports share. A [`Canvas`] holds pixels. [`sheet`] arranges pictures on a
+//! canvas. [`page`] makes HTML. Nothing here measures, opens a pack or writes a file.
 //!
 //! ```
 //! use packds_report::palette::{INK, OURS, PAPER};

@@ -12,7 +12,7 @@ pub const INK: Rgb = [28, 30, 34];
 pub const DIM: Rgb = [92, 96, 104];
 /// Grid lines.
 pub const GRID: Rgb = [217, 220, 225];
-/// What stands out: packds, in comparisons.
+/// The colour that stands out: packds, in comparisons.
 pub const OURS: Rgb = [0, 98, 168];
 /// The band behind rows that stand out.
 pub const BAND: Rgb = [222, 236, 248];
@@ -20,11 +20,11 @@ pub const BAND: Rgb = [222, 236, 248];
 pub const OTHER: Rgb = [110, 114, 122];
 /// Hardware limits.
 pub const LIMIT: Rgb = [196, 78, 0];
-/// Lines distinguished by colour, from few to many of what they stand for.
+/// Colours of lines, in the order of the quantity that the lines stand for.
 pub const SERIES: [Rgb; 7] =
     [[230, 159, 0], [0, 158, 115], [0, 114, 178], [204, 121, 167], [60, 60, 66], [86, 180, 233], [150, 88, 30]];
 
-/// Each chart colour with its substitute on a dark page.
+/// Each chart colour with its substitute for dark pages.
 const DARK: [(Rgb, Rgb); 9] = [
     (PAPER, [24, 26, 30]),
     (PANEL, [32, 35, 40]),

@@ -1,4 +1,4 @@
-//! A file of a plot: the extension selects the format. The caller writes it.
+//! The file that a plot is written to. The extension selects the format. The caller writes the file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ impl PlotFile {
     /// Parses a path.
     ///
     /// # Errors
-    /// A message, if the extension is neither `.svg` nor `.png`.
+    /// Returns a message if the extension is neither `.svg` nor `.png`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let path = PathBuf::from(text);
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();

@@ -121,7 +121,7 @@ impl Layout {
         }
     }
 
-    /// Text over the cross, as many lines as fit.
+    /// Writes the reason over the cross, as many lines as fit.
     fn reason(&self, canvas: &mut Canvas, x: u32, y: u32, reason: &str) {
         let width = to_usize((self.side.saturating_sub(8)) / GLYPH).max(1);
         let lines = wrap(reason, width);

@@ -1,7 +1,7 @@
-//! What several crates ask of the operating system, and what may then go wrong: opening files, starting threads, and sizes. And
-//! the words of users: how messages name options, and the names of values.
+//! Helpers around the operating system that several crates share: opening files, starting threads, and converting
+//! sizes. Also how messages name options and their values.
 //!
-//! Not for reading files: who opens one knows what is in it.
+//! It does not read file formats: the crate that opens a file knows its format.
 #![forbid(unsafe_code)]
 
 mod named;

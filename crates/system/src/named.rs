@@ -1,4 +1,4 @@
-//! Enums that users type: one list of names, from which parsing, printing and the message for an unknown name come.
+//! Enums that users type. Parsing, printing and the message for an unknown name all come from one list of names.
 
 use std::fmt::{self, Debug, Display};
 use std::str::FromStr;
@@ -9,7 +9,7 @@ pub trait Named: Copy + Debug + Display + FromStr<Err = BadValue> + 'static {
     const NAMES: &'static [&'static str];
 }
 
-/// A text that is no value of its type. Displayed: `expected raw, encoded or mixed, found "x"`.
+/// Text that is not a value of its type. Displayed as `expected raw, encoded or mixed, found "x"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadValue {
     expected: String,
@@ -17,12 +17,12 @@ pub struct BadValue {
 }
 
 impl BadValue {
-    /// The error for `found` where this is expected.
+    /// The error if `expected` is required, and the user gave `found`.
     pub fn new(expected: impl Into<String>, found: &str) -> Self {
         Self { expected: expected.into(), found: found.to_owned() }
     }
 
-    /// The error for `found` where one of these names is expected.
+    /// The error if one of these names is required, and the user gave `found`.
     pub fn unknown(names: &[&str], found: &str) -> Self {
         let expected = match names {
             [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
@@ -40,8 +40,8 @@ impl Display for BadValue {
 
 impl std::error::Error for BadValue {}
 
-/// Gives an enum its names: `ALL`, `name()`, `Display`, `FromStr` and [`Named`]. Variants with fields say which values the bare
-/// name stands for. Parsing takes `-` for `_`, as flags have it.
+/// Implements `ALL`, `name()`, `Display`, `FromStr` and [`Named`] for an enum. For a variant with fields, the caller
+/// says which values the bare name stands for. Parsing accepts `-` for `_`, because command-line flags use `-`.
 ///
 /// ```
 /// #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,11 +1,13 @@
-//! Options in messages, as the user of the running front end writes them.
+//! Names of options in messages, written as the user of the current front end writes them.
 //!
-//! A library says `CHUNK.with(64)`. The command prints `--chunk 64`, Python `chunk=64`. Not for parsing options.
+//! A library writes `CHUNK.with(64)`. The command prints `--chunk 64`, and Python prints `chunk=64`. Options are parsed
+//! elsewhere.
 
 use std::fmt::{Display, Formatter, Result};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Whose words messages use. It belongs to the process: a message does not know who will read it.
+/// The front end whose notation messages use. It is global to the process, because a message does not know who will
+/// read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrontEnd {
     /// A Rust program, which sets fields: `keep_order`.
@@ -33,7 +35,7 @@ impl FrontEnd {
     }
 
     /// Makes this the front end of the process, until the guard is dropped.
-    #[must_use = "dropping it restores the front end before"]
+    #[must_use = "dropping it restores the previous front end"]
     pub fn enter(self) -> Entered {
         Entered { before: Self::of(CURRENT.swap(self as u8, Ordering::Relaxed)) }
     }
@@ -44,7 +46,7 @@ impl FrontEnd {
     }
 }
 
-/// Restores the front end before. See [`FrontEnd::enter`].
+/// Restores the previous front end when dropped. See [`FrontEnd::enter`].
 #[derive(Debug)]
 pub struct Entered {
     before: FrontEnd,
@@ -56,7 +58,7 @@ impl Drop for Entered {
     }
 }
 
-/// An option. Displayed, it is its bare name: `--chunk` or `chunk`.
+/// An option. It is displayed as its bare name: `--chunk` or `chunk`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opt {
     name: &'static str,
@@ -69,7 +71,7 @@ impl Opt {
         Self { name, keyword: name }
     }
 
-    /// The same option with another name in Python, where `name` is a reserved word.
+    /// The same option with a different name in Python, because `name` is a reserved word there.
     pub const fn keyword(self, keyword: &'static str) -> Self {
         Self { keyword, ..self }
     }
@@ -79,12 +81,12 @@ impl Opt {
         self.name
     }
 
-    /// The name of Python's keyword.
+    /// The name of the keyword in Python.
     pub const fn python(self) -> &'static str {
         self.keyword
     }
 
-    /// The name on the command line, without dashes before it.
+    /// The name on the command line, without the leading dashes.
     pub fn flag(self) -> String {
         self.name.replace('_', "-")
     }
@@ -99,7 +101,7 @@ impl Opt {
         On(self)
     }
 
-    /// The option in an example of a command, which is the same in every front end: `--chunk`.
+    /// The option in the example of a shell command, which is the same in every front end: `--chunk`.
     pub fn in_command(self) -> String {
         format!("--{}", self.flag())
     }
@@ -129,7 +131,7 @@ impl<T: Display> Display for With<T> {
             return write!(f, "{option} {value}");
         }
         let value = value.to_string();
-        // Numbers and tuples stand as they are, all else is a text.
+        // Numbers and tuples are written as they are, everything else as a string.
         if value.starts_with(|c: char| c.is_ascii_digit() || c == '(') {
             write!(f, "{option}={value}")
         } else if value.contains('\'') {
@@ -154,10 +156,10 @@ impl Display for On {
     }
 }
 
-/// Something else that Python says in another way than the command: a value's form, another command.
+/// Other text that differs between Python and the command: the notation of a value, or the name of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
-    /// On the command line, and in Rust, whose options are parsed from the same texts.
+    /// On the command line, and in Rust, which parses options from the same text.
     pub command: &'static str,
     /// In Python.
     pub python: &'static str,
@@ -182,7 +184,7 @@ mod tests {
             let text = format!("{SHARE}, {}, {}", FROM.with("npz"), SHARE.with(0.5));
             format!("{text}, {}, {}", SHARE.on(), SHARE.with(SIZE))
         };
-        // One test for all of them: the front end belongs to the process.
+        // One test for all front ends, because the front end is global to the process.
         let rust = "raw_fraction, from='npz', raw_fraction=0.5, raw_fraction=true, raw_fraction='WIDTHxHEIGHT'";
         assert_eq!(said(), rust);
         {

@@ -1,12 +1,12 @@
-//! The same work on several threads, and what they share.
+//! Runs the same work on several threads, and locks what they share.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Runs `work` on this thread and on up to `jobs - 1` others, until each of them has returned.
+/// Runs `work` on this thread and on up to `jobs - 1` others, and returns when all of them have returned.
 ///
-/// `work` takes what is left to do from what the threads share, so where the system starts no more threads, fewer do
-/// all of it. A panic is carried over to the caller.
+/// `work` takes its tasks from shared state. If the system cannot start more threads, the existing ones do all the
+/// work. A panic is passed on to the caller.
 pub fn in_parallel(jobs: usize, work: impl Fn() + Sync) {
     thread::scope(|scope| {
         for _ in 1..jobs {
@@ -18,12 +18,12 @@ pub fn in_parallel(jobs: usize, work: impl Fn() + Sync) {
     });
 }
 
-/// Locks what is consistent after every single change, and so after a panic too.
+/// Locks data that is consistent after every single change, and therefore also after a panic.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives up a [`lock`] until `condvar` is notified.
+/// Releases a [`lock`] until `condvar` is notified.
 pub fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Regular files: pipes, sockets and devices can make whoever opens or reads them wait for ever.
+//! Opens only regular files. Opening or reading a pipe, socket or device may block forever.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -6,29 +6,29 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, openat};
 
-/// Opens a regular file for reading; links are followed. It never waits, whatever the path leads to.
+/// Opens a regular file for reading and follows links. It never blocks, whatever the path leads to.
 ///
 /// # Errors
-/// What the system says; for a folder [`io::ErrorKind::IsADirectory`], and for anything else that is not a regular file
-/// [`io::ErrorKind::InvalidInput`] with the words `not a regular file`.
+/// The system's error. For a folder it is [`io::ErrorKind::IsADirectory`]. For anything else that is not a regular file
+/// it is [`io::ErrorKind::InvalidInput`] with the message `not a regular file`.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_checked(path, OFlags::RDONLY)
 }
 
-/// All bytes of a regular file.
+/// Reads all bytes of a regular file.
 ///
 /// # Errors
-/// As [`open_regular`].
+/// As for [`open_regular`].
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Whether a regular file is there; links are followed. Opens nothing.
+/// Whether the path is a regular file. Follows links and opens nothing.
 ///
 /// # Errors
-/// As [`open_regular`] for what is there and is something else, and for a link that leads nowhere.
+/// As for [`open_regular`] if something else is there, or if a link leads nowhere.
 pub fn is_regular(path: &Path) -> io::Result<bool> {
     match path.metadata() {
         Ok(found) => check(&found).map(|()| true),
@@ -36,16 +36,18 @@ pub fn is_regular(path: &Path) -> io::Result<bool> {
             // No file can have such a name.
             io::ErrorKind::InvalidFilename => Ok(false),
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if !path.is_symlink() => Ok(false),
-            io::ErrorKind::NotFound => Err(io::Error::new(error.kind(), "a link to a file that is not there")),
+            io::ErrorKind::NotFound => {
+                Err(io::Error::new(error.kind(), "the link points to a file that does not exist"))
+            }
             _ => Err(error),
         },
     }
 }
 
-/// Makes a file for writing; with `force` an existing regular file is emptied instead. It never waits.
+/// Creates a file for writing. With `force`, an existing regular file is truncated instead. It never blocks.
 ///
 /// # Errors
-/// As [`open_regular`], and [`io::ErrorKind::AlreadyExists`] without `force`.
+/// As for [`open_regular`], and [`io::ErrorKind::AlreadyExists`] without `force`.
 pub fn create_regular(path: &Path, force: bool) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | if force { OFlags::empty() } else { OFlags::EXCL };
     let file = open_checked(path, flags)?;
@@ -53,24 +55,24 @@ pub fn create_regular(path: &Path, force: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens what must be a regular file.
+/// Opens the path, which must be a regular file.
 fn open_checked(path: &Path, flags: OFlags) -> io::Result<File> {
     // Without NONBLOCK, opening a pipe waits for its other end.
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o666);
     let file = match rustix::io::retry_on_intr(|| openat(CWD, path, flags, mode)) {
         Ok(file) => File::from(file),
-        // What the system says of a socket, and of a pipe that nobody reads.
+        // The system's error for a socket, and for a pipe without a reader.
         Err(rustix::io::Errno::NXIO) => return Err(not_regular()),
         Err(error) => return Err(error.into()),
     };
     check(&file.metadata()?)?;
-    // io_uring gives up where it should wait if this stays.
+    // With this flag set, io_uring would return early instead of waiting.
     fcntl_setfl(&file, OFlags::empty())?;
     Ok(file)
 }
 
-/// Refuses anything that is not a regular file.
+/// Rejects anything that is not a regular file.
 fn check(found: &Metadata) -> io::Result<()> {
     if found.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());

@@ -1,18 +1,18 @@
-//! Sizes in memory and in files. packds runs on 64-bit systems only, so that each is the other without loss.
+//! Sizes in memory and in files. packds runs only on 64-bit systems, so `usize` and `u64` convert without loss.
 
 use std::time::Duration;
 
 const _: () =
     assert!(usize::BITS == u64::BITS, "packds needs a 64-bit system: files are mapped and counted in 64 bits");
 
-/// A size in memory as one in a file.
+/// Converts a size in memory to a size in a file.
 pub const fn to_u64(n: usize) -> u64 {
     n as u64
 }
 
-/// A size in a file as one in memory. It may still be more than there is memory.
+/// Converts a size in a file to a size in memory. It can still be larger than the memory.
 pub fn to_usize(n: impl Into<u64>) -> usize {
-    #[expect(clippy::cast_possible_truncation, reason = "both have 64 bits, as is asserted above")]
+    #[expect(clippy::cast_possible_truncation, reason = "both have 64 bits, as asserted above")]
     let n = n.into() as usize;
     n
 }
@@ -23,7 +23,7 @@ pub fn share(n: u64, part: u64, whole: u64) -> u64 {
     u64::try_from(share).unwrap_or(n)
 }
 
-/// A duration in nanoseconds, at most the 584 years that 64 bits hold.
+/// A duration in nanoseconds, clamped to 64 bits (584 years).
 pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

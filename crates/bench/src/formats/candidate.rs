@@ -1,4 +1,4 @@
-//! The interface of a format: fill batches in reused memory, on several threads.
+//! The interface of a format: its readers fill batches in reused memory, on several threads.
 
 use std::sync::Arc;
 

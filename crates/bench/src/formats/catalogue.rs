@@ -1,4 +1,4 @@
-//! The measured formats: how each is written and read, and what to know about it.
+//! The measured formats: how each is written and read, and remarks on it.
 
 use packds_convert::{DataFormat, ExportCodec, ImagesAs};
 

@@ -19,7 +19,7 @@ const LEAST_QUICK: Duration = Duration::from_millis(40);
 /// Maximum share of the files that may be missing from the page cache in a warm run.
 const SLACK: f64 = 0.02;
 
-/// The checksum that every lossless format must deliver: that of the reference.
+/// The checksum that every lossless format must deliver, computed from the reference.
 pub(super) fn expected(reference: &Reference) -> Result<String, BenchError> {
     let mut sum = 0_u64;
     for (sample, label) in (0..).zip(&reference.labels) {
@@ -56,7 +56,8 @@ struct Cell<'a> {
     shares: Vec<f64>,
 }
 
-/// Checks the output of every format, then times it. Each round covers all, so that changes in machine speed affect all.
+/// Checks the output of every format, then times it. Each round covers all formats, so changes in machine speed affect
+/// all of them.
 pub(super) fn run_all(
     written: &[Written],
     reference: &Reference,
@@ -225,7 +226,7 @@ impl Cell<'_> {
         }
         let found = medians(&self.runs);
         let waited = setting.step_ms > 0.0;
-        // The worst round: the fullest cache of a cold run, the emptiest of a warm one.
+        // The worst round: for cold runs the one with the most cached data, for warm runs the one with the least.
         let shares = self.shares.iter().copied();
         let share = match setting.cache {
             CacheName::Cold => shares.fold(0.0, f64::max),

@@ -17,7 +17,8 @@ pub(crate) struct Pace {
     pub(crate) step: Duration,
     /// No new epoch starts after this time.
     pub(crate) least: Duration,
-    /// No batch is requested later than this after the first one. Counting from the first batch gives slow openers a chance.
+    /// No batch is requested later than this after the first one. The time counts from the first batch, so that formats
+    /// that open slowly get a chance.
     pub(crate) most: Duration,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Measured {
     pub(crate) wait_share: f64,
 }
 
-/// Opens and runs a feed. If cancelled it stops early, and the result is meaningless.
+/// Opens and runs a feed. If cancelled, it stops early and the result is meaningless.
 pub(crate) fn measure(
     open: &dyn Fn() -> Result<Box<dyn Feed>, BenchError>,
     pace: Pace,
@@ -65,7 +66,7 @@ pub(crate) fn measure(
         enough |= opened.elapsed() >= pace.least;
         epoch += 1;
     }
-    // Include opening: some readers read most of an uncached file then.
+    // Include the opening time, because some readers read most of an uncached file then.
     let time = last.duration_since(opened).as_secs_f64().max(1e-9);
     let cpu = processor_time().saturating_sub(cpu).as_secs_f64();
     let peak_rss_bytes = rss.bytes();
@@ -85,7 +86,7 @@ pub(crate) fn measure(
     })
 }
 
-/// The checksum of a whole epoch, or of a part if cancelled.
+/// The checksum of a whole epoch, or of a part of it if cancelled.
 pub(crate) fn checked(feed: &mut dyn Feed, cancelled: &dyn Fn() -> bool) -> Result<u64, BenchError> {
     let mut sum = 0_u64;
     feed.epoch(0, &mut |pixels, labels| {
@@ -156,7 +157,7 @@ mod tests {
         let found = run(Pace { step: Duration::from_millis(4), least: Duration::ZERO, most: Duration::from_secs(5) });
         assert!(found.batch_ms.median >= 6.0, "{found:?}");
         assert!(found.wait_ms.median >= 2.0, "{found:?}");
-        // Nine steps or more lie between ten batches. However slow the machine is, they are not part of the wait.
+        // At least nine steps lie between ten batches. They are not part of the wait, however slow the machine is.
         let seconds = 20.0 / found.images_per_s;
         assert!((1.0 - found.wait_share) * seconds >= 0.036, "{found:?}");
     }

@@ -12,9 +12,9 @@ use super::order::{Planned, Rows, Schedule};
 use crate::BenchError;
 use crate::threads::start;
 
-/// Maximum finished batches per thread.
+/// Maximum number of finished batches per thread.
 const DEPTH: usize = 2;
-/// The same, plus one being filled and one held by the consumer.
+/// The same number, plus one batch being filled and one held by the consumer.
 const BUFFERS: usize = DEPTH + 2;
 
 /// Receives each batch's pixels and labels. Returns whether to continue.

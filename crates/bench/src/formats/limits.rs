@@ -52,7 +52,7 @@ pub(super) fn measure(
     Ok(limits)
 }
 
-/// A `bench load` limit, on the reference.
+/// Runs a limit of `bench load` on the reference.
 fn run(reference: &Reference, threads: usize, cold: bool, seed: u64, epochs: u64) -> Result<f64, BenchError> {
     let path = reference.pack.file_path();
     let loader = Loader::builder(packds_reader::open(path)?)
@@ -72,7 +72,8 @@ fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, Bench
     run(reference, threads, false, seed, ((8 << 30) / bytes.max(1)).clamp(1, 10_000))
 }
 
-/// Reads the reference pack, bypassing the page cache. The kernel would write back and check cached pages: they go first.
+/// Reads the reference pack, bypassing the page cache. Its cached pages are dropped first, because the kernel would
+/// check them and write them back.
 fn read(reference: &Reference, seed: u64) -> Result<f64, BenchError> {
     cache::drop_all(&[reference.pack.file_path()])?;
     run(reference, 1, true, seed, 1)

@@ -1,4 +1,4 @@
-//! Maps whole files, and counts their cached pages. For packs use their reader instead.
+//! Maps whole files, and counts their cached pages. For packs, use their reader instead.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -19,8 +19,8 @@ impl Map {
         if file.metadata().map_err(BenchError::io(path))?.len() == 0 {
             return Ok(Self(None));
         }
-        // SAFETY: the contract is that the file does not change while it is mapped. Benchmarks map only files that they
-        // wrote into their own folder, and do not write to them while a map exists.
+        // SAFETY: the caller must ensure that the file does not change while it is mapped. Benchmarks map only files
+        // that they wrote into their own folder, and do not write to them while a map exists.
         let map = unsafe { Mmap::map(&file) }.map_err(BenchError::io(path))?;
         Ok(Self(Some(map)))
     }

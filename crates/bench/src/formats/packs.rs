@@ -14,8 +14,8 @@ use super::order::{OrderName, Schedule};
 use crate::BenchError;
 use crate::load::parse_augment;
 
-/// A loader with default options. Batches are delivered in its ring's slots, as for a device. Batches that
-/// could be borrowed are copied, because every other format delivers to its own memory too.
+/// A loader with default options. Batches are delivered in the slots of its ring, as for a device. Batches that could
+/// be borrowed are copied, because every other format also delivers to its own memory.
 pub(crate) struct PackFeed {
     loader: Loader,
     image: String,

@@ -17,8 +17,8 @@ impl PeerRows {
         serde_json::from_slice(&text).map(rows).map_err(|error| odd(path, error.to_string()))
     }
 
-    /// Checks that the results are comparable with `formats`: same number of images and batch size `batch`, and for lossless
-    /// formats the checksum `expected`. Called before the slow measurements.
+    /// Checks that the results are comparable with `formats`: they must have the same number of images and the batch
+    /// size `batch`. Lossless formats must have the checksum `expected`. Called before the slow measurements.
     pub(super) fn check(
         &self,
         formats: &[&str],
@@ -36,7 +36,8 @@ impl PeerRows {
         for run in &peers.runs {
             let name = &run.format;
             let format = peers.formats.iter().find(|format| format.format == *name);
-            let format = format.ok_or_else(|| odd(format!("a run of `{name}`, which is not in its formats")))?;
+            let format =
+                format.ok_or_else(|| odd(format!("a run of `{name}`, which is not in its list of formats")))?;
             if run.skipped.is_some() {
                 continue;
             }
@@ -167,7 +168,7 @@ mod tests {
         let sum = changed("/runs/0/checksum", json!("0100"));
         assert!(sum.contains("expected checksum 00ff, found 0100"), "{sum}");
         let name = changed("/runs/0/format", json!("other"));
-        assert!(name.contains("a run of `other`, which is not in its formats"), "{name}");
+        assert!(name.contains("a run of `other`, which is not in its list of formats"), "{name}");
         let number = changed("/runs/0/images_per_s", Value::Null);
         assert!(number.contains("without images_per_s"), "{number}");
         let batch = changed("/runs/0/batch", json!(2));

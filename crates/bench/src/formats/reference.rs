@@ -48,7 +48,8 @@ impl Reference {
         to_usize(self.height * self.width * self.channels)
     }
 
-    /// Takes at most `most` images of `data`, in batches of at most `batch`: the first of a pack, or evenly spread ones.
+    /// Takes at most `most` images of `data`, in batches of at most `batch`. From a pack, it takes the first images.
+    /// From a folder, it takes evenly spread images.
     pub(crate) fn make(
         data: &Path,
         work: &Path,
@@ -66,7 +67,7 @@ impl Reference {
         }
         let format = source_format(data, &ListOptions::default())?;
         if !matches!(format, DataFormat::ImageFolder | DataFormat::Manifest) {
-            // Only these have a file per image, which the encoded pack stores unchanged.
+            // Only these formats have one file per image, which the encoded pack stores unchanged.
             let error = ConvertError::Options {
                 reason: format!("{}: expected an image folder or a pack, found {format}", data.display()),
                 hint: "convert it to a pack first, with packds convert".to_owned(),

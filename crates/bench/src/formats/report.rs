@@ -178,7 +178,7 @@ pub struct RunRow {
     pub checksum: Option<String>,
     /// Share of the files in the page cache at the start of the run, from 0 to 1.
     pub cached_share_before: Option<f64>,
-    /// Why there are not numbers. `None` if there are.
+    /// Why there are no numbers. `None` if there are.
     pub skipped: Option<String>,
 }
 

@@ -23,7 +23,7 @@ const GRAY: &str = "image files in a pack are decoded as RGB, but these images h
 
 enum Way {
     Readers(Open),
-    /// A pack, and the augmentation that gives the reference's pixels; may be empty.
+    /// A pack, and the augmentation that gives the reference's pixels. It may be empty.
     Pack(PathBuf, String),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Writes the format's files below `work`. A format that this build does not support is no error.
+    /// Writes the format's files below `work`. A format that this build does not support is not an error.
     pub(super) fn make(
         entry: &Entry,
         reference: &Reference,
@@ -119,7 +119,7 @@ impl Written {
         };
         export(&reference.pack, &folder, &options, progress)?;
         self.notes.push("PNG files of the pixels".to_owned());
-        // Use the pack's class ids: folder names may give others.
+        // Use the pack's class ids: folder names may give different ones.
         Ok(folder.join("manifest.jsonl"))
     }
 
@@ -157,7 +157,7 @@ impl Written {
         let files = self.files.as_ref().ok();
         FormatRow {
             format: self.entry.name.to_owned(),
-            // It names work that other formats do not have to do.
+            // The title names work that other formats do not have to do.
             title: match (&self.entry.make, &reference.images) {
                 (Make::EncodedPack, Some(_)) => format!("{}: original files", self.entry.title),
                 _ => self.entry.title.to_owned(),

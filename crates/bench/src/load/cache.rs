@@ -6,7 +6,8 @@ use crate::BenchError;
 pub(crate) use crate::formats::cache::{drop_all, warm};
 use crate::measure::to_f64;
 
-/// Most of a pack that may be missing from (warm) or left in (cold) the page cache: opening reads tables and columns.
+/// Maximum share of a pack that may be missing from the page cache (warm) or left in it (cold). Opening reads tables
+/// and columns.
 const SLACK: f64 = 0.02;
 
 /// The share of the file in the page cache, from 0 to 1.
@@ -21,7 +22,7 @@ pub(crate) fn check(resident: f64, cold: bool) -> Result<(), BenchError> {
     let (good, expected) = if cold {
         (resident <= SLACK, "a pack that is not in the page cache")
     } else {
-        (resident >= 1.0 - SLACK, "a pack that fits the page cache")
+        (resident >= 1.0 - SLACK, "a pack that is in the page cache")
     };
     if good {
         return Ok(());

@@ -5,7 +5,8 @@ use packds_reader::loader::{Batch, Loader};
 
 use crate::BenchError;
 
-/// Sum over all samples of a hash of their number and fields, for epoch 0 with its last batch padded: the same in any order.
+/// The sum over all samples of a hash of their number and fields, for epoch 0 with its last batch padded. It is the
+/// same in any order.
 pub(crate) fn of_epoch(loader: &Loader) -> Result<u64, BenchError> {
     let mut sum = 0_u64;
     for batch in loader.epoch(0)? {

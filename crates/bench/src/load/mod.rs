@@ -75,7 +75,7 @@ pub struct LoadBench {
     pub first_batch_ms: f64,
     /// The first batch of an uncached pack, for each access path. Empty unless read cold.
     pub first_batches: Vec<FirstBatch>,
-    /// Milliseconds to resume from a saved state, until the loader's threads work.
+    /// Milliseconds to resume from a saved state, until the loader's threads are running.
     pub resume_ms: f64,
     /// Images per second of the first epoch, which verifies checksums, including opening the pack.
     pub first_epoch_images_per_s: f64,
@@ -342,12 +342,12 @@ pub fn has_encoded_images(pack: &Pack) -> bool {
     images.any(|(_, field)| field.kind == FieldKind::Image)
 }
 
-/// The augmentations to use, as text: those given, otherwise what images of several sizes need.
+/// The augmentations to use, as text. If none are given, those that images of several sizes need.
 pub(crate) fn augment_words<'a>(pack: &Pack, given: Option<&'a str>) -> &'a str {
     given.unwrap_or(if has_encoded_images(pack) { "rrc224,flip" } else { "" })
 }
 
-/// Parses augmentations. `None` for an empty text.
+/// Parses augmentations. `None` if the text is empty.
 pub(crate) fn parse_augment(words: &str) -> Result<Option<Augment>, BenchError> {
     (!words.is_empty()).then(|| Augment::parse(words)).transpose().map_err(BenchError::Augment)
 }

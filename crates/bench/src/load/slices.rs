@@ -12,9 +12,9 @@ use crate::BenchError;
 use crate::machine::processor_time;
 use crate::measure::{Pairs, to_f64};
 
-/// Minimum pairs for a median.
+/// Minimum number of pairs for a median.
 const LEAST_PAIRS: usize = 5;
-/// Maximum pairs: more would not make the median steadier.
+/// Maximum number of pairs. More would not make the median steadier.
 const MOST_PAIRS: usize = 15;
 
 pub(crate) struct Slices {
@@ -34,7 +34,7 @@ pub(crate) fn run(
 ) -> Result<Slices, BenchError> {
     let batch = u64::from(loader.schedule().rank_batch());
     let steps = loader.schedule().epoch(0)?.steps();
-    // Ten slices, ours and the limit's, share the time and fit in one epoch.
+    // Ten slices (five of ours, five of the limit) share the time and fit in one epoch.
     let wanted = first.images_per_s() * options.seconds / 10.0 / to_f64(batch);
     #[expect(
         clippy::cast_possible_truncation,
@@ -42,7 +42,7 @@ pub(crate) fn run(
         reason = "a positive number; precision does not matter"
     )]
     let n_batches = (wanted as u64).clamp(1, steps);
-    // Cold reads need a whole epoch per slice: otherwise read-ahead for later batches would count.
+    // Cold reads need a whole epoch per slice. Otherwise read-ahead for later batches would be included.
     let n_batches = if options.cold { steps } else { n_batches };
     let images = n_batches * batch;
     let budget = Duration::from_secs_f64(options.seconds);
@@ -94,7 +94,7 @@ pub(crate) fn read_once(loader: &Loader, options: &LoadBenchOptions) -> Result<O
     let mut images = 0;
     for batch in loader.epoch(1)? {
         let batch = batch?;
-        // Batches across two chunks are copied. The first batch shows whether the loader borrows at all.
+        // Batches that span two chunks are copied. The first batch shows whether the loader borrows at all.
         if images == 0 && !batch.is_lent() {
             return Ok(None);
         }
@@ -112,8 +112,8 @@ pub(crate) fn read_once(loader: &Loader, options: &LoadBenchOptions) -> Result<O
     Ok(Some(to_f64(images) / started.elapsed().as_secs_f64()))
 }
 
-/// CPU seconds of the whole process per image, over a whole epoch: slices would include batches that
-/// are made but never consumed. Stops early after the maximum time per result.
+/// CPU seconds of the whole process per image, over a whole epoch. Slices would include batches that are made but never
+/// consumed. Stops early after the maximum time per result.
 pub(crate) fn cpu_s_per_image(loader: &Loader, options: &LoadBenchOptions) -> Result<f64, BenchError> {
     let most = Duration::from_secs_f64(options.seconds);
     let (started, before) = (Instant::now(), processor_time());

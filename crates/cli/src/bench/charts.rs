@@ -181,7 +181,7 @@ impl<'a> View<'a> {
             let sign = if more_is_better { -1.0 } else { 1.0 };
             let least = floor.unwrap_or(0.0);
             let key = |row: &Row| match row.warm.or(row.cold) {
-                // Below the floor all medians are equally good, so the slow end decides.
+                // Below the floor all medians are equally good, so the slow end decides the order.
                 Some(mark) if mark.value <= least => mark.slow.unwrap_or(0.0).min(least) * 1e-9,
                 Some(mark) => mark.value * sign,
                 None => f64::MAX,
@@ -193,7 +193,7 @@ impl<'a> View<'a> {
     }
 
     fn batch_times(&self, orders: &[&str]) -> DotChart {
-        // The median can be the time to take a batch that was ready.
+        // The median can be the time to take a batch that was already ready.
         let panels = self.panels(orders, false, false, None, |run| {
             let value = run.mean_batch_ms()?;
             let slow = run.batch_ms.map(|ms| ms.p95).filter(|slow| *slow > value);
@@ -203,7 +203,7 @@ impl<'a> View<'a> {
         self.dot_chart(title, "ms", ", mean", panels)
     }
 
-    /// A chart without limits and floor.
+    /// A chart without limits or floor.
     fn dot_chart(&self, title: String, unit: &str, kind: &'static str, panels: Vec<Panel>) -> DotChart {
         DotChart {
             title,
@@ -237,7 +237,7 @@ impl<'a> View<'a> {
         let panels = self.panels(orders, true, false, Some(LEAST_WAIT), |run| {
             run.wait_ms.map(|ms| Mark { value: ms.median, slow: Some(ms.p95) })
         });
-        let title = format!("Wait for a batch with training steps of {} ms, in ms", tick_number(step_ms));
+        let title = format!("Wait for a batch in ms, with training steps of {} ms", tick_number(step_ms));
         let limits = vec![("one step:".to_owned(), step_ms)];
         DotChart { limits, floor: Some(LEAST_WAIT), ..self.dot_chart(title, "ms", ", median", panels) }
     }
@@ -299,7 +299,7 @@ impl<'a> View<'a> {
         }
         let missing = self.report.formats.iter().filter(|format| !self.is_measured(format)).count();
         if missing > 0 {
-            notes.push(format!("Not measured: {missing}; see the report for reasons"));
+            notes.push(format!("Not measured: {missing}; see the report for the reasons"));
         }
         if self.report.options.quick {
             notes.push("Quick run: rough, do not cite.".to_owned());

@@ -1,4 +1,4 @@
-//! `packds bench convert`: measure converting and verifying alongside the hardware limits.
+//! `packds bench convert`: measures converting and verifying, together with the hardware limits.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::human::{counted, human_bytes};
 use crate::progress::Benchmarking;
 use crate::{Console, Exit, Failure};
 
-/// Measure convert and verify alongside reading, decoding, copying and checksumming the same files
+/// Measure convert and verify, and compare them with reading, decoding, copying and checksumming the same files
 ///
 /// Compares raw conversion (short side 256, crop 224) with a loop that only reads and fully decodes the same files, encoded
 /// conversion with `cat`, and verify with reading the pack and computing CRC32C. Also times opening a pack of 1.28 million

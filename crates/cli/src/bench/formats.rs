@@ -1,4 +1,4 @@
-//! `packds bench formats`: load the same images from every format.
+//! `packds bench formats`: loads the same images from every format.
 
 use std::cmp::Ordering;
 use std::io::Write;
@@ -225,13 +225,14 @@ fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     groups
 }
 
-/// A column of the table: its heading, its value in a run, and how that is shown. The smallest value is the best.
+/// A column of the table: its heading, a function that gives its value for a run, and a function that formats the
+/// value. The smallest value is the best.
 type Column = (&'static str, fn(&RunRow, &FormatRow) -> Option<f64>, fn(f64) -> String);
 
 const COLUMNS: [Column; 9] = [
-    // Negated: the largest is the best.
+    // Negated, because the largest value is the best.
     ("images/s", |run, _| run.images_per_s.map(|rate| -rate), |rate| format!("{:.0}", -rate)),
-    // No median: with several threads it can be the time to take a batch that was ready.
+    // There is no median: with several threads it can be the time to take a batch that was ready.
     ("mean ms", |run, _| run.mean_batch_ms(), |ms| format!("{ms:.2}")),
     ("p95 ms", |run, _| run.batch_ms.map(|ms| ms.p95), |ms| format!("{ms:.2}")),
     ("first ms", |run, _| run.first_batch_ms, |ms| format!("{ms:.1}")),

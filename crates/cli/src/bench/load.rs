@@ -1,4 +1,4 @@
-//! `packds bench load`: measure loading alongside the hardware limit.
+//! `packds bench load`: measures loading, together with the hardware limit.
 
 use std::io::Write;
 use std::num::NonZero;
@@ -14,11 +14,11 @@ use crate::args::{named, ordered};
 use crate::human::{counted, human_bytes, parse_bytes};
 use crate::{Console, Exit, Failure};
 
-/// Measure loading batches from a pack alongside copying, decoding or reading the same data
+/// Measure loading batches from a pack, and compare it with copying, decoding or reading the same data
 ///
-/// Slices of epochs alternate with slices of a minimal loop, on the same number of threads; ratios are medians
-/// of the pairs. The loop is memcpy for pixels that are copied, resize or decode_crop_resize for images that are
-/// augmented, and direct_read for cold reads.
+/// Slices of epochs alternate with slices of a minimal loop, on the same number of threads. Ratios are medians of the
+/// pairs. The loop is memcpy for pixels that are copied, resize or decode_crop_resize for images that are augmented,
+/// and direct_read for cold reads.
 #[derive(Debug, Args)]
 pub(crate) struct LoadBenchArgs {
     /// Pack to measure

@@ -1,4 +1,4 @@
-//! `packds bench`: measure this machine alongside its hardware limits.
+//! `packds bench`: measures packds on this machine, together with the hardware limits.
 
 mod charts;
 mod convert;
@@ -15,7 +15,7 @@ use packds_bench::Machine;
 use crate::human::{counted, human_bytes};
 use crate::{Console, Exit, Failure};
 
-/// Measure packds on this machine, alongside the hardware limit measured in the same run
+/// Measure packds on this machine, and the hardware limit in the same run
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]

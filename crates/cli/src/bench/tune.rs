@@ -1,4 +1,4 @@
-//! `packds bench tune`: find the threads, prefetch and batch size with which training does not wait.
+//! `packds bench tune`: finds the number of threads, prefetch and batch size with which training does not wait.
 
 use std::io::Write;
 use std::num::NonZero;
@@ -153,7 +153,7 @@ fn show_too_small(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure>
     Ok(())
 }
 
-/// Prints a line of the table. The best of its batch size has one star, the overall best two.
+/// Prints a line of the table. The best configuration of its batch size has one star, the overall best has two.
 fn show_run(bench: &TuneBench, run: &TuneRun, out: &mut dyn Write) -> Result<(), Failure> {
     let of_batch = bench.recommended_by_batch.iter().any(|one| one.is(run));
     let recommended = bench.recommended.as_ref();

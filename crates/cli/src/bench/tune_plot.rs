@@ -62,13 +62,13 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
 fn subtitle(bench: &TuneBench) -> String {
     let set = match &bench.recommended {
         Some(best) => format!(
-            "Set: {}, prefetch {}, batch {} (large ring; a small ring marks the best of each batch size), plus {} ms per epoch.",
+            "Set: {}, prefetch {}, batch {} (large ring; a small ring marks the best of each batch size), and {} ms extra per epoch.",
             counted(best.threads, "thread"),
             best.prefetch,
             best.batch,
             tick_number(bench.fixed_cost_ms.unwrap_or(0.0))
         ),
-        None => "The pack is too small for these batches: no recommendation.".to_owned(),
+        None => "No recommendation, because the pack is too small for these batches.".to_owned(),
     };
     format!("{set} {}", bench.machine.cpu)
 }
@@ -150,7 +150,7 @@ impl Scale<'_> {
                 figure.dots(vec![at], 11.0, PANEL);
             }
         }
-        // Fewest threads last, so that the cheapest line is on top.
+        // Draw the fewest threads last, so that the cheapest line is on top.
         for threads in self.threads.iter().rev() {
             let of_threads = runs().filter(|run| run.threads == *threads);
             let (fixed, auto): (Vec<&TuneRun>, Vec<&TuneRun>) = of_threads.partition(|run| run.prefetch != Ahead::Auto);
@@ -158,7 +158,7 @@ impl Scale<'_> {
                 |runs: &[&TuneRun]| -> Vec<Place> { runs.iter().filter_map(|run| self.place(corner, run)).collect() };
             let (fixed, auto) = (places(&fixed), places(&auto));
             let color = self.color(*threads);
-            // Auto is not a number, so no line leads to it.
+            // Auto is not a number, so the line does not include it.
             figure.line(fixed.clone(), 2.0, color);
             figure.dots(fixed.into_iter().chain(auto).collect(), 7.0, color);
         }

@@ -1,4 +1,4 @@
-//! `packds doctor`: find the training bottleneck.
+//! `packds doctor`: finds the training bottleneck.
 
 mod training;
 
@@ -115,8 +115,7 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Fail
 
 /// Writes the plot of a report to an .svg or .png file, replacing an existing one. `name` is that of the pack or dataset.
 ///
-/// # Errors
-/// The command's message.
+/// # Errors The command's error message.
 pub fn doctor_plot(report: &Report, name: &str, path: &Path) -> Result<(), String> {
     let file = PlotFile::parse(&path.to_string_lossy())?;
     let written = write_plot(&file, &picture(report, name), true);
@@ -231,7 +230,7 @@ impl DoctorArgs {
             }
             console.out.write_all(text(report).as_bytes())?;
             if self.check && report.checked.is_none() {
-                writeln!(console.out, "checked  nothing: no advice is a loader option")?;
+                writeln!(console.out, "checked  nothing: none of the advice is a loader option")?;
             }
         }
         Ok(Exit::Done)

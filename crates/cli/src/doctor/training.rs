@@ -23,17 +23,17 @@ use crate::failure::Failure;
 use crate::human::{counted, to_f64};
 use crate::interrupt;
 
-/// Maximum runtime of the command, including its start.
+/// Maximum runtime of the command, including its startup.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The command is stopped earlier, after this time in steps and waits and this many batches.
+/// The command is stopped earlier if steps and waits took this long and there were this many batches.
 const ENOUGH: (Duration, u64) = (Duration::from_secs(5), 3);
-/// Ignored at the start: compilation.
+/// This time is ignored at the start, because of compilation.
 const WARMING: Duration = Duration::from_millis(250);
-/// Deviations from the predicted rate beyond this factor are reported.
+/// A deviation from the predicted rate is reported if it exceeds this fraction.
 const DIFFERS: f64 = 0.2;
 /// Minimum duration of a timed part.
 const PART: Duration = Duration::from_millis(50);
-/// Fewer batches than this are unreliable.
+/// With fewer batches than this, times are unreliable.
 const FEW: u64 = 10;
 const LOOK: Duration = Duration::from_millis(50);
 /// Time to exit after SIGTERM.
@@ -106,7 +106,7 @@ impl Training {
         Some(format!("the command ended after {batches} with {status}{few}"))
     }
 
-    /// The timing of the loader of this pack with the most time in steps and waits.
+    /// The timing of this pack's loader with the most time in steps and waits.
     fn of(lines: &[Line], uuid: &str) -> Result<Self, Failure> {
         let mut loaders = of_loaders(lines, uuid);
         let Some(lines) = loaders.pop() else {
@@ -136,7 +136,7 @@ impl Training {
             ));
         }
         if last.options.chosen {
-            notes.push("the loader reads selected samples; all samples are examined".to_owned());
+            notes.push("the loader reads only selected samples, but all samples are examined".to_owned());
         }
         Ok(Self {
             batch: last.batch,
@@ -154,18 +154,18 @@ impl Training {
         MeasuredStep { step: self.busy, copy: Time::default(), pinned_copy: None, trained: Some(self.passed) }
     }
 
-    /// Adds notes where the training and the prediction or the options disagree.
+    /// Adds notes if the training run disagrees with the prediction or with the options.
     pub(super) fn compare(&mut self, batch: Option<u32>, report: &Report) {
         if let Some(batch) = batch.filter(|batch| *batch != self.batch) {
             let own = self.batch;
-            self.notes.push(format!("--batch {batch} is ignored: the training uses {own}"));
+            self.notes.push(format!("--batch {batch} is ignored: the training command uses {own}"));
         }
         let (trained, modelled) = (report.images_per_s, report.modelled_images_per_s);
         let differs = report.spread.max(DIFFERS);
         let least = trained.min(modelled);
         if (trained - modelled).abs() > least * differs {
             self.notes.push(format!(
-                "the training reached {trained:.0} images/s, the stages predict {modelled:.0}: other processes may have used the cores, or options given here differ from its loader's"
+                "the training command reached {trained:.0} images/s, but the stages predict {modelled:.0}: other processes may have used the cores, or options given here differ from its loader's"
             ));
         }
     }
@@ -216,7 +216,7 @@ impl Line {
 }
 
 /// The journal lines of each loader of this pack, in order. The loader with the most time in steps and waits is last.
-/// Loaders with equal process, batch size and kind are merged: a training may create one per epoch.
+/// Loaders with equal process, batch size and kind are merged, because a program may create one per epoch.
 fn of_loaders(lines: &[Line], uuid: &str) -> Vec<Vec<Line>> {
     let mut loaders: BTreeMap<(&str, u32, u64), Vec<&Line>> = BTreeMap::new();
     for line in lines.iter().filter(|line| line.pack == uuid) {
@@ -255,7 +255,7 @@ fn is_enough(lines: &[Line], uuid: &str) -> bool {
     Duration::from_nanos(passed) >= time && last.batches >= first.batches + batches
 }
 
-/// Lines at least `PART` apart, after warm-up.
+/// Lines that are at least `PART` apart, after warm-up.
 fn parts(lines: &[Line]) -> Vec<&Line> {
     let mut parts: Vec<&Line> = Vec::new();
     for line in lines {
@@ -270,7 +270,7 @@ fn parts(lines: &[Line]) -> Vec<&Line> {
     parts
 }
 
-/// Milliseconds per batch between lines. Ignores warm-up if anything follows it.
+/// Milliseconds per batch between lines. Ignores the warm-up, unless there is nothing after it.
 fn between(lines: &[Line], nanos: fn(&Line) -> u64) -> Time {
     let warm = parts(lines);
     let ms = |nanos: u64, batches: u64| to_f64(nanos) / 1e6 / to_f64(batches.max(1));
@@ -298,7 +298,7 @@ struct Journal(PathBuf);
 impl Journal {
     fn new() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("packds-doctor-{}", std::process::id()));
-        // A killed process with this id may have left one behind.
+        // A killed process with this id may have left a journal behind.
         let _ = std::fs::remove_file(&path);
         let made = OpenOptions::new().write(true).create_new(true).open(&path);
         made.map_err(|error| Failure::write(&path, &error))?;

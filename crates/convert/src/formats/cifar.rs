@@ -26,7 +26,7 @@ fn starts(head: &Head<'_>) -> bool {
     cifar::is_cifar_name(head.name) && is_file
 }
 
-/// CIFAR's file names, or pickles with the names of CIFAR-100.
+/// Whether the names are CIFAR's file names, or pickles named like those of CIFAR-100.
 fn is_published(folder: &Path, names: &[String]) -> bool {
     let own = ["data_batch_1", "data_batch_1.bin", "batches.meta", "batches.meta.txt", "fine_label_names.txt"];
     // CIFAR-100's file names are not distinctive.

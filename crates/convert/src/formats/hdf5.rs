@@ -26,5 +26,5 @@ pub(crate) static ENTRY: Entry = Entry {
         has_chunks: true,
         ..Output::new::<Hdf5Sink>(Holds::FilesAndArrays, Target::File)
     }),
-    ..Entry::new(&["h5", "hdf5", "hdf"], "data sets of images and labels: contiguous, chunked, gzip")
+    ..Entry::new(&["h5", "hdf5", "hdf"], "datasets of images and labels: contiguous, chunked, gzip")
 };

@@ -12,10 +12,10 @@ pub(crate) static ENTRY: Entry = Entry {
         read: mnist::read,
         whole: None,
     }),
-    ..Entry::new(&[], "idx files of MNIST and its followers")
+    ..Entry::new(&[], "idx files of MNIST and similar datasets")
 };
 
-/// Two zero bytes, an element type and the number of dimensions; or a gzip file with a matching name.
+/// Two zero bytes, an element type and the number of dimensions. Alternatively, a gzip file with a matching name.
 pub(crate) fn starts(head: &Head<'_>) -> bool {
     let is_named = head.name.contains("idx") && head.name.contains("ubyte");
     let kind = head.bytes.get(2..4);

@@ -38,20 +38,20 @@ pub(crate) struct Entry {
     pub(crate) trusts_names: bool,
     /// Whether a folder of such files is one dataset.
     pub(crate) is_set: bool,
-    /// How it is read; none if this build lacks its library.
+    /// How it is read. `None` if this build lacks its library.
     pub(crate) input: Option<Input>,
     /// Whether packs can be exported to it by a build with its library.
     pub(crate) is_sink: bool,
-    /// How packs are exported to it; none if this build cannot.
+    /// How packs are exported to it. `None` if this build cannot do that.
     pub(crate) output: Option<Output>,
     /// Files that are in every folder of this format and in no other.
     pub(crate) markers: &'static [&'static str],
-    /// Whether a folder with these names is a published dataset of this format, which has several files.
+    /// Whether a folder with these names is a published dataset of this format that consists of several files.
     pub(crate) is_published: fn(&Path, &[String]) -> bool,
 }
 
 impl Entry {
-    /// An entry that is detected by its extensions alone, without input and output.
+    /// An entry that is detected only by its extensions and has no input or output.
     pub(crate) const fn new(extensions: &'static [&'static str], describe: &'static str) -> Self {
         Self {
             extensions,
@@ -101,7 +101,7 @@ pub(crate) struct Output {
 type Write = fn(&SinkStart<'_>, &Run<'_>) -> Result<Vec<String>, ConvertError>;
 
 impl Output {
-    /// The output of a sink, without compression, chunks or shards.
+    /// The output of a sink without compression, chunks or shards.
     pub(crate) const fn new<S: Sink>(holds: Holds, target: Target) -> Self {
         Self::by(|start, run| run.write_to(S::create(start)?), holds, target)
     }
@@ -122,7 +122,7 @@ pub(crate) enum Target {
     FileOrSamples,
 }
 
-/// The parts of a source whose splits are known only from file names.
+/// The parts of a source whose splits only follow from file names.
 pub(crate) fn parts_by_name(source: &Path, format: crate::DataFormat) -> Result<Vec<Shards>, ConvertError> {
     Ok(Shards::find(source, format)?.by_split())
 }

@@ -13,5 +13,5 @@ pub(crate) static ENTRY: Entry = Entry {
         whole: Some(npy::read_whole),
     }),
     output: Some(Output::by(write_npy, Holds::Arrays, Target::FileOrSamples)),
-    ..Entry::new(&["npy"], "one array of all images, or one file a sample")
+    ..Entry::new(&["npy"], "one array of all images, or one file per sample")
 };

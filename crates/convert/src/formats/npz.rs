@@ -18,7 +18,7 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&["npz"], "arrays in a zip file")
 };
 
-/// This and `.pt` are both zip files. This one contains arrays, the other a pickle.
+/// This format and `.pt` are both zip files. This one contains arrays, the other one a pickle.
 fn starts(head: &Head<'_>) -> bool {
     let has_arrays = || head.first_zip_name().ends_with(b".npy");
     head.is_zip() && (head.named == Some(DataFormat::Npz) || has_arrays())

@@ -1,4 +1,4 @@
-//! WebDataset: shards of tar.
+//! WebDataset: tar files as shards.
 
 use super::{Entry, Input, Output, Target, mnist, parts_by_name};
 use crate::DataFormat;

@@ -1,4 +1,5 @@
-//! Golden identifiers. They are never rewritten: a new identifier would make the same dataset a different one.
+//! Golden identifiers. They are never rewritten, because with a new identifier the same dataset would become a
+//! different one.
 
 use std::path::Path;
 

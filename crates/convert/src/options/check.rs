@@ -1,4 +1,4 @@
-//! Which options of a conversion contradict each other.
+//! Rejects options of a conversion that contradict each other.
 
 use packds_format::DType;
 use packds_pixels::{Color, Filter, Layout, Orientation};
@@ -12,10 +12,10 @@ use crate::opt::{
 };
 
 impl ConvertOptions {
-    /// Refuses options that contradict each other before anything is read.
+    /// Rejects options that contradict each other, before anything is read.
     ///
     /// # Errors
-    /// [`ConvertError::Options`], with what to change.
+    /// [`ConvertError::Options`], with a hint about what to change.
     pub fn check(&self) -> Result<(), ConvertError> {
         self.check_folders()?;
         self.check_mode()?;
@@ -24,10 +24,10 @@ impl ConvertOptions {
         self.check_chunks()
     }
 
-    /// Refuses options that would treat the splits of a source differently.
+    /// Rejects options that would treat the splits of a source differently.
     ///
     /// # Errors
-    /// [`ConvertError::Options`], with what to do.
+    /// [`ConvertError::Options`], with a hint about what to do.
     pub fn check_splits(&self) -> Result<(), ConvertError> {
         if self.normalize != NormalizeBy::Dataset || self.dtype == DType::U8 {
             return Ok(());
@@ -48,7 +48,7 @@ impl ConvertOptions {
             if folder.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
                 return refuse(
                     format!("{option}: expected a folder in the source, found ''"),
-                    "name one, such as images",
+                    "pass a folder, such as images",
                 );
             }
         }
@@ -57,13 +57,13 @@ impl ConvertOptions {
 
     fn check_mode(&self) -> Result<(), ConvertError> {
         let found = MODE.with(self.mode.name());
-        let encodes = format!("add {} to re-encode the images, or leave the other options out", QUALITY.with(90));
+        let encodes = format!("add {} to re-encode the images, or omit the other options", QUALITY.with(90));
         let (dtype, layout) = (self.dtype, self.layout());
         if self.mode != Mode::Raw && (dtype != DType::U8 || layout == Layout::Chw) {
             return refuse(
                 format!("{} and {} need {}, found {found}", DTYPE.with(dtype), LAYOUT.with(layout), MODE.with("raw")),
                 format!(
-                    "image files are u8, height x width x channels: leave {DTYPE} and {LAYOUT} out, or use {}",
+                    "image files are u8, height x width x channels: omit {DTYPE} and {LAYOUT}, or use {}",
                     MODE.with("raw")
                 ),
             );
@@ -72,7 +72,9 @@ impl ConvertOptions {
             self.has_geometry() || self.color() == Color::Gray || self.orientation == Orientation::Apply;
         if self.mode == Mode::Encoded && self.quality.is_none() && changes_pixels {
             return refuse(
-                format!("{found} keeps the files' bytes, so it cannot resize, crop, turn or gray them"),
+                format!(
+                    "{found} keeps the files' bytes, so it cannot resize, crop, rotate them or convert them to gray"
+                ),
                 encodes,
             );
         }
@@ -80,27 +82,27 @@ impl ConvertOptions {
         if self.mode == Mode::Encoded && self.quality.is_none() && samples {
             return refuse(
                 format!(
-                    "{FILTER} and {JPEG_SCALING} are for images that are decoded, and {found} keeps the files' bytes"
+                    "{FILTER} and {JPEG_SCALING} only apply to images that are decoded, but {found} keeps the files' bytes"
                 ),
                 encodes,
             );
         }
         if self.mode == Mode::Raw && self.quality.is_some() {
             return refuse(
-                format!("{QUALITY} is for images that are re-encoded"),
+                format!("{QUALITY} only applies to images that are re-encoded"),
                 format!("add {} or {}", MODE.with("encoded"), MODE.with("mixed")),
             );
         }
         if self.mode == Mode::Raw && self.check_decode {
             return refuse(
-                format!("{CHECK_DECODE} is for files that are stored unchanged"),
-                "leave it out: raw images are decoded",
+                format!("{CHECK_DECODE} only applies to files that are stored unchanged"),
+                "omit it: raw images are always decoded",
             );
         }
         if self.mode != Mode::Encoded && self.seekable {
             return refuse(
-                format!("{SEEKABLE} is for image files, found {found}"),
-                format!("add {}, or leave it out", MODE.with("encoded")),
+                format!("{SEEKABLE} only applies to image files, found {found}"),
+                format!("add {}, or omit it", MODE.with("encoded")),
             );
         }
         Ok(())
@@ -114,7 +116,10 @@ impl ConvertOptions {
         if let Some(raw_fraction) = self.raw_fraction
             && !(0.0..=1.0).contains(&raw_fraction)
         {
-            return refuse(format!("{RAW_FRACTION} is a share, found {raw_fraction}"), "give a number from 0 to 1");
+            return refuse(
+                format!("{RAW_FRACTION}: expected a number from 0 to 1, found {raw_fraction}"),
+                "choose a number in this range",
+            );
         }
         Ok(())
     }
@@ -126,21 +131,21 @@ impl ConvertOptions {
         if self.mode != Mode::Raw && self.normalize == NormalizeBy::Dataset {
             return refuse(
                 format!(
-                    "{} needs the pixels of all images, and {} does not look at them",
+                    "{} needs the pixels of all images, but {} does not decode them",
                     NORMALIZE.with("dataset"),
                     MODE.with(self.mode.name())
                 ),
-                format!("give the values as {}", NORMALIZE.with(MEAN_STD)),
+                format!("pass the values as {}", NORMALIZE.with(MEAN_STD)),
             );
         }
         let channels = self.color().channels();
         match &self.normalize {
             NormalizeBy::Values { mean, .. } if mean.len() != channels => refuse(
-                format!("{NORMALIZE} has {} values, the images have {channels} channels", mean.len()),
-                "give one mean and one std for each channel",
+                format!("{NORMALIZE} has {} values, but the images have {channels} channels", mean.len()),
+                "pass one mean and one std for each channel",
             ),
             NormalizeBy::ImageNet if channels != 3 => refuse(
-                format!("{} is for 3 channels, {GRAY} has {channels}", NORMALIZE.with("imagenet")),
+                format!("{} is for 3 channels, but {GRAY} has {channels}", NORMALIZE.with("imagenet")),
                 format!("use {} or {}", NORMALIZE.with("dataset"), NORMALIZE.with(MEAN_STD)),
             ),
             _ => Ok(()),
@@ -150,14 +155,16 @@ impl ConvertOptions {
     fn check_chunks(&self) -> Result<(), ConvertError> {
         if self.chunk_samples.is_some_and(|n| n == 0 || n > 1 << 20) || self.batch == Some(0) {
             return refuse(
-                format!("{CHUNK} is 1 to 1048576 samples and {BATCH} at least 1"),
-                format!("leave {CHUNK} out to choose it by size"),
+                format!("{CHUNK} must be 1 to 1048576, and {BATCH} must be at least 1"),
+                format!("omit {CHUNK} to choose it by size"),
             );
         }
         match (self.chunk_samples, self.batch) {
             (Some(chunk), Some(batch)) if !chunk.is_multiple_of(batch) && !batch.is_multiple_of(chunk) => refuse(
                 format!("{} and {}: neither divides the other", CHUNK.with(chunk), BATCH.with(batch)),
-                format!("a batch is whole chunks or a chunk is whole batches: change one, or leave {CHUNK} out"),
+                format!(
+                    "a batch must consist of whole chunks, or a chunk of whole batches: change one of them, or omit {CHUNK}"
+                ),
             ),
             _ => Ok(()),
         }

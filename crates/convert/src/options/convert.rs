@@ -13,7 +13,7 @@ use crate::data_format::DataFormat;
 use crate::opt;
 use crate::source::ListOptions;
 
-/// The most decoding threads. More give no speed-up, and the system may refuse them.
+/// Maximum number of decoding threads. More threads give no speed-up, and the system may refuse to start them.
 const MAX_JOBS: usize = 256;
 
 /// All options of a conversion.
@@ -23,35 +23,37 @@ pub struct ConvertOptions {
     pub list: ListOptions,
     /// How images are stored.
     pub mode: Mode,
-    /// The share of raw samples, 0 to 1, of [`Mode::Mixed`]; none is [`Self::RAW_FRACTION`].
+    /// The share of raw samples in [`Mode::Mixed`], 0 to 1. `None` means [`Self::RAW_FRACTION`].
     pub raw_fraction: Option<f64>,
-    /// Size of the whole image; none is the default for the mode.
+    /// Size of the whole image. `None` means the default for the mode.
     pub resize: Option<Resize>,
-    /// The part that is kept; none is the default for the mode.
+    /// The part that is kept. `None` means the default for the mode.
     pub crop: Option<Crop>,
     /// Interpolation of the resize.
     pub filter: Filter,
     /// How the EXIF orientation is treated.
     pub orientation: Orientation,
-    /// RGB or gray. If none: as the source's arrays, or as the pack that the source was exported from, otherwise RGB.
+    /// RGB or gray. `None` means the channels of the source's arrays, or of the pack that the source was exported from,
+    /// otherwise RGB.
     pub color: Option<Color>,
     /// Element type of raw images: `u8`, `f16`, `bf16` or `f32`.
     pub dtype: DType,
-    /// Dimension order of raw images of one size. If none: the source's own, otherwise height, width, channels.
+    /// Dimension order of raw images of one size. `None` means the source's own order, otherwise height, width,
+    /// channels.
     pub layout: Option<Layout>,
     /// Normalization: applied for float types, recorded for `u8`.
     pub normalize: NormalizeBy,
-    /// JPEG quality, 1 to 100, of re-encoded images; none keeps the source's bytes.
+    /// JPEG quality of re-encoded images, 1 to 100. `None` keeps the source's bytes.
     pub quality: Option<u8>,
-    /// Whether JPEGs are decoded at a reduced size if that is still large enough. Changes pixels.
+    /// Whether JPEGs are decoded at a reduced size if that is still large enough. This changes pixels.
     pub jpeg_scaling: bool,
     /// Whether files are fully decoded even when stored unchanged.
     pub check_decode: bool,
-    /// Whether each JPEG gets an index that makes decoding a crop faster; for [`Mode::Encoded`].
+    /// Whether each JPEG gets an index that makes decoding a crop faster. Only for [`Mode::Encoded`].
     pub seekable: bool,
     /// How chunks are compressed.
     pub compression: Compression,
-    /// Samples per chunk; none decides by size.
+    /// Samples per chunk. `None` chooses by size.
     pub chunk_samples: Option<u32>,
     /// The batch size to align chunks with.
     pub batch: Option<u32>,
@@ -59,11 +61,11 @@ pub struct ConvertOptions {
     pub keep_order: bool,
     /// Seed of the order and of the selection of raw samples.
     pub seed: u64,
-    /// What happens when an image cannot be read or decoded.
+    /// What happens if an image cannot be read or decoded.
     pub on_error: OnError,
-    /// The most pixels an image may have.
+    /// Maximum number of pixels of an image.
     pub max_pixels: u64,
-    /// Threads that decode; 0 means all cores.
+    /// Number of decoding threads. 0 means all cores.
     pub jobs: usize,
     /// Whether an existing output is replaced.
     pub force: bool,
@@ -101,10 +103,10 @@ impl Default for ConvertOptions {
 }
 
 impl ConvertOptions {
-    /// The share of raw samples of [`Mode::Mixed`] by default.
+    /// The default share of raw samples in [`Mode::Mixed`].
     pub const RAW_FRACTION: f64 = 0.5;
 
-    /// Threads that decode.
+    /// Number of decoding threads.
     #[must_use]
     pub fn n_jobs(&self) -> usize {
         match self.jobs {
@@ -131,7 +133,7 @@ impl ConvertOptions {
         self.resize.is_some_and(|r| r != Resize::None) || self.crop.is_some_and(|c| c != Crop::None)
     }
 
-    /// The same options for this output: what the source unpacks lies beside it.
+    /// The same options for this output. The source is unpacked next to it.
     #[must_use]
     pub fn for_output(mut self, output: &Path) -> Self {
         let folder = output.parent().map(|folder| match folder.as_os_str().is_empty() {
@@ -176,7 +178,7 @@ impl Declared for ConvertOptions {
             opt::IMAGE_KEY,
             "NAME",
             |o, text| put(&mut o.list.image_key, parse(text).map(Some)),
-            "Image field, or a manifest's column of image paths [default: found by name]",
+            "Image field, or the column of image paths in a manifest [default: found by name]",
         )
         .under(SOURCE)
         .recorded("image_key", |o| o.list.image_key.clone().map(Value::from)),
@@ -192,7 +194,7 @@ impl Declared for ConvertOptions {
             opt::MASK_KEY,
             "NAME",
             |o, text| put(&mut o.list.mask_key, parse(text).map(Some)),
-            "Mask field, or a manifest's column of mask paths [default: found by name]",
+            "Mask field, or the column of mask paths in a manifest [default: found by name]",
         )
         .under(SOURCE)
         .recorded("mask_key", |o| o.list.mask_key.clone().map(Value::from)),
@@ -200,7 +202,7 @@ impl Declared for ConvertOptions {
             opt::IMAGES,
             "DIR",
             |o, path| o.list.images = Some(path.to_owned()),
-            "Folder of the images in a folder [default: found by name]",
+            "Subfolder with the images [default: found by name]",
         )
         .under(SOURCE)
         .recorded("images", |o| o.list.images.as_ref().map(|path| path.to_string_lossy().into())),
@@ -208,7 +210,7 @@ impl Declared for ConvertOptions {
             opt::MASKS,
             "DIR",
             |o, path| o.list.masks = Some(path.to_owned()),
-            "Folder of the masks in a folder; a mask has its image's name [default: found by name]",
+            "Subfolder with the masks; each mask is named like its image [default: found by name]",
         )
         .under(SOURCE)
         .recorded("masks", |o| o.list.masks.as_ref().map(|path| path.to_string_lossy().into())),
@@ -358,7 +360,7 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::CHECK_DECODE,
             |o| o.check_decode = true,
-            "Fully decode files even when stored unchanged: finds every damaged file, and measures mean and std",
+            "Fully decode files even if they are stored unchanged: finds every damaged file, and measures mean and std",
         )
         .under(IMAGES)
         .recorded("check_decode", |o| o.check_decode.then(|| true.into())),
@@ -406,7 +408,7 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::KEEP_ORDER,
             |o| o.keep_order = true,
-            "Keep the source's order. For training, do not read a pack sorted by class chunk by chunk",
+            "Keep the source's order. If it is sorted by class, do not read the pack chunk by chunk for training",
         )
         .under(LAYOUT)
         .recorded("order", |o| Some(if o.keep_order { "kept" } else { "shuffled" }.into())),
@@ -424,7 +426,7 @@ impl Declared for ConvertOptions {
             opt::ON_ERROR,
             "POLICY",
             |o, text| put(&mut o.on_error, parse(text)),
-            "What to do with a file that cannot be read or decoded: stop at the first in listing order; skip it and list it; or substitute a zero image and set the column `valid` to 0",
+            "What to do with a file that cannot be read or decoded: stop at the first one in listing order; skip it and list it; or substitute a zero image and set the column `valid` to 0",
         )
         .under(ERRORS)
         .one_of(OnError::NAMES)

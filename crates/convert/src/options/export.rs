@@ -11,21 +11,21 @@ use crate::sink::ImagesAs;
 /// All options of an export. Options that do not apply to the chosen format are refused.
 #[derive(Debug, Clone, Default)]
 pub struct ExportOptions {
-    /// The format. If none, inferred from the target's name.
+    /// The format. `None` infers it from the target's name.
     pub to: Option<DataFormat>,
-    /// How images are written. If none, the format's default.
+    /// How images are written. `None` means the format's default.
     pub images: Option<ImagesAs>,
     /// Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow).
     pub chunk_samples: Option<u32>,
-    /// Samples per shard (Zarr) or file (WebDataset, TFRecord, Parquet). If none, all in one.
+    /// Samples per shard (Zarr) or file (WebDataset, TFRecord, Parquet). `None` puts all samples in one.
     pub shard_samples: Option<u64>,
-    /// Compression. If none, the format's default.
+    /// Compression. `None` means the format's default.
     pub codec: Option<ExportCodec>,
     /// One file per sample (npy).
     pub per_sample: bool,
     /// Zarr's version, 2 or 3.
     pub zarr_version: Option<u8>,
-    /// Threads; 0 means all cores.
+    /// Number of threads. 0 means all cores.
     pub jobs: usize,
     /// Whether an existing file is replaced.
     pub force: bool,
@@ -39,7 +39,7 @@ impl Declared for ExportOptions {
             opt::TO,
             "FORMAT",
             |o, text| put(&mut o.to, parse(text).map(Some)),
-            "Format, one of packds formats [default: from DST's extension]",
+            "Format; packds formats lists them [default: from DST's extension]",
         ),
         Spec::value(
             opt::IMAGES,

@@ -1,5 +1,5 @@
-//! Declares an option. The command's flag, Python's keyword, provenance and the tables in the documentation all come from
-//! this declaration.
+//! Declares an option. The command's flag, Python's keyword, the provenance and the tables in the documentation all
+//! come from this declaration.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -9,24 +9,24 @@ use std::str::FromStr;
 use packds_system::{BadValue, Opt};
 use serde_json::Value;
 
-/// Options that are declared.
+/// A set of options that are declared.
 pub trait Declared: Default + 'static {
     /// The declarations, in the order of the help.
     const OPTIONS: &'static [OptionSpec<Self>];
 }
 
-/// What an option takes, and what that sets.
+/// The kind of value that an option takes, with the function that sets it.
 #[derive(Debug)]
 pub enum Takes<O> {
     /// Nothing: it is on or off.
     Nothing(fn(&mut O)),
     /// A path.
     Path(fn(&mut O, &Path)),
-    /// A text, from which a value is parsed.
+    /// A string, from which a value is parsed.
     Text(fn(&mut O, &str) -> Result<(), String>),
 }
 
-/// The key of an option in the provenance, and its value unless it is left out.
+/// The key of an option in the provenance, and a function that gives its value. Options without a value are omitted.
 pub(crate) type Recorded<O> = (&'static str, fn(&O) -> Option<Value>);
 
 /// One option of `O`.
@@ -34,15 +34,15 @@ pub(crate) type Recorded<O> = (&'static str, fn(&O) -> Option<Value>);
 pub struct OptionSpec<O: 'static> {
     /// Its name.
     pub opt: Opt,
-    /// The part of the help that it belongs to; empty for general ones.
+    /// The section of the help that it belongs to. Empty for general options.
     pub heading: &'static str,
-    /// What it takes.
+    /// The kind of value that it takes.
     pub takes: Takes<O>,
-    /// What the help calls its value.
+    /// The name of its value in the help.
     pub value_name: &'static str,
-    /// The only values, if there are few.
+    /// The allowed values, if there are few.
     pub names: &'static [&'static str],
-    /// The text of its default, if that is one value.
+    /// The text of its default, if that is a single value.
     pub default: Option<fn(&O) -> String>,
     /// Whether it may be given several times.
     pub repeats: bool,
@@ -50,7 +50,7 @@ pub struct OptionSpec<O: 'static> {
     pub excludes: Option<Opt>,
     /// What it does, in a line or two.
     pub help: &'static str,
-    /// Its entry in a pack's provenance, if it decides bytes.
+    /// Its entry in a pack's provenance, if it affects the bytes.
     pub(crate) recorded: Option<Recorded<O>>,
 }
 
@@ -114,7 +114,7 @@ impl<O> OptionSpec<O> {
         Self { recorded: Some((key, value)), ..self }
     }
 
-    /// Sets it in `options`.
+    /// Sets the option in `options`.
     ///
     /// # Errors
     /// What was expected, without the option's name.
@@ -132,10 +132,10 @@ impl<O> OptionSpec<O> {
     }
 }
 
-/// Options from what a user gave: names and texts. Switches that are on have an empty text.
+/// Parses the options that a user gave as names and strings. The string of a switch that is on is empty.
 ///
 /// # Errors
-/// The option and what was expected, in the words of the front end.
+/// The name of the option and what was expected, in the notation of the front end.
 pub fn given<O: Declared>(values: &[(&str, OsString)]) -> Result<O, String> {
     let mut options = O::default();
     let is = |name: &str, opt: Opt| name == opt.name() || name == opt.python();
@@ -146,7 +146,7 @@ pub fn given<O: Declared>(values: &[(&str, OsString)]) -> Result<O, String> {
             spec.set(&mut options, value).map_err(|why| format!("{opt}: {why}"))?;
         }
         if let Some(other) = spec.excludes.filter(|other| is_given(opt) && is_given(*other)) {
-            return Err(format!("{opt} and {other} exclude each other"));
+            return Err(format!("{opt} and {other} cannot be combined"));
         }
     }
     let is_known = |name: &str| O::OPTIONS.iter().any(|spec| is(name, spec.opt));
@@ -162,7 +162,7 @@ pub(crate) fn put<T>(slot: &mut T, value: Result<T, String>) -> Result<(), Strin
     Ok(())
 }
 
-/// A value of a type that users type.
+/// Parses a value of a type that users can type.
 pub(crate) fn parse<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
@@ -172,7 +172,7 @@ pub(crate) fn whole<T: TryFrom<u64>>(text: &str, least: u64, most: u64) -> Resul
     let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         let expected = match most {
-            u64::MAX => format!("a whole number from {least}"),
+            u64::MAX => format!("a whole number, at least {least}"),
             _ => format!("{least} to {most}"),
         };
         BadValue::new(expected, text).to_string()

@@ -1,4 +1,4 @@
-//! The values of options that are types of their own.
+//! The types of option values.
 
 use std::str::FromStr;
 
@@ -81,7 +81,7 @@ impl std::fmt::Display for NormalizeBy {
 /// How chunks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Uncompressed.
     None,
     /// Zstandard after a pixel filter, at a level of 1 to 19.
     Zstd(i32),
@@ -120,7 +120,7 @@ impl std::fmt::Display for Compression {
     }
 }
 
-/// What happens when an image cannot be read or decoded.
+/// What happens if an image cannot be read or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     /// The conversion stops and names the first bad image in listing order.
@@ -133,7 +133,7 @@ pub enum OnError {
 
 packds_system::named!(OnError { Stop = "stop", Skip = "skip", Substitute = "substitute" });
 
-/// A type that images can be stored as.
+/// Parses an element type that images can be stored as.
 pub(crate) fn image_dtype(text: &str) -> Result<DType, String> {
     let known = text.parse().ok().filter(|dtype: &DType| PIXEL_TYPES.contains(&dtype.name()));
     known.ok_or_else(|| BadValue::unknown(&PIXEL_TYPES, text).to_string())

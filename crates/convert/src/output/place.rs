@@ -1,4 +1,4 @@
-//! Where an output is written: refused targets, and resolved links.
+//! Decides where an output is written: rejects invalid targets and resolves links.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::working_path;
 use crate::ConvertError;
 
-/// Refuses a target that cannot become a folder. Only empty folders are replaced.
+/// Rejects a target that cannot become a folder. Only empty folders are replaced.
 pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
     let path = target.to_owned();
     check_name(target)?;
@@ -21,7 +21,7 @@ pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
     }
 }
 
-/// Refuses a target that cannot become the output, before any work is done.
+/// Rejects a target that cannot become the output, before any work is done.
 ///
 /// # Errors
 /// [`ConvertError::OutputFolderMissing`], [`ConvertError::OutputIsFolder`], [`ConvertError::OutputNotRegular`] for devices, pipes
@@ -30,10 +30,10 @@ pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
     place_output(target, force).map(drop)
 }
 
-/// Like [`check_output`], but returns the file to write: the target, or what it links to.
+/// Like [`check_output`], but returns the file to write: the target, or the file that it links to.
 ///
 /// # Errors
-/// As [`check_output`].
+/// As for [`check_output`].
 pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError> {
     let path = target.to_owned();
     let there = std::fs::metadata(target);
@@ -51,7 +51,8 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
     }
 }
 
-/// Refuses a target without a folder, and a name that is too long once the working name's extra characters are added.
+/// Rejects a target without a folder, and a name that would be too long for the working name, which has extra
+/// characters.
 fn check_name(target: &Path) -> Result<(), ConvertError> {
     let folder = parent(target);
     if target.file_name().is_none() || !folder.is_dir() {
@@ -65,7 +66,7 @@ fn check_name(target: &Path) -> Result<(), ConvertError> {
     }
 }
 
-/// The destination of a link; any other path unchanged.
+/// The destination of a link. Any other path is returned unchanged.
 pub(super) fn resolved(target: &Path) -> Result<PathBuf, ConvertError> {
     if !target.is_symlink() {
         return Ok(target.to_owned());
@@ -76,7 +77,7 @@ pub(super) fn resolved(target: &Path) -> Result<PathBuf, ConvertError> {
             path: target.to_owned(),
             found: match is_loop {
                 true => "a link that leads back to itself",
-                false => "a link to a file that is not there",
+                false => "a link to a file that does not exist",
             },
         }
     })

@@ -1,4 +1,4 @@
-//! Who may write under a working name, and what is never touched.
+//! Tests who may write under a working name, and what is never touched.
 
 use std::fs;
 use std::io::Write;
@@ -64,7 +64,7 @@ fn conversions_to_one_name_at_a_time_never_leave_half_a_file() {
             }
         });
         let outcomes: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
-        // Before any failure is raised, because the reader waits for it.
+        // Set this before raising any failure, because the reader waits for it.
         ended.store(true, Ordering::Relaxed);
         outcomes.into_iter().for_each(|outcome| outcome.unwrap());
     });

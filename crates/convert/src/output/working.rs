@@ -1,6 +1,6 @@
-//! The working file or folder of an output: created, or taken over from a killed conversion, and locked.
+//! The working file or folder of an output. It is created, or taken over from a killed conversion, and then locked.
 //!
-//! Its name is predictable, so anything else with that name is refused and left untouched.
+//! Its name is predictable. Anything else with that name is rejected and left untouched.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 
 use crate::ConvertError;
 
-/// How often to retry. In each retry, another conversion has renamed or removed its file.
+/// Maximum number of attempts. In each one, another conversion has just renamed or removed its file.
 const MAX_TRIES: usize = 100;
 
 /// What is written under the working name.
@@ -28,7 +28,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) file: File,
-    /// Just created.
+    /// Whether it was just created.
     is_new: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn lock_working(working: &Path, kind: Kind, target: &Path) -> Result<
     Err(busy(target))
 }
 
-/// Opens it without following a link or waiting for a pipe. None if it was removed meanwhile.
+/// Opens it without following a link or waiting for a pipe. `None` if it was removed in the meantime.
 pub(super) fn open(working: &Path, kind: Kind, target: &Path) -> Result<Option<Opened>, ConvertError> {
     let opened = match kind {
         Kind::File => open_file(working),
@@ -60,11 +60,12 @@ pub(super) fn open(working: &Path, kind: Kind, target: &Path) -> Result<Option<O
     })
 }
 
-/// Locks the opened file. None if the name now leads elsewhere: the file is then another conversion's output.
+/// Locks the opened file. `None` if the name now refers to something else, because then the file is another
+/// conversion's output.
 pub(super) fn claim(opened: Opened, working: &Path, kind: Kind, target: &Path) -> Result<Option<File>, ConvertError> {
     let Opened { file, is_new } = opened;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // Without file locks, users must avoid two conversions to the same name.
+        // Without file locks, users must not run two conversions to the same name at once.
         Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
         Err(_) => return Err(busy(target)),
     }
@@ -100,7 +101,7 @@ fn open_folder(path: &Path) -> Result<Option<Opened>, Errno> {
     unless_gone(openat(CWD, path, flags, Mode::empty()), is_new)
 }
 
-/// The opened file; none if it has just disappeared.
+/// The opened file. `None` if it has just disappeared.
 fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Opened>, Errno> {
     match opened {
         Err(Errno::NOENT) => Ok(None),
@@ -108,7 +109,8 @@ fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Op
     }
 }
 
-/// Names an obstacle, if there is one. Whoever else has or owns the file could change the pack after its checksums are made.
+/// Names the obstacle, if there is one. Anyone who has the file open or owns it could change the pack after its
+/// checksums are made.
 fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> {
     let form = there.file_type();
     match kind {

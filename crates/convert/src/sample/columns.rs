@@ -59,7 +59,8 @@ impl SampleReader<'_> {
         Ok(())
     }
 
-    /// Copies the source's additional arrays and bytes. Returns whether the sample is valid, not zeros in place of a bad one.
+    /// Copies the additional arrays and bytes of the source. Returns false if the sample is not valid but zeros that
+    /// replace a bad sample.
     pub(super) fn source_fields(&mut self, id: usize, block: &mut BlockBuilder) -> Result<bool, SampleError> {
         let mut valid = true;
         let fields = self.listing.fields().iter();

@@ -1,4 +1,4 @@
-//! The image of a sample and its mask. The image is decoded into the block, re-encoded, or stored as the source file.
+//! The image of a sample and its mask. An image is decoded into the block, re-encoded, or stored as the source file.
 
 use packds_system::{to_u64, to_usize};
 use std::time::Instant;
@@ -86,7 +86,7 @@ impl SampleReader<'_> {
         })
     }
 
-    /// Decodes into the block. Goes through a buffer if type or layout differ.
+    /// Decodes into the block. Uses a buffer if the type or the layout differs.
     pub(super) fn fixed_image(
         &mut self,
         id: usize,
@@ -124,7 +124,7 @@ impl SampleReader<'_> {
         Ok(Made { size, item_bytes, bytes_in, pixels: InHistogram::InScratch })
     }
 
-    /// Casts, normalizes and arranges the scratch pixels as the schema says.
+    /// Casts, normalizes and arranges the pixels in the scratch buffer as the schema requires.
     fn store_pixels(&mut self, out: &mut [u8]) -> Result<(), SampleError> {
         let emit = match &self.emit {
             Some(emit) => emit,
@@ -167,7 +167,7 @@ impl SampleReader<'_> {
         Ok(InHistogram::InScratch)
     }
 
-    /// Appends the image's item: its pixels, its file, or a new file.
+    /// Appends the image's item: its pixels, its original file, or a re-encoded file.
     pub(super) fn variable_image(&mut self, id: usize, block: &mut BlockBuilder) -> Result<Made, SampleError> {
         self.path.clear();
         self.listing.path_into(id, &mut self.path);
@@ -211,7 +211,8 @@ impl SampleReader<'_> {
         Ok(Made { size, item_bytes, bytes_in, pixels: InHistogram::InScratch })
     }
 
-    /// Adds the seek index of the image just added, of `item_bytes`. Returns its size; 0 if the image cannot have one.
+    /// Adds the seek index of the image that was just added, which has `item_bytes`. Returns the size of the index, or
+    /// 0 if the image cannot have one.
     pub(super) fn seek_index(&mut self, item_bytes: u64, block: &mut BlockBuilder) -> Result<u64, SampleError> {
         let Some(field) = self.plan.fields.seek else {
             return Ok(0);
@@ -226,7 +227,8 @@ impl SampleReader<'_> {
         Ok(to_u64(index.len()))
     }
 
-    /// Adds the mask: resized like the image, or as an unchanged file. Returns the bytes read, and those of an item that varies.
+    /// Adds the mask, resized like the image or as an unchanged file. Returns the number of bytes read, and the size of
+    /// the item if items vary in size.
     pub(super) fn mask(
         &mut self,
         id: usize,
@@ -266,7 +268,8 @@ impl SampleReader<'_> {
                 block.item_mut(field)?.extend_from_slice(&file);
                 item
             } else {
-                // Re-encoding would change class numbers. Masks are therefore raw unless the images are unchanged files.
+                // Re-encoding would change class numbers. Masks are therefore raw unless the images are unchanged
+                // files.
                 let (width, height) = expected;
                 let items = block.item_mut(field)?;
                 let before = items.len();
@@ -351,7 +354,7 @@ fn other_content(expected: &str, found: &Content) -> SampleError {
     }
 }
 
-/// The size of an item, without decoding it. For a file, also checks that it is complete.
+/// The size of an item, without decoding it. If it is a file, also checks that the file is complete.
 fn source_size(file: &[u8], content: &Content, limit: u64) -> Result<SourceSize, SampleError> {
     match content {
         Content::Pixels(shape) => Ok((*shape).into()),

@@ -1,4 +1,4 @@
-//! Makes the fields of one sample from its files: read, decode, resize, crop, encode.
+//! Makes the fields of one sample from its files: reads, decodes, resizes, crops and encodes.
 
 mod columns;
 mod file;
@@ -18,7 +18,7 @@ use columns::{Item, describe};
 pub(crate) use file::{MAX_FILE_BYTES, append_file};
 use image::{InHistogram, Made, pixel_bytes};
 
-/// Why a sample could not be made. The converter decides whether to go on.
+/// Why a sample could not be made. The converter decides whether to continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
@@ -33,7 +33,7 @@ pub enum SampleError {
         /// The file's length.
         found: u64,
     },
-    /// The source is shorter than before, or than it claims.
+    /// The source is shorter than before, or shorter than it claims.
     #[error("{path}: expected {expected} bytes at {offset}, found {found}")]
     SourceShort {
         /// The file.
@@ -71,18 +71,18 @@ pub enum SampleError {
     /// The source reader's message.
     #[error("{0}")]
     Source(String),
-    /// The item is of another kind than the earlier ones.
+    /// The kind of the item differs from that of earlier items.
     #[error("expected {expected}, found {found}")]
     OtherContent {
-        /// The kind of the others.
+        /// The kind of earlier items.
         expected: String,
-        /// The kind of this one.
+        /// The kind of this item.
         found: String,
     },
     /// The file is not an image, or is damaged.
     #[error("{0}")]
     Pixels(#[from] PixelError),
-    /// The image's size differs from all the others.
+    /// The image's size differs from that of all others.
     #[error("expected an image of {expected:?} pixels (width, height) after resize and crop, found {found:?}")]
     OtherSize {
         /// Width and height of the others.
@@ -116,7 +116,7 @@ pub enum SampleError {
         /// What is wrong with it.
         source: Box<SampleError>,
     },
-    /// The block refused the sample.
+    /// The block rejected the sample.
     #[error("{0}")]
     Format(#[from] packds_format::FormatError),
 }
@@ -144,17 +144,17 @@ impl Times {
 pub(crate) struct Facts {
     pub(crate) bytes_in: u64,
     pub(crate) item_bytes: u64,
-    /// Bytes of the mask, if its size varies.
+    /// Size of the mask in bytes, if its size varies.
     pub(crate) mask_bytes: u64,
-    /// Bytes of the image's seek index; 0 without one.
+    /// Size of the image's seek index in bytes. 0 if it has none.
     pub(crate) index_bytes: u64,
-    /// The EXIF orientation is not upright.
+    /// Whether the EXIF orientation is not upright.
     pub(crate) oriented: bool,
-    /// Pixels of the source's image.
+    /// Number of pixels in the source's image.
     pub(crate) n_pixels: u64,
-    /// The source does not mark it as zeros in place of a bad sample.
+    /// Whether the sample is valid. It is not if the source marks it as zeros that replace a bad sample.
     pub(crate) valid: bool,
-    /// Its pixels are in the histogram.
+    /// Whether its pixels are in the histogram.
     pub(crate) counted: bool,
 }
 
@@ -165,7 +165,7 @@ pub(crate) struct SampleReader<'a> {
     plan: &'a Plan,
     decoder: Decoder,
     mask_decoder: Decoder,
-    /// Made for the first raw image.
+    /// Created for the first raw image.
     emit: Option<Emit>,
     file: Vec<u8>,
     pixels: Vec<u8>,
@@ -233,7 +233,7 @@ impl<'a> SampleReader<'a> {
         let index_bytes = self.seek_index(item_bytes, block)?;
         let valid = self.source_fields(id, block)?;
         self.columns(id, Some(size), block)?;
-        // Last, because it cannot be undone: the histogram counts only samples in the block.
+        // This comes last, because it cannot be undone. The histogram counts only samples in the block.
         let started = Instant::now();
         match pixels {
             InHistogram::InBlock if valid => {
@@ -258,7 +258,7 @@ impl<'a> SampleReader<'a> {
         })
     }
 
-    /// Adds a sample of zeros for one that could not be made. Keeps label and columns; `valid` is 0.
+    /// Adds a sample of zeros in place of one that could not be made. Keeps label and columns, and sets `valid` to 0.
     pub(crate) fn substitute(&mut self, id: usize, block: &mut BlockBuilder) -> Result<(), SampleError> {
         let fields = &self.plan.fields;
         if self.plan.form.is_fixed() {
@@ -267,7 +267,7 @@ impl<'a> SampleReader<'a> {
                 block.tensor_mut(mask)?.fill(0);
             }
         } else {
-            // The smallest possible image, through the same geometry.
+            // Use the smallest possible image with the same geometry.
             let (width, height) = self.plan.geometry.output_size(1, 1, 1);
             let one =
                 |channels| Item { width, height, channels: u8::try_from(channels).unwrap_or(0), coding: Coding::Raw };

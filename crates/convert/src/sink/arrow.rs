@@ -1,5 +1,5 @@
-//! Arrow IPC files, also called Feather version 2: one record batch per batch. Every array starts at a multiple of 64 bytes, so
-//! that it can be memory-mapped and used in place.
+//! Arrow IPC files, also called Feather version 2. Each batch becomes one record batch. Every array starts at a
+//! multiple of 64 bytes, so it can be memory-mapped and used in place.
 //!
 //! `table` builds the columns.
 

@@ -7,13 +7,13 @@ use super::fields::{Exported, ExportedField, Form};
 use super::item_file::item_file;
 use crate::error::ConvertError;
 
-/// Consecutive samples, field by field in the order of [`Exported::fields`].
+/// Consecutive samples. The fields have the order of [`Exported::fields`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     pub(crate) first: u64,
     pub(crate) n: usize,
     pub(crate) columns: Vec<Column>,
-    /// Each sample's path relative to its source; empty if the pack has no paths.
+    /// Each sample's path relative to its source. Empty if the pack has no paths.
     pub(crate) paths: Vec<Vec<u8>>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Item `idx`; empty if missing.
+    /// Item `idx`. Empty if it is missing.
     pub(crate) fn item(&self, idx: usize) -> &[u8] {
         let start = idx.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
         let range = start.zip(self.ends.get(idx).copied());
@@ -37,7 +37,7 @@ impl Column {
 pub(crate) struct BatchReader<'a, D> {
     pub(crate) pack: &'a Pack<D>,
     pub(crate) exported: &'a Exported,
-    /// Paths of all samples; empty if the pack has none.
+    /// Paths of all samples. Empty if the pack has none.
     pub(crate) paths: &'a [Vec<u8>],
 }
 

@@ -12,12 +12,12 @@ use crate::source::store::{ArrayType, PixelShape};
 /// What a format can store for each sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
-    /// Only arrays, each of one type and shape.
+    /// Only arrays. All items of a field have the same type and shape.
     Arrays,
-    /// Also image files, and bytes and texts of any length. Pixels are exported as arrays.
+    /// Also image files, and bytes and text of any length. Pixels are exported as arrays.
     #[cfg(any(feature = "hdf5", feature = "zarr"))]
     FilesAndArrays,
-    /// All of this. Pixels are exported as lossless image files unless arrays are requested.
+    /// The same as `FilesAndArrays`, but pixels are exported as lossless image files unless arrays are requested.
     FilesFirst,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Holds {
 pub(crate) enum Form {
     /// Arrays of this type, little-endian, in C order. Scalars have no dimensions.
     Array(ArrayType),
-    /// Image files. The batch states their formats.
+    /// Image files. Each batch stores their extensions.
     File,
     Bytes,
     Text,
@@ -41,7 +41,7 @@ pub(crate) fn is_in_digits(dtype: DType) -> bool {
 pub(crate) struct ExportedField {
     /// Its index in the pack's schema.
     pub(crate) number: usize,
-    /// The pack's description.
+    /// The field as described in the pack.
     pub(crate) field: Field,
     pub(crate) form: Form,
 }
@@ -50,7 +50,7 @@ pub(crate) struct ExportedField {
 #[derive(Debug, Clone)]
 pub(crate) struct Exported {
     pub(crate) fields: Vec<ExportedField>,
-    /// Whether the pack knows the path of each sample.
+    /// Whether the pack has the path of each sample.
     pub(crate) has_paths: bool,
     /// Fields that are not exported, in sentences.
     pub(crate) lost: Vec<String>,
@@ -68,7 +68,7 @@ pub enum ImagesAs {
 packds_system::named!(ImagesAs { Pixels = "pixels", Files = "files" });
 
 impl Exported {
-    /// Decides for `format`. Fails if it cannot store the images.
+    /// Decides which fields are exported to `format`. Fails if the format cannot store the images.
     pub(crate) fn of<D: AsRef<[u8]>>(
         pack: &Pack<D>,
         format: DataFormat,
@@ -80,7 +80,7 @@ impl Exported {
         }
         let (mut fields, mut lost) = (Vec::new(), Vec::new());
         for (number, field) in pack.schema().fields().iter().enumerate() {
-            // Another conversion derives the other fields again.
+            // A conversion of the export will derive the other fields again.
             if !field.is_data() {
                 continue;
             }
@@ -92,14 +92,14 @@ impl Exported {
                 None if field.role == Some(Role::Image) => {
                     return Err(cannot_hold(format, images));
                 }
-                None => lost.push(format!("field `{}`: {format} cannot hold it", field.name)),
+                None => lost.push(format!("field `{}`: {format} cannot store it", field.name)),
             }
         }
         fields.sort_by_key(|f| f.field.role != Some(Role::Image));
         Ok(Self { fields, has_paths: pack.path(0)?.is_some(), lost })
     }
 
-    /// The place of the label, if it is written as digits in a format that also has arrays.
+    /// The index of the label, if it is written as digits in a format that also has arrays.
     pub(crate) fn label_in_digits(&self) -> Option<usize> {
         let (place, label) = self.by_role(Role::Label)?;
         matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype)).then_some(place)
@@ -132,18 +132,18 @@ fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
     let (reason, hint) = match images {
         Some(ImagesAs::Pixels) => (
             format!(
-                "{} needs images of one size, and this pack holds image files or images of several sizes",
+                "{} needs images of one size, but this pack contains image files or images of several sizes",
                 IMAGES.with("pixels")
             ),
-            format!("leave {IMAGES} out, or convert with {} and one size first", MODE.with("raw")),
+            format!("omit {IMAGES}, or first convert with {} and one size", MODE.with("raw")),
         ),
         Some(ImagesAs::Files) => {
-            (format!("{format} cannot hold image files"), format!("leave {IMAGES} out, or choose another format"))
+            (format!("{format} cannot store image files"), format!("omit {IMAGES}, or choose another format"))
         }
         None => (
-            format!("{format} holds arrays of one shape, but this pack has image files or images of several sizes"),
+            format!("{format} stores arrays of one shape, but this pack has image files or images of several sizes"),
             format!(
-                "choose a format that holds files, such as webdataset or parquet, or convert with {} and one size first",
+                "choose a format that stores files, such as webdataset or parquet, or first convert with {} and one size",
                 MODE.with("raw")
             ),
         ),
@@ -151,12 +151,13 @@ fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
     ConvertError::options(reason, hint)
 }
 
-/// The names of the fields in the output, as close to `wanted` as possible. Reports names that no `place` can have.
+/// The names of the fields in the output, as close to `wanted` as possible. Adds names that are not valid for a `place`
+/// to `lost`.
 pub(super) fn held_names(fields: &[String], wanted: &[String], place: &str, lost: &mut Vec<String>) -> Vec<String> {
     let names = safe_names(wanted.iter().map(String::as_bytes));
     for (of, name) in fields.iter().zip(&names) {
         if of != name {
-            lost.push(format!("the name of field `{of}`: not valid for a {place}; the array is `{name}`"));
+            lost.push(format!("the name of field `{of}` is not valid for a {place}; the array is named `{name}`"));
         }
     }
     names

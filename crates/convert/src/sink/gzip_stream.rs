@@ -1,7 +1,8 @@
-//! A gzip stream whose parts can be compressed independently on several threads.
+//! A gzip stream whose parts can be compressed independently, on several threads.
 //!
-//! Each part ends at a byte boundary and is not marked as the last block (zlib's sync flush). The parts can therefore be
-//! concatenated in one gzip member. That matters because stream readers such as Python's `tarfile` do not accept a second member.
+//! Each part ends at a byte boundary and is not marked as the last block (the sync flush of zlib). The parts can
+//! therefore be concatenated into one gzip member. This matters because stream readers such as Python's `tarfile` do
+//! not accept a second member.
 
 use packds_system::{to_u64, to_usize};
 use std::io::{self, Write};
@@ -9,7 +10,8 @@ use std::io::{self, Write};
 use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, checksum, checksum_combine};
 use flate2::{Compress, Compression, FlushCompress};
 
-/// Magic number, deflate, and neutral flags, time, level and system, so that the output does not depend on the machine.
+/// Magic number and deflate, followed by neutral values for flags, time, level and system, so that the output does not
+/// depend on the machine.
 const HEAD: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255];
 /// Growth of the output buffer in bytes.
 const ROOM: usize = 64 << 10;
@@ -29,7 +31,8 @@ impl GzipPart {
         let mut compress = Compress::new(Compression::new(level), false);
         let mut packed = Vec::with_capacity(bytes.len() / 2 + ROOM);
         let mut rest = bytes;
-        // Finished when no input is left and the output did not fill the buffer. Until then, zlib requires the same flush again.
+        // Compression is finished if no input is left and the output did not fill the buffer. Until then, zlib requires
+        // the same flush again.
         while !rest.is_empty() || packed.len() == packed.capacity() || packed.is_empty() {
             packed.reserve(ROOM);
             let before = compress.total_in();
@@ -59,10 +62,10 @@ impl<W: Write> GzipStream<W> {
         self.out.write_all(&part.packed)
     }
 
-    /// Ends the stream. The underlying writer still has to be flushed.
+    /// Ends the stream. The underlying writer must still be flushed.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.out.write_all(&LAST_BLOCK)?;
-        // Both modulo 2^32, little-endian.
+        // Both numbers are modulo 2^32 and little-endian.
         for number in [self.checksum, self.bytes] {
             let [a, b, c, d, ..] = number.to_le_bytes();
             self.out.write_all(&[a, b, c, d])?;

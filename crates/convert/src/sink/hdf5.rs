@@ -1,6 +1,6 @@
-//! HDF5: one dataset per field, in a form that h5py reads.
+//! HDF5: one dataset per field, readable with h5py.
 //!
-//! The library compresses, one chunk at a time.
+//! The library compresses one chunk at a time.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::File as Plain;
@@ -24,7 +24,7 @@ use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
 use crate::source::{CLASSES_ATTRIBUTE, PATHS};
 
-/// Attributes are stored in an object's header, which is limited to 64 KiB. A text in a list takes 16 bytes of it.
+/// Attributes are stored in an object's header, which is limited to 64 KiB. Each string in a list takes 16 bytes of it.
 const MAX_CLASSES: usize = 4000;
 
 pub(crate) struct Hdf5Sink {
@@ -51,12 +51,12 @@ pub(crate) struct Hdf5Sink {
 enum Place {
     /// An array at this offset in the file, with this many bytes per sample.
     Plain { offset: u64, bytes: u64 },
-    /// By the library.
+    /// A dataset that the library writes.
     Library(Dataset),
 }
 
 impl Hdf5Sink {
-    /// Creates the datasets, if none exist.
+    /// Creates the datasets, unless they already exist.
     fn begin(&mut self, chunk: usize) -> Result<(), ConvertError> {
         let made = if self.datasets.is_empty() { self.make_datasets(chunk) } else { Ok(()) };
         made.map_err(|e| failed(&self.target, &e))
@@ -87,7 +87,7 @@ impl Hdf5Sink {
         if self.has_paths {
             if self.fields.iter().any(|f| f.field.name == PATHS) {
                 self.has_paths = false;
-                self.lost.push(format!("paths: a field has the name `{PATHS}`"));
+                self.lost.push(format!("the samples' paths: another field is named `{PATHS}`"));
             } else {
                 self.paths = Some(self.make(PATHS, &TypeDescriptor::VarLenUnicode, &[], None)?);
             }
@@ -146,7 +146,7 @@ impl Hdf5Sink {
             }
             if classes.names.len() > MAX_CLASSES {
                 self.lost.push(format!(
-                    "class names of `{}`: an attribute holds at most {MAX_CLASSES}; packds reads them from the attribute `{METADATA_KEY}`",
+                    "class names of `{}`: an attribute can store at most {MAX_CLASSES}; packds reads them from the attribute `{METADATA_KEY}`",
                     classes.field
                 ));
                 continue;
@@ -171,7 +171,7 @@ impl Hdf5Sink {
         let bad = |idx: usize, reason: String| ConvertError::BadItem {
             sample: first.saturating_add(to_u64(idx)),
             field: field.field.name.clone(),
-            reason: format!("HDF5 cannot hold this text: {reason}"),
+            reason: format!("HDF5 cannot store this text: {reason}"),
         };
         match (place, &field.form) {
             (Place::Plain { offset, bytes }, _) => {
@@ -217,7 +217,7 @@ impl Sink for Hdf5Sink {
 
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let failed = |e: ::hdf5::Error| failed(start.target, &e);
-        // The file is already locked by the caller, which will rename it.
+        // The caller has already locked the file and will rename it.
         let mut options = File::with_options();
         options.with_fapl(|access| access.libver_earliest().file_locking(false));
         let file = options.create(start.path).map_err(failed)?;
@@ -288,7 +288,7 @@ fn failed(target: &Path, error: &::hdf5::Error) -> ConvertError {
     ConvertError::Io { path: target.to_owned(), source: of_library(&error.to_string()) }
 }
 
-/// The system's error if the library's text contains its number: it is clearer than the rest of the text.
+/// The system's error, if the library's message contains its number. It is clearer than the rest of the message.
 fn of_library(text: &str) -> std::io::Error {
     let behind = text.split_once("errno = ").map_or("", |(_, behind)| behind);
     let digits = behind.split(|c: char| !c.is_ascii_digit()).next();

@@ -1,7 +1,7 @@
-//! The class folders that torchvision's `ImageFolder` reads. What file names cannot express goes into a manifest and the pack's
-//! metadata next to them.
+//! Writes the class folders that torchvision's `ImageFolder` reads. Data that file names cannot express goes into a
+//! manifest and into the pack's metadata next to the folders.
 //!
-//! Only files may be next to the class folders: `ImageFolder` treats every folder as a class, even hidden ones.
+//! Only files may be next to the class folders, because `ImageFolder` treats every folder as a class, even hidden ones.
 
 use packds_system::to_u64;
 use std::collections::{BTreeMap, HashSet};
@@ -28,12 +28,12 @@ pub(crate) struct ImageFolderSink {
     manifest: BufWriter<File>,
     metadata: String,
     columns: Columns,
-    /// The name and the folder of each class; both empty if the labels have no names.
+    /// The name and the folder of each class. Both lists are empty if the labels have no names.
     names: Vec<String>,
     folders: Vec<String>,
-    /// Class ids used so far, with their folders.
+    /// The class ids used so far, with their folders.
     used: BTreeMap<i64, String>,
-    /// Paths of images without extension, used so far.
+    /// The paths of images used so far, without extension.
     taken: HashSet<String>,
     renamed: Renamed,
     digits: usize,
@@ -55,7 +55,7 @@ struct Column {
     infinite: u64,
 }
 
-/// Why an image folder cannot store a field; none if it can.
+/// Why an image folder cannot store a field. `None` if it can.
 pub(super) fn left_out(field: &Field, form: &Form) -> Option<String> {
     let name = &field.name;
     let is_held = match form {
@@ -65,10 +65,10 @@ pub(super) fn left_out(field: &Field, form: &Form) -> Option<String> {
     };
     match name.as_str() {
         _ if field.role == Some(Role::Image) => None,
-        "path" => Some("field `path`: the manifest has a column with that name".to_owned()),
+        "path" => Some("field `path`: the manifest has its own column with that name".to_owned()),
         _ if is_held => None,
         _ => Some(format!(
-            "field `{name}`: besides images, an image folder holds numbers and text, but no arrays, masks or files"
+            "field `{name}`: besides images, an image folder can store numbers and text, but not arrays, masks or files"
         )),
     }
 }
@@ -96,7 +96,7 @@ impl Columns {
 }
 
 impl ImageFolderSink {
-    /// The folder of a sample's class with a trailing slash; empty without a class.
+    /// The folder of a sample's class with a trailing slash. Empty if it has no class.
     fn class_folder(&mut self, id: i64) -> Result<String, ConvertError> {
         let known = usize::try_from(id).ok().and_then(|i| self.folders.get(i));
         let folder = known.cloned().unwrap_or_else(|| id.to_string());
@@ -159,12 +159,12 @@ impl ImageFolderSink {
         name.map_or_else(|| id.into(), |name| name.clone().into())
     }
 
-    /// Reports how `ImageFolder`'s view differs from the pack.
+    /// Reports how the pack differs from what `ImageFolder` will read.
     fn class_notes(&mut self) {
         let changed = self.names.iter().zip(&self.folders).find(|(n, f)| n != f);
         if let Some((name, folder)) = changed {
             self.lost.push(format!(
-                "class names that are not valid folder names are changed, first '{}' to '{folder}'; {MANIFEST_FILE} has the original ones",
+                "class names that are not valid folder names are changed, first '{}' to '{folder}'; {MANIFEST_FILE} has the original names",
                 name.escape_debug()
             ));
         }
@@ -179,7 +179,7 @@ impl ImageFolderSink {
         });
         if let Some((id, folder, place)) = other {
             self.lost.push(format!(
-                "class ids: ImageFolder numbers folders by name, so '{folder}' has the id {place} there and {id} in the pack; {MANIFEST_FILE} restores the pack's"
+                "class ids: ImageFolder numbers folders by name, so '{folder}' has the id {place} there but {id} in the pack; {MANIFEST_FILE} has the ids of the pack"
             ));
         }
         let n_empty = self.names.len().min(named);
@@ -189,7 +189,7 @@ impl ImageFolderSink {
         });
         if let Some(folder) = empty {
             self.lost.push(format!(
-                "classes without samples: torchvision's ImageFolder needs allow_empty=True for them, first '{folder}'"
+                "classes without samples, first '{folder}': torchvision's ImageFolder needs allow_empty=True"
             ));
         }
     }
@@ -226,7 +226,7 @@ impl Column {
     fn note(&self) -> Option<String> {
         (self.infinite > 0).then(|| {
             format!(
-                "field `{}`: JSON has no infinities; {} of them are null in {MANIFEST_FILE} and come back as NaN",
+                "field `{}`: JSON has no infinities, so {} of them are null in {MANIFEST_FILE} and are read as NaN",
                 self.name, self.infinite
             )
         })
@@ -241,12 +241,12 @@ impl Sink for ImageFolderSink {
         if image.is_none_or(|image| image.form != Form::File) {
             return Err(match start.options.images {
                 Some(_) => ConvertError::options(
-                    format!("an image folder holds image files, and {} asks for arrays", IMAGES.with("pixels")),
-                    format!("leave {IMAGES} out, or choose a format that holds arrays"),
+                    format!("an image folder stores image files, but {} requests arrays", IMAGES.with("pixels")),
+                    format!("omit {IMAGES}, or choose a format that stores arrays"),
                 ),
                 None => ConvertError::options(
-                    "an image folder holds image files, and this pack's images are arrays that no image file holds",
-                    "choose a format that holds arrays, such as zarr, hdf5 or npy",
+                    "an image folder stores image files, but this pack's images are arrays that image files cannot store",
+                    "choose a format that stores arrays, such as zarr, hdf5 or npy",
                 ),
             });
         }

@@ -1,4 +1,4 @@
-//! Items as files, for formats that contain files: arrays as `.npy`; images, texts and bytes unchanged.
+//! Items as files, for formats that contain files. Arrays become `.npy` files. Images, text and bytes stay unchanged.
 
 use std::borrow::Cow;
 

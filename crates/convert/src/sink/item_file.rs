@@ -1,4 +1,4 @@
-//! One item of a sample as a separate file: its extension and bytes.
+//! One item of a sample as a separate file, with its extension and bytes.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub fn item_file<'a, D: AsRef<[u8]>>(
         FieldKind::Image => match pack.coding(&field.name, sample).map_err(|e| e.to_string())? {
             Some(Coding::Raw) => {
                 let shape = pack.item_shape(&field.name, sample);
-                match shape.map_err(|e| e.to_string())?.ok_or("its size is not known")? {
+                match shape.map_err(|e| e.to_string())?.ok_or("its size is unknown")? {
                     shape @ (_, _, 1 | 3) => png(&item, shape, false),
                     (height, width, channels) => {
                         let file = npy(DType::U8, &[height, width, channels], &item);
@@ -49,7 +49,7 @@ pub fn item_file<'a, D: AsRef<[u8]>>(
     }
 }
 
-/// `(height, width, channels)` of a tensor of `u8` pixels that a PNG can hold.
+/// The `(height, width, channels)` of a tensor of `u8` pixels that fits in a PNG.
 fn pixel_shape(field: &Field) -> Option<(u64, u64, u64)> {
     if field.dtype != DType::U8 {
         return None;

@@ -82,7 +82,7 @@ pub(crate) struct SinkStart<'a> {
     /// Samples per batch. The last batch may have fewer.
     #[cfg(feature = "zarr")]
     pub(crate) batch_samples: u32,
-    /// Each sample's path; empty if the pack has none.
+    /// Each sample's path. Empty if the pack has none.
     pub(crate) paths: &'a [Vec<u8>],
     pub(crate) metadata: &'a Metadata,
     pub(crate) options: &'a ExportOptions,
@@ -91,10 +91,10 @@ pub(crate) struct SinkStart<'a> {
 pub(crate) trait Sink: Sized {
     type Encoder: Encode;
 
-    /// Starts writing. Fails if the format cannot hold the samples.
+    /// Starts writing. Fails if the format cannot store the samples.
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError>;
 
-    /// The encoder for this sink's batches. It is independent of the sink, which is written to at the same time.
+    /// The encoder for this sink's batches. It does not refer to the sink, which is written to at the same time.
     fn encoder(&self) -> Self::Encoder;
 
     /// Writes the next batch in order.
@@ -121,7 +121,7 @@ impl Encode for AsItIs {
     }
 }
 
-/// Whether the output is a folder: always for some formats, for others only with several files.
+/// Whether the output is a folder. For some formats it always is. For others, only if there are several files.
 pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptions) -> bool {
     let named = target.file_name().and_then(|name| name.to_str());
     let is_file_name = named.and_then(DataFormat::from_file_name) == Some(format);
@@ -133,20 +133,20 @@ pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptio
     }
 }
 
-/// How packs are exported to `format`. Fails if this build cannot.
+/// How packs are exported to `format`. Fails if this build cannot do that.
 pub(crate) fn output_of(format: DataFormat, target: &Path) -> Result<&'static Output, ConvertError> {
     let lacking = || ConvertError::FormatLeftOut { path: target.to_owned(), format };
     format.entry().output.as_ref().ok_or_else(lacking)
 }
 
-/// Refuses options that do not apply to `format`.
+/// Rejects options that do not apply to `format`.
 pub(crate) fn check_options(format: DataFormat, target: &Path, options: &ExportOptions) -> Result<(), ConvertError> {
     let output = output_of(format, target)?;
     let codecs = output.codecs;
     if let Some(codec) = options.codec.filter(|codec| !codecs.contains(&codec.name())) {
         return Err(ConvertError::options(
-            format!("{format} is not compressed with {}", CODEC.with(codec.name())),
-            format!("leave it out, or choose one of {format}'s: {}", codecs.join(", ")),
+            format!("{format} cannot be compressed with {}", CODEC.with(codec.name())),
+            format!("omit it, or choose one that {format} supports: {}", codecs.join(", ")),
         ));
     }
     let (is_npy, is_zarr) = (format == DataFormat::Npy, format == DataFormat::Zarr);
@@ -159,11 +159,11 @@ pub(crate) fn check_options(format: DataFormat, target: &Path, options: &ExportO
     check_name(format, target, options)?;
     match refused.into_iter().find(|(_, refused)| *refused) {
         None => Ok(()),
-        Some((option, _)) => Err(ConvertError::options(format!("{option} does not apply to {format}"), "leave it out")),
+        Some((option, _)) => Err(ConvertError::options(format!("{option} does not apply to {format}"), "omit it")),
     }
 }
 
-/// Refuses options that contradict the file name of a single shard.
+/// Rejects options that contradict the file name of a single shard.
 fn check_name(format: DataFormat, target: &Path, options: &ExportOptions) -> Result<(), ConvertError> {
     let name = target.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_set = matches!(format, DataFormat::WebDataset | DataFormat::TfRecord);
@@ -172,11 +172,12 @@ fn check_name(format: DataFormat, target: &Path, options: &ExportOptions) -> Res
     }
     let is_gzip = [".gz", ".tgz"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
     let (reason, hint) = if options.shard_samples.is_some() {
-        let reason = format!("{SHARD} writes a folder of files, and this is the name of one file");
-        (reason, format!("name a folder, with {}, or leave {SHARD} out", TO.with(format)))
+        let reason = format!("{SHARD} writes a folder of files, but this is the name of a single file");
+        (reason, format!("pass the name of a folder, with {}, or omit {SHARD}", TO.with(format)))
     } else if is_gzip && options.codec == Some(ExportCodec::None) {
-        let reason = format!("{}, and the name of a compressed file", CODEC.with("none"));
-        (reason, "leave one of them out".to_owned())
+        let reason =
+            format!("{} contradicts the file name, which is the name of a compressed file", CODEC.with("none"));
+        (reason, "omit the option, or choose another name".to_owned())
     } else {
         return Ok(());
     };

@@ -25,7 +25,7 @@ pub(crate) fn write(start: &SinkStart<'_>, run: &Run<'_>) -> Result<Vec<String>,
     }
 }
 
-/// One file for each array, or only for the first.
+/// One file for each array, or only one file for the first array.
 struct Arrays {
     files: Vec<Places>,
     arrays: Vec<Planned>,
@@ -51,9 +51,13 @@ impl Sink for Arrays {
                 files.push(place(&start.path.join(format!("{name}.npy")), start, array)?);
             }
         } else {
-            lost.extend(others(&arrays, &["image"], "name a folder (without .npy) to get a file for each field"));
+            lost.extend(others(
+                &arrays,
+                &["image"],
+                "pass the name of a folder (without .npy) to get a file for each field",
+            ));
             lost.push(
-                "class names, statistics, provenance, normalization, and whether pixels are bgr or planes: a single .npy file cannot hold them, but a folder (a name without .npy) can"
+                "class names, statistics, provenance, normalization, and the layout of pixels (bgr or planes): a single .npy file cannot store them, but a folder (a name without .npy) can"
                     .to_owned(),
             );
             arrays.truncate(1);
@@ -79,7 +83,7 @@ impl Sink for Arrays {
     }
 }
 
-/// The fields that a single image file, or one file per sample, leaves out.
+/// The fields that are left out if there is a single image file, or one file per sample.
 fn others(arrays: &[Planned], kept: &[&str], hint: &str) -> Option<String> {
     let others = arrays.iter().map(|a| a.name.as_str());
     let others: Vec<&str> = others.filter(|name| !kept.contains(name)).collect();
@@ -107,14 +111,14 @@ fn place(path: &Path, start: &SinkStart<'_>, array: &Planned) -> Result<Places, 
     Ok(Places { file, starts: vec![(start, array.item_bytes)] })
 }
 
-/// Files of one sample each.
+/// Files with one sample each.
 struct Samples {
     folder: PathBuf,
     target: PathBuf,
     header: Vec<u8>,
-    /// The column of labels, and its number type.
+    /// The column of labels, and its element type.
     label: Option<(usize, DType)>,
-    /// The folder of each class id; empty if classes have no names.
+    /// The folder of each class id. Empty if classes have no names.
     classes: Vec<String>,
     taken: BTreeSet<String>,
     renamed: Renamed,
@@ -127,7 +131,7 @@ impl Samples {
         made.map_err(ConvertError::io(&self.target))
     }
 
-    /// The class folder of a sample; empty without labels.
+    /// The class folder of a sample. Empty if there are no labels.
     fn folder_of(&self, batch: &Batch, idx: usize) -> Result<String, ConvertError> {
         let Some((column, dtype)) = self.label else {
             return Ok(String::new());
@@ -152,7 +156,7 @@ impl Sink for Samples {
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         write_text(start, METADATA_KEY, &start.metadata.to_text())?;
         let arrays = planned(start);
-        let hint = format!("leave {PER_SAMPLE} out to have a file for each field");
+        let hint = format!("omit {PER_SAMPLE} to get a file for each field");
         let mut lost: Vec<String> = others(&arrays, &["image", "label", "path"], &hint).into_iter().collect();
         lost.extend(bf16_notes(&arrays));
         let header = match start.exported.fields.first().map(|field| &field.form) {
@@ -190,7 +194,7 @@ impl Sink for Samples {
             };
             let folder = self.folder_of(&batch, idx)?;
             let mut unique = Path::new(&folder).join(&name).to_string_lossy().into_owned();
-            // The extensions and folders that made paths unique have been removed.
+            // Paths may no longer be unique, because extensions and folders were removed.
             if !self.taken.insert(unique.clone()) {
                 unique = format!("{unique}-{number}");
                 self.taken.insert(unique.clone());

@@ -2,7 +2,7 @@
 
 use packds_format::DType;
 
-/// The header of version 1.0 (NEP 1). NumPy lacks bf16, so it is written as u16.
+/// The header of version 1.0 (NEP 1). NumPy has no bf16, so it is written as u16.
 pub(super) fn npy_header(dtype: DType, shape: &[u64]) -> Vec<u8> {
     npy_header_of(dtype.numpy_typestr(), shape)
 }
@@ -11,7 +11,7 @@ pub(super) fn npy_header(dtype: DType, shape: &[u64]) -> Vec<u8> {
 pub(super) fn npy_header_of(descr: &str, shape: &[u64]) -> Vec<u8> {
     let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
     let mut head = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", shape.trim_end());
-    // The text is preceded by ten bytes, and the data must start at a multiple of 64.
+    // Ten bytes precede the text, and the data must start at a multiple of 64.
     while (10 + head.len() + 1) % 64 != 0 {
         head.push(' ');
     }

@@ -25,7 +25,7 @@ pub(crate) struct NpzSink {
     file: PlacedFile,
     target: PathBuf,
     members: Vec<Open>,
-    /// The contents of small members known from the start.
+    /// The contents of small members that are known from the start.
     extras: Vec<(String, Vec<u8>)>,
     level: Option<u32>,
     lost: Vec<String>,
@@ -36,7 +36,7 @@ struct Open {
     /// Bytes of the NumPy header before the items.
     header: u64,
     item_bytes: u64,
-    /// Holds deflated bytes until the end of the previous member is known; none for the first member.
+    /// Holds deflated bytes until the end of the previous member is known. `None` for the first member.
     waiting: Option<std::fs::File>,
 }
 
@@ -98,7 +98,7 @@ impl Open {
     }
 }
 
-/// An array of fixed-width texts as a complete `.npy` file.
+/// An array of fixed-width strings as a complete `.npy` file.
 fn texts(texts: &[String], shape: &[u64]) -> Vec<u8> {
     let width = texts.iter().map(|text| text.chars().count()).max();
     let width = width.unwrap_or(0).max(1);
@@ -111,7 +111,7 @@ fn texts(texts: &[String], shape: &[u64]) -> Vec<u8> {
     file
 }
 
-/// Raw deflate of `bytes`. Ends at a byte boundary, so that the next piece can follow.
+/// Deflates `bytes` without a header. The result ends at a byte boundary, so that the next piece can follow.
 pub(super) fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
     let mut state = Compress::new(Compression::new(level), false);
     let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
@@ -141,7 +141,7 @@ impl Sink for NpzSink {
         let mut arrays = planned(start);
         let of: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
         let mut lost = Vec::new();
-        // A member called `../x` could be unpacked outside its folder.
+        // Otherwise a member named `../x` could be unpacked outside its folder.
         let names = held_names(&of, &of, "member of a zip file", &mut lost);
         for (array, name) in arrays.iter_mut().zip(names) {
             array.name = name;

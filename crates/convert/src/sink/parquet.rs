@@ -27,7 +27,7 @@ use super::{Batch, Encode, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Values between checks of the page size. Small, because images are large.
+/// Number of values between checks of the page size. It is small because images are large.
 const VALUES_A_LOOK: usize = 16;
 
 pub(crate) struct ParquetSink {
@@ -132,14 +132,14 @@ impl Sink for ParquetSink {
     }
 }
 
-/// How readers without tensor support see the file; none without tensors.
+/// How readers without tensor support see the file. `None` if there are no tensors.
 fn tensors_summary(schema: &Schema) -> Option<String> {
     let fields = schema.fields().iter();
     let tensors = fields.filter(|field| field.metadata().contains_key(EXTENSION_TYPE_NAME_KEY));
     let names: Vec<String> = tensors.map(|f| format!("`{}`", f.name())).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "columns for Hugging Face's datasets, which rejects files with arrow.fixed_shape_tensor; packds and pyarrow read them ({})",
+            "columns for the library datasets of Hugging Face, which rejects files with arrow.fixed_shape_tensor; packds and pyarrow can read them ({})",
             names.join(", ")
         )
     })
@@ -152,7 +152,7 @@ impl Encode for ParquetEncoder {
         let mut sample = batch.first;
         let batch = self.layout.record_batch(batch)?;
         let (mut groups, mut row) = (Vec::new(), 0);
-        // A row group never crosses the end of its file.
+        // A row group never extends beyond the end of its file.
         while row < batch.num_rows() {
             let shard = sample / self.shard_samples;
             let in_shard = self.shard_samples - sample % self.shard_samples;
@@ -174,7 +174,7 @@ impl ParquetEncoder {
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             for leaf in compute_leaves(field, array)? {
                 let writer = writers.next();
-                let mut writer = writer.ok_or_else(|| ParquetError::General("a column without a writer".to_owned()))?;
+                let mut writer = writer.ok_or_else(|| ParquetError::General("a column has no writer".to_owned()))?;
                 writer.write(&leaf)?;
                 chunks.push(writer.close()?);
             }
@@ -192,7 +192,8 @@ fn writer<W: std::io::Write + Send>(
     ArrowWriter::try_new_with_options(file, Arc::clone(schema), options)
 }
 
-/// Uses Snappy, the usual codec, except for image files, which do not compress. An explicit codec applies to all columns.
+/// Uses Snappy, the usual codec, except for image files, which do not compress further. An explicit codec applies to
+/// all columns.
 fn properties(layout: &TableLayout, codec: Option<ExportCodec>) -> Result<WriterProperties, ConvertError> {
     let refused = |reason: String| ConvertError::options(reason, "choose none, snappy, lz4, zstd or gzip");
     let compression = match codec {
@@ -205,9 +206,9 @@ fn properties(layout: &TableLayout, codec: Option<ExportCodec>) -> Result<Writer
         Some(ExportCodec::Gzip(level)) => {
             Compression::GZIP(GzipLevel::try_new(level).map_err(|e| refused(e.to_string()))?)
         }
-        Some(ExportCodec::Blosc) => return Err(refused("Parquet has no blosc".to_owned())),
+        Some(ExportCodec::Blosc) => return Err(refused("Parquet does not support blosc".to_owned())),
     };
-    // pyarrow reads the metadata from Arrow's own schema, other readers from here, so write both.
+    // pyarrow reads the metadata from Arrow's own schema, and other readers read it from here, so write both.
     let metadata = layout.schema.metadata().iter();
     let metadata = metadata.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     let mut builder = WriterProperties::builder()
@@ -216,7 +217,7 @@ fn properties(layout: &TableLayout, codec: Option<ExportCodec>) -> Result<Writer
         .set_key_value_metadata(Some(metadata.collect()));
     for column in layout.bytes_columns() {
         let path = ColumnPath::new(column.parts);
-        // Images do not repeat, and nobody queries their minimum.
+        // Images do not repeat, and queries do not need their minimum.
         builder = builder
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_statistics_enabled(path.clone(), EnabledStatistics::None);

@@ -1,4 +1,4 @@
-//! Writes pickles of tensors, texts and a dictionary of them, in a form that PyTorch's restricted loader accepts.
+//! Writes pickles of tensors, strings and a dictionary of them, in a form that PyTorch's restricted loader accepts.
 
 use crate::dtypes::torch_storage;
 use packds_format::DType;
@@ -38,7 +38,7 @@ impl PickleWriter {
 
     /// Writes a tensor in C order, stored in the member `key`.
     pub(super) fn tensor(&mut self, dtype: DType, shape: &[u64], key: &str) {
-        // Newer types have no storage class of their own.
+        // Newer types do not have their own storage class.
         let (class, typed) = match torch_storage(dtype) {
             Some(class) => (format!("torch\n{class}"), true),
             None => ("torch.storage\nUntypedStorage".to_owned(), false),
@@ -53,7 +53,7 @@ impl PickleWriter {
         self.text(key);
         self.text("cpu");
         self.int(n_storage);
-        // End the tuple and mark it as a persistent ID. The offset follows.
+        // End the tuple and mark it as a persistent id. The offset follows.
         self.out.extend_from_slice(b"tQ");
         self.int(0);
         self.sizes(shape);
@@ -88,7 +88,7 @@ impl PickleWriter {
                 self.out.extend_from_slice(&short.to_le_bytes());
             }
             Err(_) => {
-                // Nine bytes, so that the sign is unambiguous.
+                // Nine bytes make the sign unambiguous.
                 self.out.extend_from_slice(&[0x8a, 9]);
                 self.out.extend_from_slice(&n.to_le_bytes());
                 self.out.push(0);

@@ -1,4 +1,4 @@
-//! Arrays with known positions in the output: every field is contiguous, although batches contain all fields.
+//! Arrays with known positions in the output. Every field is contiguous, although each batch contains all fields.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::File;
@@ -19,9 +19,9 @@ use crate::source::PATHS;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Planned {
     pub(super) name: String,
-    /// The number type; none for paths, which are zero-padded bytes.
+    /// The element type. `None` for paths, which are zero-padded bytes.
     pub(super) dtype: Option<DType>,
-    /// The first dimension counts samples. Paths have no other.
+    /// The first dimension counts samples. Paths have no other dimension.
     pub(super) shape: Vec<u64>,
     pub(super) item_bytes: u64,
 }
@@ -66,10 +66,10 @@ pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
     arrays
 }
 
-/// What NumPy cannot store about arrays of bf16, in sentences.
+/// What NumPy cannot express about bf16 arrays, in sentences.
 pub(super) fn bf16_notes(arrays: &[Planned]) -> Vec<String> {
     let arrays = arrays.iter().filter(|array| array.dtype == Some(DType::Bf16));
-    let note = |name| format!("the type bf16 of `{name}`: NumPy lacks it, so its bits are stored as uint16");
+    let note = |name| format!("the type bf16 of `{name}`: NumPy does not have it, so its bits are stored as uint16");
     arrays.map(|array| note(&array.name)).collect()
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Piece {
 pub(crate) struct PieceEncoder {
     arrays: Vec<Planned>,
     with_crc: bool,
-    /// The level at which pieces are deflated, if they are.
+    /// The level at which pieces are deflated. `None` if they are not.
     level: Option<u32>,
 }
 
@@ -141,7 +141,7 @@ pub(super) fn crc32(bytes: &[u8]) -> u32 {
     u32::try_from(crc_fast::checksum(Crc32IsoHdlc, bytes)).unwrap_or(0)
 }
 
-/// The CRC-32 of two concatenated runs of bytes. The second has `len` bytes.
+/// The CRC-32 of two concatenated byte sequences. The second has `len` bytes.
 pub(super) fn crc32_joined(first: u32, second: u32, len: u64) -> u32 {
     let joined = crc_fast::checksum_combine(Crc32IsoHdlc, first.into(), second.into(), len);
     u32::try_from(joined).unwrap_or(0)

@@ -1,17 +1,17 @@
 //! Writes the wire format of protocol buffers: the fields of a message.
 //!
-//! Independent of any message type.
+//! It does not depend on any message type.
 
 use packds_system::to_u64;
 
-/// Appends a field of bytes, a text or a message.
+/// Appends a field that holds bytes, a string or a message.
 pub(super) fn bytes_field(number: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.push(number << 3 | 2);
     varint(to_u64(bytes.len()), out);
     out.extend_from_slice(bytes);
 }
 
-/// Appends a number as in packed lists.
+/// Appends a number, encoded as in packed lists.
 pub(super) fn varint(mut value: u64, out: &mut Vec<u8>) {
     loop {
         // Seven bits.

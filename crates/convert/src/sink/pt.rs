@@ -15,7 +15,7 @@ const FOLDER: &str = "archive";
 pub(crate) struct PtSink {
     arrays: Vec<Planned>,
     places: Places,
-    /// All members in order. Those of the arrays have no checksums yet.
+    /// All members in order. The members of arrays do not have checksums yet.
     members: Vec<Member>,
     /// Number of members before those of the arrays.
     n_before: usize,
@@ -87,6 +87,6 @@ impl Sink for PtSink {
         self.places.file.write_at(&end, self.end)?;
         let types = self.arrays.iter().map(|array| (&array.name, array.as_numbers().0));
         let newer = types.filter(|(_, dtype)| matches!(dtype, DType::U16 | DType::U32 | DType::U64));
-        Ok(newer.map(|(name, dtype)| format!("`{name}` for PyTorch before 2.3, which has no {dtype}")).collect())
+        Ok(newer.map(|(name, dtype)| format!("`{name}` for PyTorch before 2.3, which does not have {dtype}")).collect())
     }
 }

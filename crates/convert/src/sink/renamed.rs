@@ -1,6 +1,6 @@
-//! Reports samples whose path in the output differs from the pack's.
+//! Reports samples whose path in the output differs from the path in the pack.
 
-/// Their number and the first one.
+/// The number of such samples, and the first of them.
 #[derive(Debug, Default)]
 pub(crate) struct Renamed {
     n: u64,
@@ -21,7 +21,7 @@ impl Renamed {
     pub(super) fn summary(self) -> Option<String> {
         let (path, written) = self.first?;
         Some(match self.n {
-            1 => format!("the path of a sample: '{path}' became '{written}'"),
+            1 => format!("the path of one sample: '{path}' became '{written}'"),
             n => format!("the paths of {n} samples; the first, '{path}', became '{written}'"),
         })
     }

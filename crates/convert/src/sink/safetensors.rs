@@ -22,7 +22,7 @@ impl Sink for SafetensorsSink {
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let arrays = planned(start);
         let mut order: Vec<&Planned> = arrays.iter().collect();
-        // Wide numbers first, so that every tensor is aligned to its number size.
+        // Put wide elements first, so that every tensor is aligned to its element size.
         order.sort_by_key(|array| std::cmp::Reverse(array.as_numbers().0.size()));
         let mut metadata = json!({"format": "pt", METADATA_KEY: start.metadata.to_text()});
         let classes = start.metadata.class_names("label");

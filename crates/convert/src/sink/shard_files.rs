@@ -1,4 +1,4 @@
-//! Writes the files of a set of shards one after another. Each contains whole samples and may be compressed.
+//! Writes the files of a set of shards one after another. Each file contains whole samples and may be compressed.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -33,7 +33,7 @@ pub(crate) enum Piece {
 }
 
 impl Piece {
-    /// Bytes of a file, compressed if there is a level. See [`gzip_level`].
+    /// The bytes of a file, compressed if there is a level. See [`gzip_level`].
     pub(super) fn of(bytes: Vec<u8>, level: Option<u32>) -> Result<Self, ConvertError> {
         match level {
             None => Ok(Self::Plain(bytes)),
@@ -59,7 +59,8 @@ impl Spread {
         self.n_samples.div_ceil(self.samples).max(1)
     }
 
-    /// Cuts a batch into pieces of files, each from `head` to `tail`. `sample` appends one, by place in the batch and index.
+    /// Cuts a batch into pieces of files. Each file begins with `head` and ends with `tail`. `sample` appends one
+    /// sample, given its position in the batch and its index.
     pub(super) fn pieces(
         self,
         batch: &Batch,
@@ -101,7 +102,7 @@ impl ShardFiles {
         self.is_folder
     }
 
-    /// Writes pieces in order. In a folder, `name` gives the file name for each index.
+    /// Writes pieces in order. In a folder, `name` gives the name of each file by its index.
     pub(super) fn put(&mut self, pieces: Vec<Piece>, name: impl Fn(u64) -> String) -> Result<(), ConvertError> {
         pieces.into_iter().try_for_each(|piece| match piece {
             Piece::Begin(number) => self.begin(&name(number)),

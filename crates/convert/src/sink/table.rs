@@ -1,4 +1,5 @@
-//! Converts batches to Arrow record batches: the column and the schema metadata of each field. Shared by Parquet and Arrow.
+//! Converts batches to Arrow record batches: the column and the schema metadata of each field. Shared by Parquet and
+//! Arrow.
 //!
 //! `parquet` and `arrow` write the files.
 
@@ -38,23 +39,23 @@ enum Values {
     Number(DType),
     /// Class ids in the width that Hugging Face requires.
     Label(DType),
-    /// Arrays of this many values, as bytes or as lists.
+    /// Arrays with this many values, as bytes or as lists.
     FixedBytes(i32),
     FixedList(DType, i32),
 }
 
 #[derive(Debug)]
 pub(crate) struct TableLayout {
-    /// Fields with their metadata, and the metadata of the table.
+    /// The fields with their metadata, and the metadata of the table.
     pub(super) schema: SchemaRef,
-    /// One per exported field, then the paths, if any.
+    /// One column per exported field, then the paths, if any.
     columns: Vec<Values>,
     path_column: bool,
     lost: Vec<String>,
     odd_paths: AtomicBool,
 }
 
-/// The path of a column's bytes in a struct, for per-column options.
+/// The path of a struct column's bytes, for per-column options.
 #[derive(Debug, Clone)]
 pub(crate) struct BytesColumn {
     pub(super) parts: Vec<String>,
@@ -75,7 +76,7 @@ impl TableLayout {
             let values = values_of(field, with_paths, as_bytes)?;
             files_have_paths |= matches!(values, Values::Files { with_paths: true });
             if field.field.dtype == DType::Bf16 && matches!(field.form, Form::Array(_)) {
-                lost.push(format!("field `{name}`: bf16 is stored as its bits, in u16"));
+                lost.push(format!("field `{name}`: the bits of bf16 are stored as u16"));
             }
             fields.push(arrow_field(field, &values));
             if let Some(feature) = feature_of(field, &values, &start.metadata.classes) {
@@ -89,7 +90,7 @@ impl TableLayout {
             fields.push(Field::new(PATHS, DataType::Utf8, true));
             columns.push(Values::Text);
         } else if exported.has_paths && !files_have_paths {
-            lost.push("the samples' paths: a field has the name `path`".to_owned());
+            lost.push("the samples' paths: another field is named `path`".to_owned());
         }
         let features = json!({"info": {"features": features}});
         let metadata = HashMap::from([
@@ -144,7 +145,7 @@ impl TableLayout {
     pub(super) fn lost(&self) -> Vec<String> {
         let mut lost = self.lost.clone();
         if self.odd_paths.load(Ordering::Relaxed) {
-            lost.push("paths that are not UTF-8: invalid bytes are replaced by U+FFFD".to_owned());
+            lost.push("paths that are not UTF-8: invalid bytes were replaced with U+FFFD".to_owned());
         }
         lost
     }
@@ -201,7 +202,7 @@ fn arrow_field(field: &ExportedField, values: &Values) -> Field {
     let shape = json!(field.field.shape).to_string();
     let metadata = match values {
         Values::FixedBytes(_) => HashMap::from([("shape".to_owned(), shape), ("dtype".to_owned(), "uint8".to_owned())]),
-        // A list suffices, and clients without tensor support can read it.
+        // A list is enough, and clients without tensor support can read it.
         Values::FixedList(..) if field.field.shape.len() == 1 => HashMap::new(),
         // Arrow has no tensors of bits.
         Values::FixedList(DType::Bool, _) => HashMap::from([("shape".to_owned(), shape)]),
@@ -214,7 +215,7 @@ fn arrow_field(field: &ExportedField, values: &Values) -> Field {
     Field::new(&field.field.name, data_type, true).with_metadata(metadata)
 }
 
-/// The Hugging Face feature of the values. None if it has no name for them and infers the type.
+/// The Hugging Face feature of the values. `None` if there is none for them, because then the type is inferred.
 fn feature_of(field: &ExportedField, values: &Values, classes: &[Classes]) -> Option<Value> {
     match values {
         Values::Files { .. } => Some(json!({"_type": "Image"})),
@@ -280,7 +281,7 @@ fn offsets(column: &Column) -> Result<OffsetBuffer<i32>, ConvertError> {
     let mut offsets = vec![0_i32];
     for &end in &column.ends {
         let end = i32::try_from(end).map_err(|_| {
-            let reason = "the items of one field in a batch have more than 2 GiB, which exceeds Arrow's 31-bit lengths";
+            let reason = "the items of one field in a batch exceed 2 GiB, but Arrow's lengths have 31 bits";
             unfit(reason)
         })?;
         offsets.push(end);

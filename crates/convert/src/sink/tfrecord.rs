@@ -1,4 +1,4 @@
-//! TFRecord: a file, or a folder of files, of `tf.Example` messages in frames with two checksums.
+//! TFRecord: a file, or a folder of files, with `tf.Example` messages in frames with two checksums.
 
 use packds_format::{DType, Field, Role, Scalar, crc32c};
 use packds_pixels::probe;
@@ -35,7 +35,7 @@ impl Sink for TfRecordSink {
         let mut lost = Vec::new();
         if !files.is_folder() {
             lost.push(format!(
-                "a single TFRecord file has no place for the pack's metadata: small integers and bool come back as int64, JSON as text, gray pixels and such with channels first as rgb and hwc, and normalization, statistics, provenance and classes without samples not at all; a folder ({}) keeps all of it",
+                "a single TFRecord file has no place for the pack's metadata: small integers and bool are read as int64, JSON as text, gray pixels as rgb, and channels-first pixels as hwc; normalization, statistics, provenance and classes without samples are lost; a folder ({}) keeps everything",
                 SHARD.with("N")
             ));
         }
@@ -153,7 +153,7 @@ impl ExampleEncoder {
                             features.bytes("image/class/text", class.as_bytes());
                         }
                     }
-                    // Unsigned 64-bit values may not fit, even if this one does.
+                    // Values of unsigned 64-bit fields may not fit, even if this one does.
                     Some(value) if array.dtype != DType::U64 => features.ints(name, [value]),
                     _ if array.dtype == DType::F32 => features.float(name, item),
                     _ => raw(name, &[], array.dtype, item, features),
@@ -227,7 +227,7 @@ mod tests {
                     for name in ["image", "points", "caption", "weight", "label"] {
                         assert_same_field(&pack, &again, name);
                     }
-                    // Only the metadata knows the class without samples.
+                    // Only the metadata contains the class without samples.
                     let names = &again.classes().unwrap()[0].names;
                     assert_eq!(*names, ["zebra", "ant", "sea lion"]);
                 }

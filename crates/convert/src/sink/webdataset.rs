@@ -1,6 +1,7 @@
-//! WebDataset: a tar file, or a folder of them, in which the members `KEY.EXTENSION` of a sample are adjacent.
+//! WebDataset: a tar file, or a folder of tar files, in which the members `KEY.EXTENSION` of a sample are adjacent.
 //!
-//! Uses ustar headers without times or owners. The pack's metadata is in a global pax record, which tar readers ignore.
+//! It uses ustar headers without times or owners. The pack's metadata is in a global pax record, which tar readers
+//! ignore.
 
 use super::item_bytes::{digits, item_bytes};
 use super::shard_files::{Piece, ShardFiles, Spread, gzip_level};
@@ -24,7 +25,7 @@ pub(crate) struct TarEncoder {
     exported: Exported,
     /// The part before the extension in each field's member names.
     infixes: Vec<String>,
-    /// The field written as an integer in text form.
+    /// The field that is written as an integer in text form.
     label: Option<usize>,
     spread: Spread,
     digits: usize,
@@ -42,7 +43,7 @@ impl Sink for WebDatasetSink {
         let exported_paths = exported.has_paths;
         let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
         let mut infixes: Vec<String> = names.iter().map(|name| format!("{name}.")).collect();
-        // By convention, image files are named by their format alone.
+        // By convention, only the format follows the key in the name of an image file.
         if let (Some(first), Some(image)) = (infixes.first_mut(), exported.fields.first())
             && image.form == Form::File
         {
@@ -135,11 +136,11 @@ fn member(name: &str, kind: u8, data: &[u8], out: &mut Vec<u8>) -> Result<(), Co
         let room = block.get_mut(from..from + bytes.len());
         room.map(|room| room.copy_from_slice(bytes)).is_some()
     };
-    // 11 octal digits: 8 GiB, more than any item of a pack.
+    // 11 octal digits allow 8 GiB, more than any item of a pack.
     let size = format!("{:011o}", data.len());
     if name.len() > 100 || size.len() > 11 {
-        let reason = format!("'{name}' has a name or a size that tar files cannot hold");
-        return Err(ConvertError::options(reason, "give the field a shorter name"));
+        let reason = format!("'{name}': the name or the size is too large for a tar file");
+        return Err(ConvertError::options(reason, "use a shorter name for the field"));
     }
     put(0, name.as_bytes());
     put(100, b"0000644\0");

@@ -1,14 +1,15 @@
-//! Zip files with member sizes known before writing: headers, directory and offsets.
+//! Zip files whose member sizes are known before writing: headers, directory and offsets.
 //!
-//! `source::zip_dir` reads them. Names are written as UTF-8, times are omitted, and 64-bit fields are used only if necessary.
+//! `source::zip_dir` reads them. Names are written as UTF-8, times are omitted, and 64-bit fields are only used if
+//! necessary.
 
 use packds_system::to_u64;
 
 /// Member data starts at a multiple of this, so that arrays can be used in place.
 const ALIGNMENT: u64 = 64;
-/// From this value on, a size or offset requires 64 bits.
+/// Sizes and offsets from this value on require 64 bits.
 const LARGE: u64 = 0xffff_ffff;
-/// 1 January 1980, midnight: the format's earliest time.
+/// 1 January 1980, midnight: the earliest time that the format can express.
 const DATE: u16 = (1 << 5) | 1;
 const VERSION: u16 = 45;
 const UTF8_NAMES: u16 = 1 << 11;
@@ -19,7 +20,7 @@ pub(crate) struct Member {
     pub(crate) crc: u32,
     /// Uncompressed bytes.
     pub(crate) bytes: u64,
-    /// Bytes in the file, fewer if deflated.
+    /// Bytes in the file. Fewer than `bytes` if deflated.
     pub(crate) stored: u64,
     pub(crate) is_deflated: bool,
     /// Offset of its header.
@@ -27,7 +28,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A stored member with its header at `header`.
+    /// An uncompressed member with its header at `header`.
     pub(crate) fn stored(name: &str, bytes: u64, header: u64) -> Self {
         Self { name: name.to_owned(), crc: 0, bytes, stored: bytes, is_deflated: false, header }
     }
@@ -41,7 +42,8 @@ impl Member {
         self.data().saturating_add(self.stored)
     }
 
-    /// Whether the sizes use 64-bit fields. Always for deflated members, whose size is known last.
+    /// Whether the sizes use 64-bit fields. They always do for deflated members, because their size is only known at
+    /// the end.
     fn is_large(&self) -> bool {
         self.is_deflated || self.bytes >= LARGE
     }
@@ -64,7 +66,7 @@ impl Member {
             out.extend_from_slice(&self.stored.to_le_bytes());
         }
         let padding = extra.saturating_sub(self.sizes_bytes() + 4);
-        // PyTorch's marker for padding.
+        // The marker that PyTorch uses for padding.
         out.extend_from_slice(b"FB");
         out.extend_from_slice(&u16::try_from(padding).unwrap_or(0).to_le_bytes());
         out.extend((0..padding).map(|_| b'Z'));
@@ -114,7 +116,7 @@ impl Member {
     }
 }
 
-/// The directory of `members`, which starts at `offset`, and the end of the file.
+/// The directory of `members`, which starts at `offset`, followed by the end record of the file.
 pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     let mut out = Vec::new();
     members.iter().for_each(|member| member.directory_entry(&mut out));

@@ -1,4 +1,4 @@
-//! Copies to the device by size and number of streams, and copies on the device.
+//! Measures copies to the device by size and number of streams, and copies within the device.
 
 use packds_cuda::Stream;
 use packds_reader::arena::Arena;
@@ -9,7 +9,7 @@ impl Bench {
     /// Part d, row 1.
     pub(super) fn bus(&self) -> Ended {
         let arena = Arena::new(1, self.largest)?;
-        let mut slot = arena.try_take().ok_or("an arena without a slot")?;
+        let mut slot = arena.try_take().ok_or("the arena has no slot")?;
         slot.fill(7);
         let device = self.driver.allocate(bytes(2 * self.largest), "copies")?;
         let streams: Vec<Stream> = (0..4).map(|_| self.driver.stream()).collect::<Result<_, _>>()?;
@@ -28,7 +28,7 @@ impl Bench {
                         let offset = at * size;
                         let to = device.plus(bytes(offset));
                         let from = slot[offset..].as_ptr();
-                        // SAFETY: both have that many bytes, and `time` waits for the end.
+                        // SAFETY: both have this many bytes, and `time` waits until the copies are done.
                         unsafe { self.driver.copy_in(from, to, size, used[at % n_streams])? };
                     }
                     Ok(())
@@ -40,7 +40,7 @@ impl Bench {
         }
         let time = self.time(&streams[..1], || {
             let to = device.plus(bytes(self.largest));
-            // SAFETY: these are the two halves of one allocation, and `time` waits for the end.
+            // SAFETY: these are the two halves of one allocation, and `time` waits until the copies are done.
             unsafe { self.driver.copy_within(device, to, self.largest, streams[0]) }
         })?;
         println!(

@@ -1,5 +1,5 @@
-//! A registered mapped file: copies from the page cache without a CPU copy, and reads from disk into the device's
-//! memory.
+//! A registered mapped file: copies from the page cache without a copy by the CPU, and reads from disk into the
+//! device's memory.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
@@ -38,14 +38,14 @@ fn number(path: &str, name: &str) -> io::Result<u64> {
 }
 
 impl Bench {
-    /// Part d, row 4: a shared map, like packs, and a private one.
+    /// Part d, row 4: a shared map, as packs use it, and a private map.
     pub(super) fn file(&self) -> Ended {
         let len = if self.is_simulated { MIB } else { 32 * self.largest };
         let file = tempfile::NamedTempFile::new_in(scratch())?;
         io::copy(&mut io::repeat(5).take(bytes(len)), &mut file.as_file())?;
         file.as_file().sync_all()?;
-        println!("\na mapped file of {} that is registered read-only", name_of(len));
-        // SAFETY: no one else has the file, and it no longer changes.
+        println!("\na mapped file of {}, registered read-only", name_of(len));
+        // SAFETY: nobody else has the file, and it no longer changes.
         let shared = unsafe { Mmap::map(file.as_file())? };
         self.registered("shared", &shared)?;
         drop(shared);
@@ -55,7 +55,7 @@ impl Bench {
         self.read_directly(file.path(), len)
     }
 
-    /// The same file, read from disk into the device's memory one piece at a time, like chunks.
+    /// The same file, read from disk into the device's memory one piece at a time, as chunks are.
     fn read_directly(&self, path: &Path, len: usize) -> Ended {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -72,7 +72,7 @@ impl Bench {
         let time = self.time(&[], || {
             (0..len).step_by(PIECE).try_for_each(|start| {
                 let n = PIECE.min(len - start);
-                // SAFETY: it has that many bytes, and no one else uses it.
+                // SAFETY: the memory has this many bytes, and nobody else uses it.
                 unsafe { file.read(bytes(start), device, n) }
             })
         })?;
@@ -82,7 +82,7 @@ impl Bench {
     }
 
     fn registered(&self, name: &str, map: &Mmap) -> Ended {
-        // Brings the file into the page cache and the page table.
+        // Bring the file into the page cache and the page table.
         let sum = map.iter().fold(0_u64, |sum, byte| sum + u64::from(*byte));
         std::hint::black_box(sum);
         let before = Counted::now()?;
@@ -118,13 +118,13 @@ impl Bench {
         Ok(())
     }
 
-    /// The median time to copy a whole registered map, in pieces to the same place on the device.
+    /// The median time to copy a whole registered map. All pieces go to the same place on the device.
     fn copied(&self, map: &Mmap) -> Result<Duration, Box<dyn std::error::Error>> {
         let device = self.driver.allocate(bytes(self.largest), "copies")?;
         let stream = self.driver.stream()?;
         let time = self.time(&[stream], || {
             for piece in map.chunks(self.largest) {
-                // SAFETY: both have that many bytes, and `time` waits for the end.
+                // SAFETY: both have this many bytes, and `time` waits until the copies are done.
                 unsafe {
                     self.driver.copy_in(piece.as_ptr(), device, piece.len(), stream)?;
                 }

@@ -1,5 +1,5 @@
-//! The kernel in every type and layout, for whole pictures and random windows, with augmentations, compared with a copy
-//! of the same size.
+//! Measures the kernel in every type and layout, for whole pictures and random windows, with augmentations. Compares it
+//! with a copy of the same size.
 
 use packds_cuda::{DevicePtr, Emission, Stream, type_word};
 use packds_pixels::FloatType;
@@ -9,14 +9,14 @@ use packds_reader::device::{ColorOp, Frame, Patch};
 
 use super::{Bench, Ended, bytes, rate};
 
-/// Launches per wait: one launch is shorter than the wait itself.
+/// Launches per wait. There are several because one launch is shorter than the wait itself.
 const LAUNCHES: usize = 20;
 
 impl Bench {
     /// Part d, row 8.
     pub(super) fn kernel(&self) -> Ended {
         let (n, side) = if self.is_simulated { (4_u32, 32_u32) } else { (256, 224) };
-        // Room around the windows.
+        // Pictures are larger than the windows.
         let picture_side = side + side / 7;
         let picture = usize::try_from(picture_side * picture_side * 3)?;
         let count = usize::try_from(n)?;
@@ -27,7 +27,7 @@ impl Bench {
         let stream = self.driver.stream()?;
         let frames = self.frames(count, picture_side, picture_side - side, stream)?;
         println!("\nthe kernel, {n} images of {side} x {side} x 3");
-        println!("{:>6}{:>8}{:>10}{:>10}{:>12}{:>22}", "bytes", "layout", "", "us", "GB/s", "of copying as much");
+        println!("{:>6}{:>8}{:>10}{:>10}{:>12}{:>22}", "bytes", "layout", "", "us", "GB/s", "vs. a plain copy");
         let whole = Emission { source, table, out, n, width: side, height: side, channels: 3, ..Emission::default() };
         for float in [None, Some(FloatType::Bf16), Some(FloatType::F32)] {
             let value_bytes = float.map_or(1, FloatType::n_bytes);
@@ -100,7 +100,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Windows of pictures on the device, in an irregular order, every second one flipped.
+    /// Windows of pictures on the device, in irregular order. Every second one is flipped.
     fn frames(&self, n: usize, side: u32, room: u32, stream: Stream) -> Result<DevicePtr, Box<dyn std::error::Error>> {
         let mut all = Vec::with_capacity(n * Frame::BYTES);
         let picture = usize::try_from(side * side * 3)?;
@@ -121,15 +121,15 @@ impl Bench {
         self.uploaded(&all, stream)
     }
 
-    /// Bytes in a device allocation of their own.
+    /// Uploads bytes to a separate allocation on the device.
     fn uploaded(&self, all: &[u8], stream: Stream) -> Result<DevicePtr, Box<dyn std::error::Error>> {
         let arena = Arena::new(1, all.len())?;
-        let mut slot = arena.try_take().ok_or("an arena without a slot")?;
-        slot.get_mut(..all.len()).ok_or("a slot too small")?.copy_from_slice(all);
-        let to = self.driver.allocate(bytes(all.len()), "what launches read")?;
+        let mut slot = arena.try_take().ok_or("the arena has no slot")?;
+        slot.get_mut(..all.len()).ok_or("the slot is too small")?.copy_from_slice(all);
+        let to = self.driver.allocate(bytes(all.len()), "the inputs of launches")?;
         // SAFETY: the arena outlives the registration, which ends below.
         unsafe { self.driver.register(slot.as_ptr(), slot.len())? };
-        // SAFETY: both have that many bytes, and the code waits for the end.
+        // SAFETY: both have this many bytes, and the code waits until the copy is done.
         unsafe {
             self.driver.copy_in(slot.as_ptr(), to, all.len(), stream)?;
         }
@@ -139,11 +139,11 @@ impl Bench {
         Ok(to)
     }
 
-    /// Bytes read and written per second by copies of `half` bytes.
+    /// Bytes read and written per second if `half` bytes are copied.
     fn copy_rate(&self, memory: DevicePtr, half: usize, stream: Stream) -> Result<f64, Box<dyn std::error::Error>> {
         let copied = self.time(&[stream], || {
             for _ in 0..LAUNCHES {
-                // SAFETY: both are separate halves of one allocation, and `time` waits for the end.
+                // SAFETY: the two are separate halves of one allocation, and `time` waits until the copies are done.
                 unsafe {
                     self.driver.copy_within(memory, memory.plus(bytes(half)), half, stream)?;
                 }

@@ -1,12 +1,13 @@
-//! The speed of a GPU's bus and memory, and of our kernel: tables for `scripts/gpu-check`, which explains the
+//! Measures a GPU's bus and memory, and our kernel. It prints the tables for `scripts/gpu-check`, which explains the
 //! rows.
 //!
 //!     cargo run --release --example gpu_rows -- bus memory file kernel
 //!
-//! Times are medians of several runs, each from the first call until an event reports completion. With `simulated`
-//! first, the program does small runs on a simulated driver, for tests: those numbers mean nothing.
+//! Times are medians of several runs. Each is measured from the first call until an event reports completion. If the
+//! first argument is `simulated`, the program does small runs on a simulated driver, for tests. Those numbers mean
+//! nothing.
 
-#![expect(clippy::print_stdout, reason = "it prints tables")]
+#![expect(clippy::print_stdout, reason = "this program prints tables")]
 
 mod bus;
 mod file;
@@ -68,7 +69,7 @@ impl Bench {
                 "file" => self.file()?,
                 "kernel" => self.kernel()?,
                 other => {
-                    let known = "there are bus, memory, file, kernel";
+                    let known = "expected bus, memory, file or kernel";
                     return Err(format!("unknown row {other}; {known}").into());
                 }
             }
@@ -76,8 +77,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The median time of `work`, from its start until everything that it queued on `streams` is
-    /// done.
+    /// The median time of `work`, from its start until everything that it queued on `streams` is done.
     fn time(&self, streams: &[Stream], work: impl Fn() -> Result<(), CudaError>) -> Result<Duration, CudaError> {
         let mut times = Vec::with_capacity(RUNS);
         // The first run is excluded: it has one-time costs.
@@ -97,15 +97,15 @@ impl Bench {
 
     /// Returns when everything queued on `stream` is done.
     fn wait(&self, stream: Stream) -> Result<(), CudaError> {
-        // SAFETY: both exist.
+        // SAFETY: the event and the stream exist.
         unsafe { self.driver.record(self.done, stream)? };
-        // SAFETY: it exists.
+        // SAFETY: the event exists.
         unsafe { self.driver.synchronize(self.done) }
     }
 
     fn give_back(&self, memory: &[DevicePtr], streams: &[Stream]) {
         for memory in memory {
-            // SAFETY: nothing is queued.
+            // SAFETY: no work is queued.
             unsafe { self.driver.free(*memory) };
         }
         for stream in streams {
@@ -135,7 +135,7 @@ fn seconds_per_gib(bytes: usize, time: Duration) -> f64 {
     time.as_secs_f64() * GIB as f64 / bytes as f64
 }
 
-/// The folder for files to measure. It is on a disk; the folder for temporary files may not be.
+/// The folder for the files that are measured. It is on a disk. The system's folder for temporary files may not be.
 fn scratch() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let folder = target.unwrap_or_else(|| PathBuf::from("target"));

@@ -1,4 +1,5 @@
-//! Kinds of staging memory: the cost to allocate and register each, and its speed for copies, the CPU and the disk.
+//! Kinds of staging memory: what it costs to allocate and register each, and how fast it is for copies, the CPU and the
+//! disk.
 
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -46,7 +47,7 @@ struct DriverMemory {
 
 impl Drop for DriverMemory {
     fn drop(&mut self) {
-        // SAFETY: it is from `malloc_host`, and nothing queued reads it.
+        // SAFETY: the memory is from `malloc_host`, and no queued work reads it.
         let _ = unsafe { result::free_host(self.bytes.as_mut_ptr().cast()) };
     }
 }
@@ -69,8 +70,7 @@ impl Kind {
                 let combined = if is_combined { sys::CU_MEMHOSTALLOC_WRITECOMBINED } else { 0 };
                 // SAFETY: the context is current, and `DriverMemory` frees the memory.
                 let memory = unsafe { result::malloc_host(len, combined) }.map_err(said)?;
-                // SAFETY: until `DriverMemory` is dropped, it has that many bytes, and no one else uses
-                // them.
+                // SAFETY: until `DriverMemory` is dropped, the memory has this many bytes, and nobody else uses them.
                 let bytes = unsafe { slice::from_raw_parts_mut(memory.cast(), len) };
                 Made::Driver(DriverMemory { bytes, _context: context })
             }
@@ -81,7 +81,7 @@ impl Kind {
             }
             Self::Arena => {
                 let arena = Arena::new(1, len)?;
-                Made::Slot(arena.try_take().ok_or("an arena without a slot")?)
+                Made::Slot(arena.try_take().ok_or("the arena has no slot")?)
             }
             Self::Huge => Made::Map(MmapOptions::new().len(len).huge(Some(21)).map_anon()?),
         })
@@ -99,9 +99,9 @@ impl Made {
 }
 
 impl Bench {
-    /// Part d, row 3, next to unregistered memory, which is row 2.
+    /// Part d, row 3, compared with unregistered memory, which is row 2.
     pub(super) fn memory(&self) -> Ended {
-        // A whole number of huge pages.
+        // Round up to whole huge pages.
         let len = self.largest.next_multiple_of(2 * MIB);
         println!("\nstaging memory, {}", name_of(len));
         println!(
@@ -111,12 +111,12 @@ impl Bench {
         let mut direct = Vec::new();
         for kind in KINDS {
             if self.is_simulated && matches!(kind, Kind::Driver { .. }) {
-                println!("{:<33} the simulated driver has none", kind.name());
+                println!("{:<33} not available with the simulated driver", kind.name());
                 continue;
             }
             let started = Instant::now();
             match kind.make(len) {
-                Err(error) => println!("{:<33} not to be had: {error}", kind.name()),
+                Err(error) => println!("{:<33} not available: {error}", kind.name()),
                 Ok(mut made) => {
                     made.bytes().fill(7);
                     self.measure(kind, made.bytes(), started.elapsed())?;
@@ -125,7 +125,7 @@ impl Bench {
                 }
             }
         }
-        println!("\nreading a file into it around the page cache");
+        println!("\nreading a file into it, bypassing the page cache");
         println!("{}", direct.join("\n"));
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Bench {
         let device = self.driver.allocate(bytes(len), "copies")?;
         let copied = |stream: Stream| {
             self.time(&[stream], || {
-                // SAFETY: both have that many bytes, and `time` waits for the end.
+                // SAFETY: both have this many bytes, and `time` waits until the copies are done.
                 unsafe { self.driver.copy_in(memory.as_ptr(), device, len, stream) }
             })
         };
@@ -177,7 +177,7 @@ impl Bench {
     }
 }
 
-/// The speed of reading a file with `O_DIRECT` into the memory: GB/s, or the error.
+/// The speed of reading a file with `O_DIRECT` into the memory in GB/s, or the error.
 fn read_directly(memory: &mut [u8]) -> String {
     let mut read = || -> io::Result<Duration> {
         let file = tempfile::NamedTempFile::new_in(scratch())?;

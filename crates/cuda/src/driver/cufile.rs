@@ -1,7 +1,7 @@
 //! cuFile, the library of GPUDirect Storage, loaded on first use. It reads from the disk into GPU memory.
 //!
-//! Its types are declared here as in cufile.h, but with integers instead of enums: an unknown error of a newer version is
-//! then a valid number.
+//! Its types are declared here as in cufile.h, but with integers instead of enums. An unknown error of a newer version
+//! is then still a valid number.
 
 use packds_system::to_usize;
 use std::ffi::{c_int, c_uint, c_void};
@@ -16,14 +16,15 @@ use super::nvidia::Current;
 use super::{DevicePtr, DirectFile};
 use crate::error::CudaError;
 
-/// Names for the dynamic linker: from packages without headers, which PyTorch also loads, and from packages with headers.
+/// Names for the dynamic linker: first from packages without headers, which PyTorch also loads, then from packages with
+/// headers.
 const NAMES: [&str; 2] = ["libcufile.so.0", "libcufile.so"];
 /// A file given by its descriptor.
 const OPAQUE_FD: c_int = 1;
 const SUCCESS: c_int = 0;
-/// Other code in the process has already opened it.
+/// Other code in this process has already opened the driver.
 const ALREADY_OPEN: c_int = 5026;
-/// Maximum size of a single call.
+/// Maximum size of a single read.
 const MOST_BYTES: usize = 1 << 30;
 
 /// `CUfileError_t`.
@@ -44,7 +45,7 @@ struct Description {
     operations: *const c_void,
 }
 
-/// `CUfileDrvProps_t`, with room for fields of newer versions.
+/// `CUfileDrvProps_t`, with space for fields of newer versions.
 #[repr(C)]
 #[derive(Default)]
 struct Properties {
@@ -59,7 +60,7 @@ struct Properties {
 
 functions! {
     // The types are those in cufile.h.
-    "cuFile" in NAMES, or install "libcufile, or nvidia-cufile-cu12 of PyPI";
+    "cuFile" in NAMES, or install "libcufile, or nvidia-cufile-cu12 from PyPI";
     "cuFileDriverOpen" as driver_open: unsafe extern "C" fn() -> Status;
     "cuFileDriverGetProperties" as properties: unsafe extern "C" fn(*mut Properties) -> Status;
     "cuFileHandleRegister" as register: unsafe extern "C" fn(*mut *mut c_void, *mut Description) -> Status;
@@ -72,38 +73,39 @@ functions! {
 pub(super) struct CuFile {
     handle: *mut c_void,
     context: sys::CUcontext,
-    /// Must stay open as long as the handle.
+    /// Must stay open as long as the handle exists.
     _file: File,
 }
 
-// SAFETY: cuFile's handles and CUDA's contexts may be used from any thread.
+// SAFETY: handles of cuFile and contexts of CUDA may be used from any thread.
 unsafe impl Send for CuFile {}
-// SAFETY: cuFile's functions may be called from several threads at one time.
+// SAFETY: several threads may call cuFile's functions at the same time.
 unsafe impl Sync for CuFile {}
 
 impl CuFile {
-    /// Registers a file with cuFile, for reads into memory of a context. The context must be current.
+    /// Registers a file with cuFile, for reads into the memory of a context. The context must be current.
     pub(super) fn open(file: File, context: sys::CUcontext) -> Result<Self, CudaError> {
         let functions = functions()?;
-        // It is never closed: others in the process may use it, and it ends with the process.
-        // SAFETY: it has no arguments; a second call reports that it is open.
+        // The driver is never closed, because other code in the process may use it. It closes when the process ends.
+        // SAFETY: the call has no arguments. A second call reports that the driver is already open.
         let opened = unsafe { (functions.driver_open)() };
         if opened.cufile != ALREADY_OPEN {
             checked("cuFileDriverOpen", opened)?;
         }
         let mut properties = Properties::default();
-        // SAFETY: it writes the struct.
+        // SAFETY: the call fills in the struct.
         let told = unsafe { (functions.properties)(&raw mut properties) };
         checked("cuFileDriverGetProperties", told)?;
-        // Otherwise cuFile would read through host memory, like the fallback. Each kind of disk has a bit.
+        // If no kind of disk is supported, cuFile would read through host memory, like the fallback. Each kind of disk
+        // has a bit.
         if properties.status == 0 {
-            let text = "cuFile names no kind of disk that it supports here (is the kernel's module nvidia-fs loaded?)";
+            let text = "cuFile does not support any kind of disk here (is the kernel module nvidia-fs loaded?)";
             return Err(CudaError::Use(text.to_owned()));
         }
         let mut description =
             Description { kind: OPAQUE_FD, before: 0, fd: file.as_raw_fd(), behind: 0, operations: std::ptr::null() };
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the description is of an open file; it writes a handle, which `drop` gives back.
+        // SAFETY: the description refers to an open file. The call writes a handle, which `drop` deregisters.
         let registered = unsafe { (functions.register)(&raw mut handle, &raw mut description) };
         checked("cuFileHandleRegister", registered)?;
         Ok(Self { handle, context, _file: file })
@@ -120,11 +122,11 @@ impl DirectFile for CuFile {
             let within = i64::try_from(done);
             let start = i64::try_from(offset).and_then(|start| Ok(start + within?));
             let (Ok(start), Ok(within)) = (start, within) else {
-                let text = "a read behind what a file can have".to_owned();
+                let text = "the read is beyond the maximum size of a file".to_owned();
                 return Err(CudaError::Use(text));
             };
             let wanted = (bytes - done).min(MOST_BYTES);
-            // SAFETY: the handle is registered; the memory is the caller's, as the trait says.
+            // SAFETY: the handle is registered. The trait requires the caller to provide the memory.
             let read = unsafe { (functions.read)(self.handle, base, wanted, start, within) };
             done += taken(read)?;
         }
@@ -135,13 +137,13 @@ impl DirectFile for CuFile {
 impl Drop for CuFile {
     fn drop(&mut self) {
         if let Ok(functions) = functions() {
-            // SAFETY: it was registered, and nothing reads it: every read has returned.
+            // SAFETY: the handle was registered, and no read uses it, because every read has returned.
             unsafe { (functions.deregister)(self.handle) };
         }
     }
 }
 
-/// The number of bytes read, from the return value.
+/// The number of bytes read, taken from the return value.
 fn taken(returned: isize) -> Result<usize, CudaError> {
     let failed = |name: String, text: String| Err(CudaError::Call { call: "cuFileRead", name, text });
     match returned {
@@ -161,7 +163,7 @@ fn checked(call: &'static str, status: Status) -> Result<(), CudaError> {
     let code = isize::try_from(status.cufile).unwrap_or(0).abs();
     let text = match status.cuda {
         0 => text_of(code),
-        cuda => format!("{}, error {cuda} of CUDA", text_of(code)),
+        cuda => format!("{}, CUDA error {cuda}", text_of(code)),
     };
     Err(CudaError::Call { call, name: status.cufile.to_string(), text })
 }
@@ -169,19 +171,19 @@ fn checked(call: &'static str, status: Status) -> Result<(), CudaError> {
 /// Messages for errors that depend on the machine, by their numbers in cufile.h.
 fn text_of(code: isize) -> String {
     let text = match code {
-        5001 => "the kernel's module nvidia-fs is not loaded",
+        5001 => "the kernel module nvidia-fs is not loaded",
         5007 => "GPUDirect Storage does not support this platform",
         5008 => "GPUDirect Storage does not support this file system",
         5009 => "GPUDirect Storage does not support this GPU",
-        5010 => "the kernel's module nvidia-fs has failed",
-        5011 => "CUDA's driver has failed",
-        5018 => "GPUDirect Storage does not read files of this type",
-        5020 => "the file cannot be read past the page cache",
-        5025 => "it is not permitted",
+        5010 => "the kernel module nvidia-fs failed",
+        5011 => "the CUDA driver failed",
+        5018 => "GPUDirect Storage does not support this type of file",
+        5020 => "the file cannot be read bypassing the page cache",
+        5025 => "the operation is not permitted",
         5029 => "the file's disk was not found",
-        5033 => "the kernel's module nvidia-fs is not set up",
+        5033 => "the kernel module nvidia-fs is not set up",
         5034 => "GPUDirect Storage is turned off for this file",
-        _ => "an error of cuFile's",
+        _ => "an unknown error of cuFile",
     };
     text.to_owned()
 }
@@ -205,7 +207,7 @@ mod tests {
         let opened = CuFile::open(tempfile::tempfile().unwrap(), std::ptr::null_mut());
         if let Err(error) = opened {
             let text = error.to_string();
-            let known = ["libcufile.so.0", "names no kind of disk", "cuFileDriverOpen failed"];
+            let known = ["libcufile.so.0", "does not support any kind of disk", "cuFileDriverOpen failed"];
             assert!(known.iter().any(|known| text.contains(known)), "{text}");
         }
     }
@@ -219,6 +221,6 @@ mod tests {
         assert!(failed(-5008).contains("does not support this file system"));
         let status = Status { cufile: 5011, cuda: 100 };
         let error = checked("cuFileDriverOpen", status).unwrap_err().to_string();
-        assert!(error.contains("5011") && error.contains("error 100 of CUDA"), "{error}");
+        assert!(error.contains("5011") && error.contains("CUDA error 100"), "{error}");
     }
 }

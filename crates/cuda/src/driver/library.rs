@@ -4,7 +4,8 @@ use std::error::Error;
 
 use libloading::Library;
 
-/// Declares the functions in use of a library, and `functions`, which loads it once. Their types must be those in its header.
+/// Declares the functions that are used from a library, and `functions`, which loads the library once. The declared
+/// types must match its header.
 macro_rules! functions {
     ($library:literal in $names:expr, or install $remedy:literal; $($symbol:literal as $field:ident: $kind:ty;)+) => {
         /// The functions in use.
@@ -22,7 +23,7 @@ macro_rules! functions {
                     format!("{} cannot be loaded ({why}): install {}", $library, $remedy)
                 })?;
                 Ok(Functions {
-                    // SAFETY: the types are those in the library's header.
+                    // SAFETY: the types match the library's header.
                     $($field: unsafe { $crate::driver::library::symbol(&library, $library, $symbol)? },)+
                     _library: library,
                 })
@@ -34,11 +35,12 @@ macro_rules! functions {
 
 pub(super) use functions;
 
-/// Loads the first available library of these names. The error is that of the first name.
+/// Loads the first available library with one of these names. If none is available, the error is that of the first
+/// name.
 pub(super) fn open(names: &[&str]) -> Result<Library, String> {
     let mut why = None;
     for name in names {
-        // SAFETY: NVIDIA's libraries may be initialised at any time.
+        // SAFETY: NVIDIA's libraries may be initialized at any time.
         match unsafe { Library::new(*name) } {
             Ok(library) => return Ok(library),
             Err(error) => why = why.or(Some(said(&error))),
@@ -47,10 +49,10 @@ pub(super) fn open(names: &[&str]) -> Result<Library, String> {
     Err(why.unwrap_or_default())
 }
 
-/// Looks up a function of a library. `whose` is the name of the library, for messages.
+/// Looks up a function in a library. `whose` is the name of the library, for messages.
 ///
 /// # Safety
-/// It is of the type `F`.
+/// The function has the type `F`.
 pub(super) unsafe fn symbol<F: Copy>(library: &Library, whose: &str, name: &str) -> Result<F, String> {
     // SAFETY: guaranteed by the caller.
     let found = unsafe { library.get::<F>(name.as_bytes()) };

@@ -1,7 +1,7 @@
-//! The CUDA driver calls that staging needs. The implementation is a GPU or a simulation.
+//! The calls to the CUDA driver that staging needs. Either a GPU or a simulation implements them.
 //!
-//! Handles are plain numbers that are valid for the driver that returned them. Work is queued on streams: a call returns
-//! when the work is queued, each stream executes in order, and events mark the progress of a stream.
+//! Handles are plain numbers that are valid for the driver that returned them. Work is queued on streams. A call
+//! returns when its work is queued, each stream executes its work in order, and events mark the progress of a stream.
 
 mod cufile;
 mod library;
@@ -44,16 +44,17 @@ pub struct Event(pub u64);
 /// The size of a device's memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Unused.
+    /// Free bytes.
     pub free: u64,
-    /// Total.
+    /// Total bytes.
     pub total: u64,
 }
 
 /// One device with its driver. Calls may come from any thread. They do not change the thread's current context.
 ///
-/// Each call that can fail may return [`CudaError::Call`], also for work that was queued before. Other errors are named there.
-#[expect(clippy::missing_errors_doc, reason = "the error that all calls share is named once, above")]
+/// Any call that can fail may return [`CudaError::Call`], also because of work that was queued earlier. Other errors
+/// are named at each call.
+#[expect(clippy::missing_errors_doc, reason = "the error that all calls share is described above")]
 pub trait Driver: fmt::Debug + Send + Sync {
     /// The name of the device, for messages.
     fn device_name(&self) -> &str;
@@ -73,10 +74,10 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// Frees device memory.
     ///
     /// # Safety
-    /// It is of [`allocate`](Self::allocate), was not given back, and no queued work uses it.
+    /// The memory is from [`allocate`](Self::allocate) and was not freed before, and no queued work uses it.
     unsafe fn free(&self, memory: DevicePtr);
 
-    /// Pins host memory, so that copies from it are asynchronous and run at the speed of the bus.
+    /// Pins host memory. Copies from it are then asynchronous and run at the speed of the bus.
     ///
     /// # Safety
     /// The memory stays mapped until [`unregister`](Self::unregister).
@@ -85,7 +86,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// Like [`register`](Self::register), for memory that this process may only read, such as a mapped file.
     ///
     /// # Safety
-    /// As of [`register`](Self::register).
+    /// As for [`register`](Self::register).
     ///
     /// # Errors
     /// [`CudaError::Use`] if the driver does not support it.
@@ -97,55 +98,56 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// The memory is registered, and no queued work reads it.
     unsafe fn unregister(&self, host: *const u8);
 
-    /// Makes a stream with the lowest priority that does not wait for the default stream.
+    /// Creates a stream with the lowest priority that does not wait for the default stream.
     fn stream(&self) -> Result<Stream, CudaError>;
 
     /// Destroys a stream.
     ///
     /// # Safety
-    /// It is of [`stream`](Self::stream) and not used again.
+    /// The stream is from [`stream`](Self::stream) and is not used again.
     unsafe fn drop_stream(&self, stream: Stream);
 
-    /// Makes an event.
+    /// Creates an event.
     fn event(&self) -> Result<Event, CudaError>;
 
     /// Destroys an event.
     ///
     /// # Safety
-    /// It is of [`event`](Self::event) and not used again.
+    /// The event is from [`event`](Self::event) and is not used again.
     unsafe fn drop_event(&self, event: Event);
 
     /// Makes `event` happen when all work queued on `stream` so far is complete. This replaces its previous record.
     ///
     /// # Safety
-    /// Both exist.
+    /// The event and the stream exist.
     unsafe fn record(&self, event: Event, stream: Stream) -> Result<(), CudaError>;
 
     /// Makes work queued on `stream` from now on wait for the current record of `event`.
     ///
     /// # Safety
-    /// Both exist.
+    /// The event and the stream exist.
     unsafe fn wait_for(&self, stream: Stream, event: Event) -> Result<(), CudaError>;
 
     /// Whether `event` has happened.
     ///
     /// # Safety
-    /// It exists.
+    /// The event exists.
     unsafe fn has_happened(&self, event: Event) -> Result<bool, CudaError>;
 
     /// Waits until `event` has happened.
     ///
     /// # Safety
-    /// It exists.
+    /// The event exists.
     unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError>;
 
     /// Queues a copy from host memory.
     ///
     /// # Safety
-    /// Until it is done the host's bytes are registered and do not change, and nobody else uses those of the device.
+    /// Until the copy is done, the host's bytes are registered and do not change, and nobody else uses the device's
+    /// bytes.
     unsafe fn copy_in(&self, from: *const u8, to: DevicePtr, bytes: usize, stream: Stream) -> Result<(), CudaError>;
 
-    /// Copies to the host and waits for the copy.
+    /// Copies to the host and waits until the copy is done.
     ///
     /// # Safety
     /// The device's bytes are allocated, and no queued work writes them.
@@ -154,35 +156,36 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// Queues a copy within the device.
     ///
     /// # Safety
-    /// Until it is done nobody writes what it reads or uses what it writes, and both are allocated.
+    /// Both ranges are allocated. Until the copy is done, nobody writes its source or uses its destination.
     unsafe fn copy_within(&self, from: DevicePtr, to: DevicePtr, bytes: usize, stream: Stream)
     -> Result<(), CudaError>;
 
     /// Opens a file for reads from the disk into device memory that bypass the CPU.
     ///
     /// # Errors
-    /// [`CudaError::Use`] if it is not supported here.
+    /// [`CudaError::Use`] if such reads are not supported here.
     fn open_direct(&self, file: File) -> Result<Box<dyn DirectFile>, CudaError>;
 
-    /// Opens a decoder of JPEG files into device memory.
+    /// Opens a decoder that writes the pixels of JPEG files to device memory.
     ///
     /// # Errors
-    /// [`CudaError::Use`] if it is not supported here.
+    /// [`CudaError::Use`] if decoding is not supported here.
     fn open_jpeg(&self) -> Result<Box<dyn JpegDecoder>, CudaError>;
 
     /// Queues a launch of the kernel.
     ///
     /// # Safety
-    /// As of [`copy_within`](Self::copy_within), for all that the emission names; its numbers describe it.
+    /// As for [`copy_within`](Self::copy_within), for all memory in the emission. The numbers in the emission describe
+    /// this memory.
     unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError>;
 }
 
 /// A file for reads into device memory. It must not outlive the driver that opened it.
 pub trait DirectFile: fmt::Debug + Send + Sync {
-    /// Reads bytes from an offset of the file. Blocks until work queued from then on can use them.
+    /// Reads bytes from an offset of the file. Blocks until all work that is queued afterwards can use them.
     ///
     /// # Safety
-    /// The device's bytes are allocated, and nobody uses them meanwhile.
+    /// The device's bytes are allocated, and nobody uses them during the read.
     ///
     /// # Errors
     /// [`CudaError::Call`], also if the file is too short.
@@ -206,14 +209,15 @@ pub struct JpegFile<'a> {
 
 /// A decoder of JPEG files. It must not outlive the driver that opened it.
 pub trait JpegDecoder: fmt::Debug + Send + Sync {
-    /// Queues the decoding of files to interleaved pixels of 1 or 3 `channels`, as stored: EXIF orientation is ignored. It
-    /// may wait for earlier work. The pixels are complete when the stream has executed the work, but may be written from
-    /// the call on, before the stream gets there. Returns the files that it refuses because they are damaged or
-    /// unsupported. In this case there is no queued work, and the pixels are unspecified.
+    /// Queues the decoding of files to interleaved pixels of 1 or 3 `channels`, as stored: EXIF orientation is ignored.
+    /// It may wait for earlier work. The pixels are complete when the stream has executed the work. But they may be
+    /// written as soon as this is called, before the stream gets there. Returns the files that it rejects because they
+    /// are damaged or unsupported. In this case, no work is queued, and the pixels are unspecified.
     ///
     /// # Safety
-    /// From the call until it is done the files do not change, and nobody else uses the device's bytes of their pixels: whatever was
-    /// queued that uses them is done already. They are allocated: `height` rows of `width` pixels each. The stream exists.
+    /// From the call until the work is done, the files do not change, and nobody else uses the device memory of their
+    /// pixels. Any work that uses this memory and was queued earlier is already done. The memory is allocated, with
+    /// `height` rows of `width` pixels for each file. The stream exists.
     ///
     /// # Errors
     /// [`CudaError::Call`].

@@ -1,4 +1,4 @@
-//! NVIDIA's driver, loaded on first use: a program that contains this code also runs without a driver.
+//! NVIDIA's driver, loaded on first use. A program that contains this code also runs without a driver.
 
 use packds_system::{to_u64, to_usize};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -28,7 +28,7 @@ const OLDEST_DRIVER: c_int = 12_000;
 /// The oldest compute capability that the PTX supports.
 const OLDEST_DEVICE: (c_int, c_int) = (8, 0);
 
-/// A GPU in its primary context, which PyTorch and the CUDA runtime use in the same process.
+/// A GPU in its primary context. PyTorch and the CUDA runtime use the same context in this process.
 #[derive(Debug)]
 pub struct Nvidia {
     device: sys::CUdevice,
@@ -38,13 +38,13 @@ pub struct Nvidia {
     name: String,
 }
 
-// SAFETY: the driver's handles may be used from any thread; which context is current is a matter of each call, not of
-// the thread that made the handle.
+// SAFETY: the driver's handles may be used from any thread. Each call makes the context current, so it does not matter
+// which thread made a handle.
 unsafe impl Send for Nvidia {}
-// SAFETY: the driver's functions may be called from several threads at one time.
+// SAFETY: several threads may call the driver's functions at the same time.
 unsafe impl Sync for Nvidia {}
 
-/// All driver functions in use. They are checked because cudarc panics if one is missing.
+/// All driver functions that are used. They are checked because cudarc panics if one is missing.
 const FUNCTIONS: &[&str] = &[
     "cuCtxGetStreamPriorityRange",
     "cuCtxPopCurrent_v2",
@@ -90,18 +90,18 @@ fn library() -> Result<(), CudaError> {
 }
 
 fn lacks(name: &str) -> Result<(), String> {
-    // SAFETY: NVIDIA's libraries may be initialised at any time.
+    // SAFETY: NVIDIA's libraries may be initialized at any time.
     let library = unsafe { Library::new(name) }.map_err(|error| said(&error))?;
-    // Check that cudarc finds it too: it tries several names.
+    // Check that cudarc finds the library too, because it tries several names.
     // SAFETY: as above.
     if !unsafe { sys::is_culib_present() } {
         return Err(format!("{name} cannot be loaded"));
     }
     for function in FUNCTIONS {
-        // SAFETY: it is looked up, and never called by this.
+        // SAFETY: the symbol is only looked up here and never called.
         let symbol = unsafe { library.get::<*const c_void>(function.as_bytes()) };
         if symbol.is_err() {
-            return Err(format!("{name} lacks {function}: it is too old, or not NVIDIA's"));
+            return Err(format!("{name} lacks {function}: it is too old, or not from NVIDIA"));
         }
     }
     Ok(())
@@ -114,19 +114,19 @@ impl Nvidia {
     /// [`CudaError::NoDriver`], [`CudaError::NoDevice`], [`CudaError::OldDriver`] or [`CudaError::Call`].
     pub fn count() -> Result<u32, CudaError> {
         library()?;
-        // SAFETY: the library is there, with this function; it may be initialised any number of times.
+        // SAFETY: the library and this function exist. It may be initialized any number of times.
         match unsafe { sys::cuInit(0) } {
             sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(CudaError::NoDevice),
             result => checked("cuInit", result)?,
         }
         let mut version = 0;
-        // SAFETY: it writes one number.
+        // SAFETY: the call writes one number.
         checked("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
         if version < OLDEST_DRIVER {
             return Err(CudaError::OldDriver { major: positive(version / 1000), minor: positive(version % 1000 / 10) });
         }
         let mut count = 0;
-        // SAFETY: it writes one number.
+        // SAFETY: the call writes one number.
         checked("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut count) })?;
         match positive(count) {
             0 => Err(CudaError::NoDevice),
@@ -146,7 +146,7 @@ impl Nvidia {
             return Err(no_such);
         }
         let mut device = 0;
-        // SAFETY: it writes one number.
+        // SAFETY: the call writes one number.
         checked("cuDeviceGet", unsafe { sys::cuDeviceGet(&raw mut device, number) })?;
         let name = name_of(device)?;
         let (major, minor) = capability_of(device)?;
@@ -154,7 +154,7 @@ impl Nvidia {
             return Err(CudaError::OldDevice { name, major: positive(major), minor: positive(minor) });
         }
         let mut context = ptr::null_mut();
-        // SAFETY: it writes one handle, which `drop` gives back.
+        // SAFETY: the call writes one handle, which `drop` releases.
         checked("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) })?;
         let kernels = [ptr::null_mut(); KERNELS.len()];
         let mut opened = Self { device, context, module: ptr::null_mut(), kernels, name };
@@ -165,12 +165,12 @@ impl Nvidia {
     fn load(&mut self) -> Result<(), CudaError> {
         let _current = self.current()?;
         let mut module = ptr::null_mut();
-        // SAFETY: the text ends with a zero, and the context is current.
+        // SAFETY: the string ends with a zero, and the context is current.
         checked("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast::<c_void>()) })?;
-        // Stored now so that `drop` unloads it even if a kernel is missing.
+        // Stored now, so that `drop` unloads it even if a kernel is missing.
         self.module = module;
         for (kernel, name) in self.kernels.iter_mut().zip(KERNELS) {
-            // SAFETY: the module was loaded, and the name ends with a zero.
+            // SAFETY: the module is loaded, and the name ends with a zero.
             checked("cuModuleGetFunction", unsafe {
                 sys::cuModuleGetFunction(&raw mut *kernel, module, name.as_ptr())
             })?;
@@ -179,7 +179,7 @@ impl Nvidia {
     }
 
     /// # Safety
-    /// As of [`Driver::register`].
+    /// As for [`Driver::register`].
     unsafe fn register_with(&self, host: *const u8, bytes: usize, flags: u32) -> Result<(), CudaError> {
         let host = host.cast_mut().cast::<c_void>();
         // SAFETY: guaranteed by the caller.
@@ -202,9 +202,9 @@ impl Nvidia {
 pub(super) struct Current;
 
 impl Current {
-    /// The context must stay retained as long as the guard exists, like the driver's handles.
+    /// The context must stay retained as long as the guard and the driver's handles exist.
     pub(super) fn of(context: sys::CUcontext) -> Result<Self, CudaError> {
-        // SAFETY: it is retained as long as the driver, which all callers belong to.
+        // SAFETY: the context is retained as long as the driver exists, and all callers belong to the driver.
         checked("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context) })?;
         Ok(Self)
     }
@@ -213,7 +213,7 @@ impl Current {
 impl Drop for Current {
     fn drop(&mut self) {
         let mut popped = ptr::null_mut();
-        // SAFETY: it removes the guard that was installed there.
+        // SAFETY: this removes the context that the guard pushed.
         let _ = unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) };
     }
 }
@@ -224,10 +224,11 @@ impl Drop for Nvidia {
         if let Ok(_current) = self.current()
             && !self.module.is_null()
         {
-            // SAFETY: no launch of the kernel is queued: whoever launches it waits for it before `self` is dropped.
+            // SAFETY: no launch of the kernel is queued. Any code that launches it waits for it before `self` is
+            // dropped.
             let _ = unsafe { sys::cuModuleUnload(self.module) };
         }
-        // SAFETY: it was retained by `open`.
+        // SAFETY: the context was retained by `open`.
         let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
 }
@@ -246,7 +247,7 @@ impl Driver for Nvidia {
 
     fn memory(&self) -> Result<Memory, CudaError> {
         let (mut free, mut total) = (0, 0);
-        // SAFETY: it writes two numbers.
+        // SAFETY: the call writes two numbers.
         self.call("cuMemGetInfo", || unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
         Ok(Memory { free: to_u64(free), total: to_u64(total) })
     }
@@ -256,7 +257,7 @@ impl Driver for Nvidia {
         let too_large = CudaError::Memory { bytes, what };
         let n = usize::try_from(bytes).map_err(|_| too_large.clone())?;
         let mut memory = 0;
-        // SAFETY: it writes one address.
+        // SAFETY: the call writes one address.
         match unsafe { sys::cuMemAlloc_v2(&raw mut memory, n) } {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(too_large),
             result => checked("cuMemAlloc", result).map(|()| DevicePtr(memory)),
@@ -269,14 +270,14 @@ impl Driver for Nvidia {
     }
 
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
-        // SAFETY: guaranteed by the caller, as the trait requires. The driver reads this memory and never writes it.
+        // SAFETY: guaranteed by the caller, as the trait requires. The driver reads this memory but never writes it.
         unsafe { self.register_with(host, bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) }
     }
 
     unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
         use sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED;
         if attribute_of(self.device, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED)? == 0 {
-            let text = "this GPU's driver cannot register memory that is only read";
+            let text = "this GPU's driver cannot register read-only memory";
             return Err(CudaError::Use(text.to_owned()));
         }
         let flags = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_READ_ONLY;
@@ -292,13 +293,13 @@ impl Driver for Nvidia {
 
     fn stream(&self) -> Result<Stream, CudaError> {
         let (mut lowest, mut highest) = (0, 0);
-        // SAFETY: it writes two numbers.
+        // SAFETY: the call writes two numbers.
         self.call("cuCtxGetStreamPriorityRange", || unsafe {
             sys::cuCtxGetStreamPriorityRange(&raw mut lowest, &raw mut highest)
         })?;
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         let mut stream = ptr::null_mut();
-        // SAFETY: it writes one handle.
+        // SAFETY: the call writes one handle.
         self.call("cuStreamCreateWithPriority", || unsafe {
             sys::cuStreamCreateWithPriority(&raw mut stream, flags, lowest)
         })?;
@@ -315,7 +316,7 @@ impl Driver for Nvidia {
         let flags =
             sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
         let mut event = ptr::null_mut();
-        // SAFETY: it writes one handle.
+        // SAFETY: the call writes one handle.
         self.call("cuEventCreate", || unsafe { sys::cuEventCreate(&raw mut event, flags) })?;
         Ok(Event(number(event)))
     }
@@ -357,7 +358,8 @@ impl Driver for Nvidia {
 
     unsafe fn copy_out(&self, from: DevicePtr, to: &mut [u8]) -> Result<(), CudaError> {
         let host = to.as_mut_ptr().cast::<c_void>();
-        // SAFETY: guaranteed by the caller, as the trait requires; the host's bytes are borrowed until the copy is done, which the call waits for.
+        // SAFETY: guaranteed by the caller, as the trait requires. The host's bytes are borrowed until the copy is
+        // done, because the call waits for it.
         self.call("cuMemcpyDtoH", || unsafe { sys::cuMemcpyDtoH_v2(host, from.0, to.len()) })
     }
 
@@ -389,8 +391,8 @@ impl Driver for Nvidia {
         let (mut emission, stream, extra) = (*emission, handle(stream.0), ptr::null_mut());
         let mut parameters = [(&raw mut emission).cast::<c_void>()];
         let parameters = parameters.as_mut_ptr();
-        // SAFETY: the parameters are copied before the call returns, and the struct is the kernel's own; the rest is
-        // the caller's, as the trait says.
+        // SAFETY: the parameters are copied before the call returns, and the struct is the one that the kernel
+        // declares. The caller guarantees the rest, as the trait requires.
         self.call("cuLaunchKernel", || unsafe {
             sys::cuLaunchKernel(kernel, lines, images, 1, across, down, 1, 0, stream, parameters, extra)
         })
@@ -407,19 +409,19 @@ pub(super) fn checked(call: &'static str, result: sys::CUresult) -> Result<(), C
 }
 
 fn name_of(device: sys::CUdevice) -> Result<String, CudaError> {
-    // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
+    // SAFETY: the call writes a string of at most this many bytes that ends with a zero.
     let read = |to, len| unsafe { sys::cuDeviceGetName(to, len, device) };
-    text_of("cuDeviceGetName", read, c"a GPU without a name")
+    text_of("cuDeviceGetName", read, c"an unnamed GPU")
 }
 
-/// The device's PCI bus address as the system writes it: `0000:65:00.0`.
+/// The device's PCI bus address in the notation of the system: `0000:65:00.0`.
 fn place_of(device: sys::CUdevice) -> Result<String, CudaError> {
     // SAFETY: as above.
     let read = |to, len| unsafe { sys::cuDeviceGetPCIBusId(to, len, device) };
     text_of("cuDeviceGetPCIBusId", read, c"").map(|place| place.to_lowercase())
 }
 
-/// The text that a call of the driver writes.
+/// The string that a driver call writes.
 fn text_of(
     call: &'static str,
     read: impl FnOnce(*mut c_char, c_int) -> sys::CUresult,
@@ -441,7 +443,7 @@ fn capability_of(device: sys::CUdevice) -> Result<(c_int, c_int), CudaError> {
 
 fn attribute_of(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Result<c_int, CudaError> {
     let mut value = 0;
-    // SAFETY: it writes one number.
+    // SAFETY: the call writes one number.
     let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
     checked("cuDeviceGetAttribute", result).map(|()| value)
 }
@@ -455,7 +457,7 @@ fn number<T>(handle: *mut T) -> u64 {
     to_u64(handle.expose_provenance())
 }
 
-/// A number as a driver handle. It may also be a stream of PyTorch.
+/// A number as a driver handle. It may also be a stream from PyTorch.
 fn handle<T>(number: u64) -> *mut T {
     ptr::with_exposed_provenance_mut(to_usize(number))
 }

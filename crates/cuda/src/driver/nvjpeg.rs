@@ -1,7 +1,7 @@
-//! nvJPEG, NVIDIA's decoder of JPEG files, loaded on first use.
+//! nvJPEG, NVIDIA's decoder for JPEG files, loaded on first use.
 //!
-//! Its types are declared here as in nvjpeg.h, but with integers instead of enums: an unknown status of a newer version is
-//! then a valid number.
+//! Its types are declared here as in nvjpeg.h, but with integers instead of enums. An unknown status of a newer version
+//! is then still a valid number.
 
 use packds_system::to_usize;
 use std::ffi::{c_int, c_uint, c_void};
@@ -15,14 +15,15 @@ use super::nvidia::Current;
 use super::{JpegDecoder, JpegFile, Stream};
 use crate::error::CudaError;
 
-/// Names for the dynamic linker, newest first: the toolkit's library, or one that the process has loaded from elsewhere.
+/// Names for the dynamic linker, newest first. The library comes from the toolkit, or the process has loaded it from
+/// elsewhere.
 const NAMES: [&str; 2] = ["libnvjpeg.so.13", "libnvjpeg.so.12"];
 const SUCCESS: c_int = 0;
 /// The flag is not supported.
 const INVALID_PARAMETER: c_int = 2;
-/// Errors of a file rather than the decoder: damaged, unsupported, truncated.
+/// Errors caused by a file, not by the decoder: damaged, unsupported or truncated.
 const OF_FILES: [c_int; 3] = [3, 4, 10];
-/// The backend: nvJPEG chooses.
+/// The backend. This value lets nvJPEG choose.
 const BACKEND: c_int = 0;
 /// Interpolate subsampled chroma, like libjpeg.
 const INTERPOLATED: c_uint = 1 << 5;
@@ -32,7 +33,7 @@ const LUMA: c_int = 2;
 const INTERLEAVED: c_int = 5;
 /// Maximum number of planes of an image.
 const PLANES: usize = 4;
-/// Number of alternating decoders: one prepares a batch while the GPU processes the other's.
+/// Number of decoders, which take turns: one prepares a batch while the GPU processes the batch of the other.
 const TURNS: usize = 2;
 
 /// `nvjpegImage_t`.
@@ -45,7 +46,7 @@ struct Planes {
 
 functions! {
     // The types are those in nvjpeg.h.
-    "nvJPEG" in NAMES, or install "libnvjpeg, or nvidia-nvjpeg-cu12 of PyPI";
+    "nvJPEG" in NAMES, or install "libnvjpeg, or nvidia-nvjpeg-cu12 from PyPI";
     "nvjpegCreateEx" as create: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void, c_uint, *mut *mut c_void) -> c_int;
     "nvjpegDestroy" as destroy: unsafe extern "C" fn(*mut c_void) -> c_int;
     "nvjpegJpegStateCreate" as state_create: unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int;
@@ -87,12 +88,12 @@ pub(super) struct NvJpeg {
     turns: Mutex<Vec<Turn>>,
 }
 
-/// A decoder for one batch, with its own memory, and the event that marks the end of its last batch.
+/// A decoder for one batch at a time, with its own memory, and the event that marks the end of its last batch.
 #[derive(Debug)]
 struct Turn {
     state: *mut c_void,
     done: sys::CUevent,
-    /// Kept until the batch is complete: nvJPEG does not report when it has read them.
+    /// Kept until the batch is complete, because nvJPEG does not report when it has read them.
     places: Places,
 }
 
@@ -114,7 +115,8 @@ impl Places {
     }
 }
 
-// SAFETY: nvJPEG's handles and CUDA's contexts may be used from any thread, and states from one at a time, which the lock sees to.
+// SAFETY: handles of nvJPEG and contexts of CUDA may be used from any thread. A state may be used from one thread at a
+// time, which the lock ensures.
 unsafe impl Send for NvJpeg {}
 // SAFETY: as above.
 unsafe impl Sync for NvJpeg {}
@@ -126,7 +128,7 @@ impl NvJpeg {
         let mut handle = ptr::null_mut();
         let mut create = |flags| {
             let (none, other) = (ptr::null_mut(), ptr::null_mut());
-            // SAFETY: without allocators of ours; it writes a handle, which `drop` gives back.
+            // SAFETY: no custom allocators are passed. The call writes a handle, which `drop` destroys.
             unsafe { (functions.create)(BACKEND, none, other, flags, &raw mut handle) }
         };
         let created = match create(INTERPOLATED) {
@@ -145,21 +147,22 @@ impl NvJpeg {
     fn add_turn(&self, functions: &Functions) -> Result<(), CudaError> {
         let mut turn = Turn { state: ptr::null_mut(), done: ptr::null_mut(), places: Places::default() };
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
-        // SAFETY: it writes a handle, which `drop` gives back.
+        // SAFETY: the call writes a handle, which `drop` destroys.
         super::nvidia::checked("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut turn.done, flags) })?;
-        // SAFETY: as above, of a handle that exists.
+        // SAFETY: as above. The library handle exists.
         let created = unsafe { (functions.state_create)(self.handle, &raw mut turn.state) };
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.push(turn);
         checked("nvjpegJpegStateCreate", created)
     }
 
-    /// Whether nvJPEG supports the file, and would only write the expected pixels.
+    /// Whether nvJPEG supports the file and would write exactly the expected pixels.
     fn takes(&self, functions: &Functions, file: &JpegFile<'_>) -> Result<bool, CudaError> {
         let (mut n_planes, mut subsampling) = (0, 0);
         let (mut widths, mut heights) = ([0; PLANES], [0; PLANES]);
         let (bytes, len) = (file.bytes.as_ptr(), file.bytes.len());
-        // SAFETY: it reads the file, and writes one number to each of the first two and `PLANES` to the others.
+        // SAFETY: the call reads the file. It writes one number to each of the first two outputs, and `PLANES` numbers
+        // to each of the others.
         let told = unsafe {
             (functions.info)(
                 self.handle,
@@ -179,11 +182,11 @@ impl NvJpeg {
         Ok(is_so(widths[0], file.width) && is_so(heights[0], file.height))
     }
 
-    /// Queues the decoding of one batch. The last batch of `turn` must be complete. If files are refused, this returns them, and
-    /// its queued work is complete.
+    /// Queues the decoding of one batch. The previous batch of `turn` must be complete. If files are rejected, this
+    /// returns them, and all work that it queued is complete.
     ///
     /// # Safety
-    /// As of [`JpegDecoder::decode`].
+    /// As for [`JpegDecoder::decode`].
     unsafe fn queue(
         &self,
         turn: &mut Turn,
@@ -201,13 +204,15 @@ impl NvJpeg {
         if !refused.is_empty() {
             return Ok(refused);
         }
-        let too_many = |_| CudaError::Use("more files than nvJPEG can count".to_owned());
+        let too_many = |_| CudaError::Use("there are more files than nvJPEG can count".to_owned());
         let n = c_int::try_from(files.len()).map_err(too_many)?;
         turn.places = Places::of(files);
-        // SAFETY: both exist, and the state decodes nothing now; one thread of the host's is the caller's.
+        // SAFETY: the handle and the state exist, and the state is not decoding anything. One host thread is used,
+        // which is the caller's.
         let begun = unsafe { (functions.initialize)(self.handle, turn.state, n, 1, format) };
         checked("nvjpegDecodeBatchedInitialize", begun)?;
-        // SAFETY: `n` files with their lengths and places, which are the caller's; their descriptions are kept until they are decoded.
+        // SAFETY: there are `n` files with their lengths and places, and the caller guarantees that they are valid.
+        // Their descriptions are kept until the files are decoded.
         let queued = unsafe {
             (functions.decode)(
                 self.handle,
@@ -228,10 +233,10 @@ impl NvJpeg {
         Ok(refused)
     }
 
-    /// Finds the files that made a batch fail: decodes them one by one and waits for each.
+    /// Finds the files that made a batch fail. Decodes the files one by one and waits for each.
     ///
     /// # Safety
-    /// As of [`JpegDecoder::decode`].
+    /// As for [`JpegDecoder::decode`].
     unsafe fn probe(
         &self,
         functions: &Functions,
@@ -244,13 +249,13 @@ impl NvJpeg {
         // Earlier work of the batch must be complete before decoding again.
         turn.finish(stream)?;
         let mut state = ptr::null_mut();
-        // SAFETY: it writes a handle, which is given back below.
+        // SAFETY: the call writes a handle, which is destroyed below.
         let created = unsafe { (functions.state_create)(self.handle, &raw mut state) };
         checked("nvjpegJpegStateCreate", created)?;
         let mut decode = |(number, file): (usize, &JpegFile<'_>)| {
             let mut planes = planes_of(file);
             let (bytes, len) = (file.bytes.as_ptr(), file.bytes.len());
-            // SAFETY: the file and its place are the caller's, and the state decodes nothing now.
+            // SAFETY: the caller guarantees that the file and its place are valid. The state is not decoding anything.
             let status =
                 unsafe { (functions.decode_one)(self.handle, state, bytes, len, format, &raw mut planes, stream) };
             turn.finish(stream)?;
@@ -261,16 +266,16 @@ impl NvJpeg {
             checked("nvjpegDecode", status)
         };
         let probed = files.iter().enumerate().try_for_each(&mut decode);
-        // SAFETY: what it decoded is done, or the driver has failed.
+        // SAFETY: the state's work is done, or the driver has failed.
         unsafe { (functions.state_destroy)(state) };
         probed.map(|()| refused)
     }
 }
 
 impl Turn {
-    /// Waits for all work on a stream so far.
+    /// Waits for all work that is queued on a stream.
     fn finish(&self, stream: sys::CUstream) -> Result<(), CudaError> {
-        // SAFETY: both exist.
+        // SAFETY: the event and the stream exist.
         super::nvidia::checked("cuEventRecord", unsafe { sys::cuEventRecord(self.done, stream) })?;
         // SAFETY: as above.
         super::nvidia::checked("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.done) })
@@ -291,7 +296,7 @@ impl JpegDecoder for NvJpeg {
             1 => LUMA,
             3 => INTERLEAVED,
             _ => {
-                let text = format!("JPEG files have 1 or 3 channels, not {channels}");
+                let text = format!("JPEG files must have 1 or 3 channels, not {channels}");
                 return Err(CudaError::Use(text));
             }
         };
@@ -302,15 +307,15 @@ impl JpegDecoder for NvJpeg {
         let stream = ptr::with_exposed_provenance_mut(to_usize(stream.0));
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.rotate_left(1);
-        let lost = || CudaError::Use("nvJPEG without a state".to_owned());
+        let lost = || CudaError::Use("nvJPEG has no state".to_owned());
         let turn = turns.first_mut().ok_or_else(lost)?;
         // The state's host memory is read until its last batch is complete.
-        // SAFETY: it exists.
+        // SAFETY: the event exists.
         super::nvidia::checked("cuEventSynchronize", unsafe { sys::cuEventSynchronize(turn.done) })?;
-        // SAFETY: guaranteed by the caller; the state decodes nothing now.
+        // SAFETY: guaranteed by the caller. The state is not decoding anything.
         let queued = unsafe { self.queue(turn, files, format, stream) };
-        // Needed even after an error: work may be queued.
-        // SAFETY: both exist.
+        // This is necessary even after an error, because work may be queued.
+        // SAFETY: the event and the stream exist.
         let recorded = super::nvidia::checked("cuEventRecord", unsafe { sys::cuEventRecord(turn.done, stream) });
         queued.and_then(|refused| recorded.map(|()| refused))
     }
@@ -324,16 +329,16 @@ impl Drop for NvJpeg {
         let turns = self.turns.get_mut().unwrap_or_else(PoisonError::into_inner);
         for turn in turns.drain(..) {
             // Errors mean that the driver and its resources are already gone.
-            // SAFETY: it exists.
+            // SAFETY: the event exists.
             let _ = unsafe { sys::cuEventSynchronize(turn.done) };
-            // SAFETY: it is not used again.
+            // SAFETY: the event is not used again.
             let _ = unsafe { sys::cuEventDestroy_v2(turn.done) };
             if !turn.state.is_null() {
-                // SAFETY: what it decoded is done, see above.
+                // SAFETY: the state's work is done, see above.
                 unsafe { (functions.state_destroy)(turn.state) };
             }
         }
-        // SAFETY: its states are gone.
+        // SAFETY: all states of the handle have been destroyed.
         unsafe { (functions.destroy)(self.handle) };
     }
 }
@@ -345,20 +350,20 @@ fn checked(call: &'static str, status: c_int) -> Result<(), CudaError> {
     Err(CudaError::Call { call, name: status.to_string(), text: text_of(status).to_owned() })
 }
 
-/// The meaning of statuses, as numbered in nvjpeg.h.
+/// The meaning of each status, as numbered in nvjpeg.h.
 fn text_of(status: c_int) -> &'static str {
     match status {
-        1 => "nvJPEG was not initialised",
-        2 => "a parameter that nvJPEG does not take",
-        3 => "a damaged JPEG file",
-        4 => "a kind of JPEG file that nvJPEG does not decode",
+        1 => "nvJPEG was not initialized",
+        2 => "nvJPEG does not accept a parameter",
+        3 => "a JPEG file is damaged",
+        4 => "nvJPEG does not support this kind of JPEG file",
         5 => "nvJPEG could not allocate memory",
         6 => "the GPU failed, or there is none",
-        7 => "the GPU lacks what nvJPEG needs",
-        8 => "an error within nvJPEG",
+        7 => "the GPU lacks a feature that nvJPEG needs",
+        8 => "nvJPEG has an internal error",
         9 => "nvJPEG does not support this here",
-        10 => "a JPEG file that ends too early",
-        _ => "an error of nvJPEG's",
+        10 => "a JPEG file is truncated",
+        _ => "an unknown error of nvJPEG",
     }
 }
 
@@ -377,7 +382,7 @@ mod tests {
         assert!(planes.channel[1..].iter().all(|plane| plane.is_null()));
     }
 
-    /// With the library every function is found; without it there is an error.
+    /// If the library exists, every function is found. Otherwise there is an error.
     #[test]
     fn a_machine_without_nvjpeg_or_a_gpu_says_so_and_does_not_crash() {
         let Err(error) = NvJpeg::open(ptr::null_mut()) else { return };
@@ -390,7 +395,7 @@ mod tests {
     #[test]
     fn a_status_is_told_in_words() {
         let error = checked("nvjpegDecodeBatched", 3).unwrap_err().to_string();
-        assert_eq!(error, "nvjpegDecodeBatched failed: 3 (a damaged JPEG file)");
+        assert_eq!(error, "nvjpegDecodeBatched failed: 3 (a JPEG file is damaged)");
         assert!(checked("nvjpegDecodeBatched", 0).is_ok());
         let error = checked("nvjpegDecodeBatched", 99).unwrap_err().to_string();
         assert!(error.contains("99"), "{error}");

@@ -1,7 +1,8 @@
-//! A driver without a GPU, in host memory. Streams execute late, in any order that events allow.
+//! A driver without a GPU, in host memory. Streams execute their work late, in any order that events allow.
 //!
-//! Its device memory is memory of the process, filled with a poison value when it is allocated and freed. It records every
-//! broken rule: writes while queued work may read the data, changes under a copy, early frees.
+//! Its device memory is memory of the process, filled with a poison value when it is allocated and freed. The driver
+//! records every broken rule: writes while queued work may still read the data, changes to the source of a copy, and
+//! frees that come too early.
 
 mod direct;
 mod jpeg;
@@ -33,7 +34,7 @@ const POISON: u8 = 0xDD;
 /// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// Host memory changed while a copy of it was queued.
+    /// Host memory changed while a copy from it was queued.
     ChangedUnderCopy,
     /// A copy reads host memory that is not registered.
     NotRegistered,
@@ -67,12 +68,12 @@ struct Shared {
     longest: Duration,
 }
 
-/// How a driver fails with files.
+/// How a driver fails to handle files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapFailure {
-    /// Their maps cannot be registered, and they cannot be read into device memory.
+    /// Maps of files cannot be registered, and files cannot be read into device memory.
     Refused,
-    /// Data from them arrives corrupted.
+    /// Data from files arrives corrupted.
     Garbled,
 }
 
@@ -94,14 +95,14 @@ impl SimDriver {
         self
     }
 
-    /// The same device, failing with maps of files.
+    /// The same device, but it fails to handle maps of files.
     #[must_use]
     pub fn with_map_failure(self, failure: MapFailure) -> Self {
         self.shared.lock().map_failure = Some(failure);
         self
     }
 
-    /// Bytes of file maps that are registered now.
+    /// Number of bytes of file maps that are currently registered.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         let state = self.shared.lock();
@@ -121,18 +122,19 @@ impl SimDriver {
         self.shared.lock().read_directly
     }
 
-    /// Makes every call fail after the next `calls`.
+    /// Makes every driver call fail after the next `calls`.
     pub fn fail_after(&self, calls: u64) {
         let mut state = self.shared.lock();
         state.fails_after = Some(state.calls + calls);
     }
 
-    /// Makes JPEG decoders refuse files that contain this text.
+    /// Makes JPEG decoders reject files that contain this text.
     pub fn refuse_jpeg_with(&self, text: &[u8]) {
         self.shared.lock().refused_jpeg = Some(text.to_vec());
     }
 
-    /// Makes JPEG decoders write pixels at the call, even for batches that they refuse, and again when their stream gets there.
+    /// Makes JPEG decoders write pixels as soon as they are called, even for batches that they reject, and again when
+    /// their stream gets there.
     pub fn decode_early(&self) {
         self.shared.lock().decodes_early = true;
     }
@@ -142,7 +144,7 @@ impl SimDriver {
         self.shared.lock().fails_decoding = true;
     }
 
-    /// Number of refused batches with files.
+    /// Number of batches with rejected files.
     #[must_use]
     pub fn refused_jpeg(&self) -> u64 {
         self.shared.lock().refusals
@@ -154,7 +156,7 @@ impl SimDriver {
         self.shared.lock().faults.clone()
     }
 
-    /// Number of allocations, streams, events, files, decoders and registrations that are not released.
+    /// Number of allocations, streams, events, files, decoders and registrations that have not been released.
     #[must_use]
     pub fn in_use(&self) -> usize {
         let state = self.shared.lock();
@@ -188,7 +190,7 @@ impl SimDriver {
     }
 }
 
-/// Lower numbers are streams of the user, which exist from their first use.
+/// Lower numbers are the user's streams, which exist from their first use.
 const FIRST_STREAM: u64 = 1 << 32;
 
 impl Shared {
@@ -206,14 +208,14 @@ impl Shared {
         let mut state = self.lock();
         state.calls += 1;
         if state.fails_after.is_some_and(|after| state.calls > after) {
-            // As after an error of a GPU: queued work is dropped.
+            // As after an error of a GPU, queued work is dropped.
             state.streams.values_mut().for_each(VecDeque::clear);
             state.events.values_mut().for_each(|mark| mark.happened = mark.recorded);
             self.changed.notify_all();
             return Err(CudaError::Call {
                 call: name,
                 name: "SIMULATED".to_owned(),
-                text: "the simulated device has failed".to_owned(),
+                text: "the simulated device failed".to_owned(),
             });
         }
         Ok(state)
@@ -240,7 +242,7 @@ impl Shared {
             thread::sleep(delay);
             state = self.lock();
             let first = state.streams.get(&stream).and_then(|queue| queue.front());
-            // It stays in its queue until it is complete, so that it counts as unfinished.
+            // The step stays in its queue until it is complete, so it counts as unfinished.
             if let Some(op) = first.copied() {
                 state.run(&op);
                 if let Some(queue) = state.streams.get_mut(&stream) {
@@ -302,7 +304,7 @@ impl Driver for SimDriver {
     unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
         let mut state = self.shared.call("register_read_only")?;
         if state.map_failure == Some(MapFailure::Refused) {
-            let text = "the simulated device cannot register memory that is only read";
+            let text = "the simulated device cannot register read-only memory";
             return Err(CudaError::Use(text.to_owned()));
         }
         let host = address(host.expose_provenance());
@@ -450,7 +452,7 @@ impl Drop for SimDriver {
         self.shared.lock().ends = true;
         self.shared.changed.notify_all();
         if let Some(worker) = self.worker.take() {
-            // A panic of the worker shows up as work that never ends.
+            // If the worker panicked, its work never ends, so a test notices it.
             let _ = worker.join();
         }
     }

@@ -1,6 +1,6 @@
 //! Reads chunks of a pack's file from the disk into GPU memory, bypassing the page cache and the CPU.
 //!
-//! The data is only compared once, when the loader is made. So this is only for loaders without checksums.
+//! The data is only compared once, when the loader is made. Therefore this is only for loaders without checksums.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -17,16 +17,16 @@ use crate::error::CudaError;
 #[derive(Debug)]
 pub(crate) struct DirectReads {
     file: Box<dyn DirectFile>,
-    /// Declared after the file, which it must outlive.
+    /// Declared after the file, so that the driver outlives the file.
     driver: Arc<dyn Driver>,
 }
 
 impl DirectReads {
-    /// Opens the file of a pack and compares a piece that was read. The error says why it is not possible.
+    /// Opens the file of a pack, reads a piece and compares it. The error says why reading is not possible.
     pub(super) fn new(driver: &Arc<dyn Driver>, pack: &Pack) -> Result<Self, String> {
         let file = match pack.open_past_cache() {
             Some(file) => file,
-            // The library knows whether it can handle such a file.
+            // The library decides whether it can handle such a file.
             None => {
                 let file = pack.file().and_then(File::try_clone);
                 file.map_err(|error| error.to_string())?
@@ -35,19 +35,19 @@ impl DirectReads {
         let told = |error: CudaError| error.to_string();
         let reads = Self { file: driver.open_direct(file).map_err(told)?, driver: Arc::clone(driver) };
         let place = middle(pack);
-        // SAFETY: the memory was just taken, and has as many bytes.
+        // SAFETY: the memory was just allocated and has this many bytes.
         let arrived = brought(reads.driver.as_ref(), place.len(), |memory| unsafe { reads.read(&place, memory) });
         if Some(arrived.map_err(told)?.as_slice()) == pack.bytes_unchecked().get(place) {
             Ok(reads)
         } else {
-            Err("a direct read returned other bytes".to_owned())
+            Err("a direct read returned wrong bytes".to_owned())
         }
     }
 
-    /// Reads a part of the file. Blocks until it is there.
+    /// Reads a part of the file. Blocks until the data has arrived.
     ///
     /// # Safety
-    /// The memory has as many bytes, and nobody uses it meanwhile.
+    /// The memory has this many bytes, and nobody uses it during the read.
     pub(super) unsafe fn read(&self, part: &Range<usize>, to: DevicePtr) -> Result<(), CudaError> {
         // SAFETY: guaranteed by the caller.
         unsafe { self.file.read(to_u64(part.start), to, part.len()) }

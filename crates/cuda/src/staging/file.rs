@@ -1,9 +1,9 @@
 //! A pack's mapped file, registered with the driver. Chunks and batches are copied to the GPU directly from the page cache,
 //! without a copy by the CPU.
 //!
-//! Drivers and systems differ, so this is tested first: whether the driver accepts read-only memory, whether unregistering it makes
-//! the system write the file back, and whether the copied data matches the file. If any test fails, data is copied through staging
-//! memory.
+//! Drivers and systems differ, so three properties are tested first. The driver must accept read-only memory,
+//! unregistering it must not make the system write the file back, and the copied data must match the file. If any test
+//! fails, data is copied through staging memory.
 
 use packds_system::to_u64;
 use std::fs::{self, File};
@@ -20,11 +20,12 @@ use crate::driver::{DevicePtr, Driver};
 use crate::error::CudaError;
 use crate::resident::End;
 
-/// Bytes registered to test whether that makes pages dirty. Smaller files can be written back quickly.
+/// Number of bytes that are registered to test whether this makes pages dirty. A smaller file is written back quickly
+/// anyway.
 const TRIAL_BYTES: usize = 16 << 20;
-/// Number of attempts at this test: other processes write files meanwhile.
+/// Number of attempts at this test, because other processes may write files at the same time.
 const TRIALS: usize = 4;
-/// Size of the pages that the system counts.
+/// Size of the pages in the system's counters.
 const PAGE_BYTES: u64 = 4096;
 /// Size of the copy that is compared.
 const COMPARED_BYTES: usize = 1 << 20;
@@ -34,7 +35,7 @@ const COMPARED_BYTES: usize = 1 << 20;
 pub(crate) enum Copies {
     /// Through staging memory.
     Staged,
-    /// The same, although the file was to be registered, with the reason.
+    /// The same, although registering the file or reading from the disk was requested. With the reason.
     Refused(String),
     /// From the registered file.
     File(Arc<RegisteredFile>),
@@ -43,13 +44,13 @@ pub(crate) enum Copies {
 }
 
 impl Copies {
-    /// From the pack's file if possible.
+    /// Copies from the pack's file, if possible.
     pub(crate) fn from_file(driver: &Arc<dyn Driver>, pack: &Arc<Pack>) -> Self {
         let file = RegisteredFile::new(driver, pack, &mut dirtied_pages);
         file.map_or_else(Self::Refused, |file| Self::File(Arc::new(file)))
     }
 
-    /// By direct reads from the disk if possible.
+    /// Uses direct reads from the disk, if possible.
     pub(crate) fn from_disk(driver: &Arc<dyn Driver>, pack: &Pack) -> Self {
         DirectReads::new(driver, pack).map_or_else(Self::Refused, Self::Disk)
     }
@@ -61,7 +62,7 @@ impl Copies {
         }
     }
 
-    /// What the user should know about how `what` is copied, if the file was to be registered.
+    /// What the user should know about how `what` is copied. `None` if nothing special was requested.
     pub(crate) fn told(&self, what: &str) -> Option<String> {
         match self {
             Self::Staged => None,
@@ -80,8 +81,8 @@ pub(crate) struct RegisteredFile {
 }
 
 impl RegisteredFile {
-    /// Tests the map of a pack and registers it. `dirtied` counts the pages that the system was told to write. The error
-    /// says why it is not possible.
+    /// Tests the map of a pack and registers it. `dirtied` counts the pages that the system was asked to write. The
+    /// error says why registering is not possible.
     fn new(
         driver: &Arc<dyn Driver>,
         pack: &Arc<Pack>,
@@ -89,24 +90,24 @@ impl RegisteredFile {
     ) -> Result<Self, String> {
         let told = |error: CudaError| error.to_string();
         if let Some(trial) = pack.bytes_unchecked().get(..TRIAL_BYTES) {
-            // Write back dirty pages now, since they are not counted again.
+            // Write back dirty pages now, because they are not counted again.
             let synced = pack.file().and_then(File::sync_data);
             synced.map_err(|error| format!("the file cannot be synced: {error}"))?;
             keeps_clean(driver.as_ref(), trial, dirtied)?;
         }
         let map = pack.bytes_unchecked();
-        // SAFETY: the pack, which has the map, is kept as long as the registration, which `drop` ends.
+        // SAFETY: the pack contains the map and is kept as long as the registration, which `drop` ends.
         unsafe { driver.register_read_only(map.as_ptr(), map.len()) }.map_err(told)?;
         let file = Self { driver: Arc::clone(driver), pack: Arc::clone(pack) };
         let compared = file.bytes(&middle(pack)).unwrap_or_default();
         if arrived(driver, compared).map_err(told)? == compared {
             Ok(file)
         } else {
-            Err("a copy from the registered file returned other bytes".to_owned())
+            Err("a copy from the registered file returned wrong bytes".to_owned())
         }
     }
 
-    /// Whether it is the file of this pack, in the same map.
+    /// Whether this is the file of this pack, in the same map.
     pub(crate) fn is_of(&self, pack: &Arc<Pack>) -> bool {
         Arc::ptr_eq(&self.pack, pack)
     }
@@ -119,7 +120,7 @@ impl RegisteredFile {
 
 impl Drop for RegisteredFile {
     fn drop(&mut self) {
-        // SAFETY: it was registered; windows that copied from it waited for their copies before they released it.
+        // SAFETY: the map was registered. Windows that copied from it waited for their copies before they released it.
         unsafe { self.driver.unregister(self.pack.bytes_unchecked().as_ptr()) };
     }
 }
@@ -128,39 +129,40 @@ impl StoredReceiver for RingWith<RegisteredFile> {
     fn submit_stored(&self, slot: SlotRef, len: usize, part: StoredPart<'_>) -> Result<Box<dyn Transfer>, DeviceError> {
         let is_registered = self.with.is_of(part.pack);
         let bytes = is_registered.then(|| self.with.bytes(&part.range)).flatten();
-        let other = || CudaError::Use("a batch lies in a file that is not registered".to_owned());
+        let other = || CudaError::Use("a batch is in a file that is not registered".to_owned());
         self.ring.queue(slot, len, (part.offset, bytes.ok_or_else(other)?))
     }
 }
 
-/// The part of a file that is compared.
+/// The part of a file whose copy is compared.
 pub(super) fn middle(pack: &Pack) -> Range<usize> {
     let len = pack.bytes_unchecked().len();
     let start = len.saturating_sub(COMPARED_BYTES) / 2;
     start..len.min(start.saturating_add(COMPARED_BYTES))
 }
 
-/// Whether pages stay clean after registering and unregistering. Otherwise the whole dataset would be written back.
+/// Whether pages stay clean after they are registered and unregistered. Otherwise the whole dataset would be written
+/// back.
 fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Option<u64>) -> Result<(), String> {
     let pages = to_u64(map.len()) / PAGE_BYTES;
-    let untold = || "the system does not say how many pages become dirty".to_owned();
+    let untold = || "the system does not report how many pages become dirty".to_owned();
     for _ in 0..TRIALS {
         let before = dirtied().ok_or_else(untold)?;
         // SAFETY: the map is borrowed, and the registration ends in the next step.
         let registered = unsafe { driver.register_read_only(map.as_ptr(), map.len()) };
         registered.map_err(|error| error.to_string())?;
-        // SAFETY: it was registered, and nothing was queued.
+        // SAFETY: the map was registered, and no work was queued.
         unsafe { driver.unregister(map.as_ptr()) };
         let after = dirtied().ok_or_else(untold)?;
         if after.saturating_sub(before) < pages / 2 {
             return Ok(());
         }
     }
-    let text = "releasing a registered file makes all of it dirty with this driver, or other processes write too much to be sure";
+    let text = "with this driver, releasing a registered file marks all of it as dirty, or other processes write too much to tell";
     Err(text.to_owned())
 }
 
-/// Number of pages dirtied since the system started.
+/// Number of pages that became dirty since the system started.
 fn dirtied_pages() -> Option<u64> {
     dirtied_in(&fs::read_to_string("/proc/vmstat").ok()?)
 }
@@ -171,17 +173,18 @@ fn dirtied_in(vmstat: &str) -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// Registered bytes after a copy to the device and back.
+/// The registered bytes after a copy to the device and back.
 fn arrived(driver: &Arc<dyn Driver>, bytes: &[u8]) -> Result<Vec<u8>, CudaError> {
     let end = End::new(Arc::clone(driver))?;
     brought(driver.as_ref(), bytes.len(), |memory| {
-        // SAFETY: the bytes are registered, and borrowed until the end, which is waited for; the memory has as many.
+        // SAFETY: the bytes are registered, and borrowed until the copy is done, because the code waits for it. The
+        // memory has the same size.
         unsafe { driver.copy_in(bytes.as_ptr(), memory, bytes.len(), end.stream)? };
         end.wait()
     })
 }
 
-/// What `bring` writes to `len` bytes of the device's memory, copied back. It waits for its work.
+/// What `bring` writes to `len` bytes of device memory, copied back. `bring` waits until its work is done.
 pub(super) fn brought(
     driver: &dyn Driver,
     len: usize,
@@ -189,9 +192,9 @@ pub(super) fn brought(
 ) -> Result<Vec<u8>, CudaError> {
     let memory = driver.allocate(to_u64(len), "a comparison")?;
     let mut back = vec![0; len];
-    // SAFETY: the memory has as many bytes, and what wrote it is done.
+    // SAFETY: the memory has this many bytes, and the work that wrote them is done.
     let result = bring(memory).and_then(|()| unsafe { driver.copy_out(memory, &mut back) });
-    // SAFETY: nothing uses it any more; after an error the driver has nothing queued.
+    // SAFETY: nothing uses the memory any more. After an error, the driver has no queued work.
     unsafe { driver.free(memory) };
     result.map(|()| back)
 }
@@ -205,7 +208,7 @@ mod tests {
 
     const PAGES: u64 = 1000;
 
-    /// Tests a map while the count of dirty pages grows by these amounts, one per attempt.
+    /// Tests a map while the count of dirty pages grows by these amounts, one for each attempt.
     fn tried(driver: &SimDriver, growth: &[u64]) -> Result<(), String> {
         let map = vec![0; usize::try_from(PAGES * PAGE_BYTES).unwrap()];
         let counts = growth.iter().scan(0, |count, growth| {
@@ -224,13 +227,13 @@ mod tests {
         tried(&driver, &[PAGES / 2 - 1]).unwrap();
         tried(&driver, &[5 * PAGES, PAGES, 0]).unwrap();
         let dirty = tried(&driver, &[PAGES, PAGES / 2, PAGES, PAGES]).unwrap_err();
-        assert!(dirty.contains("dirty with this driver"), "{dirty}");
+        assert!(dirty.contains("marks all of it as dirty"), "{dirty}");
         let untold = tried(&driver, &[]).unwrap_err();
-        assert!(untold.contains("does not say"), "{untold}");
+        assert!(untold.contains("does not report"), "{untold}");
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
         let driver = driver.with_map_failure(MapFailure::Refused);
         let refused = tried(&driver, &[0]).unwrap_err();
-        assert!(refused.contains("only read"), "{refused}");
+        assert!(refused.contains("read-only"), "{refused}");
     }
 
     #[test]

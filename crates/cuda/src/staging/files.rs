@@ -1,20 +1,22 @@
-//! JPEG files in the slots of a loader, which the GPU decodes after its copy of the slot.
+//! JPEG files in the slots of a loader. The GPU decodes them after it has copied the slot.
 //!
-//! Each slot's part of the mirror is followed by room for the pixels of all its files. They are decoded on the copy stream,
-//! so they are complete at `uploaded`. But the stream does not order the start of decoding: a hardware decoder may write
-//! pixels as soon as it is called, before the stream gets there. So when the decoder is called, queued work must not use
-//! the slot's room. The room has these users:
+//! Each slot's part of the mirror is followed by space for the pixels of all its files. They are decoded on the copy
+//! stream, so they are complete at `uploaded`. But the stream does not order the start of decoding: a hardware decoder
+//! may write pixels as soon as it is called, before the stream gets there. Therefore no queued work may use the slot's
+//! space when the decoder is called. The space has these users:
 //!
 //! - The kernel reads the pixels of the slot's previous batch. The loader's thread waits for `emitted`.
-//! - The decoder wrote these pixels. That was complete before the slot was free: the reaper keeps it until `uploaded` has happened.
-//! - A decoder that refused files of the same batch may have written pixels. It has finished doing so.
-//! - Another loader may have owned the memory. It released the memory after all of that was complete.
+//! - The decoder wrote these pixels. This was complete before the slot became free, because the reaper keeps the slot
+//!   until `uploaded` has happened.
+//! - A decoder that rejected files of the same batch may have written pixels. It has finished doing so.
+//! - Another loader may have owned the memory. It released the memory after all of this was complete.
 //!
-//! The wait does not take memory, and it does not make the GPU idle longer: the stream would wait as long, and the batches
-//! in the other slots come first. Separate room for each batch in flight would be as large as the ring again, with the same
-//! question of reuse.
+//! The wait does not need memory, and it does not make the GPU idle longer: the stream would wait equally long, and the
+//! batches in the other slots come first. Separate space for each batch in flight would be as large as the ring again,
+//! and its reuse would raise the same question.
 //!
-//! Files do not change from the call until `uploaded`, since the reaper keeps their slot. A decoder may wait for earlier batches.
+//! Files do not change from the call until `uploaded`, because the reaper keeps their slot. A decoder may wait for
+//! earlier batches.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
@@ -35,7 +37,7 @@ pub(crate) struct FilePlan {
     pub(crate) room: u64,
     /// Images per batch.
     pub(crate) rows: u64,
-    /// Declared before the tables, which keep the driver, so that it is dropped first.
+    /// Declared before the tables, which keep the driver alive, so that the decoder is dropped first.
     pub(crate) decoder: Box<dyn JpegDecoder>,
     /// The taps for resizing areas of the pictures.
     pub(crate) tables: Tables,
@@ -51,8 +53,8 @@ impl FilePlan {
 impl FileReceiver for RingWith<FilePlan> {
     fn submit_files(&self, slot: SlotMut, len: usize, files: FilesPart) -> Result<FilesTaken, DeviceError> {
         let refused = self.ring.queue_with(slot.number(), |staging| {
-            // SAFETY: the slot stays alive until `uploaded` has happened, unless the device reads none of it. Until then nothing
-            // else uses the slot's part of the mirror.
+            // SAFETY: the slot stays alive until `uploaded` has happened, unless the device does not read it. Until
+            // then, nothing else uses the slot's part of the mirror.
             unsafe { staging.send_files(&slot, len, &self.with, files) }
         })?;
         if !refused.is_empty() {
@@ -65,12 +67,12 @@ impl FileReceiver for RingWith<FilePlan> {
 }
 
 impl Staging {
-    /// Queues the decoding of files and the copies of everything else. If files are refused, this returns their rows and does not
-    /// queue anything.
+    /// Queues the decoding of files and the copies of everything else. If files are rejected, this returns their rows
+    /// and queues nothing.
     ///
     /// # Safety
-    /// The slot does not change until all that is done, and nobody else uses its part of the mirror and the pixels behind it but what
-    /// the stream of the copies waits for.
+    /// Until all this work is done, the slot does not change. Until then, only work that the copy stream waits for uses
+    /// the slot's part of the mirror and the pixels after it.
     unsafe fn send_files(
         &self,
         slot: &SlotMut,
@@ -80,7 +82,10 @@ impl Staging {
     ) -> Result<Vec<usize>, CudaError> {
         let n_rows = to_u64(files.rows);
         if n_rows > plan.rows {
-            let text = format!("a batch of {n_rows} files for a device that was made for a loader of {}", plan.rows);
+            let text = format!(
+                "the batch has {n_rows} files, but the device was made for a loader with a batch size of {}",
+                plan.rows
+            );
             return Err(CudaError::Use(text));
         }
         let mirror = self.mirror_of(slot.number());
@@ -102,21 +107,22 @@ impl Staging {
                 None => copied.push((start, start + files.item_bytes)),
             }
         }
-        // SAFETY: the files lie in the slot; their pixels have room, since they are within the limits, and the caller guarantees the rest.
+        // SAFETY: the files are in the slot. There is space for their pixels, because the files are within the limits.
+        // The caller guarantees the rest.
         let refused = unsafe { plan.decoder.decode(&queued, files.channels, self.copies)? };
         if !refused.is_empty() {
             return Ok(refused.iter().filter_map(|number| rows.get(*number).copied()).collect());
         }
         for (start, end) in copied {
             let part = slot.get(start..end).ok_or_else(outside)?;
-            // SAFETY: the bytes lie in the arena, which is registered; the caller guarantees the rest.
+            // SAFETY: the bytes are in the arena, which is registered. The caller guarantees the rest.
             unsafe { self.copy(part, at(start))? };
         }
         Ok(refused)
     }
 }
 
-/// The file in an image's place, if there is one, and the destination of its pixels.
+/// The file in place of an image, if there is one, and the destination of its pixels.
 fn file_of(
     place: &[u8],
     limits: FileLimits,

@@ -1,24 +1,27 @@
 //! Copies slots of a loader's ring to GPU memory, and from there into the user's memory.
 //!
-//! The GPU has a mirror of the ring, slot for slot. The copy stream copies a filled slot to its part of the mirror. The consumer of
-//! the batch then writes its fields from the mirror into its own memory, on its own stream.
+//! The GPU has a mirror of the ring, with a part for each slot. The copy stream copies a filled slot to its part of the
+//! mirror. The consumer of the batch then writes the batch's fields from the mirror into its own memory, on its own
+//! stream.
 //!
 //! # Why data never changes while it is read
 //!
 //! Each slot has two events. `uploaded` marks the end of its copy. `emitted` marks the end of the work that reads its mirror.
 //!
-//! - The slot is not written while the copy reads it: a thread, the reaper, holds a [`SlotRef`] until `uploaded` has happened.
+//! - The slot is not written while the copy reads it: a thread, the reaper, holds a [`SlotRef`] until `uploaded` has
+//!   happened.
 //! - The mirror is not read before the copy is complete: the user's stream waits for `uploaded`.
-//! - The mirror is not written while it is read: the copy stream waits for `emitted` before the slot's next copy. If `files` are
-//!   decoded, a thread of the loader waits instead, since a decoder may write before its stream gets there. The batch holds a
-//!   [`SlotRef`] too, so the slot is not refilled before the batch is dropped, and `emitted` is not recorded after that.
+//! - The mirror is not written while it is read: the copy stream waits for `emitted` before the slot's next copy. If
+//!   `files` are decoded, a thread of the loader waits instead, because a decoder may write before its stream gets
+//!   there. The batch holds a [`SlotRef`] too. Therefore the slot is not refilled before the batch is dropped, and
+//!   `emitted` is not recorded after that.
 //! - The user's memory is written on the user's own stream, so later work on that stream is ordered after it.
 //!
-//! Neither the loader's nor the user's threads wait for the GPU in any of this, except for windows of chunks and for files, as
-//! described there.
+//! Neither the loader's threads nor the user's threads wait for the GPU in any of this. The exceptions are windows of
+//! chunks, and files, as described there.
 //!
-//! After a driver failure, copying and writing stop. Every batch returns the error, and slots are released, so that threads do not
-//! wait for them.
+//! After a driver failure, copying and writing stop. Every batch returns the error, and slots are released, so no
+//! thread waits for them.
 
 mod direct;
 mod file;
@@ -61,7 +64,7 @@ struct Staging {
     /// Registered with the driver.
     arena: Arc<Arena>,
     mirror: DevicePtr,
-    /// Bytes from one slot's part of the mirror to the next.
+    /// Number of bytes from one slot's part of the mirror to the next.
     mirror_step: u64,
     copies: Stream,
     slots: Vec<Mutex<SlotEvents>>,
@@ -69,7 +72,7 @@ struct Staging {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The source of images, if it is on the GPU.
     images: Images,
-    /// The first failure. After it, copies are not queued, and slots are released unused.
+    /// The first failure. After it, no more copies are queued, and slots are released unused.
     failure: Arc<Mutex<Option<CudaError>>>,
 }
 
@@ -78,7 +81,7 @@ struct Staging {
 pub(crate) enum Images {
     /// The slots.
     Slots,
-    /// The slots, or the registered file for batches that are stored contiguously.
+    /// The slots, or the registered file if batches are stored contiguously in it.
     Stored(#[expect(dead_code, reason = "keeps the file until its copies are done")] Arc<RegisteredFile>),
     /// A dataset that is completely on the GPU.
     Resident(Arc<Resident>),
@@ -89,7 +92,7 @@ pub(crate) enum Images {
 }
 
 impl Images {
-    /// Where they start, and the taps for resizing areas of them.
+    /// The address of the first image, and the taps for resizing areas of images. `None` if images are not on the GPU.
     fn on_gpu(&self) -> Option<(DevicePtr, Option<&Tables>)> {
         match self {
             Self::Slots | Self::Stored(_) | Self::Files(_) => None,
@@ -99,7 +102,7 @@ impl Images {
     }
 }
 
-/// The events of one slot and its part of the mirror.
+/// The events of one slot, for its part of the mirror.
 #[derive(Debug, Clone, Copy)]
 struct SlotEvents {
     uploaded: Event,
@@ -129,8 +132,8 @@ impl Ring {
         };
         let mirror_step = slot_bytes.saturating_add(behind);
         if let Some(node) = driver.numa_node() {
-            // Do this before registering allocates the memory. If the system refuses, the memory may be on any node, which
-            // the statistics report.
+            // Do this before registering, which allocates the memory. If the system refuses, the memory may be on any
+            // node. The statistics report the node.
             let _ = arena.prefer_node(node);
         }
         let copies = driver.stream()?;
@@ -150,7 +153,7 @@ impl Ring {
         for _ in 0..staging.arena.n_slots() {
             let uploaded = staging.driver.event()?;
             let emitted = staging.driver.event().inspect_err(|_| {
-                // SAFETY: it was just made, and nothing uses it.
+                // SAFETY: the event was just created, and nothing uses it.
                 unsafe { staging.driver.drop_event(uploaded) };
             })?;
             staging.slots.push(Mutex::new(SlotEvents { uploaded, emitted, is_emitted: false }));
@@ -159,7 +162,7 @@ impl Ring {
         let mirror = staging.driver.allocate(bytes, "staged batches")?;
         // SAFETY: the arena is kept as long as the staging, whose `drop` unregisters it.
         unsafe { staging.driver.register(host, len) }.inspect_err(|_| {
-            // SAFETY: nothing has used it.
+            // SAFETY: nothing has used the memory.
             unsafe { staging.driver.free(mirror) };
         })?;
         staging.mirror = mirror;
@@ -181,31 +184,33 @@ impl Staging {
         Ok(())
     }
 
-    /// Queues the work that brings a slot to its part of the mirror, after earlier reads of that part, and records the event.
+    /// Queues the work that brings a slot to its part of the mirror, after earlier reads of that part. Then records the
+    /// event.
     fn upload<T>(&self, events: &mut SlotEvents, bring: impl FnOnce() -> Result<T, CudaError>) -> Result<T, CudaError> {
         if events.is_emitted {
             match self.images {
                 // A decoder may write before the stream gets there.
-                // SAFETY: the staging owns it.
+                // SAFETY: the staging owns the event.
                 Images::Files(_) => unsafe { self.driver.synchronize(events.emitted)? },
-                // SAFETY: the staging owns both.
+                // SAFETY: the staging owns the stream and the event.
                 _ => unsafe { self.driver.wait_for(self.copies, events.emitted)? },
             }
             events.is_emitted = false;
         }
         let brought = bring();
-        // Needed even after an error: work may be queued.
-        // SAFETY: the staging owns both.
+        // This is necessary even after an error, because work may be queued.
+        // SAFETY: the staging owns the event and the stream.
         let recorded = unsafe { self.driver.record(events.uploaded, self.copies) };
         if brought.is_err() {
-            // Wait before releasing the slot. After an error the driver has no queued work.
+            // Wait before releasing the slot. After an error, the driver has no queued work.
             // SAFETY: as above.
             let _ = unsafe { self.driver.synchronize(events.uploaded) };
         }
         brought.and_then(|brought| recorded.map(|()| brought))
     }
 
-    /// Queues the copy of the first `len` bytes of a slot. Bytes from other memory replace those from an offset on.
+    /// Queues the copy of the first `len` bytes of a slot. From an offset on, bytes from other memory replace those of
+    /// the slot.
     fn copy_slot(&self, slot: &SlotRef, len: usize, elsewhere: (usize, &[u8])) -> Result<(), CudaError> {
         let bytes = slot.get(..len).unwrap_or(slot);
         let (offset, other) = elsewhere;
@@ -213,10 +218,10 @@ impl Staging {
         let parts = [(0, bytes.get(..offset)), (offset, Some(other)), (end, bytes.get(end..))];
         for (start, part) in parts {
             let part = part.ok_or_else(outside)?;
-            // SAFETY: the bytes lie in the arena or in the file, which are registered, and do not change: the caller keeps
-            // `slot` until `uploaded` has happened, and the file, which nobody writes, is kept as long as the staging. Their
-            // part of the mirror is used by this slot's copies, which the stream orders, and by what `emitted` marks, which
-            // the stream waits for.
+            // SAFETY: the bytes are in the arena or in the file. Both are registered, and the bytes do not change: the
+            // caller keeps `slot` until `uploaded` has happened, and nobody writes the file, which is kept as long as
+            // the staging. This part of the mirror is used by this slot's copies, which the stream orders, and by the
+            // work that `emitted` marks, which the stream waits for.
             unsafe { self.copy(part, self.mirror_of(slot.number()).plus(to_u64(start)))? };
         }
         Ok(())
@@ -225,7 +230,7 @@ impl Staging {
     /// Queues a copy to the device, in pieces.
     ///
     /// # Safety
-    /// As of [`Driver::copy_in`].
+    /// As for [`Driver::copy_in`].
     unsafe fn copy(&self, bytes: &[u8], mut to: DevicePtr) -> Result<(), CudaError> {
         for piece in bytes.chunks(PIECE) {
             // SAFETY: guaranteed by the caller.
@@ -235,7 +240,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Makes the reaper wait for a copy.
+    /// Makes the reaper wait until a copy is done.
     fn send(&self, sent: Sent) -> Result<(), CudaError> {
         let reaper = lock(&self.reaper);
         let sent = reaper.as_ref().and_then(|reaper| reaper.send(sent).ok());
@@ -263,10 +268,10 @@ impl Staging {
     }
 }
 
-/// Releases slots when their copies are complete, in the order of the copies.
+/// Releases slots once their copies are complete, in the order of the copies.
 fn reap(driver: &dyn Driver, sent: &mpsc::Receiver<Sent>, failure: &Mutex<Option<CudaError>>) {
     for Sent { slot, uploaded, arrival } in sent {
-        // SAFETY: events live until this thread has ended.
+        // SAFETY: the events exist until this thread has ended.
         if let Err(error) = unsafe { driver.synchronize(uploaded) } {
             // Record the failure before the slot may be written again.
             lock(failure).get_or_insert(error);
@@ -277,13 +282,13 @@ fn reap(driver: &dyn Driver, sent: &mpsc::Receiver<Sent>, failure: &Mutex<Option
 }
 
 impl Ring {
-    /// Submits a slot. Bytes from other memory replace those from an offset on.
+    /// Submits a slot. From an offset on, bytes from other memory replace those of the slot.
     fn queue(&self, slot: SlotRef, len: usize, elsewhere: (usize, &[u8])) -> Result<Box<dyn Transfer>, DeviceError> {
         self.queue_with(slot.number(), |staging| staging.copy_slot(&slot, len, elsewhere))?;
         self.watch(slot)
     }
 
-    /// Brings slot number `number` to the mirror by the work that `bring` queues.
+    /// Brings slot `number` to the mirror with the work that `bring` queues.
     fn queue_with<T>(
         &self,
         number: usize,
@@ -324,10 +329,11 @@ impl Receiver for Ring {
     }
 }
 
-/// A ring, and what batches need besides its slots: the registered file, the window of chunks, or the decoder of files.
+/// A ring, with what batches need besides its slots: the registered file, the window of chunks, or the decoder of
+/// files.
 #[derive(Debug)]
 pub(crate) struct RingWith<T> {
-    /// Declared before the rest, which must outlive it.
+    /// Declared first, because the other fields must outlive it.
     ring: Ring,
     with: Arc<T>,
 }
@@ -362,7 +368,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         *lock(&self.reaper) = None;
         if let Some(thread) = lock(&self.thread).take() {
-            // The thread has seen the end of every copy. If it panicked, there is no one left to report that to.
+            // The thread has seen the end of every copy. If it panicked, nobody is left to report that to.
             let _ = thread.join();
         }
         let driver = &self.driver;
@@ -371,28 +377,29 @@ impl Drop for Staging {
         }
         for slot in &self.slots {
             let events = *lock(slot);
-            // SAFETY: both exist; what reads the mirror is done when `emitted` has happened, and nobody queues more,
-            // since whoever does has a reference to the staging. Errors mean that the driver has nothing queued any more.
+            // SAFETY: both events exist. When `emitted` has happened, all work that reads the mirror is done. No more
+            // is queued, because any code that queues it holds a reference to the staging. Errors mean that the driver
+            // has no queued work any more.
             let _ = unsafe { driver.synchronize(events.uploaded) };
             // SAFETY: as above.
             let _ = unsafe { driver.synchronize(events.emitted) };
-            // SAFETY: it is not used again.
+            // SAFETY: the event is not used again.
             unsafe { driver.drop_event(events.uploaded) };
-            // SAFETY: it is not used again.
+            // SAFETY: the event is not used again.
             unsafe { driver.drop_event(events.emitted) };
         }
         if self.mirror != DevicePtr(0) {
             // SAFETY: all copies are done, see above.
             unsafe { driver.unregister(self.arena.address().0) };
-            // SAFETY: all that read or wrote it is done, see above.
+            // SAFETY: all work that read or wrote the memory is done, see above.
             unsafe { driver.free(self.mirror) };
         }
-        // SAFETY: it is not used again.
+        // SAFETY: the stream is not used again.
         unsafe { driver.drop_stream(self.copies) };
     }
 }
 
-/// A batch that is being copied to the GPU, or is there.
+/// A batch that is being copied to the GPU, or has been copied.
 #[derive(Debug)]
 pub struct Upload {
     staging: Arc<Staging>,
@@ -410,15 +417,16 @@ impl Transfer for Upload {
     }
 }
 
-/// Queues work on `stream` that writes fields of a batch into the user's memory. `outputs` has the address of each fixed-size
-/// field, in the order of [`Batch::fields`], or `None` to skip the field. This returns when the work is queued. The batch may
-/// then be dropped. Its slot is refilled when the GPU no longer needs it.
+/// Queues work on `stream` that writes fields of a batch into the user's memory. `outputs` has the address of each
+/// fixed-size field, in the order of [`Batch::fields`], or `None` to skip the field. This returns when the work is
+/// queued. The batch may then be dropped. Its slot is refilled once the GPU no longer needs it.
 ///
-/// Images that the device finishes are written as described in their [`Finish`]. Other fields are copied unchanged.
+/// Images that the device finishes are written as their [`Finish`] describes. Other fields are copied unchanged.
 ///
 /// # Safety
-/// Each address has the bytes of its field for all samples of the batch, in memory of this GPU that `stream` may use: what is
-/// queued on it from now on comes after the writing, and so must all other use. The stream exists.
+/// Each address has enough bytes for its field of all samples in the batch, in memory of this GPU that `stream` may
+/// use. Work that is queued on the stream after this call runs after the writing. All other use of the memory must also
+/// come after it. The stream exists.
 ///
 /// # Errors
 /// [`CudaError::Use`] if the batch belongs to another device or `outputs` has a wrong length, [`CudaError::Call`] if a driver
@@ -435,40 +443,41 @@ pub unsafe fn finish(batch: &Batch, stream: Stream, outputs: &[Option<DevicePtr>
     let staging = &upload.staging;
     staging.check()?;
     let mut events = staging.events_of(upload.number)?;
-    // SAFETY: the caller's stream exists, and the staging owns the event.
+    // SAFETY: the caller guarantees that the stream exists, and the staging owns the event.
     unsafe { staging.driver.wait_for(stream, events.uploaded)? };
     if events.is_emitted {
-        // A second call, perhaps on another stream: `emitted` must cover both.
+        // This is a second call, perhaps on another stream, so `emitted` must cover both.
         // SAFETY: as above.
         unsafe { staging.driver.wait_for(stream, events.emitted)? };
     }
     let queued = batch.fields().iter().zip(outputs).try_for_each(|(field, to)| {
         let Some(to) = to else { return Ok(()) };
-        // SAFETY: the stream waits for the copy, `emitted` is recorded behind what is queued here, and the output is the
-        // caller's.
+        // SAFETY: the stream waits for the copy, `emitted` is recorded after the work that is queued here, and the
+        // caller guarantees the output.
         unsafe { upload.write(batch, field, *to, stream) }
     });
-    // Needed even after an error: work may be queued.
-    // SAFETY: both exist.
+    // This is necessary even after an error, because work may be queued.
+    // SAFETY: the event and the stream exist.
     let recorded = unsafe { staging.driver.record(events.emitted, stream) };
     events.is_emitted = true;
     queued.and(recorded)
 }
 
-/// Like [`finish`], on the default stream, but waits until everything is written. For memory that is used outside of streams.
+/// Like [`finish`] on the default stream, but waits until everything is written. Use it for memory that is not used on
+/// streams.
 ///
 /// # Safety
-/// As of [`finish`]; nobody uses the memory before this returns.
+/// As for [`finish`]. Nobody uses the memory before this returns.
 ///
 /// # Errors
 /// As for [`finish`].
 pub unsafe fn finish_and_wait(batch: &Batch, outputs: &[Option<DevicePtr>]) -> Result<(), CudaError> {
-    // SAFETY: guaranteed by the caller; the default stream always exists.
+    // SAFETY: guaranteed by the caller. The default stream always exists.
     let queued = unsafe { finish(batch, Stream(0), outputs) };
     let transfer: &dyn Any = batch.transfer();
     let Some(upload) = transfer.downcast_ref::<Upload>() else { return queued };
     let emitted = upload.staging.events_of(upload.number)?.emitted;
-    // Needed even after an error: work may be queued.
+    // This is necessary even after an error, because work may be queued.
     // SAFETY: the staging owns the event.
     let waited = unsafe { upload.staging.driver.synchronize(emitted) };
     queued.and(waited)
@@ -478,7 +487,7 @@ impl Upload {
     /// Queues the work that writes one field.
     ///
     /// # Safety
-    /// As of [`finish`], and the slot's copy comes before.
+    /// As for [`finish`]. The slot's copy must be queued before.
     unsafe fn write(&self, batch: &Batch, field: &BatchField, to: DevicePtr, stream: Stream) -> Result<(), CudaError> {
         if field.shape.is_none() || batch.is_empty() {
             return Ok(());
@@ -518,12 +527,12 @@ impl Upload {
                 emission.frames = at(windows.offset(field.view));
                 (emission.padding, emission.color) = padding_word(windows.padding);
             }
-            // SAFETY: guaranteed by the caller; table, and pixels or frames, lie in the slot's part of the mirror, and frames are of
-            // pictures of the pack that is resident.
+            // SAFETY: guaranteed by the caller. The table and the pixels or frames are in the slot's part of the
+            // mirror. Frames refer to pictures of the resident pack.
             return unsafe { self.staging.driver.emit(&emission, stream) };
         }
         let bytes = batch.len().saturating_mul(field.n_bytes());
-        // SAFETY: guaranteed by the caller; the bytes lie in the slot's part of the mirror.
+        // SAFETY: guaranteed by the caller. The bytes are in the slot's part of the mirror.
         unsafe { self.staging.driver.copy_within(from, to, bytes, stream) }
     }
 }
@@ -559,7 +568,7 @@ fn outside() -> CudaError {
     CudaError::Use("a part of a batch lies outside its slot".to_owned())
 }
 
-/// A lock is only poisoned between complete updates, so its data is consistent.
+/// Locks a mutex, even if it is poisoned. A panic only happens between complete updates, so the data is consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,20 +1,21 @@
-//! Chunks of a pack on the GPU, for as long as batches need them.
+//! Chunks of a pack on the GPU. They stay there as long as batches need them.
 //!
-//! GPU memory has places for one chunk each. A batch with samples of a chunk holds the chunk's place until the batch's slot
-//! of the ring is recycled. An unused place keeps its chunk until another chunk needs the place; the least recently used
-//! place is reused first. There are as many places as all slots of the ring can hold together, so there is always a free
-//! one.
+//! GPU memory is divided into places for one chunk each. A batch with samples of a chunk holds the chunk's place until
+//! the batch's slot in the ring is recycled. An unused place keeps its chunk until another chunk needs the place. The
+//! least recently used place is reused first. There are as many places as all slots of the ring can hold together, so
+//! there is always a free place.
 //!
 //! # Why chunks never change while they are read
 //!
-//! Chunks are copied on the stream that copies the ring's slots, each before the first slot that needs it. So a stream that
-//! waits for a slot's copy finds its chunks. Before a place is overwritten, the copy stream waits for the reads (`emitted`)
-//! of every slot that held the place. Chunks are copied from a separate ring, whose slots the reaper releases, or from the
-//! registered file, which is not written to and stays mapped until all copies are complete.
+//! Chunks are copied on the stream that copies the ring's slots. Each chunk is copied before the first slot that needs
+//! it, so a stream that waits for a slot's copy finds its chunks. Before a place is overwritten, the copy stream waits
+//! for the reads (`emitted`) of every slot that held the place. Chunks are copied from a separate ring, whose slots the
+//! reaper releases, or from the registered file. The file is not written to, and it stays mapped until all copies are
+//! complete.
 //!
-//! A read from the disk into a place is not on a stream. The loader's thread first waits until all such reads of the place
-//! have happened. The disk read is complete before the slots that need it are submitted. A window with disk reads does not
-//! copy chunks.
+//! A read from the disk into a place does not run on a stream. The loader's thread first waits until all earlier reads
+//! of the place have happened. The disk read is complete before the slots that need it are submitted. A window with
+//! disk reads does not copy chunks.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +36,7 @@ use crate::resident::Tables;
 
 /// Alignment of places, for fast reads from the disk.
 const ALIGN: u64 = 4096;
-/// Chunks in transit.
+/// Number of chunks in transit.
 const STAGED: usize = 4;
 
 /// The parameters of a window.
@@ -52,7 +53,7 @@ pub(crate) struct WindowPlan {
 }
 
 impl WindowPlan {
-    /// Bytes from one place to the next.
+    /// Number of bytes from one place to the next.
     fn place_bytes(&self) -> u64 {
         self.chunk_bytes.checked_next_multiple_of(ALIGN).unwrap_or(u64::MAX)
     }
@@ -74,9 +75,9 @@ pub(crate) struct Window {
     driver: Arc<dyn Driver>,
     pub(crate) plan: Arc<WindowPlan>,
     pub(crate) memory: DevicePtr,
-    /// The staging ring of chunks, unless they come from the file.
+    /// The staging ring for chunks, unless they come from the file.
     staged: Arc<Arena>,
-    /// The event of each slot's copy, followed by that of the last copy from the file.
+    /// The event of each slot's copy, followed by the event of the last copy from the file.
     copied: Vec<Event>,
     is_registered: bool,
     state: Mutex<State>,
@@ -98,9 +99,9 @@ struct Place {
     chunk: Option<u64>,
     /// Number of slots of the ring that hold it.
     holders: usize,
-    /// When it was last taken.
+    /// The value of `taken` when it was last taken.
     last: u64,
-    /// Slots of the ring that held it since it was written. Work that reads them may be in progress.
+    /// Slots of the ring that held the place since it was written. Work that reads it may be in progress.
     readers: BTreeSet<usize>,
 }
 
@@ -161,21 +162,21 @@ impl Window {
 
     /// The event of the last copy from the file.
     pub(super) fn copied_from_file(&self) -> Result<Event, CudaError> {
-        let lost = || CudaError::Use("a window without a mark".to_owned());
+        let lost = || CudaError::Use("the window has no event".to_owned());
         self.copied.get(STAGED).copied().ok_or_else(lost)
     }
 
-    /// Waits for all copies from the file. The reaper waits for copies of slots.
+    /// Waits for all copies from the file. (The reaper waits for copies of slots.)
     pub(super) fn settle(&self) {
         if let Ok(copied) = self.copied_from_file() {
-            // SAFETY: it exists until `drop`. An error means that the driver has nothing queued any more.
+            // SAFETY: the event exists until `drop`. An error means that the driver has no queued work any more.
             let _ = unsafe { self.driver.synchronize(copied) };
         }
     }
 
-    /// Waits for a slot to copy a chunk from. Also returns the event of its copy.
+    /// Waits for a free slot to copy a chunk from. Also returns the event of its copy.
     fn stage(&self) -> Result<(SlotMut, Event), CudaError> {
-        let lost = || CudaError::Use("a window without a slot".to_owned());
+        let lost = || CudaError::Use("the window has no slot".to_owned());
         // The reaper releases every slot, even after an error.
         let slot = self.staged.take(&AtomicBool::new(false)).ok_or_else(lost)?;
         let copied = self.copied.get(slot.number()).copied();
@@ -191,7 +192,7 @@ impl Window {
         lock(&self.state)
     }
 
-    /// Makes a slot of the ring release its places.
+    /// Makes a slot of the ring release the places that it holds.
     pub(super) fn recycle(&self, slot: usize) {
         let mut state = self.lock();
         let held = state.held.get_mut(slot).map(std::mem::take);
@@ -205,15 +206,15 @@ impl Window {
 }
 
 impl State {
-    /// The place of a chunk that is already there. The slot of the ring holds it from now on.
+    /// The place of a chunk that is already there. From now on, the slot of the ring holds it.
     pub(super) fn find(&mut self, chunk: u64, slot: usize) -> Option<usize> {
         let place = *self.of_chunk.get(&chunk)?;
         self.hold(place, slot);
         Some(place)
     }
 
-    /// The next place to overwrite: an unused one. Its chunk is removed. Also the slots of the ring whose readers must finish
-    /// first.
+    /// Chooses an unused place to overwrite and removes its chunk. Also returns the slots of the ring whose readers
+    /// must finish first.
     fn vacate(&mut self) -> Option<(usize, BTreeSet<usize>)> {
         let free = self.places.iter().enumerate().filter(|(_, p)| p.holders == 0);
         let (place, _) = free.min_by_key(|(_, place)| place.last)?;
@@ -248,18 +249,19 @@ impl RingWith<Window> {
     fn bring(&self, (slot, chunk): (usize, u64), images: &mut dyn ChunkImages) -> Result<Option<u64>, CudaError> {
         let (window, staging) = (&*self.with, &self.ring.0);
         staging.check()?;
-        // Hold the lock until the copy is queued: another thread that finds the chunk queues its own slot after the copy.
+        // Hold the lock until the copy is queued. Another thread that finds the chunk then queues its own slot after
+        // the copy.
         let mut state = window.lock();
         if let Some(place) = state.find(chunk, slot) {
             return Ok(Some(window.start_of(place)));
         }
         let Some(source) = window.source(images)? else { return Ok(None) };
         let vacant = state.vacate();
-        let (place, readers) = vacant.ok_or_else(|| CudaError::Use("every chunk is held".to_owned()))?;
+        let (place, readers) = vacant.ok_or_else(|| CudaError::Use("every place is held".to_owned()))?;
         let start = window.start_of(place);
         let emitted = readers.iter().map(|reader| Ok(staging.events_of(*reader)?.emitted));
         let emitted = emitted.collect::<Result<Vec<_>, CudaError>>()?;
-        // SAFETY: the place is read by what these events mark, and by later slots.
+        // SAFETY: only work that these events mark, and later slots, read the place.
         unsafe { staging.bring_chunk(window, source, &emitted, window.memory.plus(start))? };
         state.fill(place, chunk, slot);
         Ok(Some(start))
@@ -269,13 +271,14 @@ impl RingWith<Window> {
 impl ChunkReceiver for RingWith<Window> {
     fn take_chunk(&self, slot: usize, chunk: u64, images: &mut dyn ChunkImages) -> Result<Option<u64>, DeviceError> {
         let brought = self.bring((slot, chunk), images);
-        // After an error some of its copies may be queued.
+        // After an error, some of its copies may be queued.
         brought.map_err(|error| self.ring.0.failed(error))
     }
 }
 
 impl Staging {
-    /// Brings a chunk to its place after these events: either queues its copy after them, or waits for them and reads it.
+    /// Brings a chunk to its place after these events. Either queues a copy after them, or waits for them and reads the
+    /// chunk.
     ///
     /// # Safety
     /// Only two kinds of work may use the place: work that the events mark, and work that is queued after this.
@@ -289,30 +292,31 @@ impl Staging {
         let is_queued = !matches!(source, ChunkSource::Disk(..));
         for event in emitted {
             if is_queued {
-                // SAFETY: the staging owns both.
+                // SAFETY: the staging owns the stream and the event.
                 unsafe { self.driver.wait_for(self.copies, *event)? };
             } else {
-                // SAFETY: the staging owns it.
+                // SAFETY: the staging owns the event.
                 unsafe { self.driver.synchronize(*event)? };
             }
         }
         match source {
-            // SAFETY: nothing is queued that uses the place: what has read it is done, and such windows have no copies.
+            // SAFETY: no queued work uses the place, because the work that read it is done, and such windows do not
+            // copy.
             ChunkSource::Disk(reads, part) => unsafe { reads.read(&part, to) },
             ChunkSource::File(bytes) => {
                 let copied = window.copied_from_file()?;
                 // SAFETY: the file is registered and never written. The window keeps it until the copy has settled.
                 unsafe { self.copy(bytes, to)? };
-                // SAFETY: both exist.
+                // SAFETY: the event and the stream exist.
                 unsafe { self.driver.record(copied, self.copies) }
             }
             ChunkSource::Slot(slot, copied) => {
                 let slot = slot.freeze();
                 let bytes = slot.get(..to_usize(window.plan.chunk_bytes)).unwrap_or(&slot);
-                // SAFETY: the bytes lie in the window's ring, which is registered, and do not change: the reaper keeps them
-                // until `copied` has happened.
+                // SAFETY: the bytes are in the window's ring, which is registered. They do not change, because the
+                // reaper keeps them until `copied` has happened.
                 unsafe { self.copy(bytes, to)? };
-                // SAFETY: both exist.
+                // SAFETY: the event and the stream exist.
                 unsafe { self.driver.record(copied, self.copies)? };
                 self.send(Sent { slot, uploaded: copied, arrival: Arc::default() })
             }

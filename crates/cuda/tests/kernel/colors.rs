@@ -1,4 +1,4 @@
-//! Colour operations equal the host's.
+//! Colour operations give the same results as on the host.
 
 use packds_pixels::ops::Adjustment;
 
@@ -25,7 +25,7 @@ impl Draws {
 }
 
 impl Case {
-    /// The same with operations on the colours of each image.
+    /// The same case with operations on the colours of each image.
     fn colored(mut self, n_colors: u32, seed: u64) -> Self {
         let mut draws = Draws(seed);
         let e = &mut self.emission;
@@ -56,7 +56,7 @@ fn the_kernel_changes_colors_with_the_hosts_bits() {
     );
 }
 
-/// The maximum number of operations.
+/// Uses the maximum number of operations.
 #[test]
 fn the_longest_lists_of_colors_are_done() {
     let mut host = Host::start();
@@ -68,13 +68,13 @@ fn the_longest_lists_of_colors_are_done() {
     }
 }
 
-/// This many bytes.
+/// This many random bytes.
 fn draws_of(n: usize) -> Vec<u8> {
     let mut draws = Draws(1);
     (0..n).map(|_| draws.byte()).collect()
 }
 
-/// One image for each of the 256 hue rotations, with 4096 colours each; and gray and black.
+/// One image for each of the 256 hue rotations, with 4096 colours each, including gray and black.
 #[test]
 fn every_turn_of_the_hue_is_the_hosts() {
     let mut host = Host::start();
@@ -93,7 +93,7 @@ fn every_turn_of_the_hue_is_the_hosts() {
     check(&mut host, &case);
 }
 
-/// Every value, with factors from 0 to 3, and every threshold.
+/// Every value, with factors from 0 to 3 and every threshold.
 #[test]
 fn every_value_is_adjusted_as_the_hosts() {
     let mut host = Host::start();

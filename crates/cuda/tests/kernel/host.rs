@@ -14,7 +14,7 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("kernel")
 }
 
-/// The kernel, compiled for this machine, in a process that runs launches.
+/// The kernel, compiled for this machine. It runs launches in a separate process.
 pub(crate) struct Host {
     child: Child,
     to: ChildStdin,
@@ -23,7 +23,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The program, in a folder.
+    /// Compiles the program into a folder.
     pub(crate) fn compiled(made: &tempfile::TempDir) -> PathBuf {
         let program = made.path().join("kernel");
         let source = folder().join("host.c");
@@ -43,7 +43,7 @@ impl Host {
         Self { to: child.stdin.take().unwrap(), from: child.stdout.take().unwrap(), child, _folder: made }
     }
 
-    /// The images of a launch, after checking the guards.
+    /// The images of a launch. Checks the guard bytes first.
     pub(crate) fn emit(&mut self, e: &Emission, inputs: Inputs<'_>) -> Vec<u8> {
         let Inputs { source, frames, table, patches, shares, colors, taps } = inputs;
         let (lines, images) = e.grid();

@@ -1,4 +1,4 @@
-//! Compares the kernel with the host's code, without a GPU: `kernel/host.c` runs emit.cu on the CPU.
+//! Compares the kernel with the host's code, without a GPU. `kernel/host.c` runs emit.cu on the CPU.
 
 #![cfg(test)]
 
@@ -45,7 +45,7 @@ impl Case {
         Emit::new(mean.len(), norm, self.float, self.layout).unwrap()
     }
 
-    /// The result of the loader's threads, before patches and mixing.
+    /// The result of the loader's threads before patches and mixing.
     fn on_host(&self) -> Vec<u8> {
         let e = &self.emission;
         let emit = self.emit();
@@ -103,7 +103,7 @@ impl Case {
     }
 }
 
-/// A picture among others, with unused bytes after its rows.
+/// A picture among others, with unused bytes after each row.
 #[derive(Debug, Clone, Copy)]
 struct Picture {
     first: usize,
@@ -121,7 +121,7 @@ impl Picture {
     }
 }
 
-/// Images and their size, the largest picture, and whether there are three channels.
+/// Number of images and their size, the size of the largest picture, and whether there are three channels.
 type Sizes = (u32, u32, u32, u32, u32, bool);
 
 /// Pseudorandom numbers.
@@ -137,14 +137,14 @@ impl Draws {
         u8::try_from(self.below(256)).unwrap()
     }
 
-    /// Where a window of `out` pixels starts on a side: inside, across an edge or outside.
+    /// The start of a window of `out` pixels on a side: inside, across an edge, or outside.
     fn start(&mut self, side: u32, out: u32) -> i32 {
         let drawn = self.below(u64::from(side) + 2 * u64::from(out));
         i32::try_from(drawn).unwrap() - i32::try_from(out).unwrap()
     }
 
-    /// Variable-size pictures up to a maximum, with gaps between them. The last one has the maximum size. The buffer is
-    /// no larger than needed.
+    /// Variable-size pictures up to a maximum size, with gaps between them. The last one has the maximum size. The
+    /// buffer is no larger than necessary.
     fn pictures(&mut self, n: u32, (width, height): (u32, u32), channels: u32) -> (Vec<Picture>, Vec<u8>) {
         let (mut pictures, mut end) = (Vec::new(), 0);
         for number in 1..=n {
@@ -179,7 +179,7 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
     let float = [None, Some(FloatType::F16), Some(FloatType::Bf16), Some(FloatType::F32)][ty];
     let layout = if is_planar { Layout::Chw } else { Layout::Hwc };
     let padding = draws.padding(padding);
-    // Frames refer to any of twice as many pictures as images, or there are no frames.
+    // There are twice as many pictures as images, and frames refer to any of them. Or there are no frames.
     let has_frames = (width, height) != (source_width, source_height) || draws.below(3) > 0;
     let (pictures, source) = match has_frames {
         true => draws.pictures(2 * n, (source_width, source_height), channels),
@@ -231,7 +231,7 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
 }
 
 impl Case {
-    /// The same with patches and mixing.
+    /// The same case with patches and mixing.
     fn changed(mut self, n_patches: u32, mixes: bool, seed: u64) -> Self {
         let e = &mut self.emission;
         let mut draws = Draws(seed);
@@ -322,7 +322,7 @@ fn the_kernel_gives_the_hosts_bits_for_any_window() {
     );
 }
 
-/// The twin does the same as the loader's threads: `src/staging/tests.rs` compares them.
+/// The twin does the same as the loader's threads. `src/staging/tests.rs` compares these two.
 #[test]
 fn the_kernel_erases_and_mixes_with_the_hosts_bits() {
     let host = Mutex::new(Host::start());
@@ -380,8 +380,8 @@ fn every_small_value_is_mixed_as_on_the_host() {
     }
 }
 
-/// Areas of variable-size pictures, resized like the loader's threads do, columns or rows first, with unresized
-/// pictures among them.
+/// Resizes areas of variable-size pictures like the loader's threads, with columns or rows first. Some pictures are not
+/// resized.
 #[test]
 fn the_kernel_resizes_with_the_hosts_bytes() {
     let host = Mutex::new(Host::start());
@@ -442,8 +442,8 @@ fn resized(
     assert!(found == wanted, "the kernel differs: {emission:?} {filter:?}");
 }
 
-/// An area of a picture, or the whole picture without a resize, and the host's result for it. The frame has the size of
-/// the area.
+/// An area of a picture, or the whole picture if it is not resized, and the host's result for it. The frame has the
+/// size of the area.
 fn area(
     e: &Emission,
     filter: Filter,
@@ -500,8 +500,7 @@ fn area(
     (frame, shown)
 }
 
-/// Adds the taps of an axis in the layout of `packds_reader::device::Resampling`. Returns their
-/// start.
+/// Adds the taps of an axis in the layout of `packds_reader::device::Resampling`. Returns their start.
 fn push_taps(words: &mut Vec<u32>, length: u32, out: u32, filter: Filter) -> u32 {
     let start = u32::try_from(words.len()).unwrap();
     let taps = AxisTaps::new(length, out, filter);
@@ -556,7 +555,7 @@ fn a_launch_is_laid_out_as_the_kernel_has_it() {
     assert_eq!(found, wanted);
 }
 
-/// If a Python has NVRTC, the PTX is compiled again.
+/// If a Python environment has NVRTC, the PTX is compiled again.
 #[test]
 fn the_ptx_is_what_the_compiler_gives() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

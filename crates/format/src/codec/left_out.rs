@@ -1,4 +1,4 @@
-//! Stands in for Zstandard where the feature `zstd` is off.
+//! Stands in for Zstandard if the feature `zstd` is off.
 
 use std::io::{Error, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! Zstandard frames, one for each block.
+//! Zstandard frames, one per block.
 
 use packds_system::to_u64;
 use std::cell::RefCell;
@@ -47,7 +47,7 @@ thread_local! {
 pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Result<(), String> {
     out.clear();
     let found = |found: u64| format!("expected {expected} bytes, found {found}");
-    // The declared size is not trusted; the real one is checked below.
+    // The declared size is not trusted. The real size is checked below.
     let said = zstd_safe::get_frame_content_size(frame).ok().flatten();
     if let Some(window) = window_of(frame, said).filter(|window| *window > 1 << WINDOW_LOG) {
         return Err(format!("its window of {window} bytes is larger than 8 MiB"));
@@ -55,7 +55,7 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     if let Some(said) = said.filter(|said| *said != expected) {
         return Err(found(said));
     }
-    // One frame is one block. Data after it could be hidden.
+    // One frame is one block. Data after the frame would go unnoticed.
     let len = zstd_safe::find_frame_compressed_size(frame).map_err(in_words)?;
     if len != frame.len() {
         return Err(format!("{} bytes after the frame", frame.len() - len));
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(out, vec![7; 100_000]);
         assert!(decompress(&frame, 99_999, &mut out).is_err());
         assert_eq!(decompress(&frame, 100_001, &mut out).unwrap_err(), "expected 100001 bytes, found 100000");
-        // Memory for data that so few bytes cannot contain is never reserved.
+        // Memory is never reserved for more data than so few bytes can contain.
         let error = decompress(&frame, 1 << 60, &mut out).unwrap_err();
         assert!(error.contains("at most"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Pixels that are already decoded: the same colour conversion, resize and crop as for files.
+//! Pixels that are already decoded get the same colour conversion, resize and crop as files.
 
 use super::convert::{self, Kind, Raster};
 use super::{Decoder, byte_count, resize_zeroed, usize_of};
@@ -9,11 +9,11 @@ use crate::geometry::Geometry;
 use crate::probe::ImageInfo;
 
 impl Decoder {
-    /// Like `render_into`, for decoded pixels: 1 channel is gray, 3 are red, green and blue.
+    /// Like `render_into`, but for decoded pixels: 1 channel is gray, 3 channels are red, green and blue.
     ///
     /// # Errors
-    /// `TooManyPixels`, `NotSingleChannel` for a mask, `WrongBuffer` if `pixels` or `out` do not match the
-    /// sizes, or `InvalidArgument` for other numbers of channels. Then `out` is unspecified.
+    /// `TooManyPixels`, `NotSingleChannel` for a mask, `WrongBuffer` if `pixels` or `out` do not match the sizes, or
+    /// `InvalidArgument` for other numbers of channels. After an error, the contents of `out` are unspecified.
     pub fn render_pixels_into(
         &mut self,
         pixels: Pixels<'_>,
@@ -60,7 +60,7 @@ impl Decoder {
         samples.clear();
         samples.extend_from_slice(pixels.data);
         let mut raster = Raster { kind, samples };
-        // The format appears only in errors about missing samples. Those were ruled out above.
+        // The format is only used in errors about missing samples. Such errors cannot occur here.
         let info = ImageInfo::plain(ImageFormat::Bmp, pixels.width, pixels.height, pixels.channels);
         let converted = convert::convert(&mut raster, &info, self.options.color, &mut self.pixels);
         self.samples = raster.samples;

@@ -1,4 +1,4 @@
-//! BMP with 1 to 32 bits: uncompressed, bit fields, or run-length coded.
+//! BMP with 1 to 32 bits, either uncompressed, with bit fields, or run-length coded.
 
 use packds_system::to_u64;
 
@@ -84,7 +84,7 @@ fn colors(bytes: &[u8], layout: &BmpLayout) -> Kind {
     palette(entries)
 }
 
-/// Little-endian pixels whose channels are runs of bits, scaled to bytes as Pillow does.
+/// Little-endian pixels in which each channel is a run of bits. The channels are scaled to bytes as in Pillow.
 fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, PixelError> {
     let known: [[u32; 3]; 6] = [
         [0x7C00, 0x3E0, 0x1F],

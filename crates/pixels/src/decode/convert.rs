@@ -1,4 +1,4 @@
-//! Pillow's colour conversions, with its rounding.
+//! The colour conversions of Pillow, with its rounding.
 
 use super::Color;
 use crate::error::PixelError;
@@ -12,7 +12,7 @@ pub(super) enum Kind {
     Gray,
     /// 1-bit: 0 and 1.
     Bits,
-    /// 16-bit gray, the low byte first.
+    /// 16-bit gray. The low byte comes first.
     Gray16,
     GrayAlpha,
     Rgb,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Cmyk,
     /// 255 means no ink.
     InvertedCmyk,
-    /// Indices; colours that a palette lacks are black.
+    /// Palette indices. Colours that are missing in the palette are black.
     Palette(Box<[[u8; 3]; 256]>),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Raster {
 }
 
 impl Kind {
-    /// Channels, and bytes of a pixel.
+    /// The number of channels and the number of bytes per pixel.
     fn sizes(&self) -> (u8, usize) {
         match self {
             Self::Gray | Self::Bits | Self::Palette(_) => (1, 1),
@@ -71,7 +71,7 @@ pub(super) fn convert(raster: &mut Raster, info: &ImageInfo, color: Color, out: 
     Ok(())
 }
 
-/// Writes the colour of each pixel in the channels that `of` gives it.
+/// Writes the colour of each pixel. `of` converts the colour to the output's channels.
 pub(super) fn write<const N: usize>(kind: &Kind, samples: &[u8], out: &mut [u8], of: impl Fn([u8; 3]) -> [u8; N]) {
     let pixels = out.as_chunks_mut::<N>().0.iter_mut();
     let pairs = samples.as_chunks::<2>().0;
@@ -111,12 +111,12 @@ fn white_if(bit: u8) -> u8 {
     if bit == 0 { 0 } else { 255 }
 }
 
-/// Pillow's `I;16` becomes bytes by clipping, not by scaling.
+/// Converts `I;16` of Pillow to bytes by clipping, not by scaling.
 fn clip_16([low, high]: [u8; 2]) -> u8 {
     if high == 0 { low } else { 255 }
 }
 
-/// A colour in the one channel of gray images.
+/// A colour as the single channel of gray images.
 pub(super) fn gray(rgb: [u8; 3]) -> [u8; 1] {
     [luma(rgb)]
 }
@@ -133,7 +133,7 @@ fn cmyk_pixel([cyan, magenta, yellow, black]: [u8; 4]) -> [u8; 3] {
     [cyan, magenta, yellow].map(|ink| u32::from(light).saturating_sub(multiply(ink, light)) as u8)
 }
 
-/// Unpacks rows of 1-, 2- or 4-bit samples, the first in the high bits, rows padded to bytes.
+/// Unpacks rows of 1-, 2- or 4-bit samples. The first sample is in the high bits. Rows are padded to bytes.
 pub(super) fn unpack(packed: &[u8], width: usize, bits: u8) -> Vec<u8> {
     let per_byte = usize::from(8 / bits.clamp(1, 8));
     let mask = if bits >= 8 { 255 } else { (1 << bits) - 1 };

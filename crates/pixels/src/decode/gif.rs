@@ -1,4 +1,4 @@
-//! GIF: the first frame, as indices.
+//! Decodes the first frame of a GIF as palette indices.
 
 use std::io::Cursor;
 

@@ -1,4 +1,4 @@
-//! JPEG: rows go from libjpeg straight to the resampler. Only the rows needed are decoded.
+//! Decodes JPEG. Rows go from libjpeg directly to the resampler. Only the necessary rows are decoded.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::jpeg::{JpegDecoder, Raw, Session};
 use crate::probe::{ImageInfo, check_jpeg_end};
 use crate::resize::Resampler;
 
-/// Minimum number of decoded columns: for chroma of two columns or less, libjpeg repeats instead of interpolating.
+/// Minimum number of decoded columns. If chroma has two columns or less, libjpeg repeats instead of interpolating.
 const MIN_COLUMNS: u32 = 8;
 
 /// Converts a decoded row to the output's channels.
@@ -21,15 +21,16 @@ struct RowReader<'a> {
     raw: Raw,
     color: Color,
     scratch: &'a mut Vec<u8>,
-    /// Number of decoded columns before the wanted ones, of wanted columns, and of decoded columns.
+    /// The number of decoded columns before the wanted ones, the number of wanted columns, and the number of decoded
+    /// columns.
     lead: usize,
     n_columns: usize,
     n_decoded: usize,
 }
 
 impl<'a> RowReader<'a> {
-    /// Opens a complete JPEG. A truncated one is an error before anything is decoded, so
-    /// that the result does not depend on the area.
+    /// Opens a complete JPEG. A truncated one is rejected before anything is decoded, so that the result does not
+    /// depend on the area.
     fn open(
         decoder: &'a mut Option<JpegDecoder>,
         bytes: &'a [u8],
@@ -59,10 +60,10 @@ impl<'a> RowReader<'a> {
         self.raw.channels() == self.color.channels()
     }
 
-    /// Restricts the session to these columns of `width`. Returns the actual columns: a few more.
+    /// Restricts the session to these columns of `width`. Returns the actual columns, which are a few more.
     ///
-    /// One extra column on each side, because chroma is interpolated between neighbours, and the
-    /// neighbour outside the decoded columns is missing.
+    /// One extra column is needed on each side, because chroma is interpolated between neighbours, and the neighbour
+    /// outside the decoded columns is missing.
     fn restrict(&mut self, wanted: Range<usize>, width: u32) -> Result<Range<usize>, PixelError> {
         let of = |column: usize| u32::try_from(column).unwrap_or(u32::MAX);
         let first = of(wanted.start).saturating_sub(1);
@@ -101,7 +102,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// Ends the session after the needed rows. `complete` means that these were all rows.
+    /// Ends the session after the rows that are needed. `complete` means that all rows were needed.
     fn end(self, complete: bool) -> Result<(), PixelError> {
         if complete { self.session.finish() } else { Ok(()) }
     }
@@ -121,7 +122,7 @@ impl Decoder {
         reader.session.finish()
     }
 
-    /// Decodes the rows and columns inside the geometry, resizing on the fly.
+    /// Decodes the rows and columns inside the geometry, and resizes them as they arrive.
     pub(super) fn render_jpeg(
         &mut self,
         bytes: &[u8],
@@ -142,7 +143,7 @@ impl Decoder {
         stream(reader, &mut self.resampler, (0, 0), (width, height), out)
     }
 
-    /// Decodes the rows and columns of a view's area, resizing on the fly.
+    /// Decodes the rows and columns of a view's area, and resizes them as they arrive.
     pub(super) fn view_jpeg(
         &mut self,
         bytes: &[u8],
@@ -176,8 +177,8 @@ impl Decoder {
     }
 }
 
-/// Reads the rows that the resampler needs from a picture of `size`, and writes the result. The picture's pixel at `corner`
-/// is the resampler's first.
+/// Reads the rows that the resampler needs from a picture of `size`, and writes the result. The pixel at `corner` of
+/// the picture is the first pixel of the resampler.
 fn stream(
     mut reader: RowReader<'_>,
     resampler: &mut Resampler,
@@ -204,7 +205,7 @@ fn stream(
     reader.end(corner.1 + rows.end == usize_of(height))
 }
 
-/// The smallest scale, in eighths, that gives at least the wanted size.
+/// The smallest scale, in eighths, whose result is at least as large as the wanted size.
 fn eighths_of(stored: (u32, u32), wanted: (u32, u32)) -> u32 {
     [1, 2, 4]
         .into_iter()

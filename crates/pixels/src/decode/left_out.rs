@@ -1,4 +1,4 @@
-//! Stands in for the decoders where the feature `codecs` is off.
+//! Stands in for the decoders if the feature `codecs` is off.
 
 use super::convert::Raster;
 use super::{Decoder, ImageInfo};
@@ -8,7 +8,7 @@ use crate::geometry::Geometry;
 
 const REASON: &str = "packds was built without image codecs (feature `codecs`)";
 
-/// Refuses any file that needs a decoder.
+/// Rejects any file that needs a decoder.
 pub(super) fn decode(info: &ImageInfo) -> Result<Raster, PixelError> {
     Err(PixelError::unsupported(info.format, REASON))
 }

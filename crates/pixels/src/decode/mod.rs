@@ -1,4 +1,4 @@
-//! Decoding files to output pixels.
+//! Decodes files to output pixels.
 
 mod bare;
 mod bmp;
@@ -33,7 +33,7 @@ use crate::resize::Resampler;
 use crate::seek::Splicer;
 use packds_system::{to_u64, to_usize};
 
-/// Pillow's own error limit: twice `Image.MAX_IMAGE_PIXELS`, which only warns.
+/// Pillow's own error limit. It is twice `Image.MAX_IMAGE_PIXELS`, which only causes a warning.
 const MAX_PIXELS: u64 = 178_956_970;
 
 /// The channels of the output.
@@ -44,13 +44,13 @@ pub enum Color {
     Rgb,
     /// Luma: Pillow's `convert("L")`.
     Gray,
-    /// For masks: palette indices, gray values, or the 0 and 1 of a 1-bit image;
-    /// other images do not have one channel. Resize with `Filter::Nearest`.
+    /// For masks: palette indices, gray values, or the 0 and 1 of a 1-bit image. Other images do not have a single
+    /// channel. Resize with `Filter::Nearest`.
     Index,
 }
 
 impl Color {
-    /// Channels of the output.
+    /// Number of channels of the output.
     #[must_use]
     pub fn channels(self) -> usize {
         match self {
@@ -65,10 +65,10 @@ impl Color {
 pub struct DecodeOptions {
     /// Channels of the output.
     pub color: Color,
-    /// Maximum declared number of pixels, checked before memory is allocated.
+    /// Maximum number of pixels that a header may declare. It is checked before memory is allocated.
     pub max_pixels: u64,
-    /// Decodes a JPEG at 1/2, 1/4 or 1/8 of its size if the output is that much smaller.
-    /// Faster, but not Pillow's pixels.
+    /// Decodes a JPEG at 1/2, 1/4 or 1/8 of its size if the output is that much smaller. This is faster, but the pixels
+    /// differ from Pillow's.
     pub jpeg_scaling: bool,
     /// How `crop_resize_into` treats the EXIF orientation. `render` uses its geometry instead.
     pub orientation: Orientation,
@@ -81,7 +81,7 @@ impl Default for DecodeOptions {
     }
 }
 
-/// An image: interleaved bytes, rows from the top, pixels from the left.
+/// An image of interleaved bytes. Rows start at the top, pixels at the left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// Width.
@@ -127,7 +127,7 @@ pub struct Decoder {
     samples: Vec<u8>,
     /// Pixels rotated upright.
     upright: Vec<u8>,
-    /// Assembles the part of a JPEG that a view shows, from a seek index.
+    /// Assembles the visible part of a JPEG with a seek index.
     splicer: Splicer,
 }
 
@@ -153,12 +153,13 @@ impl Decoder {
         }
     }
 
-    /// Decodes, rotates, resizes and crops into `out`, which must have exactly the length of the
-    /// result. For a JPEG, only the rows and columns inside the crop are decoded, but the pixels
-    /// equal those of a full decode, and a truncated file is always an error.
+    /// Decodes, rotates, resizes and crops into `out`, which must have exactly the length of the result. For a JPEG,
+    /// only the rows and columns inside the crop are decoded. The pixels are still equal to those of a full decode, and
+    /// a truncated file is always an error.
     ///
     /// # Errors
-    /// Every error of `PixelError`: in the file, in the limits, or `WrongBuffer`. Then `out` is unspecified.
+    /// Every error of `PixelError`: errors in the file, exceeded limits, or `WrongBuffer`. After an error, the contents
+    /// of `out` are unspecified.
     pub fn render_into(&mut self, bytes: &[u8], geometry: &Geometry, out: &mut [u8]) -> Result<Rendered, PixelError> {
         let info = self.admit(bytes)?;
         self.render_probed(bytes, &info, geometry, out)
@@ -181,7 +182,7 @@ impl Decoder {
     /// The whole image at full size, as stored.
     ///
     /// # Errors
-    /// As `render`.
+    /// As for `render`.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Image, PixelError> {
         let as_stored = Geometry { orientation: Orientation::Ignore, ..Geometry::default() };
         self.render(bytes, &as_stored)
@@ -190,7 +191,7 @@ impl Decoder {
     /// Decodes the whole image into the decoder's buffer, which the next call reuses.
     ///
     /// # Errors
-    /// As `render`.
+    /// As for `render`.
     pub fn decode_full(&mut self, bytes: &[u8]) -> Result<(ImageInfo, &[u8]), PixelError> {
         let info = self.admit(bytes)?;
         self.decode_all(bytes, &info)?;
@@ -274,14 +275,14 @@ impl Decoder {
     }
 }
 
-/// Runs a third-party decoder. If a hostile file makes it panic, that is reported as an error in the
-/// file, so that callers can continue with others.
+/// Runs a third-party decoder. If a hostile file makes it panic, the panic is reported as an error in the file, so that
+/// callers can continue with other files.
 fn guarded<T>(format: ImageFormat, decode: impl FnOnce() -> Result<T, PixelError>) -> Result<T, PixelError> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode));
     caught.unwrap_or_else(|_| Err(PixelError::malformed(format, "the decoder crashed")))
 }
 
-/// A `u32` as a length in memory: `usize` has at least 32 bits on all supported machines.
+/// Converts a `u32` to a length in memory. `usize` has at least 32 bits on all supported machines.
 pub(crate) fn usize_of(value: u32) -> usize {
     to_usize(value)
 }
@@ -294,14 +295,14 @@ pub(crate) fn byte_count(width: u32, height: u32, channels: usize) -> Result<usi
         .ok_or(PixelError::OutOfMemory { bytes: u64::MAX })
 }
 
-/// A zeroed buffer, or an error if memory is exhausted.
+/// A zeroed buffer. Returns an error if memory is exhausted.
 pub(crate) fn zeroed(n_bytes: usize) -> Result<Vec<u8>, PixelError> {
     let mut data = Vec::new();
     resize_zeroed(&mut data, n_bytes)?;
     Ok(data)
 }
 
-/// Sets the length of `buffer`, or fails if memory is exhausted.
+/// Sets the length of `buffer`. Returns an error if memory is exhausted.
 pub(crate) fn resize_zeroed(buffer: &mut Vec<u8>, n_bytes: usize) -> Result<(), PixelError> {
     let more = n_bytes.saturating_sub(buffer.len());
     let bytes = to_u64(n_bytes);

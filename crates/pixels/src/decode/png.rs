@@ -1,4 +1,4 @@
-//! PNG, without colour conversion: palette indices stay indices.
+//! Decodes PNG without colour conversion. Palette indices stay indices.
 
 use packds_system::to_u64;
 use std::io::Cursor;
@@ -11,7 +11,7 @@ use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::ImageInfo;
 
-/// Deflate expands one byte to at most about 1032.
+/// Deflate expands one byte to at most about 1032 bytes.
 const MAX_EXPANSION: u64 = 1040;
 
 fn error(error: DecodingError) -> PixelError {
@@ -38,7 +38,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo, mut samples: Vec<u8>) -> Re
     decoder.set_transformations(Transformations::IDENTITY);
     let mut reader = decoder.read_info().map_err(error)?;
     let n_bytes = reader.output_buffer_size().ok_or(PixelError::OutOfMemory { bytes: u64::MAX })?;
-    // Interlaced passes are merged bit by bit into the buffer, which must start as zeros.
+    // Interlaced passes are merged into the buffer bit by bit, so it must start as zeros.
     samples.clear();
     resize_zeroed(&mut samples, n_bytes)?;
     let frame = reader.next_frame(&mut samples).map_err(error)?;
@@ -69,7 +69,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo, mut samples: Vec<u8>) -> Re
         (ColorType::Rgba, _) => Kind::Rgba,
     };
     if depth == 16 && kind != Kind::Gray16 {
-        // Big-endian samples become their high bytes, as in Pillow.
+        // Samples are big-endian and are reduced to their high bytes, as in Pillow.
         let mut is_high = false;
         samples.retain(|_| {
             is_high = !is_high;

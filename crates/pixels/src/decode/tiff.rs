@@ -1,4 +1,4 @@
-//! TIFF: the first page, always rotated upright like Pillow's.
+//! Decodes the first page of a TIFF. Like in Pillow, it is always rotated upright.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -28,7 +28,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     let colors = tiff_colors(bytes);
     let mut decoder = Decoder::new(Cursor::new(as_the_decoder_reads(bytes, &colors)?)).map_err(error)?;
     let mut limits = Limits::default();
-    // At most four channels of 16 bits, and one strip may be the whole image.
+    // There are at most four channels of 16 bits, and a single strip may hold the whole image.
     let most = byte_count(info.width, info.height, 8)?.saturating_add(1 << 16);
     limits.decoding_buffer_size = most;
     limits.intermediate_buffer_size = most;
@@ -59,8 +59,8 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     Ok(raster)
 }
 
-/// The decoder does not support palettes and inverts only some depths. It decodes the samples as gray with 0 as black; their
-/// meaning is applied here. It does not know that bytes may start with their lowest bit either.
+/// The decoder does not support palettes, and it inverts only some depths. Here it decodes the samples as gray with 0
+/// as black. Their meaning is applied afterwards. It also does not support bytes that start with their lowest bit.
 fn as_the_decoder_reads<'a>(bytes: &'a [u8], colors: &TiffColors) -> Result<Cow<'a, [u8]>, PixelError> {
     let reversed = colors.reversed.as_deref();
     let reversed = reversed.ok_or_else(|| PixelError::malformed(FORMAT, "strips that overlap"))?;

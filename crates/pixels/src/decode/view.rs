@@ -1,4 +1,4 @@
-//! Views of encoded images: crops, resized and flipped.
+//! Views of encoded images, which are cropped, resized and flipped.
 
 use super::{Decoder, orient, resize_zeroed, usize_of};
 use crate::area::{Area, CropResize, Encoded};
@@ -8,14 +8,16 @@ use crate::geometry::Orientation;
 use crate::probe::ImageInfo;
 
 impl Decoder {
-    /// Writes each view of the image, as stored or rotated upright according to the options' `orientation`, to the
-    /// buffer at the same position, of exactly `width * height * channels` bytes. The image is decoded once for all
-    /// views, and for a JPEG only the rows and columns that the areas span. With a seek index, hardly anything else is
-    /// even read. The pixels equal those of a full decode at full size; `jpeg_scaling` is ignored.
+    /// Writes each view of the image to the buffer at the same position, which must have exactly `width * height *
+    /// channels` bytes. The option `orientation` decides whether views refer to the stored image or the upright one.
+    /// The image is decoded once for all views. For a JPEG, only the rows and columns that the areas span are decoded.
+    /// With a seek index, hardly anything else is even read. The pixels are equal to those of a full decode at full
+    /// size; `jpeg_scaling` is ignored.
     ///
     /// # Errors
-    /// `EmptyArea` or `AreaOutside`; `InvalidArgument` if the numbers of views and buffers differ or a view is empty;
-    /// `WrongBuffer`; `BadSeekIndex` if a wrong index is used; and the file and limit errors of `render`.
+    /// `EmptyArea` or `AreaOutside`; `InvalidArgument` if the number of views differs from the number of buffers or a
+    /// view is empty; `WrongBuffer`; `BadSeekIndex` if an index is used but is wrong; and the file and limit errors of
+    /// `render`.
     pub fn crop_resize_into(
         &mut self,
         image: Encoded<'_>,
@@ -56,8 +58,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes at least an area, and rotates it upright: into `pixels`, or `upright` if it had to
-    /// be rotated. Returns the index of the first pixel there, and the stride in bytes.
+    /// Decodes at least an area, and rotates it upright if necessary. The result is in `upright` if it was rotated,
+    /// otherwise in `pixels`. Returns the index of the first pixel there, and the stride in bytes.
     fn decode_span(
         &mut self,
         image: &Encoded<'_>,
@@ -90,8 +92,8 @@ impl Decoder {
         Ok(((area.x, area.y), usize_of(area.width) * channels))
     }
 
-    /// Calls `decode` with a JPEG, its headers, and an area of the stored picture in it: a
-    /// small spliced JPEG if an index makes that worthwhile, else the image itself.
+    /// Calls `decode` with a JPEG, its headers, and an area of the stored picture in it. The JPEG is a small spliced
+    /// one if an index makes that worthwhile, otherwise the image itself.
     fn with_spliced<T>(
         &mut self,
         image: &Encoded<'_>,

@@ -1,4 +1,4 @@
-//! WebP, lossy and lossless: the first frame.
+//! Decodes the first frame of a WebP, lossy or lossless.
 
 use packds_system::to_usize;
 use std::io::Cursor;

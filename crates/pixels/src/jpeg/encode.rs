@@ -1,4 +1,4 @@
-//! JPEG encoding, for fixtures and exports.
+//! JPEG encoding for fixtures and exports.
 
 use packds_system::to_usize;
 use std::ffi::{c_int, c_ulong};
@@ -15,7 +15,7 @@ use crate::decode::{check_pixels, usize_of};
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 
-/// A compressor and the memory it writes to; freed when dropped.
+/// A compressor and the memory that it writes to. Dropping it frees both.
 struct Compressor {
     cinfo: jpeg_compress_struct,
     errors: Errors,
@@ -27,7 +27,7 @@ impl Drop for Compressor {
     fn drop(&mut self) {
         // SAFETY: `cinfo` was zeroed by `encode_jpeg` or created by `compress`, and is destroyed only here.
         unsafe { jpeg_destroy_compress(&mut self.cinfo) };
-        // SAFETY: the pointer is null, or `jpeg_mem_dest` allocated it with malloc for its caller to free.
+        // SAFETY: the pointer is null, or `jpeg_mem_dest` allocated it with malloc and left it to its caller to free.
         unsafe { free(self.bytes.cast()) };
     }
 }
@@ -36,8 +36,8 @@ unsafe extern "C" {
     fn free(memory: *mut std::ffi::c_void);
 }
 
-/// Encodes gray (1 channel) or RGB (3) pixels as a baseline JPEG, 4:2:0, standard tables: the
-/// settings of libjpeg-turbo and Pillow. The same pixels always give the same bytes.
+/// Encodes gray (1 channel) or RGB (3) pixels as a baseline JPEG with 4:2:0 and standard tables, which are the settings
+/// of libjpeg-turbo and Pillow. The same pixels always give the same bytes.
 ///
 /// # Errors
 /// `WrongBuffer` or `InvalidArgument` if the sizes do not match, or `quality` is outside 1 to 100.
@@ -50,7 +50,7 @@ pub fn encode_jpeg(width: u32, height: u32, channels: u8, data: &[u8], quality: 
         return Err(PixelError::argument("quality", "1 to 100", quality));
     }
     let mut compressor = Box::new(Compressor {
-        // SAFETY: a C structure of integers, pointers, and enums with a value 0: all zeros is valid.
+        // SAFETY: all zeros is valid for this C structure of integers, pointers, and enums with a value 0.
         cinfo: unsafe { std::mem::zeroed() },
         errors: Errors::new(),
         bytes: std::ptr::null_mut(),
@@ -76,9 +76,9 @@ pub fn encode_jpeg(width: u32, height: u32, channels: u8, data: &[u8], quality: 
 fn compress(this: &mut Compressor, (width, height, channels): (u32, u32, u8), data: &[u8], quality: u8) {
     this.cinfo.common.err = (&raw mut this.errors).cast();
     let cinfo = &mut this.cinfo;
-    // SAFETY: `cinfo` is zeroed and has an error manager; version and size are those of the bindings.
+    // SAFETY: `cinfo` is zeroed and has an error manager. Version and size are those of the bindings.
     unsafe { jpeg_CreateCompress(cinfo, JPEG_LIB_VERSION, size_of::<jpeg_compress_struct>()) };
-    // SAFETY: `bytes` and `n_bytes` outlive the compressor: they are in the same box.
+    // SAFETY: `bytes` and `n_bytes` outlive the compressor, because they are in the same box.
     unsafe { jpeg_mem_dest(cinfo, &mut this.bytes, &mut this.n_bytes) };
     cinfo.image_width = width;
     cinfo.image_height = height;

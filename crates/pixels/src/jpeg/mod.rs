@@ -1,8 +1,8 @@
-//! JPEG decoding with libjpeg-turbo, with the pixels of Pillow.
+//! JPEG decoding with libjpeg-turbo. The pixels are equal to Pillow's.
 //!
-//! libjpeg reports errors through a callback that must not return. The callback
-//! unwinds (the library is compiled for that), and `Session` turns this into a `Result`. The input is
-//! a slice: if libjpeg asks for more, the file is truncated.
+//! libjpeg reports errors through a callback that must not return. The callback unwinds (the library is compiled for
+//! that), and `Session` turns this into a `Result`. The input is a slice, so if libjpeg requests more input, the file
+//! is truncated.
 
 mod encode;
 
@@ -23,12 +23,12 @@ use crate::format::ImageFormat;
 
 pub use encode::encode_jpeg;
 
-/// More scans than any encoder writes. Without a limit, a small file could take hours.
+/// Maximum number of scans. No encoder writes as many. Without a limit, a small file could take hours.
 const MAX_SCANS: c_int = 500;
 /// libjpeg's `JMSG_LENGTH_MAX`.
 const MESSAGE_BYTES: usize = 200;
 
-/// The error inside libjpeg.
+/// An error inside libjpeg.
 #[derive(Debug)]
 enum Failure {
     OutOfInput,
@@ -45,9 +45,9 @@ struct Errors {
 
 impl Errors {
     fn new() -> Self {
-        // SAFETY: a C structure of integers, pointers and optional functions: all zeros is valid.
+        // SAFETY: all zeros is valid for this C structure of integers, pointers and optional functions.
         let mut manager: jpeg_error_mgr = unsafe { std::mem::zeroed() };
-        // SAFETY: `manager` is writable; the function only fills it in.
+        // SAFETY: `manager` is writable, and the function only fills it in.
         unsafe { jpeg_std_error(&mut manager) };
         manager.error_exit = Some(error_exit);
         manager.emit_message = Some(emit_message);
@@ -59,7 +59,7 @@ impl Errors {
 /// The unwind payload. The cause is in `Errors::failure`.
 struct Unwound;
 
-/// The decompressor and what it points to. Boxed, because it must not move.
+/// The decompressor and the data that it points to. Boxed, because it must not move.
 struct State {
     cinfo: jpeg_decompress_struct,
     errors: Errors,
@@ -67,15 +67,15 @@ struct State {
     progress: mozjpeg_sys::jpeg_progress_mgr,
 }
 
-/// A JPEG decoder for a sequence of files. Each file gets its own decompressor: a reused one would keep the previous file's
-/// tables, and use them for a file that lacks its own.
+/// A JPEG decoder for a sequence of files. Each file gets its own decompressor. If one was reused, it would keep the
+/// previous file's tables and use them for a file that lacks its own.
 pub(crate) struct JpegDecoder {
     state: Box<State>,
 }
 
-// SAFETY: the pointers in `State` point to `State` itself, or to memory that libjpeg allocated with
-// malloc and that nothing else refers to. A decompressor depends on no thread-local state of
-// libjpeg. So another thread may continue with it.
+// SAFETY: the pointers in `State` point to `State` itself, or to memory that libjpeg allocated with malloc and that
+// nothing else refers to. A decompressor does not depend on thread-local state of libjpeg, so another thread may
+// continue with it.
 unsafe impl Send for JpegDecoder {}
 
 /// libjpeg's output for a pixel.
@@ -83,7 +83,7 @@ unsafe impl Send for JpegDecoder {}
 pub(crate) enum Raw {
     Gray,
     Rgb,
-    /// Stored inverted, like Adobe's, as Pillow assumes.
+    /// Stored inverted, as Adobe does and Pillow assumes.
     Cmyk,
 }
 
@@ -100,8 +100,8 @@ impl Raw {
 impl JpegDecoder {
     pub(crate) fn new() -> Self {
         let mut state = Box::new(State {
-            // SAFETY: a C structure of integers, pointers, optional functions, and enums with a
-            // value 0: all zeros is valid.
+            // SAFETY: all zeros is valid for this C structure of integers, pointers, optional functions, and enums with
+            // a value 0.
             cinfo: unsafe { std::mem::zeroed() },
             errors: Errors::new(),
             // SAFETY: as above.
@@ -129,8 +129,8 @@ impl JpegDecoder {
         let mut session = Session { state, bytes: PhantomData };
         let version = JPEG_LIB_VERSION;
         let size = size_of::<jpeg_decompress_struct>();
-        // SAFETY: `cinfo` is zeroed or was destroyed, its `err` points to an initialized error manager, and version and
-        // size are those of the bindings, which were compiled with the library.
+        // SAFETY: `cinfo` is zeroed or was destroyed, and its `err` points to an initialized error manager. Version and
+        // size are those of the bindings, which were compiled together with the library.
         session.call(|cinfo| unsafe { jpeg_CreateDecompress(cinfo, version, size) })?;
         session.state.cinfo.src = &raw mut session.state.source;
         session.state.cinfo.common.progress = &raw mut session.state.progress;
@@ -152,7 +152,8 @@ impl Session<'_> {
         (self.state.cinfo.image_width, self.state.cinfo.image_height)
     }
 
-    /// Possible output: colour files give RGB, gray files gray or RGB, four channels CMYK.
+    /// The output that is possible: colour files give RGB, gray files give gray or RGB, and files with four channels
+    /// give CMYK.
     pub(crate) fn raw(&self, want_gray: bool) -> Result<Raw, PixelError> {
         match self.state.cinfo.num_components {
             1 if want_gray => Ok(Raw::Gray),
@@ -181,10 +182,10 @@ impl Session<'_> {
         Ok((self.state.cinfo.output_width, self.state.cinfo.output_height))
     }
 
-    /// Restricts decoding to some columns, plus a few. Returns the actual columns.
+    /// Restricts decoding to some columns. Returns the actual columns, which are a few more.
     pub(crate) fn crop(&mut self, first: u32, width: u32) -> Result<std::ops::Range<u32>, PixelError> {
         let (mut offset, mut width) = (first, width);
-        // SAFETY: decompression has started and no row was read (libjpeg checks both, and the range).
+        // SAFETY: decompression has started, and no row has been read. libjpeg checks both, and the range.
         self.call(|cinfo| unsafe { jpeg_crop_scanline(cinfo, &mut offset, &mut width) })?;
         Ok(offset..offset + width)
     }
@@ -192,7 +193,7 @@ impl Session<'_> {
     /// Skips rows.
     pub(crate) fn skip(&mut self, n_rows: u32) -> Result<(), PixelError> {
         if n_rows > 0 {
-            // SAFETY: decompression has started; libjpeg stops at the last row.
+            // SAFETY: decompression has started, and libjpeg stops at the last row.
             self.call(|cinfo| unsafe { jpeg_skip_scanlines(cinfo, n_rows) })?;
         }
         Ok(())
@@ -218,7 +219,7 @@ impl Session<'_> {
 
     /// Reads up to the end-of-image marker, after the last row.
     pub(crate) fn finish(mut self) -> Result<(), PixelError> {
-        // SAFETY: decompression has started; libjpeg checks that every row was read.
+        // SAFETY: decompression has started, and libjpeg checks that every row was read.
         self.call(|cinfo| unsafe { jpeg_finish_decompress(cinfo) })?;
         Ok(())
     }
@@ -249,7 +250,7 @@ impl Session<'_> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        // SAFETY: allowed in every state, even if creation failed; it frees all memory and never fails.
+        // SAFETY: this is allowed in every state, even if creation failed. It frees all memory and never fails.
         unsafe { jpeg_destroy_decompress(&mut self.state.cinfo) };
         self.state.source.next_input_byte = std::ptr::null();
         self.state.source.bytes_in_buffer = 0;
@@ -258,8 +259,8 @@ impl Drop for Session<'_> {
 
 /// Stores the cause and unwinds to `Session::call`, because `error_exit` must not return.
 fn fail(common: &mut jpeg_common_struct, failure: Failure) -> ! {
-    // SAFETY: `new` set `err` to the first field of an `Errors`, which lives as long as the
-    // decompressor; nothing else refers to it while libjpeg runs.
+    // SAFETY: `new` set `err` to the first field of an `Errors`, which lives as long as the decompressor. Nothing else
+    // refers to it while libjpeg runs.
     let errors = unsafe { &mut *common.err.cast::<Errors>() };
     errors.failure = Some(failure);
     resume_unwind(Box::new(Unwound));
@@ -271,7 +272,7 @@ extern "C-unwind" fn error_exit(common: &mut jpeg_common_struct) {
     let (code, format_message) = (manager.msg_code, manager.format_message);
     let mut text = [0_u8; MESSAGE_BYTES];
     if let Some(format_message) = format_message {
-        // SAFETY: the binding declares 80 bytes, but C takes only a pointer, and `text` is longer.
+        // SAFETY: the binding declares 80 bytes, but C only takes a pointer, and `text` is longer.
         let buffer = unsafe { &*(&raw mut text).cast::<[u8; 80]>() };
         // SAFETY: libjpeg writes at most JMSG_LENGTH_MAX = 200 bytes there, including a NUL.
         unsafe { format_message(common, buffer) };
@@ -281,7 +282,7 @@ extern "C-unwind" fn error_exit(common: &mut jpeg_common_struct) {
     fail(common, Failure::Fatal(code, message));
 }
 
-/// Warnings and traces. Pillow accepts corrupt data that libjpeg only warns about, so ignore them.
+/// Ignores warnings and traces, because Pillow accepts corrupt data that libjpeg only warns about.
 extern "C-unwind" fn emit_message(_: &mut jpeg_common_struct, _: c_int) {}
 
 extern "C-unwind" fn output_message(_: &mut jpeg_common_struct) {}
@@ -297,24 +298,24 @@ extern "C-unwind" fn skip_input_data(cinfo: &mut jpeg_decompress_struct, n_bytes
     let source = unsafe { &mut *cinfo.src };
     let n_bytes = to_usize(n_bytes.max(0).cast_unsigned()).min(source.bytes_in_buffer);
     source.bytes_in_buffer -= n_bytes;
-    // SAFETY: `n_bytes` is at most the number of bytes left in the slice.
+    // SAFETY: `n_bytes` is at most the number of remaining bytes in the slice.
     source.next_input_byte = unsafe { source.next_input_byte.add(n_bytes) };
 }
 
 extern "C-unwind" fn monitor_progress(common: &mut jpeg_common_struct) {
-    // SAFETY: only decompressors have this monitor, and `common` is the first field of one.
+    // SAFETY: only decompressors have this monitor, and `common` is the first field of a decompressor.
     let cinfo = unsafe { &*(&raw const *common).cast::<jpeg_decompress_struct>() };
     if cinfo.input_scan_number > MAX_SCANS {
         fail(common, Failure::TooManyScans);
     }
 }
 
-/// Whether libjpeg was built with SIMD. Its build silently leaves SIMD out if nasm is missing.
+/// Whether libjpeg was built with SIMD. If nasm is missing, libjpeg is silently built without SIMD.
 #[must_use]
 pub fn jpeg_simd() -> bool {
     unsafe extern "C" {
         fn jsimd_can_idct_islow() -> c_int;
     }
-    // SAFETY: this function of libjpeg has no arguments; it queries the processor and caches the answer.
+    // SAFETY: this function of libjpeg has no arguments. It queries the processor and caches the answer.
     unsafe { jsimd_can_idct_islow() != 0 }
 }

@@ -1,8 +1,9 @@
-//! Colour operations with their factors, as values.
+//! Colour operations and their factors, as values.
 
 use super::{adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, solarize, to_grayscale};
 
-/// A colour operation. All work per pixel, except that [`Contrast`](Self::Contrast) also needs the picture's mean.
+/// A colour operation. All of them work on single pixels, except that [`Contrast`](Self::Contrast) also needs the
+/// picture's mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Adjustment {
     /// [`adjust_brightness`].

@@ -1,4 +1,4 @@
-//! Rotation, translation, scaling and shearing, like Pillow's `Image.transform`.
+//! Rotation, translation, scaling and shearing, as in Pillow's `Image.transform`.
 
 use crate::area::Pixels;
 use crate::decode::usize_of;
@@ -20,8 +20,8 @@ pub enum Sampling {
 
 /// A map from result pixels to source pixels.
 ///
-/// With the matrix `[a, b, c, d, e, f]` the point (x, y) of the result shows the point
-/// (a x + b y + c, d x + e y + f) of the source; the centre of the first pixel is (0.5, 0.5).
+/// With the matrix `[a, b, c, d, e, f]`, the point (x, y) of the result shows the point (a x + b y + c, d x + e y + f)
+/// of the source. The centre of the first pixel is (0.5, 0.5).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Affine {
     /// a to f, in pixels.
@@ -33,11 +33,11 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// torchvision's `affine` for a picture of `width` x `height`: shear, scale and rotate around
-    /// the centre, then translate. Filter nearest and fill black; both are fields.
+    /// torchvision's `affine` for a picture of `width` x `height`: shears, scales and rotates around the centre, then
+    /// translates. The filter is nearest and the fill is black. Both are fields that can be changed.
     ///
-    /// `degrees` is clockwise, `translate` is in pixels right and down, `shear` in degrees along
-    /// rows and columns. torchvision rounds random translations; callers should too.
+    /// `degrees` is clockwise, `translate` is in pixels to the right and down, and `shear` is in degrees along rows and
+    /// columns. torchvision rounds random translations, and callers should too.
     ///
     /// # Errors
     /// `InvalidArgument` if a number or the matrix is not finite, or the scale is not positive.
@@ -55,8 +55,8 @@ impl Affine {
         Self::around(middle(width, height), degrees, translate, scale, shear)
     }
 
-    /// torchvision's `affine` with shear around the corner of the first pixel, by `x` degrees along rows and `y` along columns.
-    /// Filter nearest and fill black; both are fields.
+    /// torchvision's `affine` with shear around the corner of the first pixel, by `x` degrees along rows and `y`
+    /// degrees along columns. The filter is nearest and the fill is black. Both are fields that can be changed.
     ///
     /// # Errors
     /// `InvalidArgument` if the matrix is not finite.
@@ -73,7 +73,7 @@ impl Affine {
         shear: (f64, f64),
     ) -> Result<Self, PixelError> {
         let (angle, x, y) = (degrees.to_radians(), shear.0.to_radians(), shear.1.to_radians());
-        // The forward matrix without the scale: rotation times shears. Its determinant is 1.
+        // The forward matrix without the scale: the rotation times the shears. Its determinant is 1.
         let a = (angle - y).cos() / y.cos();
         let b = -(angle - y).cos() * x.tan() / y.cos() - angle.sin();
         let c = (angle - y).sin() / y.cos();
@@ -81,8 +81,8 @@ impl Affine {
         Self::moved([d, -b, -c, a].map(|value| value / scale), middle, translate)
     }
 
-    /// torchvision's and Pillow's `rotate`: `degrees` counter-clockwise around the centre,
-    /// keeping the size. Filter nearest and fill black; both are fields.
+    /// `rotate` of torchvision and Pillow: `degrees` counter-clockwise around the centre, keeping the size. The filter
+    /// is nearest and the fill is black. Both are fields that can be changed.
     ///
     /// # Errors
     /// `InvalidArgument` if the angle is not finite.
@@ -92,7 +92,7 @@ impl Affine {
         Self::moved([cos, sin, -sin, cos], middle(width, height), (0.0, 0.0))
     }
 
-    /// A map that turns, scales and shears around a point, and then translates.
+    /// A map that rotates, scales and shears around a point, and then translates.
     fn moved(
         [p, q, r, s]: [f64; 4],
         (middle_x, middle_y): (f64, f64),
@@ -104,8 +104,8 @@ impl Affine {
         Ok(Self { matrix, sampling: Sampling::Nearest, fill: [0; 4] })
     }
 
-    /// Writes the mapped picture at the same size, with the bytes of Pillow's
-    /// `image.transform(image.size, AFFINE, matrix, filter, fillcolor=fill)`.
+    /// Writes the mapped picture at the same size. The bytes are those of Pillow's `image.transform(image.size, AFFINE,
+    /// matrix, filter, fillcolor=fill)`.
     ///
     /// # Errors
     /// `InvalidArgument` if a number of the matrix is not finite or the picture has more than 4
@@ -125,7 +125,7 @@ impl Affine {
         Ok(())
     }
 
-    /// `smooth` implements all filters except nearest.
+    /// Draws with all filters except nearest, which `smooth` implements.
     fn draw<const N: usize>(
         &self,
         picture: Picture<'_, N>,
@@ -150,7 +150,8 @@ impl Affine {
         }
     }
 
-    /// Pillow's nearest filter if rows map to rows or positions do not fit in 16.16 bits: positions are accumulated.
+    /// Pillow's nearest filter for maps that map rows to rows, or whose positions do not fit in 16.16 bits. It
+    /// accumulates positions.
     fn step<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
         let [a, b, c, d, e, f] = self.matrix;
         let (mut first_x, mut first_y) = (c + b * 0.5 + a * 0.5, f + e * 0.5 + d * 0.5);
@@ -178,7 +179,7 @@ fn middle(width: u32, height: u32) -> (f64, f64) {
     (f64::from(width) * 0.5, f64::from(height) * 0.5)
 }
 
-/// Rounded to 15 decimals like Pillow's sines, so that quarter turns are exact.
+/// Rounds to 15 decimals like Pillow's sines, so that quarter turns are exact.
 fn to_15_places(value: f64) -> f64 {
     format!("{value:.15}").parse().unwrap_or(value)
 }
@@ -199,10 +200,10 @@ impl<const N: usize> Picture<'_, N> {
     }
 }
 
-/// A map in 16.16 fixed point, which Pillow uses to step from pixel to pixel.
+/// A map in 16.16 fixed point. Pillow uses it to step from pixel to pixel.
 struct Fixed {
     first: [i32; 2],
-    /// Step to the next column, and to the next row.
+    /// The step to the next column, and the step to the next row.
     steps: [[i32; 2]; 2],
 }
 
@@ -248,7 +249,7 @@ fn fixed(value: f64) -> i32 {
     (value * 65536.0 + 0.5).floor() as i32
 }
 
-/// The integer part of a 16.16 number. A negative one ends up outside every image.
+/// The integer part of a 16.16 number. A negative number ends up outside every image.
 fn whole(place: i32) -> usize {
     to_usize((place >> 16).cast_unsigned())
 }

@@ -1,7 +1,7 @@
 //! The plain loops of the operations, compiled again for AVX2.
 //!
-//! The code and the order of float operations are the same, so the bytes are the
-//! same too; the compiler just has wider registers. No intrinsics here.
+//! The code and the order of float operations are the same, so the bytes are the same too. The compiler just has wider
+//! registers. There are no intrinsics here.
 
 use super::blur::{Kernel, Rows};
 use super::sample::{Map, Picture};
@@ -11,7 +11,7 @@ use super::{blend, blur, gray, hue, sample, sharpen};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx2(());
 
-/// Defines a method per loop, which calls it inside a function compiled for AVX2.
+/// Defines a method for each loop. The method calls the loop inside a function that is compiled for AVX2.
 macro_rules! compiled {
     ($($module:ident::$name:ident($($argument:ident: $type:ty),*);)*) => {
         impl Avx2 {

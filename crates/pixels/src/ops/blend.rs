@@ -1,7 +1,7 @@
 //! Brightness, contrast and saturation: linear interpolation from black, mean gray, and the pixel's gray.
 //!
-//! Pillow's `ImageEnhance` interpolates between a degenerate picture (black, its mean luma, its own
-//! luma) and the picture in `f32`: `base + factor * (value - base)`, truncated and clipped.
+//! Pillow's `ImageEnhance` interpolates in `f32` between a degenerate picture (black, its mean luma, or its own luma)
+//! and the picture: `base + factor * (value - base)`, truncated and clipped.
 
 use super::gray::{luma, mean_luma};
 use super::planes::{BLOCK, join, mapped, split};
@@ -27,7 +27,7 @@ pub fn adjust_saturation(pixels: &mut [u8], channels: u8, factor: f32) {
     }
 }
 
-/// Two roundings in `f32`, like Pillow's C code: never fuse the product and the sum.
+/// There must be two roundings in `f32`, as in Pillow's C code, so never fuse the product and the sum.
 #[inline(always)]
 pub(super) fn mixed(value: u8, base: u8, factor: f32) -> u8 {
     let difference = f32::from(i16::from(value) - i16::from(base));
@@ -125,7 +125,7 @@ mod tests {
             plain.clone_from(&pixels);
             saturate(&mut plain, factor);
             prop_assert_eq!(&gray, &plain);
-            // The blocks equal single pixels.
+            // The results of blocks are the same as those of single pixels.
             plain.clone_from(&pixels);
             plain.chunks_exact_mut(3).for_each(|pixel| saturate(pixel, factor));
             prop_assert_eq!(gray, plain);

@@ -1,14 +1,14 @@
-//! Gaussian blur, like torchvision's `gaussian_blur` of a Pillow image.
+//! Gaussian blur, like torchvision's `gaussian_blur` on a Pillow image.
 //!
-//! torchvision applies a square kernel of `f32` weights, which is the product of a
-//! column and a row. Here columns are summed first, then rows. The sums round
-//! differently in their last bits, which can change a value near a half by one level.
+//! torchvision applies a square kernel of `f32` weights, which is the product of a column and a row. Here columns are
+//! summed first, then rows. The sums are rounded differently in their last bits. This can change a value close to a
+//! half by one level.
 
 use super::{fastest, whole};
 use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 
-/// Values summed together.
+/// Number of values that are summed together.
 const LANES: usize = 32;
 /// Maximum kernel size, in pixels.
 const MAX_KERNEL: u32 = 4095;
@@ -23,16 +23,16 @@ pub struct Blur {
     sums: Vec<f32>,
 }
 
-/// The weights from the middle outwards. They are symmetric.
+/// The weights from the middle outwards. Both sides have the same weights.
 #[derive(Debug, Default)]
 pub(super) struct Kernel {
     size: u32,
     sigma: f32,
-    /// Half the weight for the middle, because every sum adds both sides.
+    /// The weights. The one in the middle is halved, because every sum adds both sides.
     weights: Vec<f32>,
 }
 
-/// What the row loop needs besides the kernel.
+/// The inputs of the row loop besides the kernel.
 #[derive(Debug)]
 pub(super) struct Rows<'a> {
     source: &'a [u8],
@@ -42,7 +42,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl Blur {
-    /// A blur without memory yet.
+    /// A blur that has not allocated memory yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -52,10 +52,9 @@ impl Blur {
     ///
     /// Edges are mirrored without repeating the edge pixels. Values differ from torchvision's by at most one level.
     ///
-    /// # Errors
-    /// `InvalidArgument` if the kernel is even, larger than 4095 pixels, or extends beyond
-    /// the mirrored picture (half of it must be less than both sides), or if sigma is not
-    /// finite and positive; `WrongBuffer` if the pixels do not match the size.
+    /// `InvalidArgument` if the kernel is even, is larger than 4095 pixels, or extends beyond the mirrored picture
+    /// (half of it must be less than both sides), or if sigma is not finite and positive. `WrongBuffer` if the pixels
+    /// do not match the size.
     pub fn gaussian(
         &mut self,
         pixels: &mut [u8],
@@ -140,7 +139,7 @@ fn sum_columns(source: &[u8], stride: usize, y: usize, weights: &[f32], out: &mu
     }
 }
 
-/// The sums around row `y` for `N` columns from `x`.
+/// The sums around row `y` for `N` columns, starting at `x`.
 #[inline(always)]
 fn columns_around<const N: usize>(source: &[u8], stride: usize, y: usize, x: usize, weights: &[f32]) -> [f32; N] {
     let n_rows = source.len() / stride;
@@ -148,7 +147,7 @@ fn columns_around<const N: usize>(source: &[u8], stride: usize, y: usize, x: usi
     let mut sums = [0.0; N];
     for (distance, weight) in weights.iter().enumerate() {
         let below = y + distance;
-        // Mirrored at the first and last row.
+        // Rows are mirrored at the first and the last row.
         let (Some(above), Some(below)) =
             (part(y.abs_diff(distance)), part(below.min((2 * (n_rows - 1)).saturating_sub(below))))
         else {
@@ -179,7 +178,7 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     let behind = blocks.len() * LANES;
     for (index, block) in blocks.iter_mut().enumerate() {
         let values = values_around::<LANES>(row, channels, index * LANES, weights);
-        // Not `map` on arrays: it may be compiled outside the AVX2 function.
+        // Do not use `map` on arrays here, because it may be compiled outside the AVX2 function.
         for (to, value) in block.iter_mut().zip(values) {
             *to = whole::nearest(value);
         }
@@ -189,7 +188,7 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     }
 }
 
-/// The sums around `N` values from `x`, in a row padded by all weights except the first.
+/// The sums around `N` values, starting at `x`, in a row that is padded by all weights except the first.
 #[inline(always)]
 fn values_around<const N: usize>(row: &[f32], channels: usize, x: usize, weights: &[f32]) -> [f32; N] {
     let middle = x + weights.len().saturating_sub(1) * channels;
@@ -245,7 +244,7 @@ mod tests {
         let mut pixels = [0; 25];
         pixels[12] = 255;
         Blur::new().gaussian(&mut pixels, 5, 5, 1, 3, 0.8).unwrap();
-        // Weights exp(-0.5 / 0.64) : 1 : exp(-0.5 / 0.64), divided by their sum 1.9156.
+        // The weights are exp(-0.5 / 0.64) : 1 : exp(-0.5 / 0.64), divided by their sum 1.9156.
         assert_eq!(pixels[11..14], [32, 69, 32]);
         assert_eq!(pixels[6..9], [15, 32, 15]);
         assert_eq!(pixels[..6], [0; 6]);

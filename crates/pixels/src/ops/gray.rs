@@ -3,7 +3,7 @@
 use super::fastest;
 use super::planes::{BLOCK, join, mapped, split};
 
-/// Pillow's luma: ITU-R 601 in 16-bit fixed point, the value of `convert("L")`.
+/// Pillow's luma: ITU-R 601 in 16-bit fixed point. This is the value of `convert("L")`.
 #[expect(clippy::cast_possible_truncation, reason = "the weights sum to 65536, so the result is a byte")]
 #[inline(always)]
 pub(crate) fn luma([red, green, blue]: [u8; 3]) -> u8 {
@@ -11,8 +11,8 @@ pub(crate) fn luma([red, green, blue]: [u8; 3]) -> u8 {
     ((sum + 0x8000) >> 16) as u8
 }
 
-/// Replaces every colour by its luma in all three channels, like torchvision's
-/// `rgb_to_grayscale` with three output channels. Pictures without 3 channels are unchanged.
+/// Replaces every colour with its luma in all three channels, like torchvision's `rgb_to_grayscale` with three output
+/// channels. Pictures without 3 channels stay unchanged.
 pub fn to_grayscale(pixels: &mut [u8], channels: u8) {
     if channels == 3 {
         fastest!(grayscale(pixels));
@@ -26,7 +26,7 @@ pub(super) fn grayscale(pixels: &mut [u8]) {
     }
 }
 
-/// The mean luma, rounded like Pillow's contrast. 0 for no pixels.
+/// The mean luma, rounded like in Pillow's contrast. 0 if there are no pixels.
 pub(super) fn mean_luma(pixels: &[u8], channels: u8) -> u8 {
     let (n_pixels, sum) = if channels == 3 {
         let pixels = pixels.as_chunks::<3>().0;
@@ -43,7 +43,7 @@ pub(super) fn mean_luma(pixels: &[u8], channels: u8) -> u8 {
 /// Adds lumas to `sum`.
 #[inline(always)]
 pub(super) fn luma_sum(pixels: &[[u8; 3]], sum: &mut u64) {
-    // A block's sum of lumas is less than 2^24.
+    // The sum of a block's lumas is less than 2^24.
     for block in pixels.chunks(1 << 16) {
         let of_block: u32 = block.iter().map(|pixel| u32::from(luma(*pixel))).sum();
         *sum += u64::from(of_block);

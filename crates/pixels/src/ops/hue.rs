@@ -1,13 +1,13 @@
 //! Hue rotation in Pillow's 8-bit HSV.
 //!
-//! Every step rounds like Pillow's, sometimes in `f32` and sometimes in `f64`, because 8-bit HSV loses
-//! colours, and must lose the same ones. Even a rotation by 0 goes through HSV.
+//! Every step is rounded like in Pillow, sometimes in `f32` and sometimes in `f64`. 8-bit HSV loses colours, and it
+//! must lose the same colours as in Pillow. Even a rotation by 0 goes through HSV.
 
 use super::planes::{BLOCK, join, mapped, split};
 use super::{fastest, whole};
 
-/// Rotates all hues by `factor` of the circle, -0.5 to 0.5, like torchvision's `adjust_hue`
-/// on Pillow images. Values outside wrap around. Pictures without 3 channels are unchanged.
+/// Rotates all hues by `factor` of the circle, -0.5 to 0.5, like torchvision's `adjust_hue` on Pillow images. Values
+/// outside this range wrap around. Pictures without 3 channels stay unchanged.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the hue is a byte that wraps around")]
 pub fn adjust_hue(pixels: &mut [u8], channels: u8, factor: f32) {
     if channels == 3 {
@@ -47,7 +47,7 @@ pub(super) fn turn_hue(pixels: &mut [u8], turn: u8) {
     }
 }
 
-/// For each hue after the rotation: the sector, 0 to 5, and the position within it.
+/// For each hue after the rotation: its sector, 0 to 5, and its position in the sector.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -82,7 +82,7 @@ fn saturation(color: [u8; 3]) -> u8 {
     whole::cut(f64::from(parts) * 255.0)
 }
 
-/// 0 for gray, which has no hue.
+/// The hue. 0 for gray, which has no hue.
 #[expect(clippy::cast_possible_truncation, reason = "Pillow's roundings to f32")]
 #[inline(always)]
 fn hue(color: [u8; 3]) -> u8 {
@@ -96,10 +96,11 @@ fn hue(color: [u8; 3]) -> u8 {
     } else {
         (4.0, to_green, to_red)
     };
-    // For gray both distances are 0, and so is the hue.
+    // For gray, both distances are 0, so the hue is 0 too.
     let range = f32::from(range(color).max(1));
     let (plus, minus) = (f32::from(plus) / range, f32::from(minus) / range);
-    // Pillow subtracts in f32 if red is highest. These differences are exact in f64, so the rounding is the same.
+    // Pillow subtracts in f32 if red is highest. These differences are exact in f64, so they are rounded to the same
+    // result.
     let sixths = (sixths + f64::from(plus) - f64::from(minus)) as f32;
     let circle = f64::from(sixths) / 6.0 + 1.0;
     let hue = if circle >= 1.0 { circle - 1.0 } else { circle };
@@ -112,7 +113,8 @@ fn low(value: u8, saturation: u8) -> u8 {
     darkened(value, f64::from(fraction(saturation)))
 }
 
-/// The middle channel. Pillow multiplies in `f32` in odd sectors, where it decreases, and in `f64` where it increases.
+/// The middle channel. Pillow multiplies in `f32` in odd sectors, where this channel decreases, and in `f64` in the
+/// others, where it increases.
 #[inline(always)]
 fn middle(value: u8, saturation: u8, sector: u8, part: f32) -> u8 {
     let saturation = fraction(saturation);
@@ -121,7 +123,7 @@ fn middle(value: u8, saturation: u8, sector: u8, part: f32) -> u8 {
     darkened(value, if sector & 1 == 1 { falling } else { rising })
 }
 
-/// The value minus a fraction of it, halves rounded up.
+/// The value minus a fraction of it. Halves are rounded up.
 #[inline(always)]
 fn darkened(value: u8, by: f64) -> u8 {
     whole::cut(f64::from(value) * (1.0 - by) + 0.5)
@@ -133,8 +135,8 @@ fn fraction(value: u8) -> f32 {
     (f64::from(value) / 255.0) as f32
 }
 
-/// A channel that is highest in two sectors and in the middle in two others. Uses masks, because
-/// the compiler turns branches into jumps.
+/// A channel that is highest in two sectors and in the middle in two others. It uses masks, because the compiler would
+/// turn branches into jumps.
 #[inline(always)]
 fn pick(sector: u8, highest: [u8; 2], middle: [u8; 2], values: [u8; 3]) -> u8 {
     let mask = |sectors: [u8; 2]| u8::from((sector == sectors[0]) | (sector == sectors[1])).wrapping_neg();

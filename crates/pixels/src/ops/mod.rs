@@ -1,12 +1,12 @@
 //! Operations on decoded pixels at load time, with the results of Pillow and torchvision.
 //!
-//! Every operation works on interleaved bytes `[height, width, channels]` of 1 or 3 channels and keeps
-//! the size. The colour operations, `erase`, `Blur` and `Sharpen` work in place; `Affine` writes to
-//! another picture, and `Emit` makes the floats of a batch in one pass. docs/reference/pixels.md lists
-//! what was compared. The caller draws all random numbers and passes the factors.
+//! Every operation works on interleaved bytes `[height, width, channels]` with 1 or 3 channels and keeps the size. The
+//! colour operations, `erase`, `Blur` and `Sharpen` work in place. `Affine` writes to another picture, and `Emit` makes
+//! the floats of a batch in one pass. docs/reference/pixels.md lists what was compared. The caller draws all random
+//! numbers and passes the factors.
 //!
-//! Colour operations accept any `f32` factor. Below 0 and above 1 they extrapolate and clip,
-//! like Pillow; NaN gives black.
+//! Colour operations accept any `f32` factor. Factors below 0 and above 1 extrapolate and clip, as in Pillow. NaN gives
+//! black.
 
 mod adjust;
 mod affine;
@@ -40,7 +40,7 @@ pub use posterize::posterize;
 pub use sharpen::Sharpen;
 pub use spread::{autocontrast, equalize};
 
-/// Calls a loop compiled for AVX2 if the processor has it, else the same loop compiled normally.
+/// Calls a loop that is compiled for AVX2 if the processor has it, otherwise the same loop compiled normally.
 macro_rules! fastest {
     ($name:ident($($argument:expr),*)) => {{
         #[cfg(target_arch = "x86_64")]

@@ -1,14 +1,14 @@
 //! Blocks of pixels in planar order.
 
-/// Pixels per block of the colour loops: enough that the compiler vectorizes instead of
-/// unrolling, and few enough for the L1 cache.
+/// Pixels per block of the colour loops. Blocks are large enough that the compiler vectorizes instead of unrolling, and
+/// small enough for the L1 cache.
 pub(super) const BLOCK: usize = 256;
 
-/// Three planes of a block.
+/// The three planes of a block.
 pub(super) type Planes = [[u8; BLOCK]; 3];
 
-/// Splits a block into channels, padded with black. (No closures here:
-/// they are compiled outside the AVX2 function that uses them.)
+/// Splits a block into channels, padded with black. It uses no closures, because they would be compiled outside the
+/// AVX2 function that uses them.
 #[inline(always)]
 pub(super) fn split(block: &[[u8; 3]]) -> Planes {
     let mut planes = [[0; BLOCK]; 3];
@@ -28,7 +28,7 @@ pub(super) fn join(planes: &Planes, block: &mut [[u8; 3]]) {
     }
 }
 
-/// `of` applied to every colour.
+/// The result of `of` for every colour.
 #[inline(always)]
 pub(super) fn mapped(planes: &Planes, of: impl Fn([u8; 3]) -> u8) -> [u8; BLOCK] {
     let [red, green, blue] = planes;

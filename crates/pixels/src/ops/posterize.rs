@@ -1,7 +1,7 @@
 //! Posterization.
 
-/// Keeps the `bits` highest bits of every value, 1 to 8, and clears the rest, like Pillow's `ImageOps.posterize`. More than 8
-/// keeps all.
+/// Keeps the `bits` highest bits of every value, 1 to 8, and clears the rest, like Pillow's `ImageOps.posterize`. If
+/// `bits` is more than 8, all bits are kept.
 pub fn posterize(pixels: &mut [u8], bits: u8) {
     let cleared = 8_u32.saturating_sub(bits.into());
     let mask = u8::MAX.checked_shl(cleared).unwrap_or(0);

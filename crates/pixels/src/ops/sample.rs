@@ -1,7 +1,7 @@
-//! Smooth interpolation: weighted sums of the four or sixteen pixels around a point, like Pillow.
+//! Smooth interpolation as in Pillow: weighted sums of the four or sixteen pixels around a point.
 //!
-//! Every point is computed separately in `f64` and truncated. Blocks of pixels go through each step together, so that the
-//! compiler vectorizes.
+//! Every point is computed separately in `f64` and truncated. All pixels of a block go through each step together, so
+//! that the compiler vectorizes.
 
 use super::{fastest, whole};
 
@@ -22,7 +22,7 @@ impl<'a, const N: usize> Picture<'a, N> {
         Self { pixels, width, height }
     }
 
-    /// The values of a pixel, the first in the lowest byte. Unused bytes are unspecified.
+    /// The values of a pixel as a word, with the first value in the lowest byte. Unused bytes are unspecified.
     #[inline(always)]
     fn word(&self, index: usize) -> u32 {
         let bytes = &self.pixels[index..];
@@ -42,7 +42,7 @@ impl<'a, const N: usize> Picture<'a, N> {
 pub(super) struct Map<const N: usize> {
     pub(super) matrix: [f64; 6],
     pub(super) fill: [u8; N],
-    /// Uses sixteen pixels instead of four.
+    /// Whether sixteen pixels are used instead of four.
     pub(super) cubic: bool,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn plain<const N: usize>(picture: &Picture<'_, N>, map: &Map<N>, out:
 
 /// Interpolation between `T` consecutive values.
 trait Taps<const T: usize> {
-    /// Number of values before the one left of the point.
+    /// Number of values before the one to the left of the point.
     const BEFORE: f64;
 
     /// The value at fraction `part` between the two middle values.
@@ -132,10 +132,10 @@ struct Points<const T: usize> {
     width: f64,
     height: f64,
     inside: [bool; LANES],
-    /// Columns around each point, from left to right, and rows. Clamped to the edge.
+    /// The columns around each point, from left to right, and the rows around it. They are clamped to the edge.
     columns: [[f64; LANES]; T],
     rows: [[f64; LANES]; T],
-    /// Distance of each point from the first middle column, and row.
+    /// The distance of each point from the first of the two middle columns, and from the first of the two middle rows.
     right: [f64; LANES],
     down: [f64; LANES],
 }
@@ -154,7 +154,7 @@ impl<const T: usize> Points<T> {
         }
     }
 
-    /// Computes the positions of the block starting at column `first` of row `y`.
+    /// Computes the positions of the block that starts at column `first` of row `y`.
     #[expect(clippy::cast_precision_loss, reason = "columns are exact in f64")]
     #[inline(always)]
     fn find<K: Taps<T>>(&mut self, matrix: &[f64; 6], first: usize, y: f64) {
@@ -189,7 +189,7 @@ fn blended<const N: usize, const T: usize, K: Taps<T>>(
     picture: &Picture<'_, N>,
     points: &Points<T>,
 ) -> [[u8; LANES]; N] {
-    // For each channel, the values of the rows, interpolated along them.
+    // The values of the rows for each channel, interpolated along the rows.
     let mut of_rows = [[[0.0; LANES]; T]; N];
     for (tap, rows) in points.rows.iter().enumerate() {
         let mut words = [[0; LANES]; T];

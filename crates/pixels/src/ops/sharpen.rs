@@ -1,4 +1,4 @@
-//! Sharpness: linear interpolation between the smoothed picture and the picture.
+//! Sharpness: linear interpolation between a smoothed picture and the picture itself.
 
 use super::blend::mixed;
 use super::fastest;
@@ -13,14 +13,14 @@ pub struct Sharpen {
 }
 
 impl Sharpen {
-    /// A sharpener without memory.
+    /// A sharpener that has not allocated memory yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Scales the distance from the picture smoothed by 3 x 3 pixels: 0 is smooth, 1 is unchanged, 2 is sharp. Pillow's
-    /// `ImageEnhance.Sharpness`, which keeps the pixels at the edges.
+    /// Scales the difference to the picture smoothed by 3 x 3 pixels: 0 is smooth, 1 is unchanged, 2 is sharp. This is
+    /// Pillow's `ImageEnhance.Sharpness`, which does not change the pixels at the edges.
     ///
     /// # Errors
     /// `WrongBuffer` if the pixels do not match the size.
@@ -63,7 +63,7 @@ pub(super) fn sharpen(pixels: &mut [u8], rows: &mut [u8], channels: usize, facto
     }
 }
 
-/// Sharpens a row except for its ends, from itself and its neighbours.
+/// Sharpens a row, except its ends, from the row itself and its neighbours.
 #[inline(always)]
 fn sharpen_row(rows: [&[u8]; 3], channels: usize, factor: f32, out: &mut [u8]) {
     let n = out.len();
@@ -80,8 +80,8 @@ fn sharpen_row(rows: [&[u8]; 3], channels: usize, factor: f32, out: &mut [u8]) {
     }
 }
 
-/// A weighted sum divided by its total weight 13, rounded to nearest. There are no ties, because 13 is odd. Pillow's `f32` error
-/// is too small to change the rounding.
+/// A weighted sum divided by its total weight 13, rounded to the nearest integer. There are no ties, because 13 is odd.
+/// The `f32` error in Pillow is too small to change the rounding.
 #[expect(clippy::cast_possible_truncation, reason = "a sum of 13 bytes, divided by 13")]
 #[inline(always)]
 fn thirteenth(sum: u16) -> u8 {

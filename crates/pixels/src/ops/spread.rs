@@ -2,13 +2,15 @@
 
 use crate::histogram::counts;
 
-/// Stretches every channel so that its minimum becomes 0 and its maximum 255 (254 if Pillow's arithmetic falls just short), like Pillow's
-/// `ImageOps.autocontrast` without a cutoff. A constant channel is unchanged. `channels` is 1 or 3.
+/// Stretches every channel so that its minimum becomes 0 and its maximum 255 (or 254 if Pillow's arithmetic falls just
+/// short), like Pillow's `ImageOps.autocontrast` without a cutoff. A constant channel stays unchanged. `channels` is 1
+/// or 3.
 pub fn autocontrast(pixels: &mut [u8], channels: u8) {
     map_channels(pixels, channels, stretched);
 }
 
-/// Equalizes the histogram of every channel as far as a map of values can, like Pillow's `ImageOps.equalize`. `channels` is 1 or 3.
+/// Equalizes the histogram of every channel as far as mapping values can do that, like Pillow's `ImageOps.equalize`.
+/// `channels` is 1 or 3.
 pub fn equalize(pixels: &mut [u8], channels: u8) {
     map_channels(pixels, channels, evened);
 }
@@ -40,7 +42,7 @@ fn same() -> [u8; 256] {
     table(|value| value)
 }
 
-/// A table of `of` applied to each value.
+/// A table with the result of `of` for each value.
 fn table(mut of: impl FnMut(u8) -> u8) -> [u8; 256] {
     let mut table = [0; 256];
     for (value, to) in (0..=255).zip(&mut table) {
@@ -49,7 +51,7 @@ fn table(mut of: impl FnMut(u8) -> u8) -> [u8; 256] {
     table
 }
 
-/// Pillow's line through the end points, in `f64`, truncated and clipped.
+/// The line through the end points as Pillow computes it: in `f64`, truncated and clipped.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast truncates and clips")]
 fn stretched(counts: &[u32; 256]) -> Table {
     let occurs = |value: &u8| counts[usize::from(*value)] > 0;
@@ -63,7 +65,8 @@ fn stretched(counts: &[u32; 256]) -> Table {
     Some(table(|value| (f64::from(value) * scale + offset) as u8))
 }
 
-/// Pillow's cumulative counts, in steps of 1/255 of all pixels except those with the last value.
+/// The cumulative counts as Pillow computes them. The step is 1/255 of the number of all pixels except those with the
+/// last value.
 fn evened(counts: &[u32; 256]) -> Table {
     let last = counts.iter().rfind(|count| **count > 0)?;
     let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
@@ -94,7 +97,8 @@ mod tests {
 
     #[test]
     fn pictures_of_few_pixels_are_not_evened() {
-        // Pillow's step is 1/255 of all pixels except those with the last value: with fewer there is none.
+        // The step is 1/255 of the number of all pixels except those with the last value. With fewer than 255 such
+        // pixels, the step is 0.
         let mut pixels: Vec<u8> = (0..=254).collect();
         let before = pixels.clone();
         equalize(&mut pixels, 1);
@@ -105,7 +109,7 @@ mod tests {
 
     #[test]
     fn more_than_the_last_level_is_clipped() {
-        // 509 pixels below the last value give a step of 1: the counts go up to 509.
+        // 509 pixels below the last value give a step of 1. The counts go up to 509.
         let mut pixels = [vec![3; 509], vec![200; 4]].concat();
         equalize(&mut pixels, 1);
         assert_eq!((pixels[0], pixels[512]), (0, 255));

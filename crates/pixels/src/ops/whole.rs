@@ -1,12 +1,12 @@
 //! Float-to-byte conversion without clipping casts, which compilers do not vectorize.
 //!
-//! An `f32` above 2^23 (an `f64` above 2^52) has no fraction. Adding that much rounds to an integer,
-//! ties to even, and leaves it in the lowest bits.
+//! An `f32` above 2^23 (an `f64` above 2^52) has no fraction. Adding such a number rounds to an integer, with ties to
+//! even, and leaves this integer in the lowest bits.
 
 const WHOLE: f32 = 8_388_608.0;
 const WHOLE_64: f64 = 4_503_599_627_370_496.0;
 
-/// The nearest byte to a value of 0 to 255, ties to even.
+/// The byte nearest to a value of 0 to 255. Ties go to even.
 #[expect(clippy::cast_possible_truncation, reason = "the value is in the lowest byte")]
 #[inline(always)]
 pub(super) fn nearest(value: f32) -> u8 {

@@ -1,4 +1,4 @@
-//! Reading integers at an offset: `None` beyond the end, never a panic.
+//! Reads integers at an offset. Returns `None` beyond the end and never panics.
 
 pub(crate) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_be_bytes)

@@ -4,7 +4,7 @@ use super::tiff::{Entries, ORIENTATION};
 
 /// The orientation (1 to 8) in an EXIF block that starts with `II` or `MM`. 1 if there is none.
 pub(super) fn orientation(block: &[u8]) -> u8 {
-    // Some writers keep JPEG's prefix in PNG and WebP chunks.
+    // Some writers keep the prefix that JPEG uses in PNG and WebP chunks.
     let block = block.strip_prefix(b"Exif\0\0").unwrap_or(block);
     let value = Entries::open(block).and_then(|entries| entries.first_value(ORIENTATION));
     valid(value)

@@ -1,4 +1,4 @@
-//! JPEG headers: marker segments up to the first scan.
+//! Reads JPEG headers: the marker segments up to the first scan.
 
 use super::bytes::{be16, offset};
 use super::{ImageInfo, exif};
@@ -15,7 +15,7 @@ fn truncated(reason: &str) -> PixelError {
     PixelError::truncated(ImageFormat::Jpeg, reason)
 }
 
-/// For a start-of-frame marker, whether it is progressive.
+/// For a start-of-frame marker, returns whether the frame is progressive.
 fn frame(marker: u8) -> Option<bool> {
     match marker {
         0xC4 | 0xC8 | 0xCC => None,
@@ -24,7 +24,7 @@ fn frame(marker: u8) -> Option<bool> {
     }
 }
 
-/// Reads the headers. Also returns the start of the first scan's entropy-coded data.
+/// Reads the headers. Also returns the start of the entropy-coded data in the first scan.
 pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
     let mut at = 2;
     let mut orientation = None;
@@ -35,7 +35,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
         if marker == EOI {
             return Err(PixelError::malformed(ImageFormat::Jpeg, "ends before its first scan"));
         }
-        // Markers without a length: TEM, RSTn, a repeated SOI.
+        // These markers have no length: TEM, RSTn, a repeated SOI.
         if marker == 0x01 || (0xD0..=0xD8).contains(&marker) {
             at = segment;
             continue;
@@ -54,7 +54,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
         } else if marker == SOS {
             let mut info =
                 info.ok_or_else(|| PixelError::malformed(ImageFormat::Jpeg, "a scan before the frame header"))?;
-            // A sequential file whose first scan lacks components has more scans.
+            // A sequential file has more scans if its first scan lacks components.
             let in_scan = body.first().copied().unwrap_or(0);
             info.progressive |= in_scan < info.channels;
             info.orientation = orientation.unwrap_or(1);
@@ -66,7 +66,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
     }
 }
 
-/// Colour space markers, as libjpeg interprets them: JFIF means YCbCr; without it, Adobe's segment decides.
+/// Colour space markers, interpreted like in libjpeg: JFIF means YCbCr. Without JFIF, Adobe's segment decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Colors {
     Unsaid,
@@ -123,14 +123,14 @@ fn frame_info(marker: u8, progressive: bool, body: &[u8]) -> Result<ImageInfo, P
     let height = be16(body, 1).ok_or_else(short)?;
     let width = be16(body, 3).ok_or_else(short)?;
     let channels = body.get(5).copied().ok_or_else(short)?;
-    // The names of its components decide, unless another segment does.
+    // The names of the components decide, unless another segment does.
     let stores_rgb = channels == 3 && ids(body) == *b"RGB";
     let plain = ImageInfo::plain(ImageFormat::Jpeg, width.into(), height.into(), channels);
     Ok(ImageInfo { bit_depth, progressive, stores_rgb, ..plain })
 }
 
-/// Fails if there is no end-of-image marker after the first scan's header. Entropy-coded
-/// data cannot contain one. The search starts at the end, so it is fast for complete files.
+/// Returns an error if there is no end-of-image marker after the header of the first scan. Entropy-coded data cannot
+/// contain one. The search starts at the end, so it is fast for complete files.
 pub(crate) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     let (_, scan) = probe(bytes)?;
     let mut pairs = bytes.get(scan..).unwrap_or_default().windows(2).rev();
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::jpeg::encode_jpeg;
 
-    /// A file of our encoder with other segments after its start, and other component names.
+    /// A file from our encoder with different segments after its start, and different component names.
     fn file(segments: &[&[u8]], ids: [u8; 3]) -> Vec<u8> {
         let whole = encode_jpeg(8, 8, 3, &[90; 192], 90).unwrap();
         let jfif = 2 + usize::from(whole[5]);

@@ -1,6 +1,6 @@
-//! Headers only: size, channels and orientation, without decoding a pixel.
+//! Reads headers only: size, channels and orientation, without decoding any pixels.
 //!
-//! No input makes these functions panic or allocate a declared size.
+//! Whatever the input, these functions do not panic and do not allocate memory of a declared size.
 
 mod bytes;
 mod exif;
@@ -22,19 +22,19 @@ pub(crate) use tiff::{TiffColors, tiff_colors};
 pub struct ImageInfo {
     /// The format, detected from content.
     pub format: ImageFormat,
-    /// Stored width, before any orientation (but see `orientation`).
+    /// Stored width, before any rotation (but see `orientation`).
     pub width: u32,
-    /// Stored height, before any orientation.
+    /// Stored height, before any rotation.
     pub height: u32,
-    /// Channels of the source: 1 gray, 2 gray with alpha, 3 colour (a palette counts as colour),
-    /// 4 colour with alpha, or CMYK.
+    /// Channels of the source: 1 gray, 2 gray with alpha, 3 colour (a palette counts as colour), 4 colour with alpha,
+    /// or CMYK.
     pub channels: u8,
     /// Bits of one channel, or of one palette index.
     pub bit_depth: u8,
-    /// EXIF orientation 1 to 8; 1 if there is none. Always 1 for TIFF: Pillow rotates a TIFF when
-    /// decoding, so width and height are those of the rotated image.
+    /// EXIF orientation, 1 to 8, or 1 if there is none. Always 1 for TIFF, because Pillow rotates a TIFF when it
+    /// decodes it. Width and height are those of the rotated image.
     pub orientation: u8,
-    /// Whether a JPEG is progressive (or has several scans), or a PNG or GIF interlaced.
+    /// Whether a JPEG is progressive or has several scans, or whether a PNG or GIF is interlaced.
     pub progressive: bool,
     /// Whether the pixels are indices into a palette.
     pub palette: bool,
@@ -71,11 +71,12 @@ pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     Ok(info)
 }
 
-/// Reads the headers and checks, without decoding, that the file is complete: JPEG an EOI marker after its first scan,
-/// PNG the IEND chunk, GIF its trailer, WebP and BMP their declared size, TIFF the end of its strips or tiles.
+/// Reads the headers and checks, without decoding, that the file is complete. The check finds the EOI marker of a JPEG
+/// after its first scan, the IEND chunk of a PNG, the trailer of a GIF, the declared size of WebP and BMP, and the end
+/// of a TIFF's strips or tiles.
 ///
 /// # Errors
-/// As `probe`, and `Truncated` if the end is missing.
+/// As for `probe`, and `Truncated` if the end is missing.
 pub fn check_structure(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let info = probe(bytes)?;
     match info.format {

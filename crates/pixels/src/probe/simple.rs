@@ -37,7 +37,7 @@ pub(super) fn probe_png(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     })
 }
 
-/// The chunks of a PNG: kind, body, and where the next one starts.
+/// The chunk of a PNG at a position: its kind, its body, and where the next chunk starts.
 fn png_chunk(bytes: &[u8], at: usize) -> Option<([u8; 4], &[u8], usize)> {
     let length = offset(be32(bytes, at)?)?;
     let kind = array(bytes, at.checked_add(4)?)?;
@@ -48,7 +48,8 @@ fn png_chunk(bytes: &[u8], at: usize) -> Option<([u8; 4], &[u8], usize)> {
     (next <= bytes.len()).then_some((kind, body, next))
 }
 
-/// The body of the first chunk of this kind, if it comes before the end. Fails with the start of a chunk that is cut.
+/// The body of the first chunk of this kind, if it occurs before the end. If a chunk is truncated, returns its start as
+/// the error.
 fn find_png_chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Result<Option<&'a [u8]>, usize> {
     let mut at = 8;
     while let Some((kind, body, next)) = png_chunk(bytes, at) {
@@ -62,7 +63,7 @@ fn find_png_chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Result<Option<&'a [u
 }
 
 pub(super) fn check_png_end(bytes: &[u8]) -> Result<(), PixelError> {
-    // Pillow accepts files whose final checksum is truncated, or whose IEND lacks it.
+    // Pillow accepts files whose final checksum is truncated, and files whose IEND chunk has no checksum.
     let reason = |at| format!("no IEND chunk: the chunk at byte {at} runs past the end");
     find_png_chunk(bytes, b"IEND").map(|_| ()).map_err(|at| PixelError::truncated(ImageFormat::Png, reason(at)))
 }
@@ -94,7 +95,7 @@ pub(super) fn check_gif_end(bytes: &[u8]) -> Result<(), PixelError> {
                 at = skip_gif_blocks(bytes, at + 11 + table(flags)).ok_or_else(|| end(at))?;
                 n_frames += 1;
             }
-            // Readers skip stray bytes between blocks; after a frame they are harmless.
+            // Readers skip stray bytes between blocks. After a frame they are harmless.
             Some(_) if n_frames > 0 => at += 1,
             Some(other) => {
                 let reason = format!("block type {other:02x} at byte {at}");
@@ -178,7 +179,7 @@ impl BmpLayout {
 pub(super) fn check_bmp_end(bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {
     let format = ImageFormat::Bmp;
     let layout = bmp_layout(bytes).ok_or_else(|| cut(format))?;
-    // Run-length coded images (1, 2) have no computable size.
+    // The size of run-length coded images (1, 2) cannot be computed.
     let rows = match layout.compression {
         1 | 2 => 0,
         _ => layout.row_bytes(info.width.into(), info.height.into()),

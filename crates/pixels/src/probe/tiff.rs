@@ -20,7 +20,7 @@ const COLOR_MAP: u16 = 320;
 const TILE_OFFSETS: u16 = 324;
 const TILE_BYTE_COUNTS: u16 = 325;
 const EXTRA_SAMPLES: u16 = 338;
-/// More strips than any sane file has. Checking their ends stops here.
+/// Maximum number of strips whose ends are checked. No sane file has more.
 const MAX_VALUES: u64 = 1 << 20;
 
 /// The first directory of a TIFF or BigTIFF file.
@@ -33,7 +33,7 @@ pub(super) struct Entries<'a> {
     n_entries: usize,
 }
 
-/// A tag: type, number of values, and their location.
+/// A tag: its type, its number of values, and where they are.
 #[derive(Clone, Copy)]
 struct Entry {
     kind: u16,
@@ -90,14 +90,14 @@ impl<'a> Entries<'a> {
         self.entry(at)
     }
 
-    /// Where the directory and all data it refers to end. `None` if that is beyond the end of the file.
+    /// Where the directory and all data that it refers to end. `None` if this is beyond the end of the file.
     fn end(&self) -> Option<usize> {
         let link = if self.big_tiff { 8 } else { 4 };
         let end = self.first.checked_add(self.n_entries * self.entry_bytes() + link)?;
         let mut end = Some(end).filter(|&end| end <= self.bytes.len())?;
         for index in 0..self.n_entries {
             let at = self.first + index * self.entry_bytes();
-            // Unknown types have no size to check.
+            // The size of unknown types is not known, so it cannot be checked.
             let Some(entry) = self.entry(at) else { continue };
             let n_bytes = entry.count.checked_mul(width_of(entry.kind)?)?;
             end = end.max(entry.values.checked_add(usize::try_from(n_bytes).ok()?)?);
@@ -139,7 +139,7 @@ impl<'a> Entries<'a> {
         self.find(tag).and_then(|entry| self.value(entry, 0))
     }
 
-    /// The colour map: all reds, all greens, all blues. Only the high bytes are used.
+    /// The colour map: all red values, then all green ones, then all blue ones. Only the high bytes are used.
     fn palette(&self) -> Option<Vec<[u8; 3]>> {
         let entry = self.find(COLOR_MAP)?;
         let n_colors = (entry.count / 3).min(256);
@@ -208,7 +208,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let samples = entries.first_value(SAMPLES_PER_PIXEL).unwrap_or(1);
     let channels = if palette { 3 } else { u8::try_from(samples.clamp(1, 255)).unwrap_or(1) };
     let bits = entries.first_value(BITS_PER_SAMPLE).unwrap_or(1);
-    // Pillow rotates a TIFF upright when decoding, so report the rotated size.
+    // Pillow rotates a TIFF upright when it decodes it, so report the rotated size.
     let turned = exif::valid(entries.first_value(ORIENTATION)) >= 5;
     let (width, height) = if turned { (height, width) } else { (width, height) };
     let bit_depth = u8::try_from(bits.clamp(1, 64)).unwrap_or(1);
@@ -230,7 +230,7 @@ pub(crate) struct TiffColors {
     pub(crate) reversed: Option<Vec<Range<usize>>>,
 }
 
-/// Reads `TiffColors` from the first directory. Defaults if there is none.
+/// Reads `TiffColors` from the first directory. Returns defaults if there is none.
 pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
     let Some(entries) = Entries::open(bytes) else {
         let (photometric_at, palette) = (None, None);

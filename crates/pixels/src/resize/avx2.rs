@@ -1,8 +1,8 @@
-//! The two passes with AVX2: the same sums as the plain code, in another order.
+//! The two passes with AVX2. The sums are the same as those of the plain code, but in a different order.
 //!
-//! A weight of 23 bits does not fit the 16-bit multiplier of AVX2, so it is split as `high * 2^11 +
-//! low`. Both halves fit; two taps are multiplied and added at once, and the halves are recombined in
-//! 32 bits. Integer addition does not round, so the result equals the plain code's.
+//! A weight of 23 bits does not fit in the 16-bit multiplier of AVX2, so it is split as `high * 2^11 + low`. Both parts
+//! fit. Two taps are multiplied and added at once, and the parts are recombined in 32 bits. Integer addition does not
+//! round, so the result is equal to that of the plain code.
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_cvtsi128_si64, _mm_loadl_epi64, _mm_loadu_si128, _mm_unpacklo_epi64, _mm256_add_epi32,
@@ -19,9 +19,9 @@ use super::{SLACK, scalar};
 const HALF: i32 = 1 << (PRECISION - 1);
 const SHIFT: i32 = PRECISION as i32;
 const SPLIT_SHIFT: i32 = SPLIT as i32;
-/// Rows that the horizontal pass processes together.
+/// Number of rows that the horizontal pass processes together.
 const ROWS: usize = 4;
-/// Bytes that the vertical pass processes together.
+/// Number of bytes that the vertical pass processes together.
 const COLUMNS: usize = 32;
 
 /// Proof that this processor has AVX2.
@@ -77,8 +77,8 @@ impl Avx2 {
     }
 }
 
-/// Checks what `load_16` and `load_pair` rely on, once for all loads of a block of rows: no tap is before the row's
-/// first column, loads past the last tap stay within the row's slack, and every group of taps has weights.
+/// Checks the conditions of `load_16` and `load_pair`, once for all loads of a block of rows. No tap may be before the
+/// row's first column. Loads past the last tap must stay within the row's slack. Every group of taps must have weights.
 fn check_reach(rows: &[&[u8]; ROWS], job: &Horizontal<'_>) {
     let (taps, n_outputs) = (job.taps, job.taps.start.len());
     let source = &taps.source;
@@ -98,34 +98,34 @@ fn check_reach(rows: &[&[u8]; ROWS], job: &Horizontal<'_>) {
 #[target_feature(enable = "avx2")]
 unsafe fn load_16(row: &[u8], at: usize) -> __m128i {
     debug_assert!(at + 16 <= row.len());
-    // SAFETY: within the row, as the caller guarantees.
+    // SAFETY: the address is within the row, as the caller guarantees.
     let start = unsafe { row.as_ptr().add(at) };
-    // SAFETY: 16 readable bytes start there; the load needs no alignment.
+    // SAFETY: 16 readable bytes start there, and the load needs no alignment.
     unsafe { _mm_loadu_si128(start.cast()) }
 }
 
-/// One of a table's values.
+/// A value of a table.
 ///
 /// # Safety
 /// - `at < table.len()`
 #[inline]
 unsafe fn entry<T: Copy>(table: &[T], at: usize) -> T {
     debug_assert!(at < table.len());
-    // SAFETY: the caller guarantees it.
+    // SAFETY: guaranteed by the caller.
     unsafe { *table.get_unchecked(at) }
 }
 
 #[target_feature(enable = "avx2")]
 fn load_8(bytes: &[u8], at: usize) -> __m128i {
     let chunk = &bytes[at..at + 8];
-    // SAFETY: `chunk` is 8 readable bytes; the load reads no more and needs no alignment.
+    // SAFETY: `chunk` has 8 readable bytes. The load reads no more and needs no alignment.
     unsafe { _mm_loadl_epi64(chunk.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx2")]
 fn load_32(bytes: &[u8], at: usize) -> __m256i {
     let chunk = &bytes[at..at + 32];
-    // SAFETY: `chunk` is 32 readable bytes; the load needs no alignment.
+    // SAFETY: `chunk` has 32 readable bytes, and the load needs no alignment.
     unsafe { _mm256_loadu_si256(chunk.as_ptr().cast()) }
 }
 
@@ -133,7 +133,7 @@ fn load_32(bytes: &[u8], at: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn load_weights(pairs: &[i32], at: usize) -> __m256i {
     let chunk = &pairs[at..at + 4];
-    // SAFETY: `chunk` is four `i32`, 16 readable bytes; the load needs no alignment.
+    // SAFETY: `chunk` is four `i32`, which are 16 readable bytes, and the load needs no alignment.
     let half = unsafe { _mm_loadu_si128(chunk.as_ptr().cast()) };
     _mm256_set_m128i(half, half)
 }
@@ -141,11 +141,11 @@ fn load_weights(pairs: &[i32], at: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn store_32(bytes: &mut [u8], at: usize, value: __m256i) {
     let chunk = &mut bytes[at..at + 32];
-    // SAFETY: `chunk` is 32 writable bytes; the store needs no alignment.
+    // SAFETY: `chunk` has 32 writable bytes, and the store needs no alignment.
     unsafe { _mm256_storeu_si256(chunk.as_mut_ptr().cast(), value) }
 }
 
-/// `(high << 11) + low`, rounded and shifted down to whole levels, not yet clamped.
+/// `(high << 11) + low`, rounded and shifted down to whole levels, but not yet clamped.
 #[target_feature(enable = "avx2")]
 fn recombine(high: __m256i, low: __m256i) -> __m256i {
     let sum = _mm256_add_epi32(_mm256_slli_epi32::<SPLIT_SHIFT>(high), low);
@@ -177,7 +177,7 @@ impl Sums {
     }
 }
 
-/// Two rows in the halves of a register. Each half holds two taps as `r r' g g' b b' 0 0`.
+/// Resizes with two rows in the halves of a register. Each half holds two taps as `r r' g g' b b' 0 0`.
 ///
 /// # Safety
 /// - `check_reach` passed for these rows, offset and taps.
@@ -197,7 +197,7 @@ unsafe fn horizontal_rgb(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [
         let mut pair = index * (taps.stride / 2);
         let (mut first, mut second) = (Sums::zero(), Sums::zero());
         for _ in 0..len.div_ceil(4) {
-            // SAFETY: 16 bytes from a tap are within its row and slack (`check_reach`); likewise below.
+            // SAFETY: 16 bytes from a tap are within its row and slack (`check_reach`). The same applies below.
             let load = |row: &[u8]| unsafe { load_16(row, at) };
             let rows_01 = _mm256_set_m128i(load(rows[1]), load(rows[0]));
             let rows_23 = _mm256_set_m128i(load(rows[3]), load(rows[2]));
@@ -222,7 +222,7 @@ unsafe fn horizontal_rgb(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [
     }
 }
 
-/// Writes pixels of three bytes to four rows, as four bytes each. The next pixel overwrites the fourth.
+/// Writes pixels of three bytes to four rows, as four bytes each. The next pixel overwrites the fourth byte.
 struct PixelWriter<'a> {
     rows: [&'a mut [u8]; ROWS],
     at: usize,
@@ -244,7 +244,7 @@ impl<'a> PixelWriter<'a> {
             for (row, pixel) in self.rows.iter_mut().zip(pixels) {
                 // SAFETY: four bytes from `at` are within the shortest row.
                 let place = unsafe { row.as_mut_ptr().add(at) };
-                // SAFETY: as above; an array of bytes needs no alignment.
+                // SAFETY: as above. An array of bytes needs no alignment.
                 unsafe { place.cast::<[u8; 4]>().write(pixel) };
             }
         } else {
@@ -255,7 +255,7 @@ impl<'a> PixelWriter<'a> {
     }
 }
 
-/// Eight taps of two rows in a register; the lanes of a row are added at the end.
+/// Processes eight taps of two rows in a register. The lanes of a row are added at the end.
 #[target_feature(enable = "avx2")]
 fn horizontal_gray(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [u8]; ROWS]) {
     let [out_0, out_1, out_2, out_3] = out;
@@ -286,7 +286,7 @@ fn horizontal_gray(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [
     }
 }
 
-/// Thirty-two columns at a time; the last step overlaps the previous one to end at the edge.
+/// Processes thirty-two columns at a time. The last step overlaps the previous one, so that it ends at the edge.
 #[target_feature(enable = "avx2")]
 fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
     let n_pairs = taps.len[index].div_ceil(2);
@@ -300,7 +300,7 @@ fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
         let mut sums = [Sums::zero(); 4];
         let mut slot = ring.slot_of(taps.start[index]);
         for (&high, &low) in high.iter().zip(low) {
-            // The partner of an odd last tap has weight zero, so any row works.
+            // The partner of an odd last tap has weight zero, so any row will do.
             let above = load_32(ring.slot(slot), column);
             slot = ring.next_slot(slot);
             let below = load_32(ring.slot(slot), column);

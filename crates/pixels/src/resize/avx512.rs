@@ -1,9 +1,10 @@
-//! The two passes with AVX-512, VBMI and VNNI: the same sums as the plain code, in another order.
+//! The two passes with AVX-512, VBMI and VNNI. The sums are the same as those of the plain code, but in a different
+//! order.
 //!
-//! Horizontally, `vpermb` gathers four source bytes for each of 16 output bytes. Channels, scale and
-//! flip only change the table of positions (`lanes`). `vpdpbusd` multiplies and adds them with
-//! weights that are split into three byte-sized digits. Vertically, pairs of rows are multiplied as
-//! in `avx2`, with twice as many columns at a time. All sums wrap in 32 bits, like the plain code's.
+//! In the horizontal pass, `vpermb` gathers four source bytes for each of 16 output bytes. Channels, scale and flip
+//! only change the table of positions (`lanes`). `vpdpbusd` multiplies these bytes with weights, which are split into
+//! three byte-sized digits, and adds the products. In the vertical pass, pairs of rows are multiplied as in `avx2`,
+//! with twice as many columns at a time. All sums wrap in 32 bits, as in the plain code.
 
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi32, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_loadu_si512, _mm512_mask_storeu_epi8,
@@ -18,12 +19,12 @@ use super::taps::{PRECISION, SPLIT, Taps};
 
 const SHIFT: u32 = PRECISION;
 const DIGIT: u32 = 8;
-/// Half a level, for rounding, in units of the highest digit and of the high halves. It is an integer in both.
+/// Half a level, for rounding. It is in units of the highest digit and of the high halves, and is an integer in both.
 const HALF_DIGIT: i32 = 1 << (PRECISION - 1 - 2 * DIGIT);
 const HALF_HIGH: i32 = 1 << (PRECISION - 1 - SPLIT);
-/// Rows that the horizontal pass processes together.
+/// Number of rows that the horizontal pass processes together.
 const ROWS: usize = 4;
-/// Bytes that are written together.
+/// Number of bytes that are written together.
 const COLUMNS: usize = 64;
 
 /// Proof that this processor has the instructions.
@@ -44,7 +45,7 @@ impl Avx512 {
         let width = job.taps.start.len() * job.channels;
         let last = job.n_rows - 1;
         for first in (0..job.n_rows).step_by(ROWS) {
-            // If the last block is incomplete, its last row is computed several times, and the copies are dropped.
+            // If the last block is incomplete, its last row is computed several times, and the copies are discarded.
             let row = |index: usize| job.ring.row(job.first + (first + index).min(last));
             let rows = [row(0), row(1), row(2), row(3)];
             let mut out: [&mut [u8]; ROWS] = [&mut [], &mut [], &mut [], &mut []];
@@ -68,7 +69,7 @@ impl Avx512 {
         unsafe { vertical_row(ring, taps, index, dst) }
     }
 
-    /// Minimum bytes of a row; `avx2` processes shorter ones.
+    /// Minimum number of bytes in a row. `avx2` processes shorter rows.
     pub(super) const MIN_COLUMNS: usize = COLUMNS;
 }
 
@@ -80,9 +81,9 @@ impl Avx512 {
 #[target_feature(enable = "avx512f")]
 unsafe fn load_within(row: &[u8], at: usize) -> __m512i {
     debug_assert!(at + COLUMNS <= row.len());
-    // SAFETY: within the row, as the caller guarantees.
+    // SAFETY: the address is within the row, as the caller guarantees.
     let start = unsafe { row.as_ptr().add(at) };
-    // SAFETY: 64 readable bytes start there; the load needs no alignment.
+    // SAFETY: 64 readable bytes start there, and the load needs no alignment.
     unsafe { _mm512_loadu_si512(start.cast()) }
 }
 
@@ -90,7 +91,7 @@ unsafe fn load_within(row: &[u8], at: usize) -> __m512i {
 #[target_feature(enable = "avx512f")]
 fn load_64(bytes: &[u8], at: usize) -> __m512i {
     let chunk = &bytes[at..at + COLUMNS];
-    // SAFETY: `chunk` is 64 readable bytes.
+    // SAFETY: `chunk` has 64 readable bytes.
     unsafe { load_within(chunk, 0) }
 }
 
@@ -98,7 +99,7 @@ fn load_64(bytes: &[u8], at: usize) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load_part(part: &[u8; REACH]) -> __m512i {
-    // SAFETY: the part is 64 readable bytes.
+    // SAFETY: the part has 64 readable bytes.
     unsafe { load_within(part, 0) }
 }
 
@@ -106,7 +107,7 @@ fn load_part(part: &[u8; REACH]) -> __m512i {
 #[target_feature(enable = "avx512f")]
 fn store_64(bytes: &mut [u8], at: usize, value: __m512i) {
     let chunk = &mut bytes[at..at + COLUMNS];
-    // SAFETY: `chunk` is 64 writable bytes; the store needs no alignment.
+    // SAFETY: `chunk` has 64 writable bytes, and the store needs no alignment.
     unsafe { _mm512_storeu_si512(chunk.as_mut_ptr().cast(), value) }
 }
 
@@ -123,7 +124,7 @@ fn store_rest(rest: &mut [u8], value: __m512i) {
     unsafe { _mm512_mask_storeu_epi8(rest.as_mut_ptr().cast(), mask, value) }
 }
 
-/// The values of 16 output bytes of four rows, shifted down to whole levels, not yet clamped.
+/// The values of 16 output bytes of four rows, shifted down to whole levels, but not yet clamped.
 ///
 /// # Safety
 /// - Every row has `lanes.reach` bytes.
@@ -152,7 +153,7 @@ unsafe fn values(rows: &[&[u8]; ROWS], steps: &[Step]) -> [__m512i; ROWS] {
     })
 }
 
-/// Resizes four rows into four outputs, which have the same length or are empty.
+/// Resizes four rows into four outputs. The outputs have the same length or are empty.
 ///
 /// # Safety
 /// - Every row has `lanes.reach` bytes.
@@ -179,7 +180,7 @@ unsafe fn horizontal_rows(rows: [&[u8]; ROWS], lanes: &Lanes, out: &mut [&mut [u
     }
 }
 
-/// Sixty-four columns at a time; the last step overlaps the previous one to end at the edge.
+/// Processes sixty-four columns at a time. The last step overlaps the previous one, so that it ends at the edge.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
     let n_pairs = taps.len[index].div_ceil(2);
@@ -194,7 +195,7 @@ fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
         let mut sums = [(half, zero); 4];
         let mut slot = ring.slot_of(taps.start[index]);
         for (&high, &low) in high.iter().zip(low) {
-            // The partner of an odd last tap has weight zero, so any row works.
+            // The partner of an odd last tap has weight zero, so any row will do.
             let above = load_64(ring.slot(slot), column);
             slot = ring.next_slot(slot);
             let below = load_64(ring.slot(slot), column);

@@ -1,4 +1,4 @@
-//! The resampling of one axis as numbers, for code that runs it elsewhere, such as on a GPU.
+//! The resampling of one axis as numbers, for code that executes it elsewhere, such as on a GPU.
 
 use super::taps::{PRECISION, Taps};
 use crate::geometry::{Filter, Span};
@@ -6,7 +6,7 @@ use crate::geometry::{Filter, Span};
 /// The weights of each output position of an axis. A value is the sum of `weight * byte` over a run of source
 /// positions, plus half of `1 << AxisTaps::PRECISION`, shifted right by `PRECISION` bits and clamped to a byte.
 ///
-/// A picture is resampled along one axis, rounded to bytes, and then resampled along the other: columns first,
+/// A picture is resampled along one axis, rounded to bytes, and then resampled along the other. Columns come first,
 /// unless [`rows_come_first`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AxisTaps {
@@ -16,7 +16,7 @@ pub struct AxisTaps {
     pub len: Vec<u32>,
     /// Weights, [`stride`](Self::stride) per output, padded with zeros.
     pub weights: Vec<i32>,
-    /// Weights stored per output: the number of the longest run.
+    /// Number of weights stored per output: the length of the longest run.
     pub stride: usize,
 }
 

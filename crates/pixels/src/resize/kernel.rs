@@ -3,7 +3,7 @@
 use super::taps::Taps;
 use super::{SLACK, scalar};
 
-/// A ring buffer of the last rows, addressed by their absolute number.
+/// A ring buffer of the last rows. Rows are addressed by their absolute number.
 ///
 /// Every row is followed by `SLACK` bytes that kernels may read or write.
 #[derive(Debug, Default)]
@@ -12,19 +12,19 @@ pub(super) struct Ring {
     stride: usize,
     n_rows: usize,
     base: usize,
-    /// Bytes before the first row.
+    /// Number of bytes before the first row.
     lead: usize,
-    /// Bytes at the start of each row that are written but not read.
+    /// Number of bytes at the start of each row that are written but not read.
     skip: usize,
 }
 
-/// libjpeg writes rows that start at a multiple of 32 directly to memory, bypassing the cache. Our rows are read again
-/// at once, so they start between such addresses. This makes rendering a fifth faster.
+/// If a row starts at a multiple of 32, libjpeg writes it directly to memory, bypassing the cache. Our rows are read
+/// again immediately, so they start between such addresses. This makes rendering faster by a fifth.
 const STREAMED: usize = 32;
 
 impl Ring {
-    /// Allocates `n_rows` rows of `row_bytes` bytes. The first one has number `base`. The first
-    /// `skip` bytes of a row are written but not read.
+    /// Allocates `n_rows` rows of `row_bytes` bytes. The first row has the number `base`. The first `skip` bytes of
+    /// each row are written but not read.
     pub(super) fn reset(&mut self, row_bytes: usize, skip: usize, n_rows: usize, base: usize) {
         self.base = base;
         self.skip = skip;
@@ -75,7 +75,7 @@ pub(super) enum Kernel {
     Avx512(super::avx512::Avx512, super::avx2::Avx2),
 }
 
-/// The best one that this processor supports.
+/// The best kernel that this processor supports.
 impl Default for Kernel {
     fn default() -> Self {
         Self::all().pop().unwrap_or(Self::Scalar)
@@ -83,7 +83,7 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// All kernels that this processor supports, the plain one first and the best one last. They must agree.
+    /// All kernels that this processor supports, from the plain one to the best one. They must give the same results.
     pub(super) fn all() -> Vec<Self> {
         let mut kernels = vec![Self::Scalar];
         #[cfg(target_arch = "x86_64")]
@@ -128,7 +128,8 @@ impl Kernel {
         }
     }
 
-    /// Like `horizontal`, into the rows of another ring with the same numbers. They must not wrap around its end.
+    /// Like `horizontal`, but writes to the rows of another ring with the same numbers. They must not wrap around its
+    /// end.
     pub(super) fn horizontal_to_ring(self, job: &Horizontal<'_>, middle: &mut Ring) {
         let slot = middle.slot_of(job.first);
         debug_assert!(slot + job.n_rows <= middle.n_rows, "a block of rows must not wrap");

@@ -1,4 +1,4 @@
-//! The taps of one axis as tables of bytes, for the gathers and products of `avx512`.
+//! The taps of one axis as byte tables, for the gathers and products of `avx512`.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ const TAPS: usize = 4;
 /// Steps per block of 64 output bytes. Blocks are always complete.
 const QUARTERS: usize = 4;
 
-/// Four taps for each of 16 output bytes: their positions from `base`, and the signed digits of
-/// their weights, `(high * 256 + middle) * 256 + low`.
+/// Four taps for each of 16 output bytes: their positions relative to `base`, and the signed digits of their weights,
+/// `(high * 256 + middle) * 256 + low`.
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub(super) struct Step {
@@ -28,12 +28,12 @@ pub(super) struct Step {
 /// The steps for all bytes of an output row.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    /// `n_groups` per 16 output bytes. The output is rounded up to blocks of 64 bytes.
+    /// `n_groups` steps for each 16 output bytes. The output is rounded up to blocks of 64 bytes.
     pub(super) steps: Vec<Step>,
     pub(super) n_groups: usize,
-    /// Bytes that a row must have. No step reads past them.
+    /// Minimum length of a row in bytes. No step reads beyond it.
     pub(super) reach: usize,
-    /// Channels and columns of the table.
+    /// The channels and columns that the table was computed for.
     key: Option<(usize, Range<usize>)>,
 }
 
@@ -70,7 +70,7 @@ impl Lanes {
         }
     }
 
-    /// One step. `None` if its taps are too far apart or a weight needs more than three digits.
+    /// A single step. `None` if its taps are too far apart, or if a weight needs more than three digits.
     fn step(&self, taps: &Taps, channels: usize, offset: usize, outputs: Range<usize>, group: usize) -> Option<Step> {
         let at = |output: usize| {
             let pixel = output / channels;
@@ -97,13 +97,13 @@ impl Lanes {
         Some(step)
     }
 
-    /// Whether the taps fit a table. If not, another kernel is used.
+    /// Whether the taps fit in a table. If not, another kernel is used.
     pub(super) fn is_usable(&self) -> bool {
         !self.steps.is_empty()
     }
 }
 
-/// A weight as digits from -128 to 127, stored as bytes, the lowest first.
+/// A weight as digits from -128 to 127, stored as bytes. The lowest digit comes first.
 fn digits(weight: i32) -> Option<[u8; 3]> {
     let [low, ..] = weight.to_le_bytes();
     let rest = (weight - i32::from(low.cast_signed())) >> 8;

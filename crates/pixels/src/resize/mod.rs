@@ -1,9 +1,9 @@
 //! Pillow's resampling, bit for bit: two passes with bytes in between.
 //!
-//! Each output value is a weighted mean of the source values around it. The weights are computed in
-//! `f64`, rounded to 22 fractional bits, and summed in 32-bit integers, so the result does not
-//! depend on the machine. Pillow 13 runs the vertical pass first if the height shrinks by more than
-//! twice as many pixels as the width. The order changes the result, so we do the same.
+//! Each output value is a weighted mean of the source values around it. The weights are computed in `f64`, rounded to
+//! 22 fractional bits, and summed in 32-bit integers, so the result does not depend on the machine. Pillow 13 runs the
+//! vertical pass first if the height shrinks by more than twice as many pixels as the width. The order affects the
+//! result, so we do the same.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -33,8 +33,8 @@ const SLACK: usize = 64;
 /// Resizes a whole image like `PIL.Image.resize(size, filter)`.
 ///
 /// # Errors
-/// `WrongBuffer` if the image's data do not match its size, `InvalidArgument` for an empty size or
-/// a number of channels other than 1 and 3.
+/// `WrongBuffer` if the image's data does not match its size, `InvalidArgument` if the size is empty or the number of
+/// channels is not 1 or 3.
 pub fn resize(src: &Image, width: u32, height: u32, filter: Filter) -> Result<Image, PixelError> {
     let expected = "at least 1x1 pixels of 1 or 3 channels";
     let channels = usize::from(src.channels);

@@ -40,8 +40,9 @@ impl Resizer {
     /// `view.width * view.height * channels` bytes.
     ///
     /// # Errors
-    /// `EmptyArea` or `AreaOutside`; `WrongBuffer` if the data do not match the picture's size, or `out` the view's;
-    /// `InvalidArgument` for an empty picture or result, or another number of channels.
+    /// `EmptyArea` or `AreaOutside`. `WrongBuffer` if the data does not match the picture's size, or if `out` does not
+    /// match the view's size. `InvalidArgument` if the picture or the result is empty, or if the number of channels is
+    /// not 1 or 3.
     pub fn crop_resize_into(&mut self, image: Pixels<'_>, view: &CropResize, out: &mut [u8]) -> Result<(), PixelError> {
         let stride = image.check()?;
         let channels = usize::from(image.channels);

@@ -1,4 +1,4 @@
-//! The two passes in plain Rust: the reference for the vector code, and the fallback without it.
+//! The two passes in plain Rust. They are the reference for the vector code, and the fallback without it.
 
 use super::kernel::Ring;
 use super::taps::{PRECISION, Taps};

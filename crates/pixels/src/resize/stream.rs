@@ -1,4 +1,4 @@
-//! Resizing as rows arrive. Only the rows and columns that the output shows are computed.
+//! Resizes rows as they arrive. Only the rows and columns that the output shows are computed.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::padded::reverse_pixels;
 /// Rows that the horizontal pass processes together.
 const BLOCK: usize = 4;
 
-/// The passes, and their order.
+/// The passes and their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Order {
     #[default]
@@ -24,9 +24,9 @@ enum Order {
     VerticalFirst,
 }
 
-/// Turns source rows, given one after the other, into the output image.
+/// Turns source rows, which are passed one after another, into the output image.
 ///
-/// Keeps its buffers from one image to the next.
+/// It keeps its buffers from one image to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Resampler {
     kernel: Kernel,
@@ -37,14 +37,14 @@ pub(crate) struct Resampler {
     y: Axis,
     input: Ring,
     middle: Ring,
-    /// The needed source rows, which must be passed in this order, and their needed columns.
+    /// The source rows that are needed, which must be passed in this order, and the columns that are needed.
     pub(crate) rows: Range<usize>,
     pub(crate) columns: Range<usize>,
     /// Next source row to arrive.
     next_row: usize,
     /// First source row that has not been resized horizontally.
     waiting: usize,
-    /// Columns that arrive before and after the needed ones.
+    /// Number of columns that arrive before and after the needed columns.
     margin: (usize, usize),
     /// Next shown output row.
     next_out: usize,
@@ -116,7 +116,7 @@ impl Resampler {
         self.input.reset(row_bytes, skip, input_rows, self.rows.start);
         let shown_bytes = crate::decode::usize_of(self.window.x.len) * self.channels;
         if self.order == Order::HorizontalFirst {
-            // A multiple of the block size, so that no block wraps around the end.
+            // A multiple of the block size, so that blocks do not wrap around the end.
             let n_rows = (self.y.longest + BLOCK + 2).next_multiple_of(BLOCK);
             self.middle.reset(shown_bytes, 0, n_rows, self.rows.start);
         } else if self.order == Order::VerticalFirst {
@@ -124,13 +124,13 @@ impl Resampler {
         }
     }
 
-    /// Lets rows have extra columns before and after the needed ones.
+    /// Allows rows to have extra columns before and after the needed columns.
     pub(crate) fn widen(&mut self, before: usize, behind: usize) {
         self.margin = (before, behind);
         self.reserve();
     }
 
-    /// The buffer for the next source row: its columns, then some bytes that may be overwritten.
+    /// The buffer for the next source row. Its columns are followed by some bytes that may be overwritten.
     pub(crate) fn input(&mut self) -> &mut [u8] {
         self.input.row_mut(self.next_row)
     }
@@ -161,7 +161,8 @@ impl Resampler {
         }
     }
 
-    /// Processes all rows of an image in memory, which starts at byte `first` and has rows `stride` bytes apart.
+    /// Processes all rows of an image in memory. The image starts at byte `first`, and its rows are `stride` bytes
+    /// apart.
     pub(crate) fn push(&mut self, pixels: &[u8], first: usize, stride: usize, out: &mut [u8]) {
         let columns = self.columns.start * self.channels..self.columns.end * self.channels;
         for row in self.rows.clone() {
@@ -171,7 +172,7 @@ impl Resampler {
         }
     }
 
-    /// The byte where shown output row `index` starts, and the step to the next row.
+    /// The byte at which the shown output row `index` starts, and the step to the next row.
     fn place(&self, index: usize) -> (usize, usize) {
         let of = crate::decode::usize_of;
         let stride = of(self.window.x.out) * self.channels;
@@ -193,7 +194,7 @@ impl Resampler {
         }
     }
 
-    /// Resizes the pending rows horizontally: into the output, or for the vertical pass.
+    /// Resizes the pending rows horizontally, either into the output or for the vertical pass.
     fn flush_horizontal(&mut self, out: &mut [u8]) {
         let first = self.waiting;
         let (n_rows, offset) = (self.next_row - first, self.columns.start);
@@ -280,7 +281,7 @@ fn order_of(width: u32, height: u32, window: Window, filter: Filter) -> Order {
         _ if filter == Filter::Nearest => Order::Nearest,
         (true, false) => Order::Horizontal,
         (false, true) => Order::Vertical,
-        // Compares the sizes of the whole image, not of the window.
+        // Compare the sizes of the whole image, not of the window.
         (true, true) if rows_come_first(width, height, to_width, to_height) => Order::VerticalFirst,
         (true, true) => Order::HorizontalFirst,
     }

@@ -29,9 +29,9 @@ pub(super) struct Taps {
     pub(super) len: Vec<usize>,
     /// Weights with 22 fractional bits, `stride` per output.
     pub(super) weights: Vec<i32>,
-    /// `weights >> 11`, two neighbours per value, the even one in the low half.
+    /// `weights >> 11`, with two neighbours per value. The even one is in the low half.
     pub(super) high: Vec<i32>,
-    /// `weights & 2047`, paired likewise.
+    /// `weights & 2047`, paired in the same way.
     pub(super) low: Vec<i32>,
     /// Weights stored per output: a multiple of `GROUP`.
     pub(super) stride: usize,
@@ -49,8 +49,8 @@ pub(super) struct Taps {
 }
 
 impl Taps {
-    /// Computes the taps for the part of an axis of `source` positions that `span` shows. If
-    /// `flipped`, outputs run from last to first.
+    /// Computes the taps for the part of an axis of `source` positions that `span` shows. If `flipped`, the outputs are
+    /// in reverse order.
     pub(super) fn compute(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
         // Datasets often have many images of the same size.
         let key = (source, span, filter, flipped);
@@ -117,7 +117,7 @@ impl Taps {
         }
     }
 
-    /// For `Nearest`: one tap of weight 1 per output, with the coordinate accumulated like Pillow's.
+    /// Computes the taps for `Nearest`: one tap of weight 1 per output. The coordinate is accumulated as in Pillow.
     fn nearest(&mut self, source: u32, span: Span) {
         self.start.clear();
         self.len.clear();
@@ -151,10 +151,10 @@ impl Taps {
 
 /// Random crops repeat a few hundred sizes.
 const SLOTS: usize = 512;
-/// Longer outputs are not kept: this bounds an axis to about 16 MiB.
+/// Longer outputs are not kept in the cache. This limits an axis to about 16 MiB.
 const LONGEST_KEPT: u32 = 256;
 
-/// The taps in use for one axis, and a cache of those for other sizes.
+/// The taps in use for one axis, and a cache of taps for other sizes.
 #[derive(Debug)]
 pub(super) struct Axis {
     slots: Vec<Taps>,

@@ -1,4 +1,4 @@
-//! All kernels agree, and a window equals the same part of the whole result.
+//! All kernels give the same results, and a window is equal to the same part of the whole result.
 
 use proptest::prelude::*;
 

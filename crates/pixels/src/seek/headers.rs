@@ -1,6 +1,6 @@
-//! Headers of JPEGs that can be indexed: one baseline scan of one or three components.
+//! Headers of JPEGs that can be indexed: they have one baseline scan of one or three components.
 //!
-//! Stricter than a decoder: unusual files cannot be indexed.
+//! It is stricter than a decoder, so unusual files cannot be indexed.
 
 use std::ops::Range;
 
@@ -71,7 +71,7 @@ impl<'a> Headers<'a> {
             if *jpeg.get(at)? != 0xFF {
                 return None;
             }
-            // A marker may be preceded by fill bytes.
+            // Fill bytes may precede a marker.
             while *jpeg.get(at + 1)? == 0xFF {
                 at += 1;
             }
@@ -112,7 +112,7 @@ impl<'a> Headers<'a> {
             if !usual.contains(&h) || !usual.contains(&v) {
                 return None;
             }
-            // With one component, an MCU is one block, whatever the factors are.
+            // With one component, an MCU is one block, regardless of the factors.
             let (h, v) = if n == 1 { (1, 1) } else { (h, v) };
             *component = Component { id: part[0], h, v, quantization: part[2], ..Component::default() };
         }
@@ -142,7 +142,7 @@ impl<'a> Headers<'a> {
     fn scan_header(&mut self, body: &[u8]) -> Option<()> {
         let n = self.n_components;
         let (&n_in_scan, rest) = body.split_first()?;
-        // One scan of all components, in the frame's order, all coefficients at full precision.
+        // There must be one scan of all components, in the order of the frame, with all coefficients at full precision.
         if n == 0 || usize::from(n_in_scan) != n || rest.get(2 * n..)? != [0, 63, 0] {
             return None;
         }
@@ -179,15 +179,14 @@ impl<'a> Headers<'a> {
         (self.width.div_ceil(width), self.height.div_ceil(height))
     }
 
-    /// Whether some component is subsampled: then a pixel
-    /// depends on its neighbours.
+    /// Whether some component is subsampled (across, down). If so, a pixel depends on its neighbours.
     pub(super) fn is_subsampled(&self) -> (bool, bool) {
         let (h, v) = self.sampling();
         let all = self.components();
         (all.iter().any(|c| c.h < h), all.iter().any(|c| c.v < v))
     }
 
-    /// Writes the headers for a picture of another size, with other Huffman tables.
+    /// Writes the headers for a picture of another size with other Huffman tables.
     pub(super) fn write_into(
         &self,
         (width, height): (u16, u16),

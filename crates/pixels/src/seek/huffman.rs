@@ -1,4 +1,4 @@
-//! Huffman tables: as stored, extended by codes, and as decoding tables.
+//! Huffman tables as they are stored, with added codes, and as decoding tables.
 
 use packds_system::to_usize;
 
@@ -11,7 +11,7 @@ pub(super) const DC_CATEGORIES: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 /// Bits per table look-up. Most codes are shorter.
 const LOOK: usize = 10;
 
-/// A code: its bits in the lower part, and its length.
+/// A code: its bits, in the lower part, and its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Code {
     pub(super) bits: u32,
@@ -46,7 +46,7 @@ impl<'a> CodeList<'a> {
         self.symbols.len() + self.n_added
     }
 
-    /// For each length, the code after the last one. The code of all ones is never used.
+    /// For each length, the code after the last one. The code that consists only of ones is never used.
     fn next_codes(&self) -> Option<[u32; 17]> {
         let mut next = [0_u32; 17];
         let mut code = 0_u32;
@@ -60,8 +60,8 @@ impl<'a> CodeList<'a> {
         Some(next)
     }
 
-    /// The table with a code for each of `wanted`. New codes are appended,
-    /// existing ones do not change. `None` if there is no space.
+    /// The table with a code for each of `wanted`. New codes are appended, and existing codes do not change. `None` if
+    /// there is no space.
     pub(super) fn with(mut self, wanted: &[u8]) -> Option<Self> {
         for &symbol in wanted {
             if !self.symbols().any(|known| known == symbol) {
@@ -102,7 +102,7 @@ impl<'a> CodeList<'a> {
 /// The effect of a code when coefficients are skipped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Step {
-    /// Bits of the code and the number after it. 0 if no code starts like this.
+    /// Number of bits in the code and the number after it. 0 if no code starts like this.
     pub(super) n_bits: u8,
     /// Bits of the number.
     pub(super) size: u8,
@@ -158,7 +158,7 @@ impl<'a> Lookup<'a> {
         Self {
             short,
             table,
-            // OK because `CodeList::new` rejects tables without them.
+            // This cannot fail, because `CodeList::new` rejects tables without them.
             next_codes: table.next_codes().unwrap_or_default(),
             step,
         }
@@ -166,7 +166,7 @@ impl<'a> Lookup<'a> {
 
     /// Decodes the bits in the upper part of `bits`.
     pub(super) fn step(&self, bits: u64) -> Option<Step> {
-        // OK because LOOK bits are left: less than the table has entries.
+        // This is in range, because only LOOK bits are left.
         let at = to_usize(bits >> (64 - LOOK));
         let step = self.short[at & ((1 << LOOK) - 1)];
         if step.n_bits > 0 { Some(step) } else { self.long_step(bits) }
@@ -179,7 +179,7 @@ impl<'a> Lookup<'a> {
             n_before += usize::from(count);
             let code = bits >> (64 - len);
             if code < u64::from(next) {
-                // Counted from the last code of this length.
+                // The index is counted backwards from the last code of this length.
                 let back = usize::try_from(u64::from(next) - code).ok()?;
                 let symbol = *self.table.symbols.get(n_before.checked_sub(back)?)?;
                 let step = (self.step)(symbol)?;
@@ -203,7 +203,7 @@ mod tests {
         let full = table.with(&DC_CATEGORIES).unwrap();
         assert_eq!(full.code(5), Some(Code { bits: 0, len: 2 }));
         assert_eq!(full.code(0), Some(Code { bits: 1, len: 2 }));
-        // Ten codes that start with 10 or 11, but are not all ones: 5 bits give 16 - 1.
+        // There are ten codes that start with 10 or 11 but are not all ones. 5 bits give 16 - 1 codes.
         assert_eq!(full.code(1), Some(Code { bits: 0b10000, len: 5 }));
         assert_eq!(full.code(11), Some(Code { bits: 0b11001, len: 5 }));
         assert_eq!(full.n_symbols(), 12);
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_table_without_room_gets_no_codes() {
-        // One code of each length: only the code of all ones is left.
+        // There is one code of each length. Only the code of all ones is left.
         let symbols: Vec<u8> = (20..36).collect();
         let table = CodeList::new([1; 16], &symbols).unwrap();
         assert_eq!(table.with(&[0]), None);

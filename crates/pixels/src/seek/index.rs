@@ -1,4 +1,4 @@
-//! Serialization of seek indexes. docs/reference/format.md, "Seek index".
+//! Reads and writes seek indexes. docs/reference/format.md, "Seek index".
 
 use packds_system::{to_u64, to_usize};
 use std::ops::RangeInclusive;
@@ -10,14 +10,14 @@ use crate::error::PixelError;
 const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 15;
 pub(super) const CHECKSUM_BYTES: usize = 4;
-/// Maximum pixels between two entries of a row, unless an MCU is larger. Fewer make indexes larger;
-/// more make decoders decode more that the crop does not show.
+/// Maximum number of pixels between two entries of a row, unless an MCU is larger. A smaller number makes indexes
+/// larger. A larger number makes decoders decode more pixels outside the crop.
 const ENTRY_PIXELS: u32 = 48;
 /// Range of DC coefficients for 8-bit pixels.
 pub(super) const DC_RANGE: RangeInclusive<i32> = -1024..=1023;
-/// Maximum length of entropy-coded data: positions are 32-bit counts of bits.
+/// Maximum length of entropy-coded data in bytes, because positions are 32-bit counts of bits.
 pub(super) const MAX_SCAN_BYTES: usize = 1 << 28;
-/// Maximum unary prefix; larger numbers are written in full.
+/// Maximum unary prefix. Larger numbers are written in full.
 const MAX_ONES: u32 = 20;
 const MAX_PARAMETER: u8 = 24;
 /// Numbers per entry: position, and DC coefficients of up to three components.
@@ -34,13 +34,13 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// For an index to be built.
+    /// The grid for an index to be built.
     pub(super) fn new(headers: &Headers<'_>) -> Self {
         let step = (ENTRY_PIXELS / headers.mcu_size().0).max(1);
         Self::with_step(headers, step)
     }
 
-    /// For an existing index.
+    /// The grid of an existing index.
     pub(super) fn of_index(headers: &Headers<'_>, index: &[u8]) -> Result<Self, PixelError> {
         let step = index.get(1).filter(|&&step| step > 0);
         let step = step.ok_or_else(|| bad("has no entries"))?;
@@ -77,8 +77,8 @@ impl Entry {
 /// The stored form of an entry: small differences.
 type Residuals = [u32; FIELDS];
 
-/// The predicted step from the entry before: between the corresponding two entries of the row above, or else between the
-/// two previous ones, if they exist.
+/// The predicted step from the previous entry. It is the step between the two corresponding entries in the row above.
+/// If there are none, it is the step between the two previous entries, if these exist.
 fn position_step(entries: &[Entry], columns: usize, at: usize) -> i64 {
     let step = |at: usize| i64::from(entries[at].position) - i64::from(entries[at - 1].position);
     match at.checked_sub(columns) {
@@ -88,7 +88,7 @@ fn position_step(entries: &[Entry], columns: usize, at: usize) -> i64 {
     }
 }
 
-/// The predicted coefficients: those of the entry above, or else of the one before.
+/// The predicted coefficients: those of the entry above, or otherwise of the previous entry.
 fn predicted_dc(entries: &[Entry], columns: usize, at: usize) -> [i16; 3] {
     entries[at.checked_sub(columns).unwrap_or(at - 1)].dc
 }
@@ -159,7 +159,7 @@ fn best_parameter(values: impl Iterator<Item = u32> + Clone) -> Option<u8> {
     (0..=MAX_PARAMETER).min_by_key(|&parameter| n_bits(parameter))
 }
 
-/// Writes Rice codes: ones, a zero, then as many bits as the parameter.
+/// Writes Rice codes. Each consists of ones, a zero, and as many bits as the parameter says.
 #[derive(Default)]
 struct CodeWriter {
     buffer: u64,
@@ -241,13 +241,13 @@ impl CodeReader<'_> {
         }
         self.take(ones + 1)?;
         let low = self.take(u32::from(parameter))?;
-        // OK because `ones` is below 2^5 and a parameter is at most 24.
+        // This does not overflow, because `ones` is below 2^5 and a parameter is at most 24.
         Some(ones << parameter | low)
     }
 }
 
-/// Decodes the entries up to number `last`. Fails if the index does not belong to this file. Returns
-/// the length of the entropy-coded data.
+/// Decodes the entries up to number `last`. Returns an error if the index does not belong to this file. Returns the
+/// length of the entropy-coded data.
 pub(super) fn unpack(
     index: &[u8],
     headers: &Headers<'_>,
@@ -262,7 +262,7 @@ pub(super) fn unpack(
     if covered.first() != Some(&VERSION) {
         return Err(bad("has an unknown version"));
     }
-    // Skipped when fuzzing: random input would never pass.
+    // Skipped when fuzzing, because random input would never pass.
     if !cfg!(fuzzing) && checksum(covered) != *sum {
         return Err(bad("is damaged: wrong checksum"));
     }
@@ -307,7 +307,7 @@ struct Unpacker<'a> {
 }
 
 impl Unpacker<'_> {
-    /// The entry after `entries`, which are not empty.
+    /// The entry after `entries`, which must not be empty.
     fn next(&mut self, entries: &[Entry]) -> Option<Entry> {
         let at = entries.len();
         let step = unzigzag(self.reader.next(self.parameters[0])?);
@@ -328,7 +328,7 @@ impl Unpacker<'_> {
     }
 }
 
-/// The lower 32 bits of `hash_bytes(0, bytes)` of docs/reference/format.md, "Permutation".
+/// The lower 32 bits of `hash_bytes(0, bytes)`, see docs/reference/format.md, "Permutation".
 pub(super) fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
     const G: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |x: u64| {

@@ -1,12 +1,12 @@
-//! Seekable JPEG: with an index beside the unchanged file, only the visible part of a crop is decoded.
+//! Seekable JPEG. With an index next to the unchanged file, only the visible part of a crop is decoded.
 //!
-//! `build_seek_index` walks through the entropy-coded data once and records, every few MCUs, the bit
-//! position and the DC predictors. `Splicer` copies the bits that a crop needs to a small JPEG, which the
-//! decoder handles like any other. The pixels equal those of the whole file: the copied area includes
-//! the neighbours that interpolation uses. Files with several scans are not supported.
+//! `build_seek_index` walks through the entropy-coded data once. Every few MCUs, it records the bit position and the DC
+//! predictors. `Splicer` copies the bits that a crop needs into a small JPEG, which the decoder handles like any other.
+//! The pixels are equal to those of the whole file, because the copied area includes the neighbours that interpolation
+//! uses. Files with several scans are not supported.
 //!
-//! Indexes are untrusted. A damaged index, or one for another image, gives an error, or, if that cannot be detected, wrong
-//! pixels in the crop; it never causes more work or memory than the file justifies.
+//! Indexes are untrusted. If an index is damaged or belongs to another image, the result is an error. If that cannot be
+//! detected, the pixels in the crop are wrong. An index never causes more work or memory than the file justifies.
 
 mod headers;
 mod huffman;
@@ -31,7 +31,7 @@ pub fn build_seek_index(jpeg: &[u8]) -> Option<Vec<u8>> {
     let headers = Headers::parse(jpeg)?;
     let data = jpeg.get(headers.scan..)?;
     let data = data.get(..MAX_SCAN_BYTES).unwrap_or(data);
-    // A splice must be able to contain dummy blocks.
+    // There must be space for the codes of dummy blocks.
     Dummies::new(&headers)?;
     let grid = Grid::new(&headers);
     let walked = walk::walk(&headers, &grid, data)?;

@@ -1,4 +1,4 @@
-//! Builds a small JPEG with the bits that an area needs, from a JPEG and its index.
+//! Builds a small JPEG from a JPEG and its index. It contains the bits that an area needs.
 
 use super::headers::Headers;
 use super::huffman::{Code, CodeList, DC_CATEGORIES, END_OF_BLOCK};
@@ -10,7 +10,7 @@ use packds_system::to_usize;
 
 /// libjpeg's maximum side.
 const MAX_SIDE: u32 = 65_500;
-/// Splices with more than this share of the MCUs are not worthwhile: `WORTH.0 / WORTH.1`.
+/// Splices with more than this share of the MCUs are not worthwhile. The share is `WORTH.0 / WORTH.1`.
 const WORTH: (u64, u64) = (9, 10);
 
 /// Builds small JPEGs, reusing its buffers.
@@ -33,21 +33,21 @@ pub(crate) struct Spliced<'a> {
 /// The MCUs to copy, and the dummy MCUs to add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
-    /// Entries of a row: first, and one past the last.
+    /// The entries of a row: the first one, and one past the last.
     columns: (u32, u32),
     /// Rows of MCUs.
     rows: (u32, u32),
-    /// Dummy MCUs beside the rows set the DC predictors where MCUs were left out.
+    /// Dummy MCUs next to the rows set the DC predictors where MCUs were left out.
     dummy_left: bool,
     dummy_right: bool,
-    /// A row of dummy MCUs on top does this for the first row.
+    /// A row of dummy MCUs at the top does this for the first row.
     dummy_top: bool,
     /// Number of MCUs across and down.
     mcus: (u32, u32),
 }
 
 impl Layout {
-    /// What `area` of the picture needs. `None` if that is nearly everything.
+    /// The layout that `area` of the picture needs. `None` if this is nearly everything.
     fn new(headers: &Headers<'_>, grid: &Grid, area: Area) -> Option<Self> {
         let (mcu_width, mcu_height) = headers.mcu_size();
         let (margin_x, margin_y) = headers.is_subsampled();
@@ -73,7 +73,7 @@ impl Layout {
         is_worth_it.then_some(Self { columns, rows, dummy_left, dummy_right, dummy_top, mcus })
     }
 
-    /// Width and height: up to the picture's edge if the area reaches it, else whole MCUs.
+    /// Width and height. They extend to the picture's edge if the area reaches it, otherwise to whole MCUs.
     fn size(&self, headers: &Headers<'_>, grid: &Grid) -> Option<(u16, u16)> {
         let (mcu_width, mcu_height) = headers.mcu_size();
         let beyond = |n: u32, mcu: u32, side: u32| n * mcu - side;
@@ -88,15 +88,16 @@ impl Layout {
         Some((width.try_into().ok()?, height.try_into().ok()?))
     }
 
-    /// The number of the entry at a row and a column. The column after the last is the next row's first.
+    /// The number of the entry at a row and a column. The column after the last one is the first column of the next
+    /// row.
     fn entry(grid: &Grid, row: u32, column: u32) -> Option<usize> {
         to_usize(row).checked_mul(to_usize(grid.columns()))?.checked_add(to_usize(column))
     }
 }
 
 impl Splicer {
-    /// Builds a small JPEG that shows `area` of `jpeg` with the same
-    /// pixels. `None` if decoding the file itself is as good.
+    /// Builds a small JPEG that shows `area` of `jpeg` with the same pixels. `None` if decoding the file itself is
+    /// equally good.
     pub(crate) fn splice(&mut self, jpeg: &[u8], index: &[u8], area: Area) -> Result<Option<Spliced<'_>>, PixelError> {
         let foreign = || bad("belongs to another image");
         let headers = Headers::parse(jpeg).ok_or_else(foreign)?;
@@ -133,7 +134,7 @@ impl Splicer {
     }
 }
 
-/// The tables, extended by codes for dummy blocks, and these codes.
+/// The tables with added codes for dummy blocks, and these codes.
 pub(super) struct Dummies<'a> {
     dc: [Option<CodeList<'a>>; 4],
     ac: [Option<CodeList<'a>>; 4],
@@ -187,7 +188,7 @@ impl Assembly<'_> {
             self.writer.copy(data, from.position, to.position)?;
             self.dc = to.dc;
             if layout.dummy_right {
-                // The data after the last row do not matter.
+                // The data after the last row does not matter.
                 let next = entry(row + 1, 0).filter(|_| row + 1 < layout.rows.1);
                 self.dummy(next.map_or(self.dc, |next| next.dc))?;
             }
@@ -196,7 +197,7 @@ impl Assembly<'_> {
         Some(())
     }
 
-    /// Writes a flat MCU, after which the predictors are `dc`.
+    /// Writes a uniform MCU, after which the predictors are `dc`.
     fn dummy(&mut self, dc: [i16; 3]) -> Option<()> {
         for (idx, component) in self.headers.components().iter().enumerate() {
             let end = self.dummies.ends[idx];
@@ -220,7 +221,7 @@ impl Assembly<'_> {
     }
 }
 
-/// Writes bits, inserting a zero after each byte of 255.
+/// Writes bits, and inserts a zero after each byte of 255.
 struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     /// Pending bits, in the upper part. Fewer than 64.
@@ -269,7 +270,7 @@ impl BitWriter<'_> {
             self.push(word, first + 1);
             self.out.push(0);
             n_bytes -= first + 1;
-            // In two steps, because a shift by 64 overflows.
+            // Shift in two steps, because a shift by 64 would overflow.
             word = word << (8 * first) << 8;
         }
         self.push(word, n_bytes);
@@ -281,7 +282,7 @@ impl BitWriter<'_> {
         #[expect(clippy::big_endian_bytes, reason = "JPEG's bits start at the upper end")]
         let bytes = word.to_be_bytes();
         let end = self.out.len() + n_bytes;
-        // Copying eight bytes is faster than copying some.
+        // Copying all eight bytes is faster than copying only some of them.
         self.out.extend_from_slice(&bytes);
         self.out.truncate(end);
     }
@@ -293,7 +294,7 @@ impl BitWriter<'_> {
         let (skipped, tail) = (from % 8, to % 8);
         let data = data.get(..end + usize::from(tail > 0))?;
         if at == end {
-            // No bits, or bits of a single byte.
+            // There are no bits, or only bits of a single byte.
             let n = tail.checked_sub(skipped)?;
             let byte = data.get(at).copied().unwrap_or(0);
             self.put(u32::from(byte) >> (8 - tail) & ((1 << n) - 1), n);
@@ -322,7 +323,7 @@ impl BitWriter<'_> {
         Some(())
     }
 
-    /// Appends up to eight bytes, at most up to a 255, and skips its zero.
+    /// Appends up to eight bytes. Stops after a 255, and skips the zero that follows it.
     fn copy_to_255(&mut self, data: &[u8], at: &mut usize, end: usize) -> Option<()> {
         let rest = data.get(*at..end)?;
         let mut eight = [0; 8];
@@ -361,7 +362,7 @@ impl BitWriter<'_> {
     }
 }
 
-/// The byte at `at`. Skips it and a zero that follows 255.
+/// The byte at `at`. Moves past it, and past a zero that follows 255.
 fn next_byte(data: &[u8], at: &mut usize) -> Option<u8> {
     let byte = *data.get(*at)?;
     let is_stuffed = byte == 255 && data.get(*at + 1) == Some(&0);

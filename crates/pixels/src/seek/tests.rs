@@ -1,4 +1,4 @@
-//! The pixels of a splice equal those of the whole file, and no index or file can do harm.
+//! The pixels of a splice are equal to those of the whole file, and indexes and files can do no harm.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn jpeg(width: u32, height: u32, channels: u8, quality: u8) -> Vec<u8> {
     encode_jpeg(width, height, channels, &data, quality).unwrap()
 }
 
-/// A 4:2:0 file with other sampling factors in its header: the picture is nonsense, but valid.
+/// A 4:2:0 file with different sampling factors in its header. The picture is nonsense, but valid.
 fn with_sampling(width: u16, height: u16, factors: u8) -> Vec<u8> {
     let (h, v) = (u16::from(factors >> 4), u16::from(factors & 15));
     let (across, down) = (width.div_ceil(8 * h), height.div_ceil(8 * v));
@@ -63,7 +63,7 @@ fn decoder() -> Decoder {
     Decoder::new(DecodeOptions { max_pixels: 1 << 22, ..DecodeOptions::default() })
 }
 
-/// Areas at and across every edge, and others.
+/// Areas at every edge, areas across every edge, and others.
 fn areas(width: u32, height: u32) -> Vec<Area> {
     let mut random = 99_u64;
     let mut below = |n: u32| {
@@ -157,7 +157,7 @@ fn a_file_cut_short_gets_no_index() {
     }
 }
 
-/// Changes here are changes of the format: docs/reference/format.md, "Seek index".
+/// A change here changes the format: docs/reference/format.md, "Seek index".
 #[test]
 fn an_index_has_the_bytes_that_it_always_had() {
     for (name, len, sum) in [
@@ -258,7 +258,7 @@ fn a_header_that_lies_about_the_size_costs_no_memory() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-    /// The result may be wrong, but the call returns, and the result is no larger than the file justifies.
+    /// The result may be wrong, but the call returns, and the result is not larger than the file justifies.
     #[test]
     fn hostile_indexes_and_files_do_no_harm(
         kind in 0_usize..3,

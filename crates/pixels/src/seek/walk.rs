@@ -4,7 +4,7 @@ use super::headers::Headers;
 use super::huffman::Lookup;
 use super::index::{DC_RANGE, Entry, Grid};
 
-/// Maximum bits of a code and the number after it.
+/// Maximum number of bits in a code and the number after it.
 const MAX_STEP_BITS: u32 = 16 + 15;
 
 /// Reads bits, removing the zero after each 255.
@@ -13,7 +13,7 @@ struct BitReader<'a> {
     data: &'a [u8],
     /// The next byte to read.
     at: usize,
-    /// Bits already read, in the upper part.
+    /// Bits that have been read, in the upper part.
     buffer: u64,
     n_bits: u32,
 }
@@ -24,7 +24,7 @@ impl BitReader<'_> {
         if let Some(eight) = self.data[self.at..].first_chunk() {
             let word = be_word(*eight);
             if !has_255(word) {
-                // Bits beyond the whole bytes are the ones that come next anyway.
+                // The bits after the whole bytes are the ones that come next anyway.
                 self.buffer |= word >> self.n_bits;
                 let n_bytes = (64 - self.n_bits) / 8;
                 self.at += n_bytes as usize;
@@ -55,7 +55,7 @@ impl BitReader<'_> {
     fn position(&self) -> Option<u32> {
         let mut at = self.at;
         for _ in 0..self.n_bits.div_ceil(8) {
-            // A 0 after 255 is the zero that was removed.
+            // If the last byte is 0 and follows 255, it is a zero that was removed.
             let stuffed = at >= 2 && self.data[at - 2] == 255 && self.data[at - 1] == 0;
             at = at.checked_sub(if stuffed { 2 } else { 1 })?;
         }
@@ -95,13 +95,14 @@ impl BitReader<'_> {
     }
 }
 
-/// The result: an entry for every few MCUs of every row, one for the end, and the length of the entropy-coded data.
+/// The result: an entry for every few MCUs of every row, an entry for the end, and the length of the entropy-coded
+/// data.
 pub(super) struct Walked {
     pub(super) entries: Vec<Entry>,
     pub(super) scan_bytes: u32,
 }
 
-/// Walks through the data. `None` if they are damaged, or do not end with the picture.
+/// Walks through the data. `None` if the data is damaged or does not end with the picture.
 pub(super) fn walk(headers: &Headers<'_>, grid: &Grid, data: &[u8]) -> Option<Walked> {
     let mut reader = BitReader { data, at: 0, buffer: 0, n_bits: 0 };
     let dc = [0, 1, 2, 3].map(|number: usize| headers.dc[number].map(Lookup::dc));
@@ -142,7 +143,7 @@ fn end_of_data(data: &[u8], from: usize) -> Option<usize> {
     (data[at + 1] == 0xD9).then_some(at)
 }
 
-/// Eight bytes, the first at the upper end.
+/// Eight bytes. The first is at the upper end.
 pub(super) fn be_word(bytes: [u8; 8]) -> u64 {
     #[expect(clippy::big_endian_bytes, reason = "JPEG's bits start at the upper end")]
     u64::from_be_bytes(bytes)
@@ -152,7 +153,7 @@ pub(super) fn be_word(bytes: [u8; 8]) -> u64 {
 fn marks_of_255(word: u64) -> u64 {
     const LOWEST: u64 = 0x0101_0101_0101_0101;
     const LOWER_7: u64 = 0x7F * LOWEST;
-    // The lower 7 bits carry into the highest if all are set.
+    // If all of the lower 7 bits are set, they carry into the highest bit.
     ((word & LOWER_7) + LOWEST) & word & !LOWER_7
 }
 

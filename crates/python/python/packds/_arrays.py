@@ -23,7 +23,7 @@ def _text(item: bytes | str) -> str:
     return item if isinstance(item, str) else item.decode()
 
 
-#: What a variable-size item of each kind becomes. Items of other kinds stay bytes.
+#: Converts variable-size items of each kind. Items of other kinds stay bytes.
 OF_KIND: dict[str, Callable[[Any], Any]] = {"string": _text, "json": json.loads}
 
 
@@ -60,12 +60,12 @@ def bfloat16() -> np.dtype[Any] | None:
 
 def json_dict(text: str) -> dict[str, Any]:
     """Parses a JSON object from the native module."""
-    told: dict[str, Any] = json.loads(text)
-    return told
+    parsed: dict[str, Any] = json.loads(text)
+    return parsed
 
 
 def as_numpy(memory: _packds.Memory) -> np.ndarray[Any, Any]:
-    """The memory as an array, which keeps it alive. Without ml_dtypes, bfloat16 becomes `uint16`: the bits."""
+    """An array on this memory, which it keeps alive. Without ml_dtypes, bfloat16 values are returned as their bits (`uint16`)."""
     array = np.asarray(memory)
     if memory.dtype == "bf16" and (dtype := bfloat16()) is not None:
         return array.view(dtype)
@@ -82,18 +82,18 @@ def multi_hot(bits: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, Any
 
 
 def widened_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Converts bfloat16, which NumPy may only have as bits, to float32."""
+    """Converts bfloat16 to float32. NumPy may only have the bits."""
     return (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def as_torch(memory: _packds.Memory) -> Any:
-    """The memory as a tensor, which keeps it alive. Borrowed memory is copied, because every tensor is writable."""
+    """A tensor on this memory, which it keeps alive. Read-only memory is copied, because every tensor is writable."""
     array = np.asarray(memory)
     return tensor_of(array if array.flags.writeable else array.copy(), memory.dtype)
 
 
 def tensor_of(array: np.ndarray[Any, Any], dtype: str) -> Any:
-    """An array as a tensor on the same memory, if PyTorch has its type. Bfloat16 may be bits."""
+    """Converts an array to a tensor, on the same memory if PyTorch has its type. A bfloat16 array may consist of bits."""
     import torch
 
     if dtype == "bf16":
@@ -117,7 +117,7 @@ AS: dict[str, Callable[[Any], Any]] = {"numpy": as_numpy, "torch": as_torch, "ja
 
 
 def converter(output: str) -> Callable[[Any], Any]:
-    """The function that makes this library's arrays from memory."""
+    """The function that makes arrays of the library `output` from memory."""
     try:
         return AS[output]
     except (KeyError, TypeError):

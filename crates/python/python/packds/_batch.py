@@ -1,4 +1,4 @@
-"""Batches as programs get them: fields by name, and metadata."""
+"""The batches that programs get: fields by name, and metadata."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _GEOMETRY = np.dtype(
 
 
 def _not_taken_apart(names: Sequence[str]) -> NoReturn:
-    """Explains how to get the values. A dict would unpack its names into `images, labels = batch`."""
+    """Raises an error that explains how to get the values. With a dict, `images, labels = batch` would assign the names."""
     taken = ", ".join(f"batch[{name!r}]" for name in names)
     raise TypeError(
         f"a batch with names cannot be unpacked: use {taken}, pass as_tuple=True for tuples of these, "
-        "or go through batch.keys() or batch.items()"
+        "or iterate over batch.keys() or batch.items()"
     )
 
 
 class NamedBatch(MutableMapping[str, Any]):
     """The fields of a batch by name: `batch["image"]`.
 
-    It works like a dict, except that iterating over it is an error: `images, labels = batch` would give the names.
+    It works like a dict, except that iterating over it is an error: `images, labels = batch` would assign the names.
     `dict(batch)`, `**batch`, `keys()`, `values()` and `items()` work as usual, and PyTorch, JAX, Accelerate and Lightning treat
     it as a mapping.
     """
@@ -101,17 +101,17 @@ class NamedBatch(MutableMapping[str, Any]):
 
 
 class Batch:
-    """One rank's samples of one step. `batch["image"]` is a field; `as_tuple()` and `as_dict()` have all fields.
+    """The samples of one rank in one step. `batch["image"]` is a field; `as_tuple()` and `as_dict()` return all fields.
 
     Attributes:
-        ids: The samples `[n]` int64, by their position in the file.
+        ids: The position of each sample in the file, `[n]` int64.
         step: The step, starting at 0 in each epoch.
         epoch: The epoch.
-        padding: Number of samples at the end that only fill up the epoch's last batch.
+        padding: Number of samples at the end that were added only to fill the epoch's last batch.
         bad_samples: `(pack, sample, error)` for each sample that was skipped or replaced.
-        packs: The pack of each sample `[n]` int64, by its index in the list; 0 if there is only one.
-        mix: `(partner, share)` if images were mixed: each is `share` of itself and the rest of its partner. In a shortened
-            batch, partners may be rows that were cut off.
+        packs: The index of each sample's pack in the list of packs, `[n]` int64; 0 if there is only one pack.
+        mix: `(partner, share)` if images were mixed: each image consists of `share` of itself, and the rest of its partner. In
+            a shortened batch, a partner may be a row that was cut off.
         is_lent: Whether arrays are the pack's own memory, which is read-only.
         is_copied: Whether arrays are copies, because the program holds too many batches.
     """
@@ -119,7 +119,7 @@ class Batch:
     __slots__ = ("_geometry", "_values", "bad_samples", "epoch", "ids", "is_copied", "is_lent", "mix", "packs", "padding", "step")
 
     def __init__(self, native: _packds.Batch, values: dict[str, Any], n_samples: int, on_gpu: bool) -> None:
-        """The first `n_samples` of the native batch. `values` has their fields, on a GPU or not."""
+        """Takes the first `n_samples` of the native batch. `values` has their fields, on the GPU or the host."""
         self._values = values
         self.ids = as_numpy(native.ids())[:n_samples]
         self.step = native.step
@@ -129,7 +129,7 @@ class Batch:
         self.packs = np.asarray(native.packs()[:n_samples], np.int64)
         mix = native.mix()
         self.mix = None if mix is None else (as_numpy(mix[0])[:n_samples], as_numpy(mix[1])[:n_samples])
-        # The GPU has a copy of memory that the host borrowed.
+        # Memory that the host borrowed was copied to the GPU.
         self.is_lent = native.is_lent and not on_gpu
         self.is_copied = native.is_copied
         self._geometry = native.geometry()
@@ -164,7 +164,7 @@ class Batch:
 
     def geometry(self, view: int = 0) -> np.ndarray[Any, Any] | None:
         """The geometry of each image: which part of the stored image it shows, and how. Use it to transform boxes, points and
-        other images the same way. It is computed again from seed, epoch and sample. None without augmentation.
+        other images in the same way. It is computed again from seed, epoch and sample. None without augmentation.
 
         Args:
             view: The index of the view, if an image has several.
@@ -197,12 +197,12 @@ _known_to: set[str] = set()
 
 
 def make_known() -> None:
-    """Registers `NamedBatch` as a tree of its values, like a dict, in JAX and PyTorch if the program uses them. Both check the
-    exact type."""
+    """Registers `NamedBatch` as a tree, like a dict, in JAX and PyTorch if the program uses them. Both libraries check the exact
+    type, so being a mapping is not enough."""
     for name in ("jax.tree_util", "torch.utils._pytree"):
         if (module := sys.modules.get(name)) is None or name in _known_to:
             continue
-        # Older versions of PyTorch have it under a private name.
+        # In older versions of PyTorch, this function has a private name.
         register = getattr(module, "register_pytree_node", None) or getattr(module, "_register_pytree_node", None)
         if register is not None:
             register(NamedBatch, _flat, _whole if name.startswith("torch") else _whole_from_names)

@@ -1,4 +1,4 @@
-"""Finds out who iterates over a dataset. PyTorch and accelerate pass no information, so their stack frames are inspected."""
+"""Finds out who iterates over a dataset, by inspecting stack frames, because PyTorch and accelerate do not pass this on."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _PREPARED = "accelerate.data_loader"
 
 
 def refuse_collation() -> None:
-    """Rejects a DataLoader that would make batches of batches. Call it from the `__iter__` that PyTorch calls."""
+    """Rejects a DataLoader that would make batches of batches. Call this function in the `__iter__` that PyTorch calls."""
     fetcher = sys._getframe(2).f_locals.get("self")
     if getattr(fetcher, "auto_collation", False):
-        raise OptionError("an IterableDataset gives whole batches, which this DataLoader would batch again", "give it batch_size=None")
+        raise OptionError("an IterableDataset yields whole batches, which this DataLoader would batch again", "give it batch_size=None")
 
 
 def refuse_preparation() -> None:
-    """Rejects a DataLoader that accelerate has prepared. It would divide batches among processes, although they are already
-    this rank's share. It would also set the epoch of each pass, whatever `set_epoch` or a loaded state says.
+    """Rejects a DataLoader that accelerate has prepared. It would divide batches among processes, although each batch is
+    already this rank's share. It would also set the epoch of each pass, and override `set_epoch` and loaded states.
 
-    Forked workers have the frames of the process that started them. For other workers, the dataset is pickled under these
-    frames.
+    Forked workers have the stack frames of the process that started them. For other workers, the dataset is pickled while
+    these frames are on the stack.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == _PREPARED:
-            text = "accelerate would divide batches that are one process's share already, and set the epoch of each pass"
+            text = "accelerate would divide batches that are already one process's share, and set the epoch of each pass"
             raise OptionError(text, "leave the DataLoader out of prepare()")
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""Checks argument types first, with errors that name the argument."""
+"""Checks the types of arguments. Errors name the argument."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _short(value: Any) -> str:
 
 
 def path(name: str, value: Any) -> str:
-    """A path as text."""
+    """A path as a string."""
     try:
         text = os.fspath(value)
     except TypeError:
@@ -28,21 +28,21 @@ def path(name: str, value: Any) -> str:
 
 
 def text(name: str, value: Any) -> str:
-    """A text."""
+    """A string."""
     if not isinstance(value, str):
         raise OptionError(f"{name}: expected a string, found {_short(value)}")
     return value
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False, including NumPy's."""
+    """True or False, Python's or NumPy's."""
     if not isinstance(value, bool) and not (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")):
         raise OptionError(f"{name}: expected True or False, found {_short(value)}")
     return bool(value)
 
 
 def whole(name: str, value: Any, bits: int) -> int:
-    """An integer from 0 that fits in this many bits."""
+    """An integer of 0 or more that fits in this many bits."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -53,7 +53,7 @@ def whole(name: str, value: Any, bits: int) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """A number, but not text."""
+    """A number, but not a string."""
     try:
         if isinstance(value, (str, bytes)):
             raise TypeError
@@ -63,7 +63,7 @@ def number(name: str, value: Any) -> float:
 
 
 def several(name: str, what: str, value: Any) -> list[Any]:
-    """The items of a list, a tuple, an array or similar, but not of text or dicts."""
+    """The items of a list, a tuple, an array or similar, but not of a string or a dict."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, (Sequence, Iterable)):
         raise OptionError(f"{name}: expected {what}, found {_short(value)}")
     try:

@@ -67,56 +67,58 @@ def convert(
     """Packs an image folder, a manifest or a dataset of another format into the file `dst`.
 
     The options are those of `packds convert`, which docs/reference/convert.md explains; `from_format` is its `--from`. Doubts
-    about the source, and sizes chosen by default (images of several sizes become 224 x 224), are Python warnings, and are in
-    the report.
+    about the source, and sizes chosen by default (images of several sizes become 224 x 224), are reported as Python warnings,
+    and in the report.
 
     Args:
-        src: A folder of class folders, a flat folder of images, a manifest (.csv, .tsv, .jsonl), or a file, a folder or a pattern such
-            as `train-{000..099}.tar` of another format (`formats()`).
+        src: A folder of class folders, a flat folder of images, a manifest (.csv, .tsv, .jsonl), or a file, a folder or a pattern
+            such as `train-{000..099}.tar` of another format (`formats()`).
         dst: The pack to write.
-        mode: `raw` (the default) stores pixels, `encoded` stores image files, `mixed` stores some of each.
+        mode: `raw` (the default) stores pixels, `encoded` stores image files, `mixed` stores some of both.
         raw_fraction: With `mixed`, the share of samples that are stored as pixels, 0 to 1; by default 0.5.
         quality: Encodes images as JPEG of this quality, 1 to 100; by default files keep their bytes.
-        resize: `short:N`, `long:N`, `max:N`, `none` or (width, height). By default, images of one size are not resized, others
-            get `short:256`.
-        crop: `center:N`, `none`, a side or (width, height). By default, images of one size are not cropped, others get 224.
+        resize: `short:N`, `long:N`, `max:N`, `none` or (width, height). By default, images are resized with
+            `short:256` unless all have the same size.
+        crop: `center:N`, `none`, a side or (width, height). By default, images are cropped to 224 unless all
+            have the same size.
         filter: Pillow's filter for the resize: `nearest`, `box`, `bilinear` (the default), `bicubic` or `lanczos`.
         orientation: `apply` rotates images by their EXIF orientation; `ignore` (the default) does not, like torchvision.
-        gray: Stores one channel. By default three, or as many as the arrays have.
+        gray: Stores one channel. By default, three channels are stored, or as many as the arrays have.
         rgb: Stores three channels, even if the source has one.
-        dtype: `u8` (the default), `f16`, `bf16` or `f32`, in any spelling of NumPy's or PyTorch's. Floats are 0 to 1, then normalized.
+        dtype: `u8` (the default), `f16`, `bf16` or `f32`, by any name that NumPy or PyTorch has for it. Floats are scaled to
+            0..1, then normalized.
         normalize: `none` (the default), `imagenet`, `dataset` (measured first) or (mean, std). Float pixels are stored
             normalized; with `u8`, the values are only recorded for readers.
-        jpeg_scaling: Decodes JPEGs at 1/2, 1/4 or 1/8 if that is large enough. Faster, but with other pixels
+        jpeg_scaling: Decodes JPEGs at 1/2, 1/4 or 1/8 if that is large enough. This is faster, but pixels differ
             (docs/reference/pixels.md).
-        check_decode: Decodes files even if they are stored unchanged: finds every damaged one, and measures mean and std.
+        check_decode: Decodes files even if they are stored unchanged: finds every damaged file, and measures mean and std.
         seekable: With `encoded`, adds an index to each JPEG, 1 to 2 % of its size, so that random crops decode faster.
         layout: `hwc` or `chw`; by default that of the source's arrays, else `hwc`.
         codec: `none` (the default) or `zstd[:LEVEL]`, after a filter for pixels.
         chunk: Samples per chunk; by default a power of two, at most 16 MiB and 1024 samples.
-        batch: The batch size that chunks are aligned with: its largest divisor that fits becomes `chunk`.
-        keep_order: Keeps the source's order. By default samples are shuffled, because reading a sorted pack by chunks harms
-            training.
+        batch: The batch size with which chunks are aligned: `chunk` becomes its largest divisor that fits.
+        keep_order: Keeps the source's order. By default samples are shuffled, because reading a sorted pack by chunks is bad
+            for training.
         seed: The seed of the order, and of the choice of raw samples.
         split: The split to convert; `all` writes one pack per split: dst.train.pack and so on.
         root: The folder to which a manifest's paths are relative; by default the manifest's folder.
-        image_key, label_key, mask_key: The fields, or the manifest's columns, of images, labels and masks; by default found by name.
-        images, masks: In a folder, the folders of images and of masks, which have the images' names; by default found by name.
-        one_sample_per_file, many_samples_per_file: Takes each file of arrays, or each row of its arrays, as one sample. By default files in
-            class folders are one sample each.
+        image_key, label_key, mask_key: The fields or columns with the images, labels and masks; by default found by name.
+        images, masks: Subfolders with the images and the masks; each mask is named like its image. By default found by name.
+        one_sample_per_file, many_samples_per_file: Takes each file of arrays, or each row of its arrays, as one sample. By
+            default, each file in class folders is one sample.
         leave_out: One or several fields or columns to exclude.
-        from_format: The source's format; by default detected from content and name.
+        from_format: The source's format; by default detected from its contents and name.
         on_error: What to do if a file cannot be read or decoded: `stop` (the default), `skip`, or `substitute` a black image,
             with 0 in the column `valid`.
-        max_pixels: Maximum number of pixels of an image; more is an error. By default 178,956,970.
-        jobs: Threads; 0 is one for each core.
+        max_pixels: Maximum number of pixels of an image; larger images are errors. By default 178,956,970.
+        jobs: Number of threads; 0 means one for each core.
         force: Replaces `dst` if it exists.
-        dry_run: Writes nothing. Reports how the source is read (`source`), and the size of each mode.
+        dry_run: Writes nothing. Reports how the source is read (`source`), and the size of a pack in each mode.
         progress: Shows progress.
 
     Returns:
         The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, `notes`, ... With `split="all"`, one report per split, by
-        name. With `dry_run=True`, the size of each mode; nothing is written.
+        name. With `dry_run=True`, the size of a pack in each mode.
 
     Raises:
         SourceNotFoundError: The source, or a file that a manifest names, does not exist.
@@ -125,9 +127,9 @@ def convert(
         KeyboardInterrupt: Nothing is left at `dst`.
     """
     given = _given("convert", locals())
-    with Progress(truth("progress", progress), "converting") as told:
-        text = _packds.convert(path("src", src), path("dst", dst), given, truth("dry_run", dry_run), told)
-    return told_report(text)
+    with Progress(truth("progress", progress), "converting") as report:
+        text = _packds.convert(path("src", src), path("dst", dst), given, truth("dry_run", dry_run), report)
+    return report_with_warnings(text)
 
 
 @with_habits("packds.export", OF_EXPORTS)
@@ -148,19 +150,19 @@ def export(
 ) -> dict[str, Any]:
     """Writes a pack's samples in another format, determined by the name `dst` or by `to`.
 
-    The options are those of `packds export`; docs/reference/formats.md says what survives in each format.
+    The options are those of `packds export`; docs/reference/formats.md says what each format keeps.
 
     Args:
         pack: A `Dataset` or a path.
         dst: The file or folder to write.
-        to: The format; by default from the name `dst`.
-        images: `pixels` (arrays) or `files` (the pack's own, else PNG); by default what suits the format.
+        to: The format; by default determined by the name `dst`.
+        images: `pixels` (arrays) or `files` (the pack's own files, or PNG if it has none); the default depends on the format.
         chunk: Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow); by default as in the pack.
-        shard: Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet); by default all are in one.
+        shard: Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet); by default, all samples are in one.
         codec: `none`, `gzip[:1-9]`, `zstd[:1-19]`, `blosc`, `lz4` or `snappy`, if the format supports it.
         per_sample: Writes one .npy file per sample, in class folders (npy).
-        zarr_version: 2, or 3, which is the default.
-        jobs: Threads; 0 is one for each core.
+        zarr_version: 2 or 3 (the default).
+        jobs: Number of threads; 0 means one for each core.
         force: Replaces `dst` if it is a file; folders are never replaced.
         progress: Shows progress.
 
@@ -172,27 +174,28 @@ def export(
         OptionError: An option is unknown, or does not apply to the format.
     """
     given = _given("export", locals())
-    with Progress(truth("progress", progress), "exporting") as told:
-        text = _packds.export(opened(pack)._pack, path("dst", dst), given, told)
+    with Progress(truth("progress", progress), "exporting") as report:
+        text = _packds.export(opened(pack)._pack, path("dst", dst), given, report)
     report: dict[str, Any] = json_dict(text)
     return report
 
 
-def told_report(text: str) -> dict[str, Any]:
-    """The report of a conversion, whose warnings and notes are given as warnings too: pixels may not be what was expected."""
+def report_with_warnings(text: str) -> dict[str, Any]:
+    """The report of a conversion. Its warnings and notes are also issued as Python warnings, because pixels may differ from what
+    was expected."""
     report: dict[str, Any] = json_dict(text)
-    # One for each split, by name, where there are several.
+    # If there are several splits, one report for each, by name.
     for name, one in {"": report}.items() if "warnings" in report else report.items():
-        for said in [*one["warnings"], *one["notes"]]:
-            warn(f"{name}: {said}" if name else said)
+        for text in [*one["warnings"], *one["notes"]]:
+            warn(f"{name}: {text}" if name else text)
     return report
 
 
 def writer_report(text: str) -> dict[str, Any]:
-    """The report of a writer. Its warnings are about fields that the program named: they only stand in the report."""
+    """The report of a writer. Its warnings concern fields that the program itself chose, so they appear only in the report."""
     report: dict[str, Any] = json_dict(text)
-    for said in report["notes"]:
-        warn(said)
+    for note in report["notes"]:
+        warn(note)
     return report
 
 
@@ -206,7 +209,7 @@ def formats() -> dict[str, str]:
 
 
 def _given(command: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and texts of the options that were given; the text of a switch is empty."""
+    """The names and values of the given options, as strings. The value of a switch is empty."""
     given: list[tuple[str, str]] = []
     for name, _, _, is_switch in _packds.options(command):
         value = values.get(name)
@@ -217,7 +220,7 @@ def _given(command: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
             continue
         value = _TEXTS[name](value) if name in _TEXTS else value
         for one in value if name == "leave_out" else [value]:
-            # NumPy's numbers are written otherwise.
+            # `str` writes NumPy's numbers differently.
             one = one.item() if isinstance(one, np.generic) else one
             given.append((name, os.fspath(one) if isinstance(one, os.PathLike) else str(one)))
     return given
@@ -243,7 +246,7 @@ def _normalize(normalize: Any) -> str | None:
     return "/".join(",".join(repr(number) for number in numbers) for numbers in mean_and_std(normalize))
 
 
-#: Options whose values may be something else than a text or a number.
+#: Options whose values may be something other than a string or a number.
 _TEXTS: dict[str, Callable[[Any], Any]] = {
     "resize": lambda size: _size("resize", size, ""),
     "crop": lambda size: _size("crop", size, "center:"),
@@ -253,11 +256,11 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
 }
 
 _CONVERSIONS = _packds.options("convert")
-#: Options of a conversion that a writer takes: it has no source. General ones come last.
+#: The options of a conversion that apply to writers, which have no source. General options come last.
 WRITER_OPTIONS = [name for name, heading, _, _ in _CONVERSIONS if heading not in ("Source", "")]
 WRITER_OPTIONS += [name for name, heading, _, _ in _CONVERSIONS if heading == ""]
 
 
 def writer_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The options of a conversion whose samples a program hands over."""
+    """The options of a conversion whose samples come from a program."""
     return _given("convert", options)

@@ -13,20 +13,20 @@ from typing import Any
 from . import _packds
 from ._errors import OptionError
 
-#: A simulated device for tests: the native module simulates a slow GPU, and tensors are on the CPU.
+#: A device for tests: the native module simulates a slow GPU, and tensors are on the CPU.
 SIMULATED = "simulated"
 
-# PyTorch's types with the same bits; types that older versions lack become signed ones,
+# PyTorch's types with the same bits. Types that older versions lack become signed types,
 _BITS = {
     "bool": "bool", "u8": "uint8", "i8": "int8", "u16": "int16", "i16": "int16", "u32": "int32", "i32": "int32",
     "u64": "int64", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
 }  # fmt: skip
-# which become the next type that holds all values.
+# and then the next type that holds all values.
 _WIDER = {"u16": ("int32", 0xFFFF), "u32": ("int64", 0xFFFF_FFFF)}
 
 
 def device_name(device: Any, output: str) -> str:
-    """The device's name in PyTorch, if batches can be copied to it.
+    """The device's name in PyTorch. Fails if batches cannot be copied to it.
 
     Raises:
         OptionError: The device does not exist, or batches cannot be copied to it.
@@ -37,7 +37,7 @@ def device_name(device: Any, output: str) -> str:
         raise OptionError(f"device: {known}, found {device!r}", hint)
     name = str(device)
     kind = name.partition(":")[0]
-    # For GPUs, the native module reports what is missing. Without PyTorch's tensors only "cpu" remains, which is
+    # For GPUs, the native module reports what is missing. Without PyTorch's tensors, "cpu" is the only choice, which is
     # checked elsewhere.
     if name in ("cpu", SIMULATED) or kind == "cuda" or output != "torch":
         if kind == "cuda" and not re.fullmatch(r"cuda(:(0|[1-9][0-9]*))?", name):
@@ -47,7 +47,7 @@ def device_name(device: Any, output: str) -> str:
 
     try:
         if kind == "meta":
-            raise RuntimeError("its tensors have no values")
+            raise RuntimeError("tensors on it have no values")
         torch.empty(1, device=torch.device(name))
     except Exception as error:
         # PyTorch raises various exceptions; the first sentence gives the reason.
@@ -75,7 +75,7 @@ def find_nvjpeg() -> None:
 
 
 def number_of(device: str) -> str | None:
-    """The native module's number of a GPU. None if batches stay on the host."""
+    """The number of a GPU in the native module. None if batches stay on the host."""
     if device == SIMULATED:
         return device
     kind, _, number = device.partition(":")
@@ -101,7 +101,7 @@ class Gpu:
             # The driver works: the native module has opened the GPU.
             raise OptionError(
                 f"device {device!r}: this PyTorch ({torch.__version__}) cannot use the GPU",
-                "install one with CUDA, or leave device out",
+                "install a PyTorch with CUDA, or leave device out",
             )
         else:
             self._device = torch.device("cuda", int(number))

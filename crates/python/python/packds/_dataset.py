@@ -36,10 +36,10 @@ class Field:
         kind: `tensor` (fixed shape), `image` (variable size), `bytes`, `string` or `json`.
         dtype: Element type: `u8`, `f32`, ...
         shape: Dimensions of a tensor; () for single numbers, and for other kinds.
-        role: `image`, `mask`, `label`, `labels`, `valid` or None.
+        role: The role: `image`, `mask`, `label`, `labels`, `valid` or None.
         layout: `hwc` or `chw`, if known.
         is_column: Whether it is stored as a column, which `Dataset.columns` returns without a copy.
-        is_data: Whether it is training data. Other fields describe fields, or say where samples came from.
+        is_data: Whether it is training data. Other fields describe these fields, or say where samples came from.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Field:
 #: Element types that are floats.
 FLOATS = ("f16", "bf16", "f32", "f64")
 
-#: Names of label fields, also in conversions. Earlier ones win.
+#: Names of label fields, also in conversions. Earlier names take precedence.
 LABEL_NAMES: list[str] = _packds.LABEL_NAMES
 
 
@@ -70,14 +70,14 @@ def is_label(field: Field) -> bool:
 
 
 def is_float_label(field: Field) -> bool:
-    """Whether it is a label of floats. PyTorch and JAX get those as float32, because their models and losses reject other
-    types."""
+    """Whether a field is a label of floats. PyTorch and JAX get such labels as float32, because their models and losses reject
+    other types."""
     return field.dtype in FLOATS and is_label(field)
 
 
 def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:
-    """The image and its label or labels, if there are no other fields. A field with a label's name counts as a label even if it
-    does not have class ids, such as a regression target."""
+    """The image and its label or labels, if there are no other fields. A field with a label's name counts as a label even if its
+    values are not class ids, but for example regression targets."""
     images = [field.name for field in fields if field.role == "image"]
     others = [field for field in fields if field.role != "image"]
     if len(images) != 1 or len(others) != 1:
@@ -88,7 +88,7 @@ def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:
 
 class Columns(Mapping[str, np.ndarray[Any, Any]]):
     """The columns of a pack by name: read-only arrays `[samples, ...]` that map the file. Each access checks that the file is
-    still the one that was opened. Arrays taken before show the file's current contents."""
+    still the one that was opened. Arrays that were taken earlier show the file's current contents."""
 
     def __init__(self, pack: _packds.Pack, names: Sequence[str]) -> None:
         self._pack = pack
@@ -119,9 +119,9 @@ class Dataset(Sealed):
     """An open pack, returned by `packds.open`.
 
     `ds[i]` is a dict of a sample's fields: arrays for images (image files are decoded to `[height, width, channels]` uint8;
-    masks are `[height, width]`) and tensors, numbers for single numbers, str for text, bytes, and values for JSON. If a sample
-    has several class ids, they are a row of 0 and 1 `[classes]` float32. `ds[[3, 5, 8]]`, slices and boolean masks give a dict
-    of arrays `[samples, ...]`, or lists where items differ in shape. All of them are copies. Data is returned only after its
+    masks are `[height, width]`) and tensors, numbers for single numbers, `str` for strings, `bytes`, and parsed values for JSON. If a
+    sample has several class ids, they are a row of 0 and 1 `[classes]` float32. `ds[[3, 5, 8]]`, slices and boolean masks give a dict
+    of arrays `[samples, ...]`, or lists if items differ in shape. All of them are copies. Data is returned only after its
     checksum was verified.
     """
 
@@ -169,18 +169,18 @@ class Dataset(Sealed):
         Raises:
             KeyError: The column does not exist.
             FormatError: It does not match its checksums.
-            ReadError: The file was written to or cut short since it was opened.
+            ReadError: The file was changed or truncated after it was opened.
         """
         return self._columns
 
     @property
     def labels(self) -> np.ndarray[Any, Any]:
-        """The class ids `[samples]`. If samples have several, rows of 0 and 1 `[samples, classes]` float32. Labels that are not
-        class ids, such as regression targets, are in `columns` or in samples.
+        """The class ids `[samples]`. If samples have several class ids, rows of 0 and 1 `[samples, classes]` float32. Labels that
+        are not class ids, such as regression targets, are in `columns` or in samples.
 
         Raises:
-            OptionError: The pack has none.
-            ReadError: The file was written to or cut short since it was opened.
+            OptionError: The pack has no class ids.
+            ReadError: The file was changed or truncated after it was opened.
         """
         if (field := self._by_role("label")) is not None:
             return self._columns[field.name]
@@ -192,7 +192,7 @@ class Dataset(Sealed):
 
     @functools.cached_property
     def n_label_classes(self) -> int:
-        """Number of classes in label lists: the number of names, else one more than the highest id; 0 without such lists."""
+        """Number of classes of label lists: the number of names, or one more than the highest id. 0 without label lists."""
         field = self._by_role("labels")
         if field is None:
             return 0
@@ -207,7 +207,7 @@ class Dataset(Sealed):
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """The class id of each name, like torchvision's datasets. Empty if the pack has no names."""
+        """The class id of each name, as in torchvision's datasets. Empty if the pack has no names."""
         return {name: number for number, name in enumerate(self.classes)}
 
     @property
@@ -235,7 +235,7 @@ class Dataset(Sealed):
         return np.asarray(counts, np.int64)
 
     def info(self) -> dict[str, Any]:
-        """The contents of header and footer, like `packds info --json`."""
+        """The contents of the header and the footer, as in `packds info --json`."""
         if self._info is None:
             self._info = json_dict(self._pack.info())
         return self._info
@@ -248,10 +248,10 @@ class Dataset(Sealed):
         """Reads every byte on all cores and reports damage.
 
         Returns:
-            A dict with `ok`, `bad_chunks`, `bad_samples` (with class and path) and `errors`, like `packds verify --json`.
+            A dict with `ok`, `bad_chunks`, `bad_samples` (with class and path) and `errors`, as in `packds verify --json`.
         """
-        with Progress(progress, "verifying", unit="B") as told:
-            return json_dict(self._pack.verify(_checks.whole("jobs", jobs, 32), told))
+        with Progress(progress, "verifying", unit="B") as report:
+            return json_dict(self._pack.verify(_checks.whole("jobs", jobs, 32), report))
 
     # Samples.
 
@@ -259,7 +259,7 @@ class Dataset(Sealed):
         return self._pack.n_samples
 
     def __getitem__(self, index: Any) -> dict[str, Any]:
-        # A number from Python, NumPy or PyTorch, but not a bool.
+        # An integer from Python, NumPy or PyTorch, but not a bool.
         is_number = hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
         if is_number and not isinstance(index, (bool, np.bool_)):
             return self.sample(operator.index(index))
@@ -268,7 +268,8 @@ class Dataset(Sealed):
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self.sample(index) for index in range(len(self)))
 
-    # Samples are dicts of arrays, which `==` cannot compare. Without this method, Python would search all of them.
+    # Samples are dicts of arrays, which `==` cannot compare. With `__contains__` set to None, `in` fails at once instead of
+    # searching all of them.
     __contains__ = None
 
     def sample(self, index: int, fields: str | Sequence[str] | None = None) -> dict[str, Any]:
@@ -299,7 +300,7 @@ class Dataset(Sealed):
         if field is None:
             image = self._by_role("image")
             if image is None:
-                raise OptionError("the pack has no image: name a field")
+                raise OptionError("the pack has no image field: pass the name of another field")
             field = image.name
         _checks.text("field", field)
         return self._pack.raw(field, sample)
@@ -364,7 +365,7 @@ class Dataset(Sealed):
         shapes = {item.shape for item in items if isinstance(item, np.ndarray)}
         return np.stack(items) if field.kind == "image" and len(shapes) == 1 else items
 
-    # Pickling: by path. Only the same pack can be unpickled.
+    # A pickled dataset consists of the path. Unpickling fails if the path has another pack.
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._absolute, self._pack.uuid, self._pack.file_len, self._checksums)
@@ -398,19 +399,20 @@ class Dataset(Sealed):
         for index in (len(self) * place // n for place in range(n)):
             try:
                 png = base64.b64encode(self.picture(index, _PICTURE_SIDE)).decode()
-            except Exception as error:  # A notebook shows the rest all the same.
+            except Exception as error:  # A notebook still shows the other pictures.
                 yield f"<span>#{index}: {html.escape(str(error))}</span> "
                 continue
             yield f"<img src='data:image/png;base64,{png}' title='#{index}' style='margin:2px'>"
 
 
 def open(path: PathLike, *, checksums: DatasetChecksums = "always") -> Dataset:
-    """Opens a pack in milliseconds, whatever its size. Header, schema and tables are checked.
+    """Opens a pack in milliseconds, whatever its size, and checks the header, the schema and the tables.
 
     Args:
         path: The `.pack` file.
-        checksums: `always` verifies a sample's checksum at each access. If samples have no checksums, it verifies the chunk's
-            at the first access. `off` does neither. Columns (labels, sizes) and paths are always verified at the first access.
+        checksums: `always` verifies a sample's checksum at each access. If samples have no checksums, it verifies the
+            chunk's checksum at the first access. `off` does neither. Columns (labels, sizes) and paths are always verified at the first
+            access.
 
     Raises:
         ReadError: The file cannot be opened.
@@ -420,7 +422,7 @@ def open(path: PathLike, *, checksums: DatasetChecksums = "always") -> Dataset:
 
 
 def opened(pack: Any) -> Dataset:
-    """The dataset itself, or the one at a path."""
+    """The given dataset, or the dataset at the given path."""
     return pack if isinstance(pack, Dataset) else Dataset(pack)
 
 
@@ -430,6 +432,6 @@ def _reopened(path: str, uuid: str, file_len: int, checksums: DatasetChecksums) 
         raise ReadError(
             f"{path}: expected the pack {uuid} of {file_len} bytes, "
             f"found {dataset._pack.uuid} of {dataset._pack.file_len}",
-            "the file was replaced since this was pickled: open it again",
+            "the file was replaced after the dataset was pickled: open it again",
         )
     return dataset

@@ -1,4 +1,4 @@
-"""Finds the training bottleneck, the possible speed, and what to change."""
+"""Finds the bottleneck of training, the possible speed, and what to change."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ._dataset import PathLike
 from ._errors import Error, OptionError
 from ._loader import Loader
 
-#: Milliseconds: the time, the fastest, the slowest; whether there were too few batches.
+#: The time, the fastest and the slowest batch in milliseconds, and whether there were too few batches.
 _Times = tuple[float, float, float, bool]
 _Step = Callable[[Any], Any]
 
-#: Shares of the time for steps, for training as it is, and for everything else.
+#: Shares of the duration: for steps alone, for unchanged training, and for everything else.
 _STEP, _TRAINED, _REST = 0.15, 0.25, 0.6
-#: Minimum batches of a run, if they arrive within this multiple of its time.
+#: The minimum number of batches of a run, if they arrive within this multiple of the run's time.
 _LEAST_BATCHES, _PATIENCE = 10, 2
 #: Maximum number of samples that are timed one by one and kept for packing.
 _MOST_SAMPLES, _KEPT_SAMPLES = 256, 64
@@ -35,48 +35,48 @@ _NONE: _Times = (0.0, 0.0, 0.0, False)
 
 
 class DoctorReport:
-    """The bottleneck of a training, its possible speed, and what to change. Returned by `packds.doctor`.
+    """The bottleneck of training, the possible speed, and what to change. Returned by `packds.doctor`.
 
     Attributes:
         binds: The bottleneck: `step`, `copy`, `transform`, `decode` or `read`.
-        stages: Milliseconds per batch of each of these stages, alone.
+        stages: Milliseconds per batch for each of these stages, measured alone.
         ladder: Images per second with the pipeline cached up to each stage, from `device_batch` (the step alone) to `source`
             (nothing cached).
-        advice: Worthwhile changes, the most effective first: dicts of `change`, `text`, `images_per_s`.
+        advice: Worthwhile changes, the most effective first: dicts with `change`, `text`, `images_per_s`.
         images_per_s: The current rate.
         possible_images_per_s: The rate if only the step took time.
-        modelled_images_per_s: The rate expected from the stages.
-        unexplained_ms: Milliseconds per batch that no stage explains, beyond the spread. Advice does not count on them.
+        modelled_images_per_s: The rate that the stages predict.
+        unexplained_ms: Milliseconds per batch that no stage explains, beyond the spread. Advice does not include them.
         spread: The variation of times within runs, as a share of their median.
-        is_rough: Whether the spread is above 25 %. Rates are no more precise than that.
+        is_rough: Whether the spread is above 25 %, so that rates are only approximate.
         is_certain: Whether the times agree well enough to trust `binds`.
-        checked: With `check=True`, the advice that was followed, with predicted and measured rates; else None.
+        checked: With `check=True`, the advice that was followed, and the predicted and the measured rate; otherwise None.
         notes: Remarks on the measurement.
     """
 
     def __init__(self, native: _packds.Diagnosis, name: str, notes: list[str]) -> None:
         self._native, self._name = native, name
-        self._told: dict[str, Any] = json_dict(native.document())
-        self.binds: str = self._told["binds"]
-        self.stages: dict[str, float] = self._told["stages"]
-        self.ladder: dict[str, float | None] = self._told["ladder"]
-        self.advice: list[dict[str, Any]] = self._told["advice"]
-        self.images_per_s: float = self._told["images_per_s"]
-        self.possible_images_per_s: float | None = self._told["possible_images_per_s"]
-        self.modelled_images_per_s: float | None = self._told["modelled_images_per_s"]
-        self.unexplained_ms: float = self._told["unexplained_ms"]
-        self.spread: float = self._told["spread"]
-        self.is_rough: bool = self._told["is_rough"]
-        self.is_certain: bool = self._told["is_certain"]
-        self.checked: dict[str, Any] | None = self._told["checked"]
+        self._document: dict[str, Any] = json_dict(native.document())
+        self.binds: str = self._document["binds"]
+        self.stages: dict[str, float] = self._document["stages"]
+        self.ladder: dict[str, float | None] = self._document["ladder"]
+        self.advice: list[dict[str, Any]] = self._document["advice"]
+        self.images_per_s: float = self._document["images_per_s"]
+        self.possible_images_per_s: float | None = self._document["possible_images_per_s"]
+        self.modelled_images_per_s: float | None = self._document["modelled_images_per_s"]
+        self.unexplained_ms: float = self._document["unexplained_ms"]
+        self.spread: float = self._document["spread"]
+        self.is_rough: bool = self._document["is_rough"]
+        self.is_certain: bool = self._document["is_certain"]
+        self.checked: dict[str, Any] | None = self._document["checked"]
         self.notes = notes
 
     def to_dict(self) -> dict[str, Any]:
-        """All results, like `packds doctor --json`."""
-        return {**self._told, "notes": self.notes}
+        """All results, as in `packds doctor --json`."""
+        return {**self._document, "notes": self.notes}
 
     def plot(self, path: PathLike) -> None:
-        """Draws an .svg or .png file. An existing file is overwritten."""
+        """Draws the report as an .svg or .png file. An existing file is overwritten."""
         self._native.plot(self._name, path)
 
     def __repr__(self) -> str:
@@ -97,18 +97,18 @@ def doctor(
     check: bool = False,
     plot: PathLike | None = None,
 ) -> DoctorReport:
-    """Measures a training with batches cached at each stage in turn, and reports the bottleneck.
+    """Measures training with batches cached at each stage in turn, and reports the bottleneck.
 
-    It really trains: pass a model that may be trained for some steps. The loader's position in its epoch does not change.
+    It really trains, so pass a model that some training steps may change. The loader's position in its epoch does not change.
 
     Args:
-        loader: A `packds.Loader`, or a PyTorch `DataLoader`. For the latter, it also estimates the speed with a pack.
-        train_step: Called with each of the loader's batches.
+        loader: A `packds.Loader`, or a PyTorch `DataLoader`. For a DataLoader, it also estimates the speed with a pack.
+        train_step: A function that is called with each batch of the loader.
         seconds: Approximate duration. Slow sources take up to twice as long.
-        device: The device to which `train_step` moves batches itself; by default the loader's, or the first GPU if there is
-            one.
-        check: Follows the first advice that is an option of a `packds.Loader`, and measures again. An error for other loaders,
-            before anything is measured.
+        device: The device to which `train_step` itself moves batches; by default the loader's device, or the first GPU if there
+            is one.
+        check: Follows the first advice that is an option of a `packds.Loader`, and measures again. With other
+            loaders, this is an error before anything is measured.
         plot: An .svg or .png file for the chart.
     """
     if not number("seconds", seconds) > 0:
@@ -153,7 +153,7 @@ def _check_device(device: Any) -> None:
         raise OptionError(f"device: {device!r} needs PyTorch, which is not imported; expected 'cpu'")
     name = device_name(device, "torch")
     if name == SIMULATED:
-        raise OptionError(f"device: expected one of PyTorch's, found {name!r}")
+        raise OptionError(f"device: expected a device of PyTorch, found {name!r}")
     gpu = number_of(name)
     if gpu is not None and int(gpu) >= torch.cuda.device_count():
         raise OptionError(f"device: PyTorch finds no GPU for {name!r}")
@@ -163,7 +163,7 @@ def _check_device(device: Any) -> None:
 
 
 def _repeated(work: Callable[[], Any], within: float) -> _Times:
-    """Milliseconds of `work`, after one warm-up run, including its pending work on a GPU."""
+    """Milliseconds that `work` takes after one warm-up run, including its pending work on a GPU."""
     _wait()
     started = time.perf_counter()
     work()
@@ -182,8 +182,8 @@ def _repeated(work: Callable[[], Any], within: float) -> _Times:
 
 
 def _run(batches: Callable[[], Any], work: _Step, within: float, lead: int) -> _packds.Clock:
-    """The times when batches were finished, including the work on each, over several epochs. `lead` batches arrive together
-    when an epoch begins."""
+    """The times when the work on each batch was finished, over several epochs. When an epoch begins, `lead` batches arrive
+    together."""
     started = time.perf_counter()
     clock = _packds.Clock(lead)
     first = None
@@ -195,7 +195,7 @@ def _run(batches: Callable[[], Any], work: _Step, within: float, lead: int) -> _
             _wait()
             now = time.perf_counter()
             clock.tick((now - started) * 1e3)
-            # The start of workers does not count towards the duration.
+            # The time to start workers does not count towards the duration.
             first = now if first is None else first
             if now - first > within * _PATIENCE or (now - first > within and clock.batches() >= _LEAST_BATCHES):
                 return clock
@@ -203,7 +203,7 @@ def _run(batches: Callable[[], Any], work: _Step, within: float, lead: int) -> _
         if clock.batches() == before:
             break
     if not before:
-        raise OptionError("the loader gives no batch")
+        raise OptionError("the loader does not yield any batches")
     return clock
 
 
@@ -214,7 +214,7 @@ def _known(time: _Times | None) -> _Times:
 
 
 def _wait() -> None:
-    """Waits for GPUs to finish their work. Costs nothing without a GPU."""
+    """Waits for GPUs to finish their work. Does nothing without a GPU."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.synchronize()
@@ -252,7 +252,7 @@ def _device(device: Any, default: str) -> str:
 
 
 def _steps(batch: Any, train_step: _Step, device: str, within: float) -> dict[str, Any]:
-    """The step on a batch on the device, and the copy of a batch to it."""
+    """Times the step with a batch on the device, and the copy of a batch to the device."""
     if device == "cpu":
         return {"step": _repeated(lambda: train_step(batch), within), "copy": _NONE, "pinned_copy": None}
     there, here = _to(batch, device), _to(batch, "cpu")
@@ -274,8 +274,8 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
     batch = next(batches, None)
     twin.close()
     if batch is None:
-        raise OptionError("the loader gives no batch")
-    # Copies to the GPU by the loader itself are timed in the loader.
+        raise OptionError("the loader does not yield any batches")
+    # If the loader itself copies to the GPU, it measures the time of copies.
     step = _steps(batch, train_step, "cpu" if loader._plan.device != "cpu" else where, seconds * _STEP)
     del batch, batches
     step["trained"] = _known(_run(lambda: twin, train_step, seconds * _TRAINED, twin.stats()["threads"]).time())
@@ -283,7 +283,7 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
     native = twin._native.examine(step, seconds * _REST, check)
     notes = []
     if where == "cpu":
-        notes.append("the step runs on the CPU: it and the loader's threads share the cores")
+        notes.append("the step runs on the CPU and shares the cores with the loader's threads")
     report = DoctorReport(native, os.path.basename(loader.dataset.path), notes)
     if check and report.checked is None:
         notes.append("check: none of the advice is a loader option, so nothing was measured again")
@@ -297,7 +297,7 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     where = _device(device, "cpu")
     cores = len(os.sched_getaffinity(0))
     notes: list[str] = []
-    # Uncached runs first, because every run leaves more of the data in memory.
+    # Runs without cached data come first, because every run leaves more of the data in memory.
     samples = _Samples(loader, seconds * 0.15)
     # The workers' first batches arrive together.
     lead = max(loader.num_workers, 1)
@@ -317,16 +317,15 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     if not samples.has_transform:
         notes.append("the dataset has no attribute `transform`: its transforms count as `decode`")
     if not samples.comes_again:
-        notes.append("the dataset is iterable: all waiting counts as `read`, and what would shorten it is unknown")
+        notes.append("the dataset is iterable: all waiting counts as `read`, and it is unknown what would shorten it")
     stages = samples.stages(n, loader.num_workers, cores)
-    # The rate of all workers together is what counts. If it took longer, the rest is the time to
-    # transfer batches.
+    # The combined rate of all workers counts. If batches took longer, the rest is the time to transfer them.
     alone = sum(stages)
     collate, transform, decode, warm, cold = (ms * min(1.0, source[0] / max(alone, 1e-9)) for ms in stages)
     collate += max(source[0] - alone, 0.0)
     converted = _converted(samples.kept, n, seconds * 0.1)
     if converted is not None and not samples.comes_again and not samples.left_out:
-        notes.append("the dataset is iterable: its random transforms are unknown, and the estimate leaves them out")
+        notes.append("the dataset is iterable: its random transforms are unknown, and not included in the estimate")
     if converted is None:
         notes.append("the speed with a pack could not be measured: the samples cannot be packed unchanged")
     case = {
@@ -354,7 +353,7 @@ def _starts(loader: Any, loaded: _packds.Clock) -> list[str]:
     if loader.persistent_workers or not loader.num_workers or whole < steady * 1.1:
         return []
     return [
-        f"a batch takes {whole:.0f} ms of a whole epoch and {steady:.0f} ms in the middle of one: each epoch begins with starting workers, "
+        f"a batch takes {whole:.0f} ms of a whole epoch and {steady:.0f} ms in the middle of one: each epoch begins by starting workers, "
         "which persistent_workers=True avoids"
     ]
 
@@ -370,7 +369,7 @@ def _samples_of(loader: Any, batch: Any) -> tuple[int, list[str]]:
     dataset, torch = loader.dataset, sys.modules.get("packds.torch")
     if torch is not None and isinstance(dataset, torch.IterableDataset):
         return _length(batch) or 1, ["the DataLoader has batch_size=None: rates count the samples of the dataset's own batches"]
-    return 1, ["the DataLoader has batch_size=None: each item of the dataset counts as one image, however many it has"]
+    return 1, ["the DataLoader has batch_size=None: each item of the dataset counts as one image, however many images it has"]
 
 
 def _length(batch: Any) -> int | None:
@@ -386,7 +385,7 @@ def _length(batch: Any) -> int | None:
 
 
 class _Samples:
-    """Samples of a dataset, made here one by one, with the seconds each spends on reading, decoding and transforming."""
+    """Samples of a dataset, made one by one in this process, with the seconds that each takes to read, decode and transform."""
 
     def __init__(self, loader: Any, within: float) -> None:
         dataset = loader.dataset
@@ -416,16 +415,16 @@ class _Samples:
         cold = sum(one[0] for one in first) / max(len(first), 1)
         self._decode = processor - self._transform
         waits = max(wall - processor, 0.0)
-        # For an iterable dataset, the cause of waiting is unknown, so nothing is attributed to the
+        # For an iterable dataset, the cause of waiting is unknown, so no time is attributed to the
         # page cache.
         self._warm = waits
         self._cold = max(cold - wall, 0.0) if self.comes_again else 0.0
         self._collate = self._collated()
-        #: Causes of randomness, which cached samples lack.
+        #: The causes of randomness. Cached samples do not have it.
         self.left_out = ", ".join(random_steps) or ("what makes samples differ each time" if self._differ else None)
 
     def _pass(self, get: Callable[[int], Any], within: float, again: bool = False) -> list[tuple[float, float]]:
-        """Wall and CPU seconds of samples, in order, until time is up. On the second pass, also whether samples changed."""
+        """Wall and CPU seconds of samples, in order, until time is up. The second pass also finds out whether samples change."""
         started = time.perf_counter()
         times: list[tuple[float, float]] = []
         for index in self._indices:
@@ -452,15 +451,15 @@ class _Samples:
         return _repeated(lambda: collate(self.kept), 0.2)[0] / 1e3 / len(self.kept)
 
     def stages(self, n: int, workers: int, cores: int) -> list[float]:
-        """Milliseconds per batch of `n` for all workers together: collating, transforming, decoding, and waiting for cached and
-        uncached data. Workers wait in parallel, but share the cores."""
+        """Milliseconds per batch of `n` samples for all workers together: collating, transforming, decoding, and waiting for
+        cached and uncached data. Workers wait in parallel, but share the cores."""
         computing, waiting = n * 1e3 / max(1, min(workers, cores)), n * 1e3 / max(1, workers)
         computed = [ms * computing for ms in (self._collate, self._transform, self._decode)]
         return [*computed, self._warm * waiting, self._cold * waiting]
 
 
 def _worked() -> float:
-    """Seconds that this thread computed, or was ready but not scheduled: in neither case does it wait for data."""
+    """Seconds in which this thread was running, or ready to run but not scheduled. In both cases, it is not waiting for data."""
     try:
         with open("/proc/thread-self/schedstat", encoding="ascii") as file:
             queued = int(file.read().split()[1]) / 1e9
@@ -472,7 +471,7 @@ def _worked() -> float:
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    """Runs PyTorch with one thread, like a worker. Then the thread's time is the whole computation."""
+    """Runs PyTorch with one thread, like a worker. The thread's time then includes the whole computation."""
     torch = sys.modules["torch"]
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -509,29 +508,29 @@ def _timed_transform(dataset: Any) -> Iterator[list[float] | None]:
 
 
 def _transforming(dataset: Any) -> Any:
-    """The dataset that applies the transform: the dataset itself, or for example the one that it is a subset of."""
+    """The dataset that applies the transform: the dataset itself, or the dataset that it wraps (as a subset, for example)."""
     while not _transforms(dataset) and hasattr(dataset, "dataset"):
         dataset = dataset.dataset
     return dataset
 
 
 def _transforms(dataset: Any) -> dict[str, Callable[..., Any]]:
-    """The two attributes of which torchvision's datasets call one on images."""
+    """The two attributes for transforms in torchvision's datasets. A dataset calls one of them with images."""
     own = getattr(dataset, "__dict__", {})
     return {name: own[name] for name in ("transform", "transforms") if callable(own.get(name))}
 
 
-#: Random transforms, besides those with names that start with Random.
+#: Random transforms whose names do not start with Random.
 _DRAWING = ("AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "ColorJitter", "ElasticTransform", "GaussianBlur", "GaussianNoise")
 
 
 def _random_steps(dataset: Any) -> list[str]:
-    """The names of a dataset's random transforms, as far as the steps of its `transform` are visible."""
+    """The names of a dataset's random transforms that can be found in its `transform`."""
     waiting = list(_transforms(_transforming(dataset)).values())
     names: list[str] = []
     while waiting:
         step = waiting.pop(0)
-        # Compose, the wrappers of Subset and VisionDataset, and Sequential.
+        # The attributes of Compose, of the wrappers in Subset and VisionDataset, and of Sequential.
         inner = getattr(step, "transforms", None) or getattr(step, "transform", None) or getattr(step, "_modules", None)
         inner = list(inner.values()) if isinstance(inner, dict) else inner
         steps = list(inner) if isinstance(inner, (list, tuple)) else [inner] if callable(inner) else []
@@ -545,7 +544,7 @@ def _random_steps(dataset: Any) -> list[str]:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two samples are the same. Objects that do not compare by content count as the same."""
+    """Whether two samples are the same. Objects that do not compare by their contents count as the same."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
     if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
@@ -560,14 +559,14 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _converted(samples: list[Any], n: int, within: float) -> float | None:
-    """Milliseconds to load a batch of `n` from a pack of these samples. None if they cannot be packed."""
+    """Milliseconds to load a batch of `n` samples from a pack of these samples. None if they cannot be packed."""
     from ._write import from_dataset
 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "samples.pack")
         try:
             with warnings.catch_warnings():
-                # The warnings are about a temporary pack.
+                # Warnings about a temporary pack are of no use to the user.
                 warnings.simplefilter("ignore")
                 from_dataset(samples, path, keep_order=True, progress=False)
             with Loader(path, batch_size=max(1, len(samples)), rank=None) as loader:

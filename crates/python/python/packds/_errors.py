@@ -1,4 +1,4 @@
-"""What packds raises."""
+"""The exceptions that packds raises."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def warn(text: str, kind: type[Warning] = UserWarning, source: Any = None) -> None:
-    """Warns at the line outside of the package that led here."""
+    """Warns. The warning's location is the line of the program that called the package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == os.path.dirname(__file__):
         level, frame = level + 1, frame.f_back
@@ -17,10 +17,10 @@ def warn(text: str, kind: type[Warning] = UserWarning, source: Any = None) -> No
 
 
 class Error(Exception):
-    """Anything that packds raises itself.
+    """The base class of the exceptions that packds itself raises.
 
     Attributes:
-        hint: What to do about it, or None. It is in the text too.
+        hint: What to do about it, or None. The message includes it.
     """
 
     __module__ = "packds"
@@ -31,7 +31,7 @@ class Error(Exception):
         super().__init__(message if hint is None else f"{message}\nhint: {hint}")
 
     def __str__(self) -> str:
-        # With `errno` and `filename` the system's errors would say these instead.
+        # If `errno` and `filename` are set, an OSError would print these instead of the message.
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -40,36 +40,37 @@ class Error(Exception):
 
 
 class OptionError(Error, ValueError):
-    """What was asked for is not possible: an option, a field that is not there, an index."""
+    """The request is invalid: an unknown or unsuitable option, a missing field, an index out of range."""
 
     __module__ = "packds"
 
 
 class FormatError(Error):
-    """A file is no pack, or a damaged one; the text names file, chunk, sample and bytes."""
+    """A file is not a pack, or is damaged. The message names the file, the chunk, the sample and the bytes."""
 
     __module__ = "packds"
 
 
 class ConvertError(Error):
-    """A conversion, an export or the writing of samples failed; nothing was left at the target."""
+    """A conversion, an export or a writer failed. Nothing was left at the target."""
 
     __module__ = "packds"
 
 
 class ReadError(Error, OSError):
-    """The system could not open or read a file, or it changed while it was open. `errno` is the system's number, where it gave one."""
+    """The system could not open or read a file, or the file changed while it was open. `errno` is the system's error number, or
+    None."""
 
     __module__ = "packds"
 
 
 class NotFoundError(ReadError, FileNotFoundError):
-    """There is no such pack. `filename` is its path."""
+    """The pack does not exist. `filename` is its path."""
 
     __module__ = "packds"
 
 
 class SourceNotFoundError(ConvertError, FileNotFoundError):
-    """There is no such source of a conversion, or no such file that a manifest names. `filename` is its path."""
+    """The source of a conversion, or a file that a manifest names, does not exist. `filename` is its path."""
 
     __module__ = "packds"

@@ -28,7 +28,7 @@ _OUTPUT = "pass output='numpy', 'torch' or 'jax'"
 _LAYOUT = "pass layout='hwc', 'chw' or 'channels_last'"
 _WINDOW = "pass order='window', and window= as a number of chunks"
 
-#: Names in other loaders, for options that ours has or does not need.
+#: Names of options in other loaders. Ours has these options under other names, or does not need them.
 OF_LOADERS = {
     "shuffle": "order='random' or 'window' shuffles, and so does the default; order='sequential' does not",
     "shuffle_buffer": _WINDOW,
@@ -41,7 +41,7 @@ OF_LOADERS = {
     "pipelines": _AUGMENT,
     "augmentation": "pass augment=",
     "target_transform": "change labels in the loop; packds.torch.MapDataset takes functions",
-    "collate_fn": "batches are made already; packds.torch.MapDataset with PyTorch's DataLoader takes functions",
+    "collate_fn": "the loader already makes batches; packds.torch.MapDataset with PyTorch's DataLoader takes functions",
     "resize": _SIZE,
     "crop": _SIZE,
     "image_size": _SIZE,
@@ -73,7 +73,7 @@ OF_LOADERS = {
     "max_samples": _SOME,
     "limit": _SOME,
     "columns": "pass fields=",
-    "split": "give the pack of the split: packds.convert(src, dst, split='all') writes one for each",
+    "split": "open the pack of the split: packds.convert(src, dst, split='all') writes a pack for each",
     "distributed": "leave it out: rank='env' is the default",
     "num_replicas": _RANK,
     "world_size": _RANK,
@@ -100,7 +100,7 @@ OF_DATALOADERS = dict.fromkeys(
     _TO_LOADER,
 )
 
-#: Options of the DataLoader around a map-style dataset, and names for options that it has.
+#: Options of the DataLoader around a map-style dataset, and other names for the dataset's own options.
 OF_SAMPLES = {
     **OF_DATALOADERS,
     **dict.fromkeys("batch_size shuffle sampler batch_sampler drop_last generator".split(), _TO_LOADER),
@@ -125,7 +125,7 @@ _OF_FILES = {
     **dict.fromkeys(("overwrite", "replace", "exist_ok"), _FORCE),
     **dict.fromkeys(("verbose", "quiet"), _SHOWN),
     "compression": "pass codec=",
-    "chunk_size": "pass chunk=, samples in a chunk",
+    "chunk_size": "pass chunk=, the number of samples in a chunk",
 }
 OF_CONVERSIONS = {
     **_OF_FILES,
@@ -141,14 +141,14 @@ OF_CONVERSIONS = {
     "label_column": "pass label_key=",
     "mask_column": "pass mask_key=",
 }
-OF_EXPORTS = {**_OF_FILES, "format": "pass to=", "shards": "give shard=, samples in a shard"}
+OF_EXPORTS = {**_OF_FILES, "format": "pass to=", "shards": "pass shard=, the number of samples in a shard"}
 
 
 def with_habits(
     owner: str, habits: Mapping[str, str], more: Iterable[str] = ()
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator that turns unknown options into errors, which list the known ones: the function's own, and those it passes
-    on."""
+    """A decorator that turns unknown options into errors. They list the known options: the function's own, and those that it
+    passes on."""
 
     def decorated(function: Callable[_P, _R]) -> Callable[_P, _R]:
         own = inspect.signature(function).parameters.values()

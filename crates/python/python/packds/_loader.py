@@ -1,4 +1,4 @@
-"""Batches for training, prefetched by threads of the native module."""
+"""Batches for training, which threads of the native module load ahead."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Iteration:
         try:
             native = epoch.take()
         except BaseException:
-            # The epoch can be resumed after the batches delivered so far.
+            # The epoch can be resumed after the batches that were delivered so far.
             self.close()
             raise
         if native is None:
@@ -98,7 +98,7 @@ class _Iteration:
             self._epoch.close()
 
     def __del__(self) -> None:
-        # A loop ended early.
+        # The loop ended early.
         self.close()
 
 
@@ -111,47 +111,47 @@ def _cut(value: Any, n: int) -> Any:
 
 
 def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
-    """The native module's number of the GPU for batches. None if they stay on the host."""
+    """The number in the native module of the GPU for batches. None if they stay on the host."""
     if output != "torch" or (number := number_of(device)) is None:
         for name, value in asked.items():
             if value != _HOST_VALUES[name]:
                 hint = f"pass device='cuda' and output='torch', or leave {name} out"
-                raise OptionError(f"{name} is for batches on a GPU, found device {device!r} with output {output!r}", hint)
+                raise OptionError(f"{name} applies to batches on a GPU, found device {device!r} with output {output!r}", hint)
         return None
     if lend:
-        raise OptionError(f"lend is for batches on the host, found device {device!r}", "leave one of them out")
+        raise OptionError(f"lend applies to batches on the host, found device {device!r}", "leave one of them out")
     if asked["jpeg"] == "gpu" and number != SIMULATED:
         find_nvjpeg()
     return number
 
 
 def _numbered(epoch: int) -> int:
-    """The number of an epoch that begins. An error after the last number."""
+    """The number of the epoch that begins. Fails after the last number."""
     if epoch > _LAST_EPOCH:
-        raise OptionError(f"epoch {_LAST_EPOCH} was the last one", "begin another one with set_epoch")
+        raise OptionError(f"epoch {_LAST_EPOCH} was the last one", "begin another epoch with set_epoch")
     return epoch
 
 
 def _drops_last(drop_last: bool | None, order: str, n_packs: int) -> bool:
     """Whether to drop samples that do not fill the last batch."""
     if drop_last is None:
-        # In a fixed order, no epoch would contain them.
+        # In a fixed order, every epoch would drop the same samples.
         return order not in _packds.FIXED_ORDERS or n_packs > 1
     drops = _checks.truth("drop_last", drop_last)
     if n_packs > 1 and not drops:
-        raise OptionError("a mixture of packs has no last batch: the small ones start over", "leave drop_last out")
+        raise OptionError("a mixture of packs has no last batch: small packs start over", "leave drop_last out")
     return drops
 
 
 def _left(epoch: _packds.Epoch) -> int:
-    """Batches of an epoch that has not been requested yet."""
+    """Number of batches that remain in an epoch, which is closed without taking any."""
     left = epoch.left
     epoch.close()
     return left or 0
 
 
 def _number_of(epoch: _packds.Epoch) -> int:
-    """The cause is an epoch that has just begun; it will be closed later."""
+    """The number of an epoch that has just begun, and was not closed yet."""
     number = epoch.number
     assert number is not None
     return number
@@ -162,61 +162,63 @@ class Loader(Sealed):
 
     A batch is `(images, labels)` if the pack has one image and one label. With `fields=`, or with other fields, it is a
     `NamedBatch`: `batch["image"]`. `as_tuple` overrides this (docs/reference/python.md has a table). Arrays are the loader's
-    own memory, not copies. They do not change while anything refers to them, and are writable. Iterating again starts the next
-    epoch; an iteration begins with its first batch.
+    own memory, not copies. They are writable, and do not change while anything refers to them. Iterating again starts the next
+    epoch. An epoch begins only when its first batch is taken.
 
     Args:
         data: A `Dataset`, a path, or a list of them to mix in `proportions`.
         batch_size: Samples per batch, on each rank.
         order: `auto`, `random`, `window`, `chunks` or `sequential`.
-        window: Chunks shuffled together, with the order `window`.
-        lanes: Parts of the epoch that are read in parallel: docs/reference/sampling.md, "Lanes".
-        seed: The same seed, epoch and options give the same batches on any number of threads. With the default 0, every run has
-            the same order and augmentation. None draws a seed from PyTorch's generator if it is imported, else from NumPy's;
-            `torch.manual_seed` and `numpy.random.seed` set these, and `loader.seed` is the result. Several ranks need the same
-            seed, so None is an error there.
+        window: Number of chunks that are shuffled together in the order `window`.
+        lanes: Number of parts of the epoch that are read in parallel: docs/reference/sampling.md, "Lanes".
+        seed: The same seed, epoch and options give the same batches on any number of threads. With the default of 0, every run
+            has the same order and augmentation. None draws a seed from PyTorch's generator if it is imported, else from NumPy's;
+            `torch.manual_seed` and `numpy.random.seed` seed these generators, and `loader.seed` is the result. All ranks need the
+            same seed, so with several ranks None is an error.
         epoch: The epoch of the first iteration.
         fields: One or several names of fields to load, each once; by default all training data.
-        as_tuple: True for tuples of the fields, in the order of `fields` or else of the pack; False for fields by name, even
-            with only an image and a label.
-        dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or NumPy's or PyTorch's.
-        layout: `hwc`, `chw`, or with torch `channels_last`: the shape of `chw` with the memory of `hwc`.
+        as_tuple: True for tuples of the fields, in the order of `fields` or else of the pack; False for fields by name, even if
+            there are only an image and a label.
+        dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or a type of NumPy or PyTorch.
+        layout: `hwc`, `chw`, or with torch `channels_last`: the shape of `chw`, but the memory order of `hwc`.
         normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` for values in 0..1.
-        augment: Words of docs/reference/augmentation.md, as a list or with commas: `"rrc224,flip,trivialaugment"`. That page
-            lists the corresponding torchvision transforms.
+        augment: Words of docs/reference/augmentation.md, in a list or separated by commas: `"rrc224,flip,trivialaugment"`. That
+            page lists the corresponding torchvision transforms.
         rank: `env` (from torch.distributed or torchrun, else a single process), None, or `(rank, world)`.
-        drop_last: Whether to drop samples that do not fill the last batch. Default: yes, except with the order `sequential`, in
-            which they would be the same in every epoch. Otherwise a single process gets a shorter batch; several processes get
-            one padded with samples of the epoch, so that all have the same number of steps.
-        samples: Loads only these: indices, each once, a slice or a mask. Indices are a set: `order` determines the order, so
-            unsorted ones are an error with `sequential`.
-        weights: How often each sample occurs per epoch on average. Their sum is the epoch's length. Not with `samples`.
+        drop_last: Whether to drop samples that do not fill the last batch. By default they are dropped, except in the order
+            `sequential`, in which every epoch would drop the same samples. With False, a single process gets a shorter batch.
+            Several processes get a batch padded with samples of the epoch, so that all have the same number of steps.
+        samples: The samples to load: a slice, a mask, or indices without duplicates. Indices are used as a set: `order`
+            determines the order, so with `sequential` they must be sorted.
+        weights: How often each sample occurs per epoch on average. The sum of weights is the epoch's length. They cannot be
+            combined with `samples`.
         balance: The name of a label column. Its classes occur equally often, among all samples or those in `samples`.
         memory: The loader's memory: `auto`, bytes, or a string such as `2GiB`.
-        threads: Threads that decode and copy. `auto` is as many as training needs, at most one per core.
-        prefetch: Batches made ahead. `auto` is as many as training needs and memory allows.
-        slots: Batches that exist at the same time, including those that the program holds. If it holds more, they are copied.
+        threads: Number of threads that decode and copy. With `auto`, as many as training needs, at most one per core.
+        prefetch: Number of batches that are loaded ahead. With `auto`, as many as training needs and memory allows.
+        slots: Number of batches that exist at the same time, including those that the program holds. If it holds more, batches
+            are copied.
         access: `auto`, `mapped` or `direct`.
         checksums: `first_touch`, `always` or `off`.
-        bad_samples: `error`, `skip` or `substitute`, for samples that are damaged.
+        bad_samples: What to do about damaged samples: `error`, `skip` or `substitute`.
         output: `numpy`, `torch` or `jax`.
-        device: `cpu`, or with torch another device. Batches for `cuda:0` and the like are copied during training, and images
-            are finished there (docs/reference/cuda.md). For other kinds of devices, PyTorch copies each batch.
+        device: `cpu`, or with torch another device. Batches for a GPU, such as `cuda:0`, are copied during training, and images
+            are finished on the GPU (docs/reference/cuda.md). For other kinds of devices, PyTorch copies each batch.
         tier: Where images are, with a GPU: `resident` (the whole dataset on the GPU), `gpu-window` (the chunks of the current
-            batches on the GPU), `host-window` and `host` (as without a GPU, in the order `window` or any), or `auto`, which
-            depends on the free memory.
-        register: What the GPU's driver registers: `staging` memory. With `tier="gpu-window"` or `"host"`, `file` also registers
-            the mapped file, so that chunks, or batches stored in order, are copied from the page cache. With
-            `tier="gpu-window"` and `checksums="off"`, `gds` registers the file with cuFile, so that chunks are read from disk
-            directly into the GPU's memory (docs/reference/cuda.md). `stats()["copies"]` shows whether that worked.
-        jpeg: Where JPEG files are decoded, with a GPU: `host`, or `gpu` with NVIDIA's nvJPEG, for `augment` with `rrc`. Its
+            batches on the GPU), `host-window` and `host` (on the host, in the order `window` or in any order), or `auto`, which
+            chooses by the free memory.
+        register: What the GPU's driver registers. `staging` registers staging memory. With `tier="gpu-window"` or `"host"`,
+            `file` also registers the mapped file, so that chunks, or batches stored in order, are copied from the page cache.
+            With `tier="gpu-window"` and `checksums="off"`, `gds` registers the file with cuFile, so that chunks are read from disk
+            directly into the GPU's memory (docs/reference/cuda.md). `stats()["copies"]` shows whether this worked.
+        jpeg: Where JPEG files are decoded, with a GPU: `host`, or `gpu` (by NVIDIA's nvJPEG, if `augment` has `rrc`), whose
             pixels differ slightly from the host's (docs/reference/cuda.md). The host decodes files that the GPU cannot;
-            `stats()["host_decoded"]` counts them, and `notices()` says which.
+            `stats()["host_decoded"]` counts them, and `notices()` lists them.
         lend: Whether batches may be the pack's own memory if that saves a copy. Such arrays are read-only.
-        proportions: With several packs, a positive number for each.
+        proportions: With several packs, a positive number for each pack.
 
     Warns:
-        UserWarning: The order costs accuracy: some samples are in no epoch, or batches are not random enough for this pack.
+        UserWarning: The order costs accuracy: some samples never occur, or batches are not random enough for this pack.
 
     Raises:
         OptionError: The options do not fit the pack, or contradict each other.
@@ -283,9 +285,9 @@ class Loader(Sealed):
         self._samples = None if samples is None else subset(dataset, samples, order)
         self._is_drawn = seed is None
         self._augment = augment
-        # The basis of `resolution`, so that earlier sizes leave no trace.
+        # `resolution` always starts from these words, so earlier sizes have no effect.
         self._unsized = augment
-        # The operations on images after `augment`, even if that changes.
+        # The operations on images that follow `augment`, even if `augment` changes.
         self._finish = {"dtype": dtype, "layout": layout, "normalize": normalize}
         batch = whole("batch_size", batch_size, 32)
         self._options: dict[str, Any] = {
@@ -316,12 +318,12 @@ class Loader(Sealed):
         self._output = (output, layout, device, fields, as_tuple)
         self._plan = self._planned(self._native, self._options)
         self._number = whole("epoch", epoch, 32)
-        # An epoch without a batch is an error here, not in the loop.
+        # An epoch without batches is an error here, not in the loop.
         self._native.steps(self._number)
         self._resume: str | None = None
-        # Number of batches that remain after that state.
+        # Number of batches that remain after the saved state.
         self._resume_left = 0
-        # The running epoch and its number. Not the iteration, which ends when its loop drops it.
+        # The running epoch and its number. The iteration itself is not kept, because it ends when its loop drops it.
         self._open: tuple[_packds.Epoch, int] | None = None
         # The position and epoch of an iteration that ended early.
         self._last_state: tuple[int, str] | None = None
@@ -329,7 +331,7 @@ class Loader(Sealed):
         self._warn()
 
     def _choice(self, weights: Any, balance: str | None, least: int) -> dict[str, Any]:
-        """The samples of an epoch, for the native module. There must be `least` of them."""
+        """The samples of an epoch, for the native module. There must be at least `least` samples."""
         weights = None if weights is None else weights_of(weights, len(self.datasets[0]), least)
         balance = None if balance is None else balance_of(self.datasets[0], balance)
         if balance is not None and self._samples is not None and weights is None:
@@ -343,12 +345,12 @@ class Loader(Sealed):
         return Plan(self.datasets, native, *self._output, mixes=mixes(options["augment"]))
 
     def _warn(self) -> None:
-        """Warns of what costs accuracy."""
+        """Warns of options that cost accuracy."""
         for doubt in [*self._native.doubts(), *self._unmixed()]:
             warn(doubt)
 
     def _unmixed(self) -> list[str]:
-        """A note if images are mixed but other fields stay as stored."""
+        """A note if images are mixed, but other fields stay as they are stored."""
         names = self._plan.unmixed
         if not names:
             return []
@@ -360,7 +362,7 @@ class Loader(Sealed):
         ]
 
     def _twin(self) -> Loader:
-        """A loader with the same options and its own ring, for measurements."""
+        """A loader with the same options and its own batches, for measurements."""
         twin = Loader.__new__(Loader)
         twin.__dict__.update(self.__dict__)
         twin._native, twin._made_in = self._native.twin(), os.getpid()
@@ -369,13 +371,13 @@ class Loader(Sealed):
 
     @property
     def dataset(self) -> Dataset | Subset:
-        """The pack, or the first of several; with `samples`, a `Subset` of it. `datasets` has the packs themselves."""
+        """The pack, or the first of several packs; with `samples`, a `Subset` of it. `datasets` has all packs."""
         return self.datasets[0] if self._samples is None else Subset(self.datasets[0], self._samples)
 
     @property
     def n_samples(self) -> int:
-        """Number of samples in the current or next epoch, over all ranks, before its last batch is dropped or padded: those of
-        the pack, or those in `samples`; with `weights` and `balance`, each sample counts as often as it occurs."""
+        """Number of samples in the current or next epoch, over all ranks, before its last batch is dropped or padded. With
+        `samples`, only these count; with `weights` and `balance`, each sample counts as often as it occurs."""
         return 0 if self.epoch > _LAST_EPOCH else self._native.samples(self.epoch)
 
     @property
@@ -390,20 +392,20 @@ class Loader(Sealed):
         return _Iteration(self, whole=False)
 
     def batches(self) -> Iterator[Batch]:
-        """Like iterating, but with `Batch` objects, which have samples, step, padding and bad samples."""
+        """Like iterating, but yields `Batch` objects, which also have ids, step, padding and bad samples."""
         return _Iteration(self, whole=True)
 
     def _begin(self) -> _packds.Epoch:
         check_group(self._asked_rank, (self.rank, self.world))
         self._own()
-        # For example kept alive by a traceback. All iterations share one ring.
+        # A traceback may have kept the last iteration alive. All iterations share the same slots.
         self.close()
         if self._resume is None:
             epoch = self._native.epoch(_numbered(self._number))
         else:
             epoch = self._native.epoch_at(self._resume)
         number, self._resume = _number_of(epoch), None
-        # An iteration that ended early is resumed only by its state: the next iteration is the next
+        # An iteration that ended early is resumed only from a saved state: the next iteration is the next
         # epoch.
         self._number = number + 1
         self._open = (epoch, number)
@@ -412,15 +414,15 @@ class Loader(Sealed):
         return epoch
 
     def _own(self) -> None:
-        """Threads do not survive a fork. The child starts its own, with the same decisions."""
+        """Threads do not survive a fork. The child starts its own threads, with the same options."""
         if os.getpid() != self._made_in:
             if self._plan.gpu is not None:
-                raise OptionError("CUDA does not work in a forked process", "make the loader in the process that trains")
+                raise OptionError("CUDA does not work in a forked process", "create the loader in the process that trains")
             self._made_in, self._open = os.getpid(), None
             self._native = self._native.resumed(self._resume or self._native.state_of(_numbered(self._number)))
 
     def _stopped(self, epoch: _packds.Epoch) -> None:
-        """An iteration ends: remembers its position."""
+        """Remembers the position of an iteration that ends."""
         if self._open is not None and self._open[0] is epoch:
             state = epoch.state()
             if state is not None:
@@ -433,14 +435,14 @@ class Loader(Sealed):
             self._last_state = None
 
     def __len__(self) -> int:
-        """Number of batches per rank in the current or next epoch. `batches_left` is the number that remains. 0 after the last
-        epoch."""
+        """Number of batches per rank in the current or next epoch, 0 after the last epoch. `batches_left` is the number that
+        remains."""
         return 0 if self.epoch > _LAST_EPOCH else self._native.steps(self.epoch)
 
     @property
     def batches_left(self) -> int:
-        """Number of batches that remain in the current iteration, or else in the next one. Fewer than `len(loader)` after
-        resuming in the middle of an epoch."""
+        """Number of batches that remain in the current iteration, or in the next iteration if there is none. Fewer than
+        `len(loader)` after resuming in the middle of an epoch."""
         if self._open is None:
             return self._resume_left if self._resume is not None else len(self)
         left = self._open[0].left
@@ -455,11 +457,11 @@ class Loader(Sealed):
         """Makes the next iteration epoch `epoch`, from its first batch."""
         self._number, self._resume, self._last_state = whole("epoch", epoch, 32), None, None
 
-    # Changing batches between epochs.
+    # Changing options between epochs.
 
     @property
     def batch_size(self) -> int:
-        """Samples per batch, on each rank. Assign another value for the following epochs. The packs stay open."""
+        """Samples per batch, on each rank. Assign another value for the following epochs. This does not open the packs again."""
         samples: int = self._options["batch"]
         return samples
 
@@ -485,8 +487,8 @@ class Loader(Sealed):
     @property
     def resolution(self) -> tuple[int, int] | None:
         """The (width, height) of the crop in `augment`; None without a crop. Assign another value, or one number for both
-        sides, for the following epochs: `rrc`, `crop` or `center` gets that size, a `resize` before it is scaled alike, and all
-        other words stay."""
+        sides, for the following epochs. This changes the size of `rrc`, `crop` or `center`, scales a `resize` before it
+        accordingly, and keeps all other words."""
         return crop_of(self._augment)
 
     @resolution.setter
@@ -511,9 +513,10 @@ class Loader(Sealed):
     # Saving and resuming.
 
     def state_dict(self) -> dict[str, Any]:
-        """The position: after the last batch taken. Plain numbers and text, for any checkpoint.
+        """The position after the last batch that was taken, as plain numbers and strings, for any checkpoint.
 
-        Batches made ahead do not count. Any rank may save it, and any number of ranks and threads may resume it.
+        Batches that were loaded ahead do not count. Any rank may save the state, and any number of ranks and threads may resume
+        it.
         """
         number, state = self._number, self._resume
         last = self._last_state
@@ -526,16 +529,16 @@ class Loader(Sealed):
         return {"version": _STATE_VERSION, "epoch": number, "state": state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resumes a saved state: the next iteration gives the remaining batches of its epoch.
+        """Resumes a saved state: the next iteration yields the remaining batches of its epoch.
 
         Raises:
-            OptionError: The state is of another pack, seed, order or choice of samples; the text names what differs.
+            OptionError: The state belongs to another pack, seed, order or selection of samples. The message says what differs.
         """
         if not isinstance(state, Mapping):
             raise OptionError(f"state: expected a value returned by state_dict(), found {state!r}")
         version = state.get("version")
         if not isinstance(version, int) or version != _STATE_VERSION:
-            raise OptionError(f"state: expected one of version {_STATE_VERSION}, found {version!r}")
+            raise OptionError(f"state: expected version {_STATE_VERSION}, found {version!r}")
         saved = _checks.text("state", state.get("state"))
         self._own()
         self.close()
@@ -554,24 +557,24 @@ class Loader(Sealed):
     # Reports.
 
     def stats(self) -> dict[str, Any]:
-        """Work done and time waited so far, in seconds: docs/reference/loading.md, "What binds"."""
+        """The work done and the time spent waiting so far: docs/reference/loading.md, "What binds"."""
         return json_dict(self._native.stats())
 
     def tuning(self) -> list[dict[str, Any]]:
-        """The values that `auto` chose for `threads` and `prefetch`, and why, the oldest first.
+        """The values that `auto` chose for `threads` and `prefetch`, and why. The oldest choice comes first.
 
         Returns:
-            Dicts with `batches` (delivered so far), `threads` and `prefetch` (from then on), and `why`, a sentence.
+            Dicts with `batches` (the number delivered before), `threads` and `prefetch` (the values from then on), and `why`.
         """
         keys = ("batches", "threads", "prefetch", "why")
         return [dict(zip(keys, entry)) for entry in self._native.tuning()]
 
     def shuffle_report(self) -> dict[str, Any]:
-        """How random the batches are, and what that costs."""
+        """How random the batches are, and what this costs."""
         return json_dict(self._native.shuffle_report())
 
     def notices(self) -> list[str]:
-        """What was decided where options left it open, and what is doubtful, in sentences."""
+        """Sentences about choices that options left open, and about doubtful options."""
         return [*self._native.notices(), *self._unmixed()]
 
     @property
@@ -608,7 +611,7 @@ class Loader(Sealed):
         self.close()
 
     def __reduce__(self) -> Any:
-        raise TypeError("a loader has its own threads and memory: create one in each process, from the pack's path")
+        raise TypeError("a loader has its own threads and memory: create a loader in each process, from the pack's path")
 
     def __repr__(self) -> str:
         fields = ", ".join(

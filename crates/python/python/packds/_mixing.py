@@ -13,12 +13,12 @@ from ._dataset import FLOATS, Dataset, Field, is_label
 from ._errors import OptionError
 
 _Array = np.ndarray[Any, Any]
-#: From a batch's labels, each sample's partner and its own share: the mixed labels, float32.
+#: Computes the mixed labels (float32) from a batch's labels, each sample's partner, and its own share.
 Mixer = Callable[[_packds.Memory, _Array, _Array], _Array]
 
 
 def mixers(datasets: Sequence[Dataset], fields: Sequence[Field]) -> dict[str, Mixer]:
-    """How to mix each field that is a label, by name.
+    """The function that mixes the labels, for each label field by name.
 
     Raises:
         OptionError: A label cannot be mixed.
@@ -31,7 +31,7 @@ def _mixer(datasets: Sequence[Dataset], field: Field) -> Mixer:
         return lambda bits, partner, share: _mixed(multi_hot(as_numpy(bits), max(one.n_label_classes for one in datasets)), partner, share)
     if field.kind != "tensor":
         text = f"images are mixed, and their label `{field.name}` is {field}, which cannot be mixed"
-        raise OptionError(text, "leave mixup and cutmix out, or the field, with fields=")
+        raise OptionError(text, "leave mixup and cutmix out, or leave the field out with fields=")
     if field.dtype in FLOATS:
         return lambda numbers, partner, share: _mixed(_floats(numbers), partner, share)
     if field.shape:
@@ -60,7 +60,7 @@ def _bits(name: str, rows: _Array) -> _Array:
 
 
 class _ClassIds:
-    """Class ids as rows of shares, one per class."""
+    """Class ids as rows that have a share for each class."""
 
     def __init__(self, datasets: Sequence[Dataset], name: str) -> None:
         self._datasets = datasets
@@ -81,7 +81,7 @@ class _ClassIds:
         """Number of classes of all packs: the number of names, or one more than the highest id."""
         columns = [dataset.columns[self._name] for dataset in self._datasets]
         if any(int(column.min()) < 0 for column in columns):
-            text = f"images of a class below 0 cannot be mixed: field {self._name!r} has some"
-            raise OptionError(text, "choose the others with samples=, or leave mixup and cutmix out")
+            text = f"images whose class id is below 0 cannot be mixed: field {self._name!r} has such ids"
+            raise OptionError(text, "select the other images with samples=, or leave mixup and cutmix out")
         named = [len(dataset.classes) if dataset.fields[self._name].role == "label" else 0 for dataset in self._datasets]
         return max(*named, *(int(column.max()) + 1 for column in columns))

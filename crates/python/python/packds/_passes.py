@@ -8,26 +8,26 @@ import secrets
 import struct
 from collections.abc import Callable
 
-# A record: the process, who begins its pass (twice 64 bits), and the epoch, or a mark that it is not
+# A record: the process, the beginner of its pass (twice 64 bits), and the epoch, or a mark that it is not
 # set.
 _RECORD = struct.Struct("<qqqq")
-_UNSAID = -1
-# In place of who begins it: no pass begins, and the epoch is the next pass's.
+_NOT_SET = -1
+# In place of the beginner: no pass begins, and the epoch is that of the next pass.
 _NEXT = (0, -(1 << 63))
 _NAME = "packds-passes"
 
 
 class Passes:
-    """The epochs of the consecutive passes of a process, which makes batches itself or by workers.
+    """The epochs of the consecutive passes of a process, which makes batches itself or has workers that do.
 
     The process that holds a DataLoader is not notified when a pass begins, and its workers are often recreated for each pass.
-    So all of them share a list in memory. Each appends records by single writes, which the kernel keeps whole and in order. The
-    first record of a pass determines its epoch in every process.
+    So all of them share a list in memory. Each process appends a record with a single write, and the kernel keeps such records
+    whole and in order. The first record of a pass determines its epoch in every process.
     """
 
     def __init__(self, epoch: int) -> None:
-        #: Number of passes that this process has begun, including those of the process that it was forked
-        #: or spawned from.
+        #: Number of passes that this process has begun, including those of the process from which it was
+        #: forked or spawned.
         self._begun = 0
         #: The last pass that this process began.
         self._last: tuple[int, int] | None = None
@@ -57,18 +57,18 @@ class Passes:
         # Persistent workers keep their seed. The seed and the number of passes begun identify workers of the same
         # pass.
         who = (secrets.randbits(63), 0) if seed is None else (seed, self._begun)
-        self._append(holder, who, _UNSAID)
+        self._append(holder, who, _NOT_SET)
         return self._read(holder)[1][who]
 
     def resume(self, holder: int, seed: int, epoch: int) -> None:
         """Sets the epoch of the pass that workers begin now, and the following epoch for the next pass."""
-        # Resumed workers have the seed of the previous run, which a later pass of this run may get as well. The sign
-        # keeps the numbers different.
+        # Resumed workers have the seed of the previous run, and a later pass of this run may have the same seed. The
+        # sign keeps the numbers different.
         self._append(holder, (seed, ~self._begun), epoch)
 
     @property
     def are_of_workers(self) -> bool:
-        """Whether workers began the last pass of this process. Then only they know its progress."""
+        """Whether workers began the last pass of this process. In that case, only they know its progress."""
         passes = self._read(os.getpid())[1]
         return bool(passes) and list(passes)[-1] != self._last
 
@@ -79,17 +79,17 @@ class Passes:
             os.write(self._fd, _RECORD.pack(holder, *who, epoch))
 
     def _read(self, holder: int) -> tuple[int, dict[tuple[int, int], int]]:
-        """The next epoch, and the epochs of all passes so far, by who began them."""
+        """The next epoch, and the epoch of each pass so far by its beginner."""
         records = _RECORD.iter_unpack(os.pread(self._fd, os.fstat(self._fd).st_size, 0))
         # The initial epoch applies to every process.
         epoch, passes = next(records)[3], {}
-        for whose, seed, begun, said in records:
+        for whose, seed, begun, recorded in records:
             if whose != holder:
                 continue
             if (seed, begun) == _NEXT:
-                epoch = said
+                epoch = recorded
             elif (seed, begun) not in passes:
-                passes[seed, begun] = epoch if said == _UNSAID else said
+                passes[seed, begun] = epoch if recorded == _NOT_SET else recorded
                 epoch = passes[seed, begun] + 1
         return epoch, passes
 
@@ -98,7 +98,7 @@ class Passes:
         try:
             close(self._fd)
         except (AttributeError, OSError):
-            # It was never opened, or the program closed all files, as daemons do.
+            # The file was never opened, or the program closed all files, as daemons do.
             pass
 
     # Spawned processes share the list. A copy within a process counts separately.
@@ -117,9 +117,9 @@ class Passes:
 
 
 def _opened(place: str) -> int | None:
-    """The list of another process. None if that process is gone or inaccessible."""
+    """The list of another process. None if that process has ended or is inaccessible."""
     try:
-        # The process number may have been reused.
+        # The process id may have been reused.
         if not os.readlink(place).startswith(f"/memfd:{_NAME}"):
             return None
         return os.open(place, os.O_RDWR | os.O_APPEND)

@@ -1,4 +1,4 @@
-"""How native batches become a program's batches, decided once per loader."""
+"""Converts native batches to a program's batches, by a plan that is made once per loader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._mixing import mixers
 
 
 class Plan:
-    """Turns a native batch into the object that Python iterates over. Decided once per loader."""
+    """Turns native batches into the objects that a loop gets. Made once per loader."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class Plan:
         dataset = datasets[0]
         convert = converter(output)
         if layout == "channels_last" and output != "torch":
-            raise OptionError(f"layout channels_last is for output torch, found {output!r}", "take layout hwc")
+            raise OptionError(f"layout channels_last needs output torch, found {output!r}", "pass layout='hwc'")
         if device != "cpu" and output != "torch":
-            raise OptionError(f"device {device!r} is for output torch, found {output!r}")
+            raise OptionError(f"device {device!r} needs output torch, found {output!r}")
         self.output = output
         self.convert = convert
         self.datasets = datasets
@@ -51,11 +51,11 @@ class Plan:
         self.several_views = len(names) < len(self.fields)
         roles = [dataset.fields[name].role for name in names]
         self.image = names[roles.index("image")] if "image" in roles else None
-        # The fields of a tuple. None if the loop gets fields by name.
+        # The fields of a tuple. None if fields are delivered by name.
         loaded = [dataset.fields[name] for name in names]
         self.unpacked = _unpacked(loaded, fields is not None, as_tuple)
         self._mixers = mixers(datasets, loaded) if mixes else {}
-        # Fields that are not mixed with the images.
+        # Fields that are not mixed together with the images.
         self.unmixed = [name for name in names if name not in (self.image, *self._mixers)] if mixes else []
 
     def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
@@ -97,7 +97,7 @@ class Plan:
         return self._out(multi_hot(as_numpy(bits), n_classes))
 
     def _images(self, convert: Any, device: str) -> Any:
-        """How variable-size images are converted, one by one."""
+        """The function that converts variable-size images, one by one."""
         if device == "cpu" or device == SIMULATED:
             return lambda items: [convert(item) for item in items]
         return lambda items: [convert(item).to(device, non_blocking=True) for item in items]
@@ -111,7 +111,7 @@ class Plan:
             if mix is not None and name in self._mixers:
                 values[name] = self._out(self._mixers[name](value, as_numpy(mix[0]), as_numpy(mix[1])))
                 continue
-            # Label sets are unpacked on the host.
+            # Sets of labels are unpacked on the host.
             value = value if tensor is None or convert == self._multi_hot else tensor
             if self.several_views and name in values:
                 before = values[name]
@@ -133,7 +133,7 @@ class Plan:
         return array
 
     def given(self, values: dict[str, Any]) -> Any:
-        """The object for the loop."""
+        """The object that the loop gets."""
         if self.unpacked is None:
             return NamedBatch(values)
         return tuple(values[name] for name in self.unpacked)

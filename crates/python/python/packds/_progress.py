@@ -10,9 +10,9 @@ _LINE_EVERY = 10.0
 
 
 class Progress:
-    """Shows progress while it is open. Call it to report progress.
+    """Shows the progress of a call.
 
-    As a context manager it returns the function to call, or None if nothing is shown.
+    As a context manager, it returns the function that reports progress, or None if nothing is shown.
     """
 
     def __init__(self, shown: bool, what: str, unit: str = " images") -> None:

@@ -13,7 +13,7 @@ RankLike = Union[str, None, "tuple[int, int]"]
 
 
 def ranks(rank: RankLike) -> tuple[int, int]:
-    """Rank and world size: as given; (0, 1) for None; for `"env"`, those of PyTorch or torchrun."""
+    """Rank and world size: the given pair, (0, 1) for None, or for `"env"` those of PyTorch or torchrun."""
     if rank is None:
         return 0, 1
     if isinstance(rank, str):
@@ -25,17 +25,17 @@ def ranks(rank: RankLike) -> tuple[int, int]:
 
 
 def check_group(rank: RankLike, found: tuple[int, int]) -> None:
-    """Fails if the rank was read before the process group existed: then all ranks would load the same samples."""
+    """Fails if the rank was read before the process group existed. In that case, all ranks would load the same samples."""
     group = _of_torch() if isinstance(rank, str) and rank == "env" else None
     if group is None or group == found:
         return
     (number, world), (made_as, of) = group, found
-    text = f"torch.distributed says rank {number} of {world}, this loader was made as rank {made_as} of {of}"
+    text = f"torch.distributed says rank {number} of {world}, but this loader was created as rank {made_as} of {of}"
     raise OptionError(text, "create it after init_process_group, or pass rank=(rank, world)")
 
 
 def _of_torch() -> tuple[int, int] | None:
-    # A program that has not imported torch does not use torch.distributed.
+    # If torch is not imported, torch.distributed is not used.
     torch = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():

@@ -1,4 +1,4 @@
-"""Objects with few assignable attributes. Assigning another one would silently have no effect, so it is an error."""
+"""Objects with few assignable attributes. Assigning to any other attribute would have no effect, so it is an error."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 class Sealed:
     """Rejects assignments to public attributes other than `_ASSIGNABLE`, after `_seal()`. Subclasses outside the package may
-    have more."""
+    have more attributes."""
 
     _ASSIGNABLE: ClassVar[tuple[str, ...]] = ()
-    #: The noun for errors.
+    #: What errors call the object.
     _NOUN: ClassVar[str] = "dataset"
-    #: Public attributes after construction. None before.
+    #: The public attributes after construction. None until then.
     _sealed: frozenset[str] | None = None
 
     def _seal(self) -> None:

@@ -23,14 +23,14 @@ _Channels = Union[float, Sequence[float]]
 Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
-# A cropping word: its name, its size, and the rest.
+# A word that crops: its name, its size, and the rest.
 _CROP = re.compile(r"\s*(rrc|crop|center)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
 _RESIZE = re.compile(r"resize(\d+)(?:x(\d+))?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def memory_bytes(memory: int | str) -> int | None:
-    """Bytes from a number or text such as `"2GiB"` or `"500MB"`; None for `"auto"`.
+    """Bytes from a number or a string such as `"2GiB"` or `"500MB"`; None for `"auto"`.
 
     >>> memory_bytes("2GiB"), memory_bytes("1.5 kB"), memory_bytes(7), memory_bytes("auto")
     (2147483648, 1500, 7, None)
@@ -63,7 +63,8 @@ def number_or_auto(name: str, value: int | str | None) -> int | None:
 def drawn_seed(world: int) -> int:
     """A seed from PyTorch's random number generator if it is imported, else from NumPy's."""
     if world > 1:
-        raise OptionError("seed: None would be another seed on each rank", "give all ranks one number, which may be drawn by one of them")
+        hint = "pass the same number on all ranks; one of them may draw it"
+        raise OptionError("seed: None would draw a different seed on each rank", hint)
     torch = sys.modules.get("torch")
     if torch is not None:
         return int(torch.empty((), dtype=torch.int64).random_().item())
@@ -71,18 +72,18 @@ def drawn_seed(world: int) -> int:
 
 
 def seed_of(state: str) -> int | None:
-    """The seed in a state of the native module. None if it has none."""
+    """The seed in a state of the native module, or None."""
     try:
         seed = json.loads(state).get("seed")
         return None if seed is None else int(seed, 16)
     except (AttributeError, TypeError, ValueError):
-        # Whoever reads the whole state reports what is wrong.
+        # The function that reads the whole state reports what is wrong.
         return None
 
 
 def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
-    """The samples selected by a mask, a slice or indices. A loader uses them as a set, so duplicates, and an order that would
-    be ignored, are rejected."""
+    """The samples selected by a mask, a slice or indices. A loader uses them as a set, so it rejects duplicates, and an order
+    that would be ignored."""
     try:
         chosen = dataset._samples(samples)
     except (TypeError, IndexError) as error:
@@ -92,13 +93,13 @@ def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
     seen: set[int] = set()
     for place, sample in enumerate(chosen):
         if sample in seen:
-            hint = "pass each once; weights= makes samples more frequent"
+            hint = "pass each sample once; weights= makes samples more frequent"
             raise OptionError(f"samples: sample {sample} appears again at index {place}", hint)
         seen.add(sample)
     if order == "sequential":
         for before, sample in zip(chosen, chosen[1:]):
             if sample < before:
-                text = f"samples: order 'sequential' reads them in the order of the file, found {sample} after {before}"
+                text = f"samples: order 'sequential' reads samples in the order of the file, found {sample} after {before}"
                 raise OptionError(text, "sort them; samples= says which samples an epoch has, order= sets the order")
     return chosen
 
@@ -116,11 +117,11 @@ def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
 
 
 def _check_sum(total: float, n_samples: int, least: int) -> None:
-    """Warns if an epoch's length is far from the pack's: weights may be meant as shares."""
+    """Warns if an epoch's length is far from the pack's, because weights may be meant as shares."""
     # The native module rejects invalid weights.
     if not 0 < total < math.inf or n_samples / 2 <= total <= n_samples * 2:
         return
-    cause = " (as if divided by their sum)" if math.isclose(total, 1, rel_tol=1e-3) else ""
+    cause = " (as if they were divided by their sum)" if math.isclose(total, 1, rel_tol=1e-3) else ""
     text = f"weights: their sum {total:g}{cause} is the number of samples in an epoch; the pack has {n_samples}"
     hint = f"weights * {n_samples} / weights.sum() gives epochs of {n_samples}"
     if total < least:
@@ -129,7 +130,7 @@ def _check_sum(total: float, n_samples: int, least: int) -> None:
 
 
 def balanced_weights(dataset: Dataset, balance: str, samples: Sequence[int]) -> list[float]:
-    """A weight per sample, so that each value of a column among the selected samples is equally frequent. The weights sum to
+    """A weight per sample that makes each value of a column equally frequent among the selected samples. The sum of weights is
     the number of selected samples."""
     column = dataset.columns[balance]
     if column.ndim != 1 or column.dtype.kind not in "iu":
@@ -150,7 +151,7 @@ def balance_of(dataset: Dataset, balance: Any) -> str:
 
 
 def image_field(dataset: Dataset, fields: Sequence[str] | None) -> Field | None:
-    """The first loaded field with the role image. Augmentations apply to it."""
+    """The first loaded field with the role `image`. Augmentations apply to it."""
     loaded = dataset.fields.values() if fields is None else (dataset.fields[name] for name in fields if name in dataset.fields)
     return next((field for field in loaded if field.role == "image"), None)
 
@@ -171,7 +172,7 @@ def augmentation(
         raise OptionError(f"layout: expected hwc, chw or channels_last, found {layout!r}")
     order = "hwc" if layout == "channels_last" else layout
     if image is not None and not words and normalize is None:
-        # If the pack already has it, nothing needs to be done.
+        # If the pack already has this layout, nothing needs to be done.
         is_there = image.kind == "tensor"
         if is_there and wanted in (None, image.dtype) and order in (None, image.layout):
             return None
@@ -222,7 +223,7 @@ def cropped_to(augment: str | Sequence[str] | None, size: Any) -> str:
 
 
 def _resized(width: str, height: str | None, before: tuple[int, int], after: tuple[int, int]) -> str:
-    """`resize` for another crop size, rounded to pixels. The short side grows by the larger factor of both sides, so that a
+    """`resize` for another crop size, rounded to pixels. The short side is scaled by the larger factor of the two sides, so a
     picture that covered its crop still does."""
     factors = [Fraction(new, max(old, 1)) for new, old in zip(after, before)]
     if height is None:
@@ -241,7 +242,7 @@ def _split(augment: str | Sequence[str] | None) -> list[str]:
 
 
 def _image_dtype(dtype: Any, image: Field | None) -> str:
-    """The name of an element type for images in batches: a type that they are cast to, or the pack's own."""
+    """The name of an element type for images in batches: a type to which they are cast, or the pack's own type."""
     try:
         wanted = dtype_name(dtype)
     except OptionError:
@@ -254,10 +255,10 @@ def _image_dtype(dtype: Any, image: Field | None) -> str:
 def _check_once(augment: Sequence[str], normalize: Normalize, dtype: str | None, layout: str | None) -> None:
     """Rejects options that repeat a word of `augment`."""
     for word in _split(augment):
-        said = {"normalize": normalize is not None and word.partition(":")[0] == "norm"}
-        said.update(dtype=dtype is not None and word in PIXEL_TYPES, layout=layout is not None and word in ("hwc", "chw"))
-        for name, is_said in said.items():
-            if is_said:
+        repeats = {"normalize": normalize is not None and word.partition(":")[0] == "norm"}
+        repeats.update(dtype=dtype is not None and word in PIXEL_TYPES, layout=layout is not None and word in ("hwc", "chw"))
+        for name, is_repeated in repeats.items():
+            if is_repeated:
                 raise OptionError(f"{name}: augment has {word!r}, which sets the same thing", "leave one of them out")
 
 
@@ -275,7 +276,7 @@ def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple
                 "pass normalize=(mean, std), or convert with check_decode=True",
             )
         means, stds = stats["mean"], stats["std"]
-        # A constant channel would be divided by 0.
+        # A constant channel would otherwise be divided by 0.
         stds = [std if std > 0 else 1.0 for std in stds]
     else:
         means, stds = mean_and_std(normalize)
@@ -284,12 +285,12 @@ def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple
 
 
 def mean_and_std(normalize: Any) -> tuple[list[float], list[float]]:
-    """Means and standard deviations of channels. A single number is for a single channel."""
+    """Means and standard deviations of channels. A single number is valid for a single channel."""
     what = "dataset, imagenet or (mean, std)"
     pair = _checks.two("normalize", what, normalize)
     means, stds = (_checks.numbers("normalize", [one] if np.ndim(one) == 0 else one) for one in pair)
     for mean in means:
         if mean > 1:
-            text = f"normalize: mean and std are of values in 0..1, found a mean of {mean:g}"
-            raise OptionError(text, "divide both by 255 if they are of bytes")
+            text = f"normalize: mean and std apply to values in 0..1, found a mean of {mean:g}"
+            raise OptionError(text, "divide both by 255 if they are for values in 0..255")
     return means, stds

@@ -19,8 +19,7 @@ from ._habits import OF_CONVERSIONS, with_habits
 from ._loader import Loader
 from ._progress import Progress
 
-#: A field's type: the name of a kind, an array's type and shape, or None to infer it from the first
-#: value.
+#: A field's type: the name of a kind, an array's type and shape, or None if the first value determines it.
 Kind = Union[str, None, "tuple[Any, Sequence[int]]"]
 Schema = Union[Mapping[str, Kind], Sequence[str], None]
 
@@ -32,7 +31,7 @@ _OWN_NAMES = {"image": "image", "mask": "mask", "label": "label", "labels": "lab
 
 
 class _Field:
-    """A field being written: its kind, and the conversion of its values for the native module."""
+    """A field of a writer: its kind, and the conversion of its values for the native module."""
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
@@ -44,7 +43,7 @@ class _Field:
             # A single number of this type.
             self.kind, self.dtype, self.shape = "array", dtype_name(kind), ()
         elif kind is None:
-            raise OptionError(f"field {name!r}: its kind is not known")
+            raise OptionError(f"field {name!r}: its kind is unknown")
         else:
             dtype, shape = _checks.two(f"field {name!r}", f"a kind ({', '.join(_KINDS)}), a type, or (type, shape)", kind)
             sides = _checks.several(f"field {name!r}", "a shape", shape)
@@ -56,7 +55,7 @@ class _Field:
         return name, self.kind, self.dtype, None if self.shape is None else list(self.shape)
 
     def value(self, value: Any, sample: int) -> Any:
-        """Converts a sample's value to bytes, text, numbers, or (dtype, shape, bytes)."""
+        """Converts a sample's value to bytes, a string, a number, or (dtype, shape, bytes)."""
         try:
             return self._value(value)
         except (TypeError, ValueError, OverflowError) as error:
@@ -85,23 +84,23 @@ class _Field:
 
 
 def _no_json(value: Any) -> Any:
-    raise TypeError(f"expected a JSON value, found {value!r}: convert it to text, numbers, lists or dicts")
+    raise TypeError(f"expected a JSON value, found {value!r}: convert it to strings, numbers, lists or dicts")
 
 
 def _class_id(value: Any) -> int:
-    """An integer. Tables may store it as a float."""
+    """A class id. Tables may store it as a float."""
     try:
         number = int(value)
         is_id = bool(number == value) and -(1 << 63) <= number < 1 << 63
     except (TypeError, ValueError, OverflowError):
-        # For example a missing value in a table.
+        # For example, a missing value in a table.
         is_id = False
     if not is_id:
         raise ValueError(f"expected the id of a class, found {value!r}")
     return number
 
 
-#: Bfloat16 without support in NumPy: its bits, in a type that nothing else uses.
+#: The bits of bfloat16 if NumPy does not support it, in a type that nothing else uses.
 _BITS = np.dtype([("bf16", "<u2")])
 
 
@@ -129,8 +128,8 @@ def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[st
         if array.dtype == _BITS:
             array = (array["bf16"].astype(np.uint32) << 16).view(np.float32)
         wanted = np.dtype(NUMPY_NAMES[dtype])
-        # A single number may take the field's type if its value does not change. An array is never truncated or rounded
-        # implicitly.
+        # A single number is converted to the field's type if this does not change its value. An array is never
+        # truncated or rounded implicitly.
         array = _number(array, wanted) if array.ndim == 0 else _cast(array, wanted)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
@@ -138,7 +137,7 @@ def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[st
 
 
 def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Converts a single number to `wanted`. Floats may round it; integers and bools must hold it exactly."""
+    """Converts a single number to `wanted`. A float may be rounded; an integer or a bool must be exact."""
     number = array.item()
     if array.dtype.kind not in "fiubc":
         raise ValueError(f"expected a number, found {number!r}")
@@ -151,7 +150,7 @@ def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[An
         # NaN and infinities are not integers.
         fits = number == number and abs(number) != float("inf") and int(number) == number and least <= number <= most
     if not fits:
-        raise ValueError(f"expected a number that {wanted.name} holds, found {number!r}")
+        raise ValueError(f"expected a number that fits in {wanted.name}, found {number!r}")
     return np.asarray(int(number)).astype(wanted)
 
 
@@ -159,7 +158,7 @@ def _cast(
     array: np.ndarray[Any, Any], wanted: np.dtype[Any], casting: Literal["same_kind", "unsafe"] = "same_kind"
 ) -> np.ndarray[Any, Any]:
     """Converts numbers to `wanted`. Floats may be rounded, but not to infinity."""
-    # NumPy would only warn.
+    # By default, NumPy would only warn.
     with np.errstate(over="ignore"):
         cast = array.astype(wanted, casting=casting)
     if wanted.kind == "f" and not np.can_cast(array.dtype, wanted):
@@ -171,12 +170,12 @@ def _check_finite(array: np.ndarray[Any, Any], is_inf: np.ndarray[Any, Any], nam
     """Rejects numbers that became infinite."""
     lost = is_inf & np.isfinite(array)
     if lost.any():
-        raise ValueError(f"expected a number that {name} holds, found {array[lost].flat[0].item()!r}")
+        raise ValueError(f"expected a number that fits in {name}, found {array[lost].flat[0].item()!r}")
 
 
 def _as_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Converts numbers to bfloat16, rounded to nearest, ties to even. `uint16` is treated as bfloat16 bits, because loaders
-    return those if NumPy lacks the type."""
+    """Converts numbers to bfloat16, rounded to nearest, ties to even. `uint16` is treated as the bits of bfloat16, because
+    loaders return these bits if NumPy lacks the type."""
     if array.dtype == _BITS or array.dtype == np.uint16:
         return array
     if array.dtype.kind not in "fiub":
@@ -195,14 +194,15 @@ def _picture(value: Any, kind: str) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes):
-        # The form of image files in Hugging Face's datasets.
+        # The representation of image files in datasets of Hugging Face.
         return value["bytes"]
     if isinstance(value, (str, os.PathLike)):
         try:
             with open(value, "rb") as file:
                 return file.read()
         except OSError as error:
-            raise ConvertError(f"{os.fspath(value)}: {error.strerror}", "images may be given as paths: is this one?") from error
+            hint = "a string is the path of an image file: is this a path?"
+            raise ConvertError(f"{os.fspath(value)}: {error.strerror}", hint) from error
     if hasattr(value, "convert") and hasattr(value, "mode"):
         # A Pillow image.
         if kind == "image" and value.mode not in ("L", "RGB"):
@@ -212,7 +212,7 @@ def _picture(value: Any, kind: str) -> Any:
 
 
 def _label_name(kinds: Mapping[str, Kind], sample: Mapping[str, Any]) -> str | None:
-    """The label field, unless the schema names one: the field with the most common label name."""
+    """The label field if the schema does not name one: the field whose name is most common for labels."""
     if "label" in kinds.values():
         return None
     called = {name.lower(): name for name in reversed(list(kinds)) if kinds[name] is None and name in sample}
@@ -251,7 +251,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _kinds(schema: Schema) -> dict[str, Kind] | None:
-    """The kind of each field, if given."""
+    """The kind of each field for which the schema has one."""
     if schema is None:
         return None
     names = _checks.names("schema", list(schema) if isinstance(schema, Mapping) else schema)
@@ -276,7 +276,7 @@ class Writer:
         **options: Any,
     ) -> None:
         self.report: dict[str, Any] | None = None
-        # Until there is data to lose.
+        # A writer without samples has nothing to lose, so it counts as closed.
         self._is_over = True
         self._dst = _checks.path("dst", dst)
         self._classes = [] if classes is None else _checks.names("classes", classes)
@@ -297,7 +297,7 @@ class Writer:
         self._is_over = False
 
     def _begin(self, sample: Mapping[str, Any]) -> _packds.Writer:
-        """The native writer. The first sample determines kinds that the schema leaves open."""
+        """Creates the native writer. The first sample determines kinds that the schema leaves open."""
         if self._native is None:
             kinds = self._kinds if self._kinds is not None else dict.fromkeys(sample)
             has_image = any(isinstance(kind, str) and kind == "image" for kind in kinds.values())
@@ -320,7 +320,7 @@ class Writer:
         unchanged), Pillow images, the bytes of an image file, or its path. Labels are ids or names.
 
         Raises:
-            ConvertError: A value does not match its field's kind. The sample is not added; others can follow.
+            ConvertError: A value does not match its field's kind. The sample is not added, but others can still be added.
         """
         native = self._begin(sample)
         names = [field.name for field in self._fields]
@@ -342,7 +342,7 @@ class Writer:
         return 0 if self._native is None else len(self._native)
 
     def close(self) -> dict[str, Any]:
-        """Finishes the pack. Returns the report, like `packds.convert`.
+        """Finishes the pack. Returns a report like that of `packds.convert`.
 
         Raises:
             ConvertError: The pack cannot be written. Nothing is left at its path.
@@ -351,8 +351,8 @@ class Writer:
             self._is_over = True
             if self._native is None:
                 raise ConvertError(f"{self._dst}: no sample was added", "give at least one sample; nothing was written")
-            with Progress(self._progress, "writing") as told:
-                text = self._native.finish(told)
+            with Progress(self._progress, "writing") as report:
+                text = self._native.finish(report)
             self.report = writer_report(text)
         return self.report
 
@@ -364,7 +364,7 @@ class Writer:
 
     def __del__(self) -> None:
         if not getattr(self, "_is_over", True):
-            text = f"a writer of {self._dst} was not closed: its {len(self)} samples are lost; use `with`, or close()"
+            text = f"a writer of {self._dst} was not closed: its {len(self)} samples are lost; use `with`, or call close()"
             warn(text, ResourceWarning, self)
 
     def __enter__(self) -> Writer:
@@ -394,20 +394,20 @@ def write(
     >>> sorted(packds.open(folder / "written.pack").labels.tolist()) == list(range(10))
     True
 
-    Samples are kept in an unnamed temporary file until the block ends. Then they are shuffled, encoded on all cores and written
-    like by `packds.convert`. An exception leaves no files, and neither does a process that is killed while adding samples. A
-    process that is killed while writing the pack leaves `.NAME.packing` next to it, which the next pack of that name reuses.
+    Samples are kept in an unnamed temporary file until the block ends. Then they are shuffled, encoded on all cores and written,
+    as by `packds.convert`. No files remain after an exception, or if the process is killed while it adds samples. If the process
+    is killed while it writes the pack, the file `.NAME.packing` remains in the same folder; the next pack of that name reuses it.
 
     Args:
         dst: The pack to write.
         schema: Each field's kind: `image` (exactly one), `mask`, `label` (ids or names), `labels` (several ids), `text`,
-            `json`, `bytes`, an element type (`"f32"`: a number), or element type and shape (`("f32", (4,))`). With None, or
-            only names, kinds are inferred from the first sample.
+            `json`, `bytes`, an element type (`"f32"`: a number), or an element type and a shape (`("f32", (4,))`). With None, or
+            a list of names, kinds are inferred from the first sample.
         classes: The name of each class id.
         progress: Shows progress while the pack is written.
         options: As in `packds.convert`: `mode`, `resize`, `codec`, `keep_order`, `seed`, `force`, ...
 
-    A writer that is neither closed nor abandoned writes nothing and causes a `ResourceWarning`.
+    If a writer is neither closed nor abandoned, nothing is written and a `ResourceWarning` is issued.
 
     Raises:
         ConvertError: `dst` cannot be written.
@@ -440,16 +440,16 @@ def from_dataset(
         fields: Names and kinds as in `packds.write`, in the order of the tuples' values. By default, the values of a pair are
             `image` and `label`, and kinds are inferred from the first sample.
         classes: The name of each class id; by default the dataset's own `classes`, or for a part (PyTorch's `Subset`) those of
-            the whole.
+            the whole dataset.
         progress: Shows progress.
         options: As in `packds.convert`.
 
     Returns:
-        The report, like `packds.convert`.
+        A report like that of `packds.convert`.
 
     Raises:
         ConvertError: A sample does not match its fields' kinds, or `dst` cannot be written. Nothing is left at `dst`.
-        OptionError: It is a DataLoader, which gives batches; or the schema or the options are invalid.
+        OptionError: The dataset is a DataLoader, which yields batches; or the schema or the options are invalid.
     """
     _check_samples(dataset)
     classes = _classes_of(dataset) if classes is None else classes
@@ -457,11 +457,11 @@ def from_dataset(
     names = None if kinds is None else list(kinds)
     total = len(dataset) if hasattr(dataset, "__len__") and not isinstance(dataset, Mapping) else 0
     with Writer(dst, fields, classes=classes, progress=progress, **options) as writer:
-        with Progress(progress, "reading", unit=" samples") as told:
+        with Progress(progress, "reading", unit=" samples") as report:
             for number, sample in enumerate(_samples(dataset), 1):
                 writer.add(**_named(sample, names))
-                if told is not None and number % 64 == 0:
-                    told(number, total, "")
+                if report is not None and number % 64 == 0:
+                    report(number, total, "")
     assert writer.report is not None
     return writer.report
 
@@ -469,13 +469,13 @@ def from_dataset(
 def _check_samples(dataset: Any) -> None:
     """Rejects sources of batches, because batches would become samples."""
     if hasattr(dataset, "collate_fn") and hasattr(dataset, "num_workers"):
-        raise OptionError("a DataLoader gives batches, not samples", "give its dataset: from_dataset(loader.dataset, ...)")
+        raise OptionError("a DataLoader yields batches, not samples", "pass its dataset: from_dataset(loader.dataset, ...)")
     if isinstance(dataset, Loader):
-        raise OptionError("a packds.Loader gives batches, not samples", "give its pack: from_dataset(loader.dataset, ...)")
+        raise OptionError("a packds.Loader yields batches, not samples", "pass its pack: from_dataset(loader.dataset, ...)")
 
 
 def _classes_of(dataset: Any) -> list[str] | None:
-    """The class names of a dataset, or of the dataset that it is a part of. None if there are none."""
+    """The class names of a dataset, or of the dataset of which it is a part. None if there are no names."""
     own: Any = getattr(dataset, "classes", None)
     # A part, such as PyTorch's Subset. Other wrappers of datasets may have their own labels.
     while own is None and hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
@@ -503,13 +503,13 @@ def _samples(dataset: Any) -> Iterator[Any]:
     if isinstance(dataset, Mapping):
         return _rows(dataset)
     if hasattr(dataset, "to_batches") and hasattr(dataset, "column_names"):
-        # A PyArrow table,
+        # A PyArrow table.
         return (row for batch in dataset.to_batches() for row in batch.to_pylist())
     if hasattr(dataset, "read_next_batch"):
-        # one that is read in pieces,
+        # A PyArrow table that is read in pieces.
         return (row for batch in dataset for row in batch.to_pylist())
     if hasattr(dataset, "to_pylist") and hasattr(dataset, "schema"):
-        # or a part of one.
+        # A part of a PyArrow table.
         return iter(dataset.to_pylist())
     if hasattr(dataset, "itertuples") and hasattr(dataset, "columns"):
         # A pandas table.

@@ -17,10 +17,10 @@ make_known()
 def arrays(batch: Any, device: Any = None) -> Any:
     """Converts the NumPy arrays of a batch, in any nested tuples and dicts, to JAX arrays on a device.
 
-    On the CPU they share the batch's memory through DLPack; anything else is copied.
+    On the CPU, arrays share the batch's memory through DLPack. For other devices they are copied.
 
     Args:
-        batch: A loader's batch, or any part of one.
+        batch: A loader's batch, or any part of a batch.
         device: A JAX device or sharding; by default the arrays stay on the CPU.
     """
 

@@ -1,7 +1,7 @@
 """Packs for PyTorch's own DataLoader.
 
-`packds.Loader(..., output="torch")` needs none of this and is faster, because it loads with threads. `MapDataset` replaces any
-other map-style dataset, with samplers, workers and transforms. `IterableDataset` has the loader's orders in workers.
+`packds.Loader(..., output="torch")` does not need this module and is faster, because it loads with threads. `MapDataset` replaces
+any other map-style dataset, with samplers, workers and transforms. `IterableDataset` brings the loader's orders to workers.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ __all__ = ["IterableDataset", "MapDataset"]
 class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
     """A pack as a map-style dataset: `(image, label)` pairs if it has one image and one label, else dicts.
 
-    It can be pickled, forked and spawned: workers share the pages of the file. `classes` and `targets` are as in torchvision's
+    Workers may be forked or spawned, and share the pages of the file. `classes` and `targets` are as in torchvision's
     datasets. `transform` and `target_transform` can be assigned.
 
     Args:
         data: A `packds.Dataset` or a path.
-        transform: A function for each image, which gets the type in `images`.
+        transform: A function for each image. `images` determines the type that it gets.
         target_transform: A function for each label.
         fields: The field to load, or several; samples are then dicts.
         images: The type of images: `torch` (uint8 `[C, H, W]`), `numpy` (`[H, W, C]`) or `pil`. By default `torch`, or `pil` if
@@ -50,7 +50,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
             them internally needs `images="pil"`, because that cannot be detected.
 
     Raises:
-        OptionError: An option has the wrong type; or, when a sample is read, `transform` fails on the tensor that it gets by
+        OptionError: An option has the wrong type; or, when a sample is read, `transform` fails for the tensor that it gets by
         default.
     """
 
@@ -117,7 +117,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
 
     @property
     def targets(self) -> list[int]:
-        """The class id of each sample. Empty if samples have none or several."""
+        """The class id of each sample. Empty if samples have no class id, or several."""
         field = self.dataset._by_role("label")
         return [] if field is None else self.dataset.columns[field.name].tolist()
 
@@ -128,7 +128,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
         return self.__getitems__([int(index)])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """Several samples at once, as DataLoader requests them: one pass over their checksums and pixels."""
+        """Several samples at once, as DataLoader requests them. Their checksums and pixels are processed in one pass."""
         columns = self.dataset.samples(list(indices), self._names)
         return [self._made({name: values[row] for name, values in columns.items()}) for row in range(len(indices))]
 
@@ -153,8 +153,8 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
         except (AttributeError, TypeError) as error:
             if self._asked is not None or self._images != "torch":
                 raise
-            text = f"transform got a {image.dtype} tensor {list(image.shape)}, and raised {type(error).__name__}: {error}"
-            hint = "pass images='pil' if it takes pictures, as ToTensor does, or images='numpy' for arrays [H, W, C]"
+            text = f"transform got a {image.dtype} tensor {list(image.shape)} and raised {type(error).__name__}: {error}"
+            hint = "pass images='pil' if it takes PIL images, as ToTensor does, or images='numpy' for arrays [H, W, C]"
             raise OptionError(text, hint) from error
 
     def _converted(self, image: np.ndarray[Any, Any], field: Field) -> Any:
@@ -178,7 +178,7 @@ def _function(name: str, function: Any) -> Any:
 
 
 def _float32(label: Any, field: Field) -> torch.Tensor:
-    """A label of floats: Python's, NumPy's, or the bits of bfloat16."""
+    """A label of floats, from a Python number, a NumPy array, or the bits of bfloat16."""
     array = np.asarray(label)
     if field.dtype == "bf16" and array.dtype.itemsize == 2:
         array = widened_bfloat16(array)
@@ -186,13 +186,13 @@ def _float32(label: Any, field: Field) -> torch.Tensor:
 
 
 def _wants_pictures(transform: Any) -> bool:
-    """Whether a torchvision pipeline needs PIL images instead of tensors. Its first step that supports only one of them
+    """Whether a torchvision pipeline needs PIL images instead of tensors. The first step that supports only one of them
     decides."""
     first = next((step for step in _steps(transform) if step in _TAKE_PICTURES), None)
     return first is not None and _TAKE_PICTURES[first]
 
 
-#: torchvision's transforms that need PIL images, and one that does not support them.
+#: The transforms of torchvision that need PIL images, and the one that does not support them.
 _TAKE_PICTURES = {"ToTensor": True, "PILToTensor": True, "ToPILImage": False}
 
 
@@ -209,23 +209,24 @@ def _steps(transform: Any) -> Iterator[str]:
 class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
     """Whole batches of a `packds.Loader`, divided among a DataLoader's workers so that each sample occurs once.
 
-    Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`; a DataLoader that would batch
-    these batches again is rejected. Each worker has its part of every `num_workers` global batches, and divides it among the
-    ranks (`rank="env"`). All ranks have the same number of batches, and the global batches do not depend on the number of
-    ranks. `drop_last=True` drops samples that do not fill a batch of every worker, up to `num_workers * batch_size - 1` per
+    Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`; a DataLoader that would combine
+    these batches into larger ones is rejected. Each worker makes its part of every `num_workers` global batches, and divides it
+    among the ranks (`rank="env"`). All ranks have the same number of batches, and the global batches do not depend on the
+    number of ranks. `drop_last=True` drops samples that do not fill a batch of every worker, up to `num_workers * batch_size - 1` per
     process. With `drop_last=False`, each sample occurs once in a single process; several processes pad their last batches with
-    samples of the epoch. It has no `len()`, because the number of batches depends on the number of workers, which only workers
-    know (docs/how-to/pytorch.md).
+    samples of the epoch. It has no `len()`, because the number of batches depends on the number of workers, which only the
+    workers know (docs/how-to/pytorch.md).
 
-    Each pass is the next epoch, unless `set_epoch` sets another, with new or persistent workers (`persistent_workers=True`). If
-    `torch.manual_seed` is called before each pass, all passes are the same epoch, just as PyTorch's own samplers repeat their
-    order. torchdata's `StatefulDataLoader` can resume in the middle of any epoch.
+    Each pass is the next epoch, unless `set_epoch` sets another epoch. This holds with new workers and with persistent
+    workers (`persistent_workers=True`). If
+    `torch.manual_seed` is called before each pass, all passes are the same epoch, just as PyTorch's own samplers
+    repeat their order. torchdata's `StatefulDataLoader` can resume in the middle of any epoch.
 
     Args:
         data, batch_size, options: As in `packds.Loader`. In workers, `threads` is 1 by default; `memory` is per worker.
 
     Raises:
-        OptionError: As in `packds.Loader`; also when a pass begins, if the DataLoader batches again, or if accelerate has
+        OptionError: As in `packds.Loader`; also when a pass begins, if the DataLoader would batch again, or if accelerate has
         prepared it.
     """
 
@@ -242,20 +243,20 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         super().__init__()
         self.dataset = opened(data)
         self.batch_size = batch_size
-        # Read here, because workers have no process group.
+        # The rank is determined here, because workers have no process group.
         self.rank, self.world = ranks(rank)
         self._asked = rank
         self.options = {"output": "torch", **options}
         if "seed" in options and options["seed"] is None:
-            # Otherwise each worker would draw its own.
+            # Otherwise each worker would draw its own seed.
             self.options["seed"] = drawn_seed(self.world)
         self._passes = Passes(whole("epoch", epoch, 32))
         self._begun: _Begun | None = None
         # A saved state that the next pass resumes, and whether the other workers know its epoch.
         self._resume: dict[str, Any] | None = None
         self._is_known = False
-        # Rejected here, not in a worker. Only the training process uses GPUs: forked processes could no longer use
-        # theirs.
+        # This is rejected here, not in a worker. Only the training process uses GPUs: a forked process cannot use the
+        # GPUs of its parent.
         here = {name: value for name, value in self.options.items() if name not in ("device", "tier", "register", "jpeg")}
         Loader(self.dataset, batch_size, rank=(self.rank, self.world), epoch=epoch, **here)
         self._seal()
@@ -266,7 +267,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         return self._passes.next(_holder())
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next pass epoch `epoch`, from its first batch. This includes persistent workers."""
+        """Makes the next pass epoch `epoch`, from its first batch. This also applies to persistent workers."""
         refuse_preparation()
         self._passes.set(_holder(), whole("epoch", epoch, 32))
         self._begun = self._resume = None
@@ -289,7 +290,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         loader = _Share(
             self.dataset,
             self.batch_size,
-            # A worker's part is the same for any number of ranks, so any number of them can resume its state.
+            # A worker's part is the same for any number of ranks, so any number of ranks can resume its state.
             rank=(number * self.world + self.rank, workers * self.world),
             epoch=epoch,
             **options,
@@ -316,22 +317,23 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             self._is_known = False
             return resume["epoch"], resume
         if worker is not None and not self._passes.is_shared:
-            said = "workers cannot tell each other which epoch this is: call set_epoch before each pass"
-            warnings.warn(said, RuntimeWarning, stacklevel=3)
+            message = "the workers cannot agree on the epoch of this pass: call set_epoch before each pass"
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
         epoch = self._passes.begin(_holder(), None if worker is None else worker.seed - worker.id)
-        # Workers of a later pass may still have it in the memory that they were forked from.
+        # Workers of a later pass may still have the state in the memory from which they were forked.
         return epoch, resume if resume is not None and resume["epoch"] == epoch else None
 
     # Saving and resuming.
 
     def state_dict(self) -> dict[str, Any]:
-        """The position of this process's pass, or of this worker's part: after the last batch taken. Plain numbers and text.
+        """The position of this process's pass, or of this worker's part, after the last batch that was taken. It consists of
+        plain numbers and strings.
 
         Raises:
-            OptionError: Workers make the batches, and this process does not know their position.
+            OptionError: Workers make the batches, so this process does not know the position.
         """
         if torch.utils.data.get_worker_info() is None and self._passes.are_of_workers:
-            text = "workers make the batches: this process does not know where they are"
+            text = "workers make the batches: this process does not know their position"
             raise OptionError(text, "save the state of torchdata's StatefulDataLoader; between epochs, save `epoch` for set_epoch()")
         begun = self._begun
         if begun is not None and begun.process == os.getpid():
@@ -345,13 +347,13 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         return {"version": _STATE_VERSION, "epoch": epoch, "state": place, "is_over": is_over, **made_by}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resumes a saved state: the next pass gives the remaining batches of its epoch.
+        """Resumes a saved state: the next pass yields the remaining batches of its epoch.
 
         Any number of ranks may resume it, with the same number of workers and the same global batch.
 
         Raises:
-            OptionError: It is not such a state; or, when the pass begins, it belongs to another pack, seed, order or number of
-            workers.
+            OptionError: The value is not a state; or, when the pass begins, the state belongs to another pack, seed, order or
+            number of workers.
         """
         if not isinstance(state, Mapping) or state.get("version") != _STATE_VERSION or "is_over" not in state:
             raise OptionError(f"state: expected a value returned by an IterableDataset's state_dict(), found {state!r}")
@@ -359,7 +361,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         self._begun, self._resume = None, dict(state)
         if worker is not None:
             self._check_fits(state)
-            # Now, not with the first batch: torchdata may request none from these workers.
+            # Read now, not with the first batch: torchdata may never request a batch from these workers.
             self._passes.resume(_holder(), worker.seed - worker.id, epoch)
             self._is_known = True
         elif state["is_over"]:
@@ -374,13 +376,13 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             return
         if state["workers"] != workers:
             text = f"state: saved with num_workers={state['workers']}, found {workers}"
-            raise OptionError(text, "resume with the same number of workers; any number can begin an epoch")
+            raise OptionError(text, "resume with the same number of workers; any number of workers can begin an epoch")
         if workers > 1 and state["batch"] != batch:
-            text = f"state: saved with {state['batch']} samples in a batch of all ranks, found {batch}"
-            raise OptionError(text, "with several workers, resume with the same global batch; any can begin an epoch")
+            text = f"state: saved with {state['batch']} samples in a batch over all ranks, found {batch}"
+            raise OptionError(text, "with several workers, resume with the same global batch; any global batch can begin an epoch")
 
     def __getstate__(self) -> dict[str, Any]:
-        # For spawned workers, the dataset is pickled under the frames of their starter.
+        # For spawned workers, the dataset is pickled while the frames of the process that starts them are on the stack.
         refuse_preparation()
         return self.__dict__ | {"_begun": None}
 
@@ -389,7 +391,7 @@ class _Share(Loader):
     """The batches of one process or worker."""
 
     def _warn(self) -> None:
-        # The dataset has.
+        # The dataset has saved it.
         pass
 
 
@@ -407,12 +409,12 @@ _STATE_VERSION = 1
 
 
 def _worker() -> tuple[int, int]:
-    """The number of this worker, and of all workers. A process without workers is the only one."""
+    """The index of this worker, and the number of workers. A process without workers counts as the only worker."""
     worker = torch.utils.data.get_worker_info()
     return (0, 1) if worker is None else (worker.id, worker.num_workers)
 
 
 def _holder() -> int:
-    """The process that holds the DataLoader: this one, or this worker's parent."""
+    """The id of the process that holds the DataLoader: this process, or this worker's parent."""
     parent = None if torch.utils.data.get_worker_info() is None else multiprocessing.parent_process()
     return os.getpid() if parent is None or parent.pid is None else parent.pid

@@ -148,7 +148,7 @@ fn memory_lies_where_it_is_asked_for_or_nothing_is_changed() {
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     assert!(arena.prefer_node(1000).is_err());
     assert_eq!(arena.node(), None);
-    // Some sandboxes do not permit the call.
+    // Some sandboxes do not allow the call.
     if !cfg!(miri) && arena.prefer_node(0).is_ok() {
         assert_eq!(arena.node(), Some(0));
     }

@@ -1,4 +1,4 @@
-//! Applies a plan to samples, one after the other.
+//! Applies a plan to samples, one after another.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::render::Renderer;
 use super::steps::{Tools, map_mask};
 use super::{AugmentError, AugmentPlan, Picture, SampleKey};
 
-/// Applies a plan. Use one per thread: it has its own decoder, tables and scratch memory.
+/// Applies a plan. Use one per thread, because it has its own decoder, tables and scratch memory.
 #[derive(Debug)]
 pub struct Augmenter {
     plan: Arc<AugmentPlan>,
@@ -51,7 +51,7 @@ impl Augmenter {
         Self { plan, workshop }
     }
 
-    /// The applied plan.
+    /// The plan that is applied.
     pub fn plan(&self) -> &AugmentPlan {
         &self.plan
     }
@@ -62,9 +62,8 @@ impl Augmenter {
     /// normalization do not change it. `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask keeps its
     /// channels; an encoded mask has one.
     ///
-    /// # Errors
-    /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the picture cannot be decoded. The contents of the outputs
-    /// are then unspecified.
+    /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the picture cannot be decoded. After an error, the
+    /// contents of the outputs are unspecified.
     pub fn apply(
         &mut self,
         key: SampleKey,

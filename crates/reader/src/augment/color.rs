@@ -18,7 +18,7 @@ pub(super) fn color_adjustments(plan: &AugmentPlan, root: u64, view: u32) -> imp
     })
 }
 
-/// The maximum number of steps of an op. `None` if a step needs more than a pixel and the mean of its picture.
+/// Maximum number of steps of an op. `None` if a step needs more than single pixels and the mean of its picture.
 pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     match *op {
         Op::Jitter { brightness, contrast, saturation, hue, .. } => {
@@ -50,7 +50,7 @@ pub(super) fn steps(op: &Op, draws: Draws) -> [Option<Step>; 4] {
     }
 }
 
-/// Draws 1 to 3 decide the order of the four changes, draws 4 to 7 their factors.
+/// Draws 1 to 3 decide the order of the four changes, and draws 4 to 7 decide their factors.
 fn jitter(op: &Op, draws: Draws) -> [Option<Adjustment>; 4] {
     let Op::Jitter { brightness, contrast, saturation, hue, .. } = *op else {
         return [None; 4];
@@ -65,7 +65,7 @@ fn jitter(op: &Op, draws: Draws) -> [Option<Adjustment>; 4] {
     })
 }
 
-/// Brightness 0, contrast 1, saturation 2, hue 3 in random order: a shuffle from the last place down.
+/// Brightness 0, contrast 1, saturation 2 and hue 3 in random order. It is a shuffle from the last position down.
 pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
     let mut order = [0, 1, 2, 3];
     for (index, last) in [(1, 3_u32), (2, 2), (3, 1)] {
@@ -75,7 +75,7 @@ pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
     order
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: nothing drawn is out of its range")]
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32, and no draw is out of its range")]
 pub(super) fn single(value: f64) -> f32 {
     value as f32
 }

@@ -69,11 +69,11 @@ impl Augment {
         /// divided by height, drawn uniformly in its logarithm.
         random_resized_crop_with(size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) =
             Op::RandomResizedCrop { size: size.into(), scale, ratio };
-        /// A random window of `size` pixels of the picture with `padding` pixels around it. If the padded picture is still
-        /// smaller, it is padded more if `pad_if_needed` is set, otherwise it is an error.
+        /// A random window of `size` pixels in the picture with `padding` pixels around it. If the padded picture is
+        /// still too small, it is padded more if `pad_if_needed` is set. Otherwise it is an error.
         random_crop(size: impl Into<Size>, padding: u32, mode: Padding, pad_if_needed: bool) =
             Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed };
-        /// The central `size` pixels, with black around a smaller picture.
+        /// The central `size` pixels. If the picture is smaller, it is surrounded with black.
         center_crop(size: impl Into<Size>) = Op::CenterCrop(size.into());
         /// Resizes the whole picture.
         resize(resize: Resize) = Op::Resize(resize);
@@ -83,15 +83,15 @@ impl Augment {
         vertical_flip(p: f64) = Op::VerticalFlip(p);
         /// Rotates around the centre by up to `degrees` in either direction, with `fill` outside.
         rotation(degrees: f64) = Op::Rotation(degrees);
-        /// Rotates by up to `degrees`, moves by up to `translate` (fractions of width and height), scales by a factor in the range
-        /// `scale`, and shears by up to `shear` degrees along rows and columns.
+        /// Rotates by up to `degrees`, moves by up to `translate` (fractions of width and height), scales by a factor
+        /// in the range `scale`, and shears by up to `shear` degrees along rows and columns.
         affine(degrees: f64, translate: (f64, f64), scale: (f64, f64), shear: (f64, f64)) =
             Op::Affine { degrees, translate, scale, shear };
-        /// torchvision's `RandAugment`: `n` random operations of the policies' list. All have the same `magnitude` out of `bins`
-        /// evenly spaced ones. Common values are 2, 9 and 31.
+        /// torchvision's `RandAugment`: `n` random operations from the list of policies. All have the same `magnitude`,
+        /// out of `bins` evenly spaced ones. Common values are 2, 9 and 31.
         rand_augment(n: u32, magnitude: u32, bins: u32) = Op::RandAugment { n, magnitude, bins };
-        /// torchvision's `TrivialAugmentWide`: one random operation of the policies' list, with one of `bins` random magnitudes.
-        /// The common value is 31.
+        /// torchvision's `TrivialAugmentWide`: one random operation from the list of policies, with one of `bins`
+        /// random magnitudes. The common value is 31.
         trivial_augment(bins: u32) = Op::TrivialAugment { bins };
         /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a dataset.
         auto_augment(policy: Policy) = Op::AutoAugment(policy);
@@ -104,8 +104,8 @@ impl Augment {
             Op::Jitter { brightness, contrast, saturation, hue, p };
         /// Converts to grayscale with probability `p`. The number of channels stays the same.
         random_grayscale(p: f64) = Op::Grayscale(p);
-        /// Blurs with probability `p`, by a Gaussian in a square of `kernel` pixels (odd). The standard deviation in pixels is in
-        /// the range `sigma`.
+        /// Blurs with probability `p`, using a Gaussian in a square of `kernel` pixels (odd). The standard deviation in
+        /// pixels is in the range `sigma`.
         gaussian_blur(kernel: u32, sigma: (f64, f64), p: f64) = Op::Blur { kernel, sigma, p };
         /// Inverts values of at least `threshold` with probability `p`.
         solarize(threshold: u8, p: f64) = Op::Solarize { threshold, p };
@@ -113,11 +113,11 @@ impl Augment {
         /// from 0.3 to 3.3.
         random_erasing(p: f64) =
             Op::Erase { p, scale: ERASE_SCALE, ratio: ERASE_RATIO, value: Filling::Values(vec![0.0]) };
-        /// Like `random_erasing`, with `scale` (fraction of the area), `ratio` (height divided by width) and the value: one, or
-        /// one per channel, as it appears in the result.
+        /// Like `random_erasing`, with the given `scale` (fraction of the area), `ratio` (height divided by width) and
+        /// value. The value has one number, or one per channel, and is the one that appears in the result.
         random_erasing_with(p: f64, scale: (f64, f64), ratio: (f64, f64), value: &[f32]) =
             Op::Erase { p, scale, ratio, value: Filling::Values(value.to_vec()) };
-        /// Like `random_erasing_with`, with normally distributed random values. Floats only.
+        /// Like `random_erasing_with`, but with normally distributed random values. Only for floats.
         random_erasing_randomly(p: f64, scale: (f64, f64), ratio: (f64, f64)) =
             Op::Erase { p, scale, ratio, value: Filling::Random };
         /// Sets a square of `side` pixels around a random pixel to 0, after normalization.
@@ -128,19 +128,20 @@ impl Augment {
         /// Blends each sample of a batch with another one. The weight is drawn from Beta(alpha, alpha). If `cutmix` is also set,
         /// each sample gets one of the two with equal probability.
         mixup(alpha: f64) = Some(alpha);
-        /// Copies a rectangle of another sample of the batch into each sample. Its fraction of the area is drawn from Beta(alpha,
-        /// alpha).
+        /// Copies a rectangle of another sample of the batch into each sample. The fraction of the area that it covers
+        /// is drawn from Beta(alpha, alpha).
         cutmix(alpha: f64) = Some(alpha);
         /// Makes this many independent results per sample, from one decode.
         views(views: u32) = views;
-        /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16 pixels for
-        /// `Bicubic`, and 4 otherwise. Default `Bilinear`.
+        /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16
+        /// pixels for `Bicubic`, and 4 pixels otherwise. The default is `Bilinear`.
         filter(filter: Filter) = filter;
-        /// The value outside the picture in rotations, maps and policies: one, or one per channel. Default black. Masks always get
-        /// 0.
+        /// The value outside the picture in rotations, maps and policies. It has one number, or one per channel. The
+        /// default is black. Masks always get 0.
         fill(value: &[u8]) = value.to_vec();
-        /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. It requires a resize. It is
-        /// faster, but the pixels differ from Pillow's: docs/reference/pixels.md has the difference.
+        /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. This requires a
+        /// resize. It is faster, but the pixels differ from Pillow's. docs/reference/pixels.md describes the
+        /// difference.
         dct_scaling(on: bool) = on;
         /// Type of the result: `U8`, `F32`, `F16` or `Bf16`. Floats without normalization are from 0 to 1.
         dtype(dtype: DType) = Some(dtype);
@@ -148,7 +149,8 @@ impl Augment {
         layout(layout: Layout) = layout;
     }
 
-    /// Makes values `(value / 255 - mean) / std`: a number, or one per channel. Floats only; default `F32`.
+    /// Converts values to `(value / 255 - mean) / std`. Mean and deviation have one number, or one per channel. Only
+    /// for floats. The default type is `F32`.
     pub fn normalize(mut self, mean: &[f32], std: &[f32]) -> Self {
         self.normalize = Some((mean.to_vec(), std.to_vec()));
         self
@@ -159,14 +161,16 @@ impl Augment {
         self.normalize(&IMAGENET.0, &IMAGENET.1)
     }
 
-    /// The same without normalization, as `U8`. The device then only multiplies and adds. `None` if the result is `U8` already.
+    /// The same without normalization, as `U8`. The device then only has to multiply and add. `None` if the result is
+    /// already `U8`.
     #[doc(hidden)]
     pub fn as_bytes(&self) -> Option<Self> {
         let is_bytes = self.normalize.is_none() && matches!(self.dtype, None | Some(DType::U8));
         (!is_bytes).then(|| Self { normalize: None, dtype: None, ..self.clone() })
     }
 
-    /// The same up to the finishing of values: interleaved `u8` pixels. The draws are the same, since erasing comes last.
+    /// The same up to the finishing of values, as interleaved `u8` pixels. The draws are the same, because erasing
+    /// comes last.
     pub(crate) fn as_pixels(&self) -> Self {
         let mut pixels =
             Self { layout: Layout::Hwc, mixup: None, cutmix: None, ..self.as_bytes().unwrap_or_else(|| self.clone()) };

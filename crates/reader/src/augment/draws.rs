@@ -5,7 +5,7 @@ use crate::plan::{Domain, key, random};
 
 use super::SampleKey;
 
-/// Used in place of the view and the op for draws of a batch's mix, which do not belong to a view.
+/// Used instead of the view and the op for the draws of a batch's mix, which do not belong to a view.
 pub(super) const MIX: u32 = u32::MAX;
 
 /// The draws of one op in one view of one sample.
@@ -48,22 +48,22 @@ impl Draws {
         self.uniform(index, (low.ln(), high.ln())).exp()
     }
 
-    /// Draw `index` as one of 0 to `n - 1`; 0 where `n` is 0.
+    /// Draw `index` as one of 0 to `n - 1`. 0 if `n` is 0.
     pub(super) fn below(self, index: u64, n: u32) -> u32 {
         let below = crate::plan::below(self.word(index), u64::from(n));
         // Cannot fail: the result is below `n`, a u32.
         u32::try_from(below).unwrap_or(0)
     }
 
-    /// Whether draw `index` is true, with probability `p`: never for 0, always for 1.
+    /// Whether draw `index` is true, with probability `p`. It is never true for 0 and always true for 1.
     pub(super) fn chance(self, index: u64, p: f64) -> bool {
         self.unit(index) < p
     }
 
     /// A number in [0, 1] with the distribution Beta(alpha, alpha), from draws `index` to `index + 3`.
     ///
-    /// Beta(alpha + 1, alpha + 1) takes two draws without rejection. One more power reduces each of its two gamma variables to
-    /// shape alpha.
+    /// Beta(alpha + 1, alpha + 1) needs two draws without rejection. One more power reduces each of its two gamma
+    /// variables to shape alpha.
     pub(super) fn beta(self, index: u64, alpha: f64) -> f64 {
         // In (0, 1], so that the logarithms are finite.
         let above_zero = |index| 1.0 - self.unit(index);

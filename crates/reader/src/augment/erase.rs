@@ -53,8 +53,8 @@ pub(super) fn erased_to(op: &Op) -> Option<&[f32]> {
     }
 }
 
-/// torchvision's `RandomErasing.get_params`. Draw 0 decides whether to erase. Attempt `t` uses draws `1 + 2 t` (area) and
-/// `2 + 2 t` (ratio). Draws 21 (y) and 22 (x) decide the position.
+/// torchvision's `RandomErasing.get_params`. Draw 0 decides whether to erase. Attempt `t` uses draws `1 + 2 t` (area)
+/// and `2 + 2 t` (ratio). Draws 21 (y) and 22 (x) decide the position.
 pub(super) fn erased(draws: Draws, size: Size, p: f64, scale: Span, ratio: Span) -> Option<Patch> {
     if !draws.chance(0, p) {
         return None;
@@ -75,7 +75,7 @@ pub(super) fn erased(draws: Draws, size: Size, p: f64, scale: Span, ratio: Span)
     None
 }
 
-/// The square around the pixel of draws 0 (y) and 1 (x), clipped to the image.
+/// The square around the pixel given by draws 0 (y) and 1 (x), clipped to the image.
 pub(super) fn cut_out(draws: Draws, size: Size, side: u32) -> Patch {
     let span = |index, full: u32| {
         let center = draws.below(index, full);
@@ -109,7 +109,8 @@ impl AugmentPlan {
         self.float.map_or(1, FloatType::n_bytes)
     }
 
-    /// Passes on the byte ranges of a rectangle of a result, row by row, and plane by plane if the result has separate planes.
+    /// Calls `run` with the byte ranges of a rectangle in a result, row by row. If the result has separate planes, goes
+    /// plane by plane.
     pub(super) fn for_each_run(&self, patch: Patch, mut run: impl FnMut(std::ops::Range<usize>, Option<usize>)) {
         let channels = usize::from(self.output().channels);
         let (planes, values) = match self.output().layout {
@@ -142,7 +143,7 @@ fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8])
     plan.for_each_run(patch, |run, plane| {
         let Some(run) = out.get_mut(run) else { return };
         for (place, to) in (0..).zip(run.chunks_exact_mut(n)) {
-            // `row` continues from plane to plane.
+            // `row` continues from one plane to the next.
             let (channel, number) = match plane {
                 Some(_) => (0, row * width + place),
                 None => {
@@ -161,8 +162,8 @@ fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8])
     });
 }
 
-/// Two normally distributed numbers from the halves of a draw, by the Box-Muller method.
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32: none is above 7")]
+/// Two normally distributed numbers from the halves of a draw, using the Box-Muller method.
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32, and none is above 7")]
 pub(super) fn normals(draws: Draws, pair: u64) -> [f32; 2] {
     let word = draws.word(NORMALS + pair);
     let part = |bits: u64, above: f64| (f64::from(bits as u32) + above) * 2.0_f64.powi(-32);
@@ -174,7 +175,7 @@ pub(super) fn normals(draws: Draws, pair: u64) -> [f32; 2] {
 /// The value in the type of the result, in the first bytes.
 pub(super) fn encode(float: Option<FloatType>, value: f32) -> [u8; 4] {
     match float {
-        // An integer from 0 to 255, as checked when the plan was made.
+        // The value is an integer from 0 to 255, as checked when the plan was made.
         None => [u8::try_from(pixels(value.into())).unwrap_or(u8::MAX), 0, 0, 0],
         Some(float) => float.bits(value).to_le_bytes(),
     }

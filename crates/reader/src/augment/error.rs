@@ -41,7 +41,7 @@ pub enum AugmentError {
         reason: &'static str,
     },
     /// An op or a setting that is allowed only once.
-    #[error("{op} after {previous}: it can be given once")]
+    #[error("{op} after {previous}: it can only be used once")]
     Twice {
         /// The second one.
         op: String,
@@ -60,7 +60,7 @@ pub enum AugmentError {
     },
     /// Batches need one size, but neither the pack nor an op determines it.
     #[error(
-        "the images vary in size and no operation gives them one size: start with rrc224, crop224, center224 or resize224x224"
+        "the images vary in size, and no operation gives them one size: start with rrc224, crop224, center224 or resize224x224"
     )]
     SizesVary,
     /// A picture is smaller than its crop.
@@ -86,7 +86,7 @@ pub enum AugmentError {
         found: String,
     },
     /// A mask with another size than its image.
-    #[error("mask: the size must be that of the image, {expected}, found {found}")]
+    #[error("mask: expected the size of the image, {expected}, found {found}")]
     MaskSize {
         /// Width and height of the image.
         expected: String,

@@ -1,4 +1,4 @@
-//! The last stage for a sample: type and order of the values, then erasing.
+//! The last stage for a sample: converts its values to their type and order, then erases.
 
 use std::sync::Arc;
 
@@ -24,22 +24,22 @@ pub(crate) struct Located {
 }
 
 impl AugmentPlan {
-    /// Whether results are the bytes of the pixels, with the same type and order.
+    /// Whether results are the bytes of the pixels, in the same type and order.
     pub(super) fn writes_bytes(&self) -> bool {
         let output = self.output();
         output.dtype == DType::U8 && (output.layout == Layout::Hwc || output.channels == 1)
     }
 
-    /// The remaining work on the pixels of [`Augment::as_pixels`](super::Augment::as_pixels). `None` if there is no work, or a
-    /// device does not support all of it.
+    /// The remaining work on the pixels of [`Augment::as_pixels`](super::Augment::as_pixels). `None` if there is no
+    /// work, or if a device does not support all of it.
     pub(crate) fn finish(&self) -> Option<Finish> {
         let finish = self.finish_values();
         let is_some = !self.writes_bytes() || !finish.changes.is_empty();
         (is_some && !self.erases_randomly()).then_some(finish)
     }
 
-    /// The work needed to make images from pictures of one size. A device can resize areas, show windows, flip, change colours
-    /// per pixel and finish the values. If more is needed, the error says why in a sentence.
+    /// The work needed to make images from pictures of one size. A device can resize areas, show windows, flip, change
+    /// the colours of single pixels, and finish the values. If more is needed, the error says why, as a sentence.
     pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
@@ -51,10 +51,10 @@ impl AugmentPlan {
                 _ => {}
             }
             if op.stage() == Stage::Policy {
-                return Err("randaugment, trivialaugment and autoaugment need the neighbouring pixels");
+                return Err("randaugment, trivialaugment and autoaugment need neighbouring pixels");
             }
             if op.stage() == Stage::Map || most_adjustments(op).is_none() {
-                return Err("blur, rotate and affine need the neighbouring pixels");
+                return Err("blur, rotate and affine need neighbouring pixels");
             }
         }
         if self.erases_randomly() {
@@ -62,20 +62,20 @@ impl AugmentPlan {
         }
         let n_colors = self.ops.iter().map(most_adjustments).sum::<Option<usize>>();
         let n_colors = n_colors.filter(|n| *n <= Changes::MOST_COLORS);
-        let n_colors = n_colors.ok_or("an image may have more than 32 operations on colours")?;
+        let n_colors = n_colors.ok_or("an image may need more than 32 colour operations")?;
         let sides = |size: Size| (size.width, size.height);
         let resampling = match resized {
             None => None,
             Some((to, of_areas)) => {
                 let made = Resampling::new(sides(picture), sides(to), self.filter, of_areas);
-                Some(Arc::new(made.ok_or("the tables for resizing pictures this large take too much memory")?))
+                Some(Arc::new(made.ok_or("the tables for resizing pictures of this size take too much memory")?))
             }
         };
         let row_bytes = picture.width.checked_mul(self.output().channels.into());
         let windows = Windows {
             width: picture.width,
             height: picture.height,
-            row_bytes: row_bytes.ok_or("their rows have more than 2^32 bytes")?,
+            row_bytes: row_bytes.ok_or("the rows of the images have more than 2^32 bytes")?,
             padding,
             resampling,
             offset: 0,
@@ -89,15 +89,16 @@ impl AugmentPlan {
         })
     }
 
-    /// The work needed to make images from JPEG files that a device decodes. A device can resize random areas of one view, and
-    /// otherwise the same as in [`finish_windows`](Self::finish_windows). If more is needed, the error says why in a sentence.
+    /// The work needed to make images from JPEG files that a device decodes. A device can resize random areas of one
+    /// view. Otherwise it can do the same as in [`finish_windows`](Self::finish_windows). If more is needed, the error
+    /// says why, as a sentence.
     pub(crate) fn finish_files(&self, limits: FileLimits) -> Result<Finish, &'static str> {
         let is_area = |op: &Op| matches!(op, Op::RandomResizedCrop { .. });
         if !self.ops.iter().any(is_area) {
-            return Err("they are not resized from random areas (rrc)");
+            return Err("the augmentation does not resize random areas (rrc)");
         }
         if self.output().views != 1 {
-            return Err("each has several views");
+            return Err("each image has several views");
         }
         let side = Size { width: limits.side, height: limits.side };
         self.finish_windows(side)
@@ -120,7 +121,7 @@ impl AugmentPlan {
             i32::try_from(at).map_err(|_| AugmentError::Parameter {
                 op: "crop".to_owned(),
                 what: "start",
-                expected: "within 2^31 pixels of the picture",
+                expected: "at most 2^31 pixels from the picture",
                 found: at.to_string(),
             })
         };

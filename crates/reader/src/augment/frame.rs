@@ -19,7 +19,8 @@ pub(super) struct Frame {
 pub(super) enum Shown {
     /// An area, resized to the size of the output.
     Area(Area),
-    /// A window of the size of the output. It starts at (x, y) of the picture resized to `resized`, and may extend outside.
+    /// A window of the size of the output. It starts at (x, y) of the picture resized to `resized`, and may extend
+    /// beyond it.
     Window { resized: Size, x: i64, y: i64 },
 }
 
@@ -133,7 +134,7 @@ fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
     Area { x: (picture.width - width) / 2, y: (picture.height - height) / 2, width, height }
 }
 
-/// A rounded number of pixels, not negative and at most a side.
+/// A rounded number of pixels that is not negative and at most a side.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative and clamped to u32")]
 pub(super) fn pixels(value: f64) -> u32 {
     value.clamp(0.0, f64::from(u32::MAX)) as u32

@@ -11,8 +11,8 @@ use super::{AugmentError, AugmentPlan, SampleKey};
 /// The part of a stored picture that a view shows, and how it is transformed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Geometry {
-    /// Left edge of the part, in pixels of the stored picture. With padding, this and the other values may lie outside the
-    /// picture.
+    /// Left edge of the part, in pixels of the stored picture. With padding, this and the other values may be outside
+    /// the picture.
     pub x: f64,
     /// Top edge.
     pub y: f64,
@@ -24,8 +24,8 @@ pub struct Geometry {
     pub flip_horizontal: bool,
     /// Whether top and bottom are swapped.
     pub flip_vertical: bool,
-    /// The coefficients a to f: the point (x, y) of the stored picture is at (a x + b y + c, d x + e y + f) of the view, after
-    /// resize, flips, rotations and shears. The centre of the first pixel is (0.5, 0.5).
+    /// The coefficients a to f. The point (x, y) of the stored picture is at (a x + b y + c, d x + e y + f) of the
+    /// view, after resize, flips, rotations and shears. The centre of the first pixel is (0.5, 0.5).
     pub matrix: [f64; 6],
 }
 
@@ -65,7 +65,7 @@ impl Geometry {
                 [pixels(x) * across, pixels(y) * down, width * across, height * down]
             }
         };
-        // From the edge that comes first in the view.
+        // Measured from the edge that comes first in the view.
         let axis = |start: f64, len: f64, out: f64, flips: bool| {
             if flips { (-out / len, out + start * out / len) } else { (out / len, -start * out / len) }
         };
@@ -83,10 +83,10 @@ impl Geometry {
     }
 }
 
-/// Combines `before` with a map that is applied after it. The map's matrix is the inverse mapping.
+/// Combines `before` with a map that is applied after it. The matrix of the map is the inverse mapping.
 fn after(map: &Affine, before: [f64; 6]) -> [f64; 6] {
     let [p, q, r, s, t, u] = map.matrix;
-    // Positive, since scales are and shears are below 90 degrees.
+    // This is positive, because scales are positive and shears are below 90 degrees.
     let det = p * t - q * s;
     let forward = [t / det, -q / det, -s / det, p / det];
     let to = |x: f64, y: f64| {

@@ -106,7 +106,7 @@ fn refused(word: &str, expected: String) -> AugmentError {
 /// Suggestions for an unknown name.
 fn unknown(name: &str) -> String {
     if name.eq_ignore_ascii_case("augmix") {
-        return "randaugment, trivialaugment or autoaugment: AugMix is not supported, because it blends several pictures".to_owned();
+        return "randaugment, trivialaugment or autoaugment: AugMix is not supported because it blends several pictures".to_owned();
     }
     let names: Vec<&str> = WORDS.iter().map(|(known, _)| *known).chain(["hwc"]).chain(PIXEL_TYPES).collect();
     format!("one of {}", names.join(", "))
@@ -116,12 +116,12 @@ fn unknown(name: &str) -> String {
 fn missing(name: &str, options: Option<&str>) -> String {
     match options.map_or(0, |options| options.split('/').count()) {
         2 if name == "affine" => "; Y is missing after X".to_owned(),
-        n @ 7.. if name == "affine" => format!("; found {n} values, at most 6 are possible"),
+        n @ 7.. if name == "affine" => format!("; found {n} values, expected at most 6"),
         _ => String::new(),
     }
 }
 
-/// The setting that a word changes. Words of one setting exclude each other.
+/// The setting that a word changes. Words of the same setting exclude each other.
 fn setting_kind(word: &str) -> &str {
     match word.split(':').next().unwrap_or(word) {
         name if PIXEL_TYPES.contains(&name) => "dtype",
@@ -158,7 +158,7 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
     }
 }
 
-/// Words with numbers after a colon, or with the usual ones.
+/// Words that have numbers after a colon, or use the default ones.
 fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augment> {
     Some(match (name, options) {
         ("flip", []) => augment.horizontal_flip(0.5),
@@ -277,8 +277,8 @@ impl FromStr for Augment {
     }
 }
 
-/// The text form, which [`Augment::parse`] can parse. `Resize::Long` and `Resize::Max` do not have a word. They are written as
-/// the command's other options name them.
+/// The text form, which [`Augment::parse`] can parse. `Resize::Long` and `Resize::Max` have no word. They are written
+/// in the notation of the command's other options.
 impl fmt::Display for Augment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words: Vec<String> = self.ops.iter().map(Op::to_string).collect();

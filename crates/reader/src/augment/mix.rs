@@ -8,23 +8,24 @@ use super::frame::pixels;
 use super::{AugmentError, AugmentPlan, SampleKey};
 use crate::device::{Patch, Share};
 
-/// How to mix a batch's labels: sample `i` has weight `lambda[i]` for itself and `1 - lambda[i]` for the sample at index
-/// `partner[i]` of the batch.
+/// How to mix a batch's labels: sample `i` has the weight `lambda[i]` for itself and `1 - lambda[i]` for its partner,
+/// the sample at index `partner[i]` of the batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
-    /// The partner's index in the batch for each sample: the sample before it, and the last one for the first.
+    /// The index of each sample's partner in the batch. It is the sample before it; the partner of the first sample is
+    /// the last one.
     pub partner: Vec<u32>,
     /// The weight of the sample itself, 0 to 1.
     pub lambda: Vec<f32>,
 }
 
 impl Mix {
-    /// The labels of the mixed batch, `[batch, classes]` row by row: `lambda` for the sample's own class and `1 - lambda` for its
-    /// partner's class. If both classes are the same, the weights add up.
+    /// The labels of the mixed batch, `[batch, classes]` row by row. `lambda` is added for the sample's own class, and
+    /// `1 - lambda` for its partner's class. If both classes are the same, the weights add up.
     ///
     /// # Errors
-    /// `Label` for a label outside `0..n_classes`; `Buffer` if the number of labels or weights differs from the number of
-    /// samples, or a partner is outside the batch; `Pixels` if memory cannot be allocated.
+    /// `Label` for a label outside `0..n_classes`. `Buffer` if the number of labels or weights differs from the number
+    /// of samples, or if a partner is outside the batch. `Pixels` if memory cannot be allocated.
     pub fn soft_labels<L: Copy + Into<i64>>(&self, labels: &[L], n_classes: usize) -> Result<Vec<f32>, AugmentError> {
         for (what, found) in [("labels of a batch", labels.len()), ("shares of a batch", self.lambda.len())] {
             check_count(what, self.partner.len(), found)?;
@@ -43,13 +44,13 @@ impl Mix {
             .map_err(|_| PixelError::OutOfMemory { bytes: to_u64(n_values.saturating_mul(4)) })?;
         soft.resize(n_values, 0.0);
         let shares = self.partner.iter().zip(&self.lambda);
-        // Without classes no label passes the check above.
+        // If there are no classes, no label passes the check above.
         let rows = soft.chunks_exact_mut(n_classes.max(1));
         for ((place, row), (partner, lambda)) in rows.enumerate().zip(shares) {
             let partner = to_usize(*partner);
             let (Some(own), Some(other)) = (labels.get(place), labels.get(partner)) else {
                 return Err(AugmentError::Buffer {
-                    what: "samples of a batch, for a partner to be one of",
+                    what: "samples of a batch that includes every partner",
                     expected: partner.saturating_add(1),
                     found: labels.len(),
                 });
@@ -73,10 +74,10 @@ fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), 
 }
 
 impl AugmentPlan {
-    /// Mixes a finished batch in place. `None` if the plan has neither mixup nor cutmix. `batch` has the results of `keys`, one
-    /// after the other.
+    /// Mixes a finished batch in place. `None` if the plan has neither mixup nor cutmix. `batch` has the results of
+    /// `keys`, one after another.
     ///
-    /// Weights and rectangles depend on the sample alone, partners on the batch.
+    /// Weights and rectangles depend only on the sample. Partners depend on the batch.
     ///
     /// # Errors
     /// `Buffer` if the batch does not have `item_bytes()` per key.
@@ -88,7 +89,8 @@ impl AugmentPlan {
         if keys.len() < 2 {
             return Ok(Some(mix));
         }
-        // From last to first, each sample's partner is still unchanged, but for that of the first: the last one, which is copied.
+        // Samples are mixed from last to first, so each sample's partner is still unchanged. Only the partner of the
+        // first sample, which is the last one, is mixed before, so it is copied.
         let last = batch[expected - n_bytes..].to_vec();
         for (place, key) in keys.iter().enumerate().rev() {
             let (before, item) = batch.split_at_mut(place * n_bytes);
@@ -112,7 +114,8 @@ impl AugmentPlan {
         Some(Mix { partner: (0..n).map(before).collect(), lambda: keys.iter().map(lambda).collect() })
     }
 
-    /// Draw 0 chooses between mixup and cutmix, draws 1 to 4 the weight, draws 5 (y) and 6 (x) the centre of the rectangle.
+    /// Draw 0 chooses between mixup and cutmix, draws 1 to 4 give the weight, and draws 5 (y) and 6 (x) give the centre
+    /// of the rectangle.
     #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
     pub(crate) fn share(&self, key: SampleKey) -> Share {
         let size = self.size();
@@ -139,7 +142,7 @@ impl AugmentPlan {
         }
     }
 
-    /// The weight of the sample itself. For a rectangle, the weight after clipping at the edges.
+    /// The weight of the sample itself. For a rectangle, it is the weight after clipping at the edges.
     #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
     pub(super) fn lambda(&self, share: Share) -> f32 {
         share.own.unwrap_or_else(|| {
@@ -179,7 +182,7 @@ pub fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "between two bytes, and the cast of a float saturates"
+    reason = "the value is between two bytes, and the cast of a float saturates"
 )]
 fn byte(value: f32) -> u8 {
     (value + 0.5) as u8

@@ -1,9 +1,9 @@
 //! What happens to a sample at load time: crops, flips, colours, erasing, normalization, mixing.
 //!
-//! [`Augment`] is the description. [`AugmentPlan`] is the description checked against a field of a pack. An [`Augmenter`], one per
-//! thread, applies it. All random draws are pure functions of seed, epoch, sample and view, as specified in
-//! docs/reference/augmentation.md. This module does not read or batch: pictures come in as bytes, and results go into the
-//! caller's memory.
+//! [`Augment`] is the description. [`AugmentPlan`] is the description checked against a field of a pack. An
+//! [`Augmenter`], one per thread, applies it. All random draws are pure functions of seed, epoch, sample and view, as
+//! specified in docs/reference/augmentation.md. This module does not read or batch. Pictures are passed in as bytes,
+//! and results go into the caller's memory.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -49,7 +49,7 @@ pub use op::Size;
 pub use packds_pixels::Padding;
 pub use policy::Policy;
 
-// For the other crates of this workspace. It may change in any version.
+// Internals for the other crates of this workspace. They may change in any version.
 #[doc(hidden)]
 pub use self::{
     augmenter::Augmenter,

@@ -5,7 +5,7 @@ use packds_pixels::{Padding, Resize};
 use super::AugmentError;
 use super::policy::Policy;
 
-/// Width and height of a result in pixels. A single number is a square.
+/// Width and height of a result in pixels. A single number means a square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Size {
     /// Width.
@@ -66,9 +66,9 @@ pub(super) enum Op {
 /// The values that erasing sets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Filling {
-    /// One number, or one per channel.
+    /// One number, or one number per channel.
     Values(Vec<f32>),
-    /// Normally distributed random numbers, one per value.
+    /// Normally distributed random numbers, one for each value.
     Random,
 }
 
@@ -128,7 +128,7 @@ impl Op {
                 for (what, share) in [("horizontal shift", translate.0), ("vertical shift", translate.1)] {
                     self.number(what, "0 to 1", share, 0.0, 1.0)?;
                 }
-                self.span("scale", "from 0.01 to 100, the smaller first", scale, 0.01, 100.0)?;
+                self.span("scale", "two numbers from 0.01 to 100, the smaller one first", scale, 0.01, 100.0)?;
                 self.number("horizontal shear", "0 to 89 degrees", shear.0, 0.0, 89.0)?;
                 self.number("vertical shear", "0 to 89 degrees", shear.1, 0.0, 89.0)
             }
@@ -143,7 +143,7 @@ impl Op {
             Self::Blur { kernel, sigma, p } => {
                 let odd = kernel % 2 == 1 && kernel <= MAX_KERNEL;
                 self.hold("kernel", "odd, 1 to 255", odd, kernel.to_string())?;
-                let expected = "from 0.01 to 100, the smaller first";
+                let expected = "two numbers from 0.01 to 100, the smaller one first";
                 self.span("sigma", expected, sigma, 0.01, 100.0)?;
                 self.probability(p)
             }
@@ -223,15 +223,15 @@ impl Op {
     }
 
     fn areas(&self, scale: Span) -> Result<(), AugmentError> {
-        self.span("scale", "shares of the area from 0 to 1, the smaller first", scale, 0.0, 1.0)
+        self.span("scale", "two shares of the area from 0 to 1, the smaller one first", scale, 0.0, 1.0)
     }
 
     fn ratios(&self, ratio: Span) -> Result<(), AugmentError> {
-        self.span("ratio", "from 0.01 to 100, the smaller first", ratio, 0.01, 100.0)
+        self.span("ratio", "two numbers from 0.01 to 100, the smaller one first", ratio, 0.01, 100.0)
     }
 }
 
-/// Larger sides are assumed to be typing errors.
+/// Maximum side. Larger sides are assumed to be typing errors.
 const MAX_SIDE: u32 = 65_535;
 const MAX_KERNEL: u32 = 255;
 const MAX_POLICY_OPS: u32 = 16;

@@ -1,11 +1,11 @@
-//! The input: a picture, and the sample it belongs to.
+//! The input: a picture, and the sample that it belongs to.
 
 use packds_pixels::{Encoded, Pixels, probe};
 
 use super::AugmentError;
 use super::op::Size;
 
-/// Identifies a sample in an epoch of a run. All draws depend on it, and on view, op and draw number.
+/// Identifies a sample in an epoch of a run. All draws depend on it, and on the numbers of view, op and draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SampleKey {
     /// The run's seed.
@@ -26,8 +26,8 @@ pub enum Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// Width and height. For a file, they come from its headers, as stored: the EXIF orientation is ignored. For pixels, the
-    /// described size is checked, because a pack may contain a wrong one.
+    /// Width and height. For a file, they come from its headers, and the EXIF orientation is ignored. For pixels, the
+    /// stated size is checked, because a pack may contain a wrong one.
     pub(super) fn size(&self) -> Result<Size, AugmentError> {
         Ok(match self {
             Self::Encoded(encoded) => {

@@ -11,7 +11,7 @@ use super::frame::Frame;
 use super::op::{Filling, Op, Size, Stage};
 use super::{Augment, AugmentError};
 
-/// An upper limit that training does not need to exceed.
+/// Maximum number of views. Training does not need more.
 const MAX_VIEWS: u32 = 64;
 
 /// The input of an augmentation: the images of one field of a pack.
@@ -19,7 +19,7 @@ const MAX_VIEWS: u32 = 64;
 pub struct ImageSource {
     /// The size of every image. `None` if sizes vary.
     pub size: Option<Size>,
-    /// Channels: 1 or 3. Files are decoded to this number.
+    /// Number of channels: 1 or 3. Files are decoded to this number.
     pub channels: u8,
     /// Type of the stored values. Only `U8` can be augmented.
     pub dtype: DType,
@@ -33,7 +33,8 @@ impl ImageSource {
         Self { size, channels, dtype: DType::U8, layout: Layout::Hwc }
     }
 
-    /// The images of `field`: a tensor of three dimensions with a layout, or of two (one channel), or variable-size images.
+    /// The images of `field`: a tensor of three dimensions with a layout, a tensor of two dimensions (one channel), or
+    /// variable-size images.
     ///
     /// # Errors
     /// `Source` if the field does not contain images, or does not have 1 or 3 channels.
@@ -89,13 +90,13 @@ pub struct Output {
     pub height: u32,
     /// Width.
     pub width: u32,
-    /// Channels: 1 or 3.
+    /// Number of channels: 1 or 3.
     pub channels: u8,
     /// `U8`, `F32`, `F16` or `Bf16`, little-endian.
     pub dtype: DType,
     /// Order of the dimensions.
     pub layout: Layout,
-    /// Images per sample.
+    /// Number of images per sample.
     pub views: u32,
 }
 
@@ -104,7 +105,7 @@ pub struct Output {
 pub struct AugmentPlan {
     pub(super) ops: Vec<Op>,
     pub(super) filter: Filter,
-    /// The value outside of rotated or mapped pictures.
+    /// The value outside rotated or mapped pictures.
     pub(super) fill: [u8; 4],
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
@@ -116,7 +117,7 @@ pub struct AugmentPlan {
 }
 
 impl AugmentPlan {
-    /// Checks `augment` against `source`: the parameters, the order of the ops, and that the output size is known.
+    /// Checks `augment` against `source`: the parameters, the order of the ops, and whether the output size is known.
     ///
     /// # Errors
     /// `Parameter`, `Order`, `Twice`, `Source`, `SizesVary`, `TooSmall`.
@@ -169,8 +170,8 @@ impl AugmentPlan {
         self.item_bytes
     }
 
-    /// The part of a picture of this size that each view of a sample shows, and its flips. A decoder needs these. A view that
-    /// extends outside the picture (padding) is an error.
+    /// The part of a picture of this size that each view of a sample shows, with its flips. This is what a decoder
+    /// needs. A view that extends beyond the picture (padding) is an error.
     ///
     /// # Errors
     /// `TooSmall` if the picture is smaller than the crop.
@@ -181,7 +182,7 @@ impl AugmentPlan {
             let shown = frame.crop_resize(picture, self.size(), self.filter);
             shown.ok_or_else(|| AugmentError::TooSmall {
                 op: "crop".to_owned(),
-                expected: "one that needs neither padding nor a resize of the whole".to_owned(),
+                expected: "a crop that needs neither padding nor a resize of the whole picture".to_owned(),
                 found: picture.to_string(),
             })
         };
@@ -191,7 +192,7 @@ impl AugmentPlan {
     /// Whether the output equals the stored pixels, for pictures of one size.
     pub(crate) fn changes_nothing(&self) -> bool {
         let output = self.output;
-        // Variable-size pictures need a resize or a crop.
+        // Variable-size pictures always need a resize or a crop.
         self.ops.is_empty()
             && (output.dtype, output.layout, output.views) == (DType::U8, Layout::Hwc, 1)
             && self.mixup.is_none()
@@ -273,7 +274,7 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
             return Err(setting(name, "alpha", "0.01 to 1000", alpha.to_string()));
         }
         if augment.views > 1 {
-            let expected = "1, since labels are mixed by sample";
+            let expected = "1, because labels are mixed by sample";
             return Err(setting(name, "number of views", expected, augment.views.to_string()));
         }
     }
@@ -302,7 +303,7 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
 
 fn check_filling(op: &Op, value: &Filling, channels: u8, dtype: DType) -> Result<(), AugmentError> {
     let Filling::Values(value) = value else {
-        let expected = "given numbers in u8: random ones lie around 0, so they need f32, f16 or bf16";
+        let expected = "a fixed value for u8: random values are distributed around 0, so they need f32, f16 or bf16";
         return op.hold("value", expected, dtype != DType::U8, "random".to_owned());
     };
     let found = format!("{value:?}");
@@ -312,7 +313,7 @@ fn check_filling(op: &Op, value: &Filling, channels: u8, dtype: DType) -> Result
         DType::U8 => (0.0..=255.0).contains(value) && value.fract() == 0.0,
         _ => value.is_finite(),
     };
-    let expected = "what the result can hold: whole numbers from 0 to 255 in u8, else finite ones";
+    let expected = "values that fit the result: whole numbers from 0 to 255 for u8, otherwise finite numbers";
     op.hold("value", expected, value.iter().all(fits), found)
 }
 
@@ -325,7 +326,7 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         if let Some(previous) = before.iter().find(|previous| previous.stage() > op.stage()) {
             let reason = match op.stage() {
                 Stage::Resize => {
-                    "a resize comes first: move it to the front, or leave it out if a random resized crop sets the size"
+                    "a resize comes first: move it to the front, or omit it if a random resized crop sets the size"
                 }
                 Stage::Crop => {
                     "only a resize may come before a crop, so that only the cropped part is decoded: move the crop forward"
@@ -333,8 +334,8 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
                 Stage::Flip => {
                     "flips come right after the crop, where they cost nothing: put them before rotations, colours and erasing"
                 }
-                Stage::Map => "rotations come before policies, colours and erasing: put them in front of these",
-                Stage::Policy => "policies come before colours and erasing: put them in front of these",
+                Stage::Map => "rotations come before policies, colours and erasing: put them before these",
+                Stage::Policy => "policies come before colours and erasing: put them before these",
                 Stage::Color | Stage::Erase => {
                     "erasing comes last, because it writes finished values: put it at the end"
                 }
@@ -348,19 +349,19 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         }
         let Some(previous) = before.last() else { continue };
         if op.stage() == Stage::Crop && previous.stage() == Stage::Crop {
-            return order(previous, "only one crop is possible: leave one of them out");
+            return order(previous, "only one crop is possible: omit one of them");
         }
         if matches!(op, Op::RandomResizedCrop { .. }) {
             return order(
                 previous,
-                "a random resized crop cuts from the stored picture and sets the size itself: leave the resize out",
+                "a random resized crop uses the stored picture and sets the size itself: omit the resize",
             );
         }
     }
     Ok(())
 }
 
-/// The size of every result: the source's size unless an op sets it.
+/// The size of every result. It is the source's size unless an op sets it.
 fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
     let mut size = source;
     for op in ops {

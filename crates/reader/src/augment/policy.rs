@@ -1,5 +1,5 @@
-//! torchvision's policies `RandAugment`, `TrivialAugmentWide` and `AutoAugment`, as the steps that a view's draws select.
-//! docs/reference/augmentation.md, "Policies", has the tables and the draws.
+//! torchvision's policies `RandAugment`, `TrivialAugmentWide` and `AutoAugment`, as the steps selected by a view's
+//! draws. docs/reference/augmentation.md, "Policies", has the tables and the draws.
 
 use packds_pixels::PixelError;
 use packds_pixels::ops::{Adjustment, Affine};
@@ -23,7 +23,7 @@ pub enum Policy {
 
 packds_system::named!(Policy { ImageNet = "imagenet", Cifar10 = "cifar10", Svhn = "svhn" });
 
-/// The operations of policies, by torchvision's names.
+/// The operations of policies, with torchvision's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PolicyOp {
     Identity,
@@ -73,7 +73,7 @@ pub(super) struct Drawn {
     pub(super) magnitude: f64,
 }
 
-/// The range of magnitudes.
+/// The range that magnitudes are drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
     /// The range of `RandAugment` and `AutoAugment`. It depends on the picture's size.
@@ -110,7 +110,8 @@ pub(super) fn drawn(op: &Op, draws: Draws, size: Size) -> impl Iterator<Item = D
     random.flatten()
 }
 
-/// The two operations of a learned policy. Draw 0 selects the pair, 1 and 2 decide whether each is applied, 3 and 4 their signs.
+/// The two operations of a learned policy. Draw 0 selects the pair, draws 1 and 2 decide whether each operation is
+/// applied, and draws 3 and 4 decide their signs.
 fn learned(policy: Policy, draws: Draws, size: Size) -> [Option<Drawn>; 2] {
     let table = table(policy);
     let pair = table[below(draws, 0, table.len())];
@@ -134,7 +135,7 @@ fn signed(op: PolicyOp, magnitude: f64, negative: bool) -> Drawn {
 }
 
 impl Space {
-    /// The magnitude of an operation for bin `bin` of `bins`. 0 for operations without a magnitude.
+    /// The magnitude of an operation for bin `bin` of `bins`. 0 if the operation has no magnitude.
     pub(super) fn magnitude(self, op: PolicyOp, bin: u32, bins: u32) -> f64 {
         let by_space = |sized, wide| match self {
             Self::Sized(_) => sized,
@@ -158,7 +159,7 @@ impl Space {
     }
 }
 
-/// The bits kept of a value: 8 for the first bin, `most` fewer for the last.
+/// Number of bits that are kept of a value: 8 in the first bin, and `most` fewer in the last.
 fn bits(most: f64, bin: u32, bins: u32) -> f64 {
     let part = f64::from(bins - 1) / most;
     let cleared = single(f64::from(bin)) / single(part);

@@ -17,7 +17,7 @@ pub(super) struct Renderer {
     /// Number of channels that files are decoded to.
     file_channels: u8,
     resizer: Resizer,
-    /// The whole picture, if a frame needs it resized or padded.
+    /// The whole picture, if a frame needs it to be resized or padded.
     resized: Vec<u8>,
     views: Vec<CropResize>,
 }
@@ -49,7 +49,7 @@ impl Renderer {
         // A window of raw pixels is a copy. Only areas are resized.
         let copies =
             matches!((picture, frames.first()), (Picture::Raw(_), Some(Frame { shown: Shown::Window { .. }, .. })));
-        // Views are decoded at full size.
+        // Views are always decoded at full size.
         let scaled = plan.dct_scaling && matches!(picture, Picture::Encoded(_));
         if self.views.len() == frames.len() && !copies && !scaled {
             return self.show(picture, outs);
@@ -141,7 +141,7 @@ impl Renderer {
         Ok(())
     }
 
-    /// Resizes all of the raw pixels.
+    /// Resizes the whole picture of raw pixels.
     fn whole(&mut self, raw: Pixels<'_>, resized: Size, filter: Filter) -> Result<Pixels<'_>, AugmentError> {
         let n_bytes = self.admit(resized, raw.channels)?;
         let memory = self.resized.get_mut(..n_bytes).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The operations on the pixels of a view after cropping: maps, policies and colours, drawn in the order in which they are
-//! applied.
+//! The operations on the pixels of a view after cropping: maps, policies and colours. They are drawn in the order in
+//! which they are applied.
 
 use packds_pixels::ops::{Adjustment, Affine, Blur, Sampling, Sharpen, autocontrast, equalize, posterize};
 use packds_pixels::{PixelError, Pixels};
@@ -10,7 +10,7 @@ use super::{AugmentError, AugmentPlan, color, policy};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// Sampling and outside values come from the plan.
+    /// The sampling and the value outside come from the plan.
     Map(Affine),
     Adjust(Adjustment),
     Blur {
@@ -23,7 +23,7 @@ pub(super) enum Step {
     Equalize,
 }
 
-/// Passes on the steps of a view of the sample with the root key `root`.
+/// Calls `each` with the steps of a view of the sample with the root key `root`.
 pub(super) fn each_step(
     plan: &AugmentPlan,
     root: u64,
@@ -48,7 +48,7 @@ pub(super) fn each_step(
     Ok(())
 }
 
-/// The draws of a rotation or an affine map. The identity for other ops.
+/// The map that a rotation or an affine op draws. For other ops it is the identity.
 fn map(op: &Op, draws: Draws, size: Size) -> Result<Affine, PixelError> {
     let Size { width, height } = size;
     let both_ways = |index, most: f64| draws.uniform(index, (-most, most));
@@ -73,8 +73,8 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Applies the steps of one view, alternating between two buffers. Returns the buffer with the result. A plan without
-    /// [`AugmentPlan::maps`] does not need the second buffer.
+    /// Applies the steps of one view, alternating between two buffers. Returns the buffer with the result. If a plan
+    /// has no [`AugmentPlan::maps`], the second buffer is not needed.
     pub(super) fn work<'a>(
         &mut self,
         plan: &AugmentPlan,
@@ -106,7 +106,7 @@ impl Tools {
     }
 }
 
-/// Like [`Tools::work`], for a mask. Only maps are applied, with nearest-neighbour sampling and 0 outside.
+/// Like [`Tools::work`], but for a mask. Only maps are applied, with nearest-neighbour sampling and 0 outside.
 pub(super) fn map_mask<'a>(
     plan: &AugmentPlan,
     (root, view): (u64, u32),

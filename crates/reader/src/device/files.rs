@@ -1,4 +1,4 @@
-//! JPEG files that a device decodes. In a slot they take the place of pixels.
+//! JPEG files that a device decodes. In a slot, they take the place of pixels.
 
 use super::Transfer;
 use super::finish::put_words;
@@ -9,9 +9,10 @@ use crate::arena::{SlotMut, SlotRef};
 pub struct FileLimits {
     /// Maximum size of a file.
     pub file_bytes: usize,
-    /// Maximum size of its pixels. The device reserves this much per image of a batch, in sequence after its copy of the slot.
+    /// Maximum size of its pixels. The device reserves this many bytes for each image of a batch, contiguously after
+    /// its copy of the slot.
     pub pixel_bytes: u32,
-    /// Maximum of width and height.
+    /// Maximum width and height.
     pub side: u32,
 }
 
@@ -24,7 +25,7 @@ pub struct FilesPart {
     pub item_bytes: usize,
     /// Number of images.
     pub rows: usize,
-    /// Channels that files are decoded to: 1 or 3.
+    /// Number of channels that files are decoded to: 1 or 3.
     pub channels: u32,
 }
 
@@ -33,7 +34,8 @@ pub struct FilesPart {
 pub enum FilesTaken {
     /// The device accepted it.
     All(SlotRef, Box<dyn Transfer>),
-    /// The device cannot decode the files of these rows: they are damaged or unsupported. It does not read the slot.
+    /// The device cannot decode the files in these rows, because they are damaged or unsupported. It does not read the
+    /// slot.
     Refused(SlotMut, Vec<usize>),
 }
 
@@ -57,7 +59,7 @@ impl FileHead {
     /// Size of a head in a slot.
     pub const BYTES: usize = 16;
 
-    /// The form in a slot: length, width and height, little-endian. All zeros before pixels.
+    /// The form of a head in a slot: length, width and height, little-endian. All zeros if pixels follow.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         if let Self::File { len, width, height } = self {
@@ -78,7 +80,7 @@ impl FileHead {
 }
 
 impl FileLimits {
-    /// The size of an image's place, if the pixels made by the host have this size.
+    /// The size of an image's place, if the pixels that the host makes have this size.
     pub(crate) fn item_bytes(self, made: usize) -> Option<usize> {
         let most = made.max(self.file_bytes);
         most.checked_add(FileHead::BYTES)?.checked_next_multiple_of(FileHead::BYTES)

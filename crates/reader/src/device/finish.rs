@@ -1,4 +1,4 @@
-//! The work left for a device that finishes images.
+//! The work that remains for a device that finishes images.
 
 use packds_system::to_usize;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::Resampling;
 /// Alignment in a slot of the data for finishing.
 const ALIGN: usize = 16;
 
-/// How `u8` pixels become images: each value of a channel is looked up in a table of 256 results. The host makes the tables, so
-/// that a device produces exactly the host's values.
+/// How `u8` pixels become images. Each value of a channel is looked up in a table of 256 results. The host makes the
+/// tables, so a device produces exactly the same values as the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     /// Element type of the images: `U8`, `F16`, `Bf16` or `F32`.
@@ -24,26 +24,27 @@ pub struct Finish {
     pub height: u32,
     /// Width.
     pub width: u32,
-    /// Channels: 1 or 3.
+    /// Number of channels: 1 or 3.
     pub channels: u32,
-    /// The bit patterns of the result for each byte, channel by channel. Types of fewer than 32 bits have zeros in the upper bits.
+    /// The bit patterns of the result for each byte, channel by channel. If a type has fewer than 32 bits, the upper
+    /// bits are zero.
     pub table: Vec<u32>,
-    /// The pictures that the images show: those that the device holds or decodes, or pixels made by the host that are as large as
-    /// the images. `None` if the slot has the pixels of all images, one after the other.
+    /// The pictures that the images show: pictures that the device holds or decodes, or pixels made by the host that
+    /// have the size of the images. `None` if the slot has the pixels of all images, one after another.
     pub windows: Option<Windows>,
     /// Erasing of finished values, and mixing of images.
     pub changes: Changes,
-    /// Offset of the table in each slot: 4 bytes per entry, little-endian. The values for erasing follow it.
+    /// Offset of the table in each slot. It has 4 bytes per entry, little-endian. The values for erasing follow it.
     pub(crate) offset: usize,
 }
 
-/// Further changes to images. First, colour operations are applied to the pixels, in order. Then rectangles of finished values
-/// are set, in order. Finally, each image is mixed with the one before it in the batch, and the first with the last. Mixing uses
-/// the images as they were before any mixing.
+/// Further changes to images. First, colour operations are applied to the pixels, in order. Then, rectangles of
+/// finished values are set, in order. Finally, each image is mixed with the previous one in the batch, and the first
+/// with the last. Mixing uses the images as they were before any mixing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// The bit patterns of the values of each rectangle that is set in an image, in order, channel by channel. The slot has a
-    /// [`Patch`] for each rectangle of each image.
+    /// The bit patterns of the values that each rectangle of an image is set to, in order, channel by channel. The slot
+    /// has a [`Patch`] for each rectangle of each image.
     pub erased: Vec<u32>,
     /// Number of rectangles per image.
     pub n_patches: usize,
@@ -74,7 +75,7 @@ pub struct Patch {
 pub struct Share {
     /// The changed area.
     pub patch: Patch,
-    /// The weight of its own values there. `None` if the other image's values replace them.
+    /// The weight of its own values in that area. `None` if the other image's values replace them.
     pub own: Option<f32>,
 }
 
@@ -104,11 +105,12 @@ pub struct Windows {
 /// The part of a picture that an image shows. Each picture may have its own size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Offset of the area from the first byte of the first picture. If it is not resized, the area is the whole picture.
+    /// Offset of the area from the first byte of the first picture. If the area is not resized, it is the whole
+    /// picture.
     pub source: u64,
-    /// The start column of the window in the picture or its resized area. It may lie outside.
+    /// The start column of the window in the picture or its resized area. It may be outside.
     pub x: i32,
-    /// The start row of the window. It may lie outside.
+    /// The start row of the window. It may be outside.
     pub y: i32,
     /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`], [`Frame::ROWS_FIRST`] and [`Frame::RESIZED`].
     pub flips: u32,
@@ -136,7 +138,7 @@ impl Frame {
     /// Size of a frame in a slot.
     pub const BYTES: usize = 40;
 
-    /// The form in a slot: little-endian, in field order.
+    /// The form of a frame in a slot: little-endian, in field order.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         let (source, words) = bytes.split_at_mut(8);
@@ -151,7 +153,7 @@ impl Patch {
     /// Size of a patch in a slot.
     pub const BYTES: usize = 16;
 
-    /// The form in a slot: columns, then rows, little-endian.
+    /// The form of a patch in a slot: columns, then rows, little-endian.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         put_words(&mut bytes, [self.x.0, self.x.1, self.y.0, self.y.1]);
@@ -163,7 +165,8 @@ impl Share {
     /// Size of a share in a slot.
     pub const BYTES: usize = 24;
 
-    /// The form in a slot, little-endian: the patch, 1 if values are replaced, and the weight of its own values.
+    /// The form of a share in a slot, little-endian: the patch, a 1 if values are replaced, and the weight of its own
+    /// values.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..16].copy_from_slice(&self.patch.to_bytes());
@@ -176,7 +179,8 @@ impl ColorOp {
     /// Size of an operation in a slot.
     pub const BYTES: usize = 8;
 
-    /// The form in a slot, little-endian: the index in [`Adjustment`] from 1 (0 for none), and the bits of its number.
+    /// The form of an operation in a slot, little-endian: its index in [`Adjustment`], counted from 1 (0 for none), and
+    /// the bits of its number.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let (kind, by): (u32, u32) = match self.0 {
             None => (0, 0),
@@ -227,7 +231,7 @@ impl Windows {
     }
 }
 
-/// Writes words, little-endian, as far as there is room.
+/// Writes words, little-endian, as far as there is space.
 pub(super) fn put_words(to: &mut [u8], words: impl IntoIterator<Item = u32>) {
     for (to, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
         *to = word.to_le_bytes();
@@ -254,8 +258,8 @@ impl Finish {
         self.offset
     }
 
-    /// Reserves a place in each slot of `rows` samples for everything that the device needs, from `start` on. Returns the end.
-    /// `None` if it exceeds the address space.
+    /// Reserves space in each slot of `rows` samples for everything that the device needs, from `start` on. Returns the
+    /// end. `None` if it exceeds the address space.
     pub(crate) fn place(&mut self, start: usize, rows: usize, views: u32) -> Option<usize> {
         let images = rows.checked_mul(to_usize(views))?;
         let mut end = start;

@@ -1,4 +1,4 @@
-//! The host: batches stay in the staging slots, where the user reads them.
+//! The host as a destination: batches stay in the staging slots, where the user reads them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ impl Device for HostDevice {
     }
 }
 
-/// The host, with every batch in its slot. For users who write to batches, which is not allowed in the pack's memory.
+/// The host, with every batch in its slot. For users who write to batches, which is not allowed if batches are in the
+/// pack's memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnSlots;
 
@@ -26,8 +27,8 @@ impl Device for OwnSlots {
     }
 }
 
-/// The host in place of a device that finishes images: batches stay in their slots with unfinished images. It measures the
-/// host's work for such a device.
+/// The host instead of a device that finishes images. Batches stay in their slots with unfinished images. It is used to
+/// measure the host's work for such a device.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Staged;
 

@@ -1,12 +1,12 @@
 //! The destination of batches: host memory, or a device that takes them from the staging slots.
 //!
-//! A [`Device`] says once per loader what it takes: its [`Placement`]. It is then attached to the loader's ring, as a [`Receiver`]
-//! that does just that.
+//! A [`Device`] says once per loader what it takes: its [`Placement`]. It is then attached to the loader's ring as a
+//! [`Receiver`] that takes exactly that.
 //!
-//! Each slot of the staging ring is in one state at a time: Free, Filling (the loader's threads write it), Ready, InFlight (the
-//! user holds the batch or the device reads it), and Free again. Both the user's batch and the device hold a counted reference
-//! to the slot. It is free when the last reference is dropped. So a batch never changes while it is read, and devices do not need
-//! a notification when reading ends.
+//! Each slot of the staging ring is in one state at a time: Free, Filling (the loader's threads write it), Ready,
+//! InFlight (the user holds the batch or the device reads it), and Free again. Both the user's batch and the device
+//! hold a counted reference to the slot. The slot is free when the last reference is dropped. Therefore a batch never
+//! changes while it is read, and no notification is needed when a device has finished reading.
 
 mod files;
 mod finish;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::Pack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 
-// For the other crates of this workspace. It may change in any version.
+// Internals for the other crates of this workspace. They may change in any version.
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub use self::sim::{SimDevice, Violation};
@@ -37,20 +37,21 @@ pub use self::{
 
 /// A destination of batches.
 pub trait Device: fmt::Debug + Send + Sync {
-    /// What it takes of the batches of a loader of these packs. The loader asks for it when it is built, plans its batches
-    /// accordingly, and then attaches the device to its ring.
+    /// What it takes of the batches of a loader for these packs. The loader calls this when it is built, plans its
+    /// batches accordingly, and then attaches the device to its ring.
     fn placement(self: Arc<Self>, packs: &[Arc<Pack>]) -> Placement;
 }
 
 /// What a device takes of a loader's batches.
 ///
-/// In all variants but [`Host`](Self::Host) and [`Slots`](Self::Slots) the device finishes images: type, normalization and order
-/// of their values. Their fields in the slots are then `u8` pixels `[samples, height, width, channels]`.
-/// [`BatchField::finish`](crate::loader::BatchField::finish) describes the remaining work, including augmentation of finished
-/// values.
+/// In all variants except [`Host`](Self::Host) and [`Slots`](Self::Slots), the device finishes images: the type,
+/// normalization and order of their values. Their fields in the slots are then `u8` pixels `[samples, height, width,
+/// channels]`. [`BatchField::finish`](crate::loader::BatchField::finish) describes the remaining work, including
+/// augmentation of finished values.
 #[non_exhaustive]
 pub enum Placement {
-    /// Nothing: batches stay on the host, in their slots or borrowed from the pack. Borrowing saves a copy in the loader.
+    /// Nothing. Batches stay on the host, in their slots or borrowed from the pack. Borrowing saves a copy in the
+    /// loader.
     Host,
     /// Full slots.
     #[doc(hidden)]
@@ -58,33 +59,36 @@ pub enum Placement {
     /// Full slots with unfinished images.
     #[doc(hidden)]
     Pixels(Attach<dyn Receiver>),
-    /// The same, but the unchanged bytes of a pack directly from the pack. They are not copied into the slots.
+    /// The same as `Pixels`, but unchanged bytes of a pack are taken directly from the pack. They are not copied into
+    /// the slots.
     #[doc(hidden)]
     Stored(Attach<dyn StoredReceiver>),
-    /// Slots with windows of images: it holds all stored images of the pack, in file order. The loader writes a [`Frame`] per image
-    /// instead of pixels, if the augmentation allows it.
+    /// Slots with windows of images. The device holds all stored images of the pack, in file order. The loader writes a
+    /// [`Frame`] for each image instead of its pixels, if the augmentation allows it.
     #[doc(hidden)]
     Held(Attach<dyn Receiver>),
-    /// The same, with the stored images of the chunks in current batches.
+    /// The same as `Held`, but the device only holds the stored images of the chunks in current batches.
     #[doc(hidden)]
     Chunks(Attach<dyn ChunkReceiver>),
-    /// The same, but the device reads the chunks from the pack's file, at [`ChunkImages::in_file`], and nobody verifies them.
+    /// The same as `Chunks`, but the device reads the chunks from the pack's file, at [`ChunkImages::in_file`], and
+    /// they are not verified.
     #[doc(hidden)]
     ChunksOfFile(Attach<dyn ChunkReceiver>),
-    /// Slots with JPEG files that it decodes, and a [`Frame`] per image. Frames count from the slot's first byte.
+    /// Slots with JPEG files that the device decodes, and a [`Frame`] for each image. Frames count from the slot's
+    /// first byte.
     #[doc(hidden)]
     Files {
         /// The limits of the files.
         limits: FileLimits,
-        /// Memory of the device for slots and the pixels of their files. It limits the default number of slots.
+        /// Memory of the device for slots and for the pixels of their files. It limits the default number of slots.
         room: u64,
         /// Attaches the device.
         attach: Attach<dyn FileReceiver>,
     },
 }
 
-/// Called once per loader with the ring of its slots. Makes the part of the device that serves this ring. An error fails the
-/// construction of the loader.
+/// Called once per loader with the ring of its slots. Makes the part of the device that serves this ring. If it returns
+/// an error, building the loader fails.
 #[doc(hidden)]
 pub type Attach<T> = Box<dyn FnOnce(&Arc<Arena>) -> Result<Arc<T>, DeviceError>>;
 
@@ -108,7 +112,7 @@ pub trait Receiver: fmt::Debug + Send + Sync {
 /// A receiver that reads parts of batches from the pack.
 #[doc(hidden)]
 pub trait StoredReceiver: Receiver {
-    /// Like [`submit`](Receiver::submit), for a batch that is partly in the pack's bytes instead of the slot.
+    /// Like [`submit`](Receiver::submit), for a batch of which a part is in the pack's bytes instead of the slot.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
@@ -118,9 +122,10 @@ pub trait StoredReceiver: Receiver {
 /// A receiver that takes the images of whole chunks.
 #[doc(hidden)]
 pub trait ChunkReceiver: Receiver {
-    /// Makes the images of a chunk available. It is called before slot number `slot` is submitted, for each chunk that the slot
-    /// has images of. The images then stay in place until the slot is recycled. Returns their start, for use in frames. If they
-    /// are not on the device yet, they come from `images`. `None` if `images` could not read them.
+    /// Makes the images of a chunk available. It is called before slot number `slot` is submitted, for each chunk whose
+    /// images the slot uses. The images then stay in place until the slot is recycled. Returns the offset where they
+    /// start, for use in frames. If they are not on the device yet, they come from `images`. `None` if `images` could
+    /// not read them.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
@@ -130,8 +135,9 @@ pub trait ChunkReceiver: Receiver {
 /// A receiver that decodes JPEG files.
 #[doc(hidden)]
 pub trait FileReceiver: Receiver {
-    /// Like [`submit`](Receiver::submit), for a batch with JPEG files among its images. It may refuse some of the files. The host
-    /// then decodes them, and the batch is submitted again. Whether a file is refused must not depend on the other files.
+    /// Like [`submit`](Receiver::submit), for a batch with JPEG files among its images. The device may reject some of
+    /// the files. The host then decodes them, and the batch is submitted again. Whether a file is rejected must not
+    /// depend on the other files.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
@@ -148,26 +154,26 @@ pub(crate) enum Attached {
     Files(Arc<dyn FileReceiver>),
 }
 
-/// The device's part in making images.
+/// What the device does to make images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum OnDevice {
-    /// None: it takes finished pixels.
+    /// Nothing: it takes finished pixels.
     Nothing,
     /// It finishes pixels.
     Pixels,
-    /// It shows windows of stored images, all of which it holds.
+    /// It shows windows of stored images, and holds all of these images.
     Held,
-    /// The same, of images that it takes chunk by chunk.
+    /// The same, but it takes the images chunk by chunk.
     Chunks,
-    /// The same, of chunks that it reads from the file.
+    /// The same, but it reads the chunks from the file.
     ChunksOfFile,
     /// It decodes JPEG files within these limits.
     Files(FileLimits),
 }
 
 impl Placement {
-    /// Full slots, for a device that treats all rings alike.
+    /// Full slots, for a device that treats all rings in the same way.
     pub fn slots(device: Arc<impl Receiver + 'static>) -> Self {
         Self::Slots(Box::new(move |_| Ok(device)))
     }
@@ -183,7 +189,7 @@ impl Placement {
         }
     }
 
-    /// Maximum number of slots of this size for batches of `rows`, if it is limited.
+    /// Maximum number of slots of this size for batches of `rows` samples. `None` if it is not limited.
     pub(crate) fn most_slots(&self, slot_bytes: u64, rows: u64) -> Option<u64> {
         let Self::Files { limits, room, .. } = self else { return None };
         let pixels = rows.saturating_mul(limits.pixel_bytes.into());
@@ -231,7 +237,7 @@ impl Attached {
 pub struct StoredPart<'a> {
     /// The pack.
     pub pack: &'a Arc<Pack>,
-    /// The range in the file. It was verified like all data that is read.
+    /// The range in the file. It has been verified like all data that is read.
     pub range: Range<usize>,
     /// Offset in the slot.
     pub offset: usize,
@@ -240,12 +246,12 @@ pub struct StoredPart<'a> {
 /// The images of a chunk, for a device that takes it.
 #[doc(hidden)]
 pub trait ChunkImages {
-    /// Their contiguous range in the pack's file, after verification. `None` if the loader does not read them in place, or
-    /// could not read them. Then [`write`](Self::write) them instead. For a device that reads the file itself, the images
-    /// are not read or verified.
+    /// Their contiguous range in the pack's file, after verification. `None` if the loader does not read them in place
+    /// or could not read them. In this case, call [`write`](Self::write) instead. If the device reads the file itself,
+    /// the images are not read or verified.
     fn in_file(&mut self) -> Option<Range<usize>>;
 
-    /// Copies them to `to`, one after the other. Returns whether it succeeded.
+    /// Copies them to `to`, one after another. Returns whether it succeeded.
     fn write(&mut self, to: &mut [u8]) -> bool;
 }
 

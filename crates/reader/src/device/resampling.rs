@@ -3,13 +3,14 @@
 use packds_pixels::{AxisTaps, Filter};
 use packds_system::to_usize;
 
-/// Maximum number of words of taps: 64 MiB. With more, pictures are not resized on a device.
+/// Maximum number of words of taps: 64 MiB. If there are more, pictures are not resized on a device.
 const MOST_WORDS: usize = 16 << 20;
 
 /// How to resample areas of pictures to one size, for each possible length of an axis.
 ///
-/// The taps of a length start with the maximum number of weights per output. Then follow, for each output, its first source
-/// position in the area, the number of weights, and the weights, padded with zeros. See [`AxisTaps`] for the arithmetic.
+/// The taps of a length start with the maximum number of weights per output. After that, each output has its first
+/// source position in the area, its number of weights, and its weights, padded with zeros. See [`AxisTaps`] for the
+/// arithmetic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resampling {
     taps: Vec<u32>,
@@ -35,7 +36,8 @@ struct Kind {
 }
 
 impl Resampling {
-    /// For pictures of size `from`, resized to `to`: any area of them, or only the whole. `None` if the table would be too large.
+    /// For pictures of size `from` that are resized to `to`: any area of them, or only the whole. `None` if the table
+    /// would be too large.
     pub(crate) fn new(from: (u32, u32), to: (u32, u32), filter: Filter, of_areas: bool) -> Option<Self> {
         let kind = Kind { from, to, filter, of_areas };
         let mut taps = Vec::new();

@@ -32,7 +32,7 @@ pub enum Violation {
     },
 }
 
-/// A device for tests. A thread replaces its copy engine.
+/// A device for tests. A thread takes the place of its copy engine.
 pub struct SimDevice {
     shared: Arc<Shared>,
     jobs: Mutex<Option<Sender<Job>>>,
@@ -44,7 +44,7 @@ pub struct SimDevice {
 struct Shared {
     reading: Mutex<BTreeSet<usize>>,
     violations: Mutex<Vec<Violation>>,
-    /// The bytes of the last transfer: the device's own memory.
+    /// The bytes of the last transfer. They are the device's own memory.
     memory: Mutex<Vec<u8>>,
 }
 
@@ -144,7 +144,7 @@ impl Drop for SimDevice {
     fn drop(&mut self) {
         *lock(&self.jobs) = None;
         if let Some(thread) = self.thread.take() {
-            // If the thread panicked, transfers have already hung, so the panic does not need a report here.
+            // If the thread panicked, transfers hung before, so the panic does not need to be reported here.
             let _ = thread.join();
         }
     }

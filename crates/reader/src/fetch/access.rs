@@ -1,4 +1,4 @@
-//! How a pack is read: as the user chose, or as the machine allows.
+//! How a pack is read: as the user requested, or as the machine allows.
 
 use super::FetchOptions;
 use crate::Pack;
@@ -9,7 +9,7 @@ use crate::human::tenths;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// Mapped if the pack fits in memory, else direct.
+    /// Mapped if the pack fits in memory, otherwise direct.
     #[default]
     Auto,
     /// Through a memory map. All processes share the page cache, and data is not copied.
@@ -28,7 +28,7 @@ pub struct AccessReport {
     pub access: Access,
     /// The I/O engine: `mmap`, `io_uring` or `pread`.
     pub engine: &'static str,
-    /// Whether it bypasses the page cache, if the file system can.
+    /// Whether it bypasses the page cache, provided that the file system supports this.
     pub past_cache: bool,
     /// The reason, as a sentence.
     pub reason: String,
@@ -56,7 +56,7 @@ pub(crate) fn choose(pack: &Pack, options: &FetchOptions) -> Choice {
     decide(pack.file_len(), compressed, options, available_bytes())
 }
 
-/// Decides for a pack in memory, whatever its size.
+/// Decides for a pack in memory, regardless of its size.
 fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
     let (access, reason) = match (options.access, compressed) {
         (Access::Direct, _) => (Access::Direct, "direct, as requested".to_owned()),
@@ -69,11 +69,11 @@ fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
     Choice { access, past_cache: false, reason }
 }
 
-/// Decides for a pack of `file_len` bytes. `compressed` is a field that must be decompressed, if any.
+/// Decides for a pack of `file_len` bytes. `compressed` is a field that must be decompressed, if there is one.
 fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, available: Option<u64>) -> Choice {
     let choice = |access, past_cache, reason| Choice { access, past_cache, reason };
     if options.positions.is_empty() {
-        // Direct reads would read whole chunks, and none are needed.
+        // Direct reads would read whole chunks, although none are needed.
         let reason = "mapped, because only columns are read".to_owned();
         return choice(Access::Mapped, false, reason);
     }
@@ -89,20 +89,20 @@ fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, avail
     }
     if let Some(budget) = options.budget.filter(|budget| wanted > *budget) {
         let budget = tenths(budget);
-        let reason = format!("direct, because the pack has {size} and the memory budget is {budget}");
+        let reason = format!("direct, because the pack has {size}, but the memory budget is {budget}");
         return choice(Access::Direct, true, reason);
     }
     let fits = match available {
         Some(available) if wanted > available / 10 * MAPPED_TENTHS => {
             let available = tenths(available);
             let reason =
-                format!("direct, because the pack has {size}, more than 0.6 of the {available} of memory available");
+                format!("direct, because the pack has {size}, more than 0.6 of the {available} of available memory");
             return choice(Access::Direct, true, reason);
         }
         Some(available) => {
-            format!("the pack's {size} fit in the {} of memory available", tenths(available))
+            format!("the pack's {size} fit in the {} of available memory", tenths(available))
         }
-        None => "the system does not say how much memory is available".to_owned(),
+        None => "the system does not report how much memory is available".to_owned(),
     };
     match compressed {
         Some(field) => {
@@ -115,7 +115,7 @@ fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, avail
     }
 }
 
-/// Network file systems, which may reclaim mapped pages: their `statfs` types.
+/// Network file systems that may reclaim mapped pages, with their `statfs` types.
 const REMOTE: &[(u64, &str)] = &[
     (0x6969, "NFS"),
     (0x517B, "SMB"),
@@ -130,7 +130,7 @@ const REMOTE: &[(u64, &str)] = &[
     (0x5346_414F, "AFS"),
 ];
 
-/// Why the pages of a pack's map should not stay in memory for the lifetime of a loader. `None` if they may.
+/// The reason if the pages of a pack's map should not stay in memory for the lifetime of a loader. `None` if they may.
 pub(crate) fn against_holding(pack: &Pack) -> Option<String> {
     let file = match pack.file() {
         Ok(file) => file,
@@ -147,11 +147,11 @@ fn against(file_len: u64, available: Option<u64>, kind: Option<u64>) -> Option<S
         return Some(format!("the pack is on {name}, which may reclaim pages of the file"));
     }
     let Some(available) = available else {
-        return Some("the system does not say how much memory is available".to_owned());
+        return Some("the system does not report how much memory is available".to_owned());
     };
     (file_len > available / 10 * MAPPED_TENTHS).then(|| {
         format!(
-            "the pack has {}, more than 0.6 of the {} of memory available, and all of it would stay in memory",
+            "the pack has {}, more than 0.6 of the {} of available memory, and all of it would stay in memory",
             tenths(file_len),
             tenths(available)
         )
@@ -185,12 +185,12 @@ mod tests {
     fn a_pack_is_mapped_up_to_six_tenths_of_the_memory() {
         let fits = auto(6 * GIB, None, None);
         assert_eq!((fits.access, fits.past_cache), (Access::Mapped, false));
-        assert_eq!(fits.reason, "mapped, because the pack's 6.0 GiB fit in the 10.0 GiB of memory available");
+        assert_eq!(fits.reason, "mapped, because the pack's 6.0 GiB fit in the 10.0 GiB of available memory");
         let larger = auto(6 * GIB + 1, None, None);
         assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
         assert_eq!(
             larger.reason,
-            "direct, because the pack has 6.0 GiB, more than 0.6 of the 10.0 GiB of memory available"
+            "direct, because the pack has 6.0 GiB, more than 0.6 of the 10.0 GiB of available memory"
         );
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let larger = beside(GIB + 1, Some(4 * GIB));
         assert_eq!(
             larger.reason,
-            "direct, because the pack has 3.0 GiB (plus 1.0 GiB of smaller packs) and the memory budget is 4.0 GiB"
+            "direct, because the pack has 3.0 GiB (plus 1.0 GiB of smaller packs), but the memory budget is 4.0 GiB"
         );
     }
 
@@ -230,7 +230,7 @@ mod tests {
         let why = |len, available, kind| against(len, available, Some(kind)).unwrap_or_default();
         assert_eq!(why(6 * GIB, Some(10 * GIB), 0xEF53), "");
         assert!(why(6 * GIB + 1, Some(10 * GIB), 0xEF53).contains("0.6 of the 10.0 GiB"));
-        assert!(why(1, None, 0xEF53).contains("does not say"));
+        assert!(why(1, None, 0xEF53).contains("does not report"));
         assert!(why(1, Some(GIB), 0x6969).contains("is on NFS"));
     }
 

@@ -1,11 +1,11 @@
 //! Prefetches the parts of a mapped pack that the plan needs.
 //!
-//! Threads load pieces of 2 MiB in the order of the plan. `MADV_POPULATE_READ` reads each piece and adds it to the page table.
-//! With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so that the threads that copy do
-//! not take page faults. The usual `MADV_WILLNEED` reads single pages, and every process then faults on each of them.
-//! `MADV_RANDOM` reads them one by one.
+//! Threads load pieces of 2 MiB in the order of the plan. `MADV_POPULATE_READ` reads each piece and adds it to the page
+//! table. With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so the threads
+//! that copy do not take page faults. With the usual `MADV_WILLNEED`, the system would read single pages, and every
+//! process would fault on each of them. With `MADV_RANDOM`, it would read them one by one.
 //!
-//! A pack that is already in memory only needs its page table filled once. After that no thread is started.
+//! If a pack is already in memory, only its page table needs to be filled, once. After that, no thread is started.
 
 use packds_system::{lock, nanos, share, to_u64, wait};
 use std::collections::{BTreeMap, VecDeque};
@@ -26,12 +26,12 @@ use crate::plan::Route;
 pub(super) const PIECE_BYTES: u64 = 2 << 20;
 /// Maximum number of bytes to prefetch for steps that were not requested yet.
 const AHEAD_BYTES: u64 = 256 << 20;
-/// Threads that wait for the disk. One call reads one piece, and a disk needs several requests at a time.
+/// Number of threads that wait for the disk. One call reads one piece, but a disk needs several requests at a time.
 const COLD_THREADS: usize = 2;
 /// Number of pages to check to decide whether a pack is in memory.
 const PROBES: u64 = 256;
 
-/// The pieces of a pack that any epoch has loaded.
+/// The pieces of a pack that some epoch has loaded.
 #[derive(Debug)]
 pub(super) struct Pieces {
     loaded: Bitmap,
@@ -54,7 +54,7 @@ impl Pieces {
         }
     }
 
-    /// Claims a piece for the caller. Fails if it is already claimed.
+    /// Claims a piece for the caller. Returns false if it is already claimed.
     fn claim(&self, piece: u64) -> bool {
         let fresh = self.loaded.set(piece);
         if fresh {
@@ -79,7 +79,7 @@ pub(super) fn pieces_of(range: &Range<u64>) -> Range<u64> {
     range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES)
 }
 
-/// Prefetching for one epoch. Dropping it ends its threads.
+/// Prefetching for one epoch. Dropping it stops its threads.
 #[derive(Debug)]
 pub(super) struct Ahead {
     shared: Arc<Shared>,
@@ -90,14 +90,14 @@ pub(super) struct Ahead {
 struct Shared {
     fetch: Arc<MappedFetch>,
     plan: Arc<dyn Route>,
-    /// Whether all steps of the epoch are scanned.
+    /// Whether all steps of the epoch have been scanned.
     whole: bool,
     /// Whether steps wait for their bytes. If the pack is in memory, touching the pages is faster than waiting.
     cold: bool,
     state: Mutex<State>,
-    /// Wakes loading threads: there is work again, or loading has ended.
+    /// Wakes loading threads if there is work again or loading has ended.
     work: Condvar,
-    /// Wakes steps: one may be ready.
+    /// Wakes steps if one of them may be ready.
     ready: Condvar,
     counts: Counts,
 }
@@ -111,15 +111,15 @@ struct State {
     found: bool,
     /// Whether a thread is finding the pieces of `next_step`.
     planning: bool,
-    /// The first step that was not scanned yet.
+    /// The first step that has not been scanned.
     next_step: u64,
     /// The latest requested step.
     requested: u64,
     /// Pieces to load, each with the first step that needs it.
     queue: VecDeque<(u64, u64)>,
-    /// Number of pieces not loaded yet, by step.
+    /// Number of pieces that are not loaded yet, by step.
     missing: BTreeMap<u64, u64>,
-    /// Number of pieces of each step that was not requested yet, loaded or not.
+    /// Number of pieces of each step that has not been requested yet, whether loaded or not.
     ahead: VecDeque<(u64, u64)>,
 }
 
@@ -128,7 +128,7 @@ impl State {
         step < self.next_step && self.missing.range(..=step).next().is_none()
     }
 
-    /// Whether enough is loaded or in progress for steps that were not requested yet.
+    /// Whether enough has been loaded or is in progress for steps that have not been requested yet.
     fn is_far_ahead(&self) -> bool {
         let pieces: u64 = self.ahead.iter().map(|(_, pieces)| pieces).sum();
         self.next_step > self.requested && pieces * PIECE_BYTES >= AHEAD_BYTES
@@ -155,7 +155,7 @@ impl Ahead {
         let cold = is_cold(fetch);
         let pieces = &fetch.pieces;
         if cold {
-            // Some loaded pages were reclaimed, and the system does not report which ones.
+            // Some loaded pages were reclaimed, but the system does not report which ones.
             pieces.forget();
             // This fails if the kernel has no huge pages. Pages are then small.
             let _ = fetch.pack.storage().will_load();
@@ -178,7 +178,7 @@ impl Ahead {
             let named = thread::Builder::new().name("packds-ahead".to_owned());
             named.spawn(move || shared.load()).ok()
         };
-        // Without threads pages are read when they are touched: slower, but correct.
+        // Without threads, pages are read when they are touched. This is slower, but correct.
         let threads: Vec<_> = (0..n).filter_map(spawn).collect();
         (!threads.is_empty()).then_some(Self { shared, threads })
     }
@@ -246,7 +246,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The work of each thread: loads pieces until there are none left.
+    /// The work of each thread: loads pieces until none are left.
     fn load(&self) {
         let _on_panic = StopOnPanic(self);
         while let Some((piece, step)) = self.next() {
@@ -262,7 +262,7 @@ impl Shared {
         }
     }
 
-    /// The next piece to load. Waits until there is room for it. `None` at the end.
+    /// The next piece to load. Waits until there is space for it. `None` at the end.
     fn next(&self) -> Option<(u64, u64)> {
         let mut state = lock(&self.state);
         loop {
@@ -282,7 +282,7 @@ impl Shared {
                 if self.whole && !state.found {
                     pieces.complete.store(true, Ordering::Relaxed);
                 }
-                // Everything is loaded: steps do not need to wait any more, and the other threads end.
+                // Everything is loaded, so steps do not need to wait any more, and the other threads end.
                 state.next_step = u64::MAX;
                 self.ready.notify_all();
                 self.work.notify_all();
@@ -298,7 +298,8 @@ impl Shared {
         }
     }
 
-    /// The pieces of a step that are not claimed yet. It reads chunk tables, which may wait for the disk, so do not hold the lock.
+    /// The pieces of a step that have not been claimed yet. This reads chunk tables, which may wait for the disk, so do
+    /// not hold the lock.
     fn pieces_of_step(&self, step: u64) -> Vec<u64> {
         let pieces = &self.fetch.pieces;
         // The step that reads a truncated file reports the error.
@@ -381,7 +382,7 @@ mod tests {
                 }
             }
         }
-        // Steps of a pack in memory do not wait for loading.
+        // If the pack is in memory, steps do not wait for loading.
         while ahead.threads.iter().any(|thread| !thread.is_finished()) {
             thread::yield_now();
         }
@@ -404,7 +405,7 @@ mod tests {
     fn what_has_gone_from_memory_is_loaded_before_its_step() {
         let (folder, fetch) = fetch(Checksums::Off);
         drop(fetch);
-        // The system drops only what it can. Pages that another test holds, or files in memory, stay.
+        // The system only drops what it can. Pages that another test holds, and files in memory, stay.
         let file = File::open(folder.path().join("a.pack")).unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         let pack = Arc::new(open(folder.path().join("a.pack")).unwrap());
@@ -433,7 +434,7 @@ mod tests {
             counts: Counts::default(),
         };
         let ahead = Ahead { shared: Arc::new(shared), threads: Vec::new() };
-        // There is no loading thread, so only stopping ends the wait.
+        // There is no loading thread, so only stopping can end the wait.
         thread::scope(|scope| {
             let waiting = scope.spawn(|| ahead.wait(3));
             while lock(&ahead.shared.state).requested < 3 {

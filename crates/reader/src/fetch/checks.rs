@@ -1,7 +1,7 @@
-//! Tracks which bytes are valid. By default each sample's or chunk's checksum is computed once.
+//! Tracks which bytes are valid. By default, the checksum of each sample or chunk is computed once.
 //!
-//! A failure is final for the loader. If a second read matches the checksum, then memory or disk is unreliable, so the
-//! bytes still cannot be trusted.
+//! A failure is final for the loader. If a second read matches the checksum, memory or disk is unreliable, so the bytes
+//! still cannot be trusted.
 
 use packds_system::lock;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::{Pack, ReadError};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checksums {
-    /// Each time.
+    /// Each time that bytes are delivered.
     Always,
     /// The first time a sample or chunk is delivered.
     #[default]
@@ -29,7 +29,7 @@ pub enum Checksums {
 
 packds_system::named!(Checksums { Always = "always", FirstTouch = "first_touch", Off = "off" });
 
-/// What a loader has verified of its pack. Call the methods with the pack it was made for.
+/// What a loader has verified of its pack. Call the methods with the pack that it was made for.
 #[derive(Debug)]
 pub(super) struct Checks {
     policy: Checksums,
@@ -53,7 +53,7 @@ enum Unit {
 }
 
 impl Checks {
-    /// Verifies the column of sample checksums itself, if it will be used.
+    /// If the column of sample checksums will be used, verifies the column itself.
     ///
     /// # Errors
     /// [`ReadError::Format`] if the column is damaged.
@@ -64,7 +64,7 @@ impl Checks {
             pack.column(number).map_err(|error| pack.error(error))?;
             sample_crcs = Some(number);
         }
-        // Both are limited by the file size: each checksum takes 4 bytes in it.
+        // Both are limited by the file size, because each checksum takes 4 bytes in the file.
         let bits = |wanted: bool, n| if wanted { n } else { 0 };
         let first_touch = policy == Checksums::FirstTouch;
         Ok(Self {

@@ -1,11 +1,11 @@
-//! Reads the first step of a mapped pack that is not in memory. It reads only the samples, into separate buffers, and bypasses
-//! the page cache.
+//! Reads the first step of a mapped pack that is not in memory. It reads only the samples, into separate buffers, and
+//! bypasses the page cache.
 //!
-//! In a shuffled order a step has samples from all over the pack. Prefetching through the map reads pieces of 2 MiB, which later
-//! steps need too. For a single step these are many times its size, and training would wait for all of them. So the first step
-//! is read sample by sample, with as many requests at a time as the disk takes. Prefetching starts with the second step when
-//! the first is complete. These samples are read again with their pieces: if they were in the page cache, their pieces could
-//! not use huge pages.
+//! In a shuffled order, a step has samples from all over the pack. Prefetching through the map reads pieces of 2 MiB,
+//! which later steps need as well. For a single step, these pieces are many times its size, and training would wait for
+//! all of them. So the first step is read sample by sample, with as many requests at a time as the disk can handle.
+//! When it is complete, prefetching starts with the second step. The samples of the first step are then read again with
+//! their pieces. If they went through the page cache, their pieces could not use huge pages.
 
 use packds_system::lock;
 use std::sync::{Arc, Mutex};
@@ -32,8 +32,8 @@ enum State {
 }
 
 impl Early {
-    /// Starts reading `step` of a pack that is not in memory. `None` if there is no gain, or it takes more than `memory_bytes`. It
-    /// is only an optimization, so it is skipped if the system refuses anything.
+    /// Starts reading `step` of a pack that is not in memory. `None` if this would bring no gain, or if it needs more
+    /// than `memory_bytes`. It is only an optimization, so it is skipped if the system refuses anything.
     pub(super) fn start(fetch: &MappedFetch, plan: &Arc<dyn Route>, step: u64, memory_bytes: u64) -> Option<Self> {
         let is_mixed = matches!(plan.order(), OrderKind::Random | OrderKind::Window);
         if step >= plan.steps() || !is_mixed || !fetch.reads_samples() {
@@ -61,7 +61,7 @@ impl Early {
         Some(Self { step, state })
     }
 
-    /// Waits for the step and returns it, if it is the one being read. Its memory is released with the result.
+    /// Waits for the step and returns it, if it is the step that is being read. Its memory is released with the result.
     pub(super) fn take(&self, step: u64) -> Option<Result<StepItems, ReadError>> {
         let epoch = self.reading().filter(|_| step == self.step)?;
         let items = epoch.step(step);
@@ -76,7 +76,7 @@ impl Early {
         }
     }
 
-    /// Statistics of reading and waiting. The pack's own checks count the verified data.
+    /// Statistics of reading and waiting. The verified data is counted by the pack's own checks.
     pub(super) fn stats(&self) -> FetchStats {
         let stats = match &*lock(&self.state) {
             State::Reading(epoch) => epoch.stats(),
@@ -171,7 +171,7 @@ mod tests {
                     assert_eq!(item, pack.item(0, sample).unwrap().as_ref());
                 }
                 let stats = early.stats();
-                // Each sample may start and end inside a page.
+                // Each sample may start and end in the middle of a page.
                 let most = 32 * (IMAGE + 2 * 4096);
                 assert!(stats.bytes_read >= 32 * IMAGE, "{stats:?}");
                 assert!(stats.bytes_read <= most, "{stats:?}");
@@ -223,7 +223,7 @@ mod tests {
         assert!(matches!(again, ReadError::Sample { .. }), "{again}");
     }
 
-    /// The pack, evicted from memory as far as the system does it, and whether it was evicted.
+    /// The pack, evicted from memory as far as the system does this, and whether it was evicted.
     fn cold(folder: &tempfile::TempDir) -> (Arc<Pack>, bool) {
         let path = folder.path().join("a.pack");
         let file = File::open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Reads items from the memory map: addresses are computed once, without copies or system calls.
+//! Reads items from the memory map. Addresses are computed once, and there are no copies or system calls.
 
 use packds_system::{lock, to_u64, to_usize};
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ pub(super) struct MappedFetch {
     pub(super) checks: Arc<Checks>,
     /// The positions of each body field's items in a chunk, if they follow from the sample number alone.
     places: Vec<Option<Place>>,
-    /// Where the first chunk begins, and bytes from one to the next.
+    /// Where the first chunk begins, and the number of bytes from one chunk to the next.
     first_chunk: usize,
     chunk_bytes: usize,
     /// Whether checksums are verified per sample instead of per chunk.
@@ -47,7 +47,7 @@ impl MappedFetch {
             }));
         }
         let compressed = pack.schema().body().any(|(_, field)| !field.codec.is_none());
-        // Verifying a compressed sample by its own checksum would decompress it twice.
+        // To verify a compressed sample against its own checksum, it would have to be decompressed twice.
         let by_sample = checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
         Ok(Self {
             places: pack.located(places(&pack))?,
@@ -61,14 +61,15 @@ impl MappedFetch {
         })
     }
 
-    /// Whether the position of each sample follows from its number, and it can be verified without the rest of its chunk.
+    /// Whether the position of each sample follows from its number, and whether it can be verified without the rest of
+    /// its chunk.
     pub(super) fn reads_samples(&self) -> bool {
         let is_placed = self.places.iter().all(Option::is_some);
         let is_alone = self.by_sample || self.checks.policy() == Checksums::Off;
         is_placed && is_alone && !self.positions.is_empty()
     }
 
-    /// Bytes of these samples in whole pages, and bytes of the pieces that contain them.
+    /// The number of bytes of these samples in whole pages, and the number of bytes of the pieces that contain them.
     pub(super) fn cost_of(&self, samples: &[u64]) -> (u64, u64) {
         let mut bytes = 0;
         let mut pieces = BTreeSet::new();
@@ -134,7 +135,7 @@ impl MappedFetch {
         self.pack.bytes_unchecked().get(range.clone()).ok_or_else(out)
     }
 
-    /// A mismatch may be caused by a lost page that reads as zeros. Then this reports the lost page.
+    /// A lost page, which reads as zeros, may cause a mismatch. If so, this reports the lost page.
     fn or_lost(&self, result: Result<(), ReadError>) -> Result<(), ReadError> {
         result.or_else(|error| self.pack.no_page_lost().and(Err(error)))
     }
@@ -238,7 +239,8 @@ impl EpochFetch for MappedEpoch {
 #[derive(Debug)]
 pub(super) struct MappedStep {
     fetch: Arc<MappedFetch>,
-    /// Chunks verified for this step, if every step verifies again. Once per step is enough for all their samples.
+    /// Chunks that were verified for this step, if every step verifies again. Once per step is enough for all their
+    /// samples.
     checked: Mutex<BTreeSet<u64>>,
 }
 
@@ -273,7 +275,8 @@ impl MappedStep {
     }
 
     fn check_chunk(&self, chunk: u64) -> Result<(), ReadError> {
-        // Held while the checksum is computed, so that only one of several threads at a chunk computes it.
+        // The lock is held while the checksum is computed. If several threads need a chunk, only one of them computes
+        // it.
         let mut checked = lock(&self.checked);
         if self.fetch.checks.is_chunk_done(chunk) || checked.contains(&chunk) {
             return Ok(());
@@ -285,7 +288,7 @@ impl MappedStep {
         Ok(())
     }
 
-    /// An item that must be looked up in its chunk or decompressed.
+    /// An item that must be looked up in its chunk, or decompressed.
     fn other_item<'a>(&'a self, position: usize, sample: u64, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], ReadError> {
         let pack = &self.fetch.pack;
         let field = pack.schema().body().nth(position).map(|(number, _)| number);
@@ -307,7 +310,7 @@ impl MappedStep {
         let geometry = fetch.pack.geometry();
         let end = first_sample.saturating_add(u64::from(n));
         let (chunk, index) = geometry.locate(first_sample);
-        // Chunks of one field are contiguous, so that the items of all chunks form one array.
+        // If there is only one field, its chunks are contiguous, so the items of all chunks form one array.
         let is_plain = fetch.places.len() == 1;
         let one_chunk = end <= geometry.first_sample(chunk.saturating_add(1));
         if n == 0 || end > fetch.pack.n_samples() || !(one_chunk || is_plain) {
@@ -322,7 +325,8 @@ impl MappedStep {
         Ok(Some(ItemRun { bytes, place: Some((Arc::clone(&fetch.pack), range)) }))
     }
 
-    /// Verifies whole chunks by their checksums, and parts of them by sample if possible: only delivered data is verified.
+    /// Verifies whole chunks against their checksums, and parts of chunks sample by sample if possible. Only delivered
+    /// data is verified.
     fn check_run(&self, samples: Range<u64>) -> Result<(), ReadError> {
         let geometry = self.fetch.pack.geometry();
         let mut next = samples.start;

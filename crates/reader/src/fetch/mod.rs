@@ -1,8 +1,9 @@
-//! Fetches the bytes of a plan: the data of a step is in memory before it is requested, verified, and not copied if possible.
+//! Fetches the bytes of a plan. The data of a step is in memory before it is requested. It is verified, and not copied
+//! if possible.
 //!
-//! A [`Fetch`] belongs to one loader. It holds the pack, the [`Access`] and the record of verified data. Each epoch has one
-//! [`EpochFetch`], and each of its steps one [`StepItems`]. The order of samples is decided in `plan`, and the bytes are
-//! processed elsewhere.
+//! A [`Fetch`] belongs to one loader. It holds the pack, the [`Access`], and the record of verified data. Each epoch
+//! has an [`EpochFetch`], and each of its steps has a [`StepItems`]. The order of samples is decided in `plan`, and the
+//! bytes are processed elsewhere.
 
 mod access;
 mod ahead;
@@ -39,7 +40,7 @@ pub(crate) struct FetchOptions {
     pub(crate) checksums: Checksums,
     /// Memory for buffers of chunks, if chunks are read into buffers.
     pub(crate) memory_bytes: u64,
-    /// The user's memory limit, if set. [`Access::Auto`] does not map a pack that is larger.
+    /// The user's memory limit, if it is set. [`Access::Auto`] does not map a pack that is larger than this.
     pub(crate) budget: Option<u64>,
     /// Size of the loader's smaller packs. They get memory first.
     pub(crate) beside: u64,
@@ -51,30 +52,32 @@ pub(crate) struct FetchOptions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchStats {
-    /// Bytes requested from the disk. For a mapped pack, bytes that were not in memory and were prefetched.
+    /// Bytes requested from the disk. For a mapped pack, bytes that were prefetched because they were not in memory.
     pub bytes_read: u64,
-    /// Requests to the disk.
+    /// Number of requests to the disk.
     pub reads: u64,
-    /// Nanoseconds that steps waited for bytes, over all threads.
+    /// Nanoseconds that steps waited for bytes, summed over all threads.
     pub wait_ns: u64,
-    /// Bytes whose checksums were computed.
+    /// Number of bytes whose checksums were computed.
     pub bytes_checked: u64,
-    /// Chunks whose checksums were computed.
+    /// Number of chunks whose checksums were computed.
     pub chunks_checked: u64,
-    /// Samples whose checksums were computed.
+    /// Number of samples whose checksums were computed.
     pub samples_checked: u64,
     /// Nanoseconds with at least one request in progress. 0 for a mapped pack.
     pub busy_ns: u64,
-    /// Chunks evicted although they were needed again, because all buffers were in use. 0 for a mapped pack.
+    /// Number of chunks that were evicted although they were needed again, because all buffers were in use. 0 for a
+    /// mapped pack.
     pub chunks_evicted: u64,
     /// Number of buffers. 0 for a mapped pack.
     pub buffers: u64,
-    /// Buffers in use now.
+    /// Number of buffers in use now.
     pub buffers_in_use: u64,
 }
 
 impl FetchStats {
-    /// Combines an epoch's statistics with those of a later one. Counters of the whole loader are taken from the later one.
+    /// Combines an epoch's statistics with those of a later one. Counters of the whole loader are taken from the later
+    /// epoch.
     pub(crate) const fn then(self, later: Self) -> Self {
         Self {
             bytes_read: self.bytes_read + later.bytes_read,
@@ -138,12 +141,12 @@ pub(crate) struct Fetch {
 #[derive(Debug)]
 enum Engine {
     Mapped(Arc<MappedFetch>),
-    /// May have the map too, for steps that would otherwise read whole chunks for single samples.
+    /// It may also have a map, for steps that would otherwise read whole chunks for single samples.
     Direct(Arc<DirectFetch>, Option<Arc<MappedFetch>>),
 }
 
 impl Fetch {
-    /// Reads as in `choice`, which [`choose`] made from the same options. Verifies the column of sample checksums.
+    /// Reads as `choice` says, which [`choose`] made from the same options. Verifies the column of sample checksums.
     ///
     /// # Errors
     /// [`ReadError::Format`] if a position is not a body field or the column of checksums is damaged.
@@ -195,10 +198,10 @@ impl Fetch {
     }
 }
 
-/// Reads one epoch. Dropping it ends its threads at once.
+/// Reads one epoch. Dropping it stops its threads immediately.
 pub(crate) trait EpochFetch: fmt::Debug + Send + Sync {
-    /// Waits for the data of `step` on this rank. Request each step once, in ascending order. Several threads may wait at a
-    /// time. Dropping the result releases its memory.
+    /// Waits for the data of `step` on this rank. Request each step once, in ascending order. Several threads may wait
+    /// at the same time. Dropping the result releases its memory.
     ///
     /// # Errors
     /// [`ReadError::Stopped`] after [`stop`](Self::stop), and read errors.
@@ -221,7 +224,7 @@ enum Step {
 }
 
 impl StepItems {
-    /// The decoded item of the body field at `position` of `sample`, verified. `scratch` is used for decompression.
+    /// The decoded and verified item of `sample` in the body field at `position`. `scratch` is used for decompression.
     ///
     /// # Errors
     /// [`ReadError::Sample`] and [`ReadError::Format`] if the bytes are damaged, [`ReadError::Changed`] if the file was
@@ -238,8 +241,8 @@ impl StepItems {
         }
     }
 
-    /// The items of `n` samples from `first_sample` on, without a copy, if they are contiguous in memory. `None` otherwise, and
-    /// for compressed or variable-size items. Whole chunks are verified by their checksum.
+    /// The items of `n` samples that start at `first_sample`, without a copy, if they are contiguous in memory. `None`
+    /// otherwise, and for compressed or variable-size items. Whole chunks are verified against their checksums.
     pub(crate) fn run(&self, position: usize, first_sample: u64, n: u32) -> Result<Option<ItemRun>, ReadError> {
         match &self.0 {
             Step::Mapped(step) => step.run(position, first_sample, n),
@@ -247,8 +250,8 @@ impl StepItems {
         }
     }
 
-    /// Checks that everything delivered so far came from the file. Call it after copying: a file that is truncated while it is
-    /// mapped reads as zeros and does not fail.
+    /// Checks that everything delivered so far came from the file. Call it after copying, because a mapped file that is
+    /// truncated reads as zeros and does not fail.
     ///
     /// # Errors
     /// [`ReadError::Changed`], or [`ReadError::Read`] if the disk failed.
@@ -260,7 +263,7 @@ impl StepItems {
     }
 }
 
-/// Contiguous items, without a copy. It keeps their memory alive.
+/// Contiguous items without a copy. They keep their memory alive.
 #[derive(Debug, Clone)]
 pub(crate) struct ItemRun {
     bytes: Bytes,

@@ -29,7 +29,7 @@ pub(super) fn options(pack: &Pack, checksums: Checksums) -> FetchOptions {
     }
 }
 
-/// The plan of an epoch of all samples in this order, in batches of `batch`, with the last one padded.
+/// The plan of an epoch of all samples in this order, in batches of `batch` samples. The last batch is padded.
 pub(super) fn plan(pack: &Pack, order: Order, batch: u32) -> Arc<EpochPlan> {
     let dataset = Dataset::new(*pack.geometry(), 1 << 20, &pack.header().pack_uuid.0);
     let sampler = Sampler::new(order).seed(7);
@@ -122,7 +122,7 @@ fn flip(path: &Path, offset: u64) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// The error of each sample's first item, if any.
+/// The error of each sample's first item, if there is one.
 fn errors(pack: &Arc<Pack>, checksums: Checksums) -> Vec<Option<ReadError>> {
     let fetch = Fetch::new(Arc::clone(pack), options(pack, checksums)).unwrap();
     let plan = plan(pack, Order::Sequential, 1);
@@ -149,7 +149,7 @@ fn a_flipped_bit_is_found_under_each_policy_that_checks() {
         let by_sample = pack.schema().by_role(Role::SampleCrc32c, None).is_some();
         let compressed = pack.schema().body().any(|(_, field)| !field.codec.is_none());
         drop(pack);
-        // The sample's checksum covers the bytes of all fields, not only of those that are read.
+        // The sample's checksum covers the bytes of all fields, not only of the fields that are read.
         flip(&path, places.last().unwrap().end - 1);
         let pack = Arc::new(open(&path).unwrap());
         for checksums in [Checksums::FirstTouch, Checksums::Always] {
@@ -227,7 +227,7 @@ fn runs_are_the_files_bytes_and_check_whole_chunks() {
     assert_eq!(run.as_ref(), expected);
     let stats = epoch.stats();
     assert_eq!((stats.chunks_checked, stats.samples_checked), (pack.n_chunks(), 0));
-    // Samples verified by their chunk are not verified again.
+    // Samples that were verified with their chunk are not verified again.
     items.item(0, 1, &mut Vec::new()).unwrap();
     assert_eq!(epoch.stats(), stats);
     assert!(items.run(0, 1, n).unwrap().is_none());
@@ -261,7 +261,7 @@ fn what_was_bad_stays_bad_for_the_loader() {
         let again = items.item(0, 1, &mut Vec::new()).unwrap_err();
         assert!(matches!(again, ReadError::Sample { expected, found, .. } if expected != found));
     }
-    // A file that was written to is no longer the opened one.
+    // A file that has been written to is no longer the file that was opened.
     let fetch = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::Off)).unwrap();
     let error = fetch.start(plan(&pack, Order::Sequential, 1), 0).unwrap_err();
     assert!(matches!(error, ReadError::Modified { .. }) && error.is_data());

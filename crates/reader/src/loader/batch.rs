@@ -1,4 +1,4 @@
-//! A batch owned by the consumer: typed views of its fields. Its memory is not reused until it is dropped.
+//! A batch that the consumer owns, with typed views of its fields. Its memory is not reused until it is dropped.
 
 use packds_system::to_u64;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::device::Transfer;
 use crate::fetch::ItemRun;
 use crate::view::{ArrayView, Element};
 
-/// The parts of a batch outside its slot.
+/// The parts of a batch that are outside its slot.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) step: u64,
@@ -99,12 +99,12 @@ impl Batch {
         self.prepared.padding
     }
 
-    /// The loader's epoch. Each pack of a mixture counts its own epochs.
+    /// The loader's epoch. In a mixture, each pack counts its own epochs.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// The step, from 0 in every epoch.
+    /// The step, counted from 0 in every epoch.
     pub fn step(&self) -> u64 {
         self.prepared.step
     }
@@ -114,12 +114,13 @@ impl Batch {
         &self.prepared.bad
     }
 
-    /// Partners and weights if the augmentation mixes images. Mix the labels in the same way.
+    /// Partners and weights, if the augmentation mixes images. Mix the labels in the same way.
     pub fn mix(&self) -> Option<&Mix> {
         self.prepared.mix.as_ref()
     }
 
-    /// The random choices for the images: the crop of each and how it is shown. `None` if images are not augmented.
+    /// The random choices for the images: the crop of each image, and how it is shown. `None` if images are not
+    /// augmented.
     pub fn geometry(&self) -> Option<BatchGeometry> {
         let is_augmented = self.contents.outputs.pictures.is_some();
         is_augmented.then(|| BatchGeometry::new(&self.contents, &self.prepared.rows))
@@ -151,7 +152,7 @@ impl Batch {
     /// One view of an image, `[samples, ..]`; views count from 0.
     ///
     /// # Errors
-    /// As [`field`](Self::field).
+    /// As for [`field`](Self::field).
     pub fn view(&self, name: &str, view: u32) -> Result<ArrayView<'_>, LoadError> {
         let (number, field) = self.find(name, view)?;
         let refused = |what, why| Err(LoadError::Option(format!("the {what} of field `{name}` {why}")));
@@ -192,8 +193,8 @@ impl Batch {
         item.ok_or_else(|| LoadError::Option(format!("the batch has {} samples: there is no row {row}", self.len())))
     }
 
-    /// `[height, width, channels]` of one sample's image, or `[height, width]` of its mask, if variable-size images are
-    /// [decoded](super::LoaderBuilder::decode_images). `None` for other items.
+    /// The `[height, width, channels]` of one sample's image, or the `[height, width]` of its mask, if variable-size
+    /// images are [decoded](super::LoaderBuilder::decode_images). `None` for other items.
     pub fn item_shape(&self, name: &str, row: usize) -> Option<&[usize]> {
         let (number, _) = self.find(name, 0).ok()?;
         self.ragged(number)?.shape(row)
@@ -232,7 +233,7 @@ impl Batch {
         slot.get(field.offset..field.offset + len).unwrap_or_default()
     }
 
-    /// The slot it lies in.
+    /// The slot that contains it.
     #[doc(hidden)]
     pub fn slot(&self) -> Option<&SlotRef> {
         self.slot.as_ref()

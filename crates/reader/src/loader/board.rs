@@ -1,4 +1,4 @@
-//! The state shared by a loader's threads and its consumer, under one lock. It decides who does what next.
+//! The state that a loader's threads share with its consumer, under one lock. It decides who does what next.
 
 use packds_system::lock;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,15 +24,15 @@ pub(crate) struct Ready {
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     progress: Mutex<Progress>,
-    /// Wakes threads: there may be work.
+    /// Wakes threads, because there may be work.
     pub(crate) work: Condvar,
-    /// Wakes inactive threads: more of them may be needed again.
+    /// Wakes inactive threads, because more of them may be needed again.
     pub(crate) called: Condvar,
-    /// Wakes the consumer: a batch may be ready.
+    /// Wakes the consumer, because a batch may be ready.
     pub(crate) ready: Condvar,
-    /// Set once. Threads check it between samples and while they wait for a slot.
+    /// Set only once. Threads check it between samples and while they wait for a slot.
     pub(crate) stopped: AtomicBool,
-    /// Batches that the consumer holds, from all epochs of the loader.
+    /// Number of batches that the consumer holds, from all epochs of the loader.
     held: Arc<AtomicUsize>,
 }
 
@@ -48,15 +48,15 @@ pub(crate) struct Progress {
     pub(crate) filling: VecDeque<Arc<Filling>>,
     /// Finished steps that the consumer has not taken yet.
     pub(crate) done: BTreeMap<u64, Result<Ready, LoadError>>,
-    /// An error that belongs to no step and ends the epoch.
+    /// An error that does not belong to a step. It ends the epoch.
     pub(crate) failed: Option<LoadError>,
-    /// Number of active threads: those with a lower index load.
+    /// Number of active threads. Threads with a lower index load.
     pub(crate) threads: usize,
     pub(crate) prefetch: usize,
 }
 
 impl Progress {
-    /// Whether the consumer can continue at once: with a batch, the end or an error.
+    /// Whether the consumer can continue immediately, with a batch, the end or an error.
     pub(crate) fn has_answer(&self) -> bool {
         self.next_out >= self.steps || self.failed.is_some() || self.done.contains_key(&self.next_out)
     }
@@ -90,7 +90,8 @@ impl Board {
         self.work.notify_all();
     }
 
-    /// Stores a step's result for the consumer. After a stop it is dropped, or any batch that keeps the board would keep its slot.
+    /// Stores a step's result for the consumer. After a stop, the result is dropped. Otherwise a batch that keeps the
+    /// board would also keep the slot.
     pub(crate) fn put(&self, step: u64, result: Result<Ready, LoadError>) {
         let mut progress = self.lock();
         if self.is_stopped() {
@@ -112,7 +113,7 @@ impl Board {
         self.tell_threads();
     }
 
-    /// Ends the epoch with an error that belongs to no step.
+    /// Ends the epoch with an error that does not belong to a step.
     pub(crate) fn fail(&self, error: LoadError) {
         self.lock().failed.get_or_insert(error);
         self.ready.notify_all();

@@ -1,4 +1,4 @@
-//! An epoch owned by the consumer: an iterator of batches. Dropping it ends its threads.
+//! An epoch that the consumer owns. It is an iterator of batches, and dropping it stops its threads.
 
 use packds_system::{lock, to_u64, to_usize, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,20 +16,20 @@ use crate::plan::{MixtureState, State};
 
 /// The batches of one epoch, in order. It ends after the last batch or the first error.
 ///
-/// Its threads work ahead as long as it exists. Dropping it ends them at any point.
+/// Its threads work ahead as long as it exists. It can be dropped at any point, which stops them.
 #[derive(Debug)]
 pub struct Epoch {
     workers: Arc<Workers>,
     threads: Vec<JoinHandle<()>>,
     number: u32,
-    /// The step of the next batch. The board has it too, but a fork may have left the board's lock locked.
+    /// The step of the next batch. The board has it too, but the board's lock may still be locked after a fork.
     next_step: u64,
     steps: u64,
     /// When the consumer took its last batch.
     taken: Instant,
     /// When the consumer began to wait, if it called `wait` before `next`.
     waits_since: Option<Instant>,
-    /// Total busy time and disk waiting time of all threads when the last batch was taken.
+    /// Total busy time and total time waiting for the disk, of all threads, when the last batch was taken.
     threads_before: Option<(Duration, Duration)>,
     over: bool,
     made_in: u32,
@@ -42,7 +42,7 @@ pub struct Epoch {
 pub(crate) struct Lease(Arc<AtomicBool>);
 
 impl Lease {
-    /// Acquires the ring, unless another epoch uses it.
+    /// Acquires the ring. Fails if another epoch uses it.
     pub(crate) fn take(in_use: &Arc<AtomicBool>) -> Result<Self, LoadError> {
         if in_use.swap(true, Ordering::AcqRel) {
             return Err(LoadError::EpochOpen);
@@ -88,7 +88,7 @@ impl Epoch {
         self.number
     }
 
-    /// Steps in the epoch, the same on every rank.
+    /// Number of steps in the epoch. It is the same on every rank.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
@@ -98,8 +98,8 @@ impl Epoch {
         self.next_step
     }
 
-    /// The state to save in order to resume after the batches taken so far. Prefetched batches do not count. For a mixture
-    /// this is only the state of its first pack: save [`mixture_state`](Self::mixture_state) instead.
+    /// The state to save in order to resume after the batches taken so far. Prefetched batches do not count. For a
+    /// mixture, this is only the state of its first pack, so save [`mixture_state`](Self::mixture_state) instead.
     pub fn state(&self) -> State {
         self.workers.schedule.state(self.next_step())
     }
@@ -109,11 +109,11 @@ impl Epoch {
         self.workers.schedule.mixture_state(self.next_step())
     }
 
-    /// Waits until [`next`](Iterator::next) would not block, for at most `at_most`. Returns whether it succeeded. Use it to
-    /// handle signals and other events meanwhile. The time counts as waiting for the next batch.
+    /// Waits until [`next`](Iterator::next) would not block, for at most `at_most`. Returns whether it succeeded. Use
+    /// it to handle signals and other events while waiting. The time counts as waiting for the next batch.
     pub fn wait(&mut self, at_most: Duration) -> bool {
         if self.over || std::process::id() != self.made_in {
-            // An error or the end: `next` reports it at once.
+            // This is an error or the end, which `next` reports immediately.
             return true;
         }
         let requested = Instant::now();
@@ -242,7 +242,7 @@ impl Drop for Epoch {
         }
         self.workers.stop();
         for thread in self.threads.drain(..) {
-            // A panic was already reported to the consumer.
+            // A panic has already been reported to the consumer.
             let _ = thread.join();
         }
     }

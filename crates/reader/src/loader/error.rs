@@ -1,4 +1,4 @@
-//! Why a loader cannot be made, or a batch not delivered.
+//! Why a loader cannot be made, or a batch cannot be delivered.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use crate::device::DeviceError;
 use crate::plan::PlanError;
 use crate::{ReadError, human};
 
-/// Why a loader cannot be made, or a batch not delivered.
+/// Why a loader cannot be made, or a batch cannot be delivered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The pack cannot be read, or data that the plan needs is damaged.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Order, batch and ranks do not match the pack or each other.
+    /// Order, batch or ranks do not match the pack or each other.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The augmentation does not match the pack's images.
@@ -55,7 +55,7 @@ pub enum LoadError {
         found: String,
     },
     /// The packs of a mixture have different class names for a loaded label field.
-    #[error("{}: field `{field}`: expected {expected}, as in the first pack, found {found}; the ids of all packs of a mixture must mean the same classes: pack their sources with one list of class names, or leave the field out", path.display())]
+    #[error("{}: field `{field}`: expected {expected}, as in the first pack, found {found}; the ids of all packs of a mixture must mean the same classes: pack their sources with the same list of class names, or leave out the field", path.display())]
     OtherClasses {
         /// The first pack that differs from pack 0.
         path: PathBuf,
@@ -66,7 +66,7 @@ pub enum LoadError {
         /// The same, as found in this pack.
         found: String,
     },
-    /// An option cannot be used. The text says which, what was found and what to change.
+    /// An option cannot be used. The message says which one, what was found, and what to change.
     #[error("{0}")]
     Option(String),
     /// Images cannot be on the device as requested.
@@ -79,13 +79,13 @@ pub enum LoadError {
     },
     /// The memory budget is too small for a batch.
     #[error(
-        "a memory budget of {} is too small: {what} needs {}; give more memory or make the batch smaller",
+        "a memory budget of {} is too small: {what} needs {}; allow more memory or reduce the batch size",
         human::bytes(*budget), human::bytes(*needed)
     )]
     Memory {
         /// What needs the memory.
         what: &'static str,
-        /// Bytes needed at least.
+        /// The minimum number of bytes.
         needed: u64,
         /// Bytes available.
         budget: u64,
@@ -105,7 +105,7 @@ pub enum LoadError {
     Thread(std::io::Error),
     /// The consumer holds every slot, so loading cannot continue.
     #[error(
-        "all {slots} slots of the staging ring are held by batches that were not dropped: drop some, copy what must stay, or give the loader more `slots`"
+        "all {slots} slots of the staging ring are held by batches that were not dropped: drop some, copy what you need, or give the loader more `slots`"
     )]
     SlotsHeld {
         /// Number of slots in the ring.
@@ -116,7 +116,7 @@ pub enum LoadError {
     EpochOpen,
     /// The process was forked after the loader was made. The threads are in the parent.
     #[error(
-        "this loader belongs to process {made_in}, this is process {found}: threads do not survive a fork; open the pack again in the child"
+        "this loader belongs to process {made_in}, but this is process {found}: threads do not survive a fork; open the pack again in the child"
     )]
     Forked {
         /// The process that made the loader.
@@ -124,20 +124,20 @@ pub enum LoadError {
         /// This process.
         found: u32,
     },
-    /// Every sample of a batch was bad, so none is left to replace them.
+    /// Every sample of a batch was bad, so there is none to replace them.
     #[error("step {step}: all {samples} samples of the batch are bad; the first: {first}")]
     NothingLeft {
         /// The step.
         step: u64,
         /// Number of samples in the batch.
         samples: usize,
-        /// The problem with the first one.
+        /// The problem with the first sample.
         first: Box<LoadError>,
     },
     /// The device rejected a batch.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A loader thread panicked: a bug in packds.
+    /// A thread of the loader panicked. This is a bug in packds.
     #[error("a thread of the loader panicked: {message}; this is a bug in packds")]
     Panicked {
         /// The panic message.

@@ -1,4 +1,4 @@
-//! Writes rows of a batch. Each thread has one [`Filler`] with its own decoder and scratch memory.
+//! Writes rows of a batch. Each thread has a [`Filler`] with its own decoder and scratch memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,15 +22,15 @@ pub(crate) struct Filler {
     contents: Arc<Contents>,
     bad_samples: BadSamples,
     pictures: Option<PictureFiller>,
-    /// One for each field of decoded images.
+    /// One decoder for each field of decoded images.
     decoders: Vec<ItemDecoder>,
-    /// Work that repeated batches skip.
+    /// The results that repeated batches reuse.
     kept: Option<Arc<Kept>>,
     scratch: Vec<u8>,
 }
 
 impl Filler {
-    /// It skips the work whose results are kept.
+    /// A filler. It skips work whose results are kept.
     pub(crate) fn new(contents: &Arc<Contents>, bad_samples: BadSamples, kept: Option<&Arc<Kept>>) -> Self {
         let pictures = contents.outputs.pictures_on_host();
         Self {
@@ -43,7 +43,8 @@ impl Filler {
         }
     }
 
-    /// Writes the rows of `piece` until `stopped` is set. Rows that fail are recorded in the piece, or the first ends the work.
+    /// Writes the rows of `piece` until `stopped` is set. Depending on the policy, rows that fail are recorded in the
+    /// piece, or the first failure ends the work.
     pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece, stopped: &AtomicBool) -> Result<(), LoadError> {
         for (place, number) in piece.rows.clone().enumerate() {
             if stopped.load(Ordering::Acquire) {

@@ -1,4 +1,4 @@
-//! One batch while it is written: its rows, the pieces that threads take, and their results.
+//! A batch while it is written: its rows, the pieces that threads take, and their results.
 
 use packds_system::lock;
 use std::collections::VecDeque;
@@ -20,11 +20,11 @@ pub(crate) struct Row {
     pub(crate) epoch: u32,
 }
 
-/// Some rows of a batch, for one thread.
+/// Some rows of a batch, which one thread writes.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) rows: Range<usize>,
-    /// The bytes of these rows for each field that [`BatchField::is_filled`], in field order.
+    /// The bytes of these rows, for each field that [`BatchField::is_filled`], in field order.
     pub(crate) regions: Vec<PieceMut>,
     /// The concatenated items of these rows for each ragged field, in field order.
     pub(crate) ragged: Vec<Ragged>,
@@ -38,7 +38,7 @@ pub(crate) struct Ragged {
     pub(crate) bytes: Vec<u8>,
     /// Where each item ends in `bytes`.
     pub(crate) ends: Vec<usize>,
-    /// The dimensions of each item that holds pixels; empty for others.
+    /// The dimensions of each item that contains pixels. Empty for other items.
     shapes: Vec<Vec<usize>>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Filling {
     pub(crate) step: u64,
     pub(crate) rows: Vec<Row>,
     pub(crate) padding: usize,
-    /// The bytes of this step for each pack.
+    /// The bytes of this step, for each pack.
     pub(crate) items: Arc<[Option<StepItems>]>,
     state: Mutex<State>,
 }
@@ -104,14 +104,14 @@ impl Filling {
         Self { step, rows, padding, items, state }
     }
 
-    /// Takes an unassigned piece. Also returns whether it was the last.
+    /// Takes an unassigned piece. Also returns whether it was the last one.
     pub(crate) fn take(&self) -> (Option<Piece>, bool) {
         let mut state = lock(&self.state);
         let piece = state.waiting.pop_front();
         (piece, state.waiting.is_empty())
     }
 
-    /// Returns a finished piece. The last one to return gets all pieces, in row order.
+    /// Returns a finished piece. The caller that returns the last one gets all pieces, in row order.
     pub(crate) fn give_back(&self, piece: Piece) -> Option<Vec<Piece>> {
         let mut state = lock(&self.state);
         state.done.push(piece);
@@ -147,11 +147,11 @@ pub(crate) fn cut(slot: SlotMut, outputs: &Outputs, n_rows: usize, piece_rows: u
         lens.extend(ranges.iter().map(|rows| rows.len() * field.item_bytes));
         end = field.offset + n_rows * field.item_bytes;
     }
-    // At least one piece is needed to get the slot back when they are joined.
+    // There must be at least one piece, so that joining the pieces gives the slot back.
     lens.push(0);
     let mut parts = slot.split(&lens).unwrap_or_default().into_iter();
     for _ in &filled {
-        // The bytes between these fields are columns, which are already written, and padding.
+        // The bytes between these fields are padding, and columns that have already been written.
         drop(parts.next());
         for (piece, part) in pieces.iter_mut().zip(&mut parts) {
             piece.regions.push(part);

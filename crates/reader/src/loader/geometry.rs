@@ -1,4 +1,5 @@
-//! Where the images of a batch come from. The random choices are computed again: they follow from seed, epoch and sample.
+//! Where the images of a batch come from. The random choices are computed again, because they follow from seed, epoch
+//! and sample.
 
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl BatchGeometry {
     }
 }
 
-/// Words in field names that denote positions in the image. Each may end in `s` or `es`.
+/// Words in field names that stand for positions in the image. Each of them may also end in `s` or `es`.
 const PLACES: &str = "\
     bbox bndbox boundingbox box contour coord coordinate corner cxcywh facebox flow gaze joint keypoint keypt kp kpt \
     landmark opticalflow point polygon polyline pose pt quad rect rectangle roi segmentation skeleton vertex vertice \
@@ -66,7 +67,7 @@ fn names_places(name: &str) -> bool {
     has_one_of(PLACES) && !has_one_of(ABOUT)
 }
 
-/// The letters of a name in lower case, with a space after each word: `faceBox2` becomes `face box `.
+/// The letters of a name in lower case, with a space after each word. `faceBox2` becomes `face box `.
 fn spaced(name: &str) -> String {
     let mut spaced = String::with_capacity(name.len() * 2);
     let mut was_lower = false;
@@ -81,8 +82,9 @@ fn spaced(name: &str) -> String {
     spaced
 }
 
-/// The fields that look like positions or pixels of an augmented image but do not move with it. These are images and masks
-/// other than the augmented ones, arrays with the rows and columns of the image, and numbers or JSON named like positions.
+/// The fields that look like positions or pixels of an augmented image but do not move with it. These are: images and
+/// masks other than the augmented ones, arrays with the rows and columns of the image, and numbers or JSON whose names
+/// suggest positions.
 pub(crate) fn unmoved<'a>(pack: &Pack, outputs: &'a Outputs) -> Vec<&'a str> {
     let Some(pictures) = outputs.pictures.as_ref().filter(|p| p.moves_pixels()) else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Reports the step times of a training run. `packds doctor PACK -- COMMAND` names a file in the environment variable
-//! [`JOURNAL`]. Every loader of the command appends to it. Nothing else sets this variable.
+//! Reports the step times of a training run. `packds doctor PACK -- COMMAND` passes the name of a file in the
+//! environment variable [`JOURNAL`]. Every loader of the command appends to this file. Nothing else sets this variable.
 
 use packds_system::lock;
 use std::collections::hash_map::DefaultHasher;
@@ -16,15 +16,15 @@ use serde_json::Value;
 use super::stats::{Counters, count};
 use crate::Pack;
 
-/// The environment variable that names the file. Each line is a JSON object with these members:
+/// The environment variable with the name of the file. Each line is a JSON object with these members:
 ///
-/// - `loader`: the process number, then a number that is unique in the process.
-/// - `options`: those that decide the cost of a batch: `order`, `window`, `augment`, `fields`, `threads`, `memory_bytes`
-///   (`null` if not set), and whether samples are `chosen`.
-/// - `kind`: the same for loaders with the same order, augmentation and fields.
+/// - `loader`: the process number, followed by a number that is unique in the process.
+/// - `options`: the options that determine the cost of a batch: `order`, `window`, `augment`, `fields`, `threads`,
+///   `memory_bytes` (`null` if not set), and whether samples are `chosen`.
+/// - `kind`: a value that is equal for loaders with the same order, augmentation and fields.
 /// - `pack`: the pack's identifier.
 /// - `batch`: samples per batch.
-/// - `batches`: batches of the loader so far.
+/// - `batches`: number of batches from the loader so far.
 /// - `busy_ns`: total time from taking a batch to requesting the next one.
 /// - `waited_ns`: total time from requesting a batch until it arrived.
 pub const JOURNAL: &str = "PACKDS_DOCTOR";
@@ -32,7 +32,7 @@ pub const JOURNAL: &str = "PACKDS_DOCTOR";
 /// Time between two lines of a loader.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// The file, and the start of every line of one loader.
+/// The file, and the beginning of every line for one loader.
 #[derive(Debug)]
 pub(crate) struct Journal {
     start: String,
@@ -51,7 +51,7 @@ impl Journal {
     ) -> Option<Self> {
         static LOADERS: AtomicU64 = AtomicU64::new(0);
         let path = std::env::var_os(JOURNAL)?;
-        // If the file cannot be opened, it stays empty. The doctor then reports that there were no timings.
+        // If the file cannot be opened, it stays empty. The doctor then reports that there are no timings.
         let file = OpenOptions::new().append(true).create(true).open(path).ok()?;
         let number = LOADERS.fetch_add(1, Ordering::Relaxed);
         let mut hasher = DefaultHasher::new();
@@ -87,12 +87,12 @@ impl Journal {
             count(&counters.consumer_busy),
             count(&counters.consumer_waited)
         );
-        // A write error must not stop the training.
+        // A write error must not stop the training run.
         let _ = file.write_all(line.as_bytes());
     }
 }
 
-/// Writes a last line. A loader for a single short epoch may not have written one before.
+/// Writes a last line, because a loader for a single short epoch may not have written a line before.
 impl Drop for Journal {
     fn drop(&mut self) {
         let Ok(mut file) = self.state.get_mut().map(|state| state.0.try_clone()) else {

@@ -1,5 +1,5 @@
-//! Keeps the samples of one step in memory, so that the work on them can be repeated and timed. This makes batches of a loader
-//! without its reading, decoding or transforming. Only the doctor uses it, not training.
+//! Keeps the samples of one step in memory, so that the work on them can be repeated and timed. The loader can then
+//! make batches without reading, decoding or transforming. Only the doctor uses this, not training.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use super::schedule::{EpochSchedule, Sequence};
 use super::{BadSamples, Loader};
 use crate::fetch::StepItems;
 
-/// At most this many samples are kept. They are repeated to fill a batch of any size.
+/// Maximum number of samples that are kept. They are repeated to fill a batch of any size.
 const MOST_SAMPLES: usize = 64;
-/// No more samples are kept after this many bytes of decoded pixels.
+/// After this many bytes of decoded pixels, no more samples are kept.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The form in which samples are kept. Earlier stages are not repeated.
+/// The form in which samples are kept. Stages before it are not repeated.
 #[derive(Debug)]
 enum Form {
-    /// Stored items: they are decoded and transformed.
+    /// Stored items, which are decoded and transformed.
     Raw,
-    /// Decoded pixels: they are transformed.
+    /// Decoded pixels, which are transformed.
     Decoded,
-    /// The slot of a finished batch: its rows are copied.
+    /// The slot of a finished batch, whose rows are copied.
     Processed(Vec<u8>),
 }
 
@@ -78,7 +78,7 @@ impl Kept {
         for row in rows.iter().take(MOST_SAMPLES) {
             match samples.add(loader, *row) {
                 Err(error) if loader.shared.bad_samples == BadSamples::Error => return Err(error),
-                // Bad samples are skipped here, whatever policy the training uses.
+                // Bad samples are skipped here, regardless of the policy for training.
                 Err(_) => {}
                 Ok(()) if samples.size.decoded > MOST_BYTES => break,
                 Ok(()) => {}
@@ -94,7 +94,7 @@ impl Kept {
         Ok(Self { samples: Arc::new(samples), form: Form::Raw })
     }
 
-    /// The same samples, decoded. `None` if they do not need decoding.
+    /// The same samples, decoded. `None` if they do not need to be decoded.
     pub fn decoded(&self) -> Option<Self> {
         let is_decoded = !self.samples.pixels.is_empty();
         is_decoded.then(|| Self { samples: Arc::clone(&self.samples), form: Form::Decoded })

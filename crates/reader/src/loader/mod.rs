@@ -1,4 +1,5 @@
-//! Makes batches in memory from a pack, in an order that is known in advance. Training code iterates over these batches.
+//! Makes batches in memory from a pack, in an order that is known in advance. Training code iterates over these
+//! batches.
 //!
 //! ```no_run
 //! use packds_reader::loader::Loader;
@@ -17,29 +18,22 @@
 //! # Ok::<(), packds_reader::loader::LoadError>(())
 //! ```
 //!
-//! Several packs with the same fields are mixed in fixed proportions: every batch has the same number of samples of each.
+//! Several packs with the same fields are mixed in fixed proportions. Every batch has the same number of samples from
+//! each pack.
 //! ```no_run
 //! use packds_reader::loader::Loader;
 //!
-//! let loader = Loader::builder(packds_reader::open("photos.pack")?)
-//!     .proportion(0.75)
-//!     .mix(packds_reader::open("drawings.pack")?, 0.25)
-//!     .batch(256)
-//!     .build()?;
-//! let mut epoch = loader.epoch(0)?;
-//! for batch in &mut epoch {
-//!     let batch = batch?;
-//!     let of_drawings = batch.packs().iter().filter(|pack| **pack == 1).count();
-//!     assert_eq!(of_drawings, 64);
-//! }
-//! // What to go on with, later: `loader.epoch_at_mixture(&state)`.
-//! let state = epoch.mixture_state();
+//! let loader = Loader::builder(packds_reader::open("photos.pack")?) .proportion(0.75)
+//! .mix(packds_reader::open("drawings.pack")?, 0.25) .batch(256) .build()?; let mut epoch = loader.epoch(0)?; for batch
+//! in &mut epoch { let batch = batch?; let of_drawings = batch.packs().iter().filter(|pack| **pack == 1).count();
+//! assert_eq!(of_drawings, 64); } // To continue later: `loader.epoch_at_mixture(&state)`. let state =
+//! epoch.mixture_state();
 //! # Ok::<(), packds_reader::loader::LoadError>(())
 //! ```
 //!
-//! Data flows in one direction. `schedule` determines the samples of a step and fetches their bytes. The threads in `workers` begin
-//! steps in order and split each batch into pieces. `fill` writes the pieces into a slot of the staging ring. `finish` turns
-//! them into a batch. The consumer takes it from the `board`.
+//! Data flows in one direction. `schedule` determines the samples of a step and fetches their bytes. The threads in
+//! `workers` begin steps in order and split each batch into pieces. `fill` writes the pieces into a slot of the staging
+//! ring. `finish` turns them into a batch. The consumer takes the batch from the `board`.
 
 mod batch;
 mod board;
@@ -93,7 +87,7 @@ pub use self::outputs::BatchField;
 pub use self::stats::LoaderStats;
 pub use self::tuner::Tuned;
 
-// For the other crates of this workspace. It may change in any version.
+// Internals for the other crates of this workspace. They may change in any version.
 #[doc(hidden)]
 pub use self::{
     journal::JOURNAL,
@@ -110,28 +104,28 @@ pub enum BadSamples {
     Error,
     /// Leave it out. The batch is shorter.
     Skip,
-    /// Replace it by the sample before it in the batch, or the first good one after it.
+    /// Replace it with the sample before it in the batch, or with the first good one after it.
     Substitute,
 }
 
 packds_system::named!(BadSamples { Error = "error", Skip = "skip", Substitute = "substitute" });
 
-/// One pack, or several in fixed proportions, with all decisions made: order, batches, fields, augmentation, memory. See the
-/// [module](self).
+/// One pack, or several in fixed proportions, with all decisions made: order, batches, fields, augmentation, memory.
+/// See the [module](self).
 ///
-/// It has threads only while an [`Epoch`] is open. It may be shared between threads. It has one staging ring, so only one
-/// epoch can be open at a time.
+/// It only has threads while an [`Epoch`] is open. It may be shared between threads. It has one staging ring, so only
+/// one epoch can be open at a time.
 #[derive(Debug)]
 pub struct Loader {
     contents: Arc<Contents>,
     shared: Arc<Shared>,
-    /// One per pack.
+    /// How each pack is read.
     fetches: Vec<Arc<Fetch>>,
-    /// The schedule of the only pack, or of the first one.
+    /// The schedule of the only pack, or of the first pack of a mixture.
     schedule: Schedule,
     /// Set if there are several packs.
     mixture: Option<Arc<Mixture>>,
-    /// Threads per epoch. The tuner decides how many of them are active.
+    /// Number of threads per epoch. The tuner decides how many of them are active.
     threads: usize,
     /// How many of them the system could not start for the last epoch.
     not_started: AtomicUsize,
@@ -149,8 +143,9 @@ impl Loader {
         LoaderBuilder::new(pack.into())
     }
 
-    /// The batches of an epoch, from its first step. A mixture has no natural epoch: it counts [`Mixture::steps_per_epoch`] steps
-    /// as one. In these steps it uses as many samples as all packs have together.
+    /// The batches of an epoch, starting at its first step. A mixture has no natural epoch. It counts
+    /// [`Mixture::steps_per_epoch`] steps as an epoch, because these steps use as many samples as all packs have
+    /// together.
     ///
     /// # Errors
     /// [`LoadError::EpochOpen`] if another epoch of this loader is open, [`LoadError::Forked`] in a child process,
@@ -159,7 +154,7 @@ impl Loader {
         self.epoch_from(number, 0)
     }
 
-    /// Like [`epoch`](Self::epoch), from a given step.
+    /// Like [`epoch`](Self::epoch), but starts at a given step.
     ///
     /// # Errors
     /// As for [`epoch`](Self::epoch).
@@ -253,8 +248,9 @@ impl Loader {
         self.threads
     }
 
-    /// The history of active threads and prefetched batches, with reasons, oldest entry first. Values fixed by
-    /// [`LoaderBuilder::threads`] and [`LoaderBuilder::prefetch`] do not change. The rest adapts to the training.
+    /// The history of active threads and prefetched batches, with reasons. The oldest entry comes first. Values that
+    /// [`LoaderBuilder::threads`] and [`LoaderBuilder::prefetch`] fix do not change. The others adapt to the training
+    /// run.
     pub fn tuning(&self) -> Vec<Tuned> {
         lock(&self.shared.tuner).log().to_vec()
     }
@@ -272,7 +268,7 @@ impl Loader {
         pictures.map(Pictures::made)
     }
 
-    /// Steps in an epoch.
+    /// Number of steps in an epoch.
     ///
     /// # Errors
     /// [`LoadError::Plan`] if the epoch cannot be planned.
@@ -286,8 +282,8 @@ impl Loader {
         &self.contents.outputs.fields
     }
 
-    /// The order, batch and ranks in use. For a mixture, those of its first pack. Their batch is that pack's share of the
-    /// mixture's batch: see [`mixture`](Self::mixture).
+    /// The order, batch and ranks in use. For a mixture, those of its first pack, where the batch is only that pack's
+    /// share of the mixture's batch. See [`mixture`](Self::mixture).
     pub const fn schedule(&self) -> &Schedule {
         &self.schedule
     }
@@ -302,8 +298,8 @@ impl Loader {
         self.fetches[0].report()
     }
 
-    /// How random the batches are: design effect of each label, repeated batch-mates, memory, a verdict. For a mixture, the
-    /// share of its first pack.
+    /// How random the batches are: the design effect of each label, how often samples share a batch again, memory, and
+    /// a verdict. For a mixture, this is about the share of its first pack.
     ///
     /// # Errors
     /// [`LoadError::Read`] if the pack's statistics are damaged, [`LoadError::Plan`] if the epoch would have no batches.
@@ -311,8 +307,8 @@ impl Loader {
         shuffle_report(self.pack(), &self.schedule)
     }
 
-    /// Notices for the user: defaults that were chosen, and problems with the order. For a mixture, each pack's notices
-    /// with its path.
+    /// Notices for the user: defaults that were chosen, and problems with the order. For a mixture, the notices of each
+    /// pack with its path.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
@@ -326,9 +322,9 @@ impl Loader {
         Ok(all)
     }
 
-    /// Problems that cost accuracy: samples that no epoch uses, an order that mixes too little for this pack, and fields that
-    /// should move with the images but do not ([`Batch::geometry`]). The order `sequential` is deliberate, so its mixing is not
-    /// reported.
+    /// Problems that cost accuracy: samples that no epoch uses, an order that mixes too little for this pack, and
+    /// fields that should move with the images but do not ([`Batch::geometry`]). The mixing of the order `sequential`
+    /// is not reported, because users choose this order on purpose.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
@@ -338,7 +334,7 @@ impl Loader {
         if !unmoved.is_empty() {
             let (names, stay) = (unmoved.join("`, `"), if unmoved.len() == 1 { "stays" } else { "stay" });
             doubts.push(format!(
-                "`{names}` {stay} as stored while images are cropped, resized, flipped or turned: a batch's geometry() says how each was"
+                "`{names}` {stay} as stored although images are cropped, resized, flipped or rotated: a batch's geometry() says how each image was changed"
             ));
         }
         Ok(doubts)
@@ -366,7 +362,7 @@ impl Loader {
     fn too_far_ahead(&self) -> Option<String> {
         let (requested, slots) = (self.requested_prefetch?.get(), self.shared.arena.n_slots());
         (requested > slots).then(|| {
-            format!("prefetch is {requested}, but the staging ring has {slots} slots: {slots} batches are made ahead at most; `slots` makes it larger")
+            format!("prefetch is {requested}, but the staging ring has {slots} slots, so at most {slots} batches are made ahead; increase `slots` to make more")
         })
     }
 
@@ -384,7 +380,7 @@ impl Loader {
         })
     }
 
-    /// What the loader did so far, and where it waited.
+    /// What the loader has done so far, and where it waited.
     pub fn stats(&self) -> LoaderStats {
         let workers = lock(&self.last).upgrade();
         // These do not include an epoch that is still open.
@@ -435,23 +431,23 @@ fn shuffle_report(pack: &Pack, schedule: &Schedule) -> Result<ShuffleReport, Loa
 fn notices(report: &ShuffleReport, access: &AccessReport) -> Vec<String> {
     let mut notices: Vec<String> = report.notices.iter().map(ToString::to_string).collect();
     if let Some(verdict) = bad_verdict(report) {
-        notices.push(format!("{verdict}, {}", like_neighbours()));
+        notices.push(format!("{verdict}: {}", similar_neighbours()));
     }
     notices.push(access.reason.clone());
     notices
 }
 
-/// What to do about batches of like labels.
-fn like_neighbours() -> String {
+/// What to do if batches have similar labels.
+fn similar_neighbours() -> String {
     const KEEP_ORDER: Opt = Opt::new("keep_order");
     const SHUFFLE: Opt = Opt::new("shuffle");
     let info = SHUFFLE.in_command();
     format!(
-        "whose neighbours have like labels: `packds info {info}` says which window is enough, converting without {KEEP_ORDER} cures it"
+        "neighbouring samples have similar labels: `packds info {info}` says which window is large enough, or convert again without {KEEP_ORDER}"
     )
 }
 
-/// Problems of one pack's order that cost accuracy.
+/// Problems with the order of one pack that cost accuracy.
 fn doubts(report: &ShuffleReport) -> Vec<String> {
     let of_kind = |is_kind: fn(&Notice) -> bool| {
         let found = report.notices.iter().filter(move |notice| is_kind(notice));
@@ -462,7 +458,7 @@ fn doubts(report: &ShuffleReport) -> Vec<String> {
     if let Some(verdict) = verdict {
         let sorted: Vec<String> = of_kind(|n| matches!(n, Notice::Sorted { .. })).collect();
         doubts.push(if sorted.is_empty() {
-            format!("{verdict}, {}", like_neighbours())
+            format!("{verdict}: {}", similar_neighbours())
         } else {
             format!("{verdict}: {}", sorted.join("; "))
         });

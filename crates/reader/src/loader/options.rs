@@ -34,13 +34,14 @@ use crate::setters::setters;
 use self::probe::not_decodable;
 pub use self::probe::{Decodable, FileSurvey, Holdable, Probe};
 
-/// Default memory. It is the same on every machine, because the default window depends on it.
+/// The default memory. It is the same on every machine, because the default window depends on it.
 const DEFAULT_MEMORY: u64 = 4 << 30;
-/// Default maximum number of slots. They may use up to a quarter of the memory.
+/// Default maximum number of slots. Slots may use up to a quarter of the memory.
 const MOST_SLOTS: u64 = 16;
-/// One is filled while the consumer holds the other.
+/// Minimum number of slots: one is filled while the consumer holds the other.
 const LEAST_SLOTS: u64 = 2;
-/// More than the cores of any machine. Each thread needs a stack, a decoder and scratch memory.
+/// Maximum number of threads. It is more than the cores of any machine. Each thread needs a stack, a decoder and
+/// scratch memory.
 const MOST_THREADS: usize = 1024;
 
 /// The options of a [`Loader`]. Only the pack is required.
@@ -98,10 +99,10 @@ impl LoaderBuilder {
         }
     }
 
-    /// Adds a pack to the mixture. Each global batch has samples of every pack. Proportions are relative to each other and
-    /// rounded to whole samples ([`Mixture::quotas`] has the result). The loaded fields must be the same in all packs. Order,
-    /// seed, augmentation and all other options apply to every pack. Each pack has its own epochs. See
-    /// docs/reference/sampling.md, "Mixtures".
+    /// Adds a pack to the mixture. Each global batch has samples from every pack. Proportions are relative to each
+    /// other and are rounded to whole samples; [`Mixture::quotas`] has the result. The loaded fields must be the same
+    /// in all packs. Order, seed, augmentation and all other options apply to every pack. Each pack has its own epochs.
+    /// See docs/reference/sampling.md, "Mixtures".
     pub fn mix(mut self, pack: impl Into<Arc<Pack>>, proportion: f64) -> Self {
         self.others.push((pack.into(), proportion));
         self
@@ -119,7 +120,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Selects samples, or makes some more frequent than others.
+    /// Selects samples, or makes some of them more frequent than others.
     pub fn choice(mut self, choice: Choice) -> Self {
         self.sampler = self.sampler.choice(choice);
         self
@@ -142,32 +143,32 @@ impl LoaderBuilder {
         proportion(proportion: f64) = proportion;
         /// Samples per batch on each rank. Default 32.
         batch(samples: u32) = samples;
-        /// This process's rank in the training. Default: the only process.
+        /// The rank of this process in the training run. By default it is the only process.
         ranks(ranks: Ranks) = ranks;
-        /// What to do with samples that do not fill a last batch. Default [`Last::Drop`].
+        /// What to do with samples that do not fill the last batch. Default [`Last::Drop`].
         last(last: Last) = last;
-        /// Resumes the run of a saved state. Its order applies, regardless of what [`order`](Self::order) leaves open. Call
-        /// [`Loader::epoch_at`] for the batches from the state on.
+        /// Resumes the run of a saved state. If [`order`](Self::order) leaves anything open, the state decides it. Call
+        /// [`Loader::epoch_at`] to get the batches from the state on.
         resume(state: &State) = Some(*state);
-        /// The augmentation of images. By default, tensors are unchanged and encoded images are delivered as files.
+        /// The augmentation of images. By default, tensors are unchanged, and encoded images are delivered as files.
         augment(augment: Augment) = Some(augment);
         /// Whether to decode variable-size images that are not augmented. Decoded images have a shape ([`Batch::item_shape`]). By
         /// default they are delivered as stored.
         ///
         /// [`Batch::item_shape`]: super::Batch::item_shape
         decode_images(decodes: bool) = decodes;
-        /// Fixed number of threads that copy and decode, at most 1024. By default it adapts to the training, from 1 to one per
-        /// core: see [`Loader::tuning`].
+        /// A fixed number of threads that copy and decode, at most 1024. By default, the number adapts to the training
+        /// run, from 1 to one per core. See [`Loader::tuning`].
         threads(threads: NonZero<usize>) = Some(threads);
-        /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count: it belongs to the page
-        /// cache. Packs larger than this bypass the page cache. Default 4 GiB; then the memory of the machine decides how the pack
-        /// is read.
+        /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count, because it
+        /// belongs to the page cache. Packs that are larger than this bypass the page cache. The default is 4 GiB; in
+        /// this case, the memory of the machine decides how the pack is read.
         memory_bytes(bytes: u64) = Some(bytes);
-        /// Number of slots in the staging ring. This limits the batches that exist at one time, including those that the consumer
-        /// holds. By default, as many as fit a quarter of the memory, between 2 and 16.
+        /// Number of slots in the staging ring. It limits how many batches exist at a time, including those that the
+        /// consumer holds. By default, as many as fit in a quarter of the memory, between 2 and 16.
         slots(slots: NonZero<usize>) = Some(slots);
-        /// Fixed number of prefetched batches, at most the number of slots. By default it adapts until the consumer does not wait:
-        /// see [`Loader::tuning`].
+        /// A fixed number of prefetched batches, at most the number of slots. By default, the number adapts until the
+        /// consumer does not wait. See [`Loader::tuning`].
         prefetch(batches: NonZero<usize>) = Some(batches);
         /// How the pack is read. Default [`Access::Auto`].
         access(access: Access) = access;
@@ -182,7 +183,7 @@ impl LoaderBuilder {
     /// Checks the options and reserves the ring. It does not start threads or read chunks.
     ///
     /// # Errors
-    /// [`LoadError`] for any option that does not fit.
+    /// [`LoadError`] for any option that cannot be used.
     pub fn build(self) -> Result<Loader, LoadError> {
         let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
         let most_threads = self.most_threads()?;
@@ -252,7 +253,7 @@ impl LoaderBuilder {
         })
     }
 
-    /// The journal for a doctor that started this program, if any.
+    /// The journal, if a doctor started this program.
     fn journal(&self, recipe: Recipe, counters: &Arc<Counters>) -> Option<Journal> {
         let kind = (recipe.order, &self.augment, &self.fields);
         let told = || {
@@ -270,7 +271,7 @@ impl LoaderBuilder {
     }
 }
 
-/// Variants of a loader, for `packds-doctor`.
+/// Variants of a loader for `packds-doctor`.
 #[doc(hidden)]
 impl LoaderBuilder {
     /// The augmentation of images, if any.
@@ -278,25 +279,25 @@ impl LoaderBuilder {
         self.augment.as_ref()
     }
 
-    /// The same batches with items as stored.
+    /// The same batches with items as they are stored.
     pub fn unaugmented(mut self) -> Self {
         self.augment = None;
         self
     }
 
-    /// Simulates a disk that needs this much longer per batch.
+    /// Simulates a disk that needs this much more time per batch.
     #[cfg(any(test, feature = "testing"))]
     pub fn slow_disk(mut self, delay: std::time::Duration) -> Self {
         self.disk_delay = delay;
         self
     }
 
-    /// The device's part in making images.
+    /// What the device does to make images.
     pub fn on_device(&self) -> OnDevice {
         self.placement().images()
     }
 
-    /// Whether the device makes images from those that it holds, or from files that it decodes.
+    /// Whether the device makes images, either from images that it holds or from files that it decodes.
     pub fn makes_images_there(&self) -> bool {
         !matches!(self.on_device(), OnDevice::Nothing | OnDevice::Pixels)
     }
@@ -353,7 +354,7 @@ impl LoaderBuilder {
         let made = |augment| Pictures::new(&self.pack, augment, self.fields.as_deref(), device);
         match &self.augment {
             Some(augment) => made(augment).map(Some),
-            // Images as stored, if they can be held in that form.
+            // Use the images as they are stored, if they can be held in that form.
             None if device.holds() => {
                 let pictures = made(&Augment::new()).ok();
                 Ok(pictures.filter(|pictures| pictures.held().is_some() && pictures.image().1))
@@ -367,13 +368,13 @@ impl LoaderBuilder {
         let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         match self.threads.unwrap_or_else(cores).get() {
             threads if self.threads.is_some() && threads > MOST_THREADS => Err(LoadError::Option(format!(
-                "threads: expected at most {MOST_THREADS}, found {threads}; one for each core is enough"
+                "threads: expected at most {MOST_THREADS}, found {threads}; one per core is enough"
             ))),
             threads => Ok(threads),
         }
     }
 
-    /// Rejects options that images held by a device do not support.
+    /// Rejects options that are not supported if a device holds the images.
     fn check_held(&self, held: Held, schedule: &Schedule) -> Result<(), LoadError> {
         let (why, remedy) = if held == Held::All {
             return Ok(());
@@ -401,7 +402,7 @@ impl LoaderBuilder {
         }
     }
 
-    /// The schedule of the only pack, or the schedule of the first one and the mixture.
+    /// The schedule of the only pack. For several packs, the schedule of the first one, and the mixture.
     fn plan(&self, memory: u64) -> Result<(Schedule, Option<Mixture>), LoadError> {
         if !self.others.is_empty() {
             let mixture = self.plan_mixture(memory)?;
@@ -425,11 +426,13 @@ impl LoaderBuilder {
         let refused = |text: &str| Err(LoadError::Option(text.to_owned()));
         if self.resume.is_some() {
             return refused(
-                "`resume` takes the state of one pack: make a mixture with the options it had, and continue with `Loader::epoch_at_mixture`",
+                "`resume` takes the state of a single pack: make the mixture with the same options as before, and continue with `Loader::epoch_at_mixture`",
             );
         }
         if self.last == Last::Pad {
-            return refused("a mixture has no last batch to fill up: leave `last` at `Last::Drop`");
+            return refused(
+                "a mixture does not have a last batch that could be filled up: leave `last` at `Last::Drop`",
+            );
         }
         let first = std::iter::once((&self.pack, self.proportion));
         let others = self.others.iter().map(|(pack, proportion)| (pack, *proportion));
@@ -452,7 +455,7 @@ impl LoaderBuilder {
     }
 }
 
-/// The staging ring. Its slots are reserved now and take memory on first write.
+/// The staging ring. Its slots are reserved now, but only take memory when they are first written to.
 fn ring(
     outputs: &Outputs,
     memory: u64,

@@ -43,11 +43,11 @@ pub(crate) enum Source {
     Tensor(usize),
     /// A variable-size body field, by its position in the body. It is copied into separate memory of the batch.
     Ragged(usize),
-    /// The same for images that are decoded.
+    /// The same, but its images are decoded.
     Decoded(usize),
     /// A view of the augmented image.
     Image,
-    /// The image's JPEG file, to be decoded by a device, or its pixels.
+    /// The image's JPEG file, which a device decodes, or its pixels.
     File,
     /// A view of an image that a device holds.
     Held,
@@ -92,7 +92,7 @@ pub(crate) struct Outputs {
     pub(crate) pictures: Option<Pictures>,
 }
 
-/// What the batches of a loader are made of. A batch keeps it, and not the loader's device or ring.
+/// The parts that the batches of a loader consist of. A batch keeps them, but not the loader's device or ring.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) outputs: Outputs,
@@ -144,7 +144,7 @@ impl Outputs {
         }
     }
 
-    /// Enables decoding of variable-size images that are not processed otherwise.
+    /// Enables decoding of variable-size images that are not processed in another way.
     pub(crate) fn decode_images(&mut self, schema: &Schema) {
         let body: Vec<&Field> = schema.body().map(|(_, field)| field).collect();
         for field in &mut self.fields {
@@ -194,7 +194,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Reserves a place in each slot for the table that a device needs to finish images.
+    /// Reserves space in each slot for the table that a device needs to finish images.
     fn place_table(&mut self, mut finish: Finish, views: u32) -> Result<Finish, LoadError> {
         let end = finish.place(self.slot_bytes, self.rows, views);
         let end = end.and_then(|end| end.checked_next_multiple_of(SLOT_ALIGN));
@@ -214,7 +214,7 @@ impl Outputs {
     ) -> Result<(), LoadError> {
         let too_large = || {
             LoadError::Option(format!(
-                "field `{}`: {} samples of {item_bytes} bytes are more than this machine can address",
+                "field `{}`: {} samples of {item_bytes} bytes exceed what this machine can address",
                 field.name, self.rows
             ))
         };
@@ -248,7 +248,8 @@ impl Outputs {
         self.fields.iter().find(|f| f.source == Source::File)
     }
 
-    /// Writes what a device needs to finish images into a slot filled with `rows`. Returns how many the host decoded in its place.
+    /// Writes what a device needs to finish images into a slot that is filled with `rows`. Returns the number of images
+    /// that the host decoded instead of the device.
     pub(crate) fn write_finish(
         &self,
         slot: &mut SlotMut,
@@ -263,7 +264,8 @@ impl Outputs {
         pictures.write_finish((finish, field), slot, rows, seeds, source)
     }
 
-    /// The only field, if its batches can be borrowed from the pack: its samples must be stored as in a batch.
+    /// The only field, if its batches can be borrowed from the pack. Its samples must be stored in the form that
+    /// batches have.
     pub(crate) fn borrowable(&self) -> Option<(usize, usize)> {
         let mut filled = self.fields.iter().enumerate().filter(|(_, f)| !matches!(f.source, Source::Column(_)));
         match (filled.next(), filled.next()) {
@@ -288,7 +290,7 @@ fn numbers(pack: &Pack, wanted: Option<&[String]>) -> Result<Vec<usize>, LoadErr
     for name in names {
         let number = pack.located(schema.index_of(name))?;
         if numbers.contains(&number) {
-            return Err(LoadError::Option(format!("field `{name}` is named twice: name each field once")));
+            return Err(LoadError::Option(format!("field `{name}` is listed twice: list each field only once")));
         }
         numbers.push(number);
     }

@@ -37,7 +37,8 @@ pub(crate) struct Pictures {
     /// The host's part of it.
     plan: Arc<AugmentPlan>,
     place: Place,
-    /// Why the device does not hold or decode them although it could others, as a sentence. `None` if it does.
+    /// Why the device does not hold or decode these images, although it could do so for others, as a sentence. `None`
+    /// if it does.
     pub(crate) against: Option<&'static str>,
     image: PictureField,
     mask: Option<PictureField>,
@@ -45,11 +46,11 @@ pub(crate) struct Pictures {
     seek: Option<usize>,
 }
 
-/// Where images are made. The device's part is described by its [`Finish`].
+/// Where images are made. [`Finish`] describes the device's part.
 #[derive(Debug)]
 enum Place {
     Host,
-    /// The pixels on the host, the rest on the device.
+    /// The host makes the pixels, and the device does the rest.
     Pixels(Finish),
     /// On the device, which holds the stored images.
     Held(Finish, Held),
@@ -65,13 +66,13 @@ struct PictureField {
     /// Width, height and channels. `None` for variable-size images.
     size: Option<(u32, u32, u8)>,
     channels: u8,
-    /// Whether its items lack a channel dimension.
+    /// Whether its items have no channel dimension.
     is_flat: bool,
 }
 
 impl Pictures {
-    /// Applies `augment` to the images of `pack`: to the first field with the role image and to the first mask, if they are
-    /// `wanted`. If the device finishes images, this leaves its part out.
+    /// Applies `augment` to the images of `pack`: to the first field with the role image and to the first mask, if they
+    /// are `wanted`. If the device finishes images, its part is left out.
     pub(crate) fn new(
         pack: &Pack,
         augment: &Augment,
@@ -86,7 +87,7 @@ impl Pictures {
         };
         let image = by_role(Role::Image).ok_or_else(|| {
             LoadError::Option(format!(
-                "{}: no loaded field holds images, so there is nothing to augment",
+                "{}: no loaded field contains images, so there is nothing to augment",
                 pack.file_path().display()
             ))
         })?;
@@ -128,7 +129,7 @@ impl Pictures {
         }
     }
 
-    /// How the device holds the images that it only gets windows of, if it does.
+    /// How the device holds the images. `None` if it does not hold them.
     pub(crate) fn held(&self) -> Option<Held> {
         match self.place {
             Place::Held(_, held) => Some(held),
@@ -136,7 +137,7 @@ impl Pictures {
         }
     }
 
-    /// The files that the device decodes, if it does.
+    /// The files that the device decodes. `None` if it does not decode files.
     pub(crate) fn files(&self) -> Option<&Arc<Files>> {
         match &self.place {
             Place::Files(_, files) => Some(files),
@@ -161,14 +162,15 @@ impl Pictures {
         pixels.checked_mul(channels.into())
     }
 
-    /// The position of the field whose stored items are the input of the device. `None` if the host has to process them first.
+    /// The position of the field whose stored items are the input of the device. `None` if the host must process them
+    /// first.
     pub(crate) fn unchanged(&self) -> Option<usize> {
         let is_unchanged = matches!(self.place, Place::Pixels(_)) && self.plan.changes_nothing();
         is_unchanged.then_some(self.image.position)
     }
 
-    /// Writes what the device needs for `rows` into their slot. `finish` is the image field's. Returns how many
-    /// images the host decoded although the device decodes files.
+    /// Writes what the device needs for `rows` into their slot. `finish` belongs to the image field. Returns the number
+    /// of images that the host decoded although the device decodes files.
     pub(crate) fn write_finish(
         &self,
         (finish, field): (&Finish, &BatchField),
@@ -190,7 +192,7 @@ impl Pictures {
         }
     }
 
-    /// The window of a picture that a view of a row shows. `lost` says why there is none.
+    /// The window of a picture that a view of a row shows. If there is none, `lost` is the error message.
     fn frame(
         &self,
         key: SampleKey,
@@ -231,7 +233,7 @@ impl Pictures {
         all.into_iter().flatten().collect()
     }
 
-    /// The use of the body field at `position`.
+    /// How the body field at `position` is used.
     pub(crate) fn source_of(&self, position: usize) -> Option<Source> {
         if position == self.image.position {
             return Some(match self.place {
@@ -253,7 +255,7 @@ impl Pictures {
         self.image.size.map(|(width, height, _)| (width, height))
     }
 
-    /// What a view shows of a row's picture.
+    /// The part of a row's picture that a view shows.
     pub(crate) fn geometry(&self, pack: &Pack, row: Row, seeds: &[u64], view: u32) -> Result<Geometry, LoadError> {
         let size = match self.stored_size() {
             Some(size) => Some(size),
@@ -279,7 +281,7 @@ impl Pictures {
         let (height, width) = (to_usize(output.height), to_usize(output.width));
         if source == Source::Mask {
             let mut shape = vec![height, width];
-            // The mask keeps its shape in the pack, with or without channels.
+            // The mask keeps its shape from the pack, with or without channels.
             if let Some(mask) = self.mask.as_ref().filter(|mask| !mask.is_flat) {
                 shape.push(mask.channels.into());
             }
@@ -293,7 +295,7 @@ impl Pictures {
         (output.dtype, shape, output.views)
     }
 
-    /// The size of a sample's image, and its pixels if it needs decoding.
+    /// The size of a sample's image, with its pixels if it needs decoding.
     pub(crate) fn decoded(
         &self,
         pack: &Pack,
@@ -323,7 +325,8 @@ impl Pictures {
         }
     }
 
-    /// Mixes the images of a finished batch if the augmentation requires it, or returns how the device will mix them.
+    /// Mixes the images of a finished batch if the augmentation requires it. If the device will mix them, only returns
+    /// how.
     pub(crate) fn mix(
         &self,
         outputs: &Outputs,
@@ -346,7 +349,8 @@ impl Pictures {
 }
 
 impl Place {
-    /// Where the device and the augmentation allow it. The error says why the device cannot hold or decode the images.
+    /// Chooses the place that the device and the augmentation allow. The error says why the device cannot hold or
+    /// decode the images.
     fn new(
         made: &AugmentPlan,
         size: Option<Size>,
@@ -359,17 +363,17 @@ impl Place {
         match (device, size) {
             (OnDevice::Nothing, _) => Ok(Self::Host),
             (OnDevice::Pixels, _) => Ok(Self::finishing(made)),
-            (OnDevice::Files(_), _) if kind != FieldKind::Image => Err("they are pixels, not files"),
-            _ if has_mask => Err("they have masks"),
+            (OnDevice::Files(_), _) if kind != FieldKind::Image => Err("the images are pixels, not files"),
+            _ if has_mask => Err("the images have masks"),
             (OnDevice::Files(limits), _) => made.finish_files(limits).map(|finish| Self::Files(finish, files(limits))),
-            (_, None) => Err("they are files, vary in size, or are not stored as hwc"),
+            (_, None) => Err("the images are files, vary in size, or are not stored as hwc"),
             (OnDevice::Held, Some(size)) => held(size, Held::All),
             (OnDevice::Chunks, Some(size)) => held(size, Held::Chunks),
             (OnDevice::ChunksOfFile, Some(size)) => held(size, Held::ChunksOfFile),
         }
     }
 
-    /// The device finishes pixels, if there is work left that it supports.
+    /// The device finishes pixels, if there is work left and the device supports it.
     fn finishing(made: &AugmentPlan) -> Self {
         made.finish().map_or(Self::Host, Self::Pixels)
     }
@@ -423,7 +427,7 @@ pub(crate) fn bad_sample(pack: &Pack, sample: u64, source: AugmentError) -> Load
     }
 }
 
-/// Writes entries into a slot, one after the other.
+/// Writes entries into a slot, one after another.
 fn write_each<const N: usize>(slot: &mut [u8], offset: usize, entries: impl Iterator<Item = [u8; N]>) {
     let (places, _) = slot.get_mut(offset..).unwrap_or_default().as_chunks_mut();
     for (entry, to) in entries.zip(places) {

@@ -11,11 +11,11 @@ const ORDER: Opt = Opt::new("order");
 const REGISTER: Opt = Opt::new("register");
 const TIER: Opt = Opt::new("tier");
 
-/// What to request instead. The text names options in the words of the front end.
+/// What to request instead. It is displayed in the notation of the front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// Use batches of images made on the host.
+    /// Use batches of images that the host makes.
     TierHost,
     /// Use a tier that may register the file, by name.
     NameTier,
@@ -35,16 +35,16 @@ impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (host, window) = (TIER.with("host"), TIER.with("gpu-window"));
         match self {
-            Self::TierHost => write!(f, "give {host}"),
-            Self::NameTier => write!(f, "give {window} or {host}, or leave {REGISTER} out"),
-            Self::NameWindow => write!(f, "give {window}, or leave {REGISTER} out"),
-            Self::HostDecodes => write!(f, "leave {JPEG} out: the host decodes"),
-            Self::OrderWindow => write!(f, "give {}", ORDER.with("window")),
+            Self::TierHost => write!(f, "use {host}"),
+            Self::NameTier => write!(f, "use {window} or {host}, or omit {REGISTER}"),
+            Self::NameWindow => write!(f, "use {window}, or omit {REGISTER}"),
+            Self::HostDecodes => write!(f, "omit {JPEG}, so that the host decodes"),
+            Self::OrderWindow => write!(f, "use {}", ORDER.with("window")),
             Self::BadSamplesError => {
-                write!(f, "give {}, or another tier", BAD_SAMPLES.with("error"))
+                write!(f, "use {}, or another tier", BAD_SAMPLES.with("error"))
             }
             Self::ChecksumsOff => {
-                write!(f, "give {}, or leave {REGISTER} out", CHECKSUMS.with("off"))
+                write!(f, "use {}, or omit {REGISTER}", CHECKSUMS.with("off"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The rows of each step, and their bytes: the plan of an epoch combined with fetching.
+//! The rows of each step and their bytes. It combines the plan of an epoch with fetching.
 
 use std::sync::Arc;
 
@@ -47,11 +47,11 @@ pub(crate) enum EpochSchedule {
     Kept(Arc<Kept>),
 }
 
-/// The schedule of one epoch of a mixture. Each pack's reading continues across its own epochs.
+/// The schedule of one epoch of a mixture. The reading of each pack continues across the pack's own epochs.
 #[derive(Debug)]
 pub(crate) struct MixedSchedule {
     mixture: Arc<Mixture>,
-    /// Step 0 of the epoch, counted from the start of the run.
+    /// The number of the epoch's first step, counted from the start of the run.
     first: u64,
     lead: Arc<SourcePlan>,
     sources: Vec<usize>,
@@ -86,7 +86,8 @@ impl EpochSchedule {
             Self::Kept(kept) => return Ok((kept.samples.rows.to_vec(), 0)),
         };
         let mut slots: Vec<Slot> = plan.batch(step).collect();
-        // If the global batch is not the planned one, shares follow the planned positions, and padding may lie between them.
+        // If the global batch differs from the planned one, shares follow the planned positions, and padding may be
+        // between them.
         slots.sort_by_key(|slot| slot.padding);
         let padding = slots.iter().filter(|slot| slot.padding).count();
         let row = |slot: Slot| Row { pack: 0, sample: slot.sample, epoch: plan.epoch() };

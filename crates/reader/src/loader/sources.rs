@@ -56,7 +56,7 @@ pub(crate) fn check_alike(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), 
     Ok(())
 }
 
-/// Checks that the loaded label fields have the same class names. Without names, a pack could mean any classes.
+/// Checks that the loaded label fields have the same class names. A pack without names could mean any classes.
 fn check_classes(first: &Pack, other: &Pack, numbers: &[usize]) -> Result<(), LoadError> {
     let all_expected = first.classes().map_err(|error| first.error(error))?;
     let all_found = other.classes().map_err(|error| other.error(error))?;
@@ -98,7 +98,8 @@ fn first_difference(expected: &[String], found: &[String]) -> Option<(String, St
     Some((told(expected), told(found)))
 }
 
-/// Verifies loaded columns and those that describe images, so that damage is reported now and not as bad samples in each batch.
+/// Verifies loaded columns and columns that describe images. Damage is then reported now, not as bad samples in each
+/// batch.
 pub(crate) fn check_columns(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
     for pack in packs {
         let loaded = outputs.fields.iter().filter_map(BatchField::column);
@@ -186,7 +187,7 @@ pub(crate) fn fetches(
     Ok(fetches)
 }
 
-/// Memory for the best direct reads of a pack: all of the pack in random order, else two windows.
+/// Memory for the best direct reads of a pack: the whole pack in random order, otherwise two windows.
 fn need(pack: &Pack, schedule: &Schedule, positions: &[usize]) -> Result<u64, LoadError> {
     let recipe = schedule.recipe();
     let wanted = match recipe.order.shuffled() {
@@ -209,8 +210,8 @@ fn smaller(lens: &[u64]) -> Vec<u64> {
     lens.iter().enumerate().map(of).collect()
 }
 
-/// Divides a budget into equal shares, capped at each need. Unused memory goes to the others. If all needs are met, the
-/// rest is divided among the packs that have a need.
+/// Divides a budget into equal shares, and limits each share to the need. Unused memory goes to the other packs. If all
+/// needs are met, the rest is divided among the packs that have a need.
 pub(crate) fn share_out(budget: u64, needs: &[Option<u64>]) -> Vec<u64> {
     let mut by_need: Vec<(u64, usize)> = needs.iter().enumerate().filter_map(|(i, need)| Some(((*need)?, i))).collect();
     by_need.sort_unstable();

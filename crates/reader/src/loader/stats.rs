@@ -1,4 +1,4 @@
-//! What a loader did, and where it waited.
+//! What a loader has done, and where it waited.
 
 use packds_system::nanos;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,36 +6,38 @@ use std::time::Duration;
 
 use crate::fetch::FetchStats;
 
-/// Totals over all epochs of a loader so far. Thread times add up: two threads busy for one second count as two seconds.
+/// Totals over all epochs of a loader so far. Thread times are added up: two threads that are busy for one second count
+/// as two seconds.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LoaderStats {
-    /// Delivered batches.
+    /// Number of delivered batches.
     pub batches: u64,
-    /// Samples in them.
+    /// Number of samples in them.
     pub samples: u64,
-    /// Bytes of their fields.
+    /// Size of their fields in bytes.
     pub bytes: u64,
-    /// Samples left out or replaced because they could not be read or decoded.
+    /// Number of samples that were left out or replaced because they could not be read or decoded.
     pub bad_samples: u64,
-    /// Images that the host decoded although the device decodes JPEG files: too large, not JPEG, raw pixels, or refused by the
-    /// device. This includes batches that are not taken yet.
+    /// Number of images that the host decoded although the device decodes JPEG files. They are too large, not JPEG, raw
+    /// pixels, or were rejected by the device. This includes batches that have not been taken yet.
     pub host_decoded: u64,
-    /// Time the consumer waited for a batch. If it is high, the loader is the bottleneck.
+    /// Time that the consumer waited for a batch. If it is high, the loader is the bottleneck.
     pub consumer_waited: Duration,
     /// Time between taking a batch and requesting the next: the consumer's own work.
     pub consumer_busy: Duration,
-    /// Time the loader's threads spent planning, copying, decoding and augmenting.
+    /// Time that the loader's threads spent planning, copying, decoding and augmenting.
     pub threads_busy: Duration,
-    /// Time they waited for bytes of the pack. If it is high, the disk is the bottleneck.
+    /// Time that the threads waited for bytes of the pack. If it is high, the disk is the bottleneck.
     pub threads_waited_for_disk: Duration,
-    /// Time they were idle because enough batches were ready. If it is high, the consumer is the bottleneck.
+    /// Time that the threads were idle because enough batches were ready. If it is high, the consumer is the
+    /// bottleneck.
     pub threads_waited_for_consumer: Duration,
     /// Read statistics.
     pub fetch: FetchStats,
-    /// Active threads now.
+    /// Number of active threads now.
     pub threads: usize,
-    /// Prefetched batches now.
+    /// Number of batches that are prefetched now.
     pub prefetch: usize,
     /// Number of slots in the staging ring.
     pub slots: usize,
@@ -63,7 +65,7 @@ pub(crate) struct Counters {
     pub(crate) table_bytes: AtomicU64,
 }
 
-/// Adds `n` to a counter. No other memory depends on it.
+/// Adds `n` to a counter. Relaxed ordering is enough, because no other memory depends on it.
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }

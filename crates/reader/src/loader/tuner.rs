@@ -1,26 +1,26 @@
-//! Decides how many threads load and how many batches they prefetch: the fewest that keep the consumer from waiting. It does
-//! not have a clock: it receives the times of each step and returns the settings.
+//! Decides how many threads load and how many batches they prefetch: the smallest numbers that keep the consumer from
+//! waiting. It has no clock. It receives the times of each step and returns the settings.
 
 use packds_system::{nanos, to_usize};
 use std::time::Duration;
 
-/// Steps that are evaluated together.
+/// Number of steps that are evaluated together.
 const ROUND: u32 = 64;
-/// Initial number of rounds without waiting before a lower value is tried, and its maximum.
+/// Initial number of rounds without waiting before a lower value is tried, and the maximum of this number.
 const PATIENCE: u32 = 8;
 const MOST_PATIENCE: u32 = 1024;
-/// Maximum number of log entries. If the needs of a training keep changing, the oldest entries are dropped.
+/// Maximum number of log entries. If the needs of a training run keep changing, the oldest entries are dropped.
 const MOST_ENTRIES: usize = 1000;
 
-/// A choice of the loader's tuner and its reason: an entry of [`Loader::tuning`](super::Loader::tuning).
+/// A choice of the loader's tuner, and its reason. It is an entry of [`Loader::tuning`](super::Loader::tuning).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuned {
-    /// Number of batches delivered before.
+    /// Number of batches that were delivered before.
     pub batches: u64,
-    /// Active threads from then on.
+    /// Number of active threads from then on.
     pub threads: usize,
-    /// Prefetched batches from then on.
+    /// Number of prefetched batches from then on.
     pub prefetch: usize,
     /// The reason as a sentence with numbers.
     pub why: String,
@@ -50,7 +50,7 @@ impl Spent {
         self.waited * 400 <= self.passed
     }
 
-    /// Threads that would do this work without a break, plus half as many.
+    /// Number of threads that could do this work without a break, plus half as many.
     fn threads_needed(&self) -> usize {
         let occupied = nanos(self.busy + self.read).saturating_mul(3);
         let needed = occupied.div_ceil(nanos(self.passed).saturating_mul(2).max(1));
@@ -79,7 +79,8 @@ pub(crate) struct Tunable {
     now: usize,
     most: usize,
     is_fixed: bool,
-    /// Quiet rounds before a lower value is tried. It doubles after every failed attempt, so that the tuner settles.
+    /// Number of quiet rounds before a lower value is tried. It doubles after every failed attempt, so that the tuner
+    /// settles.
     patience: u32,
 }
 
@@ -104,7 +105,7 @@ impl Tunable {
         self.now > before
     }
 
-    /// Whether `number` is lower, and it is time to try it.
+    /// Whether `number` is lower and it is time to try it.
     fn may_try(&self, number: usize, quiet: u32) -> bool {
         !self.is_fixed && number < self.now && quiet >= self.patience
     }
@@ -116,14 +117,14 @@ pub(crate) struct Tuner {
     threads: Tunable,
     prefetch: Tunable,
     batches: u64,
-    /// Steps of the current round, and their total times.
+    /// Number of steps in the current round, and their total times.
     steps: u32,
     round: Spent,
-    /// Rounds without waiting since the last change.
+    /// Number of rounds without waiting since the last change.
     quiet: u32,
     /// The value that was lowered, and its previous number. Cleared when a value is raised.
     lowered: Option<(Knob, usize)>,
-    /// Whether it already reported that both values are at their maximum. Reset when a value is lowered.
+    /// Whether it has already been reported that both values are at their maximum. Reset when a value is lowered.
     is_spent: bool,
     log: Vec<Tuned>,
 }
@@ -143,16 +144,16 @@ impl Tuner {
         };
         let says = |number: &Tunable| if number.is_fixed { "fixed" } else { "tuned" };
         let (threads, prefetch) = (says(&tuner.threads), says(&tuner.prefetch));
-        tuner.write(format!("at first; threads are {threads}, batches ahead are {prefetch}"));
+        tuner.write(format!("initial values; threads are {threads}, batches ahead are {prefetch}"));
         tuner
     }
 
-    /// Active threads.
+    /// Number of active threads.
     pub(crate) const fn threads(&self) -> usize {
         self.threads.now
     }
 
-    /// Prefetched batches.
+    /// Number of prefetched batches.
     pub(crate) const fn prefetch(&self) -> usize {
         self.prefetch.now
     }
@@ -194,10 +195,10 @@ impl Tuner {
             let number = self.number(knob);
             number.now = before;
             number.patience = (number.patience * 2).min(MOST_PATIENCE);
-            self.write(format!("{says}: as many {knob} as before"));
+            self.write(format!("{says}: back to the previous number of {knob}"));
             return true;
         }
-        // Threads that are always busy need more threads. Idle threads need more batches to begin.
+        // If threads are always busy, more threads are needed. If threads are idle, more batches must begin.
         let knobs = if round.occupies(self.threads.now) {
             [Knob::Threads, Knob::Prefetch]
         } else {
@@ -207,11 +208,11 @@ impl Tuner {
         match more {
             // The preferred value is at its maximum.
             Some(knob) if knob != knobs[0] => {
-                self.write(format!("{says}: more {knob}, since there are no more {}", knobs[0]));
+                self.write(format!("{says}: more {knob}, because {} are at their maximum", knobs[0]));
             }
             Some(knob) => self.write(format!("{says}: more {knob}")),
             None if !(self.is_spent || self.threads.is_fixed && self.prefetch.is_fixed) => {
-                self.write(format!("{says}: there are no more {} and {}", knobs[0], knobs[1]))
+                self.write(format!("{says}: {} and {} are at their maximum", knobs[0], knobs[1]))
             }
             None => {}
         }
@@ -234,7 +235,7 @@ impl Tuner {
         let says = self.says(round);
         let before = std::mem::replace(&mut self.number(knob).now, number);
         self.lowered = Some((knob, before));
-        self.write(format!("{says}: fewer {knob} should do"));
+        self.write(format!("{says}: fewer {knob} should be enough"));
         true
     }
 
@@ -250,7 +251,7 @@ impl Tuner {
         let passed = round.passed.as_nanos();
         let of_threads = passed.saturating_mul(self.threads.now as u128);
         format!(
-            "in {ROUND} steps training waited for {} % of the time, and the threads worked for {} % of theirs and waited for the disk for {} %",
+            "in {ROUND} steps, training waited for {} % of the time; the threads worked for {} % of their time and waited for the disk for {} %",
             percent(round.waited, passed),
             percent(round.busy, of_threads),
             percent(round.read, of_threads),
@@ -275,8 +276,8 @@ mod tests {
         Tuner::new(Tunable::up_to(threads, threads), Tunable::up_to(slots, 2))
     }
 
-    /// A simulated training. A step takes `step`, and a thread needs `work` per batch. Every `hiccup` batches, one takes 20 times
-    /// as long.
+    /// A simulated training run. A step takes `step`, and a thread needs `work` per batch. One in `hiccup` batches
+    /// takes 20 times as long.
     #[derive(Clone, Copy)]
     struct Training {
         step: Duration,
@@ -324,7 +325,7 @@ mod tests {
         let mut tuner = tuner(16, 8);
         Training::of(10 * MS, 5 * MS).go_on(&mut tuner, 20_000);
         assert_eq!(tuner.threads(), 1);
-        // Images become larger here.
+        // Images become larger from here on.
         Training::of(10 * MS, 55 * MS).go_on(&mut tuner, 256);
         assert_eq!((tuner.threads(), tuner.prefetch()), (8, 2));
         let says = &tuner.log().last().unwrap().why;
@@ -354,9 +355,12 @@ mod tests {
         let [_, .., before, last] = says.as_slice() else {
             panic!("{says:?}");
         };
-        assert!(before.ends_with("more batches ahead, since there are no more threads"), "{before}");
-        assert!(last.ends_with("there are no more threads and batches ahead"), "{last}");
-        assert_eq!(says.iter().filter(|why| why.contains(": there are no more")).count(), 1);
+        assert!(before.ends_with("more batches ahead, because threads are at their maximum"), "{before}");
+        assert!(last.ends_with("threads and batches ahead are at their maximum"), "{last}");
+        assert_eq!(
+            says.iter().filter(|why| why.ends_with("threads and batches ahead are at their maximum")).count(),
+            1
+        );
     }
 
     #[test]
@@ -387,7 +391,7 @@ mod tests {
                 let changes = tuner.log().len();
                 training.go_on(&mut tuner, 30_000);
                 let later = tuner.log().len() - changes;
-                // A failed attempt is repeated after twice as long, so there are few attempts in the following steps.
+                // A failed attempt is repeated after twice the time, so there are few attempts in the following steps.
                 assert!(later <= 8, "{work} ms, {hiccup}: {:#?}", tuner.log());
                 assert!(changes <= 60, "{work} ms, {hiccup}: {:#?}", tuner.log());
             }

@@ -23,18 +23,19 @@ use crate::arena::{Arena, SlotMut, SlotRef};
 use crate::device::{Attached, DeviceError, FilesPart, FilesTaken, StoredPart};
 use crate::fetch::{FetchStats, ItemRun, StepItems};
 
-/// What a loader shares with the threads of its epochs.
+/// The state that a loader shares with the threads of its epochs.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) arena: Arc<Arena>,
     pub(crate) device: Attached,
     pub(crate) counters: Arc<Counters>,
-    /// Each epoch starts with what the one before learned.
+    /// Each epoch starts with what the previous one learned.
     pub(crate) tuner: Mutex<Tuner>,
     /// Records step times, if requested.
     pub(crate) journal: Option<Journal>,
     pub(crate) bad_samples: BadSamples,
-    /// Rows per piece. There are several pieces per thread, so that all threads finish at about the same time.
+    /// Number of rows per piece. There are several pieces per thread, so that all threads finish at about the same
+    /// time.
     pub(crate) piece_rows: usize,
     /// Whether batches may borrow the pack's bytes instead of copying them.
     pub(crate) borrows: bool,
@@ -61,7 +62,7 @@ impl Drop for Workers {
     }
 }
 
-/// A slot returned by the device, and whether any of the refused files was unknown so far.
+/// A slot that the device returned, and whether any of the rejected files was unknown so far.
 struct Refused {
     slot: SlotMut,
     is_new: bool,
@@ -74,7 +75,7 @@ enum Job {
 }
 
 impl Workers {
-    /// Starts `n` threads. Fewer are accepted if the system cannot start more, but at least one.
+    /// Starts `n` threads. If the system cannot start that many, fewer are accepted, but at least one.
     pub(crate) fn start(self: &Arc<Self>, n: usize) -> Result<Vec<JoinHandle<()>>, LoadError> {
         let mut threads = Vec::with_capacity(n);
         for number in 0..n {
@@ -82,7 +83,7 @@ impl Workers {
             let named = thread::Builder::new().name(format!("packds-load-{number}"));
             match named.spawn(move || workers.guarded(number)) {
                 Ok(thread) => threads.push(thread),
-                // The started threads do all the work. Batches do not depend on their number.
+                // The threads that have started do all the work. Batches do not depend on their number.
                 Err(_) if number > 0 => break,
                 Err(error) => {
                     self.stop();
@@ -93,7 +94,7 @@ impl Workers {
         Ok(threads)
     }
 
-    /// Makes the threads end soon, even if they wait.
+    /// Makes the threads end soon, even if they are waiting.
     pub(crate) fn stop(&self) {
         self.board.stop();
         self.schedule.stop();
@@ -105,7 +106,7 @@ impl Workers {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(number))) {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            let message = text.unwrap_or("without a message").to_owned();
+            let message = text.unwrap_or("no message").to_owned();
             self.board.fail(LoadError::Panicked { message });
         }
     }
@@ -134,7 +135,8 @@ impl Workers {
                 return None;
             }
             if number >= progress.threads {
-                // This thread is not needed now. It must neither count as waiting for the consumer nor wake up for each piece.
+                // This thread is not needed now. It must not count as waiting for the consumer, and must not wake up
+                // for each piece.
                 self.was_idle(idle.take());
                 progress = wait(&self.board.called, progress);
                 continue;
@@ -214,7 +216,7 @@ impl Workers {
             };
             let prepared = Prepared { rows, padding, borrowed: Some(borrowed), mix, ..Prepared::new(step) };
             add_time(&self.shared.counters.threads_busy, planned + started.elapsed());
-            // Files are always copied, and only files can be refused.
+            // Files are always copied, and only files can be rejected.
             return self.hand_over(slot, prepared, &items).map(drop);
         }
         let pieces = cut(slot, &self.contents.outputs, rows.len(), self.shared.piece_rows);
@@ -242,7 +244,8 @@ impl Workers {
         Ok(())
     }
 
-    /// Finishes a batch from its pieces and delivers it, again if the device refuses files, which the host then decodes.
+    /// Finishes a batch from its pieces and delivers it. If the device rejects files, the host decodes them, and the
+    /// batch is delivered again.
     fn complete(&self, filler: &mut Filler, filling: &Filling, mut pieces: Vec<Piece>) -> Result<(), LoadError> {
         let (outputs, n_rows) = (&self.contents.outputs, filling.rows.len());
         let mut is_again = false;
@@ -252,14 +255,15 @@ impl Workers {
             let Some(Refused { mut slot, is_new }) = self.hand_over(slot, prepared, &filling.items)? else {
                 return Ok(());
             };
-            // At first, another batch may have reported the same file. After that, the host has decoded all known files.
+            // The first time, another batch may have reported the same file. After that, the host has decoded all known
+            // files.
             if is_again && !is_new {
-                let reason = "it refused a batch whose files the host has decoded".to_owned();
+                let reason = "it rejected a batch whose files the host had decoded".to_owned();
                 let device = self.shared.device.receiver().name();
                 return Err(DeviceError { device, reason }.into());
             }
             is_again = true;
-            // Bad samples may have moved rows, so write all of them again.
+            // Bad samples may have moved rows, so write all rows again.
             self.write_columns(&mut slot, &filling.rows)?;
             pieces = cut(slot, outputs, n_rows, n_rows).into();
             for piece in &mut pieces {
@@ -271,7 +275,8 @@ impl Workers {
         }
     }
 
-    /// Gives a finished slot to the device and the consumer, or records the files that the device refused and returns the slot.
+    /// Passes a finished slot to the device and the consumer. If the device rejects files, records them and returns the
+    /// slot.
     fn hand_over(
         &self,
         mut slot: SlotMut,
@@ -279,7 +284,7 @@ impl Workers {
         items: &[Option<StepItems>],
     ) -> Result<Option<Refused>, LoadError> {
         let (rows, seeds) = (&prepared.rows, &self.contents.seeds);
-        // A device has images of at most one pack.
+        // A device has images from at most one pack.
         let first = self.contents.packs.first().zip(items.first().and_then(Option::as_ref));
         let device = match &self.shared.device {
             Attached::Chunks(device) => Some(device.as_ref()),
@@ -303,14 +308,15 @@ impl Workers {
         Ok(None)
     }
 
-    /// Records the files that the device refused. The host decodes them from now on. Returns whether any of them is new.
+    /// Records the files that the device rejected. From now on, the host decodes them. Returns whether any of them is
+    /// new.
     fn note_refused(&self, rows: &[Row], refused: &[usize]) -> bool {
         let files = self.contents.outputs.pictures.as_ref().and_then(Pictures::files);
         let rows = refused.iter().filter_map(|row| rows.get(*row));
         files.is_some_and(|files| rows.fold(false, |is_new, row| files.refuse(*row) | is_new))
     }
 
-    /// Gives a slot to the device, plus data of the batch that lies elsewhere if the device takes it.
+    /// Passes a slot to the device. If the device supports it, also passes data of the batch that is elsewhere.
     fn submit(&self, slot: SlotMut, prepared: &Prepared) -> Result<FilesTaken, LoadError> {
         let len = self.contents.outputs.slot_bytes;
         if let (Attached::Files(device), Some(field)) = (&self.shared.device, self.contents.outputs.files()) {
@@ -369,16 +375,16 @@ impl Workers {
             return Ok(None);
         }
         let run = match items.run(position, first.sample, n) {
-            // Something in the chunk is damaged. The row-by-row path separates the good samples from the bad ones.
+            // Something in the chunk is damaged. Reading row by row separates the good samples from the bad ones.
             Err(_) if self.shared.bad_samples != BadSamples::Error => return Ok(None),
             run => run?,
         };
-        // A device does not take buffers.
+        // A device does not accept buffers.
         let run = run.filter(|run| matches!(self.shared.device, Attached::Host) || run.in_pack().is_some());
         Ok(run.map(|run| (number, run)))
     }
 
-    /// Makes pages that files lose read as zeros instead of ending the process.
+    /// Makes pages that files lose read as zeros. Without this, they would end the process.
     fn protect(&self) -> Result<(), LoadError> {
         for pack in self.contents.packs.iter() {
             pack.protect()?;
@@ -386,7 +392,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Checks that all packs still are the files that were opened.
+    /// Checks that all packs are still the files that were opened.
     fn still_good(&self) -> Result<(), LoadError> {
         for pack in self.contents.packs.iter() {
             pack.still_good()?;

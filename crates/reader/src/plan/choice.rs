@@ -1,6 +1,7 @@
-//! Which samples an epoch has, and how often: subsets, weights and balanced classes. docs/reference/sampling.md, "Weights".
+//! Which samples an epoch contains, and how often: subsets, weights and balanced classes. docs/reference/sampling.md,
+//! "Weights".
 //!
-//! A choice is made in one pass over a column and takes at most 7 bits per sample. It does not depend on the order.
+//! A choice is made in one pass over a column, and takes at most 7 bits per sample. It does not depend on the order.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use packds_format::hash_bytes;
 use super::error::PlanError;
 use super::rng::{Domain, key, random};
 
-/// The largest weight. It limits how often one sample occurs in an epoch.
+/// Maximum weight. It limits how often one sample occurs in an epoch.
 const MAX_WEIGHT: f64 = 65_536.0;
 /// 1.0 as a weight in the palette: 32 fractional bits.
 const ONE: u64 = 1 << 32;
@@ -69,9 +70,10 @@ impl Choice {
         Self::new(codes, vec![0, ONE], 0.0)
     }
 
-    /// Makes sample `i` occur `weight(i)` times per epoch on average: always the integer part, and once more with a probability
-    /// of the fractional part. Calls `weight` once per sample. If there are over 128 different weights, calls it a second time
-    /// and rounds each weight to one of 128, without changing the averages: see [`rounding`](Self::rounding).
+    /// Makes sample `i` occur `weight(i)` times per epoch on average. It always occurs as often as the integer part
+    /// says. The fractional part is the probability that it occurs once more. Calls `weight` once per sample. If there
+    /// are over 128 different weights, calls it a second time and rounds each weight to one of 128 without changing the
+    /// averages. See [`rounding`](Self::rounding).
     ///
     /// # Errors
     /// [`PlanError::Weight`].
@@ -113,8 +115,9 @@ impl Choice {
         Ok(Self::new(codes, palette, rounding))
     }
 
-    /// Makes all classes equally frequent on average. The epoch is as long as the pack. The weight is `(N / classes) / count`.
-    /// Calls `label` twice per sample, or three times if classes have over 128 different sizes.
+    /// Makes all classes equally frequent on average. The epoch has as many samples as the pack. The weight of a sample
+    /// is `(N / classes) / count`. Calls `label` twice per sample, or three times if classes have over 128 different
+    /// sizes.
     ///
     /// # Errors
     /// [`PlanError::Weight`] if a class is so rare that its samples would occur more than 65,536 times.
@@ -140,7 +143,7 @@ impl Choice {
         self.rounding
     }
 
-    /// Memory it takes.
+    /// Size in memory.
     pub fn memory_bytes(&self) -> u64 {
         to_u64(self.codes.len() + self.palette.len() * 8)
     }
@@ -150,7 +153,7 @@ impl Choice {
         self.palette.iter().any(|weight| !weight.is_multiple_of(ONE))
     }
 
-    /// A hash of the whole choice, to compare choices.
+    /// A hash of the whole choice, for comparing choices.
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
@@ -171,7 +174,7 @@ impl Choice {
     }
 }
 
-/// Codes of `bits` bits each, packed from the lowest bit up.
+/// Codes of `bits` bits each, packed from the lowest bit upwards.
 struct Codes {
     n_samples: u64,
     bits: u8,
@@ -214,7 +217,7 @@ impl Codes {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "checked to be between 0 and 2^16, so below 2^48 when scaled"
+    reason = "the weight is between 0 and 2^16 (checked), so the scaled value is below 2^48"
 )]
 fn fixed(sample: u64, weight: f64) -> Result<u64, PlanError> {
     if (0.0..=MAX_WEIGHT).contains(&weight) {
@@ -223,7 +226,7 @@ fn fixed(sample: u64, weight: f64) -> Result<u64, PlanError> {
     Err(PlanError::Weight { sample, weight, limit: MAX_WEIGHT })
 }
 
-/// 0 and 127 geometrically spaced levels from `low` to `high`. Also returns their common ratio minus 1.
+/// 0, and 127 levels from `low` to `high` in a geometric sequence. Also returns their common ratio minus 1.
 fn geometric_levels(low: u64, high: u64) -> (Vec<u64>, f64) {
     let steps = (LEVELS - 2) as f64;
     let factor = (high as f64 / low as f64).powf(1.0 / steps);
@@ -236,7 +239,7 @@ fn geometric_levels(low: u64, high: u64) -> (Vec<u64>, f64) {
     (palette, factor - 1.0)
 }
 
-/// The level below or above `value`, chosen at random so that the mean is `value`.
+/// The level below or above `value`. It is chosen at random so that the mean is `value`.
 fn nearest_level(palette: &[u64], value: u64, draw: u64) -> u8 {
     let above = palette.partition_point(|&level| level < value);
     let up = palette.get(above).copied().unwrap_or(value);

@@ -21,7 +21,7 @@ impl<'a> Integers<'a> {
     pub fn open(pack: &'a Pack, name: &str) -> Result<Self, ReadError> {
         let column = open(pack, name)?;
         let whole = Self { column };
-        // Only large 64-bit values can be out of range, so only those columns are checked value by value.
+        // Only large 64-bit values can be out of range, so only columns of such types are checked value by value.
         let checked = match column.dtype {
             DType::U64 => pack.n_samples(),
             _ => pack.n_samples().min(1),
@@ -29,20 +29,21 @@ impl<'a> Integers<'a> {
         match (0..checked).find(|sample| column.integer(*sample).is_none()) {
             None => Ok(whole),
             Some(sample) => Err(pack.error(FormatError::WrongUse(format!(
-                "column `{name}` does not have one whole number below 2^63 a sample, see sample {sample}"
+                "column `{name}` does not have one whole number below 2^63 per sample, see sample {sample}"
             )))),
         }
     }
 
-    /// The number of one sample; 0 past the last sample. Call [`Pack::still_good`] after a pass over the column: values that
-    /// the file lost meanwhile also read as 0.
+    /// The number of one sample, or 0 after the last sample. Call [`Pack::still_good`] after a pass over the column,
+    /// because values that the file has lost also read as 0.
     pub fn at(&self, sample: u64) -> i64 {
         self.column.integer(sample).unwrap_or(0)
     }
 }
 
 impl Choice {
-    /// Selects the samples whose value in column `name` satisfies the predicate. One pass, 1 bit per sample.
+    /// Selects the samples whose value in column `name` satisfies the predicate. It makes one pass and takes 1 bit per
+    /// sample.
     ///
     /// ```no_run
     /// # use packds_reader::plan::{Choice, Order, Sampler};
@@ -53,7 +54,7 @@ impl Choice {
     /// ```
     ///
     /// # Errors
-    /// As for [`Integers::open`], and what [`Pack::still_good`] finds.
+    /// As for [`Integers::open`], and the errors of [`Pack::still_good`].
     pub fn where_integer(pack: &Pack, name: &str, mut selected: impl FnMut(i64) -> bool) -> Result<Self, ReadError> {
         let column = Integers::open(pack, name)?;
         let choice = Self::filter(pack.n_samples(), |sample| selected(column.at(sample)));
@@ -61,7 +62,8 @@ impl Choice {
         Ok(choice)
     }
 
-    /// Selects the samples whose little-endian bytes in column `name` satisfy the predicate. One pass, 1 bit per sample.
+    /// Selects the samples whose little-endian bytes in column `name` satisfy the predicate. It makes one pass and
+    /// takes 1 bit per sample.
     ///
     /// # Errors
     /// [`ReadError::Format`] if the column does not exist or is damaged, and the errors of [`Pack::still_good`].

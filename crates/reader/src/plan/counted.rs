@@ -1,4 +1,4 @@
-//! The design effect as counted from batches. [`LabelReport::deff`](super::LabelReport::deff) predicts it.
+//! The design effect counted from batches. [`LabelReport::deff`](super::LabelReport::deff) predicts it.
 
 use packds_system::share;
 use std::collections::BTreeMap;
@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use super::epoch::EpochPlan;
 
 impl EpochPlan {
-    /// The variance of label counts in this rank's batches, relative to uniform batches. It uses up to `n_steps` batches, spread
-    /// over the epoch. For classes of equal size it is the chi-square of the counts divided by its degrees of freedom. It makes
-    /// one pass over all labels of the epoch. `None` if there is only one class or one batch.
+    /// The variance of label counts in this rank's batches, relative to uniform batches. It uses up to `n_steps`
+    /// batches, spread over the epoch. For classes of equal size, it is the chi-square of the counts divided by its
+    /// degrees of freedom. It makes one pass over all labels of the epoch. `None` if there is only one class or one
+    /// batch.
     pub fn counted_deff(&self, n_steps: u64, label: impl Fn(u64) -> i64) -> Option<f64> {
         let mut totals: BTreeMap<i64, f64> = BTreeMap::new();
         for sample in self.samples() {

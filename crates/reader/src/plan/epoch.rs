@@ -1,4 +1,4 @@
-//! The plan of one epoch: which sample comes at which position, and which rank gets it. docs/reference/sampling.md.
+//! The plan of one epoch: which sample is at which position, and which rank gets it. docs/reference/sampling.md.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use super::state::State;
 pub struct Slot {
     /// The sample, in file order from 0.
     pub sample: u64,
-    /// Whether it is padding of the last batch and occurred earlier in the epoch.
+    /// Whether it is padding of the last batch. Padding repeats samples from earlier in the epoch.
     pub padding: bool,
 }
 
@@ -40,15 +40,15 @@ pub struct EpochPlan {
     line: Line,
     lanes: Lanes,
     mix: Mix,
-    /// Positions before step 0, if a resumed run changed its batch. Less than one batch.
+    /// Number of positions before step 0, if a resumed run changed its batch. It is less than one batch.
     origin: u64,
     steps: u64,
 }
 
-/// How the line's order is shuffled.
+/// How the order of the line is shuffled.
 #[derive(Debug, Clone)]
 enum Mix {
-    /// Not at all.
+    /// It is not shuffled.
     Keep,
     /// All samples together.
     All(Permutation),
@@ -106,17 +106,17 @@ impl EpochPlan {
         self.schedule.recipe.order
     }
 
-    /// Number of positions: each sample counts as often as it occurs.
+    /// Number of positions. Each sample counts as often as it occurs.
     pub fn len(&self) -> u64 {
         self.line.len()
     }
 
-    /// Always false: an epoch without samples is an error.
+    /// Always false, because an epoch without samples is an error.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Batches of the epoch, the same on every rank.
+    /// Number of batches in the epoch. It is the same on every rank.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
@@ -127,7 +127,8 @@ impl EpochPlan {
         self.len().saturating_sub(delivered)
     }
 
-    /// Size of the tables that this plan keeps: some per lane, and with a choice of samples some per chunk.
+    /// Size of the tables that this plan keeps. There are some for each lane, and with a choice of samples some for
+    /// each chunk.
     pub fn memory_bytes(&self) -> u64 {
         let lanes = match &self.mix {
             Mix::Groups(lanes) => size_of_val(lanes.as_slice()),
@@ -136,8 +137,8 @@ impl EpochPlan {
         self.line.memory_bytes() + to_u64(lanes)
     }
 
-    /// The sample at position `position` of the epoch, over all ranks. `None` past the end. Without a choice of samples it takes
-    /// under a microsecond for any number of samples. It does not allocate.
+    /// The sample at position `position` of the epoch, over all ranks. `None` past the end. It does not allocate.
+    /// Without a choice of samples, it takes less than a microsecond for any number of samples.
     pub fn position(&self, position: u64) -> Option<u64> {
         if position >= self.len() {
             return None;
@@ -183,7 +184,7 @@ impl EpochPlan {
         self.uses_of(step, self.batch(step))
     }
 
-    /// The chunks that `batch`, all or a part of a step, takes samples from, in order of first use.
+    /// The chunks that `batch`, which is a step or a part of it, takes samples from, in order of first use.
     pub(crate) fn uses_of(&self, step: u64, mut batch: Batch<'_>) -> Vec<ChunkUse> {
         let mut uses: Vec<ChunkUse> = Vec::new();
         let mut known: BTreeMap<u64, usize> = BTreeMap::new();
@@ -210,9 +211,9 @@ impl EpochPlan {
         self.schedule.state(epoch, position)
     }
 
-    /// All samples of the epoch, each as often as it occurs, in an unspecified order.
+    /// All samples of the epoch in an unspecified order. Each occurs as often as in the epoch.
     pub(crate) fn samples(&self) -> impl Iterator<Item = u64> {
-        // Without a choice each sample occurs once, so positions are not needed.
+        // Without a choice, each sample occurs once, so positions are not needed.
         let all = self.schedule.choice.is_none();
         (0..self.len()).filter_map(move |x| if all { Some(x) } else { self.position(x) })
     }
@@ -242,13 +243,13 @@ impl EpochPlan {
         last.saturating_sub(self.origin) / u64::from(self.schedule.batch)
     }
 
-    /// The `nth` position of the batch that starts at `start`, in the order in which ranks take their shares. The order follows
-    /// the places in a planned batch, so that each rank stays in its lanes.
+    /// The `nth` position of the batch that starts at `start`, in the order in which ranks take their shares. This
+    /// order follows the places in a planned batch, so that each rank stays in its lanes.
     fn share(&self, start: u64, nth: u64) -> u64 {
         let planned = u64::from(self.schedule.recipe.batch);
         let (rounds, more) = (u64::from(self.schedule.batch) / planned, u64::from(self.schedule.batch) % planned);
         let first = start % planned;
-        // Places in first..first + more (modulo the planned batch) occur once more than the others.
+        // Places in first..first + more (modulo the planned batch) occur once more often than the others.
         let parts = if first + more <= planned {
             [(first, rounds), (first + more, rounds + 1), (planned, rounds)]
         } else {

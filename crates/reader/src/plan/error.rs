@@ -5,7 +5,7 @@ use packds_system::Opt;
 const ORDER: Opt = Opt::new("order");
 const WINDOW: Opt = Opt::new("window");
 
-/// Why samplers, batches and ranks do not match a dataset, or a saved state does not match them.
+/// Why samplers, batches and ranks do not match a dataset, or why they do not match a saved state.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -27,7 +27,7 @@ pub enum PlanError {
         /// The order.
         order: &'static str,
     },
-    /// A rank that does not exist.
+    /// The rank does not exist.
     #[error("rank {rank} does not exist in a world of {world}: ranks count from 0")]
     Rank {
         /// The rank given.
@@ -53,7 +53,7 @@ pub enum PlanError {
     },
     /// All samples would be dropped with the last batch.
     #[error(
-        "no whole batch: {samples} samples are fewer than the global batch of {batch}; pad the last batch or make it smaller"
+        "no whole batch: {samples} samples are fewer than the global batch of {batch}; pad the last batch or use a smaller batch"
     )]
     NoBatch {
         /// Samples in the epoch.
@@ -88,9 +88,9 @@ pub enum PlanError {
         limit: f64,
     },
     /// A selection for another number of samples.
-    #[error("the selection is for {expected} samples, the pack has {found}")]
+    #[error("the selection is for {expected} samples, but the pack has {found}")]
     Selection {
-        /// Number of samples the selection was made for.
+        /// Number of samples that the selection was made for.
         expected: u64,
         /// Number of samples in the pack.
         found: u64,
@@ -110,7 +110,7 @@ pub enum PlanError {
         why: String,
     },
     /// A saved state belongs to another run.
-    #[error("the saved state is for another {what}: it has {expected}, this run has {found}")]
+    #[error("the saved state is for another {what}: it has {expected}, but this run has {found}")]
     OtherRun {
         /// What differs.
         what: &'static str,
@@ -121,7 +121,7 @@ pub enum PlanError {
     },
     /// A saved state belongs to another mixture.
     #[error(
-        "the saved state is for another mixture than this one with a global batch of {batch} samples: packs, proportions, order, seed, memory budget and global batch must be the same; make the loader with those of the run"
+        "the saved state is not for this mixture with a global batch of {batch} samples: packs, proportions, order, seed, memory budget and global batch must be the same; make the loader with those of the run"
     )]
     OtherMixture {
         /// Samples in this mixture's global batch.

@@ -37,8 +37,8 @@ impl Lanes {
         self.len - self.batches * self.batch()
     }
 
-    /// The first place of a lane on the line. Each lane has its samples of all full batches and an even share of the rest, at most
-    /// `run`.
+    /// The first place of a lane on the line. Each lane has its samples of all full batches, and an even share of the
+    /// rest, which is at most `run`.
     pub(crate) const fn start(&self, lane: u64) -> u64 {
         lane * self.batches * self.run + lane * self.rest() / self.count
     }
@@ -51,14 +51,14 @@ impl Lanes {
             let place = q / self.batch() * self.run + slot % self.run;
             return (slot / self.run, place);
         }
-        // The rest is distributed lane by lane. This is the last lane whose share starts at or before the position.
+        // The rest is distributed lane by lane. Find the last lane whose share starts at or before the position.
         let q = q - whole;
         let lane = ((q + 1) * self.count - 1) / self.rest();
         let before = lane * self.rest() / self.count;
         (lane, self.batches * self.run + (q - before))
     }
 
-    /// The last position that visits place `place` of a lane or an earlier place.
+    /// The last position that visits place `place` or an earlier place of a lane.
     pub(crate) const fn last_position(&self, lane: u64, place: u64) -> u64 {
         if place >= self.batches * self.run {
             return self.len.saturating_sub(1);
@@ -86,7 +86,7 @@ pub(crate) struct Group {
 }
 
 impl LaneGroups {
-    /// The fewest groups of at most `most` slots. Their sizes differ by at most 1.
+    /// The smallest number of groups with at most `most` slots each. Their sizes differ by at most 1.
     pub(crate) fn new(line: &Line, lanes: &Lanes, lane: u64, most: u64) -> Self {
         let (start, end) = (lanes.start(lane), lanes.start(lane + 1));
         if end <= start {

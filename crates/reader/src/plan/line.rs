@@ -1,4 +1,4 @@
-//! The line: all samples of an epoch, chunk after chunk, in the order in which an epoch visits chunks.
+//! The line: all samples of an epoch, chunk after chunk, in the order in which the epoch visits chunks.
 //! docs/reference/sampling.md, "The line".
 //!
 //! This module only maps places to samples. Other modules divide the line into lanes and windows.
@@ -19,7 +19,8 @@ const SAMPLES_PER_ENTRY: u64 = 64;
 pub(crate) enum ChunkOrder {
     /// File order.
     File,
-    /// Shuffled. The short chunk is as late as full batches can have all of it. Chunks before it stay aligned with batches.
+    /// Shuffled. The short chunk is placed as late as possible, but so that full batches contain all of it. Chunks
+    /// before it stay aligned with batches.
     Aligned {
         /// Samples in full batches.
         delivered: u64,
@@ -28,17 +29,18 @@ pub(crate) enum ChunkOrder {
     Anywhere,
 }
 
-/// All samples of one epoch, in chunk order. A "slot" is the place of a chunk on the line, even if the chunk is empty.
+/// All samples of one epoch, in the order of chunks. A "slot" is the place of a chunk on the line, even if the chunk is
+/// empty.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     geometry: Geometry,
     permutation: Option<Permutation>,
-    /// The slot of the short chunk. It is the number of full chunks if the short chunk is last or does not exist.
+    /// The slot of the short chunk. If the short chunk is last or does not exist, this is the number of full chunks.
     short_slot: u64,
     counts: Option<Counts>,
 }
 
-/// Chunk positions if samples do not all occur exactly once.
+/// The positions of chunks, if not every sample occurs exactly once.
 #[derive(Debug, Clone)]
 struct Counts {
     choice: Arc<Choice>,
@@ -102,7 +104,8 @@ impl Line {
         }
     }
 
-    /// The range of the short chunk if every sample occurs once. An empty range at the end if there is no short chunk.
+    /// The range of the short chunk, if every sample occurs once. If there is no short chunk, an empty range at the
+    /// end.
     pub(crate) fn short_chunk(&self) -> (u64, u64) {
         let per_chunk = u64::from(self.geometry.chunk_samples());
         let start = self.short_slot * per_chunk;
@@ -129,7 +132,7 @@ impl Line {
         let entry = to_u64(entries.saturating_sub(1));
         let mut slot = entry * counts.slots_per_entry;
         let mut start = counts.entry(entry);
-        // With one slot per entry the entry is the slot, so chunks do not need to be counted.
+        // If each entry has only one slot, the entry is the slot, and chunks do not need to be counted.
         if counts.slots_per_entry > 1 {
             while slot + 1 < self.geometry.n_chunks() {
                 let next = start + self.chunk_count(counts, slot);
@@ -176,7 +179,7 @@ impl Line {
         } else if x < short_end {
             self.short_slot
         } else {
-            // Without a short chunk both ends are at or past the end of the line, so `x` never gets here.
+            // If there is no short chunk, both ends are at or past the end of the line, so `x` never gets here.
             self.short_slot + 1 + (x - short_end) / per_chunk
         }
     }

@@ -23,7 +23,7 @@ const KEPT_EPOCHS: usize = 4;
 pub struct Source {
     /// The pack.
     pub dataset: Dataset,
-    /// Its order and seed. It must use all samples.
+    /// Its order and seed. The sampler must use all samples.
     pub sampler: Sampler,
     /// Its share of each batch, relative to the others.
     pub proportion: f64,
@@ -67,7 +67,7 @@ impl MixtureState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
     parts: Vec<Part>,
-    /// For each place of the global batch: the source, and the index among the source's samples in that batch.
+    /// For each place of the global batch: its source, and its index among the samples of that source in the batch.
     places: Vec<(usize, u32)>,
     ranks: Ranks,
     steps_per_epoch: u64,
@@ -82,12 +82,13 @@ struct Part {
 }
 
 impl Mixture {
-    /// Makes a mixture with batches of this size. Each pack contributes its proportion of the global batch, rounded by largest
-    /// remainders; [`quotas`](Self::quotas) has the result. Time and memory depend on the batch, not on the packs.
+    /// Makes a mixture with batches of this size. Each pack contributes its proportion of the global batch, rounded by
+    /// largest remainders. [`quotas`](Self::quotas) has the result. Time and memory depend on the batch, not on the
+    /// packs.
     ///
     /// # Errors
-    /// [`PlanError::Mixture`] if a pack's proportion rounds to zero, if it has fewer samples than its part of a batch, or if it
-    /// has a choice of samples; [`PlanError`] if packs, batches and ranks do not match.
+    /// [`PlanError::Mixture`] if a pack's proportion rounds to zero, if a pack has fewer samples than its part of a
+    /// batch, or if it has a choice of samples. [`PlanError`] if packs, batches and ranks do not match.
     pub fn new(sources: &[Source], ranks: Ranks, batching: Batching) -> Result<Self, PlanError> {
         let batch = batching.resolve(ranks)?;
         let quotas = apportion(sources, batch)?;
@@ -102,7 +103,7 @@ impl Mixture {
             let all = Batching::global(quota);
             let schedule = source.sampler.schedule(source.dataset, Ranks::single(), all)?;
             if schedule.choice.is_some() {
-                return Err(wrong("a mixture takes whole packs, not a choice of samples"));
+                return Err(wrong("a mixture uses whole packs, not a choice of samples"));
             }
             let state = schedule.epoch(0)?.state(0);
             hash = hash_bytes(hash, state.to_json().as_bytes());
@@ -123,7 +124,7 @@ impl Mixture {
         self.parts.iter().map(|part| part.quota).collect()
     }
 
-    /// Steps in which the mixture uses as many samples as all packs have together. This defines an epoch.
+    /// Number of steps in which the mixture uses as many samples as all packs have together. This defines an epoch.
     pub const fn steps_per_epoch(&self) -> u64 {
         self.steps_per_epoch
     }
@@ -131,7 +132,7 @@ impl Mixture {
     /// The samples of this rank at a step, counted from the start of the run. There is no last step.
     ///
     /// # Errors
-    /// Does not fail for a valid mixture: all its packs have plans.
+    /// It does not fail for a valid mixture, because all its packs have plans.
     pub fn batch(&self, step: u64) -> Result<Vec<MixedSlot>, PlanError> {
         let mut plans = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -147,7 +148,8 @@ impl Mixture {
         Ok(self.rank_places().iter().filter_map(slot).collect())
     }
 
-    /// For each place of this rank's batches: the source, and the index among the source's samples in the global batch.
+    /// For each place of this rank's batches: its source, and its index among the samples of that source in the global
+    /// batch.
     fn rank_places(&self) -> &[(usize, u32)] {
         let per_rank = self.places.len() / to_usize(self.ranks.world()).max(1);
         let first = to_usize(self.ranks.rank()) * per_rank;
@@ -159,7 +161,7 @@ impl Mixture {
         self.rank_places().iter().map(|place| place.0).collect()
     }
 
-    /// This rank's plan for each pack, for `steps` steps from step `first` of the run.
+    /// This rank's plan for each pack. It covers `steps` steps, starting at step `first` of the run.
     pub(crate) fn source_plans(&self, first: u64, steps: u64) -> Vec<SourcePlan> {
         let plan = |(source, part): (usize, &Part)| {
             // Places are sorted, so a rank's samples of each source are contiguous.
@@ -178,7 +180,8 @@ impl Mixture {
         self.parts.iter().enumerate().map(plan).collect()
     }
 
-    /// The schedule of each pack with its part of the batch. It does not include ranks: they divide the mixture's batch.
+    /// The schedule of each pack with its part of the batch. It does not divide the samples among ranks, because ranks
+    /// divide the mixture's batch.
     pub fn schedules(&self) -> impl ExactSizeIterator<Item = &Schedule> {
         self.parts.iter().map(|part| &part.schedule)
     }
@@ -188,7 +191,8 @@ impl Mixture {
         MixtureState { mixture: self.fingerprint, step }
     }
 
-    /// The step to resume at. The number of ranks may change. Packs, samplers, proportions and the global batch must be the same.
+    /// The step to resume at. The number of ranks may change. Packs, samplers, proportions and the global batch must be
+    /// the same.
     ///
     /// # Errors
     /// [`PlanError::OtherMixture`].
@@ -201,7 +205,8 @@ impl Mixture {
     }
 }
 
-/// One rank's plan for one pack of a mixture, over several epochs of the pack, for a number of steps of the mixture.
+/// One rank's plan for one pack of a mixture. It covers a number of steps of the mixture, over several epochs of the
+/// pack.
 #[derive(Debug)]
 pub(crate) struct SourcePlan {
     schedule: Schedule,
@@ -209,22 +214,22 @@ pub(crate) struct SourcePlan {
     epoch_steps: u64,
     /// The rank's part of the pack's samples in a global batch.
     places: Range<u64>,
-    /// Step 0 of this plan, counted from the start of the run.
+    /// The number of this plan's first step, counted from the start of the run.
     first: u64,
     steps: u64,
-    /// The latest epochs used. Prefetching and filling may be in different ones.
+    /// The epochs used most recently. Prefetching and filling may be in different ones.
     epochs: Mutex<VecDeque<Arc<EpochPlan>>>,
 }
 
 impl SourcePlan {
-    /// The samples of a step in order, and the pack's epoch they belong to.
+    /// The samples of a step in order, and the pack's epoch that they belong to.
     pub(crate) fn samples(&self, step: u64) -> Result<(u32, Vec<u64>), PlanError> {
         let (plan, at) = self.locate(step)?;
         let batch = plan.batch_part(at, self.places.clone());
         Ok((plan.epoch(), batch.map(|slot| slot.sample).collect()))
     }
 
-    /// Whether this rank takes no samples of the pack.
+    /// Whether this rank takes no samples from the pack.
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -276,7 +281,7 @@ impl Route for SourcePlan {
         let mut uses = plan.uses_of(at, plan.batch_part(at, self.places.clone()));
         let last = self.steps.saturating_sub(1);
         for chunk_use in &mut uses {
-            // In random order the next epoch of the pack needs every chunk again.
+            // In random order, the pack's next epoch needs every chunk again.
             chunk_use.until = match plan.order() {
                 OrderKind::Random => last,
                 _ => (step + (chunk_use.until - at)).min(last),
@@ -294,7 +299,7 @@ impl Route for SourcePlan {
     }
 }
 
-/// The number of an epoch. Epochs past the largest number all share it.
+/// The number of an epoch. All epochs past the largest number share that number.
 fn epoch_number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -307,12 +312,9 @@ pub(crate) fn check_proportion(source_index: usize, proportion: f64) -> Result<(
     Err(PlanError::Mixture { source_index, why: "its proportion is not a positive number" })
 }
 
-/// The samples of each source in a batch: proportions of `batch`, rounded down, plus one for the largest remainders.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a u32 that is not negative is a u32"
-)]
+/// Number of samples of each source in a batch. Proportions of `batch` are rounded down, and the largest remainders get
+/// one more.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a non-negative share of a u32 is a u32")]
 fn apportion(sources: &[Source], batch: u32) -> Result<Vec<u32>, PlanError> {
     let total: f64 = sources.iter().map(|source| source.proportion).sum();
     let mut quotas = Vec::with_capacity(sources.len());
@@ -337,7 +339,7 @@ fn apportion(sources: &[Source], batch: u32) -> Result<Vec<u32>, PlanError> {
     match quotas.iter().position(|&quota| quota == 0) {
         Some(source_index) => Err(PlanError::Mixture {
             source_index,
-            why: "its proportion rounds to no sample of the global batch; make the batch larger",
+            why: "its proportion rounds to 0 samples of the global batch; use a larger batch",
         }),
         None if quotas.is_empty() => Err(PlanError::NoSamples),
         None => Ok(quotas),

@@ -1,9 +1,10 @@
-//! Which sample comes when, computed and never stored: orders, windows, subsets, weights, ranks, resuming.
+//! Which sample comes when. This is computed and never stored: orders, windows, subsets, weights, ranks, resuming.
 //! docs/reference/sampling.md lists the guarantees, with formulas and test vectors.
 //!
-//! A [`Sampler`] contains the options. Combined with a [`Dataset`], [`Ranks`] and a [`Batching`], it becomes a [`Schedule`].
-//! Each epoch of a schedule is an [`EpochPlan`]. All of this is arithmetic on a few numbers. Without a [`Choice`] of samples,
-//! time and memory do not grow with the dataset. Only a [`Choice`] by columns reads a file.
+//! A [`Sampler`] contains the options. Combined with a [`Dataset`], [`Ranks`] and a [`Batching`], it becomes a
+//! [`Schedule`]. Each epoch of a schedule is an [`EpochPlan`]. All of this is arithmetic on a few numbers. Without a
+//! [`Choice`] of samples, time and memory do not grow with the dataset. The only part that reads a file is a [`Choice`]
+//! by columns.
 //!
 //! ```
 //! use packds_format::Geometry;
@@ -47,7 +48,7 @@ pub use order::Order;
 pub use sampler::{Last, Ranks};
 pub use state::State;
 
-// For the other crates of this workspace. It may change in any version.
+// Internals for the other crates of this workspace. They may change in any version.
 #[doc(hidden)]
 pub use self::{
     columns::Integers,

@@ -1,5 +1,5 @@
-//! Orders: their names, and what each shuffles. `epoch` computes them. The rest of the crate asks for these facts and does not
-//! name an order.
+//! Orders: their names, and what each of them shuffles. `epoch` computes them. The rest of the crate uses these
+//! properties and does not name orders.
 
 use super::error::PlanError;
 
@@ -7,18 +7,20 @@ use super::error::PlanError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Order {
-    /// [`Random`](Self::Random) if the dataset fits in memory, else [`Window`](Self::Window) with the default size.
+    /// [`Random`](Self::Random) if the dataset fits in memory, otherwise [`Window`](Self::Window) with the default
+    /// size.
     #[default]
     Auto,
     /// File order.
     Sequential,
-    /// All samples shuffled together.
+    /// All samples are shuffled together.
     Random,
-    /// Shuffled chunks, with the samples of each in file order.
+    /// Chunks are shuffled. The samples of each chunk stay in file order.
     Chunks,
-    /// Shuffled chunks, with the samples of several chunks shuffled together.
+    /// Chunks are shuffled, and the samples of several chunks are shuffled together.
     Window {
-        /// Number of chunks, over all ranks. `None` for 64, or as many as fit in memory twice if that is fewer.
+        /// Number of chunks, over all ranks. `None` means 64, or fewer if two windows of 64 chunks do not fit in
+        /// memory.
         chunks: Option<u32>,
     },
 }
@@ -32,7 +34,7 @@ packds_system::named!(Order {
 });
 
 impl Order {
-    /// The resolved order. None for [`Auto`](Self::Auto), which depends on the dataset.
+    /// The resolved order. `None` for [`Auto`](Self::Auto), which depends on the dataset.
     pub const fn kind(self) -> Option<OrderKind> {
         match self {
             Self::Auto => None,
@@ -43,7 +45,7 @@ impl Order {
         }
     }
 
-    /// The order with this window. A window without an order means [`Window`](Self::Window).
+    /// The order with this window. If only a window is given, the order is [`Window`](Self::Window).
     ///
     /// # Errors
     /// [`PlanError::OtherOrder`] if another order was chosen.
@@ -61,11 +63,11 @@ impl Order {
 pub enum OrderKind {
     /// File order.
     Sequential,
-    /// All samples shuffled together.
+    /// All samples are shuffled together.
     Random,
-    /// Shuffled chunks, with the samples of each in file order.
+    /// Chunks are shuffled. The samples of each chunk stay in file order.
     Chunks,
-    /// Shuffled chunks, with the samples of several chunks shuffled together.
+    /// Chunks are shuffled, and the samples of several chunks are shuffled together.
     Window,
 }
 
@@ -75,9 +77,9 @@ packds_system::named!(OrderKind { Sequential = "sequential", Random = "random", 
 /// Which samples an order shuffles together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shuffled {
-    /// None. The samples of a chunk stay in file order.
+    /// None. Samples of a chunk stay in file order.
     Nothing,
-    /// Those of a window of chunks.
+    /// The samples of a window of chunks.
     Windows,
     All,
 }

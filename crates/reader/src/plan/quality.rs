@@ -5,26 +5,26 @@ use packds_format::Geometry;
 use super::order::{OrderKind, Shuffled};
 use super::sampler::Recipe;
 
-/// How far a batch is from a uniform sample.
+/// How much a batch differs from a uniform sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Design effect at most 1.05: as good as a full shuffle.
     UniformLike,
     /// At most 1.5.
     Ok,
-    /// At most 3: training loses some accuracy.
+    /// The design effect is at most 3. Training loses some accuracy.
     Weak,
-    /// Over 3: training loses much, or learns nothing.
+    /// The design effect is over 3. Training loses much accuracy or learns nothing.
     Harmful,
 }
 
 impl Verdict {
-    /// The verdict on a design effect.
+    /// The verdict for a design effect.
     pub fn of(deff: f64) -> Self {
         Self::ALL.into_iter().find(|verdict| deff <= verdict.limit()).unwrap_or(Self::Harmful)
     }
 
-    /// The largest design effect with this verdict.
+    /// The largest design effect that gets this verdict.
     pub const fn limit(self) -> f64 {
         match self {
             Self::UniformLike => 1.05,
@@ -47,16 +47,16 @@ pub(crate) struct Mixing {
     per_chunk: f64,
     /// The delivered batch size.
     batch: f64,
-    /// Consecutive samples of one lane in a batch.
+    /// Number of consecutive samples of one lane in a batch.
     pub(crate) run: f64,
-    /// Samples that are mixed together in one lane.
+    /// Number of samples that are mixed together in one lane.
     pub(crate) group: f64,
     /// The fraction of the epoch where runs start at group boundaries.
     aligned: f64,
 }
 
 impl Mixing {
-    /// `samples` is the number of samples in the epoch; `batch` is the delivered batch size.
+    /// `samples` is the number of samples in the epoch, and `batch` is the delivered batch size.
     pub(crate) fn new(geometry: &Geometry, samples: u64, recipe: &Recipe, batch: u32) -> Self {
         let samples = samples as f64;
         let n_chunks = geometry.n_chunks();
@@ -70,7 +70,7 @@ impl Mixing {
             Shuffled::Nothing => per_chunk,
             Shuffled::All => samples,
             Shuffled::Windows => {
-                // With several lanes, each starts and ends inside chunks.
+                // With several lanes, each lane starts and ends in the middle of chunks.
                 let cut = if recipe.lanes > 1 { 1.0 } else { 0.0 };
                 let slots = n_chunks as f64 / lanes + cut;
                 let groups = (slots / recipe.window_per_lane(n_chunks) as f64).ceil();
@@ -83,17 +83,17 @@ impl Mixing {
         Self { order: recipe.order, samples, per_chunk, batch: f64::from(batch), run, group, aligned }
     }
 
-    /// Expected number of batch-mates from the same chunk in a uniform batch.
+    /// Expected number of other samples from the same chunk in a uniform batch.
     fn uniform_mates(&self) -> f64 {
         (self.batch - 1.0) * self.chunk_pairs()
     }
 
-    /// The fraction of all pairs that come from one chunk.
+    /// The fraction of all pairs whose two samples come from the same chunk.
     fn chunk_pairs(&self) -> f64 {
         ratio(self.per_chunk - 1.0, self.samples - 1.0)
     }
 
-    /// Mean number of batch-mates from the same chunk.
+    /// Mean number of other samples from the same chunk in a batch.
     fn chunk_mates(&self) -> f64 {
         match self.order.shuffled() {
             Shuffled::All => self.uniform_mates(),
@@ -110,8 +110,8 @@ impl Mixing {
     fn group_mates(&self) -> f64 {
         let (run, group) = (self.run, self.group);
         let most = run.min(group) - 1.0;
-        // If groups start anywhere, two places of a run at distance d are in one group with probability 1 - d / group. The total is
-        // the sum of (run - d) (group - d) over all d, twice, divided by run and group.
+        // If groups can start anywhere, two places of a run at distance d are in the same group with probability 1 - d
+        // / group. The total is twice the sum of (run - d) (group - d) over all d, divided by run and group.
         let first = most * (most + 1.0) / 2.0;
         let second = first * (2.0 * most + 1.0) / 3.0;
         let anywhere = 2.0 * (most * run * group - (run + group) * first + second) / (run * group);
@@ -138,13 +138,14 @@ impl Mixing {
         };
         let of_chunk = ratio(self.chunk_mates(), self.batch - 1.0);
         let pairs = self.chunk_pairs();
-        // The mean over all pairs is the uniform rate. If pairs of one chunk meet more often, other pairs meet less often.
+        // The mean over all pairs is the uniform rate. If pairs from one chunk meet more often, other pairs meet less
+        // often.
         let others = ratio(uniform - pairs * again, 1.0 - pairs).max(0.0);
         (of_chunk * again + (1.0 - of_chunk) * others) / uniform
     }
 }
 
-/// The fraction of the epoch where chunks start at multiples of the chunk size from the start of a lane.
+/// The fraction of the epoch where chunks start at multiples of the chunk size, counted from the start of a lane.
 fn starts_aligned(geometry: &Geometry, samples: f64, recipe: &Recipe) -> f64 {
     let n = geometry.n_samples();
     let per_chunk = u64::from(geometry.chunk_samples());
@@ -153,14 +154,14 @@ fn starts_aligned(geometry: &Geometry, samples: f64, recipe: &Recipe) -> f64 {
     let even = n.is_multiple_of(lanes * per_chunk) && n.is_multiple_of(u64::from(recipe.batch));
     match recipe.order {
         _ if !whole => 0.0,
-        // The short chunk is at any place, so on average half of the line is after it.
+        // The short chunk can be at any place, so on average half of the line is after it.
         OrderKind::Window if lanes == 1 && !n.is_multiple_of(per_chunk) => 0.5,
         _ if lanes == 1 || even => 1.0,
         _ => 0.0,
     }
 }
 
-/// Returns 0 if `whole` is 0.
+/// `part / whole`, or 0 if `whole` is 0.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }

@@ -11,9 +11,9 @@ use super::order::{OrderKind, Shuffled};
 use super::quality::{Mixing, Verdict, smallest_window};
 use super::sampler::{Last, Recipe, Schedule, default_lanes, divisors};
 
-const PAD_LAST: Words = Words { command: "pad the last batch", python: "give drop_last=False" };
+const PAD_LAST: Words = Words { command: "pad the last batch", python: "use drop_last=False" };
 
-/// If chunks are read more often than this, a notice is given.
+/// If chunks are read more often than this, there is a notice.
 const MUCH_REREADING: f64 = 1.25;
 
 /// A notice about a run's order.
@@ -27,7 +27,7 @@ pub enum Notice {
         /// Memory limit.
         memory_bytes: u64,
     },
-    /// The default window does not fit the memory.
+    /// The default window does not fit in memory.
     WindowReduced {
         /// The window chosen.
         chunks: u32,
@@ -36,7 +36,7 @@ pub enum Notice {
         /// Memory limit for two windows.
         memory_bytes: u64,
     },
-    /// The file is sorted by this label and the order mixes too little.
+    /// The file is sorted by this label, and the order mixes too little.
     Sorted {
         /// The label.
         label: String,
@@ -62,7 +62,7 @@ pub enum Notice {
         /// Number of samples.
         samples: u64,
     },
-    /// There are too many different weights to represent each exactly.
+    /// There are too many different weights to represent each one exactly.
     WeightsRounded {
         /// The maximum relative error of a weight.
         by: f64,
@@ -73,16 +73,19 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AutoRandom { total_bytes, memory_bytes } => {
-                write!(f, "order auto is random here: all {total_bytes} bytes fit in the {memory_bytes} bytes allowed")
+                write!(
+                    f,
+                    "order auto is random here: all {total_bytes} bytes fit in the memory limit of {memory_bytes} bytes"
+                )
             }
             Self::WindowReduced { chunks, from, memory_bytes } => write!(
                 f,
-                "the window has {} instead of {from}: two must fit in the {memory_bytes} bytes allowed",
+                "the window has {} instead of {from}: two windows must fit in the memory limit of {memory_bytes} bytes",
                 counted((*chunks).into(), "chunk")
             ),
             Self::Sorted { label, icc, deff, window_ok } => write!(
                 f,
-                "the file is sorted by `{label}` (icc {icc:.2}) and this order mixes too little (design effect \
+                "the file is sorted by `{label}` (icc {icc:.2}), and this order mixes too little (design effect \
                  {deff:.1}): use a window of {} or convert again with shuffling",
                 counted(*window_ok, "chunk")
             ),
@@ -90,13 +93,17 @@ impl fmt::Display for Notice {
                 if *world == 1 {
                     return write!(
                         f,
-                        "each chunk is read {times:.2} times an epoch, because parts of the epoch that are read in parallel begin within chunks: a smaller window has fewer such parts"
+                        "each chunk is read {times:.2} times per epoch, because the parts of the epoch that are read in parallel begin in the middle of chunks: a smaller window has fewer such parts"
                     );
                 }
-                write!(f, "each chunk is read {times:.2} times an epoch, because the {world} ranks share chunks: ")?;
+                write!(f, "each chunk is read {times:.2} times per epoch, because the {world} ranks share chunks: ")?;
                 match window {
                     Some(chunks) => {
-                        write!(f, "with a window of {} each rank has its own", counted((*chunks).into(), "chunk"))
+                        write!(
+                            f,
+                            "with a window of {}, each rank has its own chunks",
+                            counted((*chunks).into(), "chunk")
+                        )
                     }
                     None => f.write_str(
                         "make a rank's batch a whole number of chunks, or convert again with smaller chunks",
@@ -104,14 +111,14 @@ impl fmt::Display for Notice {
                 }
             }
             Self::NeverSeen { samples: 1 } => {
-                write!(f, "the same sample is left out of every epoch: {PAD_LAST} to see it",)
+                write!(f, "every epoch leaves out the same sample: to include it, {PAD_LAST}",)
             }
             Self::NeverSeen { samples } => {
-                write!(f, "the same {samples} samples are left out of every epoch: {PAD_LAST} to see them")
+                write!(f, "every epoch leaves out the same {samples} samples: to include them, {PAD_LAST}")
             }
             Self::WeightsRounded { by } => write!(
                 f,
-                "over 128 different weights: each is rounded by up to {:.1} %, their averages are kept",
+                "there are more than 128 different weights, so each is rounded by up to {:.1} %; the averages do not change",
                 by * 100.0
             ),
         }
@@ -140,9 +147,9 @@ pub struct LabelReport {
 pub struct ShuffleReport {
     /// The order.
     pub order: OrderKind,
-    /// Chunks shuffled together, over all ranks.
+    /// Number of chunks that are shuffled together, over all ranks.
     pub window: u64,
-    /// Parts of the epoch that are read in parallel.
+    /// Number of parts of the epoch that are read in parallel.
     pub lanes: u32,
     /// The fraction of the epoch that is shuffled together.
     pub coverage: f64,
@@ -150,9 +157,9 @@ pub struct ShuffleReport {
     pub labels: Vec<LabelReport>,
     /// The worst verdict of all labels. `None` if there are no labels and the order is not random.
     pub verdict: Option<Verdict>,
-    /// How often samples of one batch meet again in the next epoch, relative to uniform batches.
+    /// How often samples that share a batch do so again in the next epoch, relative to uniform batches.
     pub repetition: f64,
-    /// Memory for two windows, over all ranks. For the random order, for the whole dataset.
+    /// Memory for two windows, over all ranks. For the random order, the size of the whole dataset.
     pub window_bytes: u64,
     /// The same on one rank.
     pub rank_window_bytes: u64,
@@ -160,7 +167,7 @@ pub struct ShuffleReport {
     pub table_bytes: u64,
     /// How often a chunk is read in an epoch, over all ranks. `None` for the random order.
     pub chunk_reads: Option<f64>,
-    /// Samples left out of an epoch.
+    /// Number of samples that an epoch leaves out.
     pub dropped: u64,
     /// Notices for the user.
     pub notices: Vec<Notice>,
@@ -169,17 +176,17 @@ pub struct ShuffleReport {
 /// The quality of a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WindowQuality {
-    /// Chunks shuffled together.
+    /// Number of chunks that are shuffled together.
     pub window: u32,
     /// The design effect for the given label.
     pub deff: f64,
-    /// How often samples of one batch meet again in the next epoch, relative to uniform batches.
+    /// How often samples that share a batch do so again in the next epoch, relative to uniform batches.
     pub repetition: f64,
 }
 
 impl Schedule {
-    /// The quality of windows of 1, 2, 4 chunks and so on up to all chunks, with these batches, for a label with this intra-chunk
-    /// correlation. It makes the plan of epoch 0.
+    /// The quality of windows of 1, 2, 4 and so on up to all chunks, with these batches, for a label with this
+    /// intra-chunk correlation. It makes the plan of epoch 0.
     ///
     /// # Errors
     /// As for [`epoch`](Self::epoch).
@@ -272,7 +279,7 @@ impl Schedule {
         }
     }
 
-    /// Chunks shuffled together.
+    /// Number of chunks that are shuffled together.
     fn chunks_mixed(&self) -> u64 {
         let n_chunks = self.dataset.geometry().n_chunks();
         let lanes = u64::from(self.recipe.lanes);
@@ -286,13 +293,14 @@ impl Schedule {
         }
     }
 
-    /// Two windows, because the next is read while one is used. The whole dataset if that is smaller, or the order is random.
+    /// The size of two windows, because the next window is read while one is used. If the whole dataset is smaller, or
+    /// the order is random, the size of the dataset.
     fn window_bytes(&self, window: u64) -> u64 {
         let twice = window.saturating_mul(2).min(self.dataset.geometry().n_chunks());
         twice.saturating_mul(self.dataset.chunk_bytes())
     }
 
-    /// One rank's part of the windows: its lanes. In random order every rank may use all chunks.
+    /// One rank's part of the windows, which is that of its lanes. In random order, every rank may use all chunks.
     fn rank_share(&self, window_bytes: u64) -> u64 {
         let lanes = u64::from(self.recipe.lanes);
         let world = u64::from(self.ranks.world());
@@ -306,7 +314,7 @@ impl Schedule {
     fn chunk_reads(&self, mixing: &Mixing) -> Option<f64> {
         let (planned, lanes) = (u64::from(self.recipe.batch), u64::from(self.recipe.lanes));
         let (batch, world) = (u64::from(self.batch), u64::from(self.ranks.world()));
-        // Consecutive places of a planned batch that belong to one rank.
+        // Number of consecutive places of a planned batch that belong to the same rank.
         let piece = if batch.is_multiple_of(planned) && planned.is_multiple_of(world) {
             planned / world
         } else if planned.is_multiple_of(batch) {
@@ -328,7 +336,7 @@ impl Schedule {
             }
         };
         let readers = (1.0 + borders).min(world as f64);
-        // The number of readers of a group is 1 plus the boundaries that it crosses.
+        // The number of readers of a group is 1 plus the number of boundaries that it crosses.
         let crossed = 1.0 + (group - 1.0) * (borders + 1.0) / run as f64;
         let unmixed = self.recipe.order != OrderKind::Window && lanes == 1;
         let reads = if unmixed && (piece / group).fract() < 1e-9 {
@@ -342,7 +350,8 @@ impl Schedule {
         Some(reads + cut)
     }
 
-    /// The smallest window, at least the chosen one, whose number of lanes is divisible by the number of ranks.
+    /// The smallest window that is at least the chosen one and whose number of lanes is divisible by the number of
+    /// ranks.
     fn unshared_window(&self) -> Option<u32> {
         if self.recipe.order != OrderKind::Window {
             return None;
@@ -373,8 +382,9 @@ impl Schedule {
                 let full = geometry.n_samples() / per_chunk;
                 let delivered = geometry.n_samples() - dropped;
                 let (short_start, short_end) = plan.short_chunk();
-                // The short chunk has the same place in all epochs. Other chunks can be at any place. So every epoch leaves
-                // out the end of the short chunk, and of the other chunks only if not even the first one is complete.
+                // The short chunk has the same place in all epochs, but other chunks can be at any place. Therefore
+                // every epoch leaves out the end of the short chunk. It leaves out samples of the other chunks only if
+                // not even the first of them is complete.
                 let of_short = short_end.saturating_sub(delivered.max(short_start));
                 let first = if short_start == 0 { short_end } else { 0 };
                 let most = delivered.saturating_sub(first).min(per_chunk);
@@ -385,7 +395,7 @@ impl Schedule {
     }
 }
 
-/// A number with its noun, in the right plural.
+/// A number with its noun, in singular or plural.
 fn counted(n: u64, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")

@@ -1,12 +1,12 @@
-//! The randomness of a plan: keys and a counter-based generator, both pure functions.
-//! docs/reference/sampling.md, "Keys and random numbers".
+//! The randomness of a plan: keys and a counter-based generator. Both are pure functions. docs/reference/sampling.md,
+//! "Keys and random numbers".
 
 use packds_format::{hash_bytes, mix64};
 
-/// SplitMix64's increment.
+/// The increment of SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The purpose of a key. Different purposes never share random numbers for one seed and epoch.
+/// The purpose of a key. For the same seed and epoch, different purposes never share random numbers.
 ///
 /// The values are part of docs/reference/sampling.md. Changing one changes every order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Domain {
     Samples = 3,
     /// The order in the group with this lane and number.
     Group = 4,
-    /// Whether a sample with a fractional weight occurs one more time.
+    /// Whether a sample with a fractional weight occurs once more.
     Occurrence = 5,
     /// Which of two adjacent levels replaces a weight, if there are too many different weights.
     Rounding = 6,
@@ -42,7 +42,7 @@ pub const fn random(key: u64, index: u64) -> u64 {
     mix64(key.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN)))
 }
 
-/// Maps a random 64-bit number to 0..n; 0 for `n = 0`. The bias is at most `n / 2^64`.
+/// Maps a random 64-bit number to 0..n, or to 0 if `n` is 0. The bias is at most `n / 2^64`.
 pub fn below(word: u64, n: u64) -> u64 {
     // The product is below n * 2^64, so its upper half is below n.
     ((u128::from(word) * u128::from(n)) >> 64) as u64

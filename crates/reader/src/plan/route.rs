@@ -1,4 +1,4 @@
-//! The view of a plan for fetching: which samples each step needs, without how they were ordered.
+//! A plan as fetching sees it: which samples each step needs, without how they were ordered.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,5 @@
-//! Samplers: which samples, in which order, in which batches, for which rank. They are checked once and then fixed for a run.
+//! Samplers: which samples, in which order, in which batches, and for which rank. They are checked once and then fixed
+//! for a run.
 
 use std::sync::Arc;
 
@@ -12,14 +13,14 @@ use super::report::Notice;
 use super::state::State;
 use crate::setters::setters;
 
-/// Chunks shuffled together by default.
+/// Default number of chunks that are shuffled together.
 const DEFAULT_WINDOW: u32 = 64;
 /// Default memory for windows, over all ranks.
 const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;
 /// Maximum number of lanes. A plan keeps 40 bytes for each.
 const MAX_LANES: u32 = 1 << 16;
 
-/// What a plan needs to know about a pack. It contains only numbers.
+/// The properties of a pack that a plan needs. They are only numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dataset {
     geometry: Geometry,
@@ -46,7 +47,7 @@ impl Dataset {
         self.chunk_bytes
     }
 
-    /// A hash of the pack's identifier and its division, to tell packs apart.
+    /// A hash of the pack's identifier and its division into chunks, for distinguishing packs.
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
@@ -57,15 +58,16 @@ impl Dataset {
     }
 }
 
-/// Everything that determines the order of a run, except seed, epoch and data. It is decided at the start of a run and saved
-/// in every [`State`].
+/// Everything that determines the order of a run, except seed, epoch and data. It is decided at the start of a run and
+/// saved in every [`State`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
     /// The order.
     pub order: OrderKind,
-    /// Maximum number of chunks shuffled together, over all lanes. 1 if samples are not shuffled across chunks.
+    /// Maximum number of chunks that are shuffled together, over all lanes. 1 if samples are not shuffled across
+    /// chunks.
     pub window: u32,
-    /// Parts of the epoch that are read in parallel. It divides the batch.
+    /// Number of parts of the epoch that are read in parallel. It divides the batch.
     pub lanes: u32,
     /// The global batch that the lanes were made for.
     pub batch: u32,
@@ -84,7 +86,7 @@ impl Recipe {
     /// Maximum number of chunks that each lane shuffles together, out of `n_chunks`.
     pub(crate) fn window_per_lane(&self, n_chunks: u64) -> u64 {
         if u64::from(self.window) >= n_chunks {
-            // The whole lane, although its ends may be inside chunks.
+            // This is the whole lane, although its ends may be in the middle of chunks.
             return u64::MAX;
         }
         u64::from(self.window / self.lanes).max(1)
@@ -115,18 +117,18 @@ impl Ranks {
         Self { rank: 0, world: 1 }
     }
 
-    /// Which process, from 0.
+    /// The number of this process, from 0.
     pub const fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// How many there are.
+    /// The number of processes.
     pub const fn world(&self) -> u32 {
         self.world
     }
 }
 
-/// What to do with samples that do not fill a last batch.
+/// What to do with samples that do not fill the last batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Last {
@@ -162,7 +164,7 @@ impl Batching {
         Self { size: BatchSize::Global(samples), last: Last::Drop }
     }
 
-    /// What to do with the last samples.
+    /// Sets what to do with the last samples.
     pub const fn last(self, last: Last) -> Self {
         Self { last, ..self }
     }
@@ -203,7 +205,7 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// All samples in this order, seed 0, 4 GiB for windows.
+    /// All samples in this order, with seed 0 and 4 GiB for windows.
     pub const fn new(order: Order) -> Self {
         Self { order, seed: 0, choice: None, lanes: None, memory_bytes: DEFAULT_MEMORY_BYTES }
     }
@@ -213,7 +215,7 @@ impl Sampler {
         order(order: Order) = order;
         /// The seed.
         seed(seed: u64) = seed;
-        /// Selects samples, or makes some more frequent than others.
+        /// Selects samples, or makes some of them more frequent than others.
         choice(choice: Choice) = Some(Arc::new(choice));
         /// The number of lanes. The default is the largest divisor of the global batch that the window allows. Only for `Chunks`
         /// and `Window`.
@@ -226,9 +228,10 @@ impl Sampler {
         self.choice.is_some()
     }
 
-    /// The sampler for the pack at index `place` of a mixture, if all packs share these options. Every pack after the first gets
-    /// its own seed: a hash of this seed, the index and the pack. With one seed, packs of equal size would visit samples in the
-    /// same order, and samples with the same number would get the same augmentation.
+    /// The sampler for the pack at index `place` of a mixture in which all packs share these options. Every pack after
+    /// the first gets its own seed, which is a hash of this seed, the index and the pack. If they had the same seed,
+    /// packs of equal size would visit samples in the same order, and samples with the same number would get the same
+    /// augmentation.
     pub fn for_source(mut self, place: u64, dataset: &Dataset) -> Self {
         if place > 0 {
             let bytes = [place.to_le_bytes(), dataset.fingerprint().to_le_bytes()].concat();
@@ -237,7 +240,7 @@ impl Sampler {
         self
     }
 
-    /// Resolves the open options and checks everything. It takes the same time for any dataset.
+    /// Resolves the options that are still open, and checks everything. It takes the same time for any dataset.
     ///
     /// # Errors
     /// [`PlanError`] if dataset, batch, ranks and options do not match.
@@ -254,11 +257,11 @@ impl Sampler {
         self.with_recipe(dataset, ranks, batching, recipe, notices)
     }
 
-    /// The schedule for resuming a run. Decisions made at its start still apply, even if this sampler leaves them open. The number
-    /// of ranks and the batch may differ.
+    /// The schedule for resuming a run. Decisions that were made at its start still apply, even if this sampler leaves
+    /// them open. The number of ranks and the batch may differ.
     ///
     /// # Errors
-    /// [`PlanError::OtherRun`] if the state is for other data, another choice of samples, another seed or order;
+    /// [`PlanError::OtherRun`] if the state is for different data, or a different choice of samples, seed or order.
     /// [`PlanError`] as for [`schedule`](Self::schedule).
     pub fn resume(
         &self,
@@ -366,25 +369,26 @@ fn check_recipe(recipe: &Recipe) -> Result<(), PlanError> {
     }
     match recipe.order {
         OrderKind::Window if lanes > recipe.window => wrong("each lane needs a chunk of the window"),
-        order if lanes > 1 && !order.has_lanes() => wrong("sequential and random orders have one"),
+        order if lanes > 1 && !order.has_lanes() => wrong("sequential and random orders have only one lane"),
         _ => Ok(()),
     }
 }
 
-/// The largest divisor of the batch that gives each lane a chunk of the window and a full chunk of the pack.
+/// The largest divisor of the batch for which each lane gets a chunk of the window and a full chunk of the pack.
 pub(crate) fn default_lanes(geometry: &Geometry, window: u32, batch: u32) -> u32 {
     let full = geometry.n_samples() / u64::from(geometry.chunk_samples());
     let most = u64::from(window.min(MAX_LANES)).min(full);
     largest_divisor(batch, u32::try_from(most).unwrap_or(MAX_LANES))
 }
 
-/// The largest divisor of `n` that is at most `most`, or 1. It takes time proportional to the square root of `n`.
+/// The largest divisor of `n` that is at most `most`. It is at least 1. This takes time proportional to the square root
+/// of `n`.
 fn largest_divisor(n: u32, most: u32) -> u32 {
     let fitting = divisors(n).filter(|&d| d <= most);
     fitting.max().unwrap_or(1)
 }
 
-/// The divisors of `n`, in pairs: one up to its square root, ascending, and its complement.
+/// The divisors of `n` in pairs: a divisor up to the square root, in ascending order, followed by its complement.
 pub(crate) fn divisors(n: u32) -> impl Iterator<Item = u32> {
     let pairs = (1..=n.isqrt()).filter(move |d| n.is_multiple_of(*d));
     pairs.flat_map(move |d| [d, n / d])
@@ -398,7 +402,7 @@ pub struct Schedule {
     pub(crate) choice: Option<Arc<Choice>>,
     pub(crate) recipe: Recipe,
     pub(crate) ranks: Ranks,
-    /// The delivered global batch. It differs from the recipe if a resumed run changed it.
+    /// The global batch that is delivered. It differs from the recipe if a resumed run changed it.
     pub(crate) batch: u32,
     pub(crate) last: Last,
     pub(crate) notices: Vec<Notice>,
@@ -430,7 +434,8 @@ impl Schedule {
         &self.notices
     }
 
-    /// The plan of an epoch. It takes the same time for any dataset. A [`Choice`] needs one pass over its codes.
+    /// The plan of an epoch. Making it takes the same time for any dataset, except that a [`Choice`] needs one pass
+    /// over its codes.
     ///
     /// # Errors
     /// [`PlanError::NoSamples`] or [`PlanError::NoBatch`].
@@ -466,7 +471,7 @@ impl Schedule {
         }
     }
 
-    /// A hash of the choice of samples; 0 if there is none.
+    /// A hash of the choice of samples, or 0 if there is none.
     pub(crate) fn choice_fingerprint(&self) -> u64 {
         self.choice.as_ref().map_or(0, |choice| choice.fingerprint())
     }

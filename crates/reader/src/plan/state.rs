@@ -1,4 +1,4 @@
-//! The position of a run: under 200 bytes that allow resuming at any step. docs/reference/sampling.md, "State".
+//! The position of a run. With less than 200 bytes, a run can resume at any step. docs/reference/sampling.md, "State".
 
 use super::error::PlanError;
 use super::order::OrderKind;
@@ -12,7 +12,7 @@ pub(crate) const VERSION: u64 = 1;
 pub struct State {
     /// Fingerprint of the dataset.
     pub dataset: u64,
-    /// Fingerprint of the choice of samples; 0 if there is none.
+    /// Fingerprint of the choice of samples, or 0 if there is none.
     pub choice: u64,
     /// The seed.
     pub seed: u64,
@@ -20,7 +20,7 @@ pub struct State {
     pub recipe: Recipe,
     /// The epoch.
     pub epoch: u32,
-    /// Positions of the epoch that all ranks together have completed.
+    /// Number of positions of the epoch that all ranks together have completed.
     pub position: u64,
 }
 
@@ -40,8 +40,8 @@ impl State {
         )
     }
 
-    /// Parses the output of [`to_json`](Self::to_json). Keys may be in any order. Each must occur exactly once, without
-    /// others. [`Sampler::resume`](super::Sampler::resume) checks whether the state matches a run.
+    /// Parses the output of [`to_json`](Self::to_json). Keys may be in any order. Each must occur exactly once, and no
+    /// others may occur. [`Sampler::resume`](super::Sampler::resume) checks whether the state matches a run.
     ///
     /// # Errors
     /// [`PlanError::State`] for anything else.
@@ -68,7 +68,7 @@ impl State {
 
 /// Maximum position and step. Sums and products with a batch must not overflow.
 pub(crate) const MAX_POSITION: u64 = (1 << 62) - 1;
-/// Maximum length of a state, with any whitespace.
+/// Maximum length of a state, including whitespace.
 const MAX_BYTES: usize = 1024;
 
 /// The names and values of a flat JSON object of numbers and plain strings.
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
     /// Parses exactly `n` fields, including the version.
     pub(crate) fn parse(text: &'a str, n: usize) -> Result<Self, PlanError> {
         if text.len() > MAX_BYTES {
-            return Err(wrong("it is longer than any state"));
+            return Err(wrong("it is longer than any saved state"));
         }
         let body = text
             .trim()

@@ -1,4 +1,5 @@
-//! Tests that raise SIGBUS. Tests that end the process run in a child: this test binary again, with a single test.
+//! Tests that raise SIGBUS. Tests that end the process run in a child process, which is this test binary again with a
+//! single test.
 
 use std::env;
 use std::fs::File;
@@ -22,12 +23,12 @@ use crate::plan::Order;
 use crate::storage::Storage;
 use crate::{Access, Pack, ReadError, open};
 
-/// Whether the system refuses the handler. Only set in processes with a single test.
+/// Whether the system refuses to install the handler. Only set in processes with a single test.
 pub(super) static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 const PAGES: usize = 16;
 
-/// A file with pages of 7s. It is already deleted, so other code cannot open it.
+/// A file with pages full of 7. It has already been deleted, so other code cannot open it.
 fn file() -> (File, usize) {
     let page = rustix::param::page_size();
     let mut file = tempfile::tempfile().unwrap();
@@ -39,7 +40,7 @@ fn len(n: usize) -> u64 {
     u64::try_from(n).unwrap()
 }
 
-/// Runs one of these tests again in a child process, which knows that it is the child.
+/// Runs one of these tests again in a child process. The child knows that it is the child.
 fn child(test: &str) -> ExitStatus {
     Command::new(env::current_exe().unwrap())
         .args(["--exact", &format!("sigbus::tests::{test}")])
@@ -56,13 +57,13 @@ fn is_child() -> bool {
 /// Reads a page of an unguarded map that the file no longer has.
 fn fault_elsewhere() {
     let (file, page) = file();
-    // SAFETY: not safe, which is the point: the file is shortened while it is mapped, and the process ends.
+    // SAFETY: this is unsafe on purpose. The file is shortened while it is mapped, and the process ends.
     let map: Mmap = unsafe { MmapOptions::new().map(&file) }.unwrap();
     file.set_len(0).unwrap();
     std::hint::black_box(map[3 * page]);
 }
 
-/// Survives a loss in a guarded map, which proves that the handler is installed.
+/// Survives the loss of a page in a guarded map, which proves that the handler is installed.
 fn survive() {
     let (file, page) = file();
     let map = MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap();
@@ -122,7 +123,7 @@ fn threads_that_read_while_a_file_is_cut_short_go_on() {
             scope.spawn(|| {
                 loop {
                     let zeros = map.bytes().iter().filter(|byte| **byte == 0).count();
-                    // Every thread that read a zero sees the loss, whichever thread faulted.
+                    // Every thread that read a zero sees the loss, no matter which thread faulted.
                     assert!(zeros == 0 || map.first_lost().is_some());
                     if zeros > 0 {
                         break;
@@ -132,7 +133,7 @@ fn threads_that_read_while_a_file_is_cut_short_go_on() {
             });
         }
         scope.spawn(|| {
-            // Other guards are created and dropped meanwhile.
+            // Other guards are created and dropped at the same time.
             for _ in 0..500 {
                 let (file, page) = self::file();
                 drop(MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap());
@@ -169,7 +170,7 @@ fn a_signal_that_is_sent_still_ends_the_process() {
 #[test]
 fn an_earlier_handler_gets_what_is_not_ours() {
     extern "C" fn leave(_: libc::c_int) {
-        // SAFETY: it has no safety conditions, and may be called in a signal.
+        // SAFETY: the function has no safety conditions, and may be called in a signal handler.
         unsafe { libc::_exit(42) }
     }
     if is_child() {
@@ -187,10 +188,10 @@ fn an_earlier_handler_gets_what_is_not_ours() {
 #[test]
 fn an_earlier_handler_with_a_context_gets_what_is_not_ours() {
     extern "C" fn leave(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-        // SAFETY: the handler before this one passed on the siginfo that the kernel gave it.
+        // SAFETY: the handler before this one passed on the siginfo that it got from the kernel.
         let code = unsafe { (*info).si_code };
         let right = signal == libc::SIGBUS && code == libc::BUS_ADRERR;
-        // SAFETY: it has no safety conditions, and may be called in a signal.
+        // SAFETY: the function has no safety conditions, and may be called in a signal handler.
         unsafe { libc::_exit(if right { 43 } else { 1 }) }
     }
     if is_child() {
@@ -236,13 +237,13 @@ fn put_in_front(handler: Handler) {
 
 /// A handler that ignores previous ones.
 extern "C" fn leave(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: it has no safety conditions, and may be called in a signal.
+    // SAFETY: the function has no safety conditions, and may be called in a signal handler.
     unsafe { libc::_exit(44) }
 }
 
 /// Another handler.
 extern "C" fn leave_too(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: it has no safety conditions, and may be called in a signal.
+    // SAFETY: the function has no safety conditions, and may be called in a signal handler.
     unsafe { libc::_exit(47) }
 }
 
@@ -252,7 +253,7 @@ extern "C" fn give_way(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut lib
     ours.sa_sigaction = super::address();
     ours.sa_flags = libc::SA_SIGINFO;
     let _ = exchange(Some(&ours));
-    // SAFETY: it has no safety conditions, and may be called in a signal.
+    // SAFETY: the function has no safety conditions, and may be called in a signal handler.
     unsafe { libc::raise(signal) };
 }
 
@@ -323,7 +324,7 @@ fn a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away() {
         let (file, loader) = loader_of_one_slot();
         let mut epoch = loader.epoch(0).unwrap();
         let batch = epoch.next().unwrap().unwrap();
-        // It looks into the map too, and what is in front may change behind its look at it.
+        // The prefetching threads look into the map too, and another handler may be installed just after they check.
         while is_loading_ahead() {
             thread::yield_now();
         }
@@ -333,7 +334,7 @@ fn a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away() {
         let error = epoch.next().unwrap().unwrap_err();
         let is_told = matches!(error, LoadError::Read(ReadError::Changed { .. }));
         assert!(is_told, "{error}");
-        // SAFETY: it has no safety conditions.
+        // SAFETY: the function has no safety conditions.
         unsafe { libc::_exit(45) }
     } else {
         let status = child("a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away");
@@ -354,7 +355,7 @@ fn without_a_handler_the_length_of_the_file_is_compared_before_each_batch() {
         let error = epoch.next().unwrap().unwrap_err();
         let is_told = matches!(error, LoadError::Read(ReadError::Changed { .. }));
         assert!(is_told, "{error}");
-        // SAFETY: it has no safety conditions.
+        // SAFETY: the function has no safety conditions.
         unsafe { libc::_exit(46) }
     } else {
         let status = child("without_a_handler_the_length_of_the_file_is_compared_before_each_batch");
@@ -362,7 +363,7 @@ fn without_a_handler_the_length_of_the_file_is_compared_before_each_batch() {
     }
 }
 
-/// The host, if other code installs its handler each time that a batch is begun.
+/// The host, with other code that installs its handler each time a batch is begun.
 #[derive(Debug)]
 struct Disturbed;
 
@@ -397,7 +398,7 @@ fn protection_is_looked_at_again_before_the_pieces_of_a_batch_are_filled() {
         let loader = builder.device(Arc::new(Disturbed)).build().unwrap();
         let batches = loader.epoch(0).unwrap();
         assert_eq!(batches.map(|batch| batch.unwrap().len()).sum::<usize>(), 64);
-        // SAFETY: it has no safety conditions.
+        // SAFETY: the function has no safety conditions.
         unsafe { libc::_exit(48) }
     } else {
         let status = child("protection_is_looked_at_again_before_the_pieces_of_a_batch_are_filled");
@@ -405,13 +406,13 @@ fn protection_is_looked_at_again_before_the_pieces_of_a_batch_are_filled() {
     }
 }
 
-/// A loader that makes no further batch while one is held, and the file it reads.
+/// A loader that makes no further batch while one is held, and the file that it reads.
 fn loader_of_one_slot() -> (File, Loader) {
     let (file, builder) = builder_of_one_slot();
     (file, builder.build().unwrap())
 }
 
-/// The same, not yet made. The column lies behind the body, and nothing of it is in memory that was not read.
+/// The same, but not built yet. The column is after the body, and nothing that was not read is in memory.
 fn builder_of_one_slot() -> (File, LoaderBuilder) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");

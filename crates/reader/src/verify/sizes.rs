@@ -1,4 +1,4 @@
-//! Checks that raw pixels have the size given by their columns. Valid checksums do not guarantee that.
+//! Checks that raw pixels have the size that their columns give. Valid checksums do not guarantee this.
 
 use packds_format::{Field, FieldKind, FormatError};
 
@@ -12,7 +12,7 @@ pub(super) struct RawSizes<'a> {
 }
 
 impl<'a> RawSizes<'a> {
-    /// Only includes fields with intact size columns. Damaged columns are reported elsewhere.
+    /// Only includes fields whose size columns are intact. Damaged columns are reported elsewhere.
     pub(super) fn new(pack: &'a Pack) -> Self {
         let is_told = |field: &Field| {
             let sizes = pack.item_shape(&field.name, 0);
@@ -23,8 +23,8 @@ impl<'a> RawSizes<'a> {
         Self { pack, fields: fields.collect() }
     }
 
-    /// The first item of each field in a chunk with a wrong or unreadable size. Call it after the chunk's checksum was verified:
-    /// it reads through the map. For uncompressed items it only reads the table.
+    /// The first item in each field of a chunk whose size is wrong or unreadable. Call it after verifying the chunk's
+    /// checksum, because it reads through the map. For uncompressed items, it only reads the table.
     pub(super) fn wrong_in(&self, chunk: u64) -> Result<Vec<FormatError>, ReadError> {
         if self.fields.is_empty() {
             return Ok(Vec::new());

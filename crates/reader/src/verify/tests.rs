@@ -1,4 +1,4 @@
-//! Tests of verify and open with a file.
+//! Tests `verify` and `open` with a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -169,7 +169,8 @@ fn large_pack(path: &Path) {
     writer.finish(FooterParts::default()).unwrap();
 }
 
-/// `cargo test --release -p packds-reader -- --ignored --nocapture`: warm page cache, medians of 5.
+/// Run it with `cargo test --release -p packds-reader -- --ignored --nocapture`. It uses a warm page cache and medians
+/// of 5 runs.
 #[test]
 #[ignore = "a measurement: writes 2 GB and takes half a minute"]
 fn verify_keeps_up_with_reading_and_summing() {
@@ -203,8 +204,8 @@ fn verify_keeps_up_with_reading_and_summing() {
     }
 }
 
-/// A pack of 12 raw images of 4 x 3 pixels in chunks of 4, or of files if `coding` says so. The columns contain `wrong` for
-/// samples 5, 6 and 9.
+/// A pack of 12 raw images with 4 x 3 pixels in chunks of 4, or of files if `coding` says so. The columns contain
+/// `wrong` for samples 5, 6 and 9.
 fn sized(wrong: (u32, u32, u8), coding: Coding, codec: Codec) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.pack");

@@ -7,7 +7,7 @@ use packds_reader::plan::{Batching, Dataset, Last, Mixture, MixtureState, Order,
 /// Maximum size of a plan's tables: 40 bytes for each of 65,536 lanes.
 const MOST_BYTES: u64 = 40 << 16;
 
-/// Samples and samples per chunk.
+/// The number of samples and the number of samples per chunk.
 const SETS: [(u64, u32); 5] = [(1, 1), (1000, 7), (4096, 64), (1_281_167, 64), (1 << 45, u32::MAX)];
 
 pub(crate) fn dataset(n: u64, per_chunk: u32) -> Option<Dataset> {
@@ -15,13 +15,14 @@ pub(crate) fn dataset(n: u64, per_chunk: u32) -> Option<Dataset> {
     Some(Dataset::new(geometry, 1 << 20, &[1; 16]))
 }
 
-/// Reads bytes as a state of a run and of a mixture, and resumes from it.
+/// Parses bytes as the state of a run and of a mixture, and resumes from it.
 pub(crate) fn state(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match State::from_json(&text) {
         Ok(state) => {
             assert_eq!(State::from_json(&state.to_json()), Ok(state));
-            // Numbers that no run reaches make it longer than the 200 bytes of real ones, but at most 209.
+            // With numbers that no run reaches, a state is longer than the 200 bytes of real states, but has at most
+            // 209 bytes.
             assert!(state.to_json().len() < 210);
             go_on(&state);
         }
@@ -33,7 +34,7 @@ pub(crate) fn state(bytes: &[u8]) {
     }
 }
 
-/// Resumes runs over several datasets with the state. Each is rejected, or has a valid plan.
+/// Resumes runs over several datasets with the state. Each dataset rejects the state or has a valid plan.
 pub(crate) fn go_on(state: &State) {
     for (n, per_chunk) in SETS {
         let Some(set) = dataset(n, per_chunk) else {

@@ -54,9 +54,9 @@ pub struct DotChart {
     pub kind: &'static str,
     /// From top to bottom.
     pub panels: Vec<Panel>,
-    /// Lines across all rows.
+    /// Vertical lines through all rows.
     pub limits: Vec<(String, f64)>,
-    /// Lower values count as equally good and are drawn here.
+    /// Values below this are drawn here, because they count as equally good.
     pub floor: Option<f64>,
     /// Lines below the panels.
     pub footnotes: Vec<String>,
@@ -182,7 +182,7 @@ impl DotChart {
         figure.words((PLOT.0 - 36.0, bottom + 15.0), Anchor::End, SMALL, DIM, &text);
     }
 
-    /// The most ticks whose labels do not overlap.
+    /// The densest set of ticks whose labels do not overlap.
     fn ticks(&self, axis: &Axis) -> Vec<f64> {
         let wide = |tick: &f64| text_width(&tick_number(*tick), SMALL.size, false);
         let widest = axis.ticks(1.0).iter().map(wide).fold(30.0, f64::max);
@@ -215,11 +215,11 @@ impl DotChart {
         if let (None, None, Some(reason)) = (row.warm, row.cold, &row.skipped) {
             let (left, right) = PLOT;
             let text = fit(reason, right - left - 16.0, SMALL.size, false);
-            // Grid and limit lines would cross the text, and show between two rows of text.
+            // Grid and limit lines would cross the text, and would show between two rows of text.
             figure.boxes(vec![[left, y - ROW / 2.0, right - left, ROW]], behind);
             figure.words((PLOT.0 + 8.0, y + 4.0), Anchor::Start, SMALL, DIM, &text);
         }
-        // One above the other, because both can have the same value.
+        // The dots are one above the other, because both can have the same value.
         let apart = if row.warm.is_some() && row.cold.is_some() { APART } else { 0.0 };
         for (mark, y) in [(row.warm, y - apart), (row.cold, y + apart)] {
             let Some(Mark { value, slow: Some(slow) }) = mark else { continue };
@@ -254,7 +254,7 @@ fn limit_text(name: &str, value: f64) -> String {
     format!("{name} {}", tick_number(value))
 }
 
-/// Centred on its line, but kept inside the plot.
+/// Centres the text on its line, but keeps it inside the plot.
 fn limit_place(x: f64, text: &str) -> (f64, Anchor) {
     let half = text_width(text, SMALL.size, false) / 2.0;
     if x + half > PLOT.1 {
@@ -281,7 +281,7 @@ fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
     for (nth, (start, end, line)) in spans.iter().enumerate() {
         let is_apart = |(s, e, _): &(f64, f64, f64)| e + 10.0 < *start || end + 10.0 < *s;
         let free = |level: &Vec<usize>| level.iter().filter_map(|other| spans.get(*other)).all(is_apart);
-        // The line of a limit runs down from its name, so it must not cross a name below.
+        // The line of a limit runs downward from its name, so it must not cross a name below.
         let is_crossed = |(s, e, _): &(f64, f64, f64)| (s - 3.0..e + 3.0).contains(line);
         let crossed = |level: &Vec<usize>| level.iter().filter_map(|other| spans.get(*other)).any(is_crossed);
         let place = levels.iter().position(free).filter(|place| !levels.iter().take(*place).any(crossed));

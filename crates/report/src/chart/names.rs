@@ -1,5 +1,6 @@
-//! Places the names of a chart's points next to them without overlaps. Points above each other, such as formats of
-//! one size, get their names in columns on both sides, in the order of the points, so that leader lines do not cross.
+//! Places the names of a chart's points next to them without overlaps. Points above each other, such as formats with
+//! equal size, get their names in columns on both sides. The names are in the order of the points, so leader lines do
+//! not cross.
 
 use super::scatter::{DOT, PLOT, Point, label_font};
 use crate::figure::{Anchor, Place};
@@ -175,7 +176,8 @@ fn in_columns(group: &[Dot], sides: &[bool]) -> Vec<Name> {
     group.iter().zip(sides).map(name).collect()
 }
 
-/// Heights at least one line apart and within the plot, as close as possible to the wanted heights, which must be sorted.
+/// Positions at least one line apart and within the plot, as close as possible to the wanted positions, which must be
+/// sorted.
 fn spread(wanted: &[f64]) -> Vec<f64> {
     let line = |nth: usize| f64::from(u32::try_from(nth).unwrap_or(u32::MAX)) * LINE;
     // Subtracting the lines above turns this into isotonic regression: heights that would run backwards

@@ -31,7 +31,7 @@ pub struct Scatter {
     pub across: String,
     /// What the vertical axis shows.
     pub up: String,
-    /// One for each row of the data.
+    /// One point for each row of the data.
     pub points: Vec<Point>,
     /// A size for comparison.
     pub line: Option<(String, f64)>,
@@ -100,7 +100,7 @@ impl Scatter {
         }
         let all = self.points.iter().zip(&places).zip(&names);
         let (ours, others): (Vec<_>, Vec<_>) = all.partition(|((point, _), _)| point.ours);
-        // packds on top: it should stand out.
+        // Draw packds last so that it is on top.
         for ((point, at), name) in others.into_iter().chain(ours) {
             let color = if point.ours { OURS } else { OTHER };
             let size = if point.ours { DOT + 3.0 } else { DOT };

@@ -1,4 +1,4 @@
-//! All pixels as one array somewhere in one file, mapped: `.npy`, `.npz`, `.pt`, `.safetensors`.
+//! Formats with all pixels in one array somewhere in one mapped file: `.npy`, `.npz`, `.pt`, `.safetensors`.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::File;
@@ -14,29 +14,29 @@ use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::map::Map;
 use crate::formats::order::Rows;
 
-/// The array that a `.npy` holds.
+/// The array in a `.npy` file.
 pub(crate) fn npy(made: &Made) -> Result<Open, BenchError> {
     let map = Map::open(&made.path)?;
-    at(made, header_bytes(map.as_ref()).ok_or_else(|| made.odd("not a .npy"))?)
+    at(made, header_bytes(map.as_ref()).ok_or_else(|| made.odd("not a .npy file"))?)
 }
 
-/// The array `image` of a `.npz` that is stored without compression.
+/// The array `image` in a `.npz` file, stored without compression.
 pub(crate) fn npz(made: &Made) -> Result<Open, BenchError> {
     let map = Map::open(&made.path)?;
     let member = stored_members(made)?.into_iter().find(|member| member.name == "image.npy");
     let start = member.map_or(usize::MAX, |member| member.start);
     let header = map.as_ref().get(start..).and_then(header_bytes);
-    at(made, start + header.ok_or_else(|| made.odd("no stored image.npy"))?)
+    at(made, start + header.ok_or_else(|| made.odd("no uncompressed image.npy"))?)
 }
 
-/// The tensor of a `.pt` that is as large as all pixels.
+/// The tensor in a `.pt` file that has the size of all pixels.
 pub(crate) fn pt(made: &Made) -> Result<Open, BenchError> {
     let mut members = stored_members(made)?.into_iter();
     let storage = members.find(|member| member.bytes == made.pixel_bytes());
-    at(made, storage.ok_or_else(|| made.odd("no tensor of all pixels"))?.start)
+    at(made, storage.ok_or_else(|| made.odd("no tensor that holds all pixels"))?.start)
 }
 
-/// The tensor `image` of a `.safetensors`.
+/// The tensor `image` in a `.safetensors` file.
 pub(crate) fn safetensors(made: &Made) -> Result<Open, BenchError> {
     let map = Map::open(&made.path)?;
     let odd = || made.odd("no tensor `image`");
@@ -48,7 +48,7 @@ pub(crate) fn safetensors(made: &Made) -> Result<Open, BenchError> {
     at(made, 8 + len + to_usize(start))
 }
 
-/// The pixels of the first sample begin at `offset`.
+/// Opens the mapped array. The pixels of the first sample begin at `offset`.
 fn at(made: &Made, offset: usize) -> Result<Open, BenchError> {
     let len = std::fs::metadata(&made.path).map_err(BenchError::io(&made.path))?.len();
     if to_u64(offset).saturating_add(made.pixel_bytes()) > len {
@@ -61,7 +61,7 @@ fn at(made: &Made, offset: usize) -> Result<Open, BenchError> {
     }))
 }
 
-/// A member of a zip file that is stored as it is.
+/// An uncompressed member of a zip file.
 struct Member {
     name: String,
     start: usize,
@@ -91,7 +91,7 @@ struct MappedRows {
 }
 
 impl MappedRows {
-    /// The pixels of samples that lie one behind the other.
+    /// The pixels of consecutive samples.
     fn pixels(&self, first: u64, bytes: usize) -> &[u8] {
         let start = to_usize(first).saturating_mul(self.made.sample_bytes).saturating_add(self.offset);
         let all: &[u8] = (*self.map).as_ref();

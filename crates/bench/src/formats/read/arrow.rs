@@ -1,4 +1,4 @@
-//! Arrow IPC files, mapped: the arrays of a record batch are used where they lie in the file.
+//! Arrow IPC files, mapped. The arrays of a record batch are used in place.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::map::Map;
 use crate::formats::order::Rows;
 
-/// The file's record batches have as many rows as a batch has samples.
+/// The record batches of the file have as many rows as a batch has samples.
 pub(crate) fn arrow(made: &Made) -> Result<Open, BenchError> {
     let made = made.clone();
     Ok(Box::new(move |threads| {
@@ -27,7 +27,7 @@ pub(crate) fn arrow(made: &Made) -> Result<Open, BenchError> {
     }))
 }
 
-/// All record batches of a file, whose arrays are in it.
+/// All record batches of a file. Their arrays refer to the file's bytes.
 fn batches(file: Bytes) -> Result<Vec<RecordBatch>, ArrowError> {
     let odd = |reason: &str| ArrowError::IpcError(reason.to_owned());
     let file = Buffer::from(file);
@@ -47,10 +47,10 @@ fn batches(file: Bytes) -> Result<Vec<RecordBatch>, ArrowError> {
         let len = i64::from(block.metaDataLength()) + block.bodyLength();
         let (start, len) = (usize::try_from(block.offset()), usize::try_from(len));
         let (Ok(start), Ok(len)) = (start, len) else {
-            return Err(odd("a batch at no place"));
+            return Err(odd("a record batch without a valid location"));
         };
         if start.saturating_add(len) > file.len() {
-            return Err(odd("a batch behind the end"));
+            return Err(odd("a record batch beyond the end of the file"));
         }
         let buffer = file.slice_with_length(start, len);
         all.extend(decoder.read_record_batch(block, &buffer)?);
@@ -65,7 +65,7 @@ struct MappedBatches {
 
 impl Reader for MappedBatches {
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
-        let odd = || self.made.odd("`image` or `label` is not there");
+        let odd = || self.made.odd("`image` or `label` is missing");
         let size = self.made.batch.max(1);
         let place = |sample: u64| {
             let number = usize::try_from(sample / size).ok()?;

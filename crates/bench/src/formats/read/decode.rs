@@ -1,8 +1,8 @@
-//! Image files to pixels, in memory of the caller.
+//! Decodes image files into the caller's memory.
 
 use packds_pixels::{Color, DecodeOptions, Decoder, PixelError};
 
-/// A decoder and its buffers, one for each thread.
+/// A decoder and its buffers. Each thread has its own.
 pub(crate) struct Pictures(Decoder);
 
 impl Pictures {
@@ -11,7 +11,7 @@ impl Pictures {
         Self(Decoder::new(DecodeOptions { color, ..DecodeOptions::default() }))
     }
 
-    /// Decodes a file into `out`; says whether it has as many pixels as that has room for.
+    /// Decodes a file into `out`. Returns whether its pixels fill `out` exactly.
     pub(crate) fn decode(&mut self, file: &[u8], out: &mut [u8]) -> Result<bool, PixelError> {
         let (_, pixels) = self.0.decode_full(file)?;
         if pixels.len() != out.len() {

@@ -1,4 +1,5 @@
-//! HDF5: rows of a data set, read straight into the batch as h5py's `read_direct` does. The library lets in one thread only.
+//! HDF5: rows of a dataset, read directly into the batch like `read_direct` of h5py. The library runs only one thread
+//! at a time.
 
 use packds_system::to_usize;
 
@@ -15,7 +16,7 @@ pub(crate) fn hdf5_per_sample(made: &Made) -> Result<Open, BenchError> {
     Ok(by(made, false))
 }
 
-/// One call for samples that lie one behind the other. Chunks that are not compressed are read past the library's cache.
+/// Reads consecutive samples with one call. Uncompressed chunks bypass the library's cache.
 pub(crate) fn hdf5_slices(made: &Made) -> Result<Open, BenchError> {
     Ok(by(made, true))
 }
@@ -30,21 +31,22 @@ fn by(made: &Made, slices: bool) -> Open {
         let is_u8 = dataset.dtype().map(|kind| kind.is::<u8>());
         let sample: usize = dataset.shape().iter().skip(1).product();
         if !is_u8.map_err(|e| made.failed(e))? || sample != made.sample_bytes {
-            return Err(made.odd("`image` is not of u8 pixels"));
+            return Err(made.odd("`image` does not have u8 pixels"));
         }
         readers(threads, || DatasetRows { made: made.clone(), slices, dataset: dataset.clone() })
     })
 }
 
-/// Where the chunk that begins at `start` lies in the file, its length there, and the mask of skipped filters.
+/// The offset in the file of the chunk that begins at `start`, its stored length, and the mask of skipped filters.
 pub(super) fn chunk_place(dataset: &Dataset, start: &[u64]) -> Option<(u64, u64, u32)> {
     if start.len() != dataset.ndim() {
         return None;
     }
     let (mut mask, mut address, mut bytes) = (0, 0, 0);
     let result = ::hdf5::sync::sync(|| {
-        // SAFETY: the identifier is that of `dataset`, which lives; `start` has as many numbers as it has dimensions; the
-        // other pointers are to variables of the types that the library writes. It is called under its lock.
+        // SAFETY: the identifier belongs to `dataset`, which is alive. `start` has one number for each of its
+        // dimensions. The other pointers refer to variables of the types that the library writes. The call holds the
+        // library's lock.
         unsafe {
             H5Dget_chunk_info_by_coord(dataset.id(), start.as_ptr(), &raw mut mask, &raw mut address, &raw mut bytes)
         }
@@ -55,13 +57,13 @@ pub(super) fn chunk_place(dataset: &Dataset, start: &[u64]) -> Option<(u64, u64,
 
 struct DatasetRows {
     made: Made,
-    /// Whether rows that lie one behind the other are read by one call.
+    /// Whether consecutive rows are read with one call.
     slices: bool,
     dataset: Dataset,
 }
 
 impl DatasetRows {
-    /// Reads `out.len()` bytes of rows from `first` on.
+    /// Reads `out.len()` bytes, starting at row `first`.
     fn read(&self, first: u64, out: &mut [u8]) -> Result<(), ::hdf5::Error> {
         let n = out.len() / self.made.sample_bytes.max(1);
         let first = to_usize(first);
@@ -69,9 +71,10 @@ impl DatasetRows {
         slab.extend((1..self.dataset.ndim()).map(|_| SliceOrIndex::from(..)));
         let rows = self.dataset.space()?.select(Hyperslab::from(slab))?;
         if rows.selection_size() != out.len() {
-            return Err("rows that are not there".into());
+            return Err("the rows do not exist".into());
         }
-        // Of the same rank: chunks are then copied row by row, and not element by element.
+        // The memory space has the same rank. With another rank, the library copies chunks element by element instead
+        // of row by row.
         let mut shape = self.dataset.shape();
         if let Some(rows) = shape.first_mut() {
             *rows = n;
@@ -81,9 +84,9 @@ impl DatasetRows {
         let (dataset, kind, memory, rows) = (self.dataset.id(), kind.id(), memory.id(), rows.id());
         let result = ::hdf5::sync::sync(|| {
             let place = out.as_mut_ptr().cast();
-            // SAFETY: the four identifiers are of objects that live until the end of this function; `place` has as many
-            // bytes as are selected, which was compared above, and as the memory's space says; elements are one byte
-            // each. The library is called under the lock of its Rust interface.
+            // SAFETY: the four identifiers belong to objects that live until the end of this function. `place` has as
+            // many bytes as are selected (checked above) and as the memory space describes. Each element is one byte.
+            // The call holds the lock of the library's Rust interface.
             unsafe { H5Dread(dataset, kind, memory, rows, H5P_DEFAULT, place) }
         });
         if result < 0 {

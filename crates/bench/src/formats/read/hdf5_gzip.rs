@@ -1,4 +1,5 @@
-//! HDF5 with a chunk of gzip for each sample. The library only tells where chunks lie: it would inflate one at a time.
+//! HDF5 with one gzip chunk per sample. The library is only used to locate the chunks, because it would inflate one at
+//! a time.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,13 +14,13 @@ use crate::BenchError;
 use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
-/// The places of all chunks are found before anything is timed.
+/// All chunks are located before anything is timed.
 pub(crate) fn hdf5_gzip(made: &Made) -> Result<Open, BenchError> {
     let dataset = ::hdf5::File::open(&made.path).and_then(|file| file.dataset("image"));
     let dataset = dataset.map_err(|e| made.failed(e))?;
     let sample: Option<usize> = dataset.chunk().map(|chunk| chunk.iter().product());
     if sample != Some(made.sample_bytes) {
-        return Err(made.odd("`image` has no chunks of one sample"));
+        return Err(made.odd("the chunks of `image` do not hold one sample each"));
     }
     let mut start = vec![0; dataset.ndim()];
     let place = |number| {
@@ -52,7 +53,7 @@ struct Inflated {
 impl Inflated {
     /// Reads the chunk of a sample and inflates it into `out`.
     fn sample(&mut self, sample: u64, out: &mut [u8]) -> Result<(), BenchError> {
-        let odd = || self.made.odd("a chunk of `image` is not what was written");
+        let odd = || self.made.odd("a chunk of `image` differs from what was written");
         let place = usize::try_from(sample).ok();
         let (offset, bytes) = place.and_then(|n| self.chunks.get(n)).ok_or_else(odd)?;
         self.deflated.resize(*bytes, 0);

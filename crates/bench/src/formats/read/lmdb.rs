@@ -1,4 +1,4 @@
-//! LMDB, by heed: values are used where they lie in the mapped database, within one read transaction a thread.
+//! LMDB, through heed. Values are used in place in the mapped database, with one read transaction per thread.
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
@@ -12,7 +12,7 @@ use crate::formats::order::Rows;
 
 type Values = Database<'static, Bytes, Bytes>;
 
-/// A key of digits for each image, and another for its label.
+/// Each image has a key of digits, and its label has another key.
 pub(crate) fn lmdb(made: &Made) -> Result<Open, BenchError> {
     let digits = made.n_samples.saturating_sub(1).to_string().len().max(8);
     let made = made.clone();
@@ -27,21 +27,21 @@ pub(crate) fn lmdb(made: &Made) -> Result<Open, BenchError> {
     }))
 }
 
-/// Opens the database for reading, without a lock: nobody writes to it.
+/// Opens the database for reading. It needs no lock, because nothing writes to it.
 fn open(made: &Made) -> Result<Env<WithoutTls>, heed::Error> {
     let bytes = to_usize(made.pixel_bytes());
-    // More than the pixels take in whole pages; what is not there takes no memory.
+    // More than the pixels need in whole pages. Unused address space takes no memory.
     let room = (bytes * 2 + (64 << 20)).next_multiple_of(1 << 20);
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(room);
-    // SAFETY: the flags only make reading possible and locks unnecessary: the database was written by this program, into
-    // a folder of its own, and nobody changes it while the benchmark runs.
+    // SAFETY: the flags open the database read-only and without locks. This program wrote the database into its own
+    // folder, and nothing changes it while the benchmark runs.
     let options = unsafe { options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK) };
-    // SAFETY: as above: the file that is mapped does not change.
+    // SAFETY: as above, the mapped file does not change.
     unsafe { options.open(&made.path) }
 }
 
-/// The database without a name; none where there is none.
+/// The unnamed database. `None` if there is none.
 fn values(env: &Env<WithoutTls>) -> Result<Option<Values>, heed::Error> {
     let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
         let values = opener.open_database::<Bytes, Bytes>(txn, None)?;

@@ -1,9 +1,9 @@
-//! How each format is read: whatever it keeps, pixels and labels end in a batch's memory.
+//! How each format is read. Whatever a format stores, its pixels and labels end up in a batch's memory.
 //!
-//! None of this uses the converter's readers. They unpack a source once, in order and with every check, before the first sample. A
-//! figure here is what a training gets: from the library of the format where there is one (`zarr`, `hdf5`, `arrow`, `parquet`,
-//! `lmdb`), otherwise from the shortest reader that gives the same pixels (`shards` and `proto` for tar and TFRecord, mapped files
-//! in `array_file`, files of one sample in `sample_files`).
+//! The converter's readers are not used here. They unpack a source once, in order and with every check, before the
+//! first sample. The figures here show what training gets. If the format has a library (`zarr`, `hdf5`, `arrow`,
+//! `parquet`, `lmdb`), it is used. Otherwise the shortest reader that gives the same pixels is used: `shards` and
+//! `proto` for tar and TFRecord, mapped files in `array_file`, and files with one sample in `sample_files`.
 
 mod array_file;
 #[cfg(feature = "arrow")]
@@ -60,7 +60,7 @@ use packds_convert::source::{ListOptions, list};
 
 use crate::BenchError;
 
-/// A format's files as they were written, and what is in them.
+/// A format's files as they were written, with their contents.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
     pub(crate) path: PathBuf,
@@ -68,7 +68,7 @@ pub(crate) struct Made {
     pub(crate) sample_bytes: usize,
     pub(crate) channels: u64,
     pub(crate) batch: u64,
-    /// Samples of a shard, where it has shards.
+    /// Number of samples per shard, if the format has shards.
     pub(crate) shard: u64,
     pub(crate) labels: Arc<[i64]>,
 }
@@ -79,8 +79,9 @@ impl Made {
         self.n_samples.saturating_mul(sample)
     }
 
-    /// The same with the labels that the files hold, in the order of their samples: read once, before anything is timed, as
-    /// programs do that keep 8 bytes a sample. The format may keep none beside its images; the labels are then as written.
+    /// The same files with the labels that they hold, in the order of their samples. The labels are read once, before
+    /// anything is timed, as programs do that keep 8 bytes per sample in memory. If the format stores no labels besides
+    /// its images, the labels stay as written.
     pub(crate) fn with_listed_labels(&self) -> Self {
         let listing = list(&self.path, &ListOptions::default());
         let listed = listing.ok().and_then(|all| (0..all.len()).map(|i| all.label(i)).collect::<Option<Arc<[i64]>>>());
@@ -88,19 +89,19 @@ impl Made {
         Self { labels: labels.unwrap_or_else(|| Arc::clone(&self.labels)), ..self.clone() }
     }
 
-    /// Something in the files is not as it was written.
+    /// The error for something in the files that differs from what was written.
     pub(crate) fn odd(&self, what: &str) -> BenchError {
         let error = std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
         BenchError::io(&self.path)(error)
     }
 
-    /// The same for an error of a library.
+    /// The same error for an error of a library.
     pub(crate) fn failed(&self, error: impl Display) -> BenchError {
         self.odd(&error.to_string())
     }
 }
 
-/// Stands for the readers that this build lacks. Of their formats, the converter writes only LMDB.
+/// Stands in for the readers that are not part of this build. The converter writes only LMDB among their formats.
 #[cfg(not(all(feature = "arrow", feature = "hdf5", feature = "lmdb", feature = "zarr")))]
 pub(crate) fn left_out(made: &Made) -> Result<super::candidate::Open, BenchError> {
     let format = packds_convert::DataFormat::Lmdb;

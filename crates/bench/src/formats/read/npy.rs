@@ -1,6 +1,6 @@
-//! Where the data of a `.npy` begins.
+//! Finds where the data in a `.npy` file begins.
 
-/// Bytes of the header of a `.npy` that begins with `head`; none if it is none.
+/// The header size of a `.npy` file that begins with `head`. `None` if it is not a `.npy` file.
 pub(super) fn header_bytes(head: &[u8]) -> Option<usize> {
     let head = head.strip_prefix(b"\x93NUMPY")?;
     match head {

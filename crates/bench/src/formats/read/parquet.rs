@@ -17,12 +17,12 @@ use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::map::Map;
 use crate::formats::order::Rows;
 
-/// The file's row groups have as many rows as a batch has samples.
+/// The row groups of the file have as many rows as a batch has samples.
 pub(crate) fn parquet(made: &Made) -> Result<Open, BenchError> {
     let made = made.clone();
     Ok(Box::new(move |threads| {
         let file = Bytes::from_owner(Map::open(&made.path)?);
-        // Where pages begin is known then, so that those without selected rows are passed over.
+        // The page index gives the location of each page, so pages without selected rows are skipped.
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(|e| made.failed(e))?;
         readers(threads, || RowGroups { made: made.clone(), file: file.clone(), metadata: metadata.clone() })
@@ -36,7 +36,7 @@ struct RowGroups {
 }
 
 impl RowGroups {
-    /// Rows of some row groups in the file's order, in as few pieces as the reader makes.
+    /// Reads rows of some row groups in file order, in as few pieces as the reader makes.
     fn read(&self, groups: Vec<usize>, rows: Option<RowSelection>, n: usize) -> Result<Vec<RecordBatch>, ParquetError> {
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
         let columns = ProjectionMask::columns(builder.parquet_schema(), ["image", "label"]);
@@ -48,7 +48,7 @@ impl RowGroups {
         Ok(batches?)
     }
 
-    /// Which rows of the row groups that are needed, all row groups one behind the other.
+    /// Which rows of the given row groups are needed. The row groups are numbered consecutively.
     fn selection(&self, sorted: &[u64], groups: &[usize]) -> RowSelection {
         let size = self.made.batch.max(1);
         let mut selectors = Vec::new();
@@ -75,7 +75,7 @@ impl RowGroups {
 impl Reader for RowGroups {
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
         let size = self.made.batch.max(1);
-        // Where each sample goes, in the order in which the file has them.
+        // The destination of each sample, in file order.
         let mut wanted: Vec<(u64, usize)> = rows.iter().zip(0..).collect();
         wanted.sort_unstable();
         let sorted: Vec<u64> = wanted.iter().map(|(sample, _)| *sample).collect();
@@ -92,7 +92,7 @@ impl Reader for RowGroups {
         let mut places: Vec<Option<(&mut [u8], &mut i64)>> = out.rows_mut().map(Some).collect();
         let mut next = wanted.iter();
         for batch in &batches {
-            let missing = || odd("`image` or `label` is not there");
+            let missing = || odd("`image` or `label` is missing");
             let pixels = pixels(batch, "image").ok_or_else(missing)?;
             let found = pixels.chunks_exact(self.made.sample_bytes.max(1));
             for (row, (found, (_, place))) in found.zip(next.by_ref()).enumerate() {
@@ -103,7 +103,7 @@ impl Reader for RowGroups {
             }
         }
         if next.next().is_some() {
-            return Err(odd("rows that are not there"));
+            return Err(odd("the rows do not exist"));
         }
         Ok(())
     }

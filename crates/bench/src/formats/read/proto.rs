@@ -1,4 +1,5 @@
-//! What is needed of `tf.Example`: a message of features by name, each a list of bytes, floats or integers.
+//! The necessary parts of `tf.Example`: a message with named features. Each feature is a list of bytes, floats or
+//! integers.
 
 /// The features of an example that may be images, and its label.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -77,7 +78,7 @@ fn fields(mut message: &[u8]) -> Option<Vec<(u64, Value<'_>)>> {
     Some(all)
 }
 
-/// A number of 7 bits a byte, the lowest first, and what comes after it.
+/// A number with 7 bits per byte, lowest bits first, and the bytes after it.
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0_u64;
     for (place, byte) in bytes.iter().enumerate().take(10) {
@@ -94,7 +95,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
-    /// A field with a length before its bytes.
+    /// A field whose length precedes its bytes.
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
         let len = u8::try_from(bytes.len()).unwrap();
         [&[number << 3 | 2, len], bytes].concat()

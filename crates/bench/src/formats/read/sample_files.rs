@@ -1,4 +1,4 @@
-//! A file for each sample: `.npy` files, or image files that are decoded.
+//! Formats with one file per sample: `.npy` files, or image files that are decoded.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::File;
@@ -16,20 +16,20 @@ use crate::formats::cache::files_of;
 use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
-/// Image files in class folders. The manifest beside them has the class ids: those that follow from the names of the folders
-/// are others where a class has no name, or no sample.
+/// Image files in class folders. The class ids come from the manifest next to them. Ids derived from folder names would
+/// differ if a class has no name or no samples.
 pub(crate) fn image_files(made: &Made) -> Result<Open, BenchError> {
     let listing = list(&made.path.join("manifest.jsonl"), &ListOptions::default())?;
     let file = |i| (listing.file_path(i), listing.label(i).unwrap_or(0));
     one_by_one(made, (0..listing.len()).map(file).collect(), Some(made.channels))
 }
 
-/// Arrays whose names tell their order.
+/// Arrays whose file names give their order.
 pub(crate) fn array_files(made: &Made) -> Result<Open, BenchError> {
     let mut images = Vec::new();
     for path in files_of(&made.path)? {
         let len = std::fs::metadata(&path).map_err(BenchError::io(&path))?.len();
-        // Files of labels or other fields are smaller than any of the images.
+        // Files of labels or other fields are smaller than any image.
         if path.extension().is_some_and(|e| e == "npy") && to_usize(len) > made.sample_bytes {
             images.push(path);
         }
@@ -38,10 +38,10 @@ pub(crate) fn array_files(made: &Made) -> Result<Open, BenchError> {
     one_by_one(&made, images.into_iter().zip(made.labels.iter().copied()).collect(), None)
 }
 
-/// The files and their labels are listed before anything is timed. Image files are decoded to so many channels.
+/// Lists the files and their labels before anything is timed. Image files are decoded to this many channels.
 fn one_by_one(made: &Made, files: Arc<[(PathBuf, i64)]>, channels: Option<u64>) -> Result<Open, BenchError> {
     if to_u64(files.len()) != made.n_samples {
-        return Err(made.odd("not one file for each sample"));
+        return Err(made.odd("the number of files differs from the number of samples"));
     }
     Ok(Box::new(move |threads| {
         readers(threads, || OneByOne {
@@ -54,7 +54,7 @@ fn one_by_one(made: &Made, files: Arc<[(PathBuf, i64)]>, channels: Option<u64>) 
 
 struct OneByOne {
     files: Arc<[(PathBuf, i64)]>,
-    /// None where the files are arrays.
+    /// `None` if the files are arrays.
     pictures: Option<Pictures>,
     bytes: Vec<u8>,
 }
@@ -76,7 +76,8 @@ impl Reader for OneByOne {
                 }
                 continue;
             }
-            // The header's own length first: two reads, the second of them into the batch.
+            // Read the fixed part of the header first. That takes two reads: the second one goes directly into the
+            // batch.
             let mut head = [0; 128];
             file.read_exact(&mut head).map_err(BenchError::io(path))?;
             let begun = match header_bytes(&head) {

@@ -1,4 +1,4 @@
-//! Files that are read from the beginning to the end: WebDataset's tar files and TFRecord files.
+//! Files that are read from start to end: tar files of WebDataset, and TFRecord files.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::File;
@@ -15,9 +15,9 @@ use crate::formats::cache::files_of;
 use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
-/// Bytes that are read at a time, where a member is smaller.
+/// Number of bytes to read at a time if a member is smaller.
 const BUFFER: usize = 256 << 10;
-/// Headers and data of tar files come in blocks of so many bytes.
+/// Headers and data of tar files come in blocks of this many bytes.
 const BLOCK: usize = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,17 +31,17 @@ pub(crate) fn tar(made: &Made) -> Result<Open, BenchError> {
 }
 
 pub(crate) fn records(made: &Made) -> Result<Open, BenchError> {
-    // TensorFlow's own names go on behind the extension: `.tfrecord-00000-of-00004`.
+    // TensorFlow's own file names continue after the extension: `.tfrecord-00000-of-00004`.
     shards(made, Kind::Records, ".tfrecord")
 }
 
-/// The files with this in their names, each with as many samples as a shard.
+/// Opens the files with `part` in their names. Each holds as many samples as a shard.
 fn shards(made: &Made, kind: Kind, part: &str) -> Result<Open, BenchError> {
     let mut files = files_of(&made.path)?;
     files.retain(|path| path.file_name().unwrap_or_default().to_string_lossy().contains(part));
     let expected = made.n_samples.div_ceil(made.shard.max(1));
     if !made.shard.is_multiple_of(made.batch.max(1)) {
-        return Err(made.odd("a batch in two shards"));
+        return Err(made.odd("a batch extends over two shards"));
     }
     if to_u64(files.len()) != expected {
         return Err(made.odd(&format!("{} shards, not {expected}", files.len())));
@@ -60,12 +60,12 @@ fn shards(made: &Made, kind: Kind, part: &str) -> Result<Open, BenchError> {
     }))
 }
 
-/// One thread's way through its shards.
+/// The progress of one thread through its shards.
 struct Walk {
     kind: Kind,
     shard: u64,
     files: Arc<[PathBuf]>,
-    /// The sample that comes next in the open file.
+    /// The next sample in the open file.
     next: u64,
     open: Option<(PathBuf, BufReader<File>)>,
     scratch: Vec<u8>,
@@ -94,7 +94,7 @@ impl Reader for Walk {
 }
 
 impl Walk {
-    /// Opens the sample's shard, if it is not the one that is being read.
+    /// Opens the sample's shard, unless it is already open.
     fn go_to(&mut self, sample: u64) -> Result<(), BenchError> {
         let begins = sample.is_multiple_of(self.shard);
         if self.open.is_some() && self.next == sample && !begins {
@@ -104,7 +104,7 @@ impl Walk {
         let path = self.files.get(number).cloned().unwrap_or_default();
         let file = File::open(&path).map_err(BenchError::io(&path))?;
         if !begins {
-            let odd = std::io::Error::other("shards are read from their beginning");
+            let odd = std::io::Error::other("shards can only be read from the beginning");
             return Err(BenchError::io(&path)(odd));
         }
         self.open = Some((path, BufReader::with_capacity(BUFFER, file)));
@@ -146,7 +146,7 @@ impl Members<'_> {
                     self.bytes(len)?;
                     let decoded = self.pictures.decode(self.scratch, pixels);
                     if !decoded.map_err(std::io::Error::other)? {
-                        return Err(odd("an image of another size"));
+                        return Err(odd("an image has a different size"));
                     }
                     has_pixels = true;
                 }
@@ -169,13 +169,13 @@ impl Members<'_> {
         std::str::from_utf8(self.scratch).map_err(std::io::Error::other)
     }
 
-    /// The data of a `.npy`, straight into place.
+    /// Reads the data of a `.npy` member directly into place.
     fn array(&mut self, len: usize, pixels: &mut [u8]) -> std::io::Result<()> {
         let header = len.checked_sub(pixels.len()).filter(|header| *header < 4096);
-        let header = header.ok_or_else(|| odd("an array of another size"))?;
+        let header = header.ok_or_else(|| odd("an array has a different size"))?;
         self.bytes(header)?;
         if header_bytes(self.scratch) != Some(header) {
-            return Err(odd("an array of another size"));
+            return Err(odd("an array has a different size"));
         }
         self.file.read_exact(pixels)
     }
@@ -191,7 +191,7 @@ fn member(header: &[u8; BLOCK]) -> std::io::Result<(&[u8], usize)> {
     Ok((field(0, 100), len.map_err(|_| odd("a member's length"))?))
 }
 
-/// One record: its length and the length's checksum, its bytes and theirs. Checksums are not verified.
+/// Reads one record: its length, the length's checksum, its bytes, and their checksum. The checksums are not verified.
 fn record(
     file: &mut BufReader<File>,
     scratch: &mut Vec<u8>,
@@ -206,7 +206,7 @@ fn record(
     scratch.resize(len.ok_or_else(|| odd("a record's length"))? + 4, 0);
     file.read_exact(scratch)?;
     let found = example(scratch.split_last_chunk::<4>().map_or(&[][..], |(r, _)| r));
-    let found = found.ok_or_else(|| odd("a record that is no tf.Example"))?;
+    let found = found.ok_or_else(|| odd("a record is not a tf.Example"))?;
     let image = found.bytes.iter().find(|bytes| bytes.len() == pixels.len());
     pixels.copy_from_slice(image.ok_or_else(|| odd("no pixels"))?);
     *label = found.label.ok_or_else(|| odd("no label"))?;

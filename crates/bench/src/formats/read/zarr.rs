@@ -1,4 +1,4 @@
-//! Zarr, by the zarrs crate: whole chunks, samples of chunks, and samples of shards.
+//! Zarr, through the zarrs crate: whole chunks, samples of chunks, or samples of shards.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::formats::order::Rows;
 
 type Images = Array<FilesystemStore>;
 
-/// How much of it is read by one call.
+/// How much one call reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadBy {
-    /// A chunk, which is a sample.
+    /// A chunk, which holds one sample.
     Sample,
-    /// A chunk, which is a batch; where samples are wanted alone, a part of it.
+    /// A chunk, which holds one batch. If single samples are needed, a part of it.
     Batch,
-    /// A sample, which is a part of a chunk, always.
+    /// Always a sample, which is a part of a chunk.
     PartOfChunk,
-    /// Samples of a shard, whose index is kept once it was read.
+    /// Samples of a shard. The index of the shard is cached once it has been read.
     Shard,
 }
 
@@ -53,7 +53,7 @@ fn open(made: &Made, by: ReadBy) -> Open {
             by,
             images: Arc::clone(&images),
             cache: Arc::clone(&cache),
-            // Each of our threads reads for itself: together they are as many as are allowed.
+            // Each of our threads reads on its own, so the number of threads is as requested.
             options: CodecOptions::default().with_concurrent_target(1),
         })
     })
@@ -91,7 +91,7 @@ impl ArrayRows {
 
     fn put(&self, found: Vec<u8>, out: &mut [u8]) -> Result<(), BenchError> {
         if found.len() != out.len() {
-            return Err(self.made.odd("`image` has chunks of another size"));
+            return Err(self.made.odd("the chunks of `image` have a different size"));
         }
         out.copy_from_slice(&found);
         Ok(())

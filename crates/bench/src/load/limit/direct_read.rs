@@ -51,7 +51,7 @@ impl<'a> DirectRead<'a> {
         Ok(started.elapsed())
     }
 
-    /// The chunks that the first batches need, each once, in order of first use, split into pieces.
+    /// The chunks that the first batches need, split into pieces. Each chunk occurs once, in order of first use.
     fn of_chunks(&self, epoch: u32, n_batches: u64) -> Result<Vec<(u64, u32)>, BenchError> {
         let pack = self.loader.pack();
         let plan = self.loader.schedule().epoch(epoch)?;
@@ -107,8 +107,8 @@ fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> st
             };
             let read =
                 opcode::Read::new(fd, buffer.as_mut_ptr(), *len).offset(*offset).build().user_data(to_u64(number));
-            // SAFETY: the buffer has REQUEST_BYTES bytes and `len` is at most that. It is not touched until its
-            // completion has arrived, and this function does not return before all completions have.
+            // SAFETY: the buffer has REQUEST_BYTES bytes and `len` is at most that. The buffer is not touched until its
+            // completion has arrived, and this function does not return before all completions have arrived.
             let pushed = unsafe { ring.submission().push(&read) };
             if pushed.is_err() {
                 free.push(number);

@@ -1,4 +1,4 @@
-//! The limit of copying: blocks of a batch to reused buffers.
+//! The limit of copying: copies blocks of a batch to reused buffers.
 
 use packds_system::{to_u64, to_usize};
 use std::hint::black_box;
@@ -47,7 +47,7 @@ impl<'a> Memcpy<'a> {
     pub(super) fn run(&self, n_batches: u64) -> Result<Duration, BenchError> {
         let mut buffers = reserve(self.loader, self.threads * BUFFERS, self.batch_bytes)?;
         for buffer in &mut buffers {
-            // Fault the pages in before timing starts.
+            // Touch the pages before timing starts, so that page faults are not measured.
             buffer.fill(1);
         }
         let next = AtomicU64::new(0);

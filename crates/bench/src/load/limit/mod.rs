@@ -1,4 +1,4 @@
-//! Limits of loading: minimal loops.
+//! Minimal loops that give the limits of loading.
 
 mod direct_read;
 mod memcpy;

@@ -14,7 +14,7 @@ use packds_reader::loader::Loader;
 use crate::BenchError;
 use crate::threads::on_threads;
 
-/// Samples a thread takes at once.
+/// Number of samples that a thread takes at once.
 const TAKEN: usize = 8;
 
 pub(crate) struct CropResizes<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct CropResizes<'a> {
     image: usize,
     seek: Option<usize>,
     name: String,
-    /// Height, width and channels if all images have one size.
+    /// Height, width and channels, if all images have one size.
     size: Option<(u32, u32, u8)>,
     /// Whether the first image is a file, which determines the limit's name.
     decodes: bool,

@@ -1,5 +1,5 @@
-//! LMDB: `KEY` is the image of a sample, and `KEY/FIELD.EXTENSION` is each other field. `__len__`, `__classes__` and `__packds__`
-//! describe the dataset.
+//! LMDB. The key `KEY` holds the image of a sample, and `KEY/FIELD.EXTENSION` holds each other field. `__len__`,
+//! `__classes__` and `__packds__` describe the dataset.
 
 mod tree;
 
@@ -56,7 +56,7 @@ impl Sink for LmdbSink {
         let bent = start.paths.iter().filter(|path| str::from_utf8(path).is_err()).count();
         let mut lost = Vec::new();
         if exported.has_paths && is_taken {
-            lost.push(format!("the samples' paths: a field has the name `{PATHS}`"));
+            lost.push(format!("the samples' paths: another field is named `{PATHS}`"));
         } else if bent > 0 {
             lost.push(format!("{bent} paths are not UTF-8 and were changed"));
         }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn everything_comes_back() {
         let folder = tempfile::tempdir().unwrap();
-        // A single leaf, and three levels with large values in separate pages.
+        // Covers a single leaf, and three levels with large values in separate pages.
         for n in [1, 10, 3000] {
             let mut fields = fields();
             fields.insert(2, Field::tensor("large", DType::F64, &[1 + 2999 / n, 25]));

@@ -1,7 +1,8 @@
 //! Writes LMDB files from entries in ascending key order. The same entries always give the same bytes.
 //!
-//! The layout is that of LMDB 0.9 on 64-bit little-endian machines: two meta pages; then leaves and the pages of large values, in
-//! order; then the branches. Transactions and concurrent readers are not needed for a file that is written once.
+//! The layout is that of LMDB 0.9 on 64-bit little-endian machines: two meta pages, then leaves and pages of large
+//! values in order, then the branches. A file that is written only once does not need transactions or concurrent
+//! readers.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -14,11 +15,11 @@ const PAGE_BYTES: u64 = 4096;
 const PAGE_HEADER: usize = 16;
 /// Bytes before the key of a node.
 const NODE_HEADER: usize = 8;
-/// A node must leave space for another node in its page. The library uses the same limit.
+/// Maximum size of a node: its page must have space for another node. The library uses the same limit.
 const MAX_NODE: usize = (((PAGE - PAGE_HEADER) / 2) & !1) - 2;
-/// The longest key that the library accepts.
+/// Maximum key length that the library accepts.
 pub(super) const MAX_KEY: usize = 511;
-/// "No page": the root of an empty database.
+/// The root of an empty database means "no page".
 const NO_PAGE: u64 = u64::MAX;
 
 const BRANCH: u16 = 1;
@@ -43,7 +44,7 @@ struct Child {
     page: u64,
 }
 
-/// A page under construction. Node positions grow from the front, nodes from the end.
+/// A page under construction. Node positions grow from the front, and nodes grow from the end.
 struct Page {
     bytes: Vec<u8>,
     n: usize,
@@ -56,7 +57,8 @@ impl Page {
         Self { bytes: vec![0; PAGE], n: 0, upper: PAGE, first_key: Vec::new() }
     }
 
-    /// Adds a node. False if it does not fit. `low` is the first word of the node: the size of the value, or a page number.
+    /// Adds a node. Returns false if it does not fit. `low` is the first word of the node: the size of the value, or a
+    /// page number.
     fn add(&mut self, key: &[u8], low: u32, flags: u16, data: &[u8]) -> bool {
         let node_bytes = (NODE_HEADER + key.len() + data.len()).next_multiple_of(2);
         let lower = PAGE_HEADER + 2 * (self.n + 1);
@@ -106,9 +108,9 @@ impl TreeWriter {
         Ok(Self { file, next_page: 2, leaf: Page::new(), leaves: Vec::new(), n_overflow: 0, n_entries: 0 })
     }
 
-    /// Adds an entry. Its key must be greater than all earlier ones in byte order.
+    /// Adds an entry. Its key must be greater in byte order than all earlier ones.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> std::io::Result<()> {
-        let too_large = || std::io::Error::other("LMDB holds keys of 1 to 511 bytes and values of 4 GiB");
+        let too_large = || std::io::Error::other("LMDB stores keys of 1 to 511 bytes and values of up to 4 GiB");
         let bytes = u32::try_from(value.len()).map_err(|_| too_large())?;
         if key.is_empty() || key.len() > MAX_KEY {
             return Err(too_large());
@@ -117,7 +119,7 @@ impl TreeWriter {
         if NODE_HEADER + key.len() + value.len() <= MAX_NODE {
             return self.add_node(key, bytes, 0, value);
         }
-        // Its own pages, before the leaf that refers to them.
+        // The value gets its own pages, before the leaf that refers to them.
         let n_pages = (PAGE_HEADER + value.len()).div_ceil(PAGE);
         let first = self.next_page;
         let mut header = [0; PAGE_HEADER];
@@ -137,7 +139,7 @@ impl TreeWriter {
     fn add_node(&mut self, key: &[u8], low: u32, flags: u16, data: &[u8]) -> std::io::Result<()> {
         if !self.leaf.add(key, low, flags, data) {
             self.end_leaf()?;
-            // A page has space for two nodes of the largest size.
+            // A page has space for two nodes of maximum size.
             self.leaf.add(key, low, flags, data);
         }
         Ok(())
@@ -180,7 +182,7 @@ impl TreeWriter {
         };
         let last_page = self.next_page - 1;
         let file = self.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        // As the library leaves them: the empty file, then a single transaction.
+        // The state in which the library leaves a file: empty at first, then one transaction.
         file.write_all_at(&meta(0, &Database::EMPTY, (self.next_page, 1), 0), 0)?;
         file.write_all_at(&meta(1, &database, (self.next_page, last_page), 1), PAGE_BYTES)
     }
@@ -203,7 +205,7 @@ impl TreeWriter {
                 }
             }
         }
-        // The library refuses a branch with a single child.
+        // The library rejects a branch with a single child.
         if let [.., before, last] = pages.as_mut_slice()
             && last.len() == 1
             && let Some(moved) = before.pop()
@@ -258,13 +260,13 @@ impl Database {
 fn meta(number: u64, main: &Database, (n_pages, last_page): (u64, u64), transaction: u64) -> Vec<u8> {
     const INTEGER_KEYS: u16 = 8;
     const PAGE_U32: u32 = 4096;
-    // The page's header; the magic number, the version, no fixed address and the map size.
+    // The page header, followed by the magic number, the version, no fixed address, and the map size.
     let mut page = [&number.to_le_bytes()[..], &[0; 2], &META.to_le_bytes(), &[0; 4]].concat();
     page.extend_from_slice(&0xbeef_c0de_u32.to_le_bytes());
     page.extend_from_slice(&1_u32.to_le_bytes());
     page.extend_from_slice(&[0; 8]);
     page.extend_from_slice(&(n_pages * PAGE_BYTES).to_le_bytes());
-    // The database of free pages, which contains the page size, then the main database.
+    // The database of free pages, which contains the page size, followed by the main database.
     Database::EMPTY.append(PAGE_U32, INTEGER_KEYS, &mut page);
     main.append(0, 0, &mut page);
     page.extend_from_slice(&last_page.to_le_bytes());

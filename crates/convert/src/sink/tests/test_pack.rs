@@ -1,4 +1,4 @@
-//! A pack with every kind of field, to test exporting and reading back all formats.
+//! A pack with every kind of field, for testing the export to all formats and reading back.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn item(sample: usize, field: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|i| byte(i).unwrap()).collect()
 }
 
-/// The fields: a 4 x 6 image, an array, two texts, numbers, the label.
+/// The fields: a 4 x 6 image, an array, two strings, numbers, and the label.
 pub(crate) fn fields() -> Vec<Field> {
     let mut image = Field::tensor("image", DType::U8, &[4, 6, 3]).with_role(Role::Image);
     image.layout = Some("hwc".to_owned());
@@ -119,7 +119,7 @@ pub(crate) fn back(source: &Path, from: Option<DataFormat>) -> Pack<Vec<u8>> {
     Pack::open(std::fs::read(output).unwrap()).unwrap()
 }
 
-/// The error of listing a source.
+/// The error from listing a source.
 pub(crate) fn refused(source: &Path, options: &ListOptions) -> String {
     list(source, options).unwrap_err().to_string()
 }

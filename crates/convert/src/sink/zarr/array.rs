@@ -1,4 +1,4 @@
-//! The metadata of the arrays in an exported Zarr group, in either version.
+//! The metadata of the arrays in an exported Zarr group, in both versions.
 //!
 //! `chunk` writes their chunks.
 
@@ -9,7 +9,7 @@ use crate::export::ExportCodec;
 use crate::source::CLASSES_ATTRIBUTE;
 use crate::source::store::ArrayType;
 
-/// Blosc's level. Other codecs take theirs from the options.
+/// The level of Blosc. The levels of other codecs are in the options.
 pub(super) const BLOSC_LEVEL: u8 = 5;
 
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub(crate) struct Grid {
     pub(super) version: u8,
     pub(super) n_samples: u64,
     pub(super) chunk: u64,
-    /// Samples per shard, a multiple of the chunk's.
+    /// Samples per shard. A multiple of the chunk's samples.
     pub(super) shard: Option<u64>,
     pub(super) codec: ExportCodec,
 }
@@ -62,7 +62,7 @@ impl Array {
         }
     }
 
-    /// Bytes per element; 1 if variable.
+    /// Size of an element in bytes. 1 if samples have variable length.
     pub(super) fn element_bytes(&self) -> u64 {
         match &self.kind {
             Kind::Numbers(array) => array.dtype.size(),
@@ -70,7 +70,7 @@ impl Array {
         }
     }
 
-    /// Bytes per sample; none if variable.
+    /// Size of a sample in bytes. `None` if samples have variable length.
     pub(super) fn sample_bytes(&self) -> Option<u64> {
         let shape = self.shape().iter();
         let bytes = shape.fold(self.element_bytes(), |n, dim| n.saturating_mul(*dim));
@@ -154,7 +154,7 @@ impl Array {
                 "name": "regular",
                 "configuration": {"chunk_shape": self.of_samples(stored)},
             },
-            // One folder per array. With slashes, every chunk would get several folders.
+            // With dots, each array has a single folder. With slashes, every chunk would get several folders.
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
             "fill_value": fill,
             "codecs": codecs,

@@ -1,4 +1,5 @@
-//! The chunks of an exported Zarr array: padded, framed and compressed on any thread. Also shards of them.
+//! The chunks of an exported Zarr array. They are padded, framed and compressed on any thread. Also the shards that
+//! contain them.
 //!
 //! `array` writes their metadata.
 
@@ -13,13 +14,14 @@ use super::array::BLOSC_LEVEL;
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Variable-length items as `vlen-utf8` and `vlen-bytes` store them, padded to `count` with empty ones: chunks are full.
+/// Variable-length items in the encoding of `vlen-utf8` and `vlen-bytes`, padded to `count` with empty items, because
+/// chunks are always full.
 pub(super) fn framed<'a>(items: impl Iterator<Item = &'a [u8]>, count: usize) -> Result<Vec<u8>, String> {
     let number = |n: usize| u32::try_from(n).map(u32::to_le_bytes);
     let mut out = number(count).map_err(|e| e.to_string())?.to_vec();
     let mut left = count;
     for item in items.take(count) {
-        let len = number(item.len()).map_err(|_| "more than 4 GiB in one item")?;
+        let len = number(item.len()).map_err(|_| "an item is larger than 4 GiB")?;
         out.extend_from_slice(&len);
         out.extend_from_slice(item);
         left -= 1;
@@ -37,7 +39,7 @@ pub(super) fn packed(bytes: Vec<u8>, codec: ExportCodec, element: usize) -> Resu
             let written = packing.write_all(&bytes).and_then(|()| packing.finish());
             written.map_err(|e| e.to_string())
         }
-        // In one call, because numcodecs needs the size in the frame.
+        // Compress in one call, because numcodecs needs the size in the frame.
         ExportCodec::Zstd(level) => zstd::bulk::compress(&bytes, level).map_err(|e| e.to_string()),
         ExportCodec::Blosc => {
             let shuffle = match element {
@@ -93,7 +95,7 @@ impl Shards {
         Ok(())
     }
 
-    /// Closes the current shard. Missing chunks are marked as such.
+    /// Closes the current shard, and marks missing chunks in its index.
     pub(super) fn close(&mut self) -> Result<(), ConvertError> {
         let Some(mut shard) = self.open.take() else {
             return Ok(());

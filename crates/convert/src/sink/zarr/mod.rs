@@ -1,6 +1,7 @@
-//! Zarr, version 2 and 3: one array per field in a group, split into chunks or shards of samples.
+//! Zarr, versions 2 and 3: one array per field in a group, split into chunks or shards of samples.
 //!
-//! `source::zarr` reads it. zarrs only packs here: it writes a shard from memory at once, and a shard may be larger than memory.
+//! `source::zarr` reads it. The crate zarrs is only used for compression here, because it builds a whole shard in
+//! memory, and a shard may be larger than memory.
 
 mod array;
 mod chunk;
@@ -22,14 +23,14 @@ use crate::metadata::METADATA_KEY;
 use crate::opt::{CHUNK, SHARD, ZARR_VERSION};
 use crate::source::PATHS;
 
-/// Most unpacked bytes of a chunk, limited by the reader and by Blosc.
+/// Maximum uncompressed size of a chunk in bytes, limited by the reader and by Blosc.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
 pub(crate) struct ZarrSink {
     target: PathBuf,
     folder: PathBuf,
     encoder: ZarrEncoder,
-    /// One per array, or none.
+    /// One entry per array, or none.
     shards: Vec<Shards>,
     lost: Vec<String>,
     /// Number of paths that are not UTF-8.
@@ -37,7 +38,7 @@ pub(crate) struct ZarrSink {
 }
 
 impl ZarrSink {
-    /// Creates the folders and writes the metadata of the group and its arrays.
+    /// Creates the folders, and writes the metadata of the group and its arrays.
     fn describe(&self, metadata: &str) -> std::io::Result<()> {
         let attributes = json!({METADATA_KEY: metadata});
         let group = match self.encoder.grid.version {
@@ -62,20 +63,20 @@ fn write_all(folder: &Path, files: Vec<(&'static str, Value)>) -> std::io::Resul
 fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
     let version = start.options.zarr_version.unwrap_or(3);
     if !matches!(version, 2 | 3) {
-        let reason = format!("expected the Zarr version 2 or 3, found {version}");
+        let reason = format!("expected Zarr version 2 or 3, found {version}");
         return Err(ConvertError::options(reason, "choose one of them"));
     }
     let batch = u64::from(start.batch_samples.max(1));
     let (chunk, shard) = match start.options.shard_samples {
         None => (batch.min(start.n_samples.max(1)), None),
         Some(_) if version == 2 => {
-            let hint = format!("leave {SHARD} or {ZARR_VERSION} out");
-            return Err(ConvertError::options("shards are new in version 3 of Zarr", hint));
+            let hint = format!("omit {SHARD} or {ZARR_VERSION}");
+            return Err(ConvertError::options("shards need version 3 of Zarr", hint));
         }
         Some(shard) if shard == 0 || !shard.is_multiple_of(batch) => {
             return Err(ConvertError::options(
-                format!("shards of {shard} samples are no multiple of chunks of {batch}"),
-                format!("choose a multiple with {SHARD}, or other chunks with {CHUNK}"),
+                format!("the shard size {shard} is not a multiple of the chunk size {batch}"),
+                format!("choose a multiple with {SHARD}, or another chunk size with {CHUNK}"),
             ));
         }
         // Index entries for chunks that do not exist would waste space.
@@ -95,7 +96,7 @@ fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
 
 fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
     let fields = &start.exported.fields;
-    // The group's own file, and names reserved by version 3.
+    // The group's own file, and the names that version 3 reserves.
     let free = |name: &str| match name == "zarr.json" || name.starts_with("__") {
         true => format!("field-{name}"),
         false => name.to_owned(),
@@ -116,7 +117,7 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
             _ => Vec::new(),
         };
         if field.field.dtype == DType::Bf16 && matches!(kind, Kind::Numbers(_)) {
-            lost.push(format!("field `{of}`: Zarr has no bfloat16, so its bits are there as uint16"));
+            lost.push(format!("field `{of}`: Zarr has no bfloat16, so its bits are stored as uint16"));
         }
         arrays.push(Array { name, kind, dims, classes: start.metadata.class_names(of).to_vec() });
     }
@@ -125,7 +126,7 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
 
 #[derive(Clone)]
 pub(crate) struct ZarrEncoder {
-    /// One per field, and one for the paths.
+    /// One array per field, and one for the paths.
     arrays: Vec<Array>,
     has_paths: bool,
     grid: Grid,
@@ -195,14 +196,14 @@ impl Sink for ZarrSink {
         for array in &arrays {
             let bytes = array.sample_bytes().unwrap_or(1).saturating_mul(grid.chunk);
             if bytes > MAX_CHUNK_BYTES {
-                let reason = format!("chunks of {} samples of `{}` are more than 1 GiB", grid.chunk, array.name);
+                let reason = format!("chunks of {} samples of `{}` exceed 1 GiB", grid.chunk, array.name);
                 return Err(ConvertError::options(reason, format!("choose fewer samples with {CHUNK}")));
             }
         }
         let mut has_paths = start.exported.has_paths;
         if has_paths && arrays.iter().any(|array| array.name == PATHS) {
             has_paths = false;
-            lost.push(format!("paths: there is a field `{PATHS}`"));
+            lost.push(format!("the samples' paths: another field is named `{PATHS}`"));
         }
         if has_paths {
             arrays.push(Array { name: PATHS.to_owned(), kind: Kind::Texts, dims: Vec::new(), classes: Vec::new() });
@@ -247,7 +248,7 @@ impl Sink for ZarrSink {
             shards.close()?;
         }
         if self.bent_paths > 0 {
-            self.lost.push(format!("{} paths are no UTF-8 and were changed", self.bent_paths));
+            self.lost.push(format!("{} paths are not UTF-8 and were changed", self.bent_paths));
         }
         Ok(self.lost)
     }

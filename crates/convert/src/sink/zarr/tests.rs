@@ -98,8 +98,8 @@ fn what_does_not_go_together_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let pack = pack_of(3, fields());
     for (version, chunk, shard, word) in [
-        (2, None, Some(8), "new in version 3"),
-        (3, Some(4), Some(6), "no multiple of chunks of 4"),
+        (2, None, Some(8), "need version 3"),
+        (3, Some(4), Some(6), "not a multiple of the chunk size 4"),
         (3, Some(u32::MAX), Some(1 << 40), "no multiple"),
         (3, Some(1 << 30), Some(1 << 40), "more than 1 GiB"),
         (4, None, None, "version 2 or 3"),

@@ -23,7 +23,7 @@ fn a_file_of_another_format_than_from_says_is_told_by_its_own() {
             continue;
         }
         let (error, hint) = said(&tree.path("a.npy"), Some(from));
-        let expected = "leave from out, or give from='npy': this looks like npy";
+        let expected = "omit from, or use from='npy': this looks like npy";
         assert_eq!(hint, expected, "{from}: {error}");
     }
     let (_, hint) = said(&tree.path("a.npy"), None);

@@ -1,4 +1,5 @@
-//! A file for reads into the simulated device's memory. Reads are late, and the memory is monitored meanwhile.
+//! A file for reads into the simulated device's memory. Reads are late, and the memory is monitored until they are
+//! done.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +26,7 @@ impl SimFile {
             let text = "the simulated device cannot read files";
             return Err(CudaError::Use(text.to_owned()));
         }
-        // Through the page cache, because direct reads would require aligned memory and offsets.
+        // Read through the page cache, because direct reads would require aligned memory and offsets.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let file = File::open(path).map_err(|error| failed("open_direct", &error))?;
         state.files += 1;

@@ -1,4 +1,5 @@
-//! A JPEG decoder on the simulated driver. It uses the host's decoder, and is late like all queued work, or also early.
+//! A JPEG decoder on the simulated driver. It uses the host's decoder. Like all queued work it writes late, but it can
+//! also write early.
 
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl JpegDecoder for SimJpeg {
                 refused.push(number);
             }
             if (found.width, found.height) != (file.width, file.height) {
-                let text = format!("a file of {}x{} pixels", found.width, found.height);
+                let text = format!("a file has {}x{} pixels", found.width, found.height);
                 state.faults.push(Fault::BadLaunch(text));
             }
         }
@@ -87,7 +88,7 @@ impl Drop for SimJpeg {
     }
 }
 
-/// The pixels of a file, as stored.
+/// The pixels of a file, in the orientation in which they are stored.
 fn decoded(bytes: &[u8], channels: u32) -> Result<Image, PixelError> {
     let color = match channels {
         1 => Color::Gray,
@@ -117,13 +118,13 @@ impl QueuedFile {
         u64::from(self.width) * u64::from(self.channels)
     }
 
-    /// Bytes from its first pixel to its last.
+    /// Number of bytes from its first pixel to its last.
     pub(super) fn pixel_bytes(&self) -> u64 {
         let before = u64::from(self.height).saturating_sub(1) * u64::from(self.row_bytes);
         before + self.pixel_row()
     }
 
-    /// Decodes it. Checks all rules except those for writes.
+    /// Decodes it. Checks all rules except the rules for writes.
     pub(super) fn run(&self, state: &mut State) {
         if !state.is_allocated(&(self.to..self.to + self.pixel_bytes())) {
             state.faults.push(Fault::NotAllocated);
@@ -186,7 +187,7 @@ mod tests {
                 .zip(sizes.iter().zip(&files))
                 .map(|(number, (size, bytes))| file(bytes, *size, at(number)))
                 .collect();
-            // SAFETY: the files are kept until all is done, and so is the memory.
+            // SAFETY: the files and the memory are kept until all work is done.
             let refused = unsafe { decoder.decode(&placed, channels.into(), Stream(1)) };
             assert!(refused.unwrap().is_empty());
             driver.finish_all();
@@ -204,7 +205,7 @@ mod tests {
             assert!(found == wanted, "{channels}");
             assert_eq!(driver.faults(), []);
             drop(decoder);
-            // SAFETY: nothing is queued.
+            // SAFETY: no work is queued.
             unsafe { driver.free(memory) };
             assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
         }
@@ -234,7 +235,7 @@ mod tests {
         let mut bytes = jpeg(8, 8, 3);
         let decode = |bytes: &[u8], size| {
             let placed = file(bytes, size, memory);
-            // SAFETY: none: the rules are broken on purpose, in memory that is there.
+            // SAFETY: none. The rules are broken on purpose, in memory that exists.
             let refused = unsafe { decoder.decode(&[placed], 3, Stream(1)) };
             assert!(refused.unwrap().is_empty());
         };
@@ -252,7 +253,7 @@ mod tests {
         for _ in 0..8 {
             decode(&bytes, (8, 8));
         }
-        // SAFETY: none, as above; the driver looks before it writes.
+        // SAFETY: none, as above. The driver checks the address before it writes.
         unsafe { driver.free(memory) };
         driver.finish_all();
         let faults = driver.faults();
@@ -270,7 +271,7 @@ mod tests {
             let decoder = driver.open_jpeg().unwrap();
             let bytes = jpeg(8, 8, 3);
             let placed = [file(&bytes, (8, 8), memory)];
-            // SAFETY: none: the pixels are written while a copy that is queued reads them, in memory that is there.
+            // SAFETY: none. The pixels are written while a queued copy reads them. The memory exists.
             unsafe { driver.copy_within(memory, memory.plus(2000), 1000, Stream(1)) }.unwrap();
             // SAFETY: as above.
             let refused = unsafe { decoder.decode(&placed, 3, Stream(1)) };
@@ -295,9 +296,9 @@ mod tests {
                 unsafe { decoder.decode(&placed, 3, Stream(1)) }
             });
             let error = decoded.unwrap_err().to_string();
-            assert!(error.contains("the simulated device has failed"), "{error}");
+            assert!(error.contains("the simulated device failed"), "{error}");
             driver.finish_all();
-            // SAFETY: nothing is queued.
+            // SAFETY: no work is queued.
             unsafe { driver.free(memory) };
             assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
         }

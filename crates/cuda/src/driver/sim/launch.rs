@@ -1,4 +1,4 @@
-//! Kernel launches on the simulated driver: runs the twin on memory of the process.
+//! Kernel launches on the simulated driver. Runs the twin on memory of the process.
 
 use packds_pixels::ops::Adjustment;
 use packds_reader::device::{ColorOp, Frame, Patch, Share};

@@ -1,4 +1,4 @@
-//! Process memory as the simulated driver sees it: address ranges and their bytes.
+//! Memory of the process as the simulated driver sees it: address ranges and their bytes.
 
 use packds_system::{to_u64, to_usize};
 use std::fs;
@@ -22,15 +22,15 @@ pub(super) fn place(n: u64) -> usize {
     to_usize(n)
 }
 
-/// The bytes at an address that a driver call promised to keep.
+/// The bytes at an address that the caller of the driver promised to keep.
 pub(super) fn bytes_at<'a>(address: u64, len: u64) -> &'a [u8] {
     let from: *const u8 = ptr::with_exposed_provenance(place(address));
-    // SAFETY: the driver's callers keep what they queue until it is done, and this is read before that; who breaks that
-    // rule does so in code that is under test.
+    // SAFETY: callers of the driver keep what they queue until it is done, and these bytes are read before that. Only
+    // code under test breaks this rule.
     unsafe { slice::from_raw_parts(from, place(len)) }
 }
 
-/// Whether the process has mapped a whole range. `true` if unknown.
+/// Whether the process has mapped the whole range. `true` if this is unknown.
 pub(super) fn is_mapped(range: &Range<u64>) -> bool {
     let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return true };
     let mut covered = range.start;
@@ -54,6 +54,6 @@ pub(super) fn checksum(address: u64, len: u64) -> u64 {
 pub(super) fn copy(from: u64, to: u64, len: u64) {
     let source: *const u8 = ptr::with_exposed_provenance(place(from));
     let target: *mut u8 = ptr::with_exposed_provenance_mut(place(to));
-    // SAFETY: as in `bytes_at`; that nobody else uses the target is the callers' promise too.
+    // SAFETY: as in `bytes_at`. Callers also promise that nobody else uses the target.
     unsafe { ptr::copy(source, target, place(len)) };
 }

@@ -40,7 +40,7 @@ impl Kind {
                     range(e.patches.0, patches),
                     range(e.colors.0, n * u64::from(e.n_colors) * address(ColorOp::BYTES)),
                 ];
-                // The minimum size.
+                // The minimum size of the taps.
                 if e.taps.0 != 0 {
                     ranges.push(range(e.taps.0, 4));
                 }
@@ -48,7 +48,7 @@ impl Kind {
                     ranges.push(range(e.shares.0, n * address(Share::BYTES)));
                 }
                 ranges.retain(|range| !range.is_empty());
-                // With frames, pictures can be anywhere. They are checked one by one when it runs.
+                // With frames, pictures can be anywhere. They are checked one by one when the step runs.
                 if e.frames.0 == 0 {
                     ranges.push(e.source.0..e.source.0 + all);
                 } else {

@@ -26,21 +26,21 @@ pub(super) struct State {
     pub(super) copied_from_maps: u64,
     /// Number of open files for reads into device memory.
     pub(super) files: usize,
-    /// Decoders refuse JPEG files that contain this.
+    /// Decoders reject JPEG files that contain this text.
     pub(super) refused_jpeg: Option<Vec<u8>>,
-    /// Number of refused batches.
+    /// Number of batches with rejected files.
     pub(super) refusals: u64,
-    /// Decoders write pixels at the call, before their stream gets there.
+    /// Decoders write pixels as soon as they are called, before their stream gets there.
     pub(super) decodes_early: bool,
     /// Decoders fail in the middle of a batch.
     pub(super) fails_decoding: bool,
     /// Number of open decoders.
     pub(super) decoders: usize,
-    /// Device memory that reads from files are writing.
+    /// Device memory that is being written by reads from files.
     pub(super) arriving: Vec<Range<u64>>,
     pub(super) read_directly: u64,
     pub(super) faults: Vec<Fault>,
-    /// All calls after this many fail.
+    /// After this many calls, all further calls fail.
     pub(super) fails_after: Option<u64>,
     pub(super) calls: u64,
     pub(super) ends: bool,
@@ -94,7 +94,7 @@ impl State {
         ready.get(at).copied()
     }
 
-    /// Like the driver, refuses memory that is already registered.
+    /// Like the driver, rejects memory that is already registered.
     pub(super) fn register(&mut self, host: u64, bytes: u64) -> Result<(), CudaError> {
         let range = host..host + bytes;
         let mut all = self.registered.iter();
@@ -148,7 +148,7 @@ impl State {
         before.is_some_and(|(base, bytes)| range.end <= base + bytes)
     }
 
-    /// A copy from a map has arrived.
+    /// Records that a copy from a map has arrived.
     pub(super) fn arrived_from_map(&mut self, to: u64, bytes: u64) {
         self.copied_from_maps += bytes;
         if self.map_failure == Some(MapFailure::Garbled) {

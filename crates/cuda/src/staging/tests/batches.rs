@@ -5,7 +5,7 @@ use super::*;
 
 const FROM_FILE: &str = "batches are copied from the registered file";
 
-/// Only images and labels, so that batches may be contiguous in the file.
+/// A pack with only images and labels, so that batches may be contiguous in the file.
 fn plain_pack(n: u64) -> (TempDir, Arc<Pack>) {
     pack_of(n, 8, Codec::None, false)
 }
@@ -15,7 +15,7 @@ fn mapped(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
     builder.slots(NonZero::new(2).unwrap())
 }
 
-/// A loader in the tier `host` that should register the file, and the resulting message.
+/// A loader in the tier `host` that should register the file, and the message about it.
 fn registering(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, String), LoadError> {
     let device = CudaDevice::with(driver.clone()).registering_file();
     let builder = builder.clone().device(Arc::new(device.clone()));
@@ -25,7 +25,8 @@ fn registering(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Load
     Ok((builder.device(Arc::new(device)).build()?, told))
 }
 
-/// Asserts that such a loader delivers the host's batches. Returns the message and the bytes of batches copied from the file.
+/// Asserts that such a loader delivers the same batches as the host. Returns the message, and the number of bytes
+/// copied from the file.
 fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (String, u64) {
     let wanted = on_host(builder.clone());
     let host = builder.clone().build().unwrap();
@@ -46,7 +47,7 @@ fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (Stri
 
 #[test]
 fn batches_that_lie_in_the_file_as_they_are_come_from_there() {
-    // Not a whole number of chunks or batches.
+    // The number is not a multiple of the chunk size or the batch size.
     let (_folder, pack) = plain_pack(173);
     for (seed, words) in (0..).zip([
         "",
@@ -59,7 +60,7 @@ fn batches_that_lie_in_the_file_as_they_are_come_from_there() {
         let driver = sim(seed);
         let (told, bytes) = assert_equals_host(&mapped(&pack, words, Order::Sequential), &driver);
         assert_eq!((told.as_str(), bytes), (FROM_FILE, ITEM * 160), "{words}");
-        // Each chunk is a batch, except the last, which is too short and left out wherever it comes.
+        // Each chunk is a batch, except the last, which is too short and is left out wherever it comes.
         let chunks = mapped(&pack, words, Order::Chunks).batch(8);
         let (told, bytes) = assert_equals_host(&chunks, &sim(seed));
         assert_eq!(told, FROM_FILE);
@@ -91,7 +92,7 @@ fn batches_are_staged_where_they_do_not_lie_in_the_file_or_it_cannot_be_register
         );
         assert_eq!(bytes, 0);
     }
-    // With two packs, only one map would be registered.
+    // With two packs, only one of the maps would be registered.
     let (_other_folder, other) = plain_pack(160);
     let (told, bytes) = assert_equals_host(&sequential("").mix(other, 1.0), &sim(1));
     assert!(told.contains("several packs are mixed") && bytes == 0, "{told}");

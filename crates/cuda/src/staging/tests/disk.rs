@@ -12,7 +12,7 @@ fn unchecked(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
     builder.slots(NonZero::new(2).unwrap())
 }
 
-/// A loader that should read chunks from the disk, and the resulting message.
+/// A loader that should read chunks from the disk, and the message about it.
 fn reading(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, String), LoadError> {
     let device = CudaDevice::with(driver.clone()).reading_from_disk();
     let builder = builder.clone().device(Arc::new(device.clone()));
@@ -21,7 +21,8 @@ fn reading(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, 
     Ok((builder.device(Arc::new(device)).build()?, told))
 }
 
-/// Asserts that such a loader delivers the host's batches. Returns the message and the bytes of chunks read directly.
+/// Asserts that such a loader delivers the same batches as the host. Returns the message, and the number of bytes read
+/// directly.
 fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (String, u64) {
     let wanted = on_host(builder.clone());
     let (loader, told) = reading(builder, driver).unwrap();
@@ -38,7 +39,7 @@ fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (Stri
 
 #[test]
 fn chunks_from_the_disk_give_the_hosts_batches() {
-    // Not a whole number of chunks or batches.
+    // The number is not a multiple of the chunk size or the batch size.
     let (_folder, large) = pack(333);
     // Each batch needs new chunks in all places of its slot.
     let (_other_folder, small) = pack_in_chunks(61, 1);
@@ -56,7 +57,7 @@ fn chunks_from_the_disk_give_the_hosts_batches() {
             let builder = unchecked(pack, words, order).batch(batch).access(access);
             let (told, bytes) = assert_equals_host(&builder, &sim(seed));
             assert_eq!(told, FROM_DISK);
-            // Each chunk at least once, except those of a batch that is left out.
+            // Each chunk is read at least once, except those of a batch that is left out.
             let chunks = ITEM * (pack.n_samples() - u64::from(batch));
             assert!(bytes >= chunks, "{words} {bytes}");
         }
@@ -65,7 +66,7 @@ fn chunks_from_the_disk_give_the_hosts_batches() {
 
 #[test]
 fn no_chunk_is_read_over_one_that_the_gpu_still_needs() {
-    // Few places, and a GPU that is much slower than the loader.
+    // There are few places, and the GPU is much slower than the loader.
     let (_folder, pack) = pack_in_chunks(90, 1);
     for seed in 0..6 {
         let builder = unchecked(&pack, "rrc8,flip", window(9)).batch(3);
@@ -99,7 +100,7 @@ fn chunks_are_staged_where_the_disk_cannot_be_read_so() {
     let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
     for (builder, driver, why) in [
         (&plain, with(MapFailure::Refused), "cannot read files"),
-        (&plain, with(MapFailure::Garbled), "other bytes"),
+        (&plain, with(MapFailure::Garbled), "wrong bytes"),
         (&packed, sim(1), "the images are compressed"),
         (&memory, sim(1), "the pack is not in a file"),
     ] {
@@ -115,14 +116,14 @@ fn what_reads_from_the_disk_are_not_for_is_refused() {
     let builder = unchecked(&pack, "flip", window(4));
     let checked = builder.clone().checksums(Checksums::FirstTouch);
     let error = reading(&checked, &sim(1)).unwrap_err().to_string();
-    assert!(error.contains("give checksums='off'"), "{error}");
-    // The loader checks it too.
+    assert!(error.contains("use checksums='off'"), "{error}");
+    // The loader checks this as well.
     let device = CudaDevice::with(sim(1)).reading_from_disk();
     let builder = builder.device(Arc::new(device.clone()));
     let (window, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
     let checked = checked.device(Arc::new(window)).build();
     let error = checked.unwrap_err().to_string();
-    assert!(error.contains("give checksums='off'"), "{error}");
+    assert!(error.contains("use checksums='off'"), "{error}");
     for tier in [None, Some(Tier::Resident), Some(Tier::Host)] {
         let error = device.in_tier(&builder, tier).unwrap_err().to_string();
         assert!(error.contains("only the tier gpu-window"), "{error}");
@@ -164,20 +165,20 @@ fn the_simulated_driver_notes_reads_over_memory_in_use() {
         file.set_len(64).unwrap();
         driver.open_direct(file).unwrap()
     };
-    // SAFETY: it stays until all is done.
+    // SAFETY: the memory exists until all work is done.
     unsafe { driver.register(bytes.as_ptr(), 64) }.unwrap();
     // SAFETY: as above.
     unsafe { driver.copy_in(bytes.as_ptr(), memory, 64, Stream(0)) }.unwrap();
-    // SAFETY: against the rules a copy to it is queued, which is noted.
+    // SAFETY: none. A copy to this memory is queued, which breaks the rules and is recorded.
     unsafe { file.read(0, memory, 64) }.unwrap();
     driver.finish_all();
     assert!(driver.faults().contains(&Fault::WrittenTooEarly));
-    // SAFETY: against the rules it is not allocated, which is noted.
+    // SAFETY: none. The memory is not allocated, which breaks the rules and is recorded.
     unsafe { file.read(0, memory.plus(1 << 40), 64) }.unwrap();
     assert!(driver.faults().contains(&Fault::NotAllocated));
-    // SAFETY: it belongs to the driver.
+    // SAFETY: the memory belongs to the driver.
     let error = unsafe { file.read(1, memory, 64) }.unwrap_err();
     assert!(error.to_string().contains("read_direct"), "{error}");
-    // SAFETY: all is done.
+    // SAFETY: all work is done.
     unsafe { driver.unregister(bytes.as_ptr()) };
 }

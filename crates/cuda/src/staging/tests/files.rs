@@ -1,4 +1,4 @@
-//! JPEG files decoded by the GPU. The simulated driver produces the host's pixels, so batches are equal.
+//! JPEG files that the GPU decodes. The simulated driver produces the same pixels as the host, so batches are equal.
 
 use packds_format::Coding;
 use packds_pixels::{encode_jpeg, encode_png};
@@ -24,7 +24,7 @@ fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
         (file, Coding::Jpeg, (width, height, channels))
     };
     let ((file, coding, size), is_devices) = match sample % 10 {
-        // Gray, another format, too many pixels, too long a side, too long a file.
+        // The file is gray, has another format, has too many pixels, has a side that is too long, or is too large.
         3 => (jpeg(20, 20 + vary, 1), false),
         4 => {
             let pixels = pixels(sample, 12 * 10 * 3);
@@ -47,7 +47,7 @@ fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
     (file, coding, size, is_devices)
 }
 
-/// Marks a file so that a decoder may refuse it.
+/// Marks a file that a decoder should reject.
 const MARK: &[u8] = b"not for the GPU";
 
 /// The same file with a comment that contains the mark.
@@ -57,7 +57,7 @@ fn marked(mut file: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// A pack of such files in chunks of 8, some of them marked. Sample `bad` is truncated.
+/// A pack of such files in chunks of 8. Some of them are marked. Sample `bad` is truncated.
 fn file_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
     marked_pack(n, bad, |_| false)
 }
@@ -117,8 +117,8 @@ fn decoding(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, 
     builder.clone().device(Arc::new(device)).build()
 }
 
-/// Asserts that batches with files decoded by the device equal the host's. Returns the number of images decoded by the host, and
-/// the bad samples.
+/// Asserts that batches with files decoded by the device are equal to the host's batches. Returns the number of images
+/// that the host decoded, and the number of bad samples.
 fn assert_equals_host(builder: &LoaderBuilder, seed: u64) -> (u64, u64) {
     assert_equals_host_by(&sim(seed), builder, seed)
 }
@@ -141,7 +141,7 @@ fn assert_equals_host_by(driver: &Arc<SimDriver>, builder: &LoaderBuilder, seed:
     (stats.host_decoded, stats.bad_samples)
 }
 
-/// A pack of pictures, the first of which is 9,000 pixels wide.
+/// A pack of pictures. The first one is 9,000 pixels wide.
 fn wide_pack() -> (TempDir, Arc<Pack>) {
     let width = |sample| if sample == 0 { 9000 } else { 30 };
     pack_of(4, |sample| {
@@ -286,14 +286,14 @@ fn what_a_device_decodes_no_files_for_is_refused() {
     for (pack, words, why) in [
         (&files, "resize20,center8", "random areas"),
         (&files, "crop8+20", "random areas"),
-        (&files, "rrc8,blur:3/0.1-2", "the neighbouring pixels"),
+        (&files, "rrc8,blur:3/0.1-2", "neighbouring pixels"),
         (&files, "views:2,rrc8", "several views"),
         (&files, "", "nothing is augmented"),
-        (&raw, "rrc8", "they are pixels, not files"),
+        (&raw, "rrc8", "the images are pixels, not files"),
     ] {
         let error = decoding(&builder(pack, words), &sim(1)).unwrap_err();
         let told = error.to_string();
-        assert!(told.contains(why) && told.contains("leave jpeg out"), "{told}");
+        assert!(told.contains(why) && told.contains("omit jpeg"), "{told}");
     }
     let device = CudaDevice::with(sim(1));
     for asking in [device.clone().registering_file(), device.clone().reading_from_disk()] {
@@ -304,27 +304,28 @@ fn what_a_device_decodes_no_files_for_is_refused() {
     let limits = FileLimits { side: 60_000, ..LIMITS };
     let refused = device.decoding_jpeg(&builder(&files, "rrc8"), Some(limits));
     let told = refused.unwrap_err().to_string();
-    assert!(told.contains("take too much memory: leave jpeg out"), "{told}");
+    assert!(told.contains("take too much memory: omit jpeg"), "{told}");
 }
 
 #[test]
 fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
     let (_folder, pack) = file_pack(192, None);
     let builder = builder(&pack, "rrc8,flip").slots(NonZero::new(3).unwrap());
-    // One of 192 samples may be larger than the limits: of those with the longest files, the most pixels, the longest side none is.
+    // The limits may leave out 1 of 192 samples. Here they still include the largest file, the most pixels and the
+    // longest side.
     let longest = (0..192).map(|sample| file(sample).0.len()).max().unwrap();
     let survey = Probe::new(&builder).survey_files(u64::MAX).unwrap();
     let limits = survey.limits;
     assert_eq!(limits.file_bytes, longest.next_multiple_of(4096));
     assert_eq!(limits.pixel_bytes, (41 * 40 * 3_u32).next_multiple_of(256));
     assert_eq!(limits.side, 61);
-    // All except the gray and the PNG files.
+    // All files except the gray files and the PNG files.
     assert_eq!((survey.n_inspected, survey.n_admitted, survey.lacks_memory), (192, 154, false));
     let less = Probe::new(&builder).survey_files(3 * 16 * 6000).unwrap();
     assert!(less.limits.pixel_bytes < 5120 && less.lacks_memory && less.n_admitted < 154);
-    // Three slots of 16 images, with room for 1000 bytes each.
+    // There are three slots of 16 images, with space for 1000 bytes each.
     let less = Probe::new(&builder).survey_files(3 * 16 * 1000).unwrap_err().to_string();
-    assert!(less.contains("lacks the memory"), "{less}");
+    assert!(less.contains("does not have enough memory"), "{less}");
     let device = CudaDevice::with(sim(4)).decoding_jpeg(&builder, None);
     let device = device.unwrap();
     assert!(device.why().unwrap().contains("5120 bytes of pixels and 61 pixels"));
@@ -357,7 +358,10 @@ fn a_device_made_for_smaller_batches_is_refused() {
     let loader = larger.build().unwrap();
     let error = loader.epoch(0).unwrap().find_map(Result::err).unwrap();
     let told = error.to_string();
-    assert!(told.contains("16 files for a device that was made for a loader of 15"), "{told}");
+    assert!(
+        told.contains("the batch has 16 files, but the device was made for a loader with a batch size of 15"),
+        "{told}"
+    );
     drop(loader);
     assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
 }
@@ -366,7 +370,7 @@ fn a_device_made_for_smaller_batches_is_refused() {
 fn a_gpu_without_room_for_pixels_is_told_when_the_loader_is_made() {
     let (_folder, pack) = file_pack(16, None);
     let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 1_500_000));
-    // A ring of default length has fewer.
+    // A ring of default length has fewer slots.
     let loader = decoding(&builder(&pack, "rrc8"), &driver).unwrap();
     assert!((2..16).contains(&loader.stats().slots));
     drop(loader);

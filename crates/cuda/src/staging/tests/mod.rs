@@ -28,12 +28,12 @@ const SIDE: u64 = 12;
 const ITEM: u64 = SIDE * SIDE * 3;
 const GIB: u64 = 1 << 30;
 
-/// A pack of `n` samples in chunks of 8: a colour image, a label, a text.
+/// A pack of `n` samples in chunks of 8: a colour image, a label, and text.
 fn pack(n: u64) -> (TempDir, Arc<Pack>) {
     pack_in_chunks(n, 8)
 }
 
-/// The same pack without its file.
+/// The same pack, in memory instead of a file.
 fn in_memory(pack: &Pack) -> Arc<Pack> {
     let bytes = std::fs::read(pack.file_path()).unwrap();
     Arc::new(packds_reader::open_bytes("a name", bytes).unwrap())
@@ -47,7 +47,7 @@ fn pack_with(n: u64, chunk: u32, codec: Codec) -> (TempDir, Arc<Pack>) {
     pack_of(n, chunk, codec, true)
 }
 
-/// The same, with the text or without.
+/// The same, with or without the text.
 fn pack_of(n: u64, chunk: u32, codec: Codec, has_text: bool) -> (TempDir, Arc<Pack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
@@ -96,8 +96,8 @@ fn sim(seed: u64) -> Arc<SimDriver> {
     Arc::new(SimDriver::new(seed, Duration::from_micros(300), GIB))
 }
 
-/// Takes a loader's batches on drivers that fail after 0 to `n` calls. Returns how often that was an error. Resources must not
-/// leak.
+/// Takes a loader's batches on drivers that fail after 0 to `n` calls. Returns how often this was an error. Resources
+/// must not leak.
 fn errors_of_failing(n: u64, load: impl Fn(&Arc<SimDriver>) -> Result<Loader, LoadError>) -> usize {
     let fails = |calls: &u64| {
         let driver = sim(*calls);
@@ -108,7 +108,7 @@ fn errors_of_failing(n: u64, load: impl Fn(&Arc<SimDriver>) -> Result<Loader, Lo
         };
         if let Some(error) = &failed {
             let said = error.to_string();
-            assert!(said.contains("the simulated device has failed"), "{said}");
+            assert!(said.contains("the simulated device failed"), "{said}");
         }
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
         failed.is_some()
@@ -121,10 +121,10 @@ fn onto(builder: LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadE
     builder.device(Arc::new(CudaDevice::with(driver))).build()
 }
 
-/// A field in the user's memory: address and size.
+/// A field in the user's memory, as address and size.
 type Kept = (DevicePtr, usize);
 
-/// Queues the fields of a batch into separate memory.
+/// Queues the writing of a batch's fields into separate memory.
 fn finished(driver: &SimDriver, batch: &Batch, stream: Stream) -> Vec<Option<Kept>> {
     let bytes = |field: &BatchField| match &field.finish {
         Some(finish) => {
@@ -144,12 +144,12 @@ fn finished(driver: &SimDriver, batch: &Batch, stream: Stream) -> Vec<Option<Kep
         })
         .collect();
     let outputs: Vec<Option<DevicePtr>> = kept.iter().map(|kept| kept.map(|kept| kept.0)).collect();
-    // SAFETY: each field has memory of its size, which is read when all is done.
+    // SAFETY: each field has memory of its size, which is read when all work is done.
     unsafe { finish(batch, stream, &outputs).unwrap() };
     kept
 }
 
-/// An epoch's batches as made on the host: all bytes of each field.
+/// An epoch's batches, made on the host: all bytes of each field.
 fn on_host(builder: LoaderBuilder) -> Vec<Vec<Option<Vec<u8>>>> {
     let loader = builder.device(Arc::new(OwnSlots)).build().unwrap();
     let bytes = |batch: &Batch, field: &BatchField| {
@@ -165,7 +165,7 @@ fn on_host(builder: LoaderBuilder) -> Vec<Vec<Option<Vec<u8>>>> {
         .collect()
 }
 
-/// When everything is complete, the user's memory equals the host's batches.
+/// Asserts that the user's memory is equal to the host's batches once all work is done.
 fn assert_found(driver: &SimDriver, found: &[Vec<Option<Kept>>], wanted: &[Vec<Option<Vec<u8>>>], words: &str) {
     driver.finish_all();
     assert_eq!(found.len(), wanted.len());
@@ -177,7 +177,7 @@ fn assert_found(driver: &SimDriver, found: &[Vec<Option<Kept>>], wanted: &[Vec<O
     }
 }
 
-/// The same pack with one changed byte in a sample.
+/// The same pack with one changed byte in one sample.
 fn damaged(folder: &TempDir, pack: Arc<Pack>, sample: u64) -> Arc<Pack> {
     let at = pack.sample_places(sample).unwrap()[0].start;
     drop(pack);
@@ -188,7 +188,7 @@ fn damaged(folder: &TempDir, pack: Arc<Pack>, sample: u64) -> Arc<Pack> {
     Arc::new(packds_reader::open(path).unwrap())
 }
 
-/// Compares an epoch through a simulated GPU, on changing user streams, with the host's.
+/// Loads an epoch through a simulated GPU, on varying user streams, and compares it with the host's epoch.
 fn assert_equals_host(pack: &Arc<Pack>, words: &str, seed: u64, slots: usize) {
     assert_like_host(&builder(pack, words), words, seed, slots);
 }
@@ -243,7 +243,7 @@ fn what_is_erased_and_mixed_is_that_of_the_samples_that_are_left() {
     let (folder, _) = pack(96);
     let path = folder.path().join("a.pack");
     let mut bytes = std::fs::read(&path).unwrap();
-    // In the images of a chunk.
+    // This position is in the images of a chunk.
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&path, bytes).unwrap();
@@ -295,12 +295,12 @@ fn everything_is_given_back_also_in_the_middle_of_an_epoch() {
     let outputs = finished(&driver, &kept[0], Stream(0));
     drop(epoch);
     drop(loader);
-    // The batches stay intact as long as they are held.
+    // Batches stay intact as long as they are held.
     let later = finished(&driver, &kept[1], Stream(1));
     drop(kept);
     driver.finish_all();
     for (memory, _) in outputs.into_iter().chain(later).flatten() {
-        // SAFETY: it was allocated, and all is done.
+        // SAFETY: the memory was allocated, and all work is done.
         unsafe { driver.free(memory) };
     }
     assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
@@ -315,7 +315,7 @@ fn who_waits_has_the_whole_batch() {
     let bytes = wanted[0][0].as_ref().unwrap().len();
     let memory = driver.allocate(u64::try_from(bytes).unwrap(), "images").unwrap();
     for (batch, wanted) in loader.epoch(0).unwrap().zip(wanted) {
-        // SAFETY: it has that many bytes, and is read afterwards.
+        // SAFETY: the memory has this many bytes, and is read afterwards.
         unsafe { finish_and_wait(&batch.unwrap(), &[Some(memory), None, None]) }.unwrap();
         assert!(driver.read(memory, bytes) == wanted[0]);
     }
@@ -346,7 +346,7 @@ fn a_gpu_without_the_memory_is_told_when_the_loader_is_made() {
     let (_folder, pack) = pack(32);
     let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 1000));
     let error = onto(builder(&pack, ""), &driver).unwrap_err().to_string();
-    assert!(error.contains("bytes of memory left for staged batches"), "{error}");
+    assert!(error.contains("bytes of free memory for staged batches"), "{error}");
     assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
 }
 
@@ -368,9 +368,9 @@ fn the_rings_memory_is_asked_for_from_the_node_of_the_gpu() {
     };
     let driver = || SimDriver::new(1, Duration::ZERO, GIB);
     assert_eq!(node_of(driver()), None);
-    // A node that does not exist: everything works, and the statistics show that nothing was done.
+    // This node does not exist. Everything works, and the statistics show that nothing was done.
     assert_eq!(node_of(driver().on_node(1000)), None);
-    // Some sandboxes do not permit the call.
+    // Some sandboxes do not allow the call.
     let may = Arena::new(1, 1).unwrap().prefer_node(0);
     assert_eq!(node_of(driver().on_node(0)), may.ok().map(|()| 0));
 }
@@ -415,7 +415,7 @@ fn assert_resident_equals_host(pack: &Arc<Pack>, words: &str, seed: u64) {
 
 #[test]
 fn a_resident_set_gives_the_hosts_batches() {
-    // Not a whole number of chunks or batches.
+    // The number is not a multiple of the chunk size or the batch size.
     let (_folder, pack) = pack(173);
     let all = [
         "",
@@ -455,16 +455,16 @@ fn what_cannot_be_resident_is_on_the_host_or_refused() {
         let builder = builder(&pack, words).device(Arc::new(device.clone()));
         assert_eq!(device.in_tier(&builder, None).unwrap().1, Tier::Host, "{words}");
         let error = device.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
-        assert!(error.to_string().contains("give tier='host'"), "{error}");
+        assert!(error.to_string().contains("use tier='host'"), "{error}");
     }
-    // At least as large as the GPU's memory.
+    // The size is at least that of the GPU's memory.
     let bytes = ITEM * 32;
     let small = CudaDevice::with(Arc::new(SimDriver::new(1, Duration::ZERO, bytes)));
     let flips = builder(&pack, "flip");
     let builder = flips.clone().device(Arc::new(small.clone()));
     assert_eq!(small.in_tier(&builder, None).unwrap().1, Tier::Host);
     let error = small.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
-    assert!(error.to_string().contains("bytes of memory left"), "{error}");
+    assert!(error.to_string().contains("bytes of free memory"), "{error}");
     let builder = flips.device(Arc::new(device.clone()));
     assert_eq!(device.in_tier(&builder, Some(Tier::Host)).unwrap().1, Tier::Host);
     let error = device.in_tier(&builder, Some(Tier::HostWindow));

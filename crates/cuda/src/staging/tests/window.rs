@@ -8,7 +8,7 @@ pub(super) fn window(chunks: u32) -> Order {
     Order::Window { chunks: Some(chunks) }
 }
 
-/// A loader in the tier gpu-window.
+/// A loader in the tier `gpu-window`.
 pub(super) fn windowed(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
     let device = CudaDevice::with(driver.clone());
     let builder = builder.clone().device(Arc::new(device.clone()));
@@ -19,7 +19,7 @@ pub(super) fn windowed(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Resu
 
 #[test]
 fn a_window_of_chunks_gives_the_hosts_batches() {
-    // Not a whole number of chunks or batches.
+    // The number is not a multiple of the chunk size or the batch size.
     let (_folder, large) = pack(333);
     // Each batch needs new chunks in all places of its slot.
     let (_other_folder, small) = pack_in_chunks(61, 1);
@@ -79,13 +79,14 @@ fn a_window_of_a_registered_file_gives_the_hosts_batches() {
         let driver = sim(seed);
         let told = assert_registering_equals_host(&builder.access(Access::Mapped), &driver);
         assert_eq!(told, "chunks are copied from the registered file");
-        // The comparison, which covers the whole small file, and each chunk at least once.
+        // Counts the comparison, which covers the whole small file, and each chunk at least once.
         let chunks = ITEM * (pack.n_samples() - 16);
         assert!(driver.copied_from_maps() >= pack.file_len() + chunks);
     }
 }
 
-/// Asserts that a loader in the tier `gpu-window` that should register the file delivers the host's batches. Returns the message.
+/// Asserts that a loader in the tier `gpu-window` that should register the file delivers the same batches as the host.
+/// Returns the message.
 fn assert_registering_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> String {
     let wanted = on_host(builder.clone());
     let (loader, told) = registering(builder, driver).unwrap();
@@ -124,14 +125,14 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
         (&direct, sim(2), "the pack is read direct, as requested"),
         (&packed, sim(2), "the images are compressed"),
         (&memory, sim(2), "the pack is not in a file"),
-        (&mapped, with(MapFailure::Refused), "cannot register memory"),
-        (&mapped, with(MapFailure::Garbled), "other bytes"),
+        (&mapped, with(MapFailure::Refused), "cannot register read-only memory"),
+        (&mapped, with(MapFailure::Garbled), "wrong bytes"),
     ] {
         let told = assert_registering_equals_host(builder, &driver);
         assert!(told.contains("through staging memory, because") && told.contains(why), "{told}");
         assert_eq!(driver.mapped_bytes(), 0);
     }
-    // A second loader with the same map.
+    // A second loader has the same map.
     let driver = sim(3);
     let (first, _) = registering(&mapped, &driver).unwrap();
     assert_eq!(driver.mapped_bytes(), pack.file_len());
@@ -139,7 +140,7 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
     assert!(told.contains("already registered"), "{told}");
     drop(first);
     assert_eq!(driver.mapped_bytes(), 0);
-    // It was not requested, so there is no message.
+    // Registering was not requested, so there is no message.
     let device = CudaDevice::with(driver);
     let builder = mapped.device(Arc::new(device.clone()));
     let (staging, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
@@ -164,7 +165,7 @@ fn a_registered_file_with_a_driver_that_fails_at_any_call_is_an_error_and_nothin
 #[test]
 fn a_damaged_sample_of_a_registered_file_is_an_error() {
     let (folder, pack) = pack(160);
-    // In the second chunk of the last batch, after one that was copied.
+    // The sample is in the second chunk of the last batch, after a chunk that was copied.
     let pack = damaged(&folder, pack, 156);
     let builder = builder(&pack, "flip").order(Order::Sequential);
     let builder = builder.access(Access::Mapped);
@@ -189,7 +190,7 @@ fn the_simulated_driver_notes_a_map_that_ends_too_early() {
         // SAFETY: nobody writes the file.
         let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
         let host = map.as_ptr();
-        // SAFETY: against the rules it does not stay mapped below, which is noted.
+        // SAFETY: none. The map is unmapped below, which breaks the rules and is recorded.
         unsafe { driver.register_read_only(host, BYTES) }.unwrap();
         let memory = driver.allocate(1 << 16, "copies").unwrap();
         for _ in 0..32 {
@@ -229,7 +230,7 @@ fn orders_and_policies_that_chunks_are_not_for_are_refused() {
     }
     let small = Arc::new(SimDriver::new(1, Duration::ZERO, 20_000));
     let error = windowed(&by_chunk, &small).unwrap_err().to_string();
-    assert!(error.contains("bytes of memory left for"), "{error}");
+    assert!(error.contains("bytes of free memory for"), "{error}");
     assert_eq!(small.in_use(), 0);
 }
 
@@ -246,7 +247,7 @@ impl ChunkImages for InFile {
     }
 }
 
-/// Simulates a batch that failed after its first chunk: its slot is never copied, so there is no event for its end.
+/// Simulates a batch that failed after its first chunk. Its slot is never copied, so no event marks its end.
 #[test]
 fn a_ring_that_ends_waits_for_chunks_that_no_batch_came_to_use() {
     let (_folder, pack) = pack(64);

@@ -1,8 +1,9 @@
 //! The final pass with vector instructions, eight values at a time.
 //!
 //! Division is slow, and multiplying by the reciprocal does not round correctly. One correction step with fused
-//! products fixes almost every quotient. A single fused `value * scale + bias` is used if it already gives the right
-//! bits (mostly for 16-bit types). Neither is proved correct: `Emit` tests all 256 bytes and falls back if any differs.
+//! products fixes almost every quotient. If a single fused `value * scale + bias` already gives the right bits (mostly
+//! for 16-bit types), it is used instead. Neither is proven to be correct: `Emit` tests all 256 bytes and falls back if
+//! any result differs.
 
 use std::arch::x86_64::{
     __m128i, __m256, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm_or_si128, _mm_shuffle_epi8, _mm_storeu_si128,
@@ -15,7 +16,7 @@ use std::arch::x86_64::{
 use crate::cast::Layout;
 use crate::float::FloatType;
 
-/// Values in a register.
+/// Number of values in a register.
 const LANES: usize = 8;
 /// `_MM_FROUND_TO_NEAREST_INT`: halves to even.
 const NEAREST: i32 = 0;
@@ -25,7 +26,7 @@ const NEAREST: i32 = 0;
 pub(super) struct Fast {
     loops: Loop,
     layout: Layout,
-    /// One per channel. For single channels, the same one three times.
+    /// One per channel. With a single channel, the same one three times.
     norms: [Norm; 3],
     single: bool,
 }
@@ -70,7 +71,7 @@ impl Fast {
     pub(super) fn write(&self, hwc: &[u8], out: &mut [u8]) -> usize {
         use FloatType::{Bf16, F16, F32};
         match self.loops {
-            // SAFETY: `self` exists only if the processor has AVX2, FMA and F16C; likewise below.
+            // SAFETY: `self` exists only if the processor has AVX2, FMA and F16C. The same applies below.
             Loop::Planes => unsafe { planes(hwc, out) },
             // SAFETY: as above.
             Loop::Fused(F32) => unsafe { self.cast::<true, SINGLE>(hwc, out) },
@@ -111,7 +112,7 @@ impl Fast {
         let [red, green, blue] = split(out).map(|plane| plane.chunks_exact_mut(step));
         let mut n_pixels = 0;
         for ((red, green), blue) in red.zip(green).zip(blue) {
-            // Two loads. The second reads four bytes past these pixels.
+            // There are two loads. The second one reads four bytes past these pixels.
             let Some(block) = hwc[n_pixels * 3..].first_chunk::<28>() else { break };
             let pixels = load_pixels(block);
             for (channel, plane) in [red, green, blue].into_iter().enumerate() {
@@ -186,7 +187,7 @@ fn quotient(value: __m256, divisor: __m256, reciprocal: __m256) -> __m256 {
 fn store<const TYPE: u8>(out: &mut [u8], values: __m256) {
     if TYPE == SINGLE {
         let Some(out) = out.first_chunk_mut::<32>() else { return };
-        // SAFETY: `out` is 32 writable bytes; the store needs no alignment.
+        // SAFETY: `out` has 32 writable bytes, and the store needs no alignment.
         unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), values) };
         return;
     }
@@ -210,25 +211,25 @@ fn upper_halves(values: __m256) -> __m128i {
 #[target_feature(enable = "avx2")]
 fn store_16(out: &mut [u8], value: __m128i) {
     let Some(out) = out.first_chunk_mut::<16>() else { return };
-    // SAFETY: `out` is 16 writable bytes; the store needs no alignment.
+    // SAFETY: `out` has 16 writable bytes, and the store needs no alignment.
     unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), value) };
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_8(bytes: &[u8; LANES]) -> __m128i {
-    // SAFETY: eight readable bytes; the load reads no more and needs no alignment.
+    // SAFETY: there are eight readable bytes. The load reads no more than that and needs no alignment.
     unsafe { _mm_loadl_epi64(bytes.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_16(bytes: &[u8; 16]) -> __m128i {
-    // SAFETY: sixteen readable bytes; the load needs no alignment.
+    // SAFETY: there are sixteen readable bytes, and the load needs no alignment.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
-/// Four three-byte pixels in each half, from its first byte on.
+/// Four three-byte pixels in each half, starting at its first byte.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_pixels(block: &[u8; 28]) -> __m256i {
@@ -262,7 +263,7 @@ fn split(out: &mut [u8]) -> [&mut [u8]; 3] {
     [red, green, blue]
 }
 
-/// Sixteen pixels at a time: for each of their three registers, the bytes of one channel.
+/// Processes sixteen pixels at a time. For each of their three registers, gathers the bytes of one channel.
 #[target_feature(enable = "avx2")]
 fn planes(hwc: &[u8], out: &mut [u8]) -> usize {
     let pick = |channel: u8, part: u8| {

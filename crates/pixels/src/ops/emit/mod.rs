@@ -1,7 +1,7 @@
-//! The final pass over a picture: normalize, convert to the batch's type and layout.
+//! The final pass over a picture: normalizes it and converts it to the batch's type and layout.
 //!
-//! A byte has 256 values, so tables map each to its result. The vector loops compute, and are used only if they match
-//! the tables for all 256 bytes of every channel when the `Emit` is created.
+//! A byte has 256 values, so tables map each value to its result. The vector loops compute the results instead. They
+//! are used only if they match the tables for all 256 bytes of every channel when the `Emit` is created.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -10,7 +10,7 @@ use crate::cast::{Layout, check, tables, to_layout_into, write};
 use crate::error::PixelError;
 use crate::float::FloatType;
 
-/// Writes pictures to batches. Create once, use for every picture.
+/// Writes pictures to batches. Create it once and use it for every picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Emit {
     channels: usize,
@@ -31,13 +31,13 @@ enum Values {
 impl Emit {
     /// A pass over pictures with `channels` values per pixel.
     ///
-    /// With a float type, every value becomes `(value / 255 - mean) / std` of its channel, where
-    /// `normalize` has means and deviations in 0 to 1, or `value / 255` without it.
-    /// Without a float type, bytes are only rearranged to `layout`.
+    /// With a float type, every value becomes `(value / 255 - mean) / std` of its channel. `normalize` has means and
+    /// deviations in 0 to 1. Without `normalize`, every value becomes `value / 255`. Without a float type, bytes are
+    /// only rearranged to `layout`.
     ///
     /// # Errors
-    /// `InvalidArgument` for zero channels, unless means and deviations have one finite number per
-    /// channel and deviations are positive, and for normalizing bytes.
+    /// `InvalidArgument` if there are no channels, if there is not one finite mean and one positive finite deviation
+    /// per channel, or if bytes are to be normalized.
     pub fn new(
         channels: usize,
         normalize: Option<(&[f32], &[f32])>,
@@ -84,8 +84,8 @@ impl Emit {
         }
     }
 
-    /// The bit patterns of the results for each byte, channel by channel; types below 32 bits use the lower bits. For
-    /// code that writes the same values elsewhere.
+    /// The bit patterns of the results for each byte, channel by channel. Types with less than 32 bits use the lower
+    /// bits. It is meant for code that writes the same values elsewhere.
     #[must_use]
     pub fn table(&self) -> Vec<u32> {
         match &self.values {
@@ -98,7 +98,7 @@ impl Emit {
     /// Writes the interleaved pixels `hwc` as little-endian values.
     ///
     /// # Errors
-    /// `WrongBuffer` if `out` has the wrong length, `InvalidArgument` if `hwc` is not whole pixels.
+    /// `WrongBuffer` if `out` has the wrong length, `InvalidArgument` if `hwc` does not consist of whole pixels.
     pub fn write_into(&self, hwc: &[u8], out: &mut [u8]) -> Result<(), PixelError> {
         check(hwc, self.channels, self.value_bytes(), out)?;
         let n_written = self.write_fast(hwc, out);
@@ -120,7 +120,7 @@ impl Emit {
     /// Selects the fastest loop that matches the tables for all bytes.
     #[cfg(target_arch = "x86_64")]
     fn find_fast(&mut self, norms: &[(f32, f32)], float: Option<FloatType>) {
-        // Repeat the first pixels at the end, because vector loops leave the end to others.
+        // Repeat the first pixels at the end, because vector loops leave the end to other loops.
         let every_byte: Vec<u8> =
             (0..=255).chain(0..64).flat_map(|value| std::iter::repeat_n(value, self.channels)).collect();
         let mut wanted = vec![0; every_byte.len() * self.value_bytes()];
@@ -140,7 +140,7 @@ impl Emit {
     #[cfg(not(target_arch = "x86_64"))]
     fn find_fast(&mut self, _norms: &[(f32, f32)], _float: Option<FloatType>) {}
 
-    /// The number of pixels written, from the start.
+    /// Writes pixels with the fast loop. Returns the number of pixels written, counted from the start.
     #[cfg(target_arch = "x86_64")]
     fn write_fast(&self, hwc: &[u8], out: &mut [u8]) -> usize {
         self.fast.as_ref().map_or(0, |fast| fast.write(hwc, out))

@@ -23,7 +23,7 @@ fn close(found: f64, expected: &Value) {
     assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
 }
 
-/// The area of a random resized crop with op number `op`. Earlier ops do not use its draws.
+/// The area of a random resized crop with the op number `op`. Earlier ops do not use its draws.
 fn area(key: SampleKey, view: u32, size: (u32, u32), op: &Op, number: u32) -> Area {
     let mut ops = vec![Op::CenterCrop(Size::from(1)); usize::try_from(number).unwrap()];
     ops.push(op.clone());
@@ -94,7 +94,7 @@ fn padded_crops_are_the_documented_vectors() {
     }
 }
 
-/// Asserts that a policy draws the same as a vector.
+/// Asserts that a policy draws what a test vector says.
 fn assert_policy_ops(text: &str, draws: Draws, (width, height): (u32, u32), wanted: &Value) {
     let Augment { ops, .. } = Augment::parse(text).unwrap();
     let drawn: Vec<_> = policy::drawn(&ops[0], draws, Size { width, height }).collect();
@@ -152,7 +152,7 @@ fn random_policies_draw_operations_magnitudes_and_signs_evenly() {
         assert_even(&shares(14, |draws| place(policy::drawn(&rand, draws, size).nth(number).unwrap().op)));
     }
     assert_even(&shares(14, |draws| place(policy::drawn(&trivial, draws, size).next().unwrap().op)));
-    // The bin that a magnitude of the wide space is of, with its sign: of brightness, which has both.
+    // The bin and the sign of a magnitude in the wide space. It uses brightness, which has both.
     let bin = |drawn: policy::Drawn| {
         (0..11)
             .position(|bin| {
@@ -183,7 +183,8 @@ fn learned_policies_draw_pairs_evenly_and_keep_their_probabilities() {
     });
     assert!(shares.iter().all(|share| *share > 0.01), "{shares:?}");
     let pairs = 25.0;
-    // Solarize comes first of all where it is the first of its pair (0.7 of one of them), or where the first is left out.
+    // Solarize is the first operation to be applied if it is the first of its pair (0.7 of one of them), or if the
+    // first of its pair is not applied.
     let second = [(0.6, 0.6), (0.9, 0.2), (0.9, 0.3), (0.7, 0.4)];
     let left: f64 = second.iter().map(|(p, q)| (1.0 - p) * q).sum();
     let wanted = (0.7 + left) / pairs;
@@ -227,8 +228,8 @@ fn moments(n: u64, number: impl Fn(u64) -> f64) -> (f64, f64) {
 
 #[test]
 fn crops_have_the_moments_of_their_distribution() {
-    // Of a large square every ratio up to 4/3 is refused only for areas above 3/4, so take these
-    // areas: then nothing is refused, and area and log ratio are exactly even.
+    // For a large square, every ratio up to 4/3 is rejected only for areas above 3/4. With smaller areas, nothing is
+    // rejected, and both the area and the logarithm of the ratio are exactly uniform.
     let crop = rrc((0.08, 0.7));
     let of = |sample| area(key(sample), 0, (4000, 4000), &crop, 0);
     let share = |area: Area| f64::from(area.width) * f64::from(area.height) / 16e6;

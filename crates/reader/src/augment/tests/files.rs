@@ -67,7 +67,7 @@ fn resized_centres_are_those_that_are_converted() {
             let wanted = converted(&file, resize, crop, false);
             let found = apply(&mut augmenter(text, None), 0, encoded(&file));
             assert!(found == wanted, "{text}");
-            // Flipped there and back, in two views.
+            // The second view is flipped back.
             let twice = format!("{text},flip:1,views:2");
             let found = apply(&mut augmenter(&twice, None), 0, encoded(&file));
             let (first, second) = found.split_at(wanted.len());
@@ -96,7 +96,7 @@ fn dct_scaling_is_that_of_the_conversion() {
     assert!(found == wanted);
 }
 
-/// The results of one sample with the words of each type and order, and those of `Emit`.
+/// Compares the results of one sample in each type and order with those of `Emit`.
 fn assert_emits(make: impl Fn(&str) -> Augmenter, channels: u8, norm: &str, norms: [(f32, f32); 3]) {
     let image = picture(37, 23, channels, 14);
     let of = |text: &str| apply(&mut make(text), 5, raw(&image, 37, 23, channels));

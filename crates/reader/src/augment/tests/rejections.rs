@@ -1,4 +1,4 @@
-//! One test per reason for rejection.
+//! One test for each reason for rejection.
 
 use packds_format::{DType, Field, FieldKind};
 use packds_pixels::{Encoded, PixelError};
@@ -45,7 +45,7 @@ fn a_map_with_a_number_too_few_is_told_which() {
     for (word, missing) in [
         ("affine:10/0.2", "; Y is missing after X"),
         ("affine:10/a", "; Y is missing after X"),
-        ("affine:1/0/0/1-1/2/3/4", "; found 7 values, at most 6 are possible"),
+        ("affine:1/0/0/1-1/2/3/4", "; found 7 values, expected at most 6"),
     ] {
         let message = refused(word).to_string();
         assert!(message.contains("expected affine:DEGREES["), "{message}");
@@ -123,7 +123,7 @@ fn numbers_out_of_range_are_refused() {
 #[test]
 fn ops_out_of_order_are_refused_with_the_reason() {
     for (text, reason) in [
-        ("resize40,rrc32", "leave the resize out"),
+        ("resize40,rrc32", "omit the resize"),
         ("rrc32,resize40", "move it to the front"),
         ("flip,center32", "move the crop forward"),
         ("center32,crop16", "only one crop"),

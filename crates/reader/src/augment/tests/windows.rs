@@ -1,4 +1,4 @@
-//! The windows of variable-size pictures for a device, rendered with plain arithmetic.
+//! Renders the windows of variable-size pictures for a device in plain arithmetic.
 
 use packds_pixels::{AxisTaps, Filter};
 
@@ -8,10 +8,10 @@ use crate::device::{Frame, Resampling};
 
 /// Unused bytes after each row.
 const MORE: u32 = 7;
-/// Also before the first picture.
+/// Unused bytes before the first picture.
 const BEFORE: usize = 11;
 
-/// The sources of each position of an axis: first position, weights.
+/// The sources of each position on an axis: the first position and the weights.
 fn axis(taps: &[u32], at: u32, out: u32) -> Vec<(u32, &[u32])> {
     let index = |n: u32| usize::try_from(n).unwrap();
     let part = &taps[index(at)..];
@@ -26,7 +26,8 @@ fn summed(bytes: impl Iterator<Item = u8>, weights: &[u32]) -> u8 {
     u8::try_from(sum.clamp(0, 255)).unwrap()
 }
 
-/// A resized frame, unflipped: the axis that comes first for each source position of the other that is needed.
+/// A resized frame without flips. First resizes along the axis that comes first, but only where the other axis needs
+/// it.
 fn shown(memory: &[u8], frame: Frame, taps: &[u32]) -> Vec<u8> {
     let across = axis(taps, frame.across, frame.width);
     let down = axis(taps, frame.down, frame.height);
@@ -99,7 +100,7 @@ fn what_only_the_host_draws_is_not_left_to_a_device() {
         let plan = augmenter.plan();
         let reason = plan.finish_windows(picture).unwrap_err();
         assert!(reason.contains(words), "{reason}");
-        // The device handles types and orders of pixels made by the host.
+        // The device can handle types and orders of pixels that the host made.
         assert!(plan.finish().is_some(), "{words}");
     }
     let augmenter = augmenter("rrc8,erase:0.5/random,f16", None);

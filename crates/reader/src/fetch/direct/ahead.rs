@@ -1,20 +1,21 @@
-//! The thread that prefetches: it goes through the plan step by step and reads the data of each step, as far as buffers allow.
+//! The thread that prefetches. It goes through the plan step by step and reads the data of each step, as far as buffers
+//! allow.
 //!
 //! # Why it cannot deadlock
 //!
-//! Steps are planned in ascending order. Each planned step holds its buffers until it is dropped. The thread waits for a
-//! buffer only while it plans step `t`. At that point every step before `t` has all its buffers. These steps can be requested,
-//! filled and dropped. They need this thread only to process completed reads, which it does while it waits. So eventually no
-//! step before `t` is left, and each buffer is in one of four states:
+//! Steps are planned in ascending order. Each planned step holds its buffers until it is dropped. The thread only waits
+//! for a buffer while it plans a step `t`. At that point, every step before `t` has all its buffers. These steps can be
+//! requested, filled and dropped. They need this thread only to process completed reads, which it does while it waits.
+//! So eventually no step before `t` is left, and each buffer is in one of four states:
 //!
 //! - free: the wait ends;
-//! - cached only because a later step needs the chunk again, by [`ChunkUse::until`]: one of them is evicted, and its chunk is
-//!   read again later;
-//! - in use by step `t` itself: fewer than all buffers, because a step that needs more is an error;
-//! - borrowed by the user without a copy: at most half of all buffers, see [`memory`](super::memory). The user may keep them
-//!   forever. So only a plan that needs more than the other half waits for the user.
+//! - cached only because a later step needs the chunk again, according to [`ChunkUse::until`]: one such buffer is
+//!   evicted, and its chunk is read again later;
+//! - in use by step `t` itself: these are fewer than all buffers, because a step that needs more is an error;
+//! - borrowed by the user without a copy: these are at most half of all buffers, see [`memory`](super::memory). The
+//!   user may keep them forever, so only a plan that needs more than the other half waits for the user.
 //!
-//! The reader of steps must not hold a step while it waits for a later one, and it must request every step.
+//! The code that reads steps must not hold a step while it waits for a later one, and it must request every step.
 //!
 //! [`ChunkUse::until`]: crate::plan::ChunkUse::until
 
@@ -31,7 +32,7 @@ use super::{Held, SamplePlace, Shared, StepParts};
 use crate::arena::SlotMut;
 use crate::plan::{ChunkUse, OrderKind, Route};
 
-/// Maximum number of steps that are planned and not dropped. Their lists take memory.
+/// Maximum number of steps that have been planned but not dropped. Their lists take memory.
 const MAX_STEPS: u64 = 1024;
 
 /// Why planning ended early.
@@ -76,7 +77,7 @@ impl Ahead {
             result = self.turn(None);
         }
         if let Err(End::Failed(failure)) = result {
-            // Complete the reads in progress: steps before the failed one are intact.
+            // Complete the reads in progress, because steps before the failed one are intact.
             while !self.loads.is_idle() && self.turn(None).is_ok() {}
             lock(&self.shared.state).failure = Some(failure);
         }
@@ -92,7 +93,7 @@ impl Ahead {
             self.turn(Some(seen))?;
         }
         let held = if shared.by_sample { self.plan_samples(step)? } else { self.plan_chunks(step)? };
-        // Without anything to wait for it would never check this otherwise.
+        // If there is nothing to wait for, this is the only check.
         if shared.is_stopped() {
             return Err(End::Stopped);
         }
@@ -109,7 +110,7 @@ impl Ahead {
             return Err(End::Failed(Failure::Memory { needed }));
         }
         self.resident.retain(|_, resident| resident.until >= step);
-        // In random order later needs are unknown until the end. So chunks are kept only if everything fits.
+        // In random order, later needs are unknown until the end. Therefore chunks are kept only if everything fits.
         let keep = self.plan.order() != OrderKind::Random || fetch.fits_whole(slots);
         let mut held = Vec::with_capacity(uses.len());
         for chunk_use in &uses {
@@ -127,7 +128,7 @@ impl Ahead {
         Ok(Held::Chunks(held))
     }
 
-    /// `None` for a chunk that does not exist. The error is reported when its items are requested.
+    /// `None` if the chunk does not exist. The error is reported when its items are requested.
     fn read_chunk(&mut self, chunk: u64, uses: &[ChunkUse]) -> Result<Option<Arc<Buffer>>, End> {
         let shared = Arc::clone(&self.shared);
         let Ok(entry) = shared.fetch.pack.chunk_entry(chunk) else {
@@ -207,7 +208,7 @@ impl Ahead {
         chunk.and_then(|chunk| self.resident.remove(&chunk)).is_some()
     }
 
-    /// Processes completed reads. If there are none in progress, waits for the bell to ring after `seen`.
+    /// Processes completed reads. If no reads are in progress, waits until the bell rings after `seen`.
     fn turn(&mut self, seen: Option<u64>) -> Result<(), End> {
         if self.shared.is_stopped() {
             return Err(End::Stopped);
@@ -240,7 +241,7 @@ impl Drop for Ended {
     }
 }
 
-/// Places ranges of the file into slots, one after the other.
+/// Places ranges of the file into slots, one after another.
 struct Slots {
     slot_bytes: usize,
     slots: Vec<Vec<Extent>>,

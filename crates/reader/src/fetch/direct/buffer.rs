@@ -1,4 +1,5 @@
-//! A buffer: bytes of the file once they are read, the result of verifying them, and their decompressed blocks.
+//! A buffer with bytes of the file, once they are read. It also has the result of verifying them, and their
+//! decompressed blocks.
 
 use packds_system::{lock, to_usize};
 use std::io;
@@ -13,7 +14,7 @@ use crate::ReadError;
 use crate::arena::SlotRef;
 use crate::fetch::checks::Checksums;
 
-/// Why bytes are missing. Every step that needs them gets it.
+/// Why bytes are missing. Every step that needs them gets this error.
 #[derive(Debug, Clone)]
 pub(super) enum Failure {
     Read {
@@ -116,7 +117,7 @@ impl Buffer {
         self.slot(self.start, self.len).unwrap_or(&[])
     }
 
-    /// Verifies it now, unless another thread has begun to.
+    /// Verifies it now, unless another thread has already begun.
     pub(super) fn check_if_unclaimed(&self, fetch: &DirectFetch) {
         if self.chunk.is_some_and(|chunk| !fetch.checks.is_chunk_done(chunk))
             && !self.claimed.swap(true, Ordering::Relaxed)
@@ -146,11 +147,11 @@ impl Buffer {
         if *whole {
             return Ok(());
         }
-        // Compute it again for later callers, to report the wrong checksum.
+        // Compute the checksum again for later callers, in order to report the wrong value.
         error.map_or_else(|| fetch.checks.check_chunk(&fetch.pack, chunk, self.chunk_bytes()), Err)
     }
 
-    /// Borrows the buffer for the user, without a copy. `None` if too many are borrowed.
+    /// Borrows the buffer for the user, without a copy. `None` if too many buffers are borrowed.
     pub(super) fn pin(self: &Arc<Self>, memory: &Arc<Memory>) -> Option<Arc<Pin>> {
         let mut pin = lock(&self.pin);
         if let Some(pin) = pin.upgrade() {
@@ -161,8 +162,8 @@ impl Buffer {
         Some(new)
     }
 
-    /// Item `index` of the chunk, of the body field at `position`. It is looked up in the chunk's tables or decompressed. Blocks
-    /// are decompressed once if there is memory to keep them, else into `scratch`.
+    /// Item `index` of the chunk, for the body field at `position`. It is found through the chunk's tables, or
+    /// decompressed. Blocks are decompressed only once if there is memory to keep them, otherwise into `scratch`.
     pub(super) fn looked_up_item<'a>(
         &'a self,
         fetch: &DirectFetch,

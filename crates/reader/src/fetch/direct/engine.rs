@@ -1,5 +1,5 @@
-//! The I/O engine: takes requests and returns them with the system's result. Grouping requests into loads and retrying is done
-//! in `loads`.
+//! The I/O engine takes requests and returns them with the system's result. Grouping requests into loads and retrying
+//! is done in `loads`.
 
 use std::fs::File;
 use std::io;
@@ -18,15 +18,15 @@ use crate::arena::PieceMut;
 pub(super) struct Request {
     /// The load that it belongs to.
     pub(super) load: u64,
-    /// Offset in the file of the piece's first byte: a multiple of 4096.
+    /// Offset of the piece's first byte in the file. It is a multiple of 4096.
     pub(super) offset: u64,
     /// The destination. The request owns it exclusively until it completes.
     pub(super) piece: PieceMut,
-    /// Bytes read so far: a multiple of 4096 if it bypasses the page cache.
+    /// Number of bytes read so far. It is a multiple of 4096 if the request bypasses the page cache.
     pub(super) filled: usize,
-    /// Bytes available in the file: fewer than the piece at the end of the file.
+    /// Number of bytes available in the file. At the end of the file, there are fewer than the piece has.
     pub(super) wanted: usize,
-    /// How often it completed without progress.
+    /// How many times it completed without progress.
     pub(super) attempts: u32,
     /// Whether it goes through the page cache.
     pub(super) buffered: bool,
@@ -45,10 +45,10 @@ pub(super) trait Engine {
     /// Starts a request. At most [`depth`](Self::depth) may be in progress.
     fn submit(&mut self, request: Request);
 
-    /// Collects completed requests and waits for at least one. A request must be in progress.
+    /// Collects completed requests, and waits for at least one. At least one request must be in progress.
     ///
     /// # Errors
-    /// The engine itself failed and cannot continue. Failures of single requests are returned in `done`.
+    /// If the engine itself failed and cannot continue. Failures of single requests are returned in `done`.
     fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()>;
 }
 
@@ -56,14 +56,14 @@ pub(super) trait Engine {
 #[derive(Debug)]
 pub(super) struct Source {
     pack: Arc<Pack>,
-    /// `None` if the file system cannot do that, or the pack is in memory.
+    /// `None` if the file system does not support it, or if the pack is in memory.
     direct: Option<File>,
     /// Whether data read through the page cache should stay in it.
     keep: bool,
 }
 
 impl Source {
-    /// `past_cache`: whether to bypass the page cache if possible.
+    /// `past_cache` says whether to bypass the page cache if possible.
     pub(super) fn new(pack: Arc<Pack>, past_cache: bool) -> Self {
         Self { direct: past_cache.then(|| pack.open_past_cache()).flatten(), pack, keep: !past_cache }
     }
@@ -72,14 +72,14 @@ impl Source {
         &self.pack
     }
 
-    /// Whether a request bypasses the page cache. All positions must then be multiples of 4096.
+    /// Whether a request bypasses the page cache. If so, all positions must be multiples of 4096.
     pub(super) fn is_direct(&self, request: &Request) -> bool {
         self.direct(request).is_some()
     }
 
     pub(super) fn describe(&self) -> &'static str {
         match (&self.direct, self.pack.storage().file()) {
-            (Some(_), _) => "past the page cache",
+            (Some(_), _) => "bypassing the page cache",
             (None, Some(_)) => "through the page cache",
             (None, None) => "from memory",
         }
@@ -105,7 +105,8 @@ impl Source {
         }
     }
 
-    /// Evicts data that went through the page cache only for lack of an alternative. It must not displace other data.
+    /// Evicts data that only went through the page cache because there was no alternative. It must not displace other
+    /// data.
     pub(super) fn forget(&self, request: &Request) {
         if self.keep || self.is_direct(request) {
             return;

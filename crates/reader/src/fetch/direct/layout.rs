@@ -8,17 +8,17 @@ use crate::arena::SLOT_ALIGN;
 
 /// Minimum size of a slot for samples. Several samples share a slot.
 const SAMPLES_SLOT_BYTES: usize = 1 << 20;
-/// Assumed compression ratio of items of unknown size.
+/// Assumed compression ratio for items of unknown size.
 const ASSUMED_RATIO: usize = 2;
 
 /// Sizes and positions. They are the same for all epochs.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// The positions of each body field's items in a chunk, for fixed-size uncompressed fields in strided chunks.
+    /// The positions of each body field's items in a chunk. Only for fixed-size uncompressed fields in strided chunks.
     pub(super) places: Vec<Option<Place>>,
     /// Whether any requested body field is compressed.
     pub(super) compressed: bool,
-    /// Size of the largest chunk, rounded outwards to multiples of 4096 in the file.
+    /// Size of the largest chunk, extended to multiples of 4096 in the file.
     pub(super) chunk_slot: usize,
     /// Decompressed size of the requested fields in the largest chunk.
     pub(super) decoded: usize,
@@ -34,7 +34,7 @@ pub(in super::super) struct Place {
 }
 
 impl Place {
-    /// The range of `n` items from `index` on in the chunk: start and length.
+    /// The range in the chunk of `n` items that start at `index`: start and length.
     #[inline]
     pub(in super::super) fn of(&self, index: u32, n: u32) -> Option<(usize, usize)> {
         let within = to_usize(index).checked_mul(self.item_bytes)?;
@@ -77,7 +77,7 @@ impl Layout {
     }
 }
 
-/// The size of a slot for any chunk. All explicit chunks are checked; strided chunks all have the same size.
+/// The size of a slot for any chunk. All explicit chunks are checked. Strided chunks all have the same size.
 fn largest_chunk(pack: &Pack) -> Result<usize, FormatError> {
     let n = pack.n_chunks();
     let n = if pack.schema().is_strided() { n.min(1) } else { n };
@@ -93,7 +93,7 @@ fn slot_for(len: u64) -> usize {
     (to_usize(len) + SLOT_ALIGN - 1).next_multiple_of(SLOT_ALIGN).max(SLOT_ALIGN)
 }
 
-/// The size of a slot for any item. A chunk's size if it is unknown.
+/// The size of a slot for any item. If it is unknown, the size of a chunk.
 fn largest_item(pack: &Pack, chunk_slot: usize) -> usize {
     let mut largest = 0;
     for (_, field) in pack.schema().body() {

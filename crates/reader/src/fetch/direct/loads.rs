@@ -1,4 +1,5 @@
-//! Buffers being read. Each load is split into requests, which are retried if useful and combined when all are complete.
+//! Buffers that are being read. Each load is split into requests. Requests are retried if useful, and combined when all
+//! are complete.
 
 use packds_system::{nanos, to_u64, to_usize};
 use std::collections::{BTreeMap, VecDeque};
@@ -13,7 +14,7 @@ use super::memory::Memory;
 use crate::arena::{SLOT_ALIGN, SlotMut};
 use crate::fetch::Counts;
 
-/// Maximum size of a request: large enough for the disk, small enough to have several per chunk.
+/// Maximum size of a request. It is large enough for the disk, but small enough to have several requests per chunk.
 const REQUEST_BYTES: usize = 2 << 20;
 /// How often a request may complete without progress before it fails.
 const MAX_ATTEMPTS: u32 = 64;
@@ -26,7 +27,7 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// The range `start..start + len`, rounded outwards.
+    /// The range `start..start + len`, extended to multiples of 4096.
     pub(super) fn around(start: u64, len: u64) -> Option<Self> {
         let align = to_u64(SLOT_ALIGN);
         let offset = start - start % align;
@@ -35,7 +36,7 @@ impl Extent {
     }
 }
 
-/// A buffer being read.
+/// A buffer that is being read.
 struct Load {
     buffer: Arc<Buffer>,
     failure: Option<Failure>,
@@ -70,7 +71,7 @@ impl Loads {
         self.loads.is_empty()
     }
 
-    /// Starts reading `extents`, one after the other, into `slot`. The slot must be large enough.
+    /// Starts reading `extents`, one after another, into `slot`. The slot must be large enough.
     pub(super) fn start(&mut self, buffer: &Arc<Buffer>, slot: SlotMut, extents: &[Extent], memory: &Memory) {
         let file_len = self.source.pack().file_len();
         let mut lens = Vec::new();
@@ -115,7 +116,7 @@ impl Loads {
         self.loads.insert(load, Load { buffer, failure });
     }
 
-    /// Submits as many requests as the engine takes. Requests of a failed buffer are dropped.
+    /// Submits as many requests as the engine accepts. Requests of a failed buffer are dropped.
     pub(super) fn submit(&mut self, engine: &mut dyn Engine) {
         while self.under_way < engine.depth() {
             let Some(request) = self.pending.pop_front() else {
@@ -166,7 +167,7 @@ impl Loads {
                     return self.finish(request);
                 }
                 let next = match self.source.is_direct(&request) {
-                    // The next read must start at a multiple again. Bytes after the last multiple are read again.
+                    // The next read must again start at a multiple. Bytes after the last multiple are read again.
                     true => end - end % SLOT_ALIGN,
                     false => end,
                 };
@@ -175,7 +176,7 @@ impl Loads {
                     request.attempts = 0;
                     return self.pending.push_front(request);
                 }
-                let cause = "the file ends early, or the system reads nothing more";
+                let cause = "the file ends early, or the system does not read any more";
                 self.again(request, io::Error::new(io::ErrorKind::UnexpectedEof, cause));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => self.again(request, error),
@@ -213,7 +214,7 @@ impl Loads {
         self.finish(request);
     }
 
-    /// Ends a request. The last one of a buffer stores the bytes in it.
+    /// Ends a request. The last request of a buffer stores the bytes in the buffer.
     fn finish(&mut self, request: Request) {
         self.source.forget(&request);
         let Some(slot) = request.piece.join() else {

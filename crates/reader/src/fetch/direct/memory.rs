@@ -1,7 +1,7 @@
-//! The memory that an epoch reads into: an arena of equal buffers, and notifications when one is free.
+//! The memory that an epoch reads into: an arena of equal buffers, and notifications when a buffer is free.
 //!
-//! Buffers borrowed without a copy belong to the user for an unlimited time. At most half of them may be borrowed, so that reading
-//! can continue without them.
+//! Buffers that are borrowed without a copy belong to the user for an unlimited time. At most half of them may be
+//! borrowed, so that reading can continue without them.
 
 use packds_system::{lock, to_u64};
 use std::io;
@@ -48,14 +48,14 @@ impl Drop for Ring {
     }
 }
 
-/// One epoch's memory. The next epoch reuses it.
+/// The memory of one epoch. The next epoch reuses it.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) arena: Arc<Arena>,
     pub(super) bell: Arc<Bell>,
     /// Number of buffers that the user holds.
     pinned: AtomicUsize,
-    /// Bytes that decompressed blocks may still use, outside the arena.
+    /// Number of bytes that decompressed blocks may still use outside the arena.
     decoded_left: AtomicU64,
     /// Memory of released blocks, for reuse.
     spare: Mutex<Vec<BlockItems>>,
@@ -107,7 +107,7 @@ impl Drop for Block {
     }
 }
 
-/// A buffer held by the user.
+/// A buffer that the user holds.
 #[derive(Debug)]
 pub(super) struct Pin {
     pub(super) buffer: Arc<Buffer>,

@@ -1,9 +1,10 @@
-//! Reads chunks into our own buffers and bypasses the page cache: for packs larger than memory, and for compressed ones.
+//! Reads chunks into our own buffers and bypasses the page cache. This is for packs that are larger than memory, and
+//! for compressed packs.
 //!
-//! Each epoch has a thread that prefetches as far as buffers allow (`ahead`). It uses io_uring if permitted (`uring`), else a few
-//! threads (`pread`). The threads that use a chunk first verify and decompress it.
+//! Each epoch has a thread that prefetches as far as buffers allow (`ahead`). It uses io_uring if this is permitted
+//! (`uring`), otherwise a few threads (`pread`). The threads that use a chunk first verify and decompress it.
 //!
-//! Each open epoch uses the memory limit. The next epoch reuses the memory of the last one.
+//! Each open epoch uses the full memory limit. The next epoch reuses the memory of the previous one.
 
 mod ahead;
 mod buffer;
@@ -54,7 +55,7 @@ impl EngineKind {
         Ok(match self {
             Self::Uring => match Uring::new(Arc::clone(source)) {
                 Ok(uring) => Box::new(uring),
-                // io_uring was available when the loader was made, but not for this many loaders at a time.
+                // io_uring was available when the loader was made, but not for this many loaders at once.
                 Err(_) => Box::new(Pread::start(source)?),
             },
             Self::Pread => Box::new(Pread::start(source)?),
@@ -64,7 +65,7 @@ impl EngineKind {
     }
 }
 
-/// Memory for a chunk that is read directly, including decompressed data.
+/// Memory for a chunk that is read directly, including its decompressed data.
 pub(crate) fn chunk_memory(pack: &Pack, positions: &[usize]) -> Result<u64, ReadError> {
     let layout = pack.located(Layout::new(pack, positions))?;
     let bytes = layout.chunk_slot.saturating_add(layout.decoded);
@@ -80,7 +81,7 @@ pub(super) struct DirectFetch {
     positions: Vec<usize>,
     source: Arc<Source>,
     engine: EngineKind,
-    /// Why it does not use io_uring, if it does not.
+    /// Why it does not use io_uring. `None` if it does.
     no_uring: Option<String>,
     memory_bytes: u64,
     /// Memory of finished epochs.
@@ -88,8 +89,8 @@ pub(super) struct DirectFetch {
 }
 
 impl DirectFetch {
-    /// `past_cache`: whether to bypass the page cache if the file system can. Otherwise data stays in it, which suits packs that
-    /// fit in memory.
+    /// `past_cache` says whether to bypass the page cache if the file system supports this. Otherwise data stays in the
+    /// page cache, which is good for packs that fit in memory.
     ///
     /// # Errors
     /// [`ReadError::Memory`] if `options.memory_bytes` is too small for one chunk, [`ReadError::Format`] if a position is not
@@ -167,7 +168,8 @@ impl DirectFetch {
         self.begin(plan, first_step, by_sample)
     }
 
-    /// Like [`start`](Self::start), by chunk, or sample by sample in any order, which is only for uncompressed fields.
+    /// Like [`start`](Self::start), either by chunk, or sample by sample in any order. The latter is only for
+    /// uncompressed fields.
     pub(super) fn begin(
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
@@ -201,17 +203,18 @@ impl DirectFetch {
         Ok(epoch)
     }
 
-    /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. Each costs a chunk.
+    /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. Each such sample
+    /// costs a chunk.
     pub(super) fn wastes_chunks(&self, plan: &dyn Route) -> bool {
         let compressed = self.layout.compressed;
         plan.order() == OrderKind::Random && compressed && !self.fits_whole(self.slots(false))
     }
 
-    /// Memory for an epoch: reused from a finished one, or new.
+    /// Memory for an epoch, either reused from a finished epoch or new.
     fn take_memory(&self, by_sample: bool) -> io::Result<Arc<Memory>> {
         let mut idle = lock(&self.idle);
         let n_slots = self.slots(by_sample);
-        // The epochs of a loader usually have one order. Memory of another shape is released first.
+        // All epochs of a loader usually have the same order. Memory of a different shape is released first.
         idle.retain(|memory| memory.arena.n_slots() == n_slots);
         if let Some(memory) = idle.pop() {
             return Ok(memory);
@@ -222,7 +225,8 @@ impl DirectFetch {
         Memory::new(n_slots, slot_bytes, decoded).map(Arc::new)
     }
 
-    /// Number of slots within the memory limit. For chunks at most twice their number, since half of the slots may be borrowed.
+    /// Number of slots within the memory limit. For chunks, it is at most twice the number of chunks, because half of
+    /// the slots may be borrowed.
     fn slots(&self, by_sample: bool) -> usize {
         let (each, most) = if by_sample {
             (self.bytes_for_samples(1), u64::MAX)
@@ -247,7 +251,7 @@ impl DirectFetch {
         to_u64(self.layout.samples_slot.saturating_mul(slots))
     }
 
-    /// Whether single samples are verified. That needs all their fields.
+    /// Whether single samples are verified. This needs all their fields.
     fn checks_samples(&self) -> bool {
         self.checks.has_sample_crcs() && self.checks.policy() != Checksums::Off
     }
@@ -258,8 +262,9 @@ impl DirectFetch {
     }
 }
 
-/// The most chunks that any step from `first_step` on takes samples from. The steps of an epoch are usually alike. All of them are
-/// checked only if the first one takes more than half of the `slots`, so that the epoch does not fail midway.
+/// Maximum number of chunks from which any step from `first_step` on takes samples. The steps of an epoch are usually
+/// similar. All of them are checked only if the first one takes more than half of the `slots`, so that the epoch does
+/// not fail midway.
 fn most_chunks(plan: &dyn Route, first_step: u64, slots: usize) -> usize {
     let uses = |step| plan.chunk_uses(step).len();
     if first_step >= plan.steps() {
@@ -279,7 +284,7 @@ struct Shared {
     memory: Arc<Memory>,
     /// Whether samples are read one by one instead of by chunk.
     by_sample: bool,
-    /// Number of steps that are planned and not dropped.
+    /// Number of steps that have been planned but not dropped.
     outstanding: Arc<AtomicU64>,
     stop: AtomicBool,
     state: Mutex<State>,
@@ -290,9 +295,9 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Steps with buffers that are not requested yet.
+    /// Steps that have buffers but have not been requested yet.
     planned: BTreeMap<u64, StepParts>,
-    /// The first step that is not planned yet.
+    /// The first step that has not been planned yet.
     next: u64,
     ended: bool,
     failure: Option<Failure>,
@@ -311,7 +316,7 @@ impl Shared {
 
     fn add_step(&self, step: u64, parts: StepParts) {
         let mut state = lock(&self.state);
-        // It will not be requested, so its buffers would never be released.
+        // This step will not be requested, so its buffers would never be released.
         if !self.is_stopped() {
             state.planned.insert(step, parts);
         }
@@ -375,7 +380,7 @@ impl Held {
     }
 }
 
-/// Counts a step that is planned and not dropped.
+/// Counts a step that has been planned but not dropped.
 #[derive(Debug)]
 struct Outstanding {
     count: Arc<AtomicU64>,
@@ -405,7 +410,7 @@ pub(super) struct DirectEpoch {
 }
 
 impl EpochFetch for DirectEpoch {
-    /// Do not hold an earlier step while waiting for a later one. Other errors are [`ReadError::Read`] and
+    /// Do not hold an earlier step while waiting for a later one. Returns [`ReadError::Read`] and
     /// [`ReadError::Changed`] if a buffer could not be read, [`ReadError::Memory`] if the step does not fit, and
     /// [`ReadError::Format`] if the step is not available.
     fn step(&self, step: u64) -> Result<StepItems, ReadError> {
@@ -470,7 +475,7 @@ impl DirectEpoch {
         self.shared.error(FormatError::OutOfRange { what: "step, each to be requested once,", index: step, len: end })
     }
 
-    /// Why a step is missing after the thread has ended.
+    /// The reason if a step is missing after the thread has ended.
     fn ended(&self, step: u64, state: &State) -> ReadError {
         match &state.failure {
             Some(failure) => failure.error(&self.shared.fetch),
@@ -480,7 +485,7 @@ impl DirectEpoch {
 }
 
 impl Drop for DirectEpoch {
-    /// Returns at once. The thread that owns the buffers waits for slow reads, then ends.
+    /// Returns immediately. The thread that owns the buffers waits for slow reads, then ends.
     fn drop(&mut self) {
         self.shared.stop();
         lock(&self.shared.fetch.idle).push(Arc::clone(&self.shared.memory));
@@ -530,7 +535,8 @@ impl DirectStep {
         fetch.pack.located(item)
     }
 
-    /// Verifies a sample of a chunk that has this `error` by its own checksum: one flipped bit then loses one sample, not all.
+    /// Verifies a sample of a chunk with this `error` against its own checksum. A single flipped bit then affects only
+    /// one sample, not the whole chunk.
     #[cold]
     fn check_alone(&self, buffer: &Buffer, sample: u64, error: ReadError) -> Result<(), ReadError> {
         let fetch = &*self.shared.fetch;
@@ -570,7 +576,7 @@ impl DirectStep {
         self.read_item(position, sample)
     }
 
-    /// Reads a chunk to verify its checksum. Used if single samples are read and have no checksums.
+    /// Reads a chunk to verify its checksum. Used if single samples are read but have no checksums.
     #[cold]
     fn check_chunk_apart(&self, chunk: u64) -> Result<(), ReadError> {
         let fetch = &*self.shared.fetch;
@@ -608,7 +614,7 @@ impl DirectStep {
         })
     }
 
-    /// Like [`StepItems::still_good`](super::StepItems::still_good). Positions of chunks were read through the map.
+    /// Like [`StepItems::still_good`](super::StepItems::still_good). The positions of chunks were read through the map.
     pub(super) fn still_good(&self) -> Result<(), ReadError> {
         self.shared.fetch.pack.still_good()
     }
@@ -639,7 +645,7 @@ impl DirectStep {
     }
 }
 
-/// Contiguous items in a buffer. It keeps the buffer alive.
+/// Contiguous items in a buffer, which they keep alive.
 struct DirectRun {
     pin: Arc<Pin>,
     start: usize,

@@ -1,4 +1,4 @@
-//! Reads with blocking threads. Used if io_uring is not available, as in many containers.
+//! Reads with blocking threads. Used if io_uring is not available, for example in many containers.
 
 use packds_system::lock;
 use std::io;
@@ -8,10 +8,10 @@ use std::thread;
 
 use super::engine::{Done, Engine, Request, Source};
 
-/// Requests that wait for the disk at a time: enough to keep a local disk busy.
+/// Number of requests that wait for the disk at a time. It is enough to keep a local disk busy.
 const THREADS: usize = 8;
 
-/// A pool of threads with one request each. After a drop they finish their reads and end.
+/// A pool of threads that handle one request each. When it is dropped, they finish their reads and end.
 #[derive(Debug)]
 pub(super) struct Pread {
     requests: Sender<Request>,
@@ -49,12 +49,12 @@ impl Pread {
 
 impl Engine for Pread {
     fn depth(&self) -> usize {
-        // One extra for each thread, so that it does not wait for its next request.
+        // There is one extra request per thread, so that no thread waits for its next request.
         2 * THREADS
     }
 
     fn submit(&mut self, request: Request) {
-        // This cannot fail: threads only end after the sender is dropped.
+        // This cannot fail, because threads only end after the sender is dropped.
         let _ = self.requests.send(request);
     }
 

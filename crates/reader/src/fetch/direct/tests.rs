@@ -1,5 +1,5 @@
-//! Tests of direct reads: the items equal those of the pack in every order, with every engine and little memory. Also tests what
-//! happens when the disk fails.
+//! Tests of direct reads. The items are equal to those of the pack in every order, with every engine and with little
+//! memory. Other tests show what happens if the disk fails.
 
 #![cfg(test)]
 
@@ -114,7 +114,7 @@ fn items_are_those_of_the_pack_in_every_order_with_the_least_memory_and_with_mor
                 let least = least_memory(&pack, &plan, &engines()[1]);
                 for (n, engine) in engines().into_iter().enumerate() {
                     let policies = [Checksums::FirstTouch, Checksums::Always, Checksums::Off];
-                    // Batches of one only differ in the planning, not in the reads.
+                    // Batches of one sample only differ in the planning, not in the reads.
                     let memories = [least, least + least / 2, 64 << 20];
                     let kinds = if batch == 1 && n > 0 { 1 } else { 3 };
                     for memory in memories.into_iter().take(kinds) {
@@ -181,7 +181,7 @@ fn faulty(pack: &Arc<Pack>, faults: Faults) -> (Arc<DirectFetch>, Arc<Faults>) {
 fn budget_is_never_exceeded_and_windows_that_do_not_fit_are_read_again() {
     let (_folder, pack) = strided_pack(640);
     let plan = plan(&pack, Order::Window { chunks: Some(12) }, 2);
-    // A chunk has 48,000 bytes: 13 pages at the worst offset.
+    // A chunk has 48,000 bytes, which are 13 pages at the worst offset.
     let slot = 13 * 4096;
     let fetch = fetch_with(&pack, 9 * slot, Checksums::FirstTouch, EngineKind::Pread).unwrap();
     let epoch = fetch.start(plan.clone(), 0).unwrap();
@@ -345,7 +345,7 @@ fn flipped_bit_is_found_in_the_chunk_or_in_the_sample() {
                 let expected: Vec<u64> = match crcs {
                     // With checksums per sample, the other samples of the chunk are known to be valid.
                     true => vec![87],
-                    // Also if samples are read one by one.
+                    // The same holds if samples are read one by one.
                     false => (80..96).collect(),
                 };
                 assert_eq!(bad, expected, "{crcs} {order:?} {memory}");

@@ -1,11 +1,11 @@
-//! Reads with io_uring: one thread has many requests in progress, at a cost of a few microseconds each.
+//! Reads with io_uring. A single thread has many requests in progress, and each costs a few microseconds.
 //!
-//! # Why the kernel never writes to memory in use elsewhere
+//! # Why the kernel never writes to memory that is in use elsewhere
 //!
-//! A request owns its piece of the arena, so other code cannot access that memory, and the piece keeps the arena mapped. The
-//! engine keeps every request in `under_way` from before submission until its completion has arrived. In between it does not
-//! create references to the bytes. Dropping the engine waits for all requests first. If even that wait fails, they are leaked:
-//! the memory is lost, but it is never reused.
+//! A request owns its piece of the arena, so other code cannot access that memory, and the piece keeps the arena
+//! mapped. The engine keeps every request in `under_way` from before its submission until its completion has arrived.
+//! In between, it does not create references to the bytes. When the engine is dropped, it first waits for all requests.
+//! If even that fails, the requests are leaked: their memory is lost, but it is never reused.
 
 use packds_system::{to_u64, to_usize};
 use std::io;
@@ -16,7 +16,7 @@ use io_uring::{IoUring, opcode, types};
 
 use super::engine::{Done, Engine, Request, Source};
 
-/// Not a descriptor: a read from it completes with an error.
+/// This is not a descriptor, so a read from it completes with an error.
 const NO_FILE: RawFd = -1;
 /// Maximum number of requests in progress.
 const DEPTH: u32 = 64;
@@ -32,7 +32,7 @@ pub(super) struct Uring {
 
 impl Uring {
     /// # Errors
-    /// The kernel does not have io_uring or does not allow it.
+    /// If the kernel does not have io_uring or does not allow it.
     pub(super) fn new(source: Arc<Source>) -> io::Result<Self> {
         let ring = IoUring::builder().setup_coop_taskrun().build(DEPTH).or_else(|_| IoUring::new(DEPTH))?;
         let depth = to_usize(DEPTH);
@@ -66,7 +66,7 @@ impl Uring {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The kernel takes more requests only after completions are collected.
+                // The kernel accepts more requests only after completions have been collected.
                 Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
                     return Ok(());
                 }
@@ -88,16 +88,16 @@ impl Engine for Uring {
         };
         let fd = self.source.file(&request).map_or(NO_FILE, AsRawFd::as_raw_fd);
         let offset = request.offset + to_u64(request.filled);
-        // Stored before it is submitted. From now on the piece's bytes must not be accessed.
+        // Stored before it is submitted. From now on, the piece's bytes must not be accessed.
         let request = self.under_way.get_mut(number).map(|place| place.insert(request));
         let rest = request.and_then(|request| request.piece.get_mut(request.filled..));
         let Some(rest) = rest else { return };
         let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
         let read =
             opcode::Read::new(types::Fd(fd), rest.as_mut_ptr(), len).offset(offset).build().user_data(to_u64(number));
-        // SAFETY: the buffer is the rest of a piece of the arena, `len` bytes at most; the piece stays in `under_way`,
-        // which keeps it exclusive, mapped and in place, until its completion has come, see the module's head; the file
-        // stays open as long as `self.source`.
+        // SAFETY: the buffer is the rest of a piece of the arena and has at most `len` bytes. The piece stays in
+        // `under_way` until its completion has arrived, which keeps it exclusive, mapped and in place (see the top of
+        // this module). The file stays open as long as `self.source`.
         let pushed = unsafe { self.ring.submission().push(&read) };
         debug_assert!(pushed.is_ok(), "the queue has a place for each number");
     }

@@ -1,4 +1,4 @@
-//! What a device could take of a loader's batches, for the device that decides where images are made.
+//! Determines what a device could take of a loader's batches. The device uses this to decide where images are made.
 
 mod files;
 
@@ -30,14 +30,14 @@ pub struct Holdable {
     pub bytes: u64,
     /// How they are resized, if at all.
     pub resampling: Option<Arc<Resampling>>,
-    /// Size of the images of a chunk. The last chunk may be smaller.
+    /// Size of the images in a chunk. The last chunk may be smaller.
     pub chunk_bytes: u64,
     /// Maximum number of chunks that a batch takes samples from.
     pub chunks_of_batch: u64,
 }
 
 impl<'a> Probe<'a> {
-    /// Looks at these options.
+    /// A view of these options.
     pub const fn new(builder: &'a LoaderBuilder) -> Self {
         Self(builder)
     }
@@ -66,9 +66,9 @@ impl<'a> Probe<'a> {
         Ok(self.0.plan(memory)?.0.recipe().order)
     }
 
-    /// The images that a device could [hold](crate::device::Placement::Held), so that batches only take windows of them. This
-    /// needs a single pack with raw images of one size and without a mask. The augmentation may show windows of them, resized,
-    /// flipped and with changed colours. Otherwise the result is `None`.
+    /// The images that a device could [hold](crate::device::Placement::Held), so that batches only need windows of
+    /// them. This needs a single pack with raw images of one size and without a mask. The augmentation may show windows
+    /// of the images that are resized, flipped, and have changed colours. Otherwise the result is `None`.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the augmentation does not match the pack.
@@ -90,7 +90,7 @@ impl<'a> Probe<'a> {
         }))
     }
 
-    /// Why a device cannot [hold](Self::holdable) the images, as a sentence. `None` if it can.
+    /// The reason if a device cannot [hold](Self::holdable) the images, as a sentence. `None` if it can.
     ///
     /// # Errors
     /// [`LoadError`], as for [`holdable`](Self::holdable).
@@ -104,15 +104,15 @@ impl<'a> Probe<'a> {
             Some(augment) => made(augment)?,
             None => match made(&Augment::new()) {
                 Ok(pictures) if pictures.image().1 => pictures,
-                Ok(_) => return Ok(Some("they have no channel dimension".to_owned())),
+                Ok(_) => return Ok(Some("the images have no channel dimension".to_owned())),
                 Err(error) => return Ok(Some(error.to_string())),
             },
         };
         Ok(pictures.against.map(str::to_owned))
     }
 
-    /// Why a device that takes [chunks](crate::device::Placement::Chunks) cannot find their images in a map of the pack's file,
-    /// or why the file may not be held in memory, as a sentence. `None` if it can.
+    /// The reason if a device that takes [chunks](crate::device::Placement::Chunks) cannot find their images in a map
+    /// of the pack's file, or if the file may not be held in memory, as a sentence. `None` if it can.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the options do not match the pack.
@@ -124,8 +124,8 @@ impl<'a> Probe<'a> {
         Ok(compressed.or_else(|| self.against_holding_file(&outputs)))
     }
 
-    /// Why a device that [reads chunks itself](crate::device::Placement::ChunksOfFile) cannot find their images in the pack's
-    /// file, as a sentence. `None` if it can.
+    /// The reason if a device that [reads chunks itself](crate::device::Placement::ChunksOfFile) cannot find their
+    /// images in the pack's file, as a sentence. `None` if it can.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the options do not match the pack or such a device.
@@ -135,8 +135,8 @@ impl<'a> Probe<'a> {
         Ok(pictures.and_then(|pictures| self.against_reading(pictures.image().0)))
     }
 
-    /// Why a device that takes batches [from the pack's bytes](crate::device::Placement::Stored) cannot find them there, or why
-    /// the file may not be held in memory, as a sentence. `None` if it can.
+    /// The reason if a device that takes batches [from the pack's bytes](crate::device::Placement::Stored) cannot find
+    /// them there, or if the file may not be held in memory, as a sentence. `None` if it can.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the options do not match the pack.
@@ -148,7 +148,7 @@ impl<'a> Probe<'a> {
         if !order.in_file_order() {
             let name = order.name();
             return Ok(Some(format!(
-                "the order is {name}, and batches are contiguous in the file only in the orders chunks and sequential"
+                "the order is {name}, but batches are contiguous in the file only in the orders chunks and sequential"
             )));
         }
         let device = match self.0.on_device() {
@@ -166,14 +166,14 @@ impl<'a> Probe<'a> {
         Ok(Some(why.to_owned()))
     }
 
-    /// Why the images cannot be used as they are in the file.
+    /// The reason if the images cannot be used as they are in the file.
     fn against_reading(self, image: &str) -> Option<String> {
         let mut fields = self.pack().schema().body().map(|(_, field)| field);
         let is_compressed = fields.any(|field| field.name == image && !field.codec.is_none());
         is_compressed.then(|| "the images are compressed".to_owned())
     }
 
-    /// Why the pack is not read through its map, or may not be held in memory as a whole.
+    /// The reason if the pack is not read through its map, or may not be held in memory as a whole.
     fn against_holding_file(self, outputs: &Outputs) -> Option<String> {
         let choice = choose(self.pack(), &self.0.fetching(0, outputs));
         if choice.access == Access::Direct {

@@ -1,4 +1,5 @@
-//! JPEG files that a device decodes. The host decodes those outside the limits and those that the device refused.
+//! JPEG files that a device decodes. The host decodes the files that are outside the limits, and those that the device
+//! rejected.
 
 use packds_system::{lock, to_u64};
 use std::collections::BTreeSet;
@@ -17,8 +18,8 @@ use crate::loader::outputs::BatchField;
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) limits: FileLimits,
-    /// Samples whose files the device refused. A refusal depends on the file alone. So the contents of batches depend neither on
-    /// threads nor on the order of samples.
+    /// Samples whose files the device rejected. Whether it rejects a file depends only on the file. Therefore the
+    /// contents of batches do not depend on threads or on the order of samples.
     refused: Mutex<BTreeSet<(usize, u64)>>,
 }
 
@@ -27,12 +28,12 @@ impl Files {
         Self { limits, refused: Mutex::default() }
     }
 
-    /// Records that the device refused a row's file. Returns whether it is new.
+    /// Records that the device rejected a row's file. Returns whether this is new.
     pub(crate) fn refuse(&self, row: Row) -> bool {
         lock(&self.refused).insert((row.pack, row.sample))
     }
 
-    /// The limits for a row's file. `None` if it was refused.
+    /// The limits for a row's file. `None` if the file was rejected.
     pub(super) fn limits_of(&self, row: Row) -> Option<FileLimits> {
         (!lock(&self.refused).contains(&(row.pack, row.sample))).then_some(self.limits)
     }
@@ -71,7 +72,7 @@ impl Pictures {
                         row_bytes: width.saturating_mul(channels),
                         source: slot_bytes.saturating_add(before),
                     };
-                    let lost = "a file larger than its limits";
+                    let lost = "a file exceeds its limits";
                     self.frame(key(seeds, *row), 0, picture, windows, lost)?
                 }
             };
@@ -113,8 +114,8 @@ pub(super) fn file_or_pixels(
     Ok(())
 }
 
-/// The size of a picture whose file the device decodes. It must be a complete 8-bit JPEG file within the limits, with
-/// luma/chroma colours and as many channels as the output.
+/// The size of a picture whose file the device decodes. The file must be a complete 8-bit JPEG file within the limits.
+/// It must have luma/chroma colours and as many channels as the output.
 fn device_file(image: Picture<'_>, limits: FileLimits, channels: u8) -> Option<(u32, u32)> {
     let Picture::Encoded(encoded) = image else { return None };
     // The host's decoder reports any errors in the file.

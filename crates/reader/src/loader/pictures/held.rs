@@ -1,4 +1,4 @@
-//! Images that a device holds: a batch consists of windows of them. Some devices take them chunk by chunk.
+//! Images that a device holds. A batch consists of windows of them. Some devices take the images chunk by chunk.
 
 use packds_system::to_usize;
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ pub(crate) enum Held {
 }
 
 impl Pictures {
-    /// The start of each row's picture for the device. The device takes the missing chunks for slot number `slot`.
+    /// The start of each row's picture on the device. The device takes the missing chunks for slot number `slot`.
     fn places(&self, held: Held, rows: &[Row], slot: usize, source: &ChunkSource<'_>) -> Result<Vec<u64>, LoadError> {
         let bytes = self.picture_bytes().unwrap_or(0);
         if held == Held::All {
@@ -64,7 +64,7 @@ impl Pictures {
             scratch: Vec::new(),
             failed: None,
         };
-        let no_chunk = || LoadError::Option("a device took no chunk".to_owned());
+        let no_chunk = || LoadError::Option("the device did not take the chunk".to_owned());
         let device = source.device.ok_or_else(no_chunk)?;
         let first = device.take_chunk(slot, chunk, &mut images)?;
         first.ok_or_else(|| images.failed.map_or_else(no_chunk, LoadError::Read))
@@ -90,7 +90,7 @@ impl Pictures {
                     row_bytes: windows.row_bytes,
                     source: *place,
                 };
-                let lost = "an area larger than its picture";
+                let lost = "an area exceeds its picture";
                 let frame = self.frame(key(seeds, *row), view, picture, windows, lost)?;
                 *to = frame.to_bytes();
             }
@@ -101,17 +101,17 @@ impl Pictures {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChunkSource<'a> {
-    /// Takes them, if it is a device for chunks.
+    /// Takes the chunks, if the device does that.
     pub(crate) device: Option<&'a dyn ChunkReceiver>,
     pub(crate) pack: &'a Pack,
-    /// The items of the step. It contains all samples of its chunks.
+    /// The items of the step. They include all samples of its chunks.
     pub(crate) items: &'a StepItems,
 }
 
 struct StoredImages<'a> {
     source: &'a ChunkSource<'a>,
     position: usize,
-    /// Their field in the schema, if the loader has not read them.
+    /// Their field in the schema, if the loader has not read the images.
     unread: Option<usize>,
     samples: Range<u64>,
     bytes: usize,
@@ -153,7 +153,7 @@ impl ChunkImages for StoredImages<'_> {
             }
             known.end += len;
         }
-        // Other memory may have an address behind the map.
+        // Memory of other data may have an address after the map.
         found.filter(|range| range.end <= self.source.pack.bytes_unchecked().len())
     }
 

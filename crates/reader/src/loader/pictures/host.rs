@@ -1,4 +1,4 @@
-//! Images made on the host, or their pixels for a device.
+//! Images that the host makes, or their pixels for a device.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct PictureFiller {
     seek: Option<usize>,
     contents: Arc<Contents>,
     files: Option<Arc<Files>>,
-    /// Buffers for decompressed items, one per field.
+    /// Buffers for decompressed items, one for each field.
     scratch: [Vec<u8>; 3],
 }
 
@@ -55,7 +55,7 @@ impl PictureFiller {
         }
     }
 
-    /// Makes the views of one sample, from `pixels` if its image is decoded already.
+    /// Makes the views of one sample. Uses `pixels` if its image is already decoded.
     pub(crate) fn fill(
         &mut self,
         pack: &Arc<Pack>,

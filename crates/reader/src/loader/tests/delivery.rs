@@ -132,7 +132,7 @@ fn a_run_resumed_on_other_ranks_delivers_what_the_uninterrupted_one_would() {
             .flat_map(|epoch| ids(on(0, 1).build().unwrap().epoch(epoch).unwrap()))
             .map(|ids| ids.into_iter().collect())
             .collect();
-        // 70 steps on 8 ranks: 62 of epoch 0, and 8 of epoch 1.
+        // There are 70 steps on 8 ranks: 62 of epoch 0, and 8 of epoch 1.
         let mut states: Vec<String> = Vec::new();
         let mut steps: Vec<BTreeSet<u64>> = vec![BTreeSet::new(); whole.len()];
         for rank in 0..8 {

@@ -1,4 +1,4 @@
-//! Failures of storage, threads or processes.
+//! Tests failures of storage, threads and processes.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -215,7 +215,7 @@ fn a_file_cut_short_is_an_error_where_batches_are_lent() {
                 match batch {
                     Err(found) => error = Some(found.to_string()),
                     Ok(batch) => {
-                        // Made before the file was truncated: either correct or not delivered.
+                        // The batch was made before the file was truncated. It is either correct or not delivered.
                         for (row, id) in batch.ids().iter().enumerate() {
                             assert_eq!(batch.elements::<i32>("label").unwrap()[row], super::label(*id));
                         }
@@ -228,7 +228,8 @@ fn a_file_cut_short_is_an_error_where_batches_are_lent() {
     }
 }
 
-/// Sets the modification time far back: two writes within one clock tick of the file system have the same time.
+/// Sets the modification time to a time long ago. Otherwise, two writes within one clock tick of the file system would
+/// have the same time.
 fn written_long_ago(path: &Path) {
     let file = OpenOptions::new().write(true).open(path).unwrap();
     file.set_modified(SystemTime::UNIX_EPOCH).unwrap();

@@ -1,4 +1,4 @@
-//! Images that are augmented by the loader.
+//! Tests images that the loader augments.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ pub(super) fn write(
     write_with(n, fields, FooterParts::default(), sample_into)
 }
 
-/// Like `write`, with this in the footer.
+/// Like `write`, with these parts in the footer.
 pub(super) fn write_with(
     n: u64,
     fields: Vec<Field>,
@@ -186,7 +186,7 @@ fn augmented(pack: &Arc<Pack>, ops: &str) -> super::LoaderBuilder {
     builder(pack).order(Order::Random).augment(Augment::parse(ops).unwrap())
 }
 
-/// The augmentation of one sample, without a loader.
+/// The augmentation of one sample without a loader.
 fn directly(ops: &str, epoch: u32, sample: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let source = ImageSource::raw(Some(Size::from(SIDE)), 3);
     let plan = AugmentPlan::new(&Augment::parse(ops).unwrap(), &source).unwrap();
@@ -294,7 +294,7 @@ fn images_of_many_sizes_need_an_augmentation_that_gives_one() {
     let error = augmented(&pack, "flip").build().unwrap_err();
     assert!(matches!(error, LoadError::Augment { .. }), "{error}");
     assert!(error.to_string().contains("a.pack: the images vary in size"), "{error}");
-    // Without augmentation they are delivered as files.
+    // Without augmentation, images are delivered as files.
     let loader = builder(&pack).batch(4).build().unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
     assert_eq!(batch.item("image", 0).unwrap()[..2], [0xFF, 0xD8]);

@@ -1,4 +1,4 @@
-//! Ownership of memory and threads, and their lifetimes.
+//! Tests the ownership and the lifetimes of memory and threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn a_batch_in_hand_never_changes() {
                 }
             }
         }
-        // They outlive their epoch.
+        // The batches outlive their epoch.
         for batch in &held {
             assert_eq!(batch.item("image", 0).unwrap(), pixels(batch.ids()[0]));
         }
@@ -130,7 +130,7 @@ fn a_thousand_loaders_leave_nothing_behind() {
         let mut epoch = loader.epoch(0).unwrap();
         assert_eq!(epoch.next().unwrap().unwrap().len(), 16);
     }
-    // Other tests have their own loaders, but not many.
+    // Other tests have loaders too, but not many.
     assert!(loader_threads() < 100, "{}", loader_threads());
 }
 
@@ -201,7 +201,7 @@ fn a_batch_that_outlives_its_epoch_keeps_one_slot_and_no_other() {
     for round in 0..500_u64 {
         let mut epoch = loader.epoch(0).unwrap();
         let batch = epoch.next().unwrap().unwrap();
-        // At any moment of the threads' work.
+        // Stop at any moment of the threads' work.
         std::thread::sleep(Duration::from_micros(round % 50));
         drop(epoch);
         let arena = &loader.shared.arena;

@@ -1,4 +1,4 @@
-//! Several packs in fixed proportions.
+//! Tests several packs in fixed proportions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn packs() -> Vec<(TempDir, Arc<Pack>)> {
     [203, 50, 9].into_iter().zip(0..).map(|(n, i)| pack(i, n)).collect()
 }
 
-/// Each batch of 16 has 11, 4 and 1 samples of the packs. The last pack has 9 steps per epoch.
+/// Each batch of 16 samples has 11, 4 and 1 samples from the packs. The last pack has 9 steps per epoch.
 fn mixed(packs: &[(TempDir, Arc<Pack>)]) -> LoaderBuilder {
     builder(&packs[0].1).proportion(11.0).mix(Arc::clone(&packs[1].1), 4.0).mix(Arc::clone(&packs[2].1), 1.0)
 }
@@ -85,7 +85,7 @@ fn every_batch_has_its_proportions_with_the_pixels_and_labels_of_its_packs() {
             let loader = mixed(&packs).order(order).access(access).threads(some(threads)).build().unwrap();
             assert_eq!(loader.mixture().unwrap().quotas(), [11, 4, 1]);
             let epoch = loader.epoch(2).unwrap();
-            // 262 samples.
+            // There are 262 samples.
             assert_eq!((epoch.number(), epoch.steps()), (2, 16));
             let mut steps = 0;
             for batch in epoch {
@@ -123,7 +123,7 @@ fn ranks_share_the_rows_that_one_alone_would_have() {
             all_rows(loader.epoch(1).unwrap())
         };
         let whole = on(0, 1, Access::Mapped);
-        // With 16 ranks, most have no samples of the small packs, so they do not read these packs.
+        // With 16 ranks, most ranks have no samples of the small packs, so they do not read these packs.
         for world in [2, 4, 16] {
             let mut together = vec![Vec::new(); whole.len()];
             for rank in 0..world {
@@ -240,7 +240,7 @@ fn states_of_other_runs_are_refused() {
     assert_eq!(epoch.mixture_state(), None);
     let error = loader.epoch_at(&epoch.state()).unwrap_err();
     assert!(error.to_string().contains("epoch_at_mixture"), "{error}");
-    // For a mixture it is the state of the first pack: 18 steps per epoch of 11 samples.
+    // For a mixture, this is the state of the first pack, which has 18 steps per epoch of 11 samples.
     drop(epoch);
     let mut epoch = loader.epoch(1).unwrap();
     epoch.by_ref().take(5).for_each(drop);
@@ -306,7 +306,7 @@ fn packs_whose_fields_differ_are_refused_with_the_field_and_both_values() {
     assert_eq!(found.1, "kind");
 }
 
-/// A pack of 40 samples of classes with these names.
+/// A pack of 40 samples whose classes have these names.
 fn named(names: &[&str]) -> (TempDir, Arc<Pack>) {
     let classes = Classes {
         field: "label".to_owned(),
@@ -397,7 +397,8 @@ fn augmentation_is_drawn_from_the_packs_own_epoch_and_seed() {
 #[test]
 fn memory_is_shared_and_too_little_of_it_is_refused() {
     let packs = packs();
-    // Chunks of 8 samples have 9600 bytes, batches 16 * 1204: a window of 2 chunks needs few of them.
+    // Chunks of 8 samples have 9600 bytes, and batches have 16 * 1204 bytes. A window of 2 chunks needs only a few of
+    // them.
     let build = |memory| {
         let loader = mixed(&packs).access(Access::Direct).memory_bytes(memory).slots(some(2));
         loader.order(Order::Window { chunks: Some(2) }).threads(some(3)).build()

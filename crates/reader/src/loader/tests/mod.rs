@@ -41,7 +41,7 @@ fn text(sample: u64) -> String {
     "x".repeat((sample % 7) as usize) + &sample.to_string()
 }
 
-/// A pack of `n` samples in chunks of 8: an image of [`SAMPLE_BYTES`], a label, and a text if `ragged`.
+/// A pack of `n` samples in chunks of 8: an image of [`SAMPLE_BYTES`], a label, and text if `ragged`.
 fn write_pack(n: u64, ragged: bool) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.pack");
@@ -112,7 +112,7 @@ fn damaged(n: u64, samples: impl IntoIterator<Item = u64>) -> (TempDir, Arc<Pack
     (folder, Arc::new(open(path).unwrap()))
 }
 
-/// Threads of this process that belong to loaders.
+/// Number of threads in this process that belong to loaders.
 fn loader_threads() -> usize {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     threads

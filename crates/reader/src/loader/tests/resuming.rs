@@ -1,4 +1,5 @@
-//! Resuming with other numbers of ranks and other batches: the rest of the epoch arrives, each sample once.
+//! Tests resuming with a different number of ranks and a different batch size. The rest of the epoch arrives, with each
+//! sample once.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::loader::{Batch, Epoch, LoadError, Loader};
 use crate::plan::{Choice, Last, PlanError, Ranks, State};
 use crate::{Access, Pack};
 
-/// Samples per batch on each rank, and number of ranks.
+/// Number of samples per batch on each rank, and number of ranks.
 type World = (u32, u32);
 
 /// A pack of `n` samples labelled with their numbers.
@@ -40,7 +41,7 @@ fn ranks((_, world): World) -> impl Iterator<Item = Ranks> {
     (0..world).map(move |rank| Ranks::new(rank, world).unwrap())
 }
 
-/// Resumes `state`, or begins epoch 1. `None` if the rest is less than a batch.
+/// Resumes `state`, or begins epoch 1. `None` if less than a batch is left.
 fn epoch_of(loader: &Loader, state: Option<&State>) -> Option<Epoch> {
     let epoch = match state {
         None => loader.epoch(1),
@@ -53,8 +54,8 @@ fn epoch_of(loader: &Loader, state: Option<&State>) -> Option<Epoch> {
     }
 }
 
-/// Resumes an epoch in each of `worlds`, each after some tenths of what the previous one left. Returns the delivered and the
-/// expected samples.
+/// Resumes an epoch in each of `worlds`. Each continues for some tenths of what the previous one left. Returns the
+/// delivered and the expected samples.
 fn broken_run(worlds: &[(World, u64)], options: impl Fn(World) -> super::LoaderBuilder) -> (Vec<u64>, Vec<u64>) {
     let mut seen = Vec::new();
     let (mut state, mut had, mut planned) = (None::<State>, 0, Vec::new());
@@ -146,7 +147,7 @@ fn what_fills_up_a_batch_comes_at_its_end() {
         seen.extend(own(&batch));
         last = Some(batch.padding());
     }
-    // 16 samples were delivered, 34 are left.
+    // 16 samples were delivered, and 34 are left.
     assert_eq!(last, Some(6));
     seen.sort_unstable();
     assert!(seen.into_iter().eq(0..50));

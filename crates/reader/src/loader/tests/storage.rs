@@ -1,4 +1,4 @@
-//! Loading from any storage, with faults at any time.
+//! Tests loading from any storage, with faults at any time.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -14,7 +14,7 @@ use crate::storage::faulty::{Fault, Faulty};
 use crate::{Access, Pack, ReadError, VerifyOptions, open, open_bytes, verify};
 
 const ACCESS: [Access; 3] = [Access::Auto, Access::Mapped, Access::Direct];
-/// A byte in a chunk in the middle.
+/// A byte in a chunk in the middle of the file.
 const PLACE: u64 = 30 * SAMPLE_BYTES;
 const FAULTS: [Fault; 7] = [
     Fault::BadByte(PLACE),
@@ -117,7 +117,8 @@ fn a_damaged_or_cut_pack_in_memory_is_refused_by_its_name() {
     assert_eq!((report.bad_chunks.len(), report.bad_samples.len()), (1, 1));
 }
 
-/// The result of an epoch of a pack that fails after some calls: complete, or an error. It always ends.
+/// The result of an epoch of a pack that fails after some calls. The epoch is complete or ends with an error. It always
+/// ends.
 fn broken(
     bytes: &[u8],
     (fault, after): (Fault, u64),
@@ -135,15 +136,15 @@ fn broken(
     result
 }
 
-/// Whether it is the error of this fault, with the pack's name and the known position.
+/// Whether this is the error of this fault, with the pack's name and the known position.
 fn is_of(error: &LoadError, fault: Fault, len: u64) -> bool {
     let text = error.to_string();
     let contains = |part: &str| text.contains(part);
     contains("broken.pack: ")
         && match fault {
             Fault::BadByte(_) => contains("cannot read") && contains("bytes at byte"),
-            Fault::Cut(at) => contains(&format!("it had {len} bytes, now it has {at}")),
-            Fault::Modified => contains("it was modified meanwhile"),
+            Fault::Cut(at) => contains(&format!("it had {len} bytes, and now has {at}")),
+            Fault::Modified => contains("its modification time differs"),
             Fault::Untold => contains("cannot open: Input/output error"),
             Fault::Lost(at) => contains(&format!("cannot read 1 bytes at byte {at}: ")),
             Fault::Short(_) | Fault::Cold => false,

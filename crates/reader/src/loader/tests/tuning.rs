@@ -1,4 +1,4 @@
-//! The number of threads and of prefetched batches may change at any time. The loaded data does not.
+//! The number of threads and of prefetched batches may change at any time. This does not change the loaded data.
 
 use packds_system::lock;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ impl Receiver for Finishers {
     }
 }
 
-/// A loader that tunes up to `threads` threads, independent of the machine.
+/// A loader that tunes up to `threads` threads, independently of the machine.
 fn tuned(builder: LoaderBuilder, threads: usize) -> Loader {
     let mut loader = builder.build().unwrap();
     loader.threads = threads;
@@ -43,7 +43,7 @@ fn tuned(builder: LoaderBuilder, threads: usize) -> Loader {
     loader
 }
 
-/// Makes a loader see a slow training until its tuner settles.
+/// Simulates slow training steps until the loader's tuner settles.
 fn teach_slow_steps(loader: &Loader) {
     let mut tuner = lock(&loader.shared.tuner);
     for _ in 0..10_000 {

@@ -1,4 +1,4 @@
-//! A pack in memory that fails as a test requests, at a chosen call.
+//! A pack in memory that fails in the way a test requests, at a chosen call.
 
 #![cfg(test)]
 
@@ -27,7 +27,7 @@ pub(crate) enum Fault {
     Cold,
 }
 
-/// Works until the `after`th call, fails from then on.
+/// Works until the `after`th call, and fails from then on.
 #[derive(Debug)]
 pub(crate) struct Faulty {
     memory: Memory,
@@ -47,7 +47,7 @@ impl Faulty {
         is_due.then_some(self.fault)
     }
 
-    /// Like [`fault`](Self::fault), counting one more call.
+    /// Like [`fault`](Self::fault), but counts one more call.
     fn call(&self) -> Option<Fault> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         self.fault()

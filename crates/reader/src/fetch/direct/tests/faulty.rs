@@ -1,4 +1,4 @@
-//! A disk controlled by the test: it reads short or out of order, fails, or blocks until released.
+//! A disk that the test controls. It reads short or out of order, fails, or blocks until it is released.
 
 #![cfg(test)]
 
@@ -8,16 +8,16 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crate::fetch::direct::engine::{Done, Engine, Request, Source};
 
-/// The fault of the disk.
+/// The faults of the disk.
 #[derive(Debug, Default)]
 pub(in crate::fetch::direct) struct Faults {
-    /// Reads return at most this many bytes; 0 for no limit.
+    /// Reads return at most this many bytes. 0 means no limit.
     pub(in crate::fetch::direct) short: usize,
     /// Reads that cover this byte fail.
     pub(in crate::fetch::direct) bad_byte: Option<u64>,
     /// Every other read is interrupted or would block.
     pub(in crate::fetch::direct) interrupted: bool,
-    /// Reads that bypass the page cache are refused.
+    /// Reads that bypass the page cache are rejected.
     pub(in crate::fetch::direct) refuses_direct: bool,
     /// The engine itself fails after this many reads.
     pub(in crate::fetch::direct) dies_after: Option<u64>,
@@ -97,7 +97,7 @@ impl Engine for Faulty {
         if self.faults.dies_after.is_some_and(|after| reads >= after) {
             return Err(io::Error::other("the ring is gone"));
         }
-        // The last one first: the order must not matter.
+        // Complete the last request first, because the order must not matter.
         let mut request = self.under_way.pop().expect("something is under way");
         let result = self.read(&mut request);
         done.push((request, result));

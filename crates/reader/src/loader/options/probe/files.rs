@@ -1,4 +1,4 @@
-//! JPEG files that a device decodes: whether a loader has them, and how large they may be.
+//! JPEG files that a device decodes: whether a loader has such files, and how large they may be.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
@@ -16,31 +16,31 @@ use crate::loader::pictures::Pictures;
 const INSPECTED: u64 = 1024;
 /// One in this many files may exceed the limits.
 const ONE_OF: usize = 50;
-/// Number of slots that the limits allow for, if it is not set.
+/// Number of slots that the limits allow for, if the user does not set it.
 const FEW_SLOTS: u64 = 4;
-/// Longest side to try.
+/// The longest side that is tried.
 const LONGEST: u32 = 16 << 10;
-/// Limits are multiples of these: pages of a slot, and a row alignment that suits GPUs.
+/// Limits are multiples of these numbers: the size of a page in a slot, and a row alignment that is suitable for GPUs.
 const FILE_STEP: u64 = 4 << 10;
 const PIXEL_STEP: u64 = 256;
 
 /// What a device needs to decode JPEG files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decodable {
-    /// Images per batch.
+    /// Number of images per batch.
     pub rows: u32,
     /// How their windows are resized.
     pub resampling: Arc<Resampling>,
 }
 
-/// Suggested limits of JPEG files for a device, from some samples of a loader's packs.
+/// Suggested limits for the JPEG files that a device decodes. They come from some samples of a loader's packs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSurvey {
     /// The limits.
     pub limits: FileLimits,
     /// Number of inspected samples.
     pub n_inspected: usize,
-    /// How many of them are within the limits.
+    /// Number of inspected samples within the limits.
     pub n_admitted: usize,
     /// Whether more memory on the device would allow more files.
     pub lacks_memory: bool,
@@ -62,7 +62,7 @@ struct SeenFiles {
 }
 
 impl SeenFiles {
-    /// Inspects a pack. It skips unreadable samples; loading reports them later.
+    /// Inspects a pack. Skips unreadable samples, because loading reports them later.
     fn add(&mut self, pack: &Pack, field: &str, channels: u8) {
         let n = pack.n_samples();
         let step = n.div_ceil(INSPECTED).max(1);
@@ -91,7 +91,7 @@ impl SeenFile {
         }
         let (height, width, channels) = pack.item_shape(field, sample).ok()??;
         Some(Self {
-            // Only the length of the bytes matters here. A wrong length at worst sends a file to the other decoder.
+            // Only the length of the bytes matters here. At worst, a wrong length sends a file to the other decoder.
             bytes: pack.item_unchecked(number, sample).ok()?.len(),
             size: (u32::try_from(width).ok()?, u32::try_from(height).ok()?),
             channels: u8::try_from(channels).ok()?,
@@ -115,16 +115,16 @@ impl Probe<'_> {
     /// [`LoadError`] if there is nothing to decode, otherwise as for [`LoaderBuilder::build`](super::LoaderBuilder::build).
     pub fn decodable(self, limits: FileLimits) -> Result<Decodable, LoadError> {
         let pictures = self.with_files(limits)?;
-        let lost = || not_decodable("nothing says how they are resized");
+        let lost = || not_decodable("it is not known how they are resized");
         Ok(Decodable { rows: self.0.batch, resampling: pictures.resampling().cloned().ok_or_else(lost)? })
     }
 
-    /// Suggests limits that nearly all JPEG files of the packs meet. They are lower if the resize weights require it, or if the
-    /// files and pixels of all batches that exist at a time would exceed `room` bytes on the device. The limits are estimated
-    /// from at most 1024 samples per pack.
+    /// Suggests limits that nearly all JPEG files of the packs meet. The limits are lower if the resize weights require
+    /// it, or if the files and pixels of all batches that exist at a time would exceed `room` bytes on the device. They
+    /// are estimated from at most 1024 samples per pack.
     ///
     /// # Errors
-    /// As for [`decodable`](Self::decodable), and if no inspected sample is such a file or `room` is too small.
+    /// As for [`decodable`](Self::decodable), and if no inspected sample is such a file, or if `room` is too small.
     pub fn survey_files(self, room: u64) -> Result<FileSurvey, LoadError> {
         let least = FileLimits { file_bytes: 0, pixel_bytes: 0, side: 1 };
         let pictures = self.with_files(least)?;
@@ -147,7 +147,7 @@ impl Probe<'_> {
         let n_admitted = seen.files.iter().filter(is_admitted).count();
         if n_admitted == 0 {
             let why = if lacks_memory {
-                "it lacks the memory for batches of their pixels"
+                "it does not have enough memory for batches of their pixels"
             } else {
                 "the sides of all inspected images are too long to be resized there"
             };
@@ -174,7 +174,7 @@ impl Probe<'_> {
         (limits, (file_room, pixel_room) != (file, pixels))
     }
 
-    /// The processing of images if a device decodes their files.
+    /// The processing of images, if a device decodes their files.
     fn with_files(self, limits: FileLimits) -> Result<Pictures, LoadError> {
         let device = OnDevice::Files(limits);
         let augment = self.0.augment.as_ref();
@@ -187,7 +187,7 @@ impl Probe<'_> {
     }
 }
 
-/// The error if a device has nothing to decode, with the reason.
+/// The error, with a reason, if a device has nothing to decode.
 pub(in super::super) fn not_decodable(why: &str) -> LoadError {
     LoadError::OnDevice { why: format!("the device cannot decode the images: {why}"), remedy: Remedy::HostDecodes }
 }
