@@ -394,6 +394,28 @@ fn dry_run_tells_the_plan_and_writes_nothing() {
 }
 
 #[test]
+fn dry_run_explains_the_reading_and_draws_some_samples() {
+    let dir = temp_dir();
+    let (out, sheet) = (dir.path().join("out.pack"), dir.path().join("sheet.png"));
+    let options = ["--dry-run", "--explain", "--sheet", sheet.to_str().unwrap()];
+    let text = stdout(&run(&options, &folder(), &out));
+    assert!(text.contains("why      format: it is a folder with image files; instead: --from FORMAT"), "{text}");
+    assert!(
+        text.contains("why      label: each folder with images in it is a class; instead: --label-key NAME"),
+        "{text}"
+    );
+    assert!(fs::read(&sheet).unwrap().starts_with(b"\x89PNG"));
+    assert_eq!(names_in(dir.path()), ["sheet.png"]);
+    let again = run(&options, &folder(), &out);
+    assert_eq!(again.status.code(), Some(2), "{}", stderr(&again));
+    assert!(stderr(&again).contains("sheet.png") && stderr(&again).contains("--force"), "{}", stderr(&again));
+    let alone = run(&["--explain"], &folder(), &out);
+    assert_eq!(alone.status.code(), Some(2), "{}", stderr(&alone));
+    let splits = run(&["--dry-run", "--split", "all", "--sheet", "x.png"], &folder(), &out);
+    assert_eq!(splits.status.code(), Some(2), "{}", stderr(&splits));
+}
+
+#[test]
 fn a_chunk_counts_texts_beside_the_image() {
     let dir = temp_dir();
     let image = folder().join("cat/a.jpg");

@@ -2,19 +2,21 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
-use packds_convert::source::{ListOptions, Listing, Reading, list, list_splits};
+use packds_convert::source::{Decision, ListOptions, Listing, Reading, list, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, Forecast, Report, check_apart, check_output, convert_listing, forecast,
+    ConvertError, ConvertOptions, Forecast, OnError, Report, check_apart, check_output, convert_listing, forecast,
 };
+use packds_system::to_u64;
 use serde_json::{Value, json};
 
 use crate::declared::Given;
 use crate::escape::{escape, escape_path};
 use crate::human::{counted, human_bytes, numbers, seek_line, to_f64};
 use crate::progress::Shown;
+use crate::show::draw_preview;
 use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
@@ -28,6 +30,9 @@ Examples:
   packds convert train.h5 train.pack --image-key x --label-key y
   packds convert photos/ photos.pack --dtype f32 --normalize dataset
   packds convert photos/ photos.pack --dry-run";
+
+/// Number of samples on a sheet of a dry run.
+const SHEET_SAMPLES: usize = 36;
 
 /// Number of skipped files listed on the terminal. `--json` lists all.
 const SHOWN_SKIPPED: usize = 10;
@@ -50,6 +55,12 @@ pub(crate) struct ConvertArgs {
     /// Print the expected result without writing anything
     #[arg(long)]
     dry_run: bool,
+    /// With --dry-run: say why the source is read as it is, and which option reads it otherwise
+    #[arg(long, requires = "dry_run")]
+    explain: bool,
+    /// With --dry-run: draw some samples as they would be packed into this PNG file
+    #[arg(long, value_name = "FILE", requires = "dry_run", value_hint = ValueHint::FilePath)]
+    sheet: Option<PathBuf>,
     #[command(flatten)]
     given: Given<ConvertOptions>,
 }
@@ -78,7 +89,10 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     let listing = shown.during("listing", || list(&args.source, &options.list))?;
     if args.dry_run {
         let forecast = shown.during("planning", || forecast(&listing, &options))?;
-        return console.result(|| &forecast, |console| show_forecast(&forecast, None, console));
+        if let Some(sheet) = &args.sheet {
+            draw_sheet(&listing, sheet, &options, &shown)?;
+        }
+        return console.result(|| &forecast, |console| show_forecast(&forecast, (None, args.explain), console));
     }
     let list_time = started.elapsed();
     let report =
@@ -86,6 +100,25 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     let report = report.map_err(|error| stopped_at(error, &args.output, &[]))?;
     console.result(|| &report, |console| show_report(&report, console))?;
     Ok(exit_of(&[&report]))
+}
+
+/// Draws some samples as they would be packed.
+fn draw_sheet(listing: &Listing, sheet: &Path, options: &ConvertOptions, shown: &Shown) -> Result<(), Failure> {
+    let folder = options.list.spool.clone().unwrap_or_else(std::env::temp_dir);
+    let folder = tempfile::tempdir_in(&folder).map_err(|error| Failure::from(error).at(&folder))?;
+    let pack = folder.path().join("preview.pack");
+    let options = ConvertOptions {
+        keep_order: true,
+        on_error: OnError::Substitute,
+        chunk_samples: None,
+        batch: None,
+        ..options.clone()
+    };
+    let samples = listing.subset(SHEET_SAMPLES);
+    shown.stoppable("drawing", "", || convert_listing(&samples, Duration::ZERO, &pack, &options, shown))?;
+    let name = listing.root().file_name().unwrap_or_default().to_string_lossy();
+    let title = format!("{}: {} of {}", escape(&name), samples.len(), counted(to_u64(listing.len()), "sample"));
+    draw_preview(&pack, &title, (sheet, options.force), shown)
 }
 
 /// Converts every split to its own pack. All packs share the class ids.
@@ -105,6 +138,10 @@ fn run_splits(
         (name, listing, output)
     };
     let outputs: Vec<(String, Listing, PathBuf)> = splits.into_iter().map(with_output).collect();
+    if args.dry_run && args.sheet.is_some() {
+        let hint = "name one split with --split, or leave --sheet out";
+        return Err(Failure::not_run("--sheet draws one split").hint(hint));
+    }
     if args.dry_run {
         let mut documents = serde_json::Map::new();
         for (name, listing, _) in &outputs {
@@ -112,7 +149,7 @@ fn run_splits(
             if console.json {
                 documents.insert(name.clone(), json!(forecast));
             } else {
-                show_forecast(&forecast, Some(name), console)?;
+                show_forecast(&forecast, (Some(name), args.explain), console)?;
             }
         }
         if console.json {
@@ -263,7 +300,11 @@ fn show_oddities(report: &Report, console: &mut Console) -> Result<(), Failure> 
     Ok(())
 }
 
-fn show_forecast(forecast: &Forecast, split: Option<&str>, console: &mut Console) -> Result<(), Failure> {
+fn show_forecast(
+    forecast: &Forecast,
+    (split, explain): (Option<&str>, bool),
+    console: &mut Console,
+) -> Result<(), Failure> {
     warn(&forecast.warnings, console);
     if let Some(split) = split {
         writeln!(console.out, "split    {}", escape(split))?;
@@ -272,6 +313,11 @@ fn show_forecast(forecast: &Forecast, split: Option<&str>, console: &mut Console
     let (images, classes) = (counted(*n_samples, "image"), counted(*n_classes, "class"));
     writeln!(console.out, "source   {images} of {classes}, {}", human_bytes(forecast.bytes_in))?;
     show_reading(&forecast.source, console)?;
+    if explain {
+        for Decision { what, because, instead, .. } in &forecast.source.decisions {
+            writeln!(console.out, "why      {what}: {}; instead: {}", escape(because), escape(instead))?;
+        }
+    }
     writeln!(console.out, "images   {}", forecast.images)?;
     for note in &forecast.notes {
         writeln!(console.out, "note     {note}")?;

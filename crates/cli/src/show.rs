@@ -34,6 +34,8 @@ Examples:
   packds show train.pack --samples 0-11,500 --columns 4";
 
 const MAX_PICTURES: usize = 4;
+/// Side of a picture in a preview, in pixels.
+const PREVIEW_SIDE: u32 = 128;
 
 /// Draw a contact sheet of random or selected samples with their labels
 ///
@@ -85,24 +87,11 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
     if n_cells == 0 {
         return Err(Failure::not_run("the pack is empty").at(&args.pack.pack));
     }
-    let layout = Layout {
-        side: args.size,
-        columns: args.columns.unwrap_or_else(|| square(n_cells)).min(n_cells),
-        pictures: u32::try_from(fields.len()).unwrap_or(1),
-        n_cells,
-    };
-    // Check the size before decoding anything.
-    let (width, height) = layout.size()?;
     let name = args.pack.pack.file_name().unwrap_or_default();
     let title = format!("{}: {}, {n_cells} shown", escape_path(Path::new(name)), counted(pack.n_samples(), "sample"));
     let shown = Shown::new(console);
-    let sheet = shown.during("drawing", || {
-        let (cells, bad) = cells(pack, &fields, &samples, args.size, &shown)?;
-        let canvas = layout.draw(&title, &cells)?;
-        let png = encode_png(canvas.width, canvas.height, 3, &canvas.pixels);
-        Ok::<_, Failure>((png.map_err(Failure::not_run)?, bad))
-    });
-    let (png, bad) = sheet?;
+    let Sheet { png, width, height, bad } =
+        sheet(pack, &fields, &samples, (args.size, args.columns), (&title, &shown))?;
     // A signal must not end the process here, because that would leave a partial file.
     shown.stoppable("writing", "", || target.write(&png, args.force, console))?;
     for (_, reason) in &bad {
@@ -118,6 +107,55 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
         }))?;
     }
     Ok(if bad.is_empty() { Exit::Done } else { Exit::BadData })
+}
+
+/// A drawn sheet.
+struct Sheet {
+    png: Vec<u8>,
+    width: u32,
+    height: u32,
+    bad: Vec<BadPicture>,
+}
+
+/// Draws samples with this title. Pictures have at most `side` pixels a side.
+fn sheet(
+    pack: &Pack,
+    fields: &[(usize, &Field)],
+    samples: &[u64],
+    (side, columns): (u32, Option<u32>),
+    (title, shown): (&str, &Shown),
+) -> Result<Sheet, Failure> {
+    let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
+    let layout = Layout {
+        side,
+        columns: columns.unwrap_or_else(|| square(n_cells)).min(n_cells),
+        pictures: u32::try_from(fields.len()).unwrap_or(1),
+        n_cells,
+    };
+    // Check the size before decoding anything.
+    let (width, height) = layout.size()?;
+    shown.during("drawing", || {
+        let (cells, bad) = cells(pack, fields, samples, side, shown)?;
+        let canvas = layout.draw(title, &cells)?;
+        let png = encode_png(canvas.width, canvas.height, 3, &canvas.pixels).map_err(Failure::not_run)?;
+        Ok(Sheet { png, width, height, bad })
+    })
+}
+
+/// Writes a sheet of all samples of a small pack.
+pub(crate) fn draw_preview(
+    pack: &Path,
+    title: &str,
+    (output, force): (&Path, bool),
+    shown: &Shown,
+) -> Result<(), Failure> {
+    check_new(output, force)?;
+    with_pack(pack, |pack| {
+        let samples: Vec<u64> = (0..pack.n_samples()).collect();
+        let fields = chosen_fields(pack, &[])?;
+        let drawn = sheet(pack, &fields, &samples, (PREVIEW_SIDE, None), (title, shown))?;
+        write_file(output, &drawn.png, force)
+    })
 }
 
 enum Target<'a> {

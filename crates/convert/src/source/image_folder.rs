@@ -17,7 +17,7 @@ use super::{
     rows::RowForm,
     split,
     walk::{Found, count},
-    warning::Warning,
+    warning::{Tally, Warning},
 };
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
@@ -31,6 +31,10 @@ pub(super) struct Opened {
     pub(super) layout: Layout,
     /// The folder that was left for the one in it, `root`.
     pub(super) wrapper: Option<Vec<u8>>,
+    /// The number of files beside that one.
+    pub(super) beside_it: u64,
+    /// Hidden folders that are no classes.
+    pub(super) hidden: Tally,
     /// A table, a list of labels or a file of another format beside the images or above them.
     pub(super) manifest: Option<Vec<u8>>,
 }
@@ -38,7 +42,8 @@ pub(super) struct Opened {
 impl Opened {
     /// Opens a folder, or the one that it is only a wrapper of.
     pub(super) fn at(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
-        let (mut root, mut wrapper, mut manifest) = (root.to_owned(), None, None);
+        let (mut root, mut wrapper, mut manifest, mut beside_it) = (root.to_owned(), None, None, 0);
+        let mut hidden = Tally::default();
         loop {
             let top = Directory::scan(&root, b"", files)?;
             manifest =
@@ -50,9 +55,13 @@ impl Opened {
                 _ if has_only_classes(&root, options)? => Layout::Classes,
                 _ => Layout::of(&root, &top, files)?,
             };
+            if layout != Layout::Classes {
+                top.subdirectories.iter().filter(|name| name.starts_with(b".")).for_each(|name| hidden.add(name));
+            }
             let Layout::Wrapper(folder) = layout else {
-                return Ok(Self { root, files, top, layout, wrapper, manifest });
+                return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, manifest });
             };
+            beside_it += count(top.n_others());
             root = inside(&root, &folder);
             wrapper = Some(folder);
         }
@@ -116,7 +125,7 @@ pub(super) fn list_opened(
     all_classes: Option<&[Vec<u8>]>,
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    let Opened { root, files, mut top, layout, wrapper, manifest } = opened;
+    let Opened { root, files, mut top, layout, wrapper, beside_it, hidden, manifest } = opened;
     let has_only_classes = has_only_classes(&root, options)?;
     let manifest = manifest.filter(|_| !has_only_classes);
     let mut listing = match layout {
@@ -143,6 +152,8 @@ pub(super) fn list_opened(
         captions::add(&mut listing)?;
     }
     listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
+    listing.ignored += beside_it;
+    listing.warnings.extend(hidden.warning(|count, first| Warning::HiddenFolders { count, first }));
     let unasked = wrapper.filter(|_| options.images.is_none());
     listing.warnings.extend(unasked.map(|folder| Warning::Wrapper { folder }));
     Ok(listing)

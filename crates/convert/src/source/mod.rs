@@ -67,6 +67,7 @@ mod shards;
 mod split;
 mod spool;
 pub(crate) mod store;
+mod subset;
 mod swapped;
 #[cfg(feature = "arrow")]
 mod table;
@@ -100,7 +101,7 @@ pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
     given::{Given, GivenKind, GivenValue},
     listing::{Listing, Sample, SourceKind},
-    reading::Reading,
+    reading::{Decision, Reading},
     roles::LABEL_NAMES,
     spool::Unpacking,
     warning::Warning,

@@ -2,8 +2,13 @@
 
 use serde::Serialize;
 
-use super::listing::Listing;
+use super::ListOptions;
+use super::listing::{Labels, Listing, SourceKind};
 use super::paths::lossy;
+use super::roles::LABEL_NAMES;
+use crate::opt::{
+    FROM, IMAGE_KEY, IMAGES, LABEL_KEY, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS, ONE_SAMPLE_PER_FILE, SPLIT,
+};
 
 /// How a source is read, for the user to check before a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,11 +30,25 @@ pub struct Reading {
     pub fields: Vec<String>,
     /// Files that are ignored.
     pub ignored: u64,
+    /// Why it is read like this, and how to choose another way.
+    pub decisions: Vec<Decision>,
+}
+
+/// A decision about a source that could have been another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Decision {
+    /// What was decided: `format`, `sample`, `image`, `label`, `mask` or `split`.
+    pub what: &'static str,
+    /// Why.
+    pub because: String,
+    /// The option that decides otherwise.
+    pub instead: String,
 }
 
 impl Reading {
     /// How this listing was read.
-    pub(crate) fn of(listing: &Listing) -> Self {
+    pub(crate) fn of(listing: &Listing, options: &ListOptions) -> Self {
         let (mut image, mut mask) = (Vec::new(), Vec::new());
         if !listing.is_empty() {
             listing.path_into(0, &mut image);
@@ -50,6 +69,82 @@ impl Reading {
             classes: listing.classes().iter().map(|class| lossy(class)).collect(),
             fields: fields.cloned().collect(),
             ignored: listing.ignored(),
+            decisions: decisions(listing, options),
         }
     }
+}
+
+fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
+    let decided = |what, because: String, instead: String| Decision { what, because, instead };
+    let mut all = vec![format_decision(listing, options)];
+    all.extend(sample_decision(listing, options));
+    if let SourceKind::ImageFolder | SourceKind::FlatFolder = listing.kind() {
+        let because = "no folder has the usual name of a folder of masks, or of a split".to_owned();
+        let instead = format!("{} with {MASKS} for image and mask pairs, {SPLIT} for one split", IMAGES.with("DIR"));
+        all.push(decided("image", because, instead));
+    } else if !matches!(listing.kind(), SourceKind::PairedFolders | SourceKind::SampleFiles(_)) {
+        let because = match &options.image_key {
+            Some(key) => format!("you named '{key}'"),
+            None => "a field has a usual name of images".to_owned(),
+        };
+        all.push(decided("image", because, IMAGE_KEY.with("NAME").to_string()));
+    }
+    let because = match (&listing.labels, &options.label_key) {
+        (_, Some(key)) => format!("you named '{key}'"),
+        (Labels::ByDirectory(_), None) => "each folder with images in it is a class".to_owned(),
+        (Labels::PerSample(_) | Labels::Lists(_), None) => {
+            "a field has a usual name of labels, or the folders are classes".to_owned()
+        }
+        (Labels::None, None) => {
+            format!("there are no class folders, and no field is called {}", LABEL_NAMES.join(", "))
+        }
+    };
+    all.push(decided("label", because, LABEL_KEY.with("NAME").to_string()));
+    if listing.has_masks() {
+        let because = match &options.mask_key {
+            Some(key) => format!("you named '{key}'"),
+            None if listing.kind() == SourceKind::PairedFolders => {
+                "the names of its files are those of the images".to_owned()
+            }
+            None => "a field, or a folder beside that of the images, has a usual name of masks".to_owned(),
+        };
+        let instead = match listing.kind() {
+            SourceKind::PairedFolders => format!("{}: every folder is a class", FROM.with("image-folder")),
+            _ => MASK_KEY.with("NAME").to_string(),
+        };
+        all.push(decided("mask", because, instead));
+    }
+    all
+}
+
+fn format_decision(listing: &Listing, options: &ListOptions) -> Decision {
+    let because = match (options.from, listing.kind()) {
+        (Some(_), _) => "you named it".to_owned(),
+        (None, SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders) => {
+            "it is a folder with image files".to_owned()
+        }
+        (None, SourceKind::Manifest) => "the file is a table or a list of paths".to_owned(),
+        (None, SourceKind::Program) => "a program supplied the samples".to_owned(),
+        (None, SourceKind::Container(format) | SourceKind::SampleFiles(format)) => {
+            format!("the first bytes or the names of its files are those of {format}")
+        }
+    };
+    Decision { what: "format", because, instead: FROM.with("FORMAT").to_string() }
+}
+
+/// Why a file is one sample, or many. None if it could not be otherwise.
+fn sample_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
+    let (because, instead) = match (listing.kind(), options.one_sample_per_file) {
+        (SourceKind::SampleFiles(_) | SourceKind::Container(_), Some(_)) => {
+            ("you said so", format!("leave out {ONE_SAMPLE_PER_FILE} or {MANY_SAMPLES_PER_FILE}"))
+        }
+        (SourceKind::SampleFiles(_), None) => {
+            ("the files are in class folders, or none has the name of all images", MANY_SAMPLES_PER_FILE.to_string())
+        }
+        (SourceKind::Container(format), None) if format.may_hold_one_sample() => {
+            ("the files are not in class folders, and nothing looks like one image", ONE_SAMPLE_PER_FILE.to_string())
+        }
+        _ => return None,
+    };
+    Some(Decision { what: "sample", because: because.to_owned(), instead })
 }

@@ -14,7 +14,7 @@ use super::image_folder::{Opened, list_opened, manifest_in};
 use super::layout::Layout;
 use super::listing::{Labels, Listing};
 use super::paths::lossy;
-use super::warning::Warning;
+use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
 const SPLIT_NAMES: [&str; 9] = ["train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"];
@@ -154,7 +154,16 @@ impl Splits {
             // The other splits are not beside it.
             let top = Directory::scan(&self.root, &pair.images, self.files)?;
             let layout = Layout::Pairs(pair);
-            Ok(Opened { root: self.root.clone(), files: self.files, top, layout, wrapper: None, manifest: None })
+            Ok(Opened {
+                root: self.root.clone(),
+                files: self.files,
+                top,
+                layout,
+                wrapper: None,
+                beside_it: 0,
+                hidden: Tally::default(),
+                manifest: None,
+            })
         };
         names.iter().map(|name| Ok((name.clone(), open(name)?))).collect()
     }

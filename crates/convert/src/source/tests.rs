@@ -3,6 +3,7 @@
 mod folder;
 mod hints;
 mod manifest;
+mod nothing_lost;
 mod pairs;
 mod speed;
 mod tables;

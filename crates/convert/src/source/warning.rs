@@ -123,6 +123,13 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// Hidden folders beside folders that are not classes; ignored.
+    HiddenFolders {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
     /// Images in formats that cannot be decoded, such as PPM; ignored.
     UndecodedFormats {
         /// How many.
@@ -277,6 +284,7 @@ impl Warning {
             Self::BrokenLinks { count, first } => (count, "broken links ignored", first),
             Self::SpecialFiles { count, first } => (count, "special files ignored", first),
             Self::SystemFolders { count, first } => (count, "folders of other programs ignored", first),
+            Self::HiddenFolders { count, first } => (count, "hidden folders ignored", first),
             Self::UndecodedFormats { count, first } => (count, "images in unsupported formats ignored", first),
             Self::UnreadableFiles { count, first } => (count, "unreadable files ignored", first),
             Self::OtherArrays { count, first } => (count, "arrays without an item for each image ignored", first),

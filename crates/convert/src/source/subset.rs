@@ -1,0 +1,101 @@
+//! A few samples of a listing, to look at before a conversion.
+
+use std::sync::Arc;
+
+use super::listing::{Images, LabelLists, Labels, Listing, Masks};
+use super::paths::{FileTable, PathTable};
+use super::store::{Content, Store};
+use crate::sample::SampleError;
+use crate::survey::evenly;
+
+impl Listing {
+    /// Up to `n` samples at even distances, with their images, masks and labels. Other fields are left out.
+    #[must_use]
+    pub fn subset(&self, n: usize) -> Self {
+        let places: Arc<Vec<usize>> = Arc::new(evenly(self, n).collect());
+        let picked = |store: &Arc<dyn Store>| -> Arc<dyn Store> {
+            Arc::new(Picked { store: Arc::clone(store), places: Arc::clone(&places) })
+        };
+        let masks = self.masks.as_ref().map(|masks| match masks {
+            Masks::Files { paths, bytes } => {
+                let bytes = places.iter().map(|place| bytes[*place]).collect();
+                Masks::Files { paths: picked_paths(paths, &places), bytes }
+            }
+            Masks::Stored(store) => Masks::Stored(picked(store)),
+        });
+        let faults = places.iter().enumerate().filter_map(|(idx, place)| Some((idx, self.faults.get(place)?.clone())));
+        Self {
+            labels: self.picked_labels(&places),
+            classes: self.classes.clone(),
+            masks,
+            images: match &self.images {
+                Images::Files => Images::Files,
+                Images::Stored(store) => Images::Stored(picked(store)),
+            },
+            metadata: self.metadata.clone(),
+            faults: faults.collect(),
+            ..Self::of_files(
+                self.kind,
+                &self.root,
+                picked_paths(&self.paths, &places),
+                places.iter().map(|place| self.bytes[*place]).collect(),
+            )
+        }
+    }
+
+    fn picked_labels(&self, places: &[usize]) -> Labels {
+        if self.has_labels() {
+            return Labels::PerSample(places.iter().filter_map(|place| self.label(*place)).collect());
+        }
+        if !self.has_label_lists() {
+            return Labels::None;
+        }
+        let mut lists = LabelLists::default();
+        for place in places {
+            lists.ids.extend(self.label_list(*place).unwrap_or_default());
+            lists.ends.push(lists.ids.len());
+        }
+        Labels::Lists(lists)
+    }
+}
+
+fn picked_paths(paths: &PathTable, places: &[usize]) -> PathTable {
+    let mut table = FileTable::default();
+    places.iter().for_each(|place| table.push(&paths.path(*place)));
+    table.paths
+}
+
+/// Some items of a store.
+#[derive(Debug)]
+struct Picked {
+    store: Arc<dyn Store>,
+    places: Arc<Vec<usize>>,
+}
+
+impl Picked {
+    fn place(&self, idx: usize) -> usize {
+        self.places.get(idx).copied().unwrap_or(usize::MAX)
+    }
+}
+
+impl Store for Picked {
+    fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    fn bytes(&self, idx: usize) -> u64 {
+        self.store.bytes(self.place(idx))
+    }
+
+    fn content(&self, idx: usize) -> Content {
+        self.store.content(self.place(idx))
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.store.is_uniform()
+    }
+
+    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        self.store.append(self.place(idx), limit, out)
+    }
+}
