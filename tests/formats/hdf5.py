@@ -120,6 +120,46 @@ def write(folder):
         f["labels"] = labels()[:5]
 
 
+def singles(folder):
+    """Files with one dataset for each image."""
+
+    def png(i):
+        out = io.BytesIO()
+        Image.fromarray(pixels()[i]).save(out, "PNG")
+        return out.getvalue()
+
+    def make(name, items):
+        with h5py.File(os.path.join(folder, f"{name}.h5"), "w") as f:
+            for path, item in items:
+                f[path] = item
+
+    names = ["cat", "dog", "owl"]
+    order = sorted(range(N), key=lambda i: (labels()[i], i))
+    grouped = [(i, f"{names[labels()[i]]}/{i:04}") for i in range(N)]
+    make("classes", [(path, pixels()[i]) for i, path in grouped])
+    make("opaque", [(path, np.void(png(i))) for i, path in grouped])
+    make("bytes", [(path, np.frombuffer(png(i), np.uint8)) for i, path in grouped])
+    make("flat", [(f"img{i:04}", pixels()[i]) for i in range(N)])
+    make("single_splits", [(f"{'train' if i < 7 else 'test'}/{path}", pixels()[i]) for i, path in grouped])
+    make("pairs", [(f"{group}/{i}", pixels()[i, :, :, 0]) for i in range(N) for group in ("images", "masks")])
+    with h5py.File(os.path.join(folder, "packed.h5"), "w") as f:
+        for i, path in grouped:
+            f.create_dataset(path, data=pixels()[i], compression="gzip")
+    make("weights", [("dense/kernel", np.zeros((4, 5), "f4")), ("dense/bias", np.zeros(5, "f4"))])
+    make("table", [("rows", np.zeros(N, dtype=[("image", "u1", (4, 4)), ("label", "i8")]))])
+    with h5py.File(os.path.join(folder, "linked.h5"), "w") as f:
+        f["labels"] = labels()
+        f["images"] = h5py.ExternalLink("contiguous.h5", "/images")
+        f["more"] = h5py.ExternalLink("contiguous.h5", "/score")
+    with h5py.File(os.path.join(folder, "link_beside.h5"), "w") as f:
+        common(f)
+        f["more"] = h5py.ExternalLink("contiguous.h5", "/score")
+    with h5py.File(os.path.join(folder, "unit.h5"), "w") as f:
+        f["images"] = (pixels() / 255).astype("f4")
+        f["masks"] = pixels()[..., 0] % 3
+    print(json.dumps({"order": order}))
+
+
 def describe(dataset):
     if h5py.check_string_dtype(dataset.dtype):
         value = dataset.asstr()[:].tolist()
@@ -154,4 +194,4 @@ def dump(_):
 
 
 if __name__ == "__main__":
-    {"write": write, "read": read, "dump": dump}[sys.argv[1]](sys.argv[2])
+    {"write": write, "singles": singles, "read": read, "dump": dump}[sys.argv[1]](sys.argv[2])

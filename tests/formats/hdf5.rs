@@ -5,7 +5,7 @@ use std::fs;
 use packds_format::Pack;
 use serde_json::{Value, json};
 
-use super::items::{assert_same, client, convert, hex, ids, items, refused, sample_pack, written_by};
+use super::items::{Bytes, assert_same, client, convert, hex, ids, items, refused, sample_pack, written_by};
 use super::python;
 use crate::support::Folder;
 
@@ -234,4 +234,65 @@ fn damage_and_what_is_not_for_us_is_refused() {
     }
     let args = ["convert", "gzip.h5", "no.pack", "--image-key", "nothing"];
     refused(&folder, &args, "nothing");
+}
+
+/// The images of a pack, by their number among all images.
+fn pictures(pack: &Bytes, expected: &Value) -> Vec<usize> {
+    let all = expected["pixels"].as_str().unwrap();
+    let item = all.len() / 11;
+    let place = |image: &Vec<u8>| (0..11).position(|i| all[i * item..][..item] == hex(image)).unwrap();
+    items(pack, "image").iter().map(place).collect()
+}
+
+#[test]
+fn a_dataset_for_each_image_is_an_image_and_groups_are_classes() {
+    let (folder, expected) = written_by("hdf5.py");
+    let written = python(&["hdf5.py", "singles", folder.path("").to_str().unwrap()]);
+    let order = serde_json::from_str::<Value>(&written).unwrap()["order"].clone();
+    let order: Vec<usize> = serde_json::from_value(order).unwrap();
+    for name in ["classes", "opaque", "bytes", "packed"] {
+        let pack = convert(&folder, &format!("{name}.h5"), &[]);
+        assert_eq!(pictures(&pack, &expected), order, "{name}");
+        assert_eq!(ids(&pack), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2], "{name}");
+        assert_eq!(pack.classes().unwrap()[0].names, ["cat", "dog", "owl"], "{name}");
+        assert_eq!(pack.path(1).unwrap().unwrap(), b"cat/0003", "{name}");
+    }
+    let flat = convert(&folder, "flat.h5", &[]);
+    assert_eq!(pictures(&flat, &expected), (0..11).collect::<Vec<_>>());
+    assert!(flat.schema().index_of("label").is_err());
+    let ran = folder.packds(&["convert", "flat.h5", "t.pack", "--dry-run"]);
+    assert!(ran.stderr.contains("each of the 11 datasets is read as one image"), "{ran:?}");
+    refused(&folder, &["convert", "single_splits.h5", "no.pack"], "found the splits 'test', 'train'");
+    let test = convert(&folder, "single_splits.h5", &["--split", "test"]);
+    assert_eq!((pictures(&test, &expected), ids(&test)), (vec![9, 7, 10, 8], vec![0, 1, 1, 2]));
+}
+
+#[test]
+fn datasets_that_are_not_arrays_of_samples_say_what_to_do() {
+    let (folder, _) = written_by("hdf5.py");
+    python(&["hdf5.py", "singles", folder.path("").to_str().unwrap()]);
+    for (name, words) in [
+        ("pairs", "not all groups can be classes: 'images', 'masks'"),
+        ("weights", "found 'bias', 'kernel'"),
+        ("table", "such as the rows of a PyTables table"),
+        ("linked", "linked.h5: images: a link to another file, which is not followed"),
+    ] {
+        refused(&folder, &["convert", &format!("{name}.h5"), "no.pack"], words);
+    }
+    let ran = folder.packds(&["convert", "link_beside.h5", "l.pack"]);
+    assert!(ran.code == 0 && ran.stderr.contains("field 'more' left out: a link to another file"), "{ran:?}");
+}
+
+#[test]
+fn images_of_floats_keep_their_masks() {
+    let (folder, expected) = written_by("hdf5.py");
+    python(&["hdf5.py", "singles", folder.path("").to_str().unwrap()]);
+    let pack = convert(&folder, "unit.h5", &[]);
+    let pixels = expected["pixels"].as_str().unwrap();
+    let byte = |at: usize| u8::from_str_radix(&pixels[at * 2..at * 2 + 2], 16).unwrap();
+    let images = items(&pack, "image").concat();
+    let floats: Vec<f32> = images.as_chunks().0.iter().map(|float| f32::from_le_bytes(*float)).collect();
+    assert!(floats.iter().enumerate().all(|(at, float)| (float * 255.0 - f32::from(byte(at))).abs() < 1e-3));
+    let masks = items(&pack, "mask").concat();
+    assert!(masks.iter().enumerate().all(|(at, mask)| *mask == byte(at * 3) % 3));
 }

@@ -73,6 +73,28 @@ def hugging_face(folder):
     pq.write_table(no_bytes, f"{folder}/no_bytes.parquet")
 
 
+def typed(folder):
+    """Columns of types that packs do not have."""
+    import datetime
+    import decimal
+
+    second = datetime.datetime(2024, 1, 31, 12, 0, 0)
+    one = [1706702400]
+    columns = {
+        "local": pa.array(one, pa.timestamp("s")), "utc": pa.array([1706702400001], pa.timestamp("ms", tz="UTC")),
+        "berlin": pa.array([1706702400 * 10**9], pa.timestamp("ns", tz="Europe/Berlin")),
+        "offset": pa.array(one, pa.timestamp("s", tz="+02:00")), "missing": pa.array([None], pa.timestamp("s", tz="UTC")),
+        "date": pa.array([second.date()]), "time": pa.array([second.time()]), "took": pa.array([1500], pa.duration("ms")),
+        "price": pa.array([decimal.Decimal("1.25")]), "times": pa.array([one], pa.list_(pa.timestamp("s", tz="UTC"))),
+        "map": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "view": pa.array([[1, 2]], pa.list_view(pa.int32())),
+        "parts": pa.array([[b"x"]]),
+    }
+    table = pa.table({"image": pa.array([png(pixels()[0])]), "label": pa.array([1]), **columns})
+    pq.write_table(table, f"{folder}/typed.parquet")
+    with pa.ipc.new_file(f"{folder}/typed.arrow", table.schema) as writer:
+        writer.write_table(table)
+
+
 def plain(folder):
     flat = pixels().reshape(N, -1)
     tensor = pa.fixed_shape_tensor(pa.uint8(), (H, W, 3))
@@ -119,6 +141,7 @@ def plain(folder):
 def write(folder):
     hugging_face(folder)
     plain(folder)
+    typed(folder)
     return {"pixels": [image.tobytes().hex() for image in pixels()], "labels": labels()}
 
 

@@ -85,7 +85,36 @@ fn what_real_clients_write_comes_in() {
         assert_eq!(pack.classes().unwrap()[0].names, ["ant", "fox", "zebra"]);
     }
     further_columns(&folder);
+    typed_columns(&folder);
     refusals(&folder);
+}
+
+/// Columns of types that packs do not have are texts, or left out with a warning.
+fn typed_columns(folder: &Folder) {
+    for source in ["in/typed.parquet", "in/typed.arrow"] {
+        let ran = folder.packds(&["convert", source, "out.pack", "--force"]);
+        assert_eq!(ran.code, 0, "{source}: {ran:?}");
+        for name in ["map", "view", "parts"] {
+            assert!(ran.stderr.contains(&format!("field '{name}' left out")), "{source}: {ran:?}");
+        }
+        let pack = open(&folder.path("out.pack"));
+        for (name, text) in [
+            ("local", "2024-01-31T12:00:00"),
+            ("utc", "2024-01-31T12:00:00.001Z"),
+            ("berlin", "2024-01-31T12:00:00Z"),
+            ("offset", "2024-01-31T12:00:00Z"),
+            ("missing", ""),
+            ("date", "2024-01-31"),
+            ("time", "12:00:00"),
+            ("took", "PT1.5S"),
+            ("price", "1.25"),
+            ("times", r#"["2024-01-31T12:00:00Z"]"#),
+        ] {
+            assert_eq!(str::from_utf8(&items(&pack, name)[0]).unwrap(), text, "{source}: {name}");
+        }
+    }
+    let named = folder.packds(&["convert", "in/typed.parquet", "no.pack", "--label-key", "map"]);
+    assert!(named.code == 2 && named.stderr.contains("column `map`"), "{named:?}");
 }
 
 fn further_columns(folder: &Folder) {

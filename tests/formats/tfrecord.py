@@ -55,6 +55,44 @@ def write(folder):
     writer.close()
 
 
+def varint(n):
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+
+
+def field(number, body):
+    return varint(number << 3 | 2) + varint(len(body)) + body
+
+
+def serialized(array, kind):
+    """What tf.io.serialize_tensor writes: type, shape and the numbers."""
+    shape = b"".join(field(2, b"\x08" + varint(size)) for size in array.shape)
+    return b"\x08" + varint(kind) + field(2, shape) + field(4, array.tobytes())
+
+
+def write_tensors(folder):
+    def save(name, features):
+        writer = tfrecord.TFRecordWriter(f"{folder}/{name}.tfrecord")
+        for i in range(N):
+            writer.write(features(i))
+        writer.close()
+
+    size = {"height": (H, "int"), "width": (W, "int")}
+    depth = {**size, "depth": (3, "int")}
+    wide = lambda i: pixels(i).astype("<u2") * 3
+    real = lambda i: pixels(i).astype("<f4") / 2
+    label = lambda i: {"label": (i % 3, "int")}
+    save("tensors", lambda i: {
+        "image": (serialized(pixels(i), 4), "byte"), "label": (serialized(np.array(i % 3), 9), "byte"),
+        "points": (serialized(points(i), 1), "byte"), "score": (serialized(np.float32(i / 4), 1), "byte"),
+    })
+    save("floats", lambda i: {"image": (serialized(real(i), 1), "byte"), **label(i)})
+    save("strings", lambda i: {"image": (b"\x08\x07\x12\x00B\x03abc", "byte"), **label(i)})
+    save("raw_u16", lambda i: {"image_raw": (wide(i).tobytes(), "byte"), **depth, **label(i)})
+    save("raw_f32", lambda i: {"image_raw": (real(i).tobytes(), "byte"), **depth, **label(i)})
+    save("raw_i16", lambda i: {"image_raw": (wide(i).tobytes(), "byte"), "dtype": (b"int16", "byte"), **depth, **label(i)})
+    save("no_depth", lambda i: {"image_raw": (real(i)[..., 0].tobytes(), "byte"), **size, **label(i)})
+
+
 def masked(data):
     crc = crc32c.crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
@@ -94,4 +132,4 @@ def read(path):
     print(json.dumps({"rows": rows, "files": [os.path.basename(p) for p in paths]}))
 
 
-{"write": write, "read": read}[sys.argv[1]](sys.argv[2])
+{"write": write, "tensors": write_tensors, "read": read}[sys.argv[1]](sys.argv[2])

@@ -1,7 +1,7 @@
 //! TFRecord, written and read by the library `tfrecord`.
 
 use super::python;
-use super::records::{N, assert_records, classes, converted, items, labels, refused};
+use super::records::{N, assert_records, classes, converted, items, labels, pixels, refused};
 use crate::support::Folder;
 
 fn sources() -> Folder {
@@ -49,6 +49,37 @@ fn raw_pixels_are_read_where_their_size_is_told() {
     let pack = converted(&folder, "raw.tfrecord", &[]);
     assert_records(&pack, 0..N);
     assert_eq!(labels(&pack)[..4], [0, 1, 2, 0]);
+}
+
+#[test]
+fn serialized_tensors_and_wide_raw_pixels_have_their_type() {
+    let folder = Folder::new();
+    python(&["tfrecord.py", "tensors", folder.path("").to_str().unwrap()]);
+    let pack = converted(&folder, "tensors.tfrecord", &[]);
+    assert_records(&pack, 0..N);
+    assert_eq!(labels(&pack)[..4], [0, 1, 2, 0]);
+    let points: Vec<u8> = (3_u8..9).flat_map(|value| f32::from(value).to_le_bytes()).collect();
+    assert_eq!(items(&pack, "points")[3], points);
+    assert_eq!(items(&pack, "score")[3], 0.75_f64.to_le_bytes());
+    let halves: Vec<u8> = pixels(4).into_iter().flat_map(|value| (f32::from(value) / 2.0).to_le_bytes()).collect();
+    let triples: Vec<u8> = pixels(4).into_iter().flat_map(|value| (u16::from(value) * 3).to_le_bytes()).collect();
+    for (name, expected, told) in [
+        ("floats", &halves, ""),
+        ("raw_f32", &halves, "4 bytes per number and are read as f32"),
+        ("raw_u16", &triples, "2 bytes per number and are read as u16"),
+        ("raw_i16", &triples, ""),
+    ] {
+        let source = format!("{name}.tfrecord");
+        let pack = converted(&folder, &source, &[]);
+        assert_eq!(&items(&pack, "image")[4], expected, "{name}");
+        let stderr = folder.packds(&["convert", &source, "t.pack", "--dry-run"]).stderr;
+        assert_eq!(stderr.contains("bytes per number"), !told.is_empty(), "{name}: {stderr}");
+        assert!(stderr.contains(told), "{name}: {stderr}");
+    }
+    let said = refused(&folder, "no_depth.tfrecord", &[]);
+    assert!(said.contains("or raw pixels with features height, width and depth"), "{said}");
+    let said = refused(&folder, "strings.tfrecord", &[]);
+    assert!(said.contains("expected an image file, a tensor of tf.io.serialize_tensor"), "{said}");
 }
 
 #[test]

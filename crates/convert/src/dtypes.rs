@@ -24,6 +24,27 @@ pub(crate) fn of_torch_storage(class: &str) -> Option<DType> {
     TORCH_STORAGES.iter().find(|(name, _)| *name == class).map(|(_, dtype)| *dtype)
 }
 
+/// The type with this number in TensorFlow's `DataType`.
+pub(crate) fn of_tensorflow(number: u64) -> Option<DType> {
+    let dtype = match number {
+        1 => DType::F32,
+        2 => DType::F64,
+        3 => DType::I32,
+        4 => DType::U8,
+        5 => DType::I16,
+        6 => DType::I8,
+        9 => DType::I64,
+        10 => DType::Bool,
+        14 => DType::Bf16,
+        17 => DType::U16,
+        19 => DType::F16,
+        22 => DType::U32,
+        23 => DType::U64,
+        _ => return None,
+    };
+    Some(dtype)
+}
+
 pub(crate) fn safetensors_name(dtype: DType) -> String {
     dtype.name().to_ascii_uppercase()
 }

@@ -6,7 +6,7 @@ use crate::source::{Head, mnist, torchvision};
 
 pub(crate) static ENTRY: Entry = Entry {
     starts,
-    is_published: |_, names| names.iter().any(|name| name.contains("-idx") && name.contains("ubyte")),
+    is_published: |_, names| names.iter().any(|name| mnist::is_idx(name)),
     input: Some(Input::Samples {
         parts: |source, _| mnist::parts(&torchvision::folder(source, DataFormat::Mnist)?),
         read: mnist::read,
@@ -17,7 +17,7 @@ pub(crate) static ENTRY: Entry = Entry {
 
 /// Two zero bytes, an element type and the number of dimensions. Alternatively, a gzip file with a matching name.
 pub(crate) fn starts(head: &Head<'_>) -> bool {
-    let is_named = head.name.contains("idx") && head.name.contains("ubyte");
+    let is_named = mnist::is_idx(head.name);
     let kind = head.bytes.get(2..4);
     let is_idx = head.has(0, &[0, 0]) && matches!(kind, Some([0x08 | 0x09 | 0x0b..=0x0e, 1..=4]));
     is_idx || (head.is_gzip() && is_named)

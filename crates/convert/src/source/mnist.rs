@@ -19,7 +19,7 @@ use super::shards::Shards;
 use super::split::is_split_name;
 use super::spool::Spool;
 use super::store::OpenFile;
-use super::there::{first_there, is_there_as_file};
+use super::there::first_there;
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -35,20 +35,23 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
         return Ok(vec![Shards::one(source)]);
     }
     let unreadable = |error| ConvertError::UnreadableDirectory { path: source.to_owned(), source: error };
-    let mut sets: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut names = Vec::new();
     for entry in std::fs::read_dir(source).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        let Some(name) = name.filter(|name| is_images(name)) else {
-            continue;
-        };
-        if !is_there_as_file(&path)? {
-            continue;
-        }
-        let plain = name.trim_end_matches(".gz").to_owned();
-        // If a file exists both plain and gzipped, the plain one is read.
-        if plain == name || !sets.contains_key(&plain) {
-            sets.insert(plain, path);
+        let name = entry.map_err(unreadable)?.file_name().into_string();
+        names.extend(name.ok().filter(|name| is_idx(name) && name.contains("images")));
+    }
+    names.sort_unstable();
+    let mut sets: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for name in names {
+        let Some(path) = first_there(places(source, &name))? else { continue };
+        let plain = name.trim_end_matches(".gz");
+        let is_plain = plain == name;
+        // If a file exists both plain and gzipped, the plain one is read. `x.idx3-ubyte` is another name of `x-idx3-ubyte`.
+        let set = plain.replacen(".idx", "-idx", 1);
+        if !sets.contains_key(&set)
+            || (is_plain && sets.get(&set).is_some_and(|known| known.extension() == Some("gz".as_ref())))
+        {
+            sets.insert(set, path);
         }
     }
     let mut parts: Vec<Shards> = Vec::new();
@@ -69,9 +72,14 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     Ok(parts)
 }
 
-/// Whether this is the name of an image file.
-fn is_images(name: &str) -> bool {
-    name.contains("images") && name.contains("idx") && name.contains("ubyte")
+/// Whether this is the name of an idx file.
+pub(crate) fn is_idx(name: &str) -> bool {
+    name.contains("idx") && name.contains("ubyte")
+}
+
+/// Where a file may be: in the folder, or in a folder of its own name, as archives unpack it.
+fn places(folder: &Path, name: &str) -> [PathBuf; 2] {
+    [folder.join(name), folder.join(name).join(name)]
 }
 
 /// The split before `images` in a name. MNIST calls the test set `t10k`.
@@ -94,8 +102,10 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     file.push(&mut set, "image", false)?;
     let name = images.file_name().and_then(|name| name.to_str());
     let labels = label_names(name.unwrap_or_default());
-    let found = labels.iter().map(|name| images.with_file_name(name));
-    match first_there(found)? {
+    let folder = images.parent().unwrap_or(images);
+    let is_own = folder.file_name() == images.file_name();
+    let folder = folder.parent().filter(|_| is_own).unwrap_or(folder);
+    match first_there(labels.iter().flat_map(|name| places(folder, name)))? {
         Some(path) => {
             let file = IdxFile::open(&path, options)?;
             if file.shape.len() > 1 {

@@ -9,7 +9,7 @@ use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use packds_format::FieldKind;
+use packds_format::{DType, FieldKind, Scalar};
 use packds_pixels::ImageFormat;
 
 use super::ListOptions;
@@ -27,7 +27,7 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT};
-use example::{Example, Feature};
+use example::{Example, Feature, tensor_of};
 use frames::Frames;
 
 /// Names of images, the most usual first. The field is always named `image`.
@@ -49,6 +49,8 @@ const ABOUT_IMAGE: [&str; 8] = [
     "image/dtype",
     "image/key/sha256",
 ];
+/// Features that state the size and type of raw pixels.
+const SIZES_OF_RAW: [&str; 5] = ["height", "width", "depth", "channels", "dtype"];
 /// Most features reported as left out. A file could otherwise name as many as it has bytes.
 const MAX_LEFT_OUT: usize = 100;
 /// Most class names from texts next to labels. Larger ids are not list indices.
@@ -112,6 +114,19 @@ impl Place<'_> {
         format!("record {}", self.number)
     }
 
+    /// An array of one number as the number, and anything else as its bytes in the file.
+    fn item(&self, part: Part<'_>, content: Content) -> Item<'static> {
+        let number = match &content {
+            Content::Array(array) if array.is_one_number() => Scalar::of(array.dtype, part.bytes),
+            _ => None,
+        };
+        match number.map(|number| (number.integer(), number)) {
+            Some((Some(id), Scalar::Bool(_) | Scalar::Int(_) | Scalar::Unsigned(_))) => Item::Int(id),
+            Some((_, number)) => Item::Float(number.nearest_f64()),
+            None => Item::Stored(self.span(part), content),
+        }
+    }
+
     fn span(&self, part: Part<'_>) -> Span {
         let at = to_u64(part.at);
         Span { file: self.file, offset: self.offset.saturating_add(at), bytes: to_u64(part.bytes.len()) }
@@ -133,6 +148,8 @@ struct Records<'a> {
     /// Required fields that the first record has: image, label and mask.
     needed: Vec<String>,
     faults: Faults,
+    /// The type of raw pixels, if only their number of bytes gives it.
+    assumed: Option<DType>,
     /// Features that the first record lacks.
     left_out: BTreeSet<String>,
 }
@@ -170,6 +187,7 @@ impl<'a> Records<'a> {
             ids: Vec::new(),
             needed: Vec::new(),
             faults: Faults::new(),
+            assumed: None,
             left_out: BTreeSet::new(),
         }
     }
@@ -213,6 +231,8 @@ impl<'a> Records<'a> {
     /// Decides how to read each feature from the first record.
     fn make_plan(&mut self, example: &Example<'_>) {
         let image = self.image_of(example);
+        let raw = image.as_deref().and_then(|image| example.raw_pixels(image));
+        self.assumed = raw.as_ref().filter(|raw| raw.is_assumed).map(|raw| raw.array.dtype);
         for name in example.names() {
             let Some(feature) = example.get(name) else {
                 continue;
@@ -227,7 +247,7 @@ impl<'a> Records<'a> {
                 || (ABOUT_IMAGE.contains(&name) && image.is_some() && !is_image)
                 || describes("/shape")
                 || describes("/dtype")
-                || (image.is_some() && is_size_of_raw(name, example, image.as_deref()));
+                || (raw.is_some() && SIZES_OF_RAW.contains(&name));
             if left_out {
                 self.plan.insert(name.to_owned(), None);
                 continue;
@@ -238,6 +258,7 @@ impl<'a> Records<'a> {
                     [_] if example.array_of(name).is_some() => Kind::Stored,
                     [_] if self.was(name, &[FieldKind::Bytes]) => Kind::Bytes,
                     [_] if self.was(name, &[FieldKind::String, FieldKind::Json]) => Kind::Text,
+                    [one] if tensor_of(*one).is_some() => Kind::Stored,
                     [one] if ImageFormat::sniff(one.bytes).is_some() => Kind::Stored,
                     [one] if is_text(one.bytes) => Kind::Text,
                     [_] => Kind::Bytes,
@@ -304,11 +325,14 @@ impl<'a> Records<'a> {
         let item = match (kind, feature) {
             (Kind::Stored | Kind::Bytes, Feature::Bytes(values)) => {
                 let [one] = values.as_slice() else { return Err(wrong("expected one value")) };
-                let content = match kind {
-                    Kind::Bytes => Ok(Content::Bytes),
-                    _ => example.content_of(name, *one, planned.field == "image"),
-                };
-                Item::Stored(place.span(*one), content.map_err(|reason| wrong(&reason))?)
+                match kind {
+                    Kind::Bytes => Item::Stored(place.span(*one), Content::Bytes),
+                    _ => {
+                        let found = example.content_of(name, *one, planned.field == "image");
+                        let (bytes, content) = found.map_err(|reason| wrong(&reason))?;
+                        place.item(bytes, content)
+                    }
+                }
             }
             (Kind::Text, Feature::Bytes(values)) => match values.as_slice() {
                 [one] => self.text_or_bytes(place, *one, planned),
@@ -439,6 +463,7 @@ impl<'a> Records<'a> {
             field: name.clone(),
             reason: "the first record, which defines the features, lacks it".to_owned(),
         }));
+        warnings.extend(self.assumed.map(|dtype| Warning::AssumedPixels { dtype }));
         let metadata = self.metadata.cloned();
         let classes = match label_names(part)? {
             Some(names) => names,
@@ -502,12 +527,6 @@ fn label_key(options: &ListOptions) -> Option<String> {
     let key = options.label_key.as_deref()?;
     let is_customary = LABEL_KEYS.contains(&key);
     Some(if is_customary { "label" } else { key }.to_owned())
-}
-
-/// Whether a feature states the size of raw pixels.
-fn is_size_of_raw(name: &str, example: &Example<'_>, image: Option<&str>) -> bool {
-    let is_size = ["height", "width", "depth", "channels"].contains(&name);
-    is_size && image.is_some_and(|image| example.raw_size(image).is_some())
 }
 
 /// Whether the bytes are text: no control characters except line breaks and tabs.

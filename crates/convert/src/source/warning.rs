@@ -229,6 +229,16 @@ pub enum Warning {
         /// The number of classes.
         n: usize,
     },
+    /// Each dataset of the source is read as one image.
+    DatasetEach {
+        /// How many.
+        n: usize,
+    },
+    /// The type of raw pixels is not stated; their number of bytes gives it.
+    AssumedPixels {
+        /// The type.
+        dtype: DType,
+    },
     /// No column has a label name, so the only other column gives the labels.
     OnlyOtherColumn {
         /// The column.
@@ -365,6 +375,14 @@ impl fmt::Display for Warning {
             Self::OneHotMasks { n } => {
                 write!(out, "the masks are one-hot: their {n} classes become the numbers 0 to {}", n - 1)
             }
+            Self::DatasetEach { n } => {
+                write!(out, "each of the {n} datasets is read as one image; groups are classes if there are several")
+            }
+            Self::AssumedPixels { dtype } => write!(
+                out,
+                "the raw pixels have {} bytes per number and are read as {dtype}; a feature 'dtype' states another type",
+                dtype.size()
+            ),
             Self::OnlyOtherColumn { field } => {
                 write!(out, "the labels are those of '{field}', the only column beside the paths")
             }

@@ -17,11 +17,16 @@ use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 use crate::source::store::OpenFile;
 use crate::source::tree::class_names_in;
+use crate::source::warning::Warning;
 
 /// Maximum group nesting: links can make a group its own member.
 const MAX_DEPTH: usize = 16;
 /// Most datasets and groups of a file.
 const MAX_MEMBERS: usize = 1 << 16;
+/// What a link to another file is. A file could name any other file.
+pub(super) const LINK: &str = "a link to another file, which is not followed";
+/// Most links to other files that are named.
+const MAX_LINKS: usize = 100;
 /// The most bytes of a path in an error.
 const MAX_SHOWN: usize = 120;
 /// First bytes of the superblock. Its version follows.
@@ -40,6 +45,8 @@ pub(super) struct H5File {
     pub(super) base: u64,
     /// In name order.
     pub(super) datasets: Vec<H5Dataset>,
+    /// The paths of links to other files.
+    pub(super) links: Vec<String>,
     file: File,
 }
 
@@ -70,12 +77,19 @@ pub(super) enum Element {
 impl H5File {
     pub(super) fn open(path: &Path) -> Result<Self, ConvertError> {
         let open = OpenFile::open(path).map_err(ConvertError::io(path))?;
-        let mut members = Members { open: &open, seen: 0, datasets: Vec::new() };
+        let mut members = Members { open: &open, seen: 0, datasets: Vec::new(), links: Vec::new() };
         let file = File::open(path).map_err(|e| members.failed("", &e))?;
         members.collect(&file, "", 0)?;
         let mut datasets = members.datasets;
         datasets.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self { base: file.userblock(), open: Arc::new(open), datasets, file })
+        let links = members.links;
+        Ok(Self { base: file.userblock(), open: Arc::new(open), datasets, links, file })
+    }
+
+    /// Warnings about the links to other files.
+    pub(super) fn link_warnings(&self) -> Vec<Warning> {
+        let warning = |link: &String| Warning::LeftOut { field: link.clone(), reason: LINK.to_owned() };
+        self.links.iter().map(warning).collect()
     }
 
     /// Opens the file again, for a separate store.
@@ -207,19 +221,25 @@ struct Members<'a> {
     /// Groups and datasets so far.
     seen: usize,
     datasets: Vec<H5Dataset>,
+    /// Links to other files.
+    links: Vec<String>,
 }
 
 impl Members<'_> {
     /// Adds the datasets of a group and its subgroups. Links to other files are not followed.
     fn collect(&mut self, group: &Group, prefix: &str, depth: usize) -> Result<(), ConvertError> {
-        let mut names = Vec::new();
+        let (mut names, mut links) = (Vec::new(), Vec::new());
         let visited = group.iter_visit_default(|name, info| {
-            if info.link_type == LinkType::Hard {
-                names.push(name.to_owned());
+            match info.link_type {
+                LinkType::Hard => names.push(name.to_owned()),
+                LinkType::External => links.push(format!("{prefix}{name}")),
+                LinkType::Soft => {}
             }
             Ok(())
         });
         visited.map_err(|e| self.failed(prefix, &e))?;
+        let room = MAX_LINKS.saturating_sub(self.links.len());
+        self.links.extend(links.into_iter().take(room));
         for name in names {
             self.seen += 1;
             let path = format!("{prefix}{name}");
@@ -312,7 +332,7 @@ fn element(dtype: &Datatype) -> Element {
     }
     if size > 8 || dtype.conv_to::<f64>().is_none() {
         return Element::Other(format!(
-            "elements of {size} bytes that are not numbers of up to 8 bytes, strings or bytes"
+            "elements of {size} bytes that are not numbers of up to 8 bytes, strings or bytes, such as the rows of a PyTables table"
         ));
     }
     match dtype.to_descriptor() {

@@ -6,6 +6,7 @@ mod chunks;
 mod file;
 mod header;
 mod heap;
+mod pictures;
 mod rows;
 
 use packds_system::to_u64;
@@ -13,19 +14,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use self::file::{Element, H5Dataset, H5File};
+use self::file::{Element, H5Dataset, H5File, LINK};
 use super::ListOptions;
 use super::beside::pairs;
 use super::found::{Found, check_same_classes};
-use super::roles::is_label_name;
+use super::roles::{is_image_name, is_label_name};
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::{ArrayType, Content, Contents, RowPart, Spans, Store};
 use super::tree::{self, Node, NodeKind, Tree};
+use super::warning::Warning;
 use super::whole::FileValue;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::opt::LABEL_KEY;
+
+/// What to do about data of other types.
+const READABLE: &str = "write each column as a dataset of its own, of numbers or texts: in Python, file.create_dataset('images', data=table['image'])";
 
 /// Most bytes of texts kept in memory.
 const MAX_TEXT_BYTES: usize = 1 << 32;
@@ -42,6 +47,9 @@ pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     };
     guarded(first, || {
         let file = H5File::open(first)?;
+        if pictures::are_all(&file) && file.metadata()?.is_none() {
+            return Ok(pictures::parts(shards.clone(), &file));
+        }
         tree::parts(shards.clone(), &nodes(&file.datasets), file.metadata()?.is_some())
     })
 }
@@ -51,12 +59,23 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     guarded(&part.root, || {
         let pairs = pairs(&part.files)?;
         let files: Result<Vec<H5File>, _> = pairs.iter().map(|p| H5File::open(&p.images)).collect();
-        let mut files = Files::of(files?, options)?;
+        let files = files?;
+        if let Some(first) = files.first() {
+            let has_keys = options.image_key.is_some() || options.label_key.is_some() || options.mask_key.is_some();
+            if !has_keys && pictures::are_all(first) && first.metadata()?.is_none() {
+                return pictures::read(part, files, options);
+            }
+            refuse_unreadable(first)?;
+        }
+        let links: Vec<Warning> = files.iter().flat_map(H5File::link_warnings).collect();
+        let mut files = Files::of(files, options)?;
         for labels in pairs.iter().filter_map(|pair| pair.labels.as_ref()) {
             files.take_labels(H5File::open(labels)?, part)?;
         }
         let split = part.split.as_deref();
-        tree::read(&mut files, DataFormat::Hdf5, &part.root, split, options)
+        let mut found = tree::read(&mut files, DataFormat::Hdf5, &part.root, split, options)?;
+        found.warnings.extend(links);
+        Ok(found)
     })
 }
 
@@ -69,6 +88,26 @@ pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileV
         }
         tree::read_whole(&mut Files::of(vec![file], options)?)
     })
+}
+
+/// Refuses a file that has nothing to read, by the name of what it has instead.
+fn refuse_unreadable(file: &H5File) -> Result<(), ConvertError> {
+    let path = &file.open.path;
+    let is_image = |path: &str| path.rsplit('/').next().is_some_and(is_image_name);
+    let has_images = file.datasets.iter().any(|dataset| is_image(&dataset.path));
+    let mut links = file.links.iter().filter(|link| !has_images && (file.datasets.is_empty() || is_image(link)));
+    if let Some(link) = links.next() {
+        return Err(ConvertError::unsupported(path, link, LINK, "name the file that the link leads to"));
+    }
+    let other = |dataset: &H5Dataset| match &dataset.element {
+        Element::Other(reason) => Some((dataset.path.clone(), reason.clone())),
+        _ => None,
+    };
+    let others: Option<Vec<(String, String)>> = file.datasets.iter().map(other).collect();
+    match others.unwrap_or_default().into_iter().next() {
+        Some((place, reason)) => Err(ConvertError::unsupported(path, &place, reason, READABLE)),
+        None => Ok(()),
+    }
 }
 
 /// Runs `work` and catches panics: the library's bindings may panic on damaged files.

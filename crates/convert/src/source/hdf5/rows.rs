@@ -80,7 +80,7 @@ pub(super) fn in_place(file: &H5File, dataset: &H5Dataset) -> Result<Option<RowP
 }
 
 /// Refuses data in external files: a file could name any other file.
-fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertError> {
+pub(super) fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertError> {
     let plist = dataset.dataset.dcpl();
     let plist = plist.map_err(|e| dataset.malformed(file, e.to_string()))?;
     let virtual_layout = plist.layout() == Layout::Virtual;

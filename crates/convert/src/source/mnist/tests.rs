@@ -114,3 +114,43 @@ fn keys_that_name_no_field_are_refused() {
         assert!(said.ends_with("no field 'zz', found 'image', 'label'"), "{said}");
     }
 }
+
+#[test]
+fn every_usual_name_is_found_with_its_labels() {
+    for (images, labels) in [
+        ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+        ("train-images.idx3-ubyte", "train-labels.idx1-ubyte"),
+        ("train-images.idx3-ubyte.gz", "train-labels.idx1-ubyte.gz"),
+        ("t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte.gz"),
+        ("emnist-letters-train-images-idx3-ubyte", "emnist-letters-train-labels-idx1-ubyte"),
+        ("train-images-idx3-ubyte/train-images-idx3-ubyte", "train-labels-idx1-ubyte/train-labels-idx1-ubyte"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let save = |name: &str, file: Vec<u8>| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, if name.ends_with(".gz") { gz(&file) } else { file }).unwrap();
+        };
+        save(images, idx(8, &[3, 2, 4], &pixels(24)));
+        save(labels, idx(8, &[3], &[7, 0, 9]));
+        for source in [folder.path().to_owned(), folder.path().join(images)] {
+            let split = match source.is_dir() {
+                true if images.starts_with("t10k") => Some("test".to_owned()),
+                true => Some("train".to_owned()),
+                false => None,
+            };
+            let options = ListOptions { split, ..ListOptions::default() };
+            let listing = list(&source, &options).unwrap();
+            assert_eq!((listing.len(), listing.label(2)), (3, Some(9)), "{}", source.display());
+        }
+    }
+}
+
+#[test]
+fn one_file_under_two_names_is_one_split() {
+    let folder = TempDir::new().unwrap();
+    for name in ["train-images-idx3-ubyte", "train-images.idx3-ubyte"] {
+        fs::write(folder.path().join(name), idx(8, &[3, 2, 4], &pixels(24))).unwrap();
+    }
+    assert_eq!(parts(folder.path()).unwrap().len(), 1);
+}

@@ -21,6 +21,9 @@ use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::opt::LEAVE_OUT;
 
+/// Most fields of a sample.
+const MAX_FIELDS: usize = 256;
+
 /// A list of samples, and its split if the file has one list for each.
 pub(super) struct SampleList<'a> {
     pub(super) split: Option<&'a str>,
@@ -55,9 +58,12 @@ pub(super) fn lists(tree: &Tree) -> Vec<SampleList<'_>> {
 
 /// Whether a value is a dictionary with texts as keys, or a tuple whose first value is a tensor.
 fn is_sample(tree: &Tree, id: Id) -> bool {
+    let is_text = |(key, _): &(Id, Id)| tree.text(*key).is_some();
     match (tree.entries(id), tree.get(id)) {
-        (Some(entries), _) => !entries.is_empty() && entries.iter().all(|(key, _)| tree.text(*key).is_some()),
-        (None, Node::Tuple(values)) => values.first().is_some_and(|first| is_tensor(tree, *first)),
+        (Some(entries), _) => (1..=MAX_FIELDS).contains(&entries.len()) && entries.iter().all(is_text),
+        (None, Node::Tuple(values)) => {
+            values.len() <= MAX_FIELDS && values.first().is_some_and(|id| is_tensor(tree, *id))
+        }
         _ => false,
     }
 }

@@ -1,5 +1,7 @@
 //! Values of a column as text: strings unchanged, dates and decimals as Arrow prints them, lists and structs as JSON.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
@@ -53,6 +55,7 @@ pub(super) fn for_each_text(
         DataType::Utf8View => array.as_string_view().iter().try_for_each(each),
         _ => {
             let options = FormatOptions::default();
+            let array = in_utc(array)?;
             let formatter = ArrayFormatter::try_new(array.as_ref(), &options);
             let formatter = formatter.map_err(|e| e.to_string())?;
             (0..array.len()).try_for_each(|row| {
@@ -63,6 +66,17 @@ pub(super) fn for_each_text(
                 each(Some(&text.map_err(|e| e.to_string())?))
             })
         }
+    }
+}
+
+/// Times of a zone in UTC, which is how they are stored. Arrow knows no zone by its name.
+fn in_utc(array: &ArrayRef) -> Result<ArrayRef, String> {
+    match array.data_type() {
+        DataType::Timestamp(unit, Some(_)) => {
+            let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
+            arrow_cast::cast(array, &utc).map_err(|e| e.to_string())
+        }
+        _ => Ok(Arc::clone(array)),
     }
 }
 
@@ -103,8 +117,9 @@ fn all_json(values: &dyn Array) -> Result<Value, String> {
 /// Numbers as Arrow prints them, which JSON can parse. A number that JSON cannot represent (NaN) is null.
 fn leaf_json(array: &dyn Array, row: usize) -> Result<Value, String> {
     let options = FormatOptions::default();
-    let formatter = ArrayFormatter::try_new(array, &options).map_err(|e| e.to_string())?;
-    let text = formatter.value(row).try_to_string();
+    let value = in_utc(&array.slice(row, 1))?;
+    let formatter = ArrayFormatter::try_new(value.as_ref(), &options).map_err(|e| e.to_string())?;
+    let text = formatter.value(0).try_to_string();
     let text = text.map_err(|e| e.to_string())?;
     let is_number = array.data_type().is_numeric() && !array.data_type().is_decimal();
     if is_number {

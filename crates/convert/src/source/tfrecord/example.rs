@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::super::protobuf::{Message, Part, Wire};
 use super::super::store::{ArrayType, Content};
+use crate::dtypes::of_tensorflow;
 
 /// The features of a record.
 #[derive(Debug, Default)]
@@ -105,12 +106,9 @@ impl<'a> Example<'a> {
         Some(ArrayType { dtype: DType::from_numpy_name(dtype)?, shape: shape.collect::<Option<_>>()? })
     }
 
-    /// Height, width and channels of raw pixels, if features state them and they match the number of bytes.
-    pub(super) fn raw_size(&self, image: &str) -> Option<ArrayType> {
-        let Some(Feature::Bytes(values)) = self.get(image) else {
-            return None;
-        };
-        let bytes = u64::try_from(values.first()?.bytes.len()).ok()?;
+    /// The type of raw pixels, if features state height, width and channels and they match the number of bytes.
+    pub(super) fn raw_pixels(&self, image: &str) -> Option<RawPixels> {
+        let bytes = to_u64(self.get(image)?.first_bytes()?.len());
         let int = |name: &str| {
             let names = [name.to_owned(), format!("image/{name}")];
             names.iter().find_map(|name| match self.get(name)? {
@@ -119,28 +117,91 @@ impl<'a> Example<'a> {
             })
         };
         let (height, width) = (int("height")?, int("width")?);
-        let channels = int("depth").or_else(|| int("channels")).unwrap_or(1);
-        let array = ArrayType { dtype: DType::U8, shape: vec![height, width, channels] };
-        (array.bytes() == Some(bytes)).then_some(array)
+        let channels = int("depth").or_else(|| int("channels"));
+        let names = [format!("{image}/dtype"), "image/dtype".to_owned(), "dtype".to_owned()];
+        let stated = names.iter().find_map(|name| DType::from_numpy_name(self.get(name)?.text()?));
+        // Without channels, four bytes may be one number or four channels.
+        let assumed = [Some(DType::U8), channels.map(|_| DType::U16), channels.map(|_| DType::F32)];
+        let dtypes = match stated {
+            Some(dtype) => vec![dtype],
+            None => assumed.into_iter().flatten().collect(),
+        };
+        let array = |dtype| ArrayType { dtype, shape: vec![height, width, channels.unwrap_or(1)] };
+        let array = dtypes.into_iter().map(array).find(|array| array.bytes() == Some(bytes))?;
+        Some(RawPixels { is_assumed: stated.is_none() && array.dtype != DType::U8, array })
     }
 
-    /// The content of feature `name`.
-    pub(super) fn content_of(&self, name: &str, value: Part<'a>, is_image: bool) -> Result<Content, String> {
+    /// The content of feature `name` and its bytes.
+    pub(super) fn content_of<'b>(
+        &self,
+        name: &str,
+        value: Part<'b>,
+        is_image: bool,
+    ) -> Result<(Part<'b>, Content), String> {
         if let Some(array) = self.array_of(name) {
             let found = to_u64(value.bytes.len());
             return match array.bytes() {
-                Some(bytes) if bytes == found => Ok(Content::of_array(array)),
+                Some(bytes) if bytes == found => Ok((value, Content::of_array(array))),
                 _ => Err(format!("expected the bytes of {} {:?}, found {found}", array.dtype, array.shape)),
             };
         }
         if ImageFormat::sniff(value.bytes).is_some() {
-            return Ok(Content::File);
+            return Ok((value, Content::File));
         }
-        if is_image && let Some(array) = self.raw_size(name) {
-            return Ok(Content::of_array(array));
+        if let Some((bytes, array)) = tensor_of(value) {
+            return Ok((bytes, Content::of_array(array)));
         }
-        Err("expected an image file, or raw pixels with features height, width and depth".to_owned())
+        if is_image && let Some(pixels) = self.raw_pixels(name) {
+            return Ok((value, Content::of_array(pixels.array)));
+        }
+        let or_pixels = match is_image {
+            true => ", or raw pixels with features height, width and depth",
+            false => "",
+        };
+        Err(format!("expected an image file, a tensor of tf.io.serialize_tensor{or_pixels}"))
     }
+}
+
+/// Raw pixels whose size is stated.
+#[derive(Debug)]
+pub(super) struct RawPixels {
+    pub(super) array: ArrayType,
+    /// Whether only the number of bytes gives the type.
+    pub(super) is_assumed: bool,
+}
+
+/// The bytes and the type of a tensor that `tf.io.serialize_tensor` wrote; none if the value is something else.
+pub(super) fn tensor_of(value: Part<'_>) -> Option<(Part<'_>, ArrayType)> {
+    let mut message = value.message();
+    let (mut dtype, mut shape, mut content) = (None, Vec::new(), None);
+    while let Some(field) = message.next().ok()? {
+        match field {
+            (1, Wire::Varint(number)) => dtype = Some(of_tensorflow(number)?),
+            (2, Wire::Bytes(sizes)) => shape = tensor_shape(sizes)?,
+            (3, Wire::Varint(_)) => {}
+            (4, Wire::Bytes(bytes)) => content = Some(bytes),
+            _ => return None,
+        }
+    }
+    let (array, content) = (ArrayType { dtype: dtype?, shape }, content?);
+    (array.bytes() == Some(to_u64(content.bytes.len()))).then_some((content, array))
+}
+
+fn tensor_shape(shape: Part<'_>) -> Option<Vec<u64>> {
+    let (mut sizes, mut message) = (Vec::new(), shape.message());
+    while let Some(field) = message.next().ok()? {
+        let (2, Wire::Bytes(dimension)) = field else { return None };
+        let (mut size, mut dimension) = (0, dimension.message());
+        while let Some(field) = dimension.next().ok()? {
+            match field {
+                (1, Wire::Varint(number)) => size = number,
+                (2, Wire::Bytes(_)) => {}
+                _ => return None,
+            }
+        }
+        sizes.push(size);
+    }
+    Some(sizes)
 }
 
 impl<'a> Feature<'a> {
@@ -161,6 +222,14 @@ impl<'a> Feature<'a> {
     /// Whether it is a single byte string.
     pub(super) fn is_one_bytes(&self) -> bool {
         self.one_bytes().is_some()
+    }
+
+    /// The first byte string.
+    fn first_bytes(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Bytes(values) => values.first().map(|value| value.bytes),
+            _ => None,
+        }
     }
 
     /// The only value, if it is a byte string.
