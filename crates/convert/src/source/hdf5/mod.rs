@@ -21,7 +21,7 @@ use super::found::{Found, check_same_classes};
 use super::roles::{is_image_name, is_label_name};
 use super::shards::Shards;
 use super::spool::Spool;
-use super::store::{ArrayType, Content, Contents, RowPart, Spans, Store};
+use super::store::{ArrayType, Content, Contents, RowPart, SpanFiles, Spans, Store};
 use super::tree::{self, Node, NodeKind, Tree};
 use super::warning::Warning;
 use super::whole::FileValue;
@@ -269,7 +269,7 @@ impl Tree for Files<'_> {
             spans.extend(heap::spans(file, &part, number)?);
             files.push(H5File::reopen(&file.open)?);
         }
-        Ok(Arc::new(Spans { files: super::store::SpanFiles::open(files), spans, contents: Contents::All(content) }))
+        Ok(Arc::new(Spans { files: SpanFiles::open(files), spans, contents: Contents::All(content) }))
     }
 
     fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError> {

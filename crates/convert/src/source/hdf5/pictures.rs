@@ -20,7 +20,7 @@ use crate::source::roles::{is_image_name, is_label_name, is_mask_name};
 use crate::source::shards::Shards;
 use crate::source::split::is_split_name;
 use crate::source::spool::Spool;
-use crate::source::store::{ArrayType, Content, Contents, OpenFile, PixelShape, Span, Spans};
+use crate::source::store::{ArrayType, Content, Contents, OpenFile, PixelShape, Span, SpanFiles, Spans};
 use crate::source::warning::Warning;
 
 /// Bytes that tell an image file.
@@ -99,7 +99,7 @@ pub(super) fn read(part: &Shards, files: Vec<H5File>, options: &ListOptions) -> 
     let n = pictures.spans.len();
     let (values, classes) = (LabelValues::Ids(pictures.ids), pictures.classes);
     let labels = (!classes.is_empty()).then(|| FoundLabels { name: "label".to_owned(), values, classes });
-    let store = Spans { files: Arc::new(pictures.opened), spans: pictures.spans, contents: pictures.contents };
+    let store = Spans { files: SpanFiles::open(pictures.opened), spans: pictures.spans, contents: pictures.contents };
     let found = Found {
         labels,
         warnings: vec![Warning::DatasetEach { n }],
