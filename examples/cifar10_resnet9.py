@@ -3,10 +3,10 @@
 
     python examples/cifar10_resnet9.py DATA                              # packds, 24 epochs: to about 93.5 %
     python examples/cifar10_resnet9.py DATA --loaders packds,dataloader,memory --workers 4
-    python examples/cifar10_resnet9.py DATA --until 93.5                 # stops after the epoch that reaches it
-    python examples/cifar10_resnet9.py DATA --steps 20 --batch-size 64   # a look, on a CPU
+    python examples/cifar10_resnet9.py DATA --until 93.5                 # stops after the epoch that reaches 93.5 %
+    python examples/cifar10_resnet9.py DATA --steps 20 --batch-size 64   # a quick try on a CPU
 
-DATA has the folders train/CLASS/ and test/CLASS/ with 32x32 images. The packs are made in the first run, next to it or in
+DATA has the folders train/CLASS/ and test/CLASS/ with 32x32 images. The first run makes the packs, next to DATA or in
 --packs. All loaders train the same net from the same weights and seed with the same settings: shifts of up to 2 pixels, flips,
 and a square of 4x4 set to the mean. Each loader has its own sample order and random numbers.
 
@@ -97,7 +97,7 @@ class ResNet9(nn.Module):
 
 
 def packs(options: argparse.Namespace) -> tuple[packds.Dataset, packds.Dataset]:
-    """Training and test set as packs, made in the first run, with the same class ids."""
+    """The training and the test set as packs with the same class ids. The first run makes them."""
     folder = options.packs or options.data.parent
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{options.data.resolve().name}-{SIDE}"
@@ -171,7 +171,7 @@ def of_dataloader(options: argparse.Namespace, device: torch.device) -> Data:
 
 
 class Resident:
-    """Batches of tensors on the device, augmented there one batch at a time."""
+    """Batches of tensors that are kept on the device, and augmented there one batch at a time."""
 
     def __init__(self, images: Tensor, labels: Tensor, batch_size: int, seed: int) -> None:
         self.padded, self.labels, self.batch_size = pad(images, (SHIFT,) * 4, mode="reflect"), labels, batch_size
@@ -273,7 +273,7 @@ class Trainer:
 
 
 def run(name: str, options: argparse.Namespace, device: torch.device) -> dict[str, Any]:
-    torch.zeros((), device=device)  # So that starting CUDA is in nobody's time.
+    torch.zeros((), device=device)  # CUDA starts here, before any time is measured.
     began = time.perf_counter()
     data = LOADERS[name](options, device)
     startup = time.perf_counter() - began
@@ -293,7 +293,7 @@ def run(name: str, options: argparse.Namespace, device: torch.device) -> dict[st
             break
     accuracy = trainer.accuracy(data.test)
     seconds = sum(one["seconds"] for one in epochs)
-    print(f"{name}: {100 * accuracy:.2f} % right after {trainer.done} steps in {seconds:.1f} s", flush=True)
+    print(f"{name}: {100 * accuracy:.2f} % correct after {trainer.done} steps in {seconds:.1f} s", flush=True)
     times = {"startup": startup, "seconds": seconds, "epochs": epochs}
     return {"loader": name, "accuracy": accuracy, "steps": trainer.done} | times
 
@@ -305,7 +305,7 @@ def arguments() -> argparse.Namespace:
     add("--loaders", default="packds", help=f"comma-separated: {', '.join(LOADERS)} [packds]")
     add("--packs", type=Path, metavar="FOLDER", help="folder for the packs [next to DATA]")
     add("--epochs", type=int, default=EPOCHS, help=f"[{EPOCHS}]")
-    add("--steps", type=int, help="steps in place of epochs")
+    add("--steps", type=int, help="steps instead of epochs")
     add("--until", type=float, metavar="PERCENT", help="test after each epoch, and stop at this accuracy")
     add("--batch-size", type=int, default=512, help="[512]")
     add("--workers", type=int, default=0, help="processes of the DataLoader [0]")
@@ -327,7 +327,7 @@ def main() -> None:
     about = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} threads"
     print(f"{device}: {about}, batches of {options.batch_size}, seed {options.seed}, PyTorch {torch.__version__}")
     report = {"device": about, "batch_size": options.batch_size, "seed": options.seed, "torch": torch.__version__}
-    packs(options)  # Made before anything is timed.
+    packs(options)  # The packs must exist before anything is timed.
     report["runs"] = [run(name, options, device) for name in options.loaders]
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")

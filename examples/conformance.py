@@ -3,7 +3,7 @@ where it stopped.
 
     python conformance.py                             # packds's three data loaders, and PyTorch's over an ImageFolder
     python conformance.py loader map-dataset          # some of them
-    python conformance.py my_adapters:MyLoader        # another loader: its adapter in my_adapters.py of this folder, a class as `Run` below
+    python conformance.py my_adapters:MyLoader        # another loader: the class MyLoader in my_adapters.py is its adapter (see `Run`)
 
 An endless loader fails: each check has a time limit, and each epoch a limit of batches. Needs Pillow, and packds for packds's
 own loaders and for adapters that read the pack. docs/how-to/conformance.md lists the checks, and explains how to write an
@@ -38,7 +38,7 @@ class Data:
     """A dataset for the checks: sample `i` is the only one in its class, so its label is `i`."""
 
     folder: pathlib.Path
-    #: Missing if packds is not installed.
+    #: The file is missing if packds is not installed.
     pack: pathlib.Path
 
     @classmethod
@@ -58,7 +58,7 @@ class Data:
 
 
 class Run(Protocol):
-    """An adapter: one rank of a training. Its batch is the global batch `batch` divided by `world`."""
+    """An adapter: one rank of a training run. Its batch is the global batch `batch` divided by `world`."""
 
     #: How many global batches the loader makes at a time, for example in workers: up to this many may be dropped at the
     #: end of an epoch.
@@ -244,7 +244,7 @@ def exact_cover(adapter: type[Run], data: Data) -> None:
 
 
 def equal_steps(adapter: type[Run], data: Data) -> None:
-    """All ranks have the same number of batches in every epoch, and each batch is its share of the global one."""
+    """All ranks have the same number of batches in every epoch, and each batch is its share of the global batch."""
     for world in (1, 2, 4):
         runs = ranks(adapter, data, world)
         for number in range(2):
@@ -281,7 +281,7 @@ def elastic_ranks(adapter: type[Run], data: Data) -> None:
         for world, more in zip((4, 2, 1), (*steps, None)):
             runs = ranks(adapter, data, world)
             for run in runs:
-                # All are in their second epoch.
+                # All ranks are in their second epoch.
                 if state is None:
                     list(epoch(run))
                 else:
@@ -314,22 +314,22 @@ def stream(run: Run) -> Iterator[Batch]:
 
 
 def covered(adapter: type[Run], batches: list[Batch], where: str) -> None:
-    """Checks that each sample occurs once, and that fewer are missing than the last batches of an epoch have."""
+    """Checks that each sample occurs once. Fewer samples may be missing than the last batches of an epoch have."""
     seen = [sample for batch in batches for sample in batch]
     twice = sorted({sample for sample in seen if seen.count(sample) > 1})
     unknown = sorted(set(seen) - set(range(SAMPLES)))
-    expect(not unknown, f"{where}: samples {unknown} are none of the dataset's")
-    expect(not twice, f"{where}: samples {twice} came more than once")
+    expect(not unknown, f"{where}: samples {unknown} are not in the dataset")
+    expect(not twice, f"{where}: samples {twice} occurred more than once")
     left_out, allowed = SAMPLES - len(seen), BATCH * adapter.at_once
-    expect(left_out < allowed, f"{where}: {left_out} of {SAMPLES} samples never came, fewer than {allowed} may be left out")
+    expect(left_out < allowed, f"{where}: {left_out} of {SAMPLES} samples never occurred; fewer than {allowed} may be left out")
 
 
 def differs(found: list[Batch], expected: list[Batch]) -> str:
     """The first difference between two runs."""
     for number, (one, other) in enumerate(zip(found, expected)):
         if one != other:
-            return f"batch {number} is {one}, and was {other} without a stop"
-    return f"{len(found)} batches, and {len(expected)} without a stop"
+            return f"batch {number} is {one}, but was {other} without a stop"
+    return f"{len(found)} batches, but {len(expected)} without a stop"
 
 
 def failures(adapter: type[Run], data: Data, seconds: float = SECONDS) -> dict[str, str]:
@@ -352,7 +352,7 @@ def run_check(check: Callable[[type[Run], Data], None], adapter: type[Run], data
         check(adapter, data)
     except Failed as error:
         failed[check.__name__] = str(error)
-    except BaseException as error:  # As `SystemExit`, which would end the thread alone.
+    except BaseException as error:  # For example `SystemExit`, which would only end the thread.
         failed[check.__name__] = f"{type(error).__name__}: {error}"
 
 
@@ -363,7 +363,7 @@ def is_installed(module: str) -> bool:
 
 
 def named(name: str) -> type[Run]:
-    """The adapter with a name: a built-in one, or `module:class`."""
+    """The adapter with this name: a built-in one, or `module:class`."""
     if name in ADAPTERS:
         return ADAPTERS[name]
     module, found, attribute = name.partition(":")
@@ -403,5 +403,5 @@ def main() -> int:
 
 if __name__ == "__main__":
     status = main()
-    # Does not wait for checks that hang.
+    # Exits without waiting for checks that hang.
     os._exit(status)

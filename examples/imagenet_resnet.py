@@ -3,14 +3,14 @@
 
     python examples/imagenet_resnet.py imagenet --packs packs                         # one GPU, or a CPU
     torchrun --nproc_per_node 8 examples/imagenet_resnet.py imagenet --packs packs    # DistributedDataParallel
-    python examples/imagenet_resnet.py photos --packs packs --model resnet18 --steps 5 --batch-size 16   # a look
+    python examples/imagenet_resnet.py photos --packs packs --model resnet18 --steps 5 --batch-size 16   # a quick try
 
-DATA is a folder with train/CLASS/ and val/CLASS/, or with class folders only, which are then also used for testing. The packs
-are made in the first run: the unchanged files, with an index for faster decoding of random crops.
+DATA is a folder with train/CLASS/ and val/CLASS/, or with class folders only, which are then also used for testing. The first
+run makes the packs: they hold the unchanged files, with an index for faster decoding of random crops.
 
-Features of torchvision's references/classification/train.py have the same names here: SGD with momentum, label smoothing, a
-linear warmup and then a cosine, no weight decay of norms, mixup and cutmix (--mix), policies (--policy), random erasing
-(--erase), an average of the weights (--ema). The two loaders in `loaders` replace its data code (ImageFolder, transforms,
+The features and their names are those of torchvision's references/classification/train.py: SGD with momentum, label smoothing,
+a linear warmup followed by a cosine schedule, no weight decay for norms, mixup and cutmix (--mix), policies (--policy), random
+erasing (--erase), an average of the weights (--ema). The two loaders in `loaders` replace its data code (ImageFolder, transforms,
 samplers, collate functions, set_epoch).
 
 GPUs compute in bfloat16. Needs PyTorch, and torchvision for the nets.
@@ -75,7 +75,7 @@ class Group:
 
 
 def make_packs(options: argparse.Namespace, group: Group) -> tuple[Path, Path]:
-    """The packs for training and testing. The first process makes missing ones."""
+    """The packs for training and testing. The first process makes missing packs."""
     folder = options.packs
     has_splits = (options.data / "train").is_dir()
     paths = [folder / f"{split}.pack" for split in ("train", "val")] if has_splits else [folder / "all.pack"] * 2
@@ -167,7 +167,7 @@ class Trainer:
         return loss.detach()
 
     def epoch(self) -> None:
-        """The rest of the loader's epoch, or of the steps."""
+        """Trains for the rest of the loader's epoch, or of the steps."""
         number, began, n_images = self.train_loader.epoch, time.perf_counter(), 0
         self.net.train()
         for images, labels in itertools.islice(self.train_loader, self.steps - self.done):
@@ -225,7 +225,7 @@ class Trainer:
         while self.done < self.steps:
             self.epoch()
             first, five = self.accuracy()
-            self.group.say(f"after step {self.done}: {100 * first:.2f} % right, {100 * five:.2f} % among the best five")
+            self.group.say(f"after step {self.done}: {100 * first:.2f} % correct, {100 * five:.2f} % among the best five")
             if checkpoint is not None:
                 self.save(checkpoint)
 

@@ -1,7 +1,7 @@
-// Runs the kernel of emit.cu on a processor: blocks one after the other, the threads of a block as coroutines that
-// change over at each barrier. So a missing barrier, or memory that is written outside the output, shows as on a GPU.
+// Runs the kernel of emit.cu on a CPU. Blocks run one after the other, and the threads of a block are coroutines that
+// switch at each barrier. So a missing barrier, or a write outside the output, has the same effect as on a GPU.
 //
-// Reads launches from standard input until it ends and answers each on standard output; see tests/kernel.
+// Reads launches from standard input until it ends, and writes the result of each to standard output; see tests/kernel.
 #define HOST
 #include <stddef.h>
 #include <stdint.h>
@@ -49,7 +49,7 @@ static void run(void) {
     ended[running] = 1;
 }
 
-// One block: its threads run in a changing order, each up to its next barrier.
+// Runs one block. Its threads run in a varying order, each up to its next barrier.
 static void block(unsigned order) {
     for (int i = 0; i < THREADS; i++) {
         getcontext(&threads[i]);
@@ -88,34 +88,34 @@ enum {
     N, WIDTH, HEIGHT, CHANNELS, PLANAR, TYPE, PADDING, COLOR, PATCHES, LINES, IMAGES, FRAMES, SHARES, TAPS, COLORS, MEASURES, NUMBERS
 };
 
-// Where each field of a launch lies, and how long a launch is, in the order of the struct.
-static void tell_layout(void) {
-#define TELL(field) printf("%zu ", offsetof(struct Emission, field))
-    TELL(source);
-    TELL(frames);
-    TELL(table);
-    TELL(patches);
-    TELL(shares);
-    TELL(colors);
-    TELL(taps);
-    TELL(out);
-    TELL(n);
-    TELL(width);
-    TELL(height);
-    TELL(channels);
-    TELL(planar);
-    TELL(type);
-    TELL(padding);
-    TELL(color);
-    TELL(n_patches);
-    TELL(n_colors);
-    TELL(measures);
+// Prints the offset of each field of a launch, in the order of the struct, and the size of a launch.
+static void print_layout(void) {
+#define PRINT(field) printf("%zu ", offsetof(struct Emission, field))
+    PRINT(source);
+    PRINT(frames);
+    PRINT(table);
+    PRINT(patches);
+    PRINT(shares);
+    PRINT(colors);
+    PRINT(taps);
+    PRINT(out);
+    PRINT(n);
+    PRINT(width);
+    PRINT(height);
+    PRINT(channels);
+    PRINT(planar);
+    PRINT(type);
+    PRINT(padding);
+    PRINT(color);
+    PRINT(n_patches);
+    PRINT(n_colors);
+    PRINT(measures);
     printf("%zu %d", sizeof(struct Emission), MOST_COLORS);
 }
 
 int main(int argc, char **argv) {
     (void)argv;
-    if (argc > 1) return tell_layout(), 0;
+    if (argc > 1) return print_layout(), 0;
     uint32_t h[NUMBERS];
     uint64_t source_bytes;
     stacks = taken((size_t)THREADS * STACK);

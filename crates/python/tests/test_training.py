@@ -38,7 +38,7 @@ def script(name, *arguments, processes=1):
 @pytest.mark.parametrize("loader", ["packds", "dataloader", "memory"])
 def test_a_resnet_9_learns_from_every_loader(cifar, tmp_path, torchvision, loader):
     said = script("cifar10_resnet9.py", cifar, "--packs", tmp_path, "--loaders", loader, "--steps", 8, "--batch-size", 16)
-    accuracy = float(re.search(rf"{loader}: ([\d.]+) % right after 8 steps", said)[1])
+    accuracy = float(re.search(rf"{loader}: ([\d.]+) % correct after 8 steps", said)[1])
     assert accuracy >= 75
 
 
