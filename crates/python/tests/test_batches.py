@@ -12,7 +12,7 @@ from conftest import image_of
 
 
 def packed(path, schema, n=8, **fields):
-    """A pack of images with other fields, `f(number)` each, in order."""
+    """A pack of images with other fields. The values of a field are `f(number)`, in order."""
     with packds.write(path, {"image": "image", **schema}, keep_order=True) as writer:
         for number in range(n):
             writer.add(image=image_of(number), **{name: value(number) for name, value in fields.items()})
@@ -66,7 +66,7 @@ def test_a_batch_with_names_is_used_as_a_dict(numbered):
     assert isinstance(batch, collections.abc.Mapping) and len(batch) == 2 and "image" in batch and "mask" not in batch
     assert list(batch.keys()) == [name for name, _ in batch.items()] == ["image", "label"]
     assert dict(batch)["label"] is {**batch}["label"] is batch.get("label") is list(batch.values())[1]
-    # As libraries create another one from it.
+    # Libraries create a new batch from a batch in this way.
     doubled = type(batch)({name: value * 2 for name, value in batch.items()})
     np.testing.assert_array_equal(doubled["label"], batch["label"] * 2)
     clone = copy.copy(batch)
@@ -165,7 +165,7 @@ def test_pixels_outlive_their_batch_and_copies_are_given_where_many_are_held(fil
 def test_an_image_that_does_not_decode_is_left_out_or_replaced(photos, tmp_path):
     packds.convert(photos, tmp_path / "a.pack", mode="encoded", progress=False)
     ds = packds.open(tmp_path / "a.pack")
-    # The end of a file is zeros: its checksum says so.
+    # The end of an image file becomes zeros, so its checksum is wrong.
     data = (tmp_path / "a.pack").read_bytes()
     place = data.index(ds.raw(3)) + len(ds.raw(3)) - 40
     (tmp_path / "b.pack").write_bytes(data[:place] + bytes(8) + data[place + 8 :])

@@ -136,7 +136,7 @@ def test_without_packds_other_loaders_are_checked(tmp_path):
         "    def state(self): return self.at\n"
         "    def go_on(self, state): self.at = state\n"
     )
-    # Hides the package from the script, which has a finder of its own packages otherwise.
+    # Hides packds from the script, which would otherwise find it.
     hidden = "import importlib.util as u, runpy, sys; find = u.find_spec; u.find_spec = lambda m: None if m == 'packds' else find(m); "
     hidden += "sys.modules['packds'] = None; sys.argv = sys.argv[1:]; sys.path[0] = ''; runpy.run_path(sys.argv[0], run_name='__main__')"
     command = [sys.executable, "-c", hidden, str(SCRIPT), "mine:Mine", "loader"]
@@ -148,7 +148,7 @@ def test_without_packds_other_loaders_are_checked(tmp_path):
 
 def test_the_script_tells_each_check_and_takes_adapters_of_others(tmp_path):
     (tmp_path / "mine.py").write_text("from conformance import Loader\nclass Mine(Loader):\n    def go_on(self, state): pass\n")
-    # Also without assertions.
+    # The checks must also work without assertions.
     done = script(SCRIPT.parent, "loader", "mine:Mine", options=["-O"], PYTHONPATH=str(tmp_path))
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and len(lines) == 8, done.stderr

@@ -43,7 +43,7 @@ def test_options_are_those_of_the_command(photos, tmp_path):
 
 @pytest.mark.parametrize("name", ["convert", "export"])
 def test_keywords_are_the_declared_options_with_their_defaults(name):
-    """A default that is declared may be None here, or the same."""
+    """In Python, the default of an option is None or the declared default."""
     others = {"src", "dst", "pack", "dry_run", "progress"}
     python = {key: one.default for key, one in inspect.signature(getattr(packds, name)).parameters.items() if key not in others}
     declared = {key: (default, is_switch) for key, _, default, is_switch in _packds.options(name)}
@@ -142,7 +142,7 @@ def test_a_file_that_a_manifest_names_and_that_is_not_there_is_a_file_not_found(
     [skipped] = report["skipped"]
     assert report["n_samples"] == 1 and "no such file, named in line" in skipped["reason"]
     assert skipped["path"] == ("gone/c.png" if column == "path" else "b.png")
-    # A folder exists there.
+    # The path exists, but is a folder.
     source.write_text("path\nin\n" if name.endswith("csv") else '{"path": "in"}')
     with pytest.raises(packds.ConvertError, match="not a regular file, named in line") as raised:
         packds.convert(source, tmp_path / "b.pack", root=tmp_path, progress=False)

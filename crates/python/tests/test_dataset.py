@@ -51,7 +51,7 @@ def test_a_data_set_offers_nothing_that_compares_samples(numbered):
 
 
 class Three:
-    """A number like PyTorch's: only with `__index__`."""
+    """A number like those of PyTorch, which only has `__index__`."""
 
     ndim = 0
 
@@ -241,7 +241,7 @@ def test_ctrl_c_ends_a_verification(tmp_path):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         ds.verify(jobs=1)
-    # Not because it was finished.
+    # The call did not end because it was finished.
     assert works_in_the_background()
     timer.join()
     while works_in_the_background():

@@ -84,7 +84,7 @@ UNCHECKED = {
 def outcome(way, path):
     try:
         return plain(way(path))
-    except Exception as error:  # Whatever it says: it is compared.
+    except Exception as error:  # The caller compares the error, whatever it says.
         return f"{type(error).__name__}: {error}"
 
 

@@ -1,4 +1,4 @@
-"""JAX, Lightning and Accelerate. Tests of missing ones are skipped; scripts/setup installs all of them."""
+"""JAX, Lightning and Accelerate. If one is missing, its tests are skipped. scripts/setup installs all of them."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""`scripts/gpu-check` and what it measures with, where there is no GPU: a first run on one must not end with a slip of ours."""
+"""`scripts/gpu-check` and its measuring programs, without a GPU. The first run on a GPU must not fail because of a mistake in
+them."""
 
 import os
 import re
@@ -54,7 +55,7 @@ def test_one_part_is_run_alone_and_others_are_refused():
 def test_what_cannot_be_run_is_told_from_a_machine_without_a_gpu(tmp_path):
     ended = gpu_check(PYTHON="/nonexistent")
     assert ended.returncode == 2 and "no interpreter /nonexistent" in ended.stderr and "no CUDA device" not in ended.stdout
-    # An existing one, relative to the caller's folder.
+    # An interpreter that exists, relative to the caller's folder.
     bare = tmp_path / "python"
     bare.write_text("#!/bin/sh\nexit 1\n")
     bare.chmod(0o755)

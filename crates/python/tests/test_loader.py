@@ -79,7 +79,7 @@ def test_a_seed_is_drawn_where_none_is_given(numbered):
     assert one.seed == other.seed != next_one.seed
     assert packds.Loader(numbered, 50).seed == 0
     assert labels_of(one) == labels_of(other) == labels_of(packds.Loader(numbered, 50, seed=one.seed))
-    # The resumed run has the seed of the saved one.
+    # The resumed run has the seed of the saved run.
     next_one.load_state_dict(other.state_dict())
     assert next_one.seed == one.seed and labels_of(next_one) == labels_of(one)
 
@@ -181,7 +181,7 @@ def test_counts_are_those_of_the_guide(numbered):
     ranks = packds.Loader(numbered, 32, rank=(1, 2))
     ranks.load_state_dict(state)
     assert counts(ranks) == (15, 10, 1000, 1000)
-    # Each rank's batches, padded or dropped, and the samples of all.
+    # Counts the batches of each rank, padded or dropped, and the samples of all ranks.
     for world in (1, 2, 4):
         assert counts(packds.Loader(numbered, 64, rank=(0, world))) == (1000 // (64 * world), 1000 // (64 * world), 1000, 1000)
         for options in ({"order": "sequential"}, {"drop_last": False}):

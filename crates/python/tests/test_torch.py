@@ -328,15 +328,14 @@ SHARES = {"samples": range(100), "seed": 3}
 def test_each_pass_over_an_iterable_data_set_is_the_next_epoch(numbered, torch, workers, context, lives_on):
     from packds.torch import IterableDataset
 
-    # Samples that do not fill a batch are dropped, different ones in each epoch, which distinguishes
-    # epochs.
+    # Each epoch drops the samples that do not fill a batch. They differ, which distinguishes epochs.
     dataset = IterableDataset(numbered, 30, **SHARES)
     options = {"multiprocessing_context": context, "persistent_workers": lives_on} if workers else {}
     expected = epochs_of(numbered, 4, max(workers, 1))
     assert expected[0] != expected[1]
     assert passes_of(torch, dataset, 3, workers, **options) == expected[:3]
     assert dataset.epoch == 3
-    # Also from another DataLoader.
+    # The same holds for another DataLoader.
     assert passes_of(torch, dataset, 1, workers, **options) == expected[3:]
 
 
@@ -455,7 +454,7 @@ def test_a_dataloader_that_would_batch_batches_is_refused(numbered, torch, worke
 def test_a_dataloader_that_accelerate_prepared_is_refused(numbered, torch, workers, context):
     from packds.torch import IterableDataset
 
-    # Like its loaders iterate over PyTorch's, in a process that has batches for the others.
+    # Accelerate's loaders iterate over a DataLoader in this way, in a process that has batches for the other processes.
     accelerate = {"__name__": "accelerate.data_loader"}
     exec("def first(loader): return next(iter(loader))", accelerate)
 
@@ -463,7 +462,7 @@ def test_a_dataloader_that_accelerate_prepared_is_refused(numbered, torch, worke
         options |= {"num_workers": workers, "multiprocessing_context": context}
         return torch.utils.data.DataLoader(IterableDataset(numbered, 50, rank=(0, world)), batch_size=None, **options)
 
-    # Its launchers call all training code.
+    # Accelerate's launchers call all training code.
     launcher = {"__name__": "accelerate.utils.launch"}
     exec("def call(function, *args): return function(*args)", launcher)
     for world in (1, 2):
@@ -480,7 +479,7 @@ def test_accelerate_sets_no_epoch_in_the_place_of_a_state(numbered, torch):
     data = IterableDataset(numbered, 50)
     next(iter(torch.utils.data.DataLoader(data, batch_size=None)))
     state = data.state_dict()
-    # Otherwise its version 0.29 rejects DataLoaders without a batch size.
+    # Otherwise accelerate 0.29 rejects DataLoaders without a batch size.
     config = accelerate.utils.DataLoaderConfiguration(dispatch_batches=False)
     prepared = accelerate.Accelerator(cpu=True, dataloader_config=config).prepare(torch.utils.data.DataLoader(data, batch_size=None))
     data.load_state_dict(state)

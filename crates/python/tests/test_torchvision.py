@@ -153,7 +153,7 @@ def test_affine_maps_give_the_bytes_of_torchvision(made, torchvision):
 
 
 def test_affine_maps_take_the_parameters_that_torchvision_takes(torchvision, monkeypatch):
-    """`RandomAffine` with our draws in the place of its own."""
+    """`RandomAffine` with our draws instead of its own."""
     import torch
     from torchvision.transforms import RandomAffine
 

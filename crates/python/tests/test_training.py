@@ -61,7 +61,7 @@ def test_training_stops_and_goes_on_with_another_number_of_processes(photos, tmp
     assert "resuming after step 2" in said and "step 4 of 4" in said
 
 
-# Definitions that the guides assume, on one line, so that line numbers stay right.
+# Definitions that the guides assume, on one line, to keep line numbers right.
 YOURS = (
     "import torch; model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 10)); "
     "criterion = torch.nn.CrossEntropyLoss(); optimizer = torch.optim.SGD(model.parameters(), 0.01)"
