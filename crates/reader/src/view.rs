@@ -75,7 +75,7 @@ mod tests {
         let view = ArrayView { dtype: DType::I32, shape: vec![3], bytes: bytemuck::cast_slice(&numbers) };
         assert_eq!(view.elements::<i32>().unwrap(), numbers);
         let error = view.elements::<f32>().unwrap_err();
-        assert_eq!(error.to_string(), "elements are i32, requested as f32");
+        assert_eq!(error.to_string(), "the elements are i32, but were requested as f32");
     }
 
     #[test]

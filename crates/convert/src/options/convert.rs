@@ -353,7 +353,7 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::JPEG_SCALING,
             |o| o.jpeg_scaling = true,
-            "Decode JPEGs at 1/2, 1/4 or 1/8 size where that is large enough: faster, but pixels differ (see docs/reference/pixels.md)",
+            "Decode JPEGs at 1/2, 1/4 or 1/8 size if that is large enough: faster, but pixels differ (see docs/reference/pixels.md)",
         )
         .under(IMAGES)
         .recorded("jpeg_scaling", |o| Some(o.jpeg_scaling.into())),

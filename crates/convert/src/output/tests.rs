@@ -149,7 +149,7 @@ fn only_regular_files_are_replaced() {
     assert!(check_output(&link, true).is_err(), "a link to a pipe");
     fs::remove_file(&target).unwrap();
     let error = check_output(&link, true).unwrap_err().to_string();
-    assert!(error.contains("a link to a file that is not there"), "{error}");
+    assert!(error.contains("a link to a file that does not exist"), "{error}");
     assert!(check_output(Path::new("/dev/null"), true).is_err());
 }
 

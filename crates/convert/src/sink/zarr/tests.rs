@@ -88,7 +88,7 @@ fn no_name_leads_out_of_the_group() {
     assert!(target.join("_._column/c.0.0").is_file());
     assert!(target.join("field-zarr.json/c.0.0").is_file());
     let lost = report.lost.join("\n");
-    for word in ["`../column`", "`field-__c`", "bfloat16", "paths: there"] {
+    for word in ["`../column`", "`field-__c`", "bfloat16", "paths: another field"] {
         assert!(lost.contains(word), "{word}: {lost}");
     }
 }
@@ -100,7 +100,7 @@ fn what_does_not_go_together_is_refused() {
     for (version, chunk, shard, word) in [
         (2, None, Some(8), "need version 3"),
         (3, Some(4), Some(6), "not a multiple of the chunk size 4"),
-        (3, Some(u32::MAX), Some(1 << 40), "no multiple"),
+        (3, Some(u32::MAX), Some(1 << 40), "not a multiple"),
         (3, Some(1 << 30), Some(1 << 40), "more than 1 GiB"),
         (4, None, None, "version 2 or 3"),
     ] {

@@ -83,7 +83,7 @@ fn batches_are_staged_where_they_do_not_lie_in_the_file_or_it_cannot_be_register
         (mapped(&texts, "", Order::Sequential), sim(1), "compressed or variable-size"),
         (sequential("").access(Access::Direct), sim(1), "the pack is read direct, as requested"),
         (sequential(""), with(MapFailure::Refused), "cannot register"),
-        (sequential(""), with(MapFailure::Garbled), "other bytes"),
+        (sequential(""), with(MapFailure::Garbled), "wrong bytes"),
     ] {
         let (told, bytes) = assert_equals_host(&builder, &driver);
         assert!(

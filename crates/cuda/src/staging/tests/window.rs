@@ -221,9 +221,9 @@ fn orders_and_policies_that_chunks_are_not_for_are_refused() {
     let skips = windowed(&by_chunk.clone().bad_samples(BadSamples::Skip), &driver);
     let blurs = windowed(&builder(&pack, "blur:3/0.1-2"), &driver);
     for (refused, said) in [
-        (random, "cannot be used with the order random: give order='window'"),
+        (random, "cannot be used with the order random: use order='window'"),
         (skips, "bad samples"),
-        (blurs, "give tier='host'"),
+        (blurs, "use tier='host'"),
     ] {
         let error = refused.unwrap_err().to_string();
         assert!(error.contains(said), "{error}");

@@ -105,7 +105,7 @@ fn only_named_fields_are_loaded() {
     let error = batch.field("image").unwrap_err().to_string();
     assert_eq!(error, "batches have no field `image`; they have label");
     let error = batch.elements::<i64>("label").unwrap_err().to_string();
-    assert_eq!(error, "field `label`: elements are i32, requested as i64");
+    assert_eq!(error, "field `label`: the elements are i32, but were requested as i64");
     let error = batch.item("label", 16).unwrap_err().to_string();
     assert_eq!(error, "the batch has 16 samples: there is no row 16");
 }

@@ -252,7 +252,7 @@ fn states_of_other_runs_are_refused() {
 fn options_that_a_mixture_cannot_have_are_refused() {
     let packs = packs();
     let error = mixed(&packs).last(Last::Pad).build().unwrap_err();
-    assert!(error.to_string().contains("no last batch"), "{error}");
+    assert!(error.to_string().contains("does not have a last batch"), "{error}");
     let state = builder(&packs[0].1).build().unwrap().epoch(0).unwrap().state();
     let error = mixed(&packs).resume(&state).build().unwrap_err();
     assert!(error.to_string().contains("`resume`"), "{error}");

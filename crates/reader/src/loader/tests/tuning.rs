@@ -127,7 +127,7 @@ fn what_is_chosen_is_told_with_its_reason() {
     teach_slow_steps(&loader);
     let tuning = loader.tuning();
     assert!(tuning[1].batches > 10 && tuning[1].threads == 3, "{tuning:?}");
-    assert!(tuning[1].why.contains("worked for 0 % of theirs"), "{tuning:?}");
+    assert!(tuning[1].why.contains("worked for 0 % of their time"), "{tuning:?}");
     assert!(tuning.windows(2).all(|pair| pair[0].batches < pair[1].batches));
 
     let fixed = builder(&pack).threads(some(3)).prefetch(some(99)).slots(some(4));
