@@ -131,7 +131,7 @@ fn a_state_of_another_run_is_refused_and_says_why() {
     let message = sampler.clone().seed(2).resume(set, one, batching, &state).unwrap_err();
     assert_eq!(
         message.to_string(),
-        "the saved state is for another seed: it has 0000000000000001, this run has 0000000000000002"
+        "the saved state is for another seed: it has 0000000000000001, but this run has 0000000000000002"
     );
 }
 
