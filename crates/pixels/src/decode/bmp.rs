@@ -8,7 +8,7 @@ use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::{BmpLayout, ImageInfo, bmp_layout, le32};
 
-/// Most pixels of a run.
+/// Maximum number of pixels of a run.
 const RUN: usize = 255;
 
 fn cut(what: &str) -> PixelError {
@@ -109,8 +109,8 @@ fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, Pixe
     Ok(Raster { kind: Kind::Rgb, samples })
 }
 
-/// Run-length coded indices from `at` on. As in Pillow, runs end with their row, skipped pixels are 0, and an image without all its
-/// pixels is an error.
+/// Decodes run-length coded indices that start at `at`. As in Pillow, runs end with their row, skipped pixels are 0, and
+/// an image that lacks pixels is an error.
 fn run_lengths(
     bytes: &[u8],
     mut at: usize,
@@ -151,7 +151,7 @@ fn run_lengths(
                 let byte = |index: usize| literal[if nibbles { index / 2 } else { index }];
                 samples.extend((0..n).map(|index| value(byte(index), index)));
                 x += usize::from(count);
-                // The next pair is at an even place of the file.
+                // The next pair is at an even offset in the file.
                 at = (at + n_bytes).next_multiple_of(2);
             }
             (count, byte) => {

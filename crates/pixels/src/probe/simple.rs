@@ -134,7 +134,7 @@ pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     Ok(ImageInfo { bit_depth: u8::try_from(bits.min(8)).unwrap_or(8), palette: bits <= 8, ..plain })
 }
 
-/// Where the pixels of a BMP and its palette start.
+/// Where the palette and the pixels of a BMP start, and their format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BmpLayout {
     pub(crate) bits: u16,
@@ -147,8 +147,8 @@ pub(crate) struct BmpLayout {
     pub(crate) pixels_at: usize,
 }
 
-/// Reads the layout from the headers. Like Pillow, it expects the palette first where the pixels would start right after the
-/// header, and the pixels after the palette where no start is given.
+/// Reads the layout from the headers. As in Pillow, the pixels start after the palette if no start is given, or if they
+/// would start right after the header.
 pub(crate) fn bmp_layout(bytes: &[u8]) -> Option<BmpLayout> {
     let size = le32(bytes, 14)?;
     let end = offset(size)?.checked_add(14)?;
@@ -168,7 +168,7 @@ pub(crate) fn bmp_layout(bytes: &[u8]) -> Option<BmpLayout> {
 }
 
 impl BmpLayout {
-    /// Bytes of all rows, without the padding of the last one, which may be missing.
+    /// Bytes of all rows. The padding of the last row is not included, because it may be missing.
     pub(crate) fn row_bytes(&self, width: u64, height: u64) -> u64 {
         let used = width.saturating_mul(self.bits.into()).div_ceil(8);
         let rows = used.next_multiple_of(4).saturating_mul(height.saturating_sub(1));

@@ -226,7 +226,7 @@ pub(crate) struct TiffColors {
     pub(crate) orientation: u8,
     /// Whether the colours are multiplied by alpha.
     pub(crate) multiplied: bool,
-    /// The bytes whose bits are in reverse order. `None` if they cannot be told.
+    /// The bytes whose bits are in reverse order. `None` if they cannot be determined.
     pub(crate) reversed: Option<Vec<Range<usize>>>,
 }
 
