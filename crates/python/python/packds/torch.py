@@ -212,15 +212,14 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
     Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`; a DataLoader that would combine
     these batches into larger ones is rejected. Each worker makes its part of every `num_workers` global batches, and divides it
     among the ranks (`rank="env"`). All ranks have the same number of batches, and the global batches do not depend on the
-    number of ranks. `drop_last=True` drops samples that do not fill a batch of every worker, up to `num_workers * batch_size - 1` per
-    process. With `drop_last=False`, each sample occurs once in a single process; several processes pad their last batches with
-    samples of the epoch. It has no `len()`, because the number of batches depends on the number of workers, which only the
-    workers know (docs/how-to/pytorch.md).
+    number of ranks. `drop_last=True` drops samples that do not fill a batch of every worker, up to
+    `num_workers * batch_size - 1` per process. With `drop_last=False`, each sample occurs once in a single process; several
+    processes pad their last batches with samples of the epoch. It has no `len()`, because the number of batches depends on the
+    number of workers, which only the workers know (docs/how-to/pytorch.md).
 
     Each pass is the next epoch, unless `set_epoch` sets another epoch. This holds with new workers and with persistent
-    workers (`persistent_workers=True`). If
-    `torch.manual_seed` is called before each pass, all passes are the same epoch, just as PyTorch's own samplers
-    repeat their order. torchdata's `StatefulDataLoader` can resume in the middle of any epoch.
+    workers (`persistent_workers=True`). If `torch.manual_seed` is called before each pass, all passes are the same epoch, just
+    as PyTorch's own samplers repeat their order. torchdata's `StatefulDataLoader` can resume in the middle of any epoch.
 
     Args:
         data, batch_size, options: As in `packds.Loader`. In workers, `threads` is 1 by default; `memory` is per worker.
