@@ -119,10 +119,10 @@ class Dataset(Sealed):
     """An open pack, returned by `packds.open`.
 
     `ds[i]` is a dict of a sample's fields: arrays for images (image files are decoded to `[height, width, channels]` uint8;
-    masks are `[height, width]`) and tensors, numbers for single numbers, `str` for strings, `bytes`, and parsed values for JSON. If a
-    sample has several class ids, they are a row of 0 and 1 `[classes]` float32. `ds[[3, 5, 8]]`, slices and boolean masks give a dict
-    of arrays `[samples, ...]`, or lists if items differ in shape. All of them are copies. Data is returned only after its
-    checksum was verified.
+    masks are `[height, width]`) and tensors, numbers for single numbers, `str` for strings, `bytes`, and parsed values for JSON.
+    If a sample has several class ids, they are a row of 0 and 1 `[classes]` float32. `ds[[3, 5, 8]]`, slices and boolean masks
+    return a dict of arrays `[samples, ...]`, or lists if items differ in shape. All of them are copies. Data is returned only
+    after its checksum was verified.
     """
 
     def __init__(self, path: PathLike, *, checksums: DatasetChecksums = "always") -> None:
@@ -411,8 +411,8 @@ def open(path: PathLike, *, checksums: DatasetChecksums = "always") -> Dataset:
     Args:
         path: The `.pack` file.
         checksums: `always` verifies a sample's checksum at each access. If samples have no checksums, it verifies the
-            chunk's checksum at the first access. `off` does neither. Columns (labels, sizes) and paths are always verified at the first
-            access.
+            chunk's checksum at the first access. `off` does neither. Columns (labels, sizes) and paths are always verified at
+            the first access.
 
     Raises:
         ReadError: The file cannot be opened.

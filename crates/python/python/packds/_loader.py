@@ -209,8 +209,8 @@ class Loader(Sealed):
             chooses by the free memory.
         register: What the GPU's driver registers. `staging` registers staging memory. With `tier="gpu-window"` or `"host"`,
             `file` also registers the mapped file, so that chunks, or batches stored in order, are copied from the page cache.
-            With `tier="gpu-window"` and `checksums="off"`, `gds` registers the file with cuFile, so that chunks are read from disk
-            directly into the GPU's memory (docs/reference/cuda.md). `stats()["copies"]` shows whether this worked.
+            With `tier="gpu-window"` and `checksums="off"`, `gds` registers the file with cuFile, so that chunks are read from
+            disk directly into the GPU's memory (docs/reference/cuda.md). `stats()["copies"]` shows whether this worked.
         jpeg: Where JPEG files are decoded, with a GPU: `host`, or `gpu` (by NVIDIA's nvJPEG, if `augment` has `rrc`), whose
             pixels differ slightly from the host's (docs/reference/cuda.md). The host decodes files that the GPU cannot;
             `stats()["host_decoded"]` counts them, and `notices()` lists them.
