@@ -127,8 +127,8 @@ def convert(
         KeyboardInterrupt: Nothing is left at `dst`.
     """
     given = _given("convert", locals())
-    with Progress(truth("progress", progress), "converting") as report:
-        text = _packds.convert(path("src", src), path("dst", dst), given, truth("dry_run", dry_run), report)
+    with Progress(truth("progress", progress), "converting") as show:
+        text = _packds.convert(path("src", src), path("dst", dst), given, truth("dry_run", dry_run), show)
     return report_with_warnings(text)
 
 
@@ -174,8 +174,8 @@ def export(
         OptionError: An option is unknown, or does not apply to the format.
     """
     given = _given("export", locals())
-    with Progress(truth("progress", progress), "exporting") as report:
-        text = _packds.export(opened(pack)._pack, path("dst", dst), given, report)
+    with Progress(truth("progress", progress), "exporting") as show:
+        text = _packds.export(opened(pack)._pack, path("dst", dst), given, show)
     report: dict[str, Any] = json_dict(text)
     return report
 

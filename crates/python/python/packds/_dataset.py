@@ -250,8 +250,8 @@ class Dataset(Sealed):
         Returns:
             A dict with `ok`, `bad_chunks`, `bad_samples` (with class and path) and `errors`, as in `packds verify --json`.
         """
-        with Progress(progress, "verifying", unit="B") as report:
-            return json_dict(self._pack.verify(_checks.whole("jobs", jobs, 32), report))
+        with Progress(progress, "verifying", unit="B") as show:
+            return json_dict(self._pack.verify(_checks.whole("jobs", jobs, 32), show))
 
     # Samples.
 

@@ -351,8 +351,8 @@ class Writer:
             self._is_over = True
             if self._native is None:
                 raise ConvertError(f"{self._dst}: no sample was added", "give at least one sample; nothing was written")
-            with Progress(self._progress, "writing") as report:
-                text = self._native.finish(report)
+            with Progress(self._progress, "writing") as show:
+                text = self._native.finish(show)
             self.report = writer_report(text)
         return self.report
 
@@ -457,11 +457,11 @@ def from_dataset(
     names = None if kinds is None else list(kinds)
     total = len(dataset) if hasattr(dataset, "__len__") and not isinstance(dataset, Mapping) else 0
     with Writer(dst, fields, classes=classes, progress=progress, **options) as writer:
-        with Progress(progress, "reading", unit=" samples") as report:
+        with Progress(progress, "reading", unit=" samples") as show:
             for number, sample in enumerate(_samples(dataset), 1):
                 writer.add(**_named(sample, names))
-                if report is not None and number % 64 == 0:
-                    report(number, total, "")
+                if show is not None and number % 64 == 0:
+                    show(number, total, "")
     assert writer.report is not None
     return writer.report
 
