@@ -333,14 +333,6 @@ impl fmt::Display for Warning {
             }
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
             Self::BadMetadata { reason } => write!(out, "the metadata of the original pack ignored: {reason}"),
-            Self::LeftOut { field, reason } => write!(out, "field '{field}' left out: {reason}"),
-            Self::NotLabels { field, found } => write!(
-                out,
-                "'{field}' gives no labels: expected an integer or a name for each image, found {found}; it is packed as a field"
-            ),
-            Self::Renamed { field, to } => {
-                write!(out, "the field '{field}' is packed as '{to}', because packs use its name for another field")
-            }
             Self::Stacks { shape } => write!(
                 out,
                 "each file is one sample, an array of shape {shape:?}; if it holds {} images, merge those of all files into one array (numpy.concatenate), x.npy, and their labels into y.npy",
@@ -366,6 +358,30 @@ impl fmt::Display for Warning {
                     text(path)
                 )
             }
+            Self::DatasetEach { n } => {
+                write!(out, "each of the {n} datasets is read as one image; groups are classes if there are several")
+            }
+            Self::LabelsMissing { file } => write!(out, "no labels: there is no file '{}'", text(file)),
+            other => match other.what() {
+                Some((count, what, first)) => write!(out, "{count} {what}, first '{}'", text(first)),
+                None => other.fmt_field(out),
+            },
+        }
+    }
+}
+
+impl Warning {
+    /// The message of a warning about a field; nothing for any other.
+    fn fmt_field(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeftOut { field, reason } => write!(out, "field '{field}' left out: {reason}"),
+            Self::NotLabels { field, found } => write!(
+                out,
+                "'{field}' gives no labels: expected an integer or a name for each image, found {found}; it is packed as a field"
+            ),
+            Self::Renamed { field, to } => {
+                write!(out, "the field '{field}' is packed as '{to}', because packs use its name for another field")
+            }
             Self::SingleLabels { field } => {
                 write!(out, "each list of '{field}' has one label: {} reads single labels", LABEL_KEY.with(field))
             }
@@ -374,9 +390,6 @@ impl fmt::Display for Warning {
             }
             Self::OneHotMasks { n } => {
                 write!(out, "the masks are one-hot: their {n} classes become the numbers 0 to {}", n - 1)
-            }
-            Self::DatasetEach { n } => {
-                write!(out, "each of the {n} datasets is read as one image; groups are classes if there are several")
             }
             Self::AssumedPixels { dtype } => write!(
                 out,
@@ -396,11 +409,7 @@ impl fmt::Display for Warning {
             Self::LabelInside { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
-            Self::LabelsMissing { file } => write!(out, "no labels: there is no file '{}'", text(file)),
-            counted => match counted.what() {
-                Some((count, what, first)) => write!(out, "{count} {what}, first '{}'", text(first)),
-                None => Ok(()),
-            },
+            _ => Ok(()),
         }
     }
 }
