@@ -13,17 +13,49 @@ use csv::{ByteRecord, Position, ReaderBuilder};
 use packds_system::to_u64;
 
 use super::candidate::is_image_name;
+use super::roles::{is_column_name, is_label_name};
 use super::rows::{RowFile, malformed};
+use super::values::CellKind;
+use super::warning::Warning;
 use crate::error::ConvertError;
 
 /// A CSV file being read. After [`CsvRows::advance`], the current row.
 pub(super) struct CsvRows {
-    reader: csv::Reader<File>,
+    reader: csv::Reader<RowLimit>,
     record: ByteRecord,
     n_columns: usize,
     start: Start,
     /// The first row was read in search of a header.
     is_read: bool,
+    /// What was decided about the first lines.
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// Most bytes of a row. A file without line feeds must not fill the memory.
+pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
+/// Most columns of a row.
+const MAX_COLUMNS: usize = 1 << 20;
+
+/// A file that is read until the row's limit.
+struct RowLimit {
+    file: File,
+    left: u64,
+}
+
+impl Read for RowLimit {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let n = (&mut self.file).take(self.left).read(out)?;
+        self.left -= to_u64(n);
+        Ok(n)
+    }
+}
+
+/// The error about a row that exceeds [`MAX_ROW_BYTES`].
+pub(super) fn long_row(path: &Path, line: u64) -> ConvertError {
+    malformed(path, line, format!("expected at most {} MiB in a row, found more", MAX_ROW_BYTES >> 20))
 }
 
 /// What the start of a file tells: its delimiter, and its line endings, which the parser does not report.
@@ -33,6 +65,8 @@ struct Start {
     two_bytes: bool,
     /// The end of the file, if not a line feed.
     open_end: Option<u64>,
+    /// The first line is the number of rows.
+    has_count: bool,
 }
 
 impl CsvRows {
@@ -46,21 +80,57 @@ impl CsvRows {
             .has_headers(false)
             .flexible(true)
             .buffer_capacity(1 << 16)
-            .from_reader(opened);
-        let mut rows = Self { reader, record: ByteRecord::new(), n_columns: 0, start, is_read: false };
-        if !rows.read(file)? {
-            let reason = "expected a header line with column names".to_owned();
-            return Err(malformed(&file.path, 1, reason));
-        }
-        rows.n_columns = rows.record.len();
-        let cells: Vec<String> = (0..rows.n_columns).map(|column| rows.cell(column).trim().to_owned()).collect();
-        // A header has no name of a file.
-        if let Some(path) = cells.iter().position(|cell| is_image_name(cell.as_bytes())) {
+            .from_reader(RowLimit { file: opened, left: 0 });
+        let mut rows =
+            Self { reader, record: ByteRecord::new(), n_columns: 0, start, is_read: false, warnings: Vec::new() };
+        rows.skip_notes(file)?;
+        let mut cells: Vec<String> = rows.record.iter().map(trimmed).collect();
+        let path = cells.iter().position(|cell| is_image_name(cell.as_bytes()));
+        // A header has no name of a file, and seldom a number.
+        if path.is_some() || are_data(&cells) {
+            if path.is_none() {
+                rows.warnings.push(Warning::NoHeader { first: cells.join(" ").chars().take(MAX_SHOWN).collect() });
+            }
+            let is_text = |cell: &String| CellKind::of_text(cell) == CellKind::Text;
+            let path = path.or_else(|| cells.iter().position(is_text));
+            rows.n_columns = cells.len();
             rows.is_read = true;
-            return Ok((rows, names_without_header(cells.len(), path)));
+            return Ok((rows, names_without_header(cells.len(), path, second_name(&file.path))));
         }
         check_header(&file.path, rows.line(), &cells)?;
+        rows.is_read = rows.read(file)?;
+        // A header may leave out the name of the first column, which holds the files.
+        let first = rows.record.get(0).unwrap_or_default();
+        if rows.record.len() == cells.len() + 1 && is_image_name(first) && !cells.iter().any(|cell| cell == PATH) {
+            rows.warnings.push(Warning::NoPathName { first: first.to_vec() });
+            cells.insert(0, PATH.to_owned());
+        }
+        rows.n_columns = cells.len();
         Ok((rows, cells))
+    }
+
+    /// Reads the first row after comments and a line with the number of rows.
+    fn skip_notes(&mut self, file: &RowFile) -> Result<(), ConvertError> {
+        let mut skipped = 0;
+        loop {
+            if !self.read(file)? {
+                let reason = "expected a header line with column names".to_owned();
+                return Err(malformed(&file.path, 1, reason));
+            }
+            let is_count = self.start.has_count && self.record.len() == 1;
+            if !is_count && self.record.get(0).is_none_or(|cell| !cell.starts_with(b"#") || is_image_name(cell)) {
+                break;
+            }
+            skipped += 1;
+            self.start.has_count &= !is_count;
+        }
+        if skipped > 0 {
+            self.warnings.push(Warning::LinesSkipped { count: skipped });
+        }
+        match self.record.len() {
+            0..=MAX_COLUMNS => Ok(()),
+            n => Err(malformed(&file.path, self.line(), format!("expected at most {MAX_COLUMNS} columns, found {n}"))),
+        }
     }
 
     /// Reads the next row; false at the end.
@@ -76,11 +146,18 @@ impl CsvRows {
 
     fn read(&mut self, file: &RowFile) -> Result<bool, ConvertError> {
         let path = &file.path;
-        // Other kinds of error come from options that are not used here.
-        let read = self
-            .reader
-            .read_byte_record(&mut self.record)
-            .map_err(|error| ConvertError::Io { path: path.clone(), source: error.into() })?;
+        let mut read = self.read_record(path)?;
+        // Several spaces separate like one.
+        while read && self.start.delimiter == b' ' {
+            let full: ByteRecord = self.record.iter().filter(|cell| !cell.is_empty()).collect();
+            let position = self.record.position().cloned();
+            self.record = full;
+            self.record.set_position(position);
+            if !self.record.is_empty() {
+                break;
+            }
+            read = self.read_record(path)?;
+        }
         let bad = self.record.iter().position(|field| str::from_utf8(field).is_err());
         match bad {
             Some(column) => {
@@ -95,6 +172,16 @@ impl CsvRows {
                 _ => Ok(read),
             },
         }
+    }
+
+    fn read_record(&mut self, path: &Path) -> Result<bool, ConvertError> {
+        self.reader.get_mut().left = MAX_ROW_BYTES;
+        let line = self.reader.position().line();
+        // Other kinds of error come from options that are not used here.
+        self.reader.read_byte_record(&mut self.record).map_err(|error| match self.reader.get_ref().left {
+            0 => long_row(path, line),
+            _ => ConvertError::Io { path: path.to_owned(), source: error.into() },
+        })
     }
 
     /// The first line of the last row if it ends inside quotes. The parser takes everything after an open quote as one field
@@ -151,8 +238,12 @@ impl Start {
         BufReader::new(&mut *file).take(1 << 16).read_to_end(&mut first_bytes)?;
         let feed = first_bytes.iter().position(|byte| *byte == b'\n');
         let before = feed.and_then(|feed| feed.checked_sub(1)).map(|before| first_bytes[before]);
-        let delimiter =
-            delimiter_of(first_bytes.get(..feed.unwrap_or(first_bytes.len())).unwrap_or_default(), delimiters);
+        let is_text = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
+        let mut lines = first_bytes.split(|byte| *byte == b'\n').filter(is_text);
+        let (first, second) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        let has_count = first.trim_ascii().iter().all(u8::is_ascii_digit)
+            && second.trim_ascii().iter().any(|byte| delimiters.contains(byte));
+        let delimiter = delimiter_of(if has_count { second } else { first }, delimiters);
         let len = file.seek(SeekFrom::End(0))?;
         let mut last = [0];
         if len > 0 {
@@ -160,7 +251,7 @@ impl Start {
             file.read_exact(&mut last)?;
         }
         file.rewind()?;
-        Ok(Self { delimiter, two_bytes: before == Some(b'\r'), open_end: (last != *b"\n").then_some(len) })
+        Ok(Self { delimiter, two_bytes: before == Some(b'\r'), open_end: (last != *b"\n").then_some(len), has_count })
     }
 
     /// Number of line feeds that the parser has consumed as row ends before `here`. Of a two-byte line ending, it consumes the
@@ -189,11 +280,37 @@ fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
     }
 }
 
-/// The names of columns of a file without a header, whose paths are in this column.
-fn names_without_header(n: usize, path: usize) -> Vec<String> {
+/// The name of a column of paths that has none.
+const PATH: &str = "path";
+/// Most characters of a line in a message.
+const MAX_SHOWN: usize = 60;
+
+fn trimmed(cell: &[u8]) -> String {
+    // `read` has checked that every field is UTF-8.
+    str::from_utf8(cell).unwrap_or_default().trim().to_owned()
+}
+
+/// Whether cells of a first row are those of a sample: some are numbers, and none is a usual name. Numbers in order are the names
+/// that pandas gives.
+fn are_data(cells: &[String]) -> bool {
+    let numbers: Vec<i64> = cells.iter().filter_map(|cell| cell.parse().ok()).collect();
+    let are_names = numbers.len() > 1 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    let is_number = |cell: &String| matches!(CellKind::of_text(cell), CellKind::Integer(_) | CellKind::Float(_));
+    let is_name = |cell: &String| cell.is_empty() || is_label_name(cell) || is_column_name(cell);
+    cells.iter().any(is_number) && !are_names && !cells.iter().any(is_name)
+}
+
+/// The name of the second column of a file without a header: `list_eval_partition.txt` gives no labels.
+fn second_name(path: &Path) -> &'static str {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_ascii_lowercase());
+    if stem.is_some_and(|stem| stem.contains("partition")) { "partition" } else { "label" }
+}
+
+/// The names of columns of a file without a header, whose paths are in this column, and the name of the column after the paths.
+fn names_without_header(n: usize, path: Option<usize>, second: &str) -> Vec<String> {
     let name = |column: usize| match column {
-        _ if column == path => "path".to_owned(),
-        1 if path == 0 => "label".to_owned(),
+        _ if Some(column) == path => PATH.to_owned(),
+        1 if path == Some(0) => second.to_owned(),
         _ => format!("column_{}", column + 1),
     };
     (0..n).map(name).collect()

@@ -74,6 +74,18 @@ impl Foreign {
         })
     }
 
+    /// Recognizes a table that has its labels in another table beside it.
+    pub(super) fn of_table(source: &Path) -> Option<Self> {
+        const LABELS: &str = "image_class_labels.txt";
+        const TABLES: [&str; 5] = ["images.txt", LABELS, "train_test_split.txt", "classes.txt", "bounding_boxes.txt"];
+        let name = source.file_name()?.to_str()?;
+        let is_one = TABLES.contains(&name) && source.with_file_name(LABELS).is_file();
+        is_one.then_some(Self(
+            "one of several tables as in CUB: images.txt has the files, image_class_labels.txt the labels, train_test_split.txt the splits",
+            "join them by their first column, in Python: read = lambda f, n: pandas.read_csv(f, sep=' ', names=['id', n]); read('images.txt', 'path').merge(read('image_class_labels.txt', 'label')).drop(columns='id').to_csv('cub.csv', index=False)",
+        ))
+    }
+
     /// Recognizes a folder by the files that it has.
     pub(super) fn of_folder(names: &[String]) -> Option<Self> {
         let has = |name: &str| names.iter().any(|own| own == name);

@@ -274,7 +274,7 @@ impl Found {
 }
 
 impl Names {
-    fn table(self, n: usize) -> PathTable {
+    pub(super) fn table(self, n: usize) -> PathTable {
         match self {
             Self::Numbered(folder) => {
                 let mut table = PathTable::default();
@@ -294,6 +294,13 @@ impl Names {
 impl FoundLabels {
     fn put_into(self, listing: &mut Listing, source: &Path) -> Result<(), ConvertError> {
         match self.values {
+            LabelValues::Ids(ids)
+                if self.classes.is_empty() && listing.metadata.is_none() && ids.iter().any(|id| *id < 0) =>
+            {
+                listing.warnings.push(Warning::negative_ids(&self.name));
+                let (name, values) = (target(self.name), ColumnValues::I64(ids));
+                listing.columns.push(SourceColumn { name, values });
+            }
             LabelValues::Ids(mut ids) => {
                 let known = listing.metadata.as_ref();
                 // A label that was another field of the pack does not get the pack's class names.

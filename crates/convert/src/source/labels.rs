@@ -8,6 +8,7 @@ use packds_format::Scalar;
 use serde_json::Value;
 
 use super::{
+    joined::Separator,
     listing::{LabelLists, Labels},
     rows::Cell,
     values::{CellKind, text_of},
@@ -24,6 +25,19 @@ pub(super) enum LabelSplit {
     IfSeparated,
     /// Every cell is a list.
     Always,
+    /// Every cell is a list, with this between its labels.
+    At(Separator),
+}
+
+impl LabelSplit {
+    /// What separates the labels in a cell, if anything.
+    fn separator(self) -> Option<Separator> {
+        match self {
+            Self::Never => None,
+            Self::IfSeparated | Self::Always => Some(Separator::Mark),
+            Self::At(separator) => Some(separator),
+        }
+    }
 }
 
 /// The content of a label column.
@@ -33,6 +47,8 @@ pub(super) enum LabelForm {
     Classes { names: bool, lists: bool },
     /// Numbers other than ids: an ordinary column.
     Numbers,
+    /// Whole numbers, some below 0: an ordinary column. The first is on this line.
+    Negatives { line: u64 },
 }
 
 /// Examines every label before any is stored. Problems are kept until the form is requested, because the column may turn out not to
@@ -43,6 +59,8 @@ pub(super) struct LabelScan {
     lists: bool,
     /// Whether some cell has no label, or several.
     has_lists: bool,
+    /// Whether some cell has marks between labels, or is a JSON list.
+    has_joined: bool,
     /// The line where each first appears.
     integer: Option<u64>,
     number: Option<u64>,
@@ -56,6 +74,11 @@ pub(super) struct LabelScan {
 impl LabelScan {
     pub(super) fn new(split: LabelSplit) -> Self {
         Self { split, lists: split == LabelSplit::Always, ..Self::default() }
+    }
+
+    /// Whether some cell is a list by its marks or its JSON.
+    pub(super) fn are_lists(&self) -> bool {
+        self.lists && self.has_joined
     }
 
     /// Whether lists were expected and each has one label.
@@ -73,10 +96,13 @@ impl LabelScan {
             }
             Cell::Json(value) => self.lists |= value.is_array(),
         }
-        self.has_lists |=
-            matches!(cell, Cell::Missing) || matches!(cell, Cell::Text(text) if text.contains(SEPARATORS));
-        let split = self.split != LabelSplit::Never;
-        for_each_item(cell, split, |item| self.observe_item(item, line));
+        self.has_joined |= match cell {
+            Cell::Missing => false,
+            Cell::Text(text) => text.contains(SEPARATORS),
+            Cell::Json(value) => value.is_array(),
+        };
+        self.has_lists |= self.has_joined || matches!(cell, Cell::Missing);
+        for_each_item(cell, self.split.separator(), |item| self.observe_item(item, line));
     }
 
     fn observe_item(&mut self, item: Cell<'_>, line: u64) {
@@ -122,7 +148,8 @@ impl LabelScan {
         match (self.number, self.negative) {
             (Some(_), _) if !lists => Ok(LabelForm::Numbers),
             (Some(line), _) => Err((line, "expected integers or names in a list of labels".to_owned())),
-            (None, Some(line)) => Err((line, "a class id is negative".to_owned())),
+            (None, Some(line)) if !lists => Ok(LabelForm::Negatives { line }),
+            (None, Some(line)) => Err((line, NEGATIVE.to_owned())),
             (None, None) => Ok(LabelForm::Classes { names: false, lists }),
         }
     }
@@ -137,18 +164,19 @@ fn class_id(kind: CellKind) -> Option<i64> {
     }
 }
 
+/// What is wrong with a label below 0.
+pub(super) const NEGATIVE: &str = "a class id is negative: number the classes from 0";
+
 const SEPARATORS: [char; 2] = [';', '|'];
 
-/// Calls `each` for each label in a cell. `split` says whether to split CSV cells.
-fn for_each_item<'a>(cell: Cell<'a>, split: bool, mut each: impl FnMut(Cell<'a>)) {
-    match cell {
-        Cell::Missing => {}
-        Cell::Json(Value::Array(items)) => items.iter().map(Cell::Json).for_each(each),
-        Cell::Text(text) if split => {
-            text.split(SEPARATORS).map(str::trim).filter(|item| !item.is_empty()).map(Cell::Text).for_each(each)
-        }
-        Cell::Text(text) => each(Cell::Text(text.trim())),
-        Cell::Json(_) => each(cell),
+/// Calls `each` for each label in a cell. CSV cells are split at `separator`.
+fn for_each_item<'a>(cell: Cell<'a>, separator: Option<Separator>, mut each: impl FnMut(Cell<'a>)) {
+    match (cell, separator) {
+        (Cell::Missing, _) => {}
+        (Cell::Json(Value::Array(items)), _) => items.iter().map(Cell::Json).for_each(each),
+        (Cell::Text(text), Some(separator)) => separator.parts(text).into_iter().map(Cell::Text).for_each(each),
+        (Cell::Text(text), None) => each(Cell::Text(text.trim())),
+        (Cell::Json(_), _) => each(cell),
     }
 }
 
@@ -156,7 +184,7 @@ fn for_each_item<'a>(cell: Cell<'a>, split: bool, mut each: impl FnMut(Cell<'a>)
 pub(super) struct LabelBuilder {
     names: bool,
     lists: bool,
-    split: bool,
+    separator: Option<Separator>,
     /// Ids unchanged. For names, numbers in order of first appearance.
     ids: Vec<i64>,
     ends: Vec<usize>,
@@ -168,7 +196,7 @@ impl LabelBuilder {
         Self {
             names,
             lists,
-            split: lists && split != LabelSplit::Never,
+            separator: split.separator().filter(|_| lists),
             ids: Vec::new(),
             ends: Vec::new(),
             number_of: HashMap::new(),
@@ -180,7 +208,7 @@ impl LabelBuilder {
     pub(super) fn push(&mut self, cell: Cell<'_>) -> bool {
         let start = self.ids.len();
         let mut fits = true;
-        for_each_item(cell, self.split, |item| {
+        for_each_item(cell, self.separator, |item| {
             if self.names {
                 let id = self.number_name(item);
                 self.ids.push(id);
@@ -202,8 +230,7 @@ impl LabelBuilder {
     /// Numbers the names in a row that is not taken, so that ids do not depend on which rows are.
     pub(super) fn learn(&mut self, cell: Cell<'_>) {
         if self.names {
-            let split = self.split;
-            for_each_item(cell, split, |item| {
+            for_each_item(cell, self.separator, |item| {
                 self.number_name(item);
             });
         }

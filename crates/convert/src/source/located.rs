@@ -64,7 +64,7 @@ impl Located {
         // Files in many folders, such as one for each class, have names of their own.
         let has_folder = 2 * most > first.len();
         let in_folder = match best.as_slice() {
-            [] => return Ok(None),
+            [] => return refuse_several(&paths, manifest, first).map(|()| None),
             _ if !has_folder => None,
             [folder] => Some(within(&paths, folder)),
             [one, other, ..] => {
@@ -102,6 +102,19 @@ impl Located {
     fn is_in_split(&self, idx: usize) -> bool {
         self.paths.directory(idx).split(|byte| *byte == b'/').any(is_split_folder)
     }
+}
+
+/// Refuses ids that each stand for several files, such as one for each channel.
+fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Result<(), ConvertError> {
+    let Some(id) = first.first().map(|path| last(path)).filter(|id| !id.is_empty()) else { return Ok(()) };
+    let is_own =
+        |name: &[u8]| name.strip_prefix(id).is_some_and(|rest| rest.starts_with(b"_") || rest.starts_with(b"-"));
+    let own: Vec<usize> = (0..paths.len()).filter(|idx| is_own(paths.name(*idx))).collect();
+    let [one, .., other] = own.as_slice() else { return Ok(()) };
+    let [one, other] = [one, other].map(|idx| lossy(&paths.path(*idx)));
+    let reason = format!("'{}' stands for {} files, such as '{one}' and '{other}'", lossy(id), own.len());
+    let hint = "merge the files of each id into one image, or write one of them into each row";
+    Err(ConvertError::contradictory(manifest, "", reason, hint))
 }
 
 /// All files by a key, with and without the extension.

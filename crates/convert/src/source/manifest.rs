@@ -17,12 +17,15 @@ use packds_system::to_u64;
 use super::{
     ListOptions,
     column::{ColumnValues, SourceColumn},
-    found::role_of,
+    foreign::Foreign,
+    found::{Names, role_of, target},
     image_folder::known_metadata,
-    labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, in_known_order},
-    listing::{Fault, Faults, Labels, Listing, Masks, SourceField, SourceKind},
+    joined::JoinedScan,
+    labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, NEGATIVE, in_known_order},
+    listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
     paths::FileTable,
+    pixel_rows::{PixelSpool, Pixels},
     roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_NAMES, OTHER_NAMES, SPLIT_COLUMN_NAMES},
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
@@ -32,7 +35,7 @@ use super::{
 };
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
-use crate::opt::SPLIT;
+use crate::opt::{ROOT, SPLIT};
 
 /// Lists the rows of a manifest, or those of the chosen split.
 pub(super) fn list(source: &Path, form: RowForm, options: &ListOptions) -> Result<Listing, ConvertError> {
@@ -71,14 +74,26 @@ struct Manifest<'a> {
     names: Vec<String>,
     scans: Vec<ColumnScan>,
     n_rows: u64,
+    /// Where the pixels are, if the rows do not name files.
+    pixels: Option<Pixels>,
+    /// About the first lines.
+    warnings: Vec<Warning>,
 }
 
 impl<'a> Manifest<'a> {
     fn open(file: &'a RowFile, form: RowForm, options: &'a ListOptions) -> Result<Self, ConvertError> {
+        if let Some(foreign) = Foreign::of_table(&file.path) {
+            return Err(foreign.error(&file.path));
+        }
         let metadata = known_metadata(&Root::open(&file.path, options)?.path)?;
         let mut rows = Rows::open(file, form)?;
-        let (scans, n_rows) = scan(&mut rows, options)?;
-        Ok(Self { file, form, options, metadata, names: rows.columns, scans, n_rows })
+        let pixels = Pixels::find(&rows.columns, options).or_else(|| Pixels::without_header(&rows.columns));
+        if let Some(pixels) = &pixels {
+            pixels.check(&rows)?;
+        }
+        let (scans, n_rows) = scan(&mut rows, options, pixels.as_ref())?;
+        let (names, warnings) = (rows.columns, rows.warnings);
+        Ok(Self { file, form, options, metadata, names, scans, n_rows, pixels, warnings })
     }
 
     /// The values of the column of splits, if there is one.
@@ -123,18 +138,24 @@ impl<'a> Manifest<'a> {
             rows.expect_columns(&self.names);
             Ok::<_, ConvertError>(rows)
         };
+        if let Some(pixels) = &self.pixels {
+            let images = PixelSpool::create(pixels, self.options)?;
+            let mut taken = take(&mut rows()?, &plan, &root, Some(images))?;
+            let Some(images) = taken.pixels.take() else { return Err(changed(&rows()?)) };
+            return self.finish_pixels(taken, images, plan.warnings);
+        }
         let columns: Vec<(usize, bool)> =
-            [(plan.path, false)].into_iter().chain(plan.mask.map(|mask| (mask, true))).collect();
+            plan.path.map(|path| (path, false)).into_iter().chain(plan.mask.map(|mask| (mask, true))).collect();
         let mut warnings = plan.warnings.clone();
         warnings.extend(root.locate(&mut rows()?, &columns)?);
-        let (root, taken) = match take(&mut rows()?, &plan, &root) {
+        let (root, taken) = match take(&mut rows()?, &plan, &root, None) {
             // The files need not lie in one folder.
             Err(ConvertError::ManifestPathEscapes { file, .. })
                 if self.options.root.is_none() && Path::new(&file).is_absolute() =>
             {
                 let columns: Vec<usize> = columns.iter().map(|(column, _)| *column).collect();
-                let root = root.around(&mut rows()?, &columns)?;
-                let taken = take(&mut rows()?, &plan, &root)?;
+                let root = root.around(&mut rows()?, &columns).map_err(|error| self.of_other_machine(error))?;
+                let taken = take(&mut rows()?, &plan, &root, None)?;
                 (root, taken)
             }
             taken => (root, taken?),
@@ -142,12 +163,46 @@ impl<'a> Manifest<'a> {
         let listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
         Ok(Listing { warnings, ..listing })
     }
+
+    /// The listing of a table of pixels.
+    fn finish_pixels(
+        &self,
+        taken: Taken,
+        images: PixelSpool,
+        mut warnings: Vec<Warning>,
+    ) -> Result<Listing, ConvertError> {
+        let source = &self.file.path;
+        let ([height, width], images) = images.finish(source)?;
+        warnings.push(Warning::PixelColumns { height, width });
+        let n = images.len();
+        let (labels, classes) = taken.labels.map_or((Labels::None, Vec::new()), LabelBuilder::finish);
+        let paths = Names::Numbered("row".to_owned()).table(n);
+        Ok(Listing {
+            labels,
+            classes,
+            columns: taken.columns,
+            images: Images::Stored(images),
+            warnings,
+            ..Listing::of_files(SourceKind::Manifest, source, paths, vec![height * width; n])
+        })
+    }
+}
+
+impl Manifest<'_> {
+    /// The same error, or what to do about a folder of another machine.
+    fn of_other_machine(&self, error: ConvertError) -> ConvertError {
+        let ConvertError::SourceMissing { path } = error else { return error };
+        let reason = format!("its paths begin with '{}', which is not on this machine", path.display());
+        let hint = format!("name the folder that has the files with {}", ROOT.with("DIR"));
+        ConvertError::contradictory(&self.file.path, "", reason, hint)
+    }
 }
 
 /// The first pass's result for a column.
 struct ColumnScan {
     kinds: KindsSeen,
     labels: LabelScan,
+    joined: JoinedScan,
     /// Hashes of the different cells; none if there are many.
     distinct: Option<HashSet<u64>>,
     /// The different cells of a possible column of splits; none if there are many.
@@ -156,20 +211,34 @@ struct ColumnScan {
 
 /// Most different cells to count.
 const MAX_DISTINCT: usize = 1 << 16;
+/// Most columns. A pack has no more fields.
+const MAX_COLUMNS: usize = 1024;
 /// Most splits.
 const MAX_SPLITS: usize = 64;
 
 /// The first pass. Also returns the number of rows.
-fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<(Vec<ColumnScan>, u64), ConvertError> {
+fn scan(
+    rows: &mut Rows<'_>,
+    options: &ListOptions,
+    pixels: Option<&Pixels>,
+) -> Result<(Vec<ColumnScan>, u64), ConvertError> {
+    let n_pixels = pixels.map_or(0, Pixels::n_columns);
     let mut columns: Vec<ColumnScan> = Vec::new();
     let (mut first_line, mut n_rows) = (None, 0);
     while rows.advance()? {
         n_rows += 1;
+        let n = rows.columns.len() - n_pixels;
+        if n > MAX_COLUMNS {
+            return Err(
+                rows.malformed(format!("expected at most {MAX_COLUMNS} columns, as a pack has fields, found {n}"))
+            );
+        }
         for name in &rows.columns[columns.len()..] {
             let is_split = SPLIT_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
             let mut column = ColumnScan {
                 kinds: KindsSeen::default(),
                 labels: LabelScan::new(label_split(name, rows.form, options)),
+                joined: JoinedScan::new(),
                 distinct: Some(HashSet::new()),
                 values: is_split.then(BTreeSet::new),
             };
@@ -181,7 +250,8 @@ fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<(Vec<ColumnScan>, 
         }
         let line = rows.line;
         first_line.get_or_insert(line);
-        for (idx, column) in columns.iter_mut().enumerate() {
+        let is_pixel = |idx: usize| pixels.is_some_and(|pixels| pixels.has(idx));
+        for (idx, column) in columns.iter_mut().enumerate().filter(|(idx, _)| !is_pixel(*idx)) {
             column.observe(rows.cell(idx), line);
         }
     }
@@ -199,7 +269,9 @@ impl ColumnScan {
         if let Some(distinct) = &mut self.distinct {
             let mut hasher = DefaultHasher::new();
             text.hash(&mut hasher);
-            distinct.insert(hasher.finish());
+            if distinct.insert(hasher.finish()) && !matches!(cell, Cell::Json(_)) {
+                self.joined.observe(&text);
+            }
         }
         self.distinct = self.distinct.take().filter(|distinct| distinct.len() <= MAX_DISTINCT);
         if let Some(values) = &mut self.values
@@ -215,6 +287,11 @@ impl ColumnScan {
         let distinct = self.distinct.as_ref().map(|distinct| to_u64(distinct.len()));
         let repeats = distinct.is_some_and(|distinct| distinct >= 2 && 2 * distinct <= n_rows);
         repeats && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
+    }
+
+    /// Whether each cell is a whole number, and some are below 0.
+    fn are_negative(&self) -> bool {
+        matches!(self.labels.form(), Ok(LabelForm::Negatives { .. }))
     }
 
     /// Whether each cell is a whole number from 0.
@@ -236,13 +313,19 @@ fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
 
 /// The columns of paths, masks and labels.
 struct Roles {
-    path: usize,
+    /// None in a table of pixels.
+    path: Option<usize>,
     mask: Option<usize>,
     label: Option<usize>,
 }
 
 impl Roles {
-    fn find(source: &Path, names: &[String], options: &ListOptions) -> Result<Self, ConvertError> {
+    fn find(
+        source: &Path,
+        names: &[String],
+        options: &ListOptions,
+        pixels: Option<&Pixels>,
+    ) -> Result<Self, ConvertError> {
         let missing = |wanted: String| ConvertError::ManifestColumnMissing {
             path: source.to_owned(),
             wanted,
@@ -255,9 +338,14 @@ impl Roles {
             },
             None => Ok(find_known(names, known)),
         };
-        let path = find(&options.image_key, &IMAGE_PATH_NAMES)?
-            .ok_or_else(|| missing(format!("of image paths ({}, ...)", IMAGE_PATH_NAMES[..6].join(", "))))?;
-        let mask = find(&options.mask_key, &MASK_NAMES)?;
+        let no_path = || missing(format!("of image paths ({}, ...)", IMAGE_PATH_NAMES[..6].join(", ")));
+        let (path, mask) = match pixels {
+            Some(_) => (None, None),
+            None => (
+                Some(find(&options.image_key, &IMAGE_PATH_NAMES)?.ok_or_else(no_path)?),
+                find(&options.mask_key, &MASK_NAMES)?,
+            ),
+        };
         let single_names = LABEL_NAMES.map(|name| match name {
             LABEL_LIST_NAME => "",
             name => name,
@@ -270,7 +358,7 @@ impl Roles {
             return Err(malformed(source, 1, reason));
         }
         let label = if options.label_key.is_some() { single } else { single.or(list) };
-        if Some(path) == mask || Some(path) == label || (mask.is_some() && mask == label) {
+        if path.is_some_and(|path| Some(path) == mask || Some(path) == label) || (mask.is_some() && mask == label) {
             let reason = "one column is named for two of path, label and mask".to_owned();
             return Err(malformed(source, 1, reason));
         }
@@ -280,7 +368,8 @@ impl Roles {
 
 /// How to store each column.
 struct Plan {
-    path: usize,
+    /// None in a table of pixels.
+    path: Option<usize>,
     mask: Option<usize>,
     label: Option<PlannedLabel>,
     columns: Vec<(usize, SourceColumn)>,
@@ -298,41 +387,50 @@ struct PlannedLabel {
 
 impl Plan {
     fn new(manifest: &Manifest<'_>, wanted: Option<&str>) -> Result<Self, ConvertError> {
-        let Manifest { file, names, scans, options, .. } = manifest;
+        let Manifest { file, names, scans, options, pixels, .. } = manifest;
         options.check_left_out(&file.path, names)?;
-        let mut warnings = Vec::new();
+        let mut warnings = manifest.warnings.clone();
         if names.iter().any(String::is_empty) {
             warnings.push(Warning::IndexColumn);
         }
         let split = manifest.wanted_split(wanted)?;
         let split_column = split.as_ref().map(|(column, _)| *column);
         let is_kept = |column: &usize| {
-            !names[*column].is_empty() && !options.is_left_out(&names[*column]) && Some(*column) != split_column
+            let is_pixel = pixels.as_ref().is_some_and(|pixels| pixels.has(*column));
+            let is_free = !is_pixel && Some(*column) != split_column;
+            !names[*column].is_empty() && !options.is_left_out(&names[*column]) && is_free
         };
         let kept: Vec<usize> = (0..names.len()).filter(is_kept).collect();
         let kept_names: Vec<String> = kept.iter().map(|c| names[*c].clone()).collect();
-        let Roles { path, mask, label } = Roles::find(&file.path, &kept_names, options)?;
-        let (path, mask) = (kept[path], mask.map(|mask| kept[mask]));
-        let label = match label.map(|label| kept[label]) {
+        let Roles { path, mask, label } = Roles::find(&file.path, &kept_names, options, pixels.as_ref())?;
+        let [path, mask, label] = [path, mask, label].map(|column| column.map(|column| kept[column]));
+        let has_header = !names.first().is_some_and(|name| name == "column_1");
+        let label = match label {
             Some(label) => Some(label),
-            None => manifest.unnamed_label(&kept, [Some(path), mask], &mut warnings),
+            // A table of pixels without a header has its label first.
+            None if pixels.is_some() && !has_header => Some(0),
+            None => manifest.unnamed_label(&kept, [path, mask], &mut warnings),
         };
         let label = match label {
             None => None,
-            Some(column) => plan_label(&file.path, column, &names[column], &scans[column])?,
+            Some(column) => plan_label(manifest, column, &mut warnings)?,
         };
-        if let Some(label) = label.as_ref().filter(|label| scans[label.column].labels.has_single_labels()) {
+        let is_single =
+            |label: &&PlannedLabel| label.split == LabelSplit::Always && scans[label.column].labels.has_single_labels();
+        if let Some(label) = label.as_ref().filter(is_single) {
             warnings.push(Warning::SingleLabels { field: names[label.column].clone() });
         }
         let known = manifest.metadata.as_ref().filter(|_| manifest.form == RowForm::JsonLines);
         let label_column = label.as_ref().map(|label| label.column);
         let columns = kept
             .into_iter()
-            .filter(|column| ![Some(path), mask, label_column].contains(&Some(*column)))
+            .filter(|column| ![path, mask, label_column].contains(&Some(*column)))
             .map(|column| {
                 let name = names[column].clone();
                 let known = known.and_then(|metadata| metadata.field(&name));
                 let values = scans[column].kinds.column_as(known);
+                let is_renamed = label.is_none() && scans[column].are_negative();
+                let name = if is_renamed { target(name) } else { name };
                 (column, SourceColumn { name, values })
             })
             .collect();
@@ -348,7 +446,9 @@ impl Manifest<'_> {
         }
         let is_other =
             |column: &usize| OTHER_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
-        let others: Vec<usize> = kept.iter().copied().filter(|column| !paths.contains(&Some(*column))).collect();
+        let split = self.split_column();
+        let is_free = |column: &usize| !paths.contains(&Some(*column)) && Some(*column) != split;
+        let others: Vec<usize> = kept.iter().copied().filter(is_free).collect();
         let is_like = |column: &usize| self.scans[*column].is_like_labels(self.n_rows);
         let may_be = |column: &usize| !is_other(column) && (is_like(column) || self.scans[*column].are_ids());
         let like: Vec<usize> = others.iter().copied().filter(may_be).collect();
@@ -369,17 +469,34 @@ impl Manifest<'_> {
 
 /// How to store the label column. None if it holds numbers other than ids: then it is an ordinary column.
 fn plan_label(
-    source: &Path,
+    manifest: &Manifest<'_>,
     column: usize,
-    name: &str,
-    scan: &ColumnScan,
+    warnings: &mut Vec<Warning>,
 ) -> Result<Option<PlannedLabel>, ConvertError> {
+    let Manifest { file, names, scans, options, metadata, .. } = manifest;
+    let (scan, name) = (&scans[column], &names[column]);
+    let wrong = |line, reason| malformed(&file.path, line, format!("column '{name}': {reason}"));
+    if metadata.is_none()
+        && !scan.labels.are_lists()
+        && let Some((separator, example, names)) = scan.joined.lists()
+    {
+        warnings.push(Warning::JoinedLabels { field: name.clone(), cell: example.to_owned() });
+        return Ok(Some(PlannedLabel { column, names, lists: true, split: LabelSplit::At(separator) }));
+    }
     match scan.labels.form() {
         Ok(LabelForm::Classes { names, lists }) => {
+            if let Some(cell) = scan.joined.doubtful().filter(|_| names && !scan.labels.are_lists()) {
+                warnings.push(Warning::MaybeJoined { field: name.clone(), cell: cell.to_owned() });
+            }
             Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split }))
         }
         Ok(LabelForm::Numbers) => Ok(None),
-        Err((line, reason)) => Err(malformed(source, line, format!("column '{name}': {reason}"))),
+        Ok(LabelForm::Negatives { line }) if options.label_key.is_some() => Err(wrong(line, NEGATIVE.to_owned())),
+        Ok(LabelForm::Negatives { .. }) => {
+            warnings.push(Warning::negative_ids(name));
+            Ok(None)
+        }
+        Err((line, reason)) => Err(wrong(line, reason)),
     }
 }
 
@@ -392,6 +509,7 @@ fn find_known(names: &[String], known: &[&str]) -> Option<usize> {
 #[derive(Default)]
 struct Taken {
     images: FileTable,
+    pixels: Option<PixelSpool>,
     masks: Option<FileTable>,
     labels: Option<LabelBuilder>,
     columns: Vec<SourceColumn>,
@@ -400,8 +518,9 @@ struct Taken {
 }
 
 /// The second pass.
-fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertError> {
+fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool>) -> Result<Taken, ConvertError> {
     let mut taken = Taken {
+        pixels,
         masks: plan.mask.map(|_| FileTable::default()),
         labels: plan.label.as_ref().map(|label| LabelBuilder::new(label.names, label.lists, label.split)),
         columns: plan.columns.iter().map(|(_, empty)| empty.clone()).collect(),
@@ -417,7 +536,12 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
             continue;
         }
         taken.lines.push(rows.line);
-        taken.images.push(&root.relative(rows, plan.path)?);
+        if let Some(path) = plan.path {
+            taken.images.push(&root.relative(rows, path)?);
+        }
+        if let Some(pixels) = &mut taken.pixels {
+            pixels.push(rows)?;
+        }
         if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {
             masks.push(&root.relative(rows, column)?);
         }

@@ -32,6 +32,7 @@ mod grid;
 #[cfg(feature = "hdf5")]
 pub(crate) mod hdf5;
 mod image_folder;
+mod joined;
 mod key_split;
 mod labels;
 mod layout;
@@ -56,6 +57,7 @@ pub(crate) mod parquet;
 mod paths;
 mod per_file;
 mod pickle;
+mod pixel_rows;
 mod protobuf;
 pub(crate) mod pt;
 mod reading;

@@ -109,6 +109,12 @@ pub(super) fn is_label_name(name: &str) -> bool {
     LABEL_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
+/// Whether this is a usual name of a manifest's column other than labels.
+pub(super) fn is_column_name(name: &str) -> bool {
+    let mut known = IMAGE_PATH_NAMES.iter().chain(&MASK_NAMES).chain(&SPLIT_COLUMN_NAMES).chain(&OTHER_NAMES);
+    known.any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// Whether this is a usual name of a mask field.
 pub(super) fn is_mask_name(name: &str) -> bool {
     MASK_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))

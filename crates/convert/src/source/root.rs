@@ -42,6 +42,8 @@ pub(super) struct Root {
     base: Option<PathBuf>,
     /// The files of columns that name them without their folder or extension.
     located: BTreeMap<usize, Located>,
+    /// What the paths of columns begin with that were written on another machine. The rest leads below the root.
+    elsewhere: BTreeMap<usize, Vec<String>>,
 }
 
 impl Root {
@@ -64,7 +66,7 @@ impl Root {
             }
         })?;
         let absolute = [absolute(&path), path.canonicalize()].into_iter().flatten().collect();
-        Ok(Self { path, folder, absolute, base: None, located: BTreeMap::new() })
+        Ok(Self { path, folder, absolute, base: None, located: BTreeMap::new(), elsewhere: BTreeMap::new() })
     }
 
     /// The root for a manifest with absolute paths outside this root: the deepest folder that contains all files of these columns.
@@ -92,6 +94,13 @@ impl Root {
     /// The path in a cell, relative to the root, without `.` and `..`. Resolves `..` textually, ignoring links.
     pub(super) fn relative(&self, rows: &Rows<'_>, column: usize) -> Result<Vec<u8>, ConvertError> {
         let text = path_text(rows, column)?;
+        if let Some(rest) = self
+            .elsewhere
+            .get(&column)
+            .and_then(|start| parts(&text)?.strip_prefix(start.as_slice()).map(|rest| rest.join("/")))
+        {
+            return Ok(rest.into_bytes());
+        }
         let path = Path::new(OsStr::from_bytes(text.as_bytes()));
         let path = match &self.base {
             Some(base) => base.join(path),
@@ -127,18 +136,28 @@ impl Root {
         columns: &[(usize, bool)],
     ) -> Result<Vec<Warning>, ConvertError> {
         let mut first: Vec<Vec<Vec<u8>>> = vec![Vec::new(); columns.len()];
+        let mut texts: Vec<Vec<String>> = vec![Vec::new(); columns.len()];
         for _ in 0..MAX_FIRST {
             if !rows.advance()? {
                 break;
             }
-            for ((column, _), paths) in columns.iter().zip(&mut first) {
+            for (((column, _), paths), texts) in columns.iter().zip(&mut first).zip(&mut texts) {
+                texts.extend(path_text(rows, *column));
                 // A path that is missing or leads elsewhere is reported when its row is taken.
                 paths.extend(self.relative(rows, *column));
             }
         }
         let mut warnings = Vec::new();
-        for ((column, is_mask), paths) in columns.iter().zip(first) {
+        for (((column, is_mask), paths), texts) in columns.iter().zip(first).zip(texts) {
             let is_file = |path: &Vec<u8>| matches!(file_size(&self.folder, path), Ok(Some(_)));
+            if !paths.iter().any(is_file)
+                && let Some((start, named, path)) = self.other_machine(&texts)
+            {
+                let column_name = rows.columns[*column].clone();
+                warnings.push(Warning::FilesLocated { column: column_name, named, path });
+                self.elsewhere.insert(*column, start);
+                continue;
+            }
             let Some(named) = paths.first().filter(|_| !paths.iter().any(is_file)) else { continue };
             let Some(located) = Located::find(&self.path, &rows.file.path, &paths, *is_mask)? else { continue };
             if let Some(path) = paths.iter().find_map(|path| located.path(path).ok().flatten()) {
@@ -148,6 +167,26 @@ impl Root {
             self.located.insert(*column, located);
         }
         Ok(warnings)
+    }
+
+    /// What all paths begin with, if the rests are files below the root, and the first path with its rest. The longest rest counts.
+    fn other_machine(&self, texts: &[String]) -> Option<(Vec<String>, Vec<u8>, Vec<u8>)> {
+        let first_text = texts.first()?;
+        // A file of this machine outside the root has its own message.
+        if self.path.join(first_text).is_file() {
+            return None;
+        }
+        let all: Vec<Vec<String>> = texts.iter().map(|text| parts(text)).collect::<Option<_>>()?;
+        let first = all.first()?;
+        (1..first.len()).find_map(|n| {
+            let start = first.get(..n)?;
+            let rest = |path: &Vec<String>| path.strip_prefix(start).map(|rest| rest.join("/").into_bytes());
+            let is_file = |path: &Vec<String>| {
+                rest(path).is_some_and(|rest| matches!(file_size(&self.folder, &rest), Ok(Some(_))))
+            };
+            let found = rest(first).filter(|_| all.iter().all(is_file))?;
+            Some((start.to_vec(), first_text.clone().into_bytes(), found))
+        })
     }
 
     /// An absolute path relative to the root; none if outside.
@@ -238,6 +277,13 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
     // Tables made on Windows.
     let is_windows = text.contains('\\') && !text.contains('/');
     Ok(if is_windows { text.replace('\\', "/") } else { text.into_owned() })
+}
+
+/// The parts of a path without `.`, `..` at the start and empty ones; none if `..` comes later.
+fn parts(text: &str) -> Option<Vec<String>> {
+    let parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
+    let parts: Vec<String> = parts.skip_while(|part| *part == "..").map(str::to_owned).collect();
+    (!parts.iter().any(|part| part == "..")).then_some(parts)
 }
 
 /// The components of a path joined with `/`, without a leading slash; none if the path leaves the root.

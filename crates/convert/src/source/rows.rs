@@ -17,7 +17,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use tempfile::NamedTempFile;
 
-use super::csv_rows::CsvRows;
+use super::csv_rows::{CsvRows, MAX_ROW_BYTES, long_row};
+use super::warning::Warning;
 use crate::error::ConvertError;
 
 /// The syntax of a manifest.
@@ -123,6 +124,8 @@ pub(super) struct Rows<'a> {
     pub(super) columns: Vec<String>,
     /// The line, counted from 1, on which the current row starts.
     pub(super) line: u64,
+    /// What was decided about the first lines.
+    pub(super) warnings: Vec<Warning>,
     reader: Reader,
 }
 
@@ -150,14 +153,15 @@ struct JsonReader {
 impl<'a> Rows<'a> {
     /// Opens a manifest. Reads and checks the CSV header.
     pub(super) fn open(file: &'a RowFile, form: RowForm) -> Result<Self, ConvertError> {
-        let (reader, columns) = match form {
-            RowForm::JsonLines | RowForm::Json => (Reader::Json(JsonReader::open(file, form)?), Vec::new()),
+        let (reader, columns, warnings) = match form {
+            RowForm::JsonLines | RowForm::Json => (Reader::Json(JsonReader::open(file, form)?), Vec::new(), Vec::new()),
             RowForm::Csv | RowForm::Tab | RowForm::Text => {
-                let (rows, columns) = CsvRows::open(file, form.delimiters())?;
-                (Reader::Csv(rows), columns)
+                let (mut rows, columns) = CsvRows::open(file, form.delimiters())?;
+                let warnings = std::mem::take(&mut rows.warnings);
+                (Reader::Csv(rows), columns, warnings)
             }
         };
-        Ok(Self { file, form, columns, line: 1, reader })
+        Ok(Self { file, form, columns, line: 1, warnings, reader })
     }
 
     /// Expects these columns, which another reading found. Rows of JSON Lines may have others.
@@ -241,7 +245,10 @@ impl JsonReader {
             JsonLines::File(file) => {
                 while self.text.trim_ascii().is_empty() {
                     self.text.clear();
-                    let read = file.read_until(b'\n', &mut self.text);
+                    let read = file.take(MAX_ROW_BYTES + 1).read_until(b'\n', &mut self.text);
+                    if to_u64(self.text.len()) > MAX_ROW_BYTES {
+                        return Err(long_row(path, self.n_lines + 1));
+                    }
                     if read.map_err(ConvertError::io(path))? == 0 {
                         return Ok(false);
                     }

@@ -17,9 +17,11 @@ use super::paths::lossy;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
-const SPLIT_NAMES: [&str; 9] = ["train", "training", "val", "valid", "validation", "test", "testing", "eval", "dev"];
+const SPLIT_NAMES: [&str; 11] =
+    ["train", "training", "val", "valid", "validation", "test", "testing", "publictest", "privatetest", "eval", "dev"];
 /// Words that a split folder's name may have beside the split: `training_set`, `seg_train`, `train_images`.
-const OTHER_WORDS: [&str; 9] = ["set", "data", "dataset", "images", "imgs", "image", "seg", "folder", "split"];
+const OTHER_WORDS: [&str; 10] =
+    ["stage", "set", "data", "dataset", "images", "imgs", "image", "seg", "folder", "split"];
 
 /// True if a part with this name is a split. Case is ignored.
 pub(super) fn is_split_name(name: &[u8]) -> bool {

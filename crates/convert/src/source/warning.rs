@@ -205,6 +205,28 @@ pub enum Warning {
     },
     /// The first column of a manifest has no name, like an index that pandas writes; left out.
     IndexColumn,
+    /// The first lines of a manifest are comments, or the number of rows; skipped.
+    LinesSkipped {
+        /// How many.
+        count: u64,
+    },
+    /// The first line of a manifest has a number in it, so it is a row and not a header.
+    NoHeader {
+        /// The start of the line.
+        first: String,
+    },
+    /// The header of a manifest has a name less than the rows have cells, so the first column is the paths.
+    NoPathName {
+        /// The first path.
+        first: Vec<u8>,
+    },
+    /// The rows of a manifest hold the pixels of gray images.
+    PixelColumns {
+        /// Rows of pixels.
+        height: u64,
+        /// Pixels in each.
+        width: u64,
+    },
     /// A manifest names files without their folder or extension; they were found below the root.
     FilesLocated {
         /// The column.
@@ -218,6 +240,20 @@ pub enum Warning {
     SingleLabels {
         /// The column.
         field: String,
+    },
+    /// Cells of a column hold several labels each.
+    JoinedLabels {
+        /// The column.
+        field: String,
+        /// The first such cell.
+        cell: String,
+    },
+    /// A cell of a column is packed as one class name, but its parts are labels of other rows.
+    MaybeJoined {
+        /// The column.
+        field: String,
+        /// The first such cell.
+        cell: String,
     },
     /// A field with a label's name has a number for each pixel, so it gives the masks.
     LabelMaps {
@@ -272,6 +308,12 @@ impl Warning {
             true => format!("{dtype} with values above 2^63 - 1"),
             false => "numbers that are not whole".to_owned(),
         };
+        Self::NotLabels { field: field.to_owned(), found }
+    }
+
+    /// The label field contains integers below 0.
+    pub(super) fn negative_ids(field: &str) -> Self {
+        let found = "negative numbers (class ids count from 0)".to_owned();
         Self::NotLabels { field: field.to_owned(), found }
     }
 
@@ -333,6 +375,14 @@ impl fmt::Display for Warning {
             }
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
             Self::BadMetadata { reason } => write!(out, "the metadata of the original pack ignored: {reason}"),
+            Self::LeftOut { field, reason } => write!(out, "field '{field}' left out: {reason}"),
+            Self::NotLabels { field, found } => write!(
+                out,
+                "'{field}' gives no labels: expected an integer or a name for each image, found {found}; it is packed as a field"
+            ),
+            Self::Renamed { field, to } => {
+                write!(out, "the field '{field}' is packed as '{to}', because packs use its name for another field")
+            }
             Self::Stacks { shape } => write!(
                 out,
                 "each file is one sample, an array of shape {shape:?}; if it holds {} images, merge those of all files into one array (numpy.concatenate), x.npy, and their labels into y.npy",
@@ -347,58 +397,6 @@ impl fmt::Display for Warning {
                 )
             }
             Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
-            Self::IndexColumn => {
-                out.write_str("the first column left out: it has no name, like an index that pandas writes")
-            }
-            Self::FilesLocated { column, named, path } => {
-                write!(
-                    out,
-                    "the files named in '{column}' were found in other folders: '{}' is '{}'",
-                    text(named),
-                    text(path)
-                )
-            }
-            Self::DatasetEach { n } => {
-                write!(out, "each of the {n} datasets is read as one image; groups are classes if there are several")
-            }
-            Self::LabelsMissing { file } => write!(out, "no labels: there is no file '{}'", text(file)),
-            other => match other.what() {
-                Some((count, what, first)) => write!(out, "{count} {what}, first '{}'", text(first)),
-                None => other.fmt_field(out),
-            },
-        }
-    }
-}
-
-impl Warning {
-    /// The message of a warning about a field; nothing for any other.
-    fn fmt_field(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LeftOut { field, reason } => write!(out, "field '{field}' left out: {reason}"),
-            Self::NotLabels { field, found } => write!(
-                out,
-                "'{field}' gives no labels: expected an integer or a name for each image, found {found}; it is packed as a field"
-            ),
-            Self::Renamed { field, to } => {
-                write!(out, "the field '{field}' is packed as '{to}', because packs use its name for another field")
-            }
-            Self::SingleLabels { field } => {
-                write!(out, "each list of '{field}' has one label: {} reads single labels", LABEL_KEY.with(field))
-            }
-            Self::LabelMaps { field } => {
-                write!(out, "the masks are those of '{field}', which has a number for each pixel")
-            }
-            Self::OneHotMasks { n } => {
-                write!(out, "the masks are one-hot: their {n} classes become the numbers 0 to {}", n - 1)
-            }
-            Self::AssumedPixels { dtype } => write!(
-                out,
-                "the raw pixels have {} bytes per number and are read as {dtype}; a feature 'dtype' states another type",
-                dtype.size()
-            ),
-            Self::OnlyOtherColumn { field } => {
-                write!(out, "the labels are those of '{field}', the only column beside the paths")
-            }
             Self::NoLabels { fields, is_program } => {
                 write!(out, "no labels found: no field has the usual name of labels among {}", quoted(fields))?;
                 match is_program {
@@ -409,8 +407,92 @@ impl Warning {
             Self::LabelInside { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
+            Self::LabelsMissing { file } => write!(out, "no labels: there is no file '{}'", text(file)),
+            counted => match counted.what() {
+                Some((count, what, first)) => write!(out, "{count} {what}, first '{}'", text(first)),
+                None => counted.fmt_of_table(out),
+            },
+        }
+    }
+}
+
+impl Warning {
+    /// Writes a warning about a manifest.
+    fn fmt_of_table(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::IndexColumn => {
+                out.write_str("the first column left out: it has no name, like an index that pandas writes")
+            }
+            Self::LinesSkipped { count } => {
+                write!(out, "{count} first lines skipped: they are comments, or the number of rows")
+            }
+            Self::NoHeader { first } => {
+                write!(out, "the first line is read as a row, because it has a number in it: '{first}'")
+            }
+            Self::NoPathName { first } => write!(
+                out,
+                "the first column is read as 'path', because the header leaves out its name: '{}'",
+                text(first)
+            ),
+            Self::PixelColumns { height, width } => {
+                write!(out, "each row is read as a gray image of {height} x {width} pixels")
+            }
+            Self::FilesLocated { column, named, path } => {
+                write!(
+                    out,
+                    "the files named in '{column}' were found in other folders: '{}' is '{}'",
+                    text(named),
+                    text(path)
+                )
+            }
+            Self::OnlyOtherColumn { field } => {
+                write!(out, "the labels are those of '{field}', the only column beside the paths")
+            }
+            Self::SingleLabels { field } => {
+                write!(out, "each list of '{field}' has one label: {} reads single labels", LABEL_KEY.with(field))
+            }
+            Self::JoinedLabels { field, cell } => {
+                write!(out, "the cells of '{field}' are read as lists of labels, such as {}", shown(cell))
+            }
+            Self::MaybeJoined { field, cell } => write!(
+                out,
+                "{} of '{field}' is packed as one class name: if it is a list of labels, write ';' between them and add {}",
+                shown(cell),
+                LABEL_KEY.with(field)
+            ),
+            _ => self.fmt_of_arrays(out),
+        }
+    }
+
+    /// Writes a warning about arrays.
+    fn fmt_of_arrays(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LabelMaps { field } => {
+                write!(out, "the masks are those of '{field}', which has a number for each pixel")
+            }
+            Self::OneHotMasks { n } => {
+                write!(out, "the masks are one-hot: their {n} classes become the numbers 0 to {}", n - 1)
+            }
+            Self::DatasetEach { n } => {
+                write!(out, "each of the {n} datasets is read as one image; groups are classes if there are several")
+            }
+            Self::AssumedPixels { dtype } => write!(
+                out,
+                "the raw pixels have {} bytes per number and are read as {dtype}; a feature 'dtype' states another type",
+                dtype.size()
+            ),
             _ => Ok(()),
         }
+    }
+}
+
+/// A cell in quotes, cut if it is long.
+fn shown(cell: &str) -> String {
+    const MAX_SHOWN: usize = 60;
+    match cell.char_indices().nth(MAX_SHOWN) {
+        None => format!("'{cell}'"),
+        Some((end, _)) => format!("'{}...'", &cell[..end]),
     }
 }
 

@@ -368,7 +368,12 @@ fn malformed_json_names_the_line() {
 fn bad_labels_name_the_line() {
     let missing = "column 'label': the label is missing";
     assert_malformed(csv("path,label\na.jpg,x\nb.jpg,\n"), 3, missing);
-    assert_malformed(csv("path,label\na.jpg,1\nb.jpg,-1\n"), 3, "column 'label': a class id is negative");
+    let named = ListOptions { label_key: Some("label".to_owned()), ..ListOptions::default() };
+    assert_malformed(
+        listed_with("m.csv", "path,label\na.jpg,1\nb.jpg,-1\n", &named),
+        3,
+        "column 'label': a class id is negative: number the classes from 0",
+    );
     assert_malformed(
         csv("path,labels\na.jpg,1;2\nb.jpg,0.5\n"),
         3,

@@ -187,3 +187,243 @@ fn a_compressed_table_is_read() {
     let error = listed(&THREE, "m.csv.gz", &packed[..packed.len() - 6]).unwrap_err();
     assert!(matches!(&error, ConvertError::Io { path, .. } if path.ends_with("m.csv.gz")), "{error}");
 }
+
+#[test]
+fn comments_and_counts_before_the_rows_are_skipped_and_told() {
+    let pets =
+        b"#Image CLASS-ID SPECIES BREED ID\n#ID: 1:37 Class ids\n# All images\nabyss_100 1 1 1\nbasset_2 2 2 1\n";
+    let listing = listed(&["abyss_100.jpg", "basset_2.jpg"], "list.txt", pets).unwrap();
+    assert_eq!((paths(&listing), labels(&listing)), (vec!["abyss_100.jpg".into(), "basset_2.jpg".into()], vec![1, 2]));
+    let names: Vec<&str> = listing.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["column_3", "column_4"]);
+    assert_eq!(listing.warnings()[0], Warning::LinesSkipped { count: 3 });
+    assert_eq!(listing.warnings()[1], Warning::NoHeader { first: "abyss_100 1 1 1".to_owned() });
+    let celeba = b"2\nBald Male \na.jpg -1  1\nb.jpg  1 -1\n";
+    let listing = listed(&THREE, "list_attr_celeba.txt", celeba).unwrap();
+    assert_eq!(paths(&listing), ["a.jpg", "b.jpg"]);
+    assert_eq!(listing.columns()[0].values, crate::source::ColumnValues::I64(vec![-1, 1]));
+    let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(told[0], "1 first lines skipped: they are comments, or the number of rows");
+    assert_eq!(told[1], "the first column is read as 'path', because the header leaves out its name: 'a.jpg'");
+    // A line keeps its number.
+    let error = listed(&THREE, "m.txt", b"# x\n\n2\na.jpg 1\nb.jpg\n").unwrap_err();
+    assert!(matches!(error, ConvertError::ManifestMalformed { line: 5, .. }), "{error}");
+}
+
+#[test]
+fn the_first_line_of_a_list_is_a_row_where_it_has_a_number() {
+    for (name, text) in [
+        ("val.txt", "a.JPEG 65\nb.JPEG 970\n"),
+        ("val.txt", "  a 65\n  b   970\n"),
+        ("val.csv", "a,65\nb,970\n"),
+        ("val.csv", "id,label\na,65\nb,970\n"),
+    ] {
+        let listing = listed(&["a.JPEG", "b.JPEG"], name, text.as_bytes()).unwrap();
+        assert_eq!((listing.len(), labels(&listing)), (2, vec![65, 970]), "{text}");
+    }
+    // Stanford Online Products.
+    let listing =
+        listed(&THREE, "m.txt", b"image_id class_id super_class_id path\n1 1 1 a.jpg\n2 1 1 b.jpg\n").unwrap();
+    assert_eq!((paths(&listing)[1].as_str(), labels(&listing)), ("b.jpg", vec![1, 1]));
+    // Names that pandas gives to columns are no row.
+    let listing = listed(&THREE, "m.csv", b"path,0,1\na.jpg,5,6\n").unwrap();
+    assert_eq!((listing.len(), listing.columns().len()), (1, 2));
+    // The splits of CelebA are no labels.
+    let listing = listed(&THREE, "list_eval_partition.txt", b"a.jpg 0\nb.jpg 2\n").unwrap();
+    assert!(!listing.has_labels() && listing.columns().len() + listing.len() == 3);
+}
+
+#[test]
+fn tables_that_belong_together_are_refused_with_what_to_do() {
+    let tree = Tree::new(&["images/001.Black/x.jpg", "classes.txt", "image_class_labels.txt"]);
+    tree.write("images.txt", b"1 001.Black/x.jpg\n");
+    for name in ["images.txt", "classes.txt", "image_class_labels.txt"] {
+        let error = list(&tree.path(name), &ListOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("one of several tables as in CUB"), "{error}");
+        assert!(error.hint().unwrap().contains("merge"));
+    }
+}
+
+#[test]
+fn rows_and_columns_have_a_limit() {
+    let long = |name: &str, start: &str, end: &str| {
+        let text = [start.as_bytes(), &vec![b'x'; 65 << 20], end.as_bytes()].concat();
+        let error = listed(&THREE, name, &text).unwrap_err();
+        assert!(error.to_string().contains("expected at most 64 MiB in a row, found more"), "{error}");
+    };
+    long("m.csv", "", "");
+    long("m.csv", "path,label\na.jpg,1\nb.jpg,", "\n");
+    long("m.csv", "path,label\na.jpg,\"", "\n");
+    long("m.jsonl", "{\"path\": \"", "\"}\n");
+    let columns = |n: usize| (0..n).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
+    let error = listed(&THREE, "m.csv", format!("path,{0}\na.jpg,{0}\n", columns(2000)).as_bytes()).unwrap_err();
+    assert!(error.to_string().contains("expected at most 1024 columns, as a pack has fields, found 2001"), "{error}");
+    let error = listed(&THREE, "m.csv", &b",".repeat(2 << 20)).unwrap_err();
+    assert!(error.to_string().contains("expected at most 1048576 columns, found 2097153"), "{error}");
+    let error = listed(&THREE, "m.csv", b"path,label\na\0.jpg,1\n").unwrap_err();
+    assert!(error.to_string().contains("the path contains a zero byte"), "{error}");
+}
+
+fn told(listing: &Listing) -> Vec<String> {
+    listing.warnings().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn cells_of_several_labels_are_lists_and_told() {
+    for (name, cells) in [
+        ("tags", ["haze", "water road haze", "water road"]),
+        ("label", ["haze", "\"water, road, haze\"", "\"water, road\""]),
+        ("label", ["haze", "water|road|haze", "water|road"]),
+        ("labels", ["['haze']", "\"['water', 'road', 'haze']\"", "\"['water', 'road']\""]),
+    ] {
+        let [a, b, c] = cells;
+        let text = format!("path,{name}\na.jpg,{a}\nb.jpg,{b}\nc.jpg,{c}\n");
+        let options = ListOptions { label_key: Some(name.to_owned()), ..ListOptions::default() };
+        let listing = listed_with(&THREE, "m.csv", text.as_bytes(), &options).unwrap();
+        if b.contains('|') {
+            assert!(listing.has_label_lists() && listing.warnings().is_empty(), "{text}");
+        } else {
+            assert!(told(&listing)[0].starts_with(&format!("the cells of '{name}' are read as lists")), "{text}");
+        }
+        assert_eq!(classes(&listing), ["haze", "road", "water"], "{text}");
+        assert_eq!(listing.label_list(2), Some(&[1, 2][..]));
+    }
+    let listing = listed(&THREE, "m.csv", b"Id,Target\na.jpg,16 0\nb.jpg,25\nc.jpg,\n").unwrap();
+    assert_eq!((listing.label_list(0), listing.label_list(2)), (Some(&[0, 16][..]), Some(&[][..])));
+    let listing = listed(&THREE, "m.csv", b"path,label\na.jpg,scab\nb.jpg,rust\nc.jpg,scab rust\n").unwrap();
+    assert_eq!(classes(&listing), ["rust", "scab", "scab rust"]);
+    assert_eq!(
+        told(&listing),
+        [
+            "'scab rust' of 'label' is packed as one class name: if it is a list of labels, write ';' between them and add label_key='label'"
+        ]
+    );
+}
+
+#[test]
+fn labels_below_zero_are_a_column_and_told() {
+    for name in ["m.csv", "m.txt"] {
+        let listing = listed(&THREE, name, b"path,label\na.jpg,-1\nb.jpg,1\n").unwrap();
+        assert!(!listing.has_labels());
+        assert_eq!(listing.columns()[0].name, "target");
+        assert_eq!(
+            told(&listing),
+            [
+                "'label' gives no labels: expected an integer or a name for each image, found negative numbers (class ids count from 0); it is packed as a field"
+            ]
+        );
+    }
+}
+
+#[test]
+fn paths_of_another_machine_lead_below_the_root_or_are_refused() {
+    for (start, mark) in
+        [("/content/data/", "/"), ("../input/set/", "/"), ("C:\\data\\", "\\"), ("/kaggle/input/set/./", "/")]
+    {
+        let text = format!("path,label\n{start}train{mark}a.jpg,1\n{start}val{mark}b.jpg,0\n");
+        let listing = listed(&["train/a.jpg", "val/b.jpg"], "m.csv", text.as_bytes()).unwrap();
+        assert_eq!(paths(&listing), ["train/a.jpg", "val/b.jpg"], "{text}");
+        assert_eq!(listing.faulty().count(), 0);
+        assert!(told(&listing)[0].ends_with("' is 'train/a.jpg'"), "{:?}", told(&listing));
+    }
+    let error = listed(&THREE, "m.csv", b"path,label\n/content/data/z.jpg,1\n").unwrap_err();
+    assert!(
+        error.to_string().ends_with("its paths begin with '/content/data', which is not on this machine"),
+        "{error}"
+    );
+    assert!(error.hint().unwrap().contains("root='DIR'"));
+}
+
+#[test]
+fn an_id_of_several_files_is_refused() {
+    let files = ["train/1a_red.png", "train/1a_green.png", "train/2b_red.png"];
+    let error = listed(&files, "train.csv", b"Id,Target\n1a,0\n2b,1\n").unwrap_err();
+    let expected = "'1a' stands for 2 files, such as 'train/1a_green.png' and 'train/1a_red.png'";
+    assert!(error.to_string().ends_with(expected), "{error}");
+    assert!(error.hint().unwrap().contains("merge the files of each id"));
+}
+
+/// Rows of a label and 16 pixels, and the pixels of all.
+fn pixel_rows(header: &str) -> (String, Vec<u8>) {
+    let pixels: Vec<u8> = (0..32).map(|n| n * 7).collect();
+    let row = |label: &str, row: &[u8]| {
+        let cells: Vec<String> = row.iter().map(u8::to_string).collect();
+        format!("{label},{}\n", cells.join(","))
+    };
+    (format!("{header}{}{}", row("3", &pixels[..16]), row("8", &pixels[16..])), pixels)
+}
+
+fn all_pixels(listing: &Listing) -> Vec<u8> {
+    let mut out = Vec::new();
+    (0..listing.len()).for_each(|idx| drop(listing.append_image(idx, u64::MAX, &mut out).unwrap()));
+    out
+}
+
+fn header(names: impl Iterator<Item = String>) -> String {
+    format!("label,{}\n", names.collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn a_column_for_each_pixel_makes_gray_images() {
+    let grid = || (1..=4).flat_map(|y| (1..=4).map(move |x| format!("{y}x{x}")));
+    for (name, header) in [
+        ("pixel0", header((0..16).map(|n| format!("pixel{n}")))),
+        ("pixel1", header((1..=16).map(|n| format!("pixel{n}")))),
+        ("grid", header(grid())),
+        ("numbers", header((0..16).map(|n| n.to_string()))),
+        ("none", String::new()),
+    ] {
+        let (text, pixels) = pixel_rows(&header);
+        let listing = listed(&[], "m.csv", text.as_bytes()).unwrap();
+        assert_eq!((labels(&listing), all_pixels(&listing)), (vec![3, 8], pixels), "{name}");
+        assert!(
+            listing.columns().is_empty() && listing.warnings().contains(&Warning::PixelColumns { height: 4, width: 4 })
+        );
+        assert!(listing.file_path(1).ends_with("m.csv/row/1"));
+    }
+    let two_by_eight = header((1..=2).flat_map(|y| (1..=8).map(move |x| format!("{y}x{x}"))));
+    let listing = listed(&[], "m.csv", pixel_rows(&two_by_eight).0.as_bytes()).unwrap();
+    assert!(listing.warnings().contains(&Warning::PixelColumns { height: 2, width: 8 }));
+    // Numbered columns beside paths are features.
+    let names: Vec<String> = (0..16).map(|n| n.to_string()).collect();
+    let text = format!("path,{0}\na.jpg,{0}\n", names.join(","));
+    assert_eq!(listed(&THREE, "m.csv", text.as_bytes()).unwrap().columns().len(), 16);
+}
+
+#[test]
+fn all_pixels_in_a_cell_make_gray_images_with_splits() {
+    let text = b"emotion,pixels,Usage\n0,1 2 3 4,Training\n1,5 6 7 8,PublicTest\n1,9 10 11 255,Training\n0,0 0 0 0,PrivateTest\n";
+    let error = listed(&[], "fer2013.csv", text).unwrap_err();
+    assert!(matches!(error, ConvertError::SeveralSplits { .. }), "{error}");
+    let options = ListOptions { split: Some("Training".to_owned()), ..ListOptions::default() };
+    let listing = listed_with(&[], "fer2013.csv", text, &options).unwrap();
+    assert_eq!((labels(&listing), all_pixels(&listing)), (vec![0, 1], vec![1, 2, 3, 4, 9, 10, 11, 255]));
+    assert_eq!(listing.warnings()[0], Warning::OnlyOtherColumn { field: "emotion".to_owned() });
+}
+
+#[test]
+fn pixels_that_are_no_gray_image_are_refused() {
+    let refused = |text: &str| {
+        let error = listed(&[], "m.csv", text.as_bytes()).unwrap_err();
+        (error.to_string(), error.hint().unwrap_or_default())
+    };
+    let cells = |n: usize| vec!["7"; n].join(" ");
+    let (error, hint) = refused(&format!("label,pixels\n1,{}\n", cells(48)));
+    assert!(error.contains("its 48 pixels in a row may be 4 x 4 pixels of three channels"), "{error}");
+    assert!(hint.contains("reshape(-1, 4, 4, 3)") && hint.contains("reshape(-1, 3, 4, 4)"), "{hint}");
+    let (error, hint) = refused(&format!("label,pixels\n1,{}\n", cells(17)));
+    assert!(error.contains("in a row, found 17") && hint.contains("height, width"), "{error}");
+    let (error, _) = refused(&format!("label,pixels\n1,{}\n2,{}\n", cells(16), cells(9)));
+    assert!(error.ends_with("line 3: expected 4 x 4 pixels as in the first row, found 9"), "{error}");
+    for (cell, found) in [("256", "'256'"), ("-1", "'-1'"), ("0.5", "'0.5'"), ("x\0", "'x\0'"), ("", "no text")] {
+        let (error, _) = refused(&format!("label,pixels\n1,{cell}\n"));
+        let expected = format!("line 2: column 'pixels': expected a pixel from 0 to 255, found {found}");
+        assert!(error.ends_with(&expected), "{error}");
+    }
+    // A huge cell, and a million columns.
+    let (error, _) = refused(&format!("label,pixels\n1,{}\n", cells(1 << 20)));
+    assert!(error.contains("of at most 262144 pixels"), "{error}");
+    let names: Vec<String> = (0..1 << 19).map(|n| format!("pixel{n}")).collect();
+    let (error, _) = refused(&format!("{}\n{}\n", names.join(","), vec!["0"; 1 << 19].join(",")));
+    assert!(error.contains("of at most 262144 pixels"), "{error}");
+}
