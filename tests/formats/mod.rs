@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod archive;
 mod arrays;
 mod hdf5;
 mod image_folder;

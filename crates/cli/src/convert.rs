@@ -41,6 +41,7 @@ const SHOWN_SKIPPED: usize = 10;
 ///
 /// SRC is a folder of class folders (read like torchvision's ImageFolder), a flat folder of images, a manifest (.csv, .tsv
 /// or .jsonl), or a file, folder or pattern such as 'train-{000..099}.tar' in another format (see packds formats).
+/// SRC may also be an archive of any of these, such as a zip or tar.gz file.
 /// By default, images that all have one size are stored unchanged. Images of several sizes are resized to short
 /// side 256 and centre-cropped to 224. Samples are shuffled, so reading chunk by chunk gives a random order.
 #[derive(Debug, Args)]

@@ -115,14 +115,18 @@ impl Shown {
         }
     }
 
-    /// Records how much of a source has been unpacked.
+    /// Records how much of a source has been unpacked. An archive stops by itself, because its temporary folder must be removed.
     pub(crate) fn unpacking(&self) -> Unpacking {
-        let shared = Arc::clone(&self.shared);
-        Unpacking::new(move |bytes| {
+        let (shared, of_archive) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
+        let told = move |bytes| {
             if let Some(task) = &mut lock(&shared.now).task {
                 "unpacking the source".clone_into(&mut task.what);
                 task.update(Amount::Bytes(bytes));
             }
+        };
+        Unpacking::new(told).until(move || {
+            lock(&of_archive.now).stops_itself = true;
+            interrupt::caught().is_some()
         })
     }
 }

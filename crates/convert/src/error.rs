@@ -82,6 +82,16 @@ pub enum ConvertError {
         /// What to do instead.
         hint: String,
     },
+    /// The content of an archive cannot be converted. Paths start with the archive's.
+    #[error("{message}")]
+    InArchive {
+        /// What is wrong with it.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+        /// Whether the data is to blame.
+        is_data: bool,
+    },
     /// The temporary file into which a source is unpacked cannot be written.
     #[error("{folder}: cannot unpack the source into a temporary file here: {source}")]
     Spool {
@@ -323,6 +333,16 @@ impl ConvertError {
         Self::SourceUnsupported { path, place, reason: reason.into(), hint: hint.into() }
     }
 
+    /// The same error, about a member of the archive that it is about.
+    pub(crate) fn in_member(self, name: &str) -> Self {
+        match self {
+            Self::SourceMalformed { path, place, reason, hint } => {
+                Self::SourceMalformed { path, place: format!("{name}: {place}"), reason, hint }
+            }
+            other => other,
+        }
+    }
+
     /// The same error, with the hint to read the source as `found` instead.
     pub(crate) fn of_other_format(self, found: DataFormat) -> Self {
         let of_found = |path: &Path, place: &str, reason: String| {
@@ -363,6 +383,7 @@ impl ConvertError {
             Self::Options { hint, .. }
             | Self::SourceUnsupported { hint, .. }
             | Self::SourceMalformed { hint: Some(hint), .. } => Some(hint.clone()),
+            Self::InArchive { hint, .. } => hint.clone(),
             Self::BadPack(_) => Some(format!("{VERIFY} lists all damage; nothing was written")),
             Self::BadSample { source, .. } => Some(hint_of_sample(source)),
             Self::NothingLeft { .. } => Some(format!("run without {} to see the first reason", ON_ERROR.with("skip"))),
@@ -462,6 +483,7 @@ impl ConvertError {
                 | Self::SourceMalformed { .. }
                 | Self::BadPack(_)
                 | Self::BadItem { .. }
+                | Self::InArchive { is_data: true, .. }
         )
     }
 }

@@ -36,14 +36,15 @@ pub(crate) fn convert(
     dry_run: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let options = options_of::<ConvertOptions>(&given)?.for_output(&output);
+    let mut options = options_of::<ConvertOptions>(&given)?.for_output(&output);
     options.check().map_err(|error| Failure::refused(&error))?;
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
+        options.list.unpacking = watch.unpacking();
         match (options.list.split.as_deref() == Some("all"), dry_run) {
             (true, _) => every_split(&source, &output, &options, dry_run, watch),
             (false, true) => Ok(json!(forecast(&list(&source, &options.list)?, &options)?)),
             (false, false) => {
-                let report = packds_convert::convert(&source, &output, &options, watch)?;
+                let report = packds_convert::convert(&source, &output, &options, &**watch)?;
                 Ok(json!(report))
             }
         }
@@ -97,7 +98,7 @@ pub(crate) fn export(
     let options: ExportOptions = options_of(&given)?;
     packds_convert::check_apart(pack.file_path(), &target).map_err(Failure::from)?;
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
-        let report = packds_convert::export(&**pack, &target, &options, watch);
+        let report = packds_convert::export(&**pack, &target, &options, &**watch);
         // If the file was truncated in the meantime, the lost part would be read as zeros.
         pack.still_good().map_err(Failure::from)?;
         report.map_err(Failure::from)

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use packds_convert::source::Unpacking;
 use packds_convert::{Observer, Phase, Progress};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -45,6 +46,12 @@ impl Watch {
         let mut shared = lock(&self.shared);
         shared.done = done;
         shared.total = total;
+    }
+
+    /// Stops the unpacking of archives when the work is to stop.
+    pub(crate) fn unpacking(self: &Arc<Self>) -> Unpacking {
+        let watch = Arc::clone(self);
+        Unpacking::default().until(move || watch.cancelled())
     }
 
     /// Waits a while. Returns whether the work is done.
@@ -90,7 +97,7 @@ pub(crate) fn watched<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     after: AfterInterrupt,
-    work: impl FnOnce(&Watch) -> T + Send + 'static,
+    work: impl FnOnce(&Arc<Watch>) -> T + Send + 'static,
 ) -> PyResult<T> {
     let watch = Arc::new(Watch::default());
     let over = Over(Arc::clone(&watch));

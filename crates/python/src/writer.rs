@@ -131,7 +131,7 @@ impl Writer {
         let (target, options) = (self.target.clone(), self.options.clone());
         let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
             let listing = given.into_listing()?;
-            convert_listing(&listing, Duration::ZERO, &target, &options, watch)
+            convert_listing(&listing, Duration::ZERO, &target, &options, &**watch)
         })?;
         Ok(serde_json::json!(report.map_err(Failure::Convert)?).to_string())
     }

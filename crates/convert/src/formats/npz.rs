@@ -20,6 +20,7 @@ pub(crate) static ENTRY: Entry = Entry {
 
 /// This format and `.pt` are both zip files. This one contains arrays, the other one a pickle.
 fn starts(head: &Head<'_>) -> bool {
-    let has_arrays = || head.first_zip_name().ends_with(b".npy");
+    // Files in folders are an archive of such files.
+    let has_arrays = || head.first_zip_name().ends_with(b".npy") && !head.first_zip_name().contains(&b'/');
     head.is_zip() && (head.named == Some(DataFormat::Npz) || has_arrays())
 }

@@ -25,7 +25,6 @@ pub(crate) static ENTRY: Entry = Entry {
 };
 
 fn starts(head: &Head<'_>) -> bool {
-    let is_other = || head.named == Some(DataFormat::TfRecord) || mnist::starts(head);
-    let is_tar = || head.named == Some(DataFormat::WebDataset) || head.is_gzipped_tar();
-    head.has(257, b"ustar") || (head.is_gzip() && !is_other() && is_tar())
+    let is_other = head.named == Some(DataFormat::TfRecord) || mnist::starts(head);
+    !is_other && head.is_tar()
 }

@@ -208,7 +208,7 @@ impl<'a> SampleReader<'a> {
         if result.is_err() {
             block.drop_sample();
         }
-        result
+        result.map_err(|error| self.listing.named(error))
     }
 
     fn try_add(

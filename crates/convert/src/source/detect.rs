@@ -3,18 +3,16 @@
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
 use packds_format::constants::MAGIC;
-use packds_system::{open_regular, to_u64};
+use packds_system::{open_regular, to_u64, to_usize};
 
 use super::candidate::is_image_name;
+use super::compressed::{self, Compression};
 use super::foreign::Foreign;
 use super::layout::holds_class_folders;
 use super::rows::RowForm;
 use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern, split_folders};
-use super::store::OpenFile;
 use super::torchvision;
-use super::zip_dir::zip_entries;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::opt::FROM;
@@ -55,9 +53,7 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     if !metadata.is_file() {
         return Err(unknown("neither a file nor a folder".to_owned()));
     }
-    let mut head = Vec::new();
-    let opened = open_regular(source).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
-    opened.map_err(ConvertError::io(source))?;
+    let head = head_of(source)?;
     if head.starts_with(&MAGIC) {
         let (reason, hint) = ("this is already a pack", "packds export converts it to other formats");
         return Err(ConvertError::unsupported(source, "", reason, hint));
@@ -65,9 +61,8 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     if RowForm::from_path(source).is_some() {
         return Ok(DataFormat::Manifest);
     }
-    refuse_zipped_zarr(source, &head)?;
-    let start = Head { path: source, name: name.unwrap_or_default(), named, bytes: &head };
-    if let Some(format) = start.format() {
+    let start = Head::new(source, &head);
+    if let Some(format) = format_of_start(&start) {
         return Ok(format);
     }
     if RowForm::of_source(source).is_some() {
@@ -99,7 +94,12 @@ pub(crate) struct Head<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-impl Head<'_> {
+impl<'a> Head<'a> {
+    pub(crate) fn new(path: &'a Path, bytes: &'a [u8]) -> Self {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        Self { path, name, named: DataFormat::from_file_name(name), bytes }
+    }
+
     /// Whether the bytes at this offset match.
     pub(crate) fn has(&self, offset: usize, magic: &[u8]) -> bool {
         let rest = self.bytes.get(offset..);
@@ -116,13 +116,20 @@ impl Head<'_> {
         self.has(0, b"\x1f\x8b")
     }
 
-    /// Whether this is a gzip file of a tar file.
-    pub(crate) fn is_gzipped_tar(&self) -> bool {
-        const MAGIC_END: usize = 262;
-        let mut start = Vec::new();
-        // The first bytes need not be a whole stream.
-        let _ = GzDecoder::new(self.bytes).take(to_u64(MAGIC_END)).read_to_end(&mut start);
-        self.is_gzip() && (start.len() < MAGIC_END || start.ends_with(b"ustar"))
+    /// Whether this is a compressed file.
+    pub(crate) fn is_packed(&self) -> bool {
+        Compression::of(self.bytes).is_some()
+    }
+
+    /// Whether this is a tar file, plain or compressed.
+    pub(crate) fn is_tar(&self) -> bool {
+        const MAGIC: &[u8] = b"ustar";
+        const MAGIC_AT: u64 = 257;
+        let is_packed_tar = || {
+            let start = compressed::start(self.path, MAGIC_AT + to_u64(MAGIC.len()));
+            self.named == Some(DataFormat::WebDataset) || start.ends_with(MAGIC)
+        };
+        self.has(to_usize(MAGIC_AT), MAGIC) || (self.is_packed() && is_packed_tar())
     }
 
     /// The name of the first file in a zip file.
@@ -133,36 +140,22 @@ impl Head<'_> {
         };
         self.bytes.get(30..30 + len).unwrap_or_default()
     }
-
-    /// The format indicated by the first bytes.
-    fn format(&self) -> Option<DataFormat> {
-        // The two magic bytes of a pickle are the weakest evidence.
-        let (last, others): (Vec<_>, Vec<_>) =
-            DataFormat::ALL.into_iter().partition(|format| *format == DataFormat::Pt);
-        let mut formats = others.into_iter().chain(last);
-        formats.find(|format| (format.entry().starts)(self))
-    }
 }
 
-/// Refuses a zipped Zarr store, which would look like a PyTorch file.
-fn refuse_zipped_zarr(source: &Path, head: &[u8]) -> Result<(), ConvertError> {
-    const NAMES: [&str; 4] = ["zarr.json", ".zgroup", ".zarray", ".zattrs"];
-    if !head.starts_with(ZIP) {
-        return Ok(());
-    }
-    let file = OpenFile::open(source).map_err(ConvertError::io(source))?;
-    // The zip file's reader reports any damage.
-    let entries = zip_entries(&file).unwrap_or_default();
-    let is_zarr = |name: &str| NAMES.contains(&name.rsplit('/').next().unwrap_or(name));
-    match entries.iter().find(|entry| is_zarr(&entry.name)) {
-        None => Ok(()),
-        Some(entry) => Err(ConvertError::unsupported(
-            source,
-            &entry.name,
-            "a Zarr store in a zip file, which is not supported",
-            "unzip it into a folder, and name the folder",
-        )),
-    }
+/// The format indicated by the first bytes of a file.
+pub(super) fn format_of_start(head: &Head<'_>) -> Option<DataFormat> {
+    // The two magic bytes of a pickle are the weakest evidence.
+    let (last, others): (Vec<_>, Vec<_>) = DataFormat::ALL.into_iter().partition(|format| *format == DataFormat::Pt);
+    let mut formats = others.into_iter().chain(last);
+    formats.find(|format| (format.entry().starts)(head))
+}
+
+/// The first bytes of a file.
+pub(super) fn head_of(file: &Path) -> Result<Vec<u8>, ConvertError> {
+    let mut head = Vec::new();
+    let opened = open_regular(file).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    opened.map_err(ConvertError::io(file))?;
+    Ok(head)
 }
 
 /// Whether the files directly in a folder are a published dataset of this format.

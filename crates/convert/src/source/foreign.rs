@@ -32,18 +32,8 @@ impl Foreign {
             {
                 Self("its first bytes are all zero", "copy or download the file again")
             }
-            () if head.is_zip() => Self(
-                "a zip file without arrays of NumPy or PyTorch",
-                "unpack it ('unzip FILE -d FOLDER') and name the folder",
-            ),
             () if head.has(0, b"Rar!") => Self("a RAR archive", "unpack it ('unrar x FILE') and name the folder"),
             () if head.has(0, b"7z\xbc\xaf") => Self("a 7z archive", "unpack it ('7z x FILE') and name the folder"),
-            () if head.has(0, b"\xfd7zXZ") => Self("a file compressed with xz", UNPACK),
-            () if head.has(0, b"BZh") => Self("a file compressed with bzip2", UNPACK),
-            () if head.has(0, b"\x28\xb5\x2f\xfd") => Self("a file compressed with zstd", UNPACK),
-            () if head.is_gzip() => {
-                Self("a file compressed with gzip", "unpack it ('gunzip -k FILE') and name the result")
-            }
             () if head.has(0, b"MATLAB 5.0") => {
                 Self("a MATLAB file of version 5", "in Python: numpy.savez(\"x.npz\", **scipy.io.loadmat(\"x.mat\"))")
             }
@@ -54,7 +44,7 @@ impl Foreign {
             () if head.has(128, b"DICM") => {
                 Self("a DICOM file", "write its pixels with pydicom and numpy.save, or as 8-bit PNG files")
             }
-            () if head.has(344, b"n+1\0") || head.name.ends_with(".nii.gz") => {
+            () if head.has(344, b"n+1\0") => {
                 Self("a NIfTI volume", "write its slices with nibabel and numpy.save, one .npy file for each")
             }
             () if head.has(0, b"\x0a\x23\xd7\xce") || head.has(0, &0xced7_230a_u32.to_le_bytes()) => {
@@ -117,5 +107,3 @@ impl Foreign {
         })
     }
 }
-
-const UNPACK: &str = "unpack it ('tar xf FILE' for a tar file) and name the result";

@@ -12,6 +12,7 @@ use std::{
 use packds_format::Role;
 
 use super::{
+    archive::Unpacked,
     column::SourceColumn,
     paths::{PathTable, as_path, join_into, lossy},
     store::{Content, Store},
@@ -102,6 +103,10 @@ impl Sample<'_> {
 pub struct Listing {
     pub(super) kind: SourceKind,
     pub(super) root: PathBuf,
+    /// The archives that the source was unpacked from, the inner ones first.
+    pub(super) unpacked: Vec<Arc<Unpacked>>,
+    /// The root in the temporary folder of the first.
+    pub(super) unpacked_root: Option<PathBuf>,
     pub(super) paths: PathTable,
     pub(super) bytes: Vec<u64>,
     pub(super) labels: Labels,
@@ -197,6 +202,8 @@ impl Listing {
         Self {
             kind,
             root: root.to_owned(),
+            unpacked: Vec::new(),
+            unpacked_root: None,
             paths,
             bytes,
             labels: Labels::None,
@@ -247,7 +254,28 @@ impl Listing {
         self.paths.path_into(idx, path);
     }
 
-    /// The full path of sample `idx`: its file, or its name appended to a source that is not a folder.
+    /// Keeps an archive's temporary folder as long as the listing, and names paths in it as those in the archive.
+    pub(super) fn keep_unpacked(&mut self, unpacked: &Arc<Unpacked>) {
+        let named = unpacked.named(&self.root);
+        let root = std::mem::replace(&mut self.root, named);
+        self.unpacked_root.get_or_insert(root);
+        self.unpacked.push(Arc::clone(unpacked));
+    }
+
+    /// The file of a path.
+    fn stored_path(&self, path: &[u8]) -> PathBuf {
+        self.unpacked_root.as_ref().unwrap_or(&self.root).join(as_path(path))
+    }
+
+    /// The error with an archive in place of its temporary folder.
+    pub(crate) fn named(&self, error: SampleError) -> SampleError {
+        let text = error.to_string();
+        let renamed = self.unpacked.iter().fold(text.clone(), |text, unpacked| unpacked.renamed(&text));
+        if renamed == text { error } else { SampleError::Source(renamed) }
+    }
+
+    /// The full path of sample `idx`: its file, or its name appended to a source that is not a folder. In an archive there is no
+    /// such file.
     pub fn file_path(&self, idx: usize) -> PathBuf {
         self.root.join(as_path(&self.paths.path(idx)))
     }
@@ -323,7 +351,7 @@ impl Listing {
     /// Appends the image of sample `idx`, at most `limit` bytes, to `out`. Returns its content type.
     pub(crate) fn append_image(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<Content, SampleError> {
         match &self.images {
-            Images::Files => append_file(&self.file_path(idx), limit, out).map(|_| Content::File),
+            Images::Files => append_file(&self.stored_path(&self.paths.path(idx)), limit, out).map(|_| Content::File),
             Images::Stored(store) => append_stored(store.as_ref(), idx, limit, out),
         }
     }
@@ -333,7 +361,7 @@ impl Listing {
         match &self.masks {
             None => Ok(None),
             Some(Masks::Files { paths, .. }) => {
-                append_file(&self.root.join(as_path(&paths.path(idx))), u64::MAX, out)?;
+                append_file(&self.stored_path(&paths.path(idx)), u64::MAX, out)?;
                 Ok(Some(Content::File))
             }
             Some(Masks::Stored(store)) => append_stored(store.as_ref(), idx, u64::MAX, out).map(Some),
@@ -374,7 +402,11 @@ impl Listing {
             Fault::Said(reason) => {
                 return Some(SampleError::Source(format!("sample {idx}: {reason}")));
             }
-            Fault::File { manifest, line, is_mask, is_there } => (manifest.to_path_buf(), *line, *is_mask, *is_there),
+            Fault::File { manifest, line, is_mask, is_there } => {
+                let manifest =
+                    self.unpacked.iter().fold(manifest.to_path_buf(), |path, unpacked| unpacked.named(&path));
+                (manifest, *line, *is_mask, *is_there)
+            }
         };
         let path = match &self.masks {
             Some(Masks::Files { paths, .. }) if is_mask => paths.path(idx),

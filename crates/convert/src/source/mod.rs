@@ -4,6 +4,7 @@
 //!
 //! Each format has its own module. It finds the samples (`found::Found`) and the location of their bytes (`store::Store`). Bytes
 //! are read in place if the format allows random access; otherwise they are unpacked into a temporary file (`spool::Spool`).
+//! Archives of files are unpacked into a temporary folder (`archive::Archive`), which is then listed in their place.
 //!
 //! A folder of class folders is read like torchvision's `ImageFolder`. The classes are the subfolders in name order, including
 //! hidden ones and links to folders. A class's id is its position in that order. Within a class, folders are ordered by full path,
@@ -12,6 +13,7 @@
 //!
 //! Links are followed. A link that leads back to a folder above it is an error.
 
+mod archive;
 mod arrays;
 #[cfg(feature = "arrow")]
 pub(crate) mod arrow;
@@ -20,6 +22,7 @@ mod candidate;
 mod captions;
 pub(crate) mod cifar;
 mod column;
+mod compressed;
 mod csv_rows;
 mod detect;
 mod directory;
@@ -79,6 +82,7 @@ mod there;
 pub(crate) mod torchvision;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 mod tree;
+mod unpacker;
 mod values;
 mod walk;
 mod warning;
@@ -111,6 +115,7 @@ pub use self::{
 
 use std::path::{Path, PathBuf};
 
+use self::archive::Archive;
 use self::candidate::SampleFiles;
 use self::spool::SpoolFolder;
 use crate::data_format::DataFormat;
@@ -207,7 +212,17 @@ impl ListOptions {
 /// If the source is missing, empty, unreadable or damaged, lacks images, or has only splits and `options` chooses none. For a
 /// manifest, also if a row is malformed or names a missing file.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    list_one(source, options).map_err(|error| explained_by_format(error, source, options))
+    list_at(source, options, 0)
+}
+
+/// Lists a source that is in `depth` archives.
+fn list_at(source: &Path, options: &ListOptions, depth: usize) -> Result<Listing, ConvertError> {
+    let Some(archive) = Archive::find(source, options, depth)? else {
+        return list_one(source, options).map_err(|error| explained_by_format(error, source, options));
+    };
+    let opened = archive.open(options)?;
+    let listing = list_at(&opened.source, &opened.options(options), depth + 1);
+    listing.map(|listing| opened.listing(listing)).map_err(|error| opened.error(error))
 }
 
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
@@ -247,7 +262,18 @@ fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static I
 ///
 /// As [`list`], and if the source has no splits.
 pub fn list_splits(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
-    list_each(source, options).map_err(|error| explained_by_format(error, source, options))
+    list_splits_at(source, options, 0)
+}
+
+/// Lists every split of a source that is in `depth` archives.
+fn list_splits_at(source: &Path, options: &ListOptions, depth: usize) -> Result<Vec<(String, Listing)>, ConvertError> {
+    let Some(archive) = Archive::find(source, options, depth)? else {
+        return list_each(source, options).map_err(|error| explained_by_format(error, source, options));
+    };
+    let opened = archive.open(options)?;
+    let splits = list_splits_at(&opened.source, &opened.options(options), depth + 1);
+    let splits = splits.map_err(|error| opened.error(error))?;
+    Ok(splits.into_iter().map(|(split, listing)| (split, opened.listing(listing))).collect())
 }
 
 /// Adds the detected format to the error if `options` name a different one.

@@ -5,8 +5,6 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
-
 use super::ListOptions;
 use super::arrays::ArraySet;
 use super::found::{Found, is_made_anew};
@@ -20,13 +18,10 @@ use super::store::OpenFile;
 use super::there::MAX_TEXT;
 use super::warning::Warning;
 use super::whole::FileValue;
-use super::zip_dir::{ZipEntry, unpack, zip_entries};
+use super::zip_dir::{Method, ZipEntry, damaged_member, pieces, unpack, zip_entries};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
-
-/// Bytes unpacked at a time.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// One part per split, by the names of files or of the arrays in them.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
@@ -98,7 +93,7 @@ fn read_arrays(
         if name == METADATA_KEY {
             let text = member.text(file, entry)?;
             set.take_metadata(&text);
-        } else if entry.is_deflated {
+        } else if entry.method != Method::Stored {
             let spool = match &mut spool {
                 Some(spool) => spool,
                 None => spool.insert(Spool::create(&options.spool_folder())?),
@@ -131,10 +126,10 @@ impl Member {
     fn open(file: &OpenFile, entry: &ZipEntry) -> Result<Self, ConvertError> {
         let mut head = Vec::new();
         let read = unpack(file, entry)?.take(to_u64(MAX_HEADER)).read_to_end(&mut head);
-        read.map_err(|error| damaged(&file.path, entry, &error))?;
+        read.map_err(|error| damaged_member(file, entry, &error))?;
         let header = NpyHeader::parse(&head);
         let header = header.map_err(|error| header_error(&file.path, &entry.name, error))?;
-        if !entry.is_deflated && entry.stored != header.data.saturating_add(header.bytes) {
+        if entry.method == Method::Stored && entry.stored != header.data.saturating_add(header.bytes) {
             let found = entry.stored.saturating_sub(header.data);
             let reason = format!("expected {} bytes of data, found {found}", header.bytes);
             return Err(ConvertError::malformed(&file.path, &entry.name, reason));
@@ -147,33 +142,9 @@ impl Member {
         &self,
         file: &OpenFile,
         entry: &ZipEntry,
-        mut take: impl FnMut(&[u8]) -> Result<(), ConvertError>,
+        take: impl FnMut(&[u8]) -> Result<(), ConvertError>,
     ) -> Result<(), ConvertError> {
-        let expected = self.header.data.saturating_add(self.header.bytes);
-        // One byte more than expected, to detect and stop a member that never ends.
-        let mut source = unpack(file, entry)?.take(expected.saturating_add(1));
-        let mut piece = vec![0; PIECE_BYTES];
-        let (mut found, mut digest) = (0_u64, Digest::new(Crc32IsoHdlc));
-        loop {
-            let n = source.read(&mut piece).map_err(|error| damaged(&file.path, entry, &error))?;
-            let bytes = piece.get(..n).unwrap_or_default();
-            found = found.saturating_add(to_u64(n));
-            if n == 0 || found > expected {
-                break;
-            }
-            digest.update(bytes);
-            take(bytes)?;
-        }
-        if found != expected {
-            let more = if found > expected { "more" } else { "fewer" };
-            let reason = format!("expected {expected} bytes when unpacked, found {more}");
-            return Err(ConvertError::malformed(&file.path, &entry.name, reason));
-        }
-        if digest.finalize() != u64::from(entry.crc) {
-            let reason = format!("expected the checksum {:08x}, found {:08x}", entry.crc, digest.finalize());
-            return Err(ConvertError::malformed(&file.path, &entry.name, reason));
-        }
-        Ok(())
+        pieces(file, entry, self.header.data.saturating_add(self.header.bytes), take)
     }
 
     /// Unpacks the data. Returns its start.
@@ -204,10 +175,6 @@ impl Member {
         let data = bytes.get(data..).unwrap_or_default();
         Ok(super::numbers::text_of(data, wide))
     }
-}
-
-fn damaged(path: &Path, entry: &ZipEntry, error: &std::io::Error) -> ConvertError {
-    ConvertError::malformed(path, &entry.name, format!("cannot be unpacked: {error}"))
 }
 
 #[cfg(test)]

@@ -11,12 +11,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use flate2::bufread::MultiGzDecoder;
 use packds_system::{open_regular, to_u64};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use tempfile::NamedTempFile;
 
+use super::compressed::{self, without_extension};
 use super::csv_rows::{CsvRows, MAX_ROW_BYTES, long_row};
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -69,14 +69,12 @@ impl RowForm {
     }
 }
 
-/// The extension in lower case, before `.gz`.
+/// The extension in lower case, before that of a compressed file.
 fn extension(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-    let (_, extension) = name.strip_suffix(GZ).unwrap_or(&name).rsplit_once('.')?;
-    Some(extension.to_owned())
+    let (_, extension) = without_extension(path.file_name()?.to_str()?).rsplit_once('.')?;
+    Some(extension.to_ascii_lowercase())
 }
 
-const GZ: &str = ".gz";
 const OBJECT: &str = "a JSON object";
 
 /// The file of a manifest, unpacked if it is compressed.
@@ -86,13 +84,11 @@ pub(super) struct RowFile {
 }
 
 impl RowFile {
-    /// Opens `path`. Unpacks `.gz` into `folder`.
+    /// Opens `path`. Unpacks a compressed file into `folder`.
     pub(super) fn new(path: &Path, folder: &Path) -> Result<Self, ConvertError> {
-        let is_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
-        if !is_gzip {
+        let Some(mut packed) = compressed::open(path).map_err(ConvertError::io(path))? else {
             return Ok(Self { path: path.to_owned(), unpacked: None });
-        }
-        let mut packed = MultiGzDecoder::new(BufReader::new(open_regular(path).map_err(ConvertError::io(path))?));
+        };
         let mut unpacked = NamedTempFile::new_in(folder).map_err(ConvertError::io(folder))?;
         // Copying may fail for either file. The message names the one that the user knows.
         io::copy(&mut packed, &mut unpacked).map_err(ConvertError::io(path))?;

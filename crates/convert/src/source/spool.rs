@@ -18,20 +18,46 @@ const WRITE_BYTES: usize = 1 << 20;
 /// Bytes between progress reports.
 const TOLD_BYTES: u64 = 16 << 20;
 
-/// Receives the number of bytes unpacked so far.
+/// Receives the progress of unpacking, and may stop it.
 #[derive(Clone, Default)]
-pub struct Unpacking(Option<Arc<dyn Fn(u64) + Send + Sync>>);
+pub struct Unpacking {
+    told: Option<Arc<dyn Fn(u64) + Send + Sync>>,
+    stops: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
 
 impl Unpacking {
     /// Calls `told` with the number of bytes so far.
     pub fn new(told: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(told)))
+        Self { told: Some(Arc::new(told)), stops: None }
+    }
+
+    /// Calls `stops` before a source is unpacked into a temporary folder, and again and again while that goes on. If it returns
+    /// true, listing fails with [`ConvertError::Interrupted`]. After the first call, the process must not end before the listing is
+    /// dropped: the folder would stay.
+    #[must_use]
+    pub fn until(self, stops: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { stops: Some(Arc::new(stops)), ..self }
+    }
+
+    /// Reports that `bytes` are now unpacked, and `before` were.
+    pub(super) fn tell(&self, before: u64, bytes: u64) {
+        if let Some(told) = &self.told
+            && bytes / TOLD_BYTES != before / TOLD_BYTES
+        {
+            told(bytes);
+        }
+    }
+
+    /// An error if the caller wants to stop.
+    pub(super) fn check(&self) -> Result<(), ConvertError> {
+        let stops = self.stops.as_ref().is_some_and(|stops| stops());
+        if stops { Err(ConvertError::Interrupted) } else { Ok(()) }
     }
 }
 
 impl std::fmt::Debug for Unpacking {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Unpacking").field(&self.0.is_some()).finish()
+        f.debug_tuple("Unpacking").field(&self.told.is_some()).finish()
     }
 }
 
@@ -64,11 +90,7 @@ impl Spool {
         let written = self.file.write_all(bytes);
         written.map_err(|e| spool_error(&self.folder.path, e))?;
         self.bytes += to_u64(bytes.len());
-        if let Some(told) = &self.folder.unpacking.0
-            && self.bytes / TOLD_BYTES != offset / TOLD_BYTES
-        {
-            told(self.bytes);
-        }
+        self.folder.unpacking.tell(offset, self.bytes);
         Ok(offset)
     }
 
@@ -113,7 +135,7 @@ impl Spool {
     }
 }
 
-fn spool_error(folder: &Path, source: std::io::Error) -> ConvertError {
+pub(super) fn spool_error(folder: &Path, source: std::io::Error) -> ConvertError {
     ConvertError::Spool { folder: folder.to_owned(), source }
 }
 

@@ -1,15 +1,14 @@
-//! The members of a tar file: names, sizes and offsets. Supports POSIX ustar and pax, GNU long names, plain and gzip.
+//! The members of a tar file: names, sizes and offsets. Supports POSIX ustar and pax, GNU long names, plain and compressed.
 //!
-//! Names are never used as paths: nothing is unpacked under them.
+//! Names are never used as paths here. `unpacker` decides about that.
 
-use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flate2::read::MultiGzDecoder;
-use packds_system::{open_regular, to_u64, to_usize};
+use packds_system::{to_u64, to_usize};
 
+use super::compressed::{self, Unpacked};
 use super::store::OpenFile;
 use crate::error::ConvertError;
 
@@ -25,15 +24,32 @@ const MAX_GLOBAL: u64 = 1 << 28;
 pub(super) struct Member {
     pub(super) name: Vec<u8>,
     pub(super) is_file: bool,
+    /// The name that it is a link to.
+    pub(super) link: Option<Link>,
     /// Offset of its data in the uncompressed tar file.
     pub(super) offset: u64,
     pub(super) bytes: u64,
 }
 
+/// What a link leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Link {
+    /// Another member.
+    Hard(Vec<u8>),
+    /// A path relative to the folder of the link.
+    Symbolic(Vec<u8>),
+}
+
+impl Member {
+    pub(super) fn is_folder(&self) -> bool {
+        !self.is_file && self.link.is_none() && self.name.ends_with(b"/")
+    }
+}
+
 /// The source of the bytes.
 enum Input {
     Plain(Arc<OpenFile>),
-    Gzip(Box<MultiGzDecoder<BufReader<File>>>),
+    Packed(Unpacked<'static>),
 }
 
 /// Reads the members in order.
@@ -44,16 +60,21 @@ pub(super) struct TarReader {
     at: u64,
     /// Unread bytes of the previous member, including padding.
     rest: u64,
+    /// How many of these are padding.
+    padding: u64,
     /// The global pax record to keep.
     wanted: &'static str,
     /// The global pax record, if found so far.
     pub(super) global: Option<Vec<u8>>,
+    /// Whether the tar file ended after a whole member, without the blocks of zeros that mark its end.
+    pub(super) is_open_ended: bool,
 }
 
 /// Information about a member from the headers before it.
 #[derive(Default)]
 struct Extended {
     name: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
     bytes: Option<u64>,
 }
 
@@ -63,15 +84,28 @@ impl TarReader {
         Self::of(file.path.clone(), Input::Plain(file), wanted)
     }
 
-    /// Reads a compressed tar file.
-    pub(super) fn gzip(path: &Path, wanted: &'static str) -> Result<Self, ConvertError> {
-        let file = open_regular(path).map_err(ConvertError::io(path))?;
-        let input = MultiGzDecoder::new(BufReader::with_capacity(1 << 16, file));
-        Ok(Self::of(path.to_owned(), Input::Gzip(Box::new(input)), wanted))
+    /// Starts at an offset: the tar file is a member of another one, which ends where the file does.
+    pub(super) fn starting_at(self, offset: u64) -> Self {
+        Self { at: offset, ..self }
+    }
+
+    /// Opens a tar file, plain or compressed.
+    pub(super) fn open(path: &Path, wanted: &'static str) -> Result<Self, ConvertError> {
+        let unpacked = compressed::open(path).map_err(ConvertError::io(path))?;
+        let input = match unpacked {
+            Some(unpacked) => Input::Packed(unpacked),
+            None => Input::Plain(Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?)),
+        };
+        Ok(Self::of(path.to_owned(), input, wanted))
     }
 
     fn of(path: PathBuf, input: Input, wanted: &'static str) -> Self {
-        Self { path, input, at: 0, rest: 0, wanted, global: None }
+        Self { path, input, at: 0, rest: 0, padding: 0, wanted, global: None, is_open_ended: false }
+    }
+
+    /// Whether the tar file is not compressed.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.input, Input::Plain(_))
     }
 
     /// The next member; none at the end.
@@ -81,7 +115,12 @@ impl TarReader {
             self.skip_rest()?;
             let start = self.at;
             let mut header = [0; 512];
-            if self.read(&mut header)? < header.len() {
+            let found = self.read(&mut header)?;
+            if found == 0 && start > 0 {
+                self.is_open_ended = true;
+                return Ok(None);
+            }
+            if found < header.len() {
                 return Err(self.cut_short(start, "a header of 512 bytes, or two of zeros at the end"));
             }
             if header.iter().all(|b| *b == 0) {
@@ -97,29 +136,37 @@ impl TarReader {
             self.rest = bytes
                 .checked_next_multiple_of(BLOCK)
                 .ok_or_else(|| self.malformed(start, format!("a member of {bytes} bytes is too large")))?;
+            self.padding = self.rest - bytes;
             match header.kind {
                 b'L' => {
-                    let mut name = self.extended(start, bytes, MAX_EXTENDED)?;
-                    name.truncate(name.iter().position(|b| *b == 0).unwrap_or(name.len()));
-                    extended.name = Some(name);
+                    extended.name = Some(self.long_name(start, bytes)?);
                 }
+                b'K' => extended.link = Some(self.long_name(start, bytes)?),
                 b'x' => {
                     let records = self.extended(start, bytes, MAX_EXTENDED)?;
                     let read = extended.read(&records);
                     read.map_err(|reason| self.malformed(start, reason))?;
                 }
                 b'g' => self.global_records(start, bytes)?,
-                b'K' => {}
                 b'S' => {
                     let hint = "make the tar file without --sparse";
                     return Err(ConvertError::unsupported(&self.path, &self.place(start), "a sparse file", hint));
                 }
                 kind => {
-                    let name = extended.name.take().unwrap_or(header.name);
+                    let mut name = extended.name.take().unwrap_or(header.name);
+                    if kind == b'5' && !name.ends_with(b"/") {
+                        name.push(b'/');
+                    }
                     let is_folder = name.ends_with(b"/");
+                    let target = extended.link.take().unwrap_or(header.link);
                     return Ok(Some(Member {
                         is_file: matches!(kind, b'0' | 0 | b'7') && !is_folder,
                         name,
+                        link: match kind {
+                            b'1' => Some(Link::Hard(target)),
+                            b'2' => Some(Link::Symbolic(target)),
+                            _ => None,
+                        },
                         offset: self.at,
                         bytes,
                     }));
@@ -168,7 +215,7 @@ impl TarReader {
     fn place(&self, offset: u64) -> String {
         match self.input {
             Input::Plain(_) => format!("byte {offset}"),
-            Input::Gzip(_) => format!("byte {offset} of the unpacked tar file"),
+            Input::Packed(_) => format!("byte {offset} of the unpacked tar file"),
         }
     }
 
@@ -177,12 +224,9 @@ impl TarReader {
     }
 
     fn unreadable(&self, error: std::io::Error) -> ConvertError {
-        match error.kind() {
-            // The decompressor's errors for damaged data.
-            ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
-                self.malformed(self.at, format!("cannot be unpacked: {error}"))
-            }
-            _ => ConvertError::io(&self.path)(error),
+        match compressed::is_damage(&error) {
+            true => self.malformed(self.at, format!("cannot be unpacked: {error}")),
+            false => ConvertError::io(&self.path)(error),
         }
     }
 
@@ -196,19 +240,21 @@ impl TarReader {
     fn skip_rest(&mut self) -> Result<(), ConvertError> {
         let (start, rest) = (self.at, std::mem::take(&mut self.rest));
         let end = start.saturating_add(rest);
+        // The padding of the last member may be missing.
+        let needed = rest.saturating_sub(self.padding);
         match &mut self.input {
             Input::Plain(file) => {
-                if end > file.bytes {
-                    return Err(self.cut_short(start, &format!("{rest} bytes of data")));
+                if start.saturating_add(needed) > file.bytes {
+                    return Err(self.cut_short(start, &format!("{needed} bytes of data")));
                 }
                 self.at = end;
             }
-            Input::Gzip(input) => {
+            Input::Packed(input) => {
                 let passed = std::io::copy(&mut input.take(rest), &mut std::io::sink());
                 let passed = passed.map_err(|e| self.unreadable(e))?;
                 self.at = start.saturating_add(passed);
-                if passed < rest {
-                    return Err(self.cut_short(self.at, &format!("{rest} bytes of data")));
+                if passed < needed {
+                    return Err(self.cut_short(self.at, &format!("{needed} bytes of data")));
                 }
             }
         }
@@ -219,11 +265,18 @@ impl TarReader {
     fn check_end(&mut self) -> Result<(), ConvertError> {
         // Writers pad by a few kilobytes. Anything longer is not padding.
         const MAX_FILL: u64 = 1 << 20;
-        if let Input::Gzip(input) = &mut self.input {
+        if let Input::Packed(input) = &mut self.input {
             let filled = std::io::copy(&mut input.take(MAX_FILL), &mut std::io::sink());
             filled.map_err(|e| self.unreadable(e))?;
         }
         Ok(())
+    }
+
+    /// The name in a header of GNU tar for the next member.
+    fn long_name(&mut self, start: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
+        let mut name = self.extended(start, bytes, MAX_EXTENDED)?;
+        name.truncate(name.iter().position(|b| *b == 0).unwrap_or(name.len()));
+        Ok(name)
     }
 
     /// All data of a header that describes other members.
@@ -233,7 +286,7 @@ impl TarReader {
             return Err(self.malformed(start, reason));
         }
         let mut out = Vec::new();
-        let member = Member { name: Vec::new(), is_file: false, offset: self.at, bytes };
+        let member = Member { name: Vec::new(), is_file: false, link: None, offset: self.at, bytes };
         self.data(&member, u64::MAX, &mut out)?;
         Ok(out)
     }
@@ -260,9 +313,10 @@ fn read_input(input: &mut Input, at: u64, out: &mut [u8]) -> std::io::Result<usi
         let found = match input {
             Input::Plain(file) => {
                 let at = at.saturating_add(to_u64(n));
-                std::os::unix::fs::FileExt::read_at(&file.file, room, at)
+                let left = to_usize(file.bytes.saturating_sub(at)).min(room.len());
+                std::os::unix::fs::FileExt::read_at(&file.file, room.get_mut(..left).unwrap_or_default(), at)
             }
-            Input::Gzip(input) => input.read(room),
+            Input::Packed(input) => input.read(room),
         };
         match found {
             Ok(0) => break,
@@ -277,6 +331,7 @@ fn read_input(input: &mut Input, at: u64, out: &mut [u8]) -> std::io::Result<usi
 /// The fields of a header that are used.
 struct Header {
     name: Vec<u8>,
+    link: Vec<u8>,
     bytes: u64,
     kind: u8,
 }
@@ -298,7 +353,7 @@ impl Header {
         }
         name.extend_from_slice(text(0, 100));
         let bytes = number(field(124, 12)).map_err(|reason| format!("size: {reason}"))?;
-        Ok(Self { name, bytes, kind })
+        Ok(Self { name, link: text(157, 100).to_vec(), bytes, kind })
     }
 }
 
@@ -344,6 +399,7 @@ impl Extended {
         pax_records(records, |key, value| {
             match key {
                 b"path" => self.name = Some(value.to_vec()),
+                b"linkpath" => self.link = Some(value.to_vec()),
                 b"size" => {
                     let text = str::from_utf8(value).ok();
                     let bytes = text.and_then(|text| text.parse().ok());

@@ -116,11 +116,25 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// Links in an archive to files that are not in it; ignored.
+    LinksLeftOut {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
     /// Folders that programs left, such as `.ipynb_checkpoints`; ignored, also where torchvision takes them for classes.
     SystemFolders {
         /// How many.
         count: u64,
         /// The first.
+        first: Vec<u8>,
+    },
+    /// Tar files that end after a whole member, without the mark of their end. They may have been cut there.
+    OpenEndedTars {
+        /// How many.
+        count: u64,
+        /// The name of the first.
         first: Vec<u8>,
     },
     /// Hidden folders beside folders that are not classes; ignored.
@@ -334,6 +348,10 @@ impl Warning {
                 (count, "subfolders of the images are not used as classes: there are masks beside them", first)
             }
             Self::BrokenLinks { count, first } => (count, "broken links ignored", first),
+            Self::LinksLeftOut { count, first } => (count, "links to files that are not in the archive ignored", first),
+            Self::OpenEndedTars { count, first } => {
+                (count, "tar files end without the mark of their end, and may have been cut", first)
+            }
             Self::SpecialFiles { count, first } => (count, "special files ignored", first),
             Self::SystemFolders { count, first } => (count, "folders of other programs ignored", first),
             Self::HiddenFolders { count, first } => (count, "hidden folders ignored", first),

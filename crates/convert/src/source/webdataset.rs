@@ -1,6 +1,7 @@
 //! WebDataset: tar files in which the members `KEY.EXTENSION` of a sample are adjacent.
 //!
-//! Members of plain tar files are read in place. Compressed files are unpacked, several at a time. Pickles are never run.
+//! Members of plain tar files are read in place, also those of tar files in a tar file. Compressed files are unpacked, several at a
+//! time. Pickles are never run.
 
 mod folders;
 mod names;
@@ -14,9 +15,11 @@ use serde_json::Value;
 
 use self::names::{Kind, is_image, key_and_extension, kind_and_field, without_root};
 use super::ListOptions;
+use super::compressed::Compression;
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
+use super::paths::as_path;
 use super::roles::is_label_name;
 use super::rows::Cell;
 use super::shards::{Shards, allow_open_files};
@@ -33,16 +36,75 @@ use crate::opt::IMAGE_KEY;
 use crate::ordered::{Next, ordered};
 use crate::sample::MAX_FILE_BYTES;
 
+/// Whether a tar file holds files of another kind of source, such as images and masks, instead of samples. If it cannot be read,
+/// the reader of samples says why.
+pub(super) fn is_of_files(path: &Path) -> Result<bool, ConvertError> {
+    let mut tar = TarReader::open(path, METADATA_RECORD)?;
+    let most = if tar.is_plain() { usize::MAX } else { folders::MAX_PACKED };
+    let mut members = Vec::new();
+    while members.len() < most
+        && let Ok(Some(member)) = tar.next()
+    {
+        if member.is_file {
+            members.push(member);
+        }
+    }
+    Ok(tar.global.is_none() && folders::are_files(&members, tar.is_plain()))
+}
+
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut samples = Samples::new(options);
-    let (shards, files) = list_shards(part, options, &mut samples)?;
+    let mut tars = Vec::new();
+    for file in &part.files {
+        tars.extend(TarFile::in_file(file)?);
+    }
+    let part = &Shards { files: tars.iter().map(|tar| tar.path.clone()).collect(), ..part.clone() };
+    let (shards, files) = list_shards(part, tars, options, &mut samples)?;
     for shard in shards {
         let file = files.get(to_usize(shard.file));
         let file = file.ok_or_else(|| ConvertError::malformed(&shard.path, "", "no such file"))?;
         samples.add_shard(&shard, file)?;
     }
     samples.into_found(part, options, files)
+}
+
+/// A tar file, or one in another tar file.
+struct TarFile {
+    /// Its name in errors.
+    path: PathBuf,
+    file: PathBuf,
+    /// Start and end in the file; none for all of it.
+    range: Option<(u64, u64)>,
+}
+
+impl TarFile {
+    fn open(&self) -> Result<OpenFile, ConvertError> {
+        let mut file = OpenFile::open(&self.file).map_err(ConvertError::io(&self.file))?;
+        if let Some((_, end)) = self.range {
+            file.path.clone_from(&self.path);
+            file.bytes = file.bytes.min(end);
+        }
+        Ok(file)
+    }
+
+    /// The tar files in a plain tar file that holds nothing else, such as one for each class; otherwise the file itself.
+    fn in_file(file: &Path) -> Result<Vec<Self>, ConvertError> {
+        let whole = Self { path: file.to_owned(), file: file.to_owned(), range: None };
+        let mut tar = TarReader::open(file, METADATA_RECORD)?;
+        let mut inner = Vec::new();
+        // The reader of samples reports damage.
+        while let (true, Ok(Some(member))) = (tar.is_plain(), tar.next()) {
+            if member.is_file && folders::is_tar_name(&member.name) {
+                let path = file.join(as_path(&without_root(member.name)));
+                let range = Some((member.offset, member.offset.saturating_add(member.bytes)));
+                inner.push(Self { path, file: file.to_owned(), range });
+            } else if member.is_file {
+                return Ok(vec![whole]);
+            }
+        }
+        Ok(if inner.is_empty() { vec![whole] } else { inner })
+    }
 }
 
 /// A shard and its possible sample members.
@@ -53,26 +115,28 @@ struct Shard {
     members: Vec<Member>,
     metadata: Option<Vec<u8>>,
     ignored: u64,
+    is_open_ended: bool,
 }
 
 /// Lists all shards on all threads and adds their samples in order. Returns the shards that can only be added once unpacking has
 /// finished.
 fn list_shards(
     part: &Shards,
+    tars: Vec<TarFile>,
     options: &ListOptions,
     samples: &mut Samples<'_>,
 ) -> Result<(Vec<Shard>, Arc<Vec<OpenFile>>), ConvertError> {
     let jobs = options.jobs.max(1).min(part.files.len());
     allow_open_files(part.files.len());
     let spools: Vec<Mutex<Option<Spool>>> = (0..jobs).map(|_| Mutex::new(None)).collect();
-    let mut paths = part.files.iter().cloned();
+    let mut tars = tars.into_iter();
     let (mut waiting, mut plain) = (Vec::new(), Vec::new());
     ordered(
         jobs,
         jobs * 2,
         || (),
-        |(), path: PathBuf| list_shard(path, &spools, options),
-        || Ok::<_, ConvertError>(paths.next()),
+        |(), tar: TarFile| list_shard(&tar, &spools, options),
+        || Ok::<_, ConvertError>(tars.next()),
         |listed: Result<(Shard, Option<Arc<OpenFile>>), ConvertError>| {
             let (mut shard, file) = listed?;
             if let Some(file) = file {
@@ -107,20 +171,22 @@ fn list_shards(
 
 /// Lists one shard. A compressed shard is unpacked into one of the `spools`.
 fn list_shard(
-    path: PathBuf,
+    tar: &TarFile,
     spools: &[Mutex<Option<Spool>>],
     options: &ListOptions,
 ) -> Result<(Shard, Option<Arc<OpenFile>>), ConvertError> {
-    let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
+    let file = tar.open()?;
     // If the file is too short, reading it as a tar file reports that.
-    let magic = file.bytes_at(0, 2).unwrap_or_default();
-    let mut shard = Shard { path, file: 0, members: Vec::new(), metadata: None, ignored: 0 };
-    if magic == [0x1f, 0x8b] {
+    let magic = file.bytes_at(0, file.bytes.min(6)).unwrap_or_default();
+    let path = tar.path.clone();
+    let mut shard = Shard { path, file: 0, members: Vec::new(), metadata: None, ignored: 0, is_open_ended: false };
+    let start = tar.range.map_or(0, |(start, _)| start);
+    if start == 0 && Compression::of(&magic).is_some() {
         unpack(&mut shard, spools, options)?;
         return Ok((shard, None));
     }
     let file = Arc::new(file);
-    let mut tar = TarReader::plain(Arc::clone(&file), METADATA_RECORD);
+    let mut tar = TarReader::plain(Arc::clone(&file), METADATA_RECORD).starting_at(start);
     while let Some(member) = tar.next()? {
         match is_of_sample(&member) {
             true => shard.members.push(member),
@@ -128,6 +194,7 @@ fn list_shard(
         }
     }
     shard.metadata = tar.global.take();
+    shard.is_open_ended = tar.is_open_ended;
     drop(tar);
     Ok((shard, Some(file)))
 }
@@ -143,7 +210,7 @@ fn unpack(shard: &mut Shard, spools: &[Mutex<Option<Spool>>], options: &ListOpti
         Some(spool) => spool,
         None => spool.insert(Spool::create(&options.spool_folder())?),
     };
-    let mut tar = TarReader::gzip(&shard.path, METADATA_RECORD)?;
+    let mut tar = TarReader::open(&shard.path, METADATA_RECORD)?;
     let mut bytes = Vec::new();
     while let Some(mut member) = tar.next()? {
         if !is_of_sample(&member) {
@@ -164,6 +231,7 @@ fn unpack(shard: &mut Shard, spools: &[Mutex<Option<Spool>>], options: &ListOpti
         shard.members.push(member);
     }
     shard.metadata = tar.global.take();
+    shard.is_open_ended = tar.is_open_ended;
     Ok(())
 }
 
@@ -194,6 +262,7 @@ struct Samples<'a> {
     metadata: Option<Vec<u8>>,
     refused: Tally,
     undecoded: Tally,
+    open_ended: Tally,
     /// Excluded extensions and fields found so far.
     left_out: BTreeSet<String>,
     ignored: u64,
@@ -221,6 +290,7 @@ impl<'a> Samples<'a> {
             metadata: None,
             refused: Tally::default(),
             undecoded: Tally::default(),
+            open_ended: Tally::default(),
             left_out: BTreeSet::new(),
             ignored: 0,
         }
@@ -252,6 +322,9 @@ impl<'a> Samples<'a> {
             self.metadata.clone_from(&listed.metadata);
         }
         self.ignored += listed.ignored;
+        if listed.is_open_ended {
+            self.open_ended.add(name_of(&listed.path).as_bytes());
+        }
         let mut key: &[u8] = &[];
         // Used for lookup only, so its order does not matter.
         let mut before: HashSet<&[u8]> = HashSet::new();
@@ -498,7 +571,9 @@ impl<'a> Samples<'a> {
         let refused = std::mem::take(&mut self.refused).warning(|count, first| Warning::Pickles { count, first });
         let undecoded = std::mem::take(&mut self.undecoded);
         let undecoded = undecoded.warning(|count, first| Warning::UndecodedFormats { count, first });
-        let mut warnings: Vec<Warning> = refused.into_iter().chain(undecoded).collect();
+        let open_ended = std::mem::take(&mut self.open_ended);
+        let open_ended = open_ended.warning(|count, first| Warning::OpenEndedTars { count, first });
+        let mut warnings: Vec<Warning> = refused.into_iter().chain(undecoded).chain(open_ended).collect();
         let metadata = self.metadata.take().map(|bytes| Metadata::parse(&String::from_utf8_lossy(&bytes)));
         let metadata = readable(metadata, &mut warnings);
         let mut options = options.clone();

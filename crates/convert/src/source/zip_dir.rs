@@ -1,33 +1,65 @@
 //! The members of a zip file: offset, size and compression of each. Every number is checked against the file before use.
 //!
-//! `sink::zip_file` writes them. Names are never used as paths: nothing is unpacked under them.
+//! `sink::zip_file` writes them. Names are never used as paths here. `unpacker` decides about that.
 
 use packds_system::to_u64;
 use std::collections::BTreeSet;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
+
+use super::compressed::Compression;
 use super::store::OpenFile;
 use crate::error::ConvertError;
 
 /// Most bytes after the end record: a comment.
 const MAX_COMMENT: u64 = 1 << 16;
 /// Most bytes of a directory.
-const MAX_DIRECTORY: u64 = 64 << 20;
+const MAX_DIRECTORY: u64 = 1 << 30;
+/// Bytes unpacked at a time.
+const PIECE_BYTES: usize = 1 << 20;
 /// A 32-bit size or offset with this value means that a 64-bit field has the actual value.
 const LARGE: u64 = 0xffff_ffff;
+
+/// Characters of the bytes from 128 in names that are not UTF-8: IBM's code page 437.
+const CODE_PAGE: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
+
+/// How a member is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Stored,
+    Deflated,
+    /// Only in archives of files: NumPy and PyTorch use the first two.
+    Stream(Compression),
+}
+
+impl Method {
+    fn of(number: u16) -> Option<Self> {
+        Some(match number {
+            0 => Self::Stored,
+            8 => Self::Deflated,
+            12 => Self::Stream(Compression::Bzip2),
+            93 => Self::Stream(Compression::Zstd),
+            95 => Self::Stream(Compression::Xz),
+            _ => return None,
+        })
+    }
+}
 
 /// A member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ZipEntry {
     pub(super) name: String,
-    pub(super) is_deflated: bool,
+    pub(super) method: Method,
+    /// Whether it is a symbolic link: its bytes are the path that it leads to.
+    pub(super) is_link: bool,
     pub(super) crc: u32,
     /// Start of its bytes in the file.
     pub(super) offset: u64,
     /// Bytes stored in the file.
     pub(super) stored: u64,
-    /// Declared unpacked bytes. Not trustworthy if deflated.
+    /// Declared unpacked bytes. Not trustworthy unless stored.
     pub(super) bytes: u64,
 }
 
@@ -48,7 +80,7 @@ pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError
 /// Refuses duplicate names and overlapping members. No program writes them, and the intended member is unclear.
 fn check_apart(file: &OpenFile, entries: &[ZipEntry]) -> Result<(), ConvertError> {
     let wrong = |entry: &ZipEntry, reason: String| {
-        let hint = "save the arrays again under different names";
+        let hint = "write the zip file again, with its members under different names";
         ConvertError::contradictory(&file.path, &entry.name, reason, hint)
     };
     let mut names = BTreeSet::new();
@@ -165,15 +197,16 @@ impl<'a> Fields<'a> {
         if self.take(4)? != b"PK\x01\x02" {
             return None;
         }
-        self.take(4)?;
+        let made_by = self.u16()?;
+        self.take(2)?;
         let (flags, method) = (self.u16()?, self.u16()?);
         self.take(4)?;
         let crc = self.u32()?;
         let (stored, bytes) = (self.u32()?, self.u32()?);
         let (name, extra, comment) = (self.u16()?, self.u16()?, self.u16()?);
-        self.take(8)?;
-        let offset = self.u32()?;
-        let name = String::from_utf8_lossy(self.take(name.into())?).into_owned();
+        self.take(4)?;
+        let (attributes, offset) = (self.u32()?, self.u32()?);
+        let name = text_of(self.take(name.into())?);
         let mut extra = Fields { bytes: self.take(extra.into())? };
         self.take(comment.into())?;
         let mut wide = [u64::from(bytes), u64::from(stored), u64::from(offset)];
@@ -186,13 +219,15 @@ impl<'a> Fields<'a> {
         let [bytes, stored, offset] = wide;
         let unsupported = |reason: &str, hint| Some(Err(ConvertError::unsupported(path, &name, reason, hint)));
         if flags & 1 != 0 {
-            return unsupported("the member is encrypted", "save it without a password");
+            return unsupported("the member is encrypted", "write it again without a password");
         }
-        if !matches!(method, 0 | 8) {
-            let reason = format!("compressed with method {method}; stored and deflated members are supported");
-            return unsupported(&reason, "save it with numpy.savez or numpy.savez_compressed");
-        }
-        Some(Ok(ZipEntry { name, is_deflated: method == 8, crc, offset, stored, bytes }))
+        let Some(method) = Method::of(method) else {
+            let reason = format!("compressed with method {method}, which is not supported");
+            return unsupported(&reason, "write the zip file again with the usual compression (deflate)");
+        };
+        // Unix stores the mode in the upper half.
+        let is_link = made_by >> 8 == 3 && attributes >> 28 == 0o12;
+        Some(Ok(ZipEntry { name, method, is_link, crc, offset, stored, bytes }))
     }
 
     /// The extra field with 64-bit sizes.
@@ -207,14 +242,63 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// A name of a member. Python reads names that are not UTF-8 in the same way.
+fn text_of(name: &[u8]) -> String {
+    let of_code_page = |byte: &u8| match byte.checked_sub(128) {
+        None => char::from(*byte),
+        Some(place) => CODE_PAGE.chars().nth(place.into()).unwrap_or(char::REPLACEMENT_CHARACTER),
+    };
+    String::from_utf8(name.to_vec()).unwrap_or_else(|_| name.iter().map(of_code_page).collect())
+}
+
 /// The unpacked bytes of a member, read as needed.
 pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Box<dyn Read + 'a>, ConvertError> {
     let mut raw = &file.file;
     // Only one member is unpacked at a time, so the file's own position is free.
     raw.seek(SeekFrom::Start(entry.offset)).map_err(ConvertError::io(&file.path))?;
     let stored = raw.take(entry.stored);
-    Ok(match entry.is_deflated {
-        true => Box::new(flate2::read::DeflateDecoder::new(stored)),
-        false => Box::new(stored),
+    Ok(match entry.method {
+        Method::Stored => Box::new(stored),
+        Method::Deflated => Box::new(flate2::read::DeflateDecoder::new(stored)),
+        Method::Stream(compression) => {
+            compression.unpack(BufReader::new(stored)).map_err(|error| damaged_member(file, entry, &error))?
+        }
     })
+}
+
+/// Passes on all bytes of a member, piece by piece, and verifies their number and checksum.
+pub(super) fn pieces(
+    file: &OpenFile,
+    entry: &ZipEntry,
+    expected: u64,
+    mut take: impl FnMut(&[u8]) -> Result<(), ConvertError>,
+) -> Result<(), ConvertError> {
+    // One byte more than expected, to detect and stop a member that never ends.
+    let mut source = unpack(file, entry)?.take(expected.saturating_add(1));
+    let mut piece = vec![0; PIECE_BYTES];
+    let (mut found, mut digest) = (0_u64, Digest::new(Crc32IsoHdlc));
+    loop {
+        let n = source.read(&mut piece).map_err(|error| damaged_member(file, entry, &error))?;
+        let bytes = piece.get(..n).unwrap_or_default();
+        found = found.saturating_add(to_u64(n));
+        if n == 0 || found > expected {
+            break;
+        }
+        digest.update(bytes);
+        take(bytes)?;
+    }
+    if found != expected {
+        let more = if found > expected { "more" } else { "fewer" };
+        let reason = format!("expected {expected} bytes when unpacked, found {more}");
+        return Err(ConvertError::malformed(&file.path, &entry.name, reason));
+    }
+    if digest.finalize() != u64::from(entry.crc) {
+        let reason = format!("expected the checksum {:08x}, found {:08x}", entry.crc, digest.finalize());
+        return Err(ConvertError::malformed(&file.path, &entry.name, reason));
+    }
+    Ok(())
+}
+
+pub(super) fn damaged_member(file: &OpenFile, entry: &ZipEntry, error: &io::Error) -> ConvertError {
+    ConvertError::malformed(&file.path, &entry.name, format!("cannot be unpacked: {error}"))
 }

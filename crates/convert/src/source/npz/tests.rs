@@ -8,9 +8,9 @@ use flate2::write::DeflateEncoder;
 use packds_format::DType;
 use tempfile::TempDir;
 
-use super::*;
 use crate::sink::{Member, npy_file, zip_directory};
 use crate::source::{ListOptions, list, list_splits};
+use crc_fast::CrcAlgorithm::Crc32IsoHdlc;
 
 /// A zip file with one deflated member, `content`, whose stated size is `bytes`.
 fn deflated(content: &[u8], bytes: u64) -> Vec<u8> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::pickle::{Node, Tree, read_pickle};
 use super::super::store::OpenFile;
-use super::super::zip_dir::{ZipEntry, zip_entries};
+use super::super::zip_dir::{Method, ZipEntry, zip_entries};
 use crate::error::ConvertError;
 
 /// The magic number that starts the old format, pickled.
@@ -47,8 +47,8 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
         return Err(ConvertError::unsupported(&file.path, "", reason, hint));
     }
     let stored = |entry: &ZipEntry| {
-        if entry.is_deflated {
-            let (reason, hint) = ("the member is deflated", "save it with torch.save");
+        if entry.method != Method::Stored {
+            let (reason, hint) = ("the member is compressed", "save it with torch.save");
             return Err(ConvertError::unsupported(&file.path, &entry.name, reason, hint));
         }
         Ok((entry.offset, entry.stored))

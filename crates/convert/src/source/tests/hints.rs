@@ -1,7 +1,5 @@
 //! Hints for sources that are valid but not as expected.
 
-use std::io::Write;
-
 use super::super::list;
 use super::*;
 use crate::data_format::DataFormat;
@@ -28,20 +26,6 @@ fn a_file_of_another_format_than_from_says_is_told_by_its_own() {
     }
     let (_, hint) = said(&tree.path("a.npy"), None);
     assert!(hint.contains("damaged"), "{hint}");
-}
-
-#[test]
-fn zipped_zarr_is_no_file_of_torch() {
-    let tree = Tree::new(&[]);
-    let file = fs::File::create(tree.path("a.zarr.zip")).unwrap();
-    let member = crate::sink::Member::stored("images/zarr.json", 0, 0);
-    let mut bytes = member.local_header();
-    let end = crate::sink::zip_directory(std::slice::from_ref(&member), member.end());
-    bytes.extend(end);
-    (&file).write_all(&bytes).unwrap();
-    let (error, hint) = said(&tree.path("a.zarr.zip"), None);
-    assert!(error.contains("images/zarr.json: a Zarr store in a zip file"), "{error}");
-    assert!(hint.contains("unzip it"), "{hint}");
 }
 
 #[test]

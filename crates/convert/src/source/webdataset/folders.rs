@@ -1,12 +1,13 @@
-//! What folders in tar files mean: a sample each, or the classes of images that were packed with their folders.
+//! What folders in tar files mean: a sample each, the classes of images that were packed with their folders, or neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::names::key_and_extension;
 use crate::error::ConvertError;
-use crate::source::candidate::is_image_name;
+use crate::source::candidate::{is_image_name, is_system_folder};
 use crate::source::found::{FoundLabels, LabelValues, Names};
+use crate::source::layout::is_mask_folder;
 use crate::source::paths::lossy;
 use crate::source::split::is_split_folder;
 use crate::source::tar::Member;
@@ -14,6 +15,51 @@ use crate::source::warning::Warning;
 
 /// Most members to look at.
 const MAX_MEMBERS: usize = 1024;
+
+/// Members of a compressed tar file to look at: they must be unpacked for that.
+pub(super) const MAX_PACKED: usize = 256;
+
+/// Whether these files are not samples, but those of a folder: each has a key of its own.
+///
+/// A plain tar file is read in place if its files are all images or all arrays, without folders of splits or masks.
+pub(super) fn are_files(members: &[Member], is_plain: bool) -> bool {
+    let visible = |member: &&Member| {
+        let mut parts = member.name.split(|byte| *byte == b'/');
+        !parts.any(|part| part.starts_with(b"._") || is_system_folder(part))
+    };
+    let visible: Vec<&Member> = members.iter().filter(visible).collect();
+    let keys = visible.iter().filter_map(|member| key_of(&member.name));
+    let mut known = BTreeSet::new();
+    let of_one_sample = keys.into_iter().any(|key| !known.insert(key));
+    if visible.is_empty() || of_one_sample || are_samples(members) {
+        return false;
+    }
+    if !is_plain {
+        return true;
+    }
+    let is_array = |name: &[u8]| name.to_ascii_lowercase().ends_with(b".npy");
+    let all = |is_kind: &dyn Fn(&[u8]) -> bool| visible.iter().all(|member| is_kind(&member.name));
+    let is_special = |part: &[u8]| is_split_folder(part) || is_mask_folder(part);
+    let has_special = visible
+        .iter()
+        .filter_map(|member| in_folder(&member.name))
+        .any(|(folder, _)| folder.split(|byte| *byte == b'/').any(is_special));
+    has_special || !(all(&is_image_name) || all(&is_array) || all(&is_tar_name))
+}
+
+/// What the members of a sample share. `cat.1.jpg` and `cat.2.jpg` are two images, `cat.1.jpg` and `cat.1.cls` are one sample.
+fn key_of(name: &[u8]) -> Option<&[u8]> {
+    let (key, extension) = key_and_extension(name)?;
+    let number = extension.split(|byte| *byte == b'.').next().filter(|number| number.len() < extension.len());
+    let number = number.unwrap_or_default();
+    let is_number = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+    if is_number { name.get(..key.len() + 1 + number.len()) } else { Some(key) }
+}
+
+/// Whether a member is a tar file in a tar file.
+pub(super) fn is_tar_name(name: &[u8]) -> bool {
+    name.to_ascii_lowercase().ends_with(b".tar")
+}
 
 /// Whether each folder is a sample: all have files of the same several names, such as `image.npy` and `label.cls`. Folders of images
 /// alone are classes.

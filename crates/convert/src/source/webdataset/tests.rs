@@ -107,8 +107,10 @@ fn damaged_tar_files_say_where() {
         std::fs::write(&path, bytes).unwrap();
         refused(&path, &ListOptions::default())
     };
-    let cut = said("cut.tar", &whole[..whole.len() - 1024]);
-    assert!(cut.contains(&format!("byte {}: the tar file ends too early", whole.len() - 1024)), "{cut}");
+    let cut = said("cut.tar", &whole[..whole.len() - 1024 - 512]);
+    assert!(cut.contains("the tar file ends too early"), "{cut}");
+    let cut = said("cut.tar", &whole[..600]);
+    assert!(cut.contains("the tar file ends too early"), "{cut}");
     let mut wrong = whole.clone();
     wrong[0] ^= 1;
     let wrong = said("sum.tar", &wrong);
@@ -118,6 +120,26 @@ fn damaged_tar_files_say_where() {
     packed[len / 2] ^= 0x55;
     let packed = said("bad.tar.gz", &packed);
     assert!(packed.contains("of the unpacked tar file"), "{packed}");
+}
+
+#[test]
+fn a_tar_file_without_its_end_is_read_with_a_warning_if_its_last_member_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.tar");
+    save(&path, &[("a.png", PNG), ("a.cls", b"1"), ("b.png", PNG), ("b.cls", b"2")]);
+    let whole = std::fs::read(&path).unwrap();
+    let is_open_ended = |listing: &crate::source::Listing| {
+        listing.warnings().contains(&Warning::OpenEndedTars { count: 1, first: b"cut.tar".to_vec() })
+    };
+    let list = || crate::source::list(&path, &ListOptions::default()).unwrap();
+    assert!(!is_open_ended(&list()));
+    // Four members of two blocks each; the padding of the last is missing, too.
+    for len in [8 * 512, 7 * 512 + 1] {
+        std::fs::write(&path, &whole[..len]).unwrap();
+        let listing = list();
+        assert!(is_open_ended(&listing), "{len}: {:?}", listing.warnings());
+        assert_eq!([0, 1].map(|idx| listing.label(idx)), [Some(1), Some(2)]);
+    }
 }
 
 #[test]
@@ -164,6 +186,9 @@ fn a_size_without_end_is_refused_before_it_is_unpacked() {
     gz.write_all(header.as_bytes()).unwrap();
     (0..64).for_each(|_| gz.write_all(&[0; 1 << 20]).unwrap());
     gz.finish().unwrap();
-    let said = refused(&path, &ListOptions::default());
+    let of_samples = ListOptions { from: Some(DataFormat::WebDataset), ..ListOptions::default() };
+    let said = refused(&path, &of_samples);
     assert!(said.contains("'a.png' has 1099511627776 bytes, more than the limit"), "{said}");
+    let said = refused(&path, &ListOptions::default());
+    assert!(said.contains("bomb.tar.gz: unpacking it needs 1099511627776 bytes"), "{said}");
 }

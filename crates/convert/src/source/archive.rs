@@ -1,0 +1,285 @@
+//! Archives as sources: zip and tar files, and compressed files. They are unpacked once into a temporary folder, which is then
+//! listed in their place. Names in errors and packs are those in the archive.
+//!
+//! Not archives are files that a format reads itself, such as `.npz`, and tar files of samples, which `webdataset` reads.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use packds_system::to_usize;
+use tempfile::TempDir;
+
+use super::ListOptions;
+use super::candidate::{is_image_name, is_system_folder};
+use super::compressed::{self, without_extension};
+use super::detect::{Head, detect, format_of_start, head_of};
+use super::listing::Listing;
+use super::paths::lossy;
+use super::rows::RowForm;
+use super::spool::SpoolFolder;
+use super::store::OpenFile;
+use super::tar::{Link, TarReader};
+use super::unpacker::Unpacker;
+use super::warning::Warning;
+use super::webdataset;
+use super::zip_dir::{pieces, zip_entries};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+
+/// Most archives in each other.
+const MAX_DEPTH: usize = 4;
+/// Bytes unpacked at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+/// Most bytes of the path that a link leads to.
+const MAX_LINK: u64 = 4096;
+
+/// An archive that must be unpacked to be read.
+pub(super) struct Archive {
+    path: PathBuf,
+    /// The path in it that is the source; empty for all of it.
+    inside: PathBuf,
+    form: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Zip,
+    Tar,
+    /// One compressed file.
+    Single,
+}
+
+/// An archive in its temporary folder, which is removed with the last listing of it.
+#[derive(Debug)]
+pub(super) struct Unpacked {
+    archive: PathBuf,
+    folder: TempDir,
+}
+
+impl Unpacked {
+    /// The name of a path in the temporary folder.
+    pub(super) fn named(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.folder.path()) {
+            Ok(inside) if inside == Path::new("") => self.archive.clone(),
+            Ok(inside) => self.archive.join(inside),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    /// A message with the archive in place of its temporary folder.
+    pub(super) fn renamed(&self, text: &str) -> String {
+        text.replace(&*self.folder.path().to_string_lossy(), &self.archive.to_string_lossy())
+    }
+}
+
+/// An unpacked archive, and what in it is the source.
+pub(super) struct Opened {
+    unpacked: Arc<Unpacked>,
+    pub(super) source: PathBuf,
+    warnings: Vec<Warning>,
+}
+
+impl Opened {
+    /// The listing of the source as one of the archive.
+    pub(super) fn listing(&self, mut listing: Listing) -> Listing {
+        listing.keep_unpacked(&self.unpacked);
+        listing.warnings.splice(0..0, self.warnings.iter().cloned());
+        listing
+    }
+
+    /// The error as one of the archive.
+    pub(super) fn error(&self, error: ConvertError) -> ConvertError {
+        match error {
+            error @ ConvertError::Interrupted => error,
+            ConvertError::SourceMissing { path } => ConvertError::SourceMissing { path: self.unpacked.named(&path) },
+            error => ConvertError::InArchive {
+                message: self.unpacked.renamed(&error.to_string()),
+                hint: error.hint().map(|hint| self.unpacked.renamed(&hint)),
+                is_data: error.is_data(),
+            },
+        }
+    }
+
+    /// The options for the source. The files of a manifest that is alone in its archive are beside the archive.
+    pub(super) fn options(&self, options: &ListOptions) -> ListOptions {
+        let beside = self.unpacked.archive.parent().unwrap_or(Path::new("")).to_owned();
+        let is_alone = self.source.parent().is_some_and(|folder| visible_in(folder).len() == 1);
+        let is_manifest = self.source.is_file() && RowForm::of_source(&self.source).is_some();
+        let beside = if beside == Path::new("") { PathBuf::from(".") } else { beside };
+        let root = options.root.clone().or((is_alone && is_manifest).then_some(beside));
+        ListOptions { root, ..options.clone() }
+    }
+}
+
+impl Archive {
+    /// The archive that a source is, or is in; none if it is read in place. `depth` counts the archives around it.
+    pub(super) fn find(source: &Path, options: &ListOptions, depth: usize) -> Result<Option<Self>, ConvertError> {
+        let Some((path, inside)) = file_of(source) else { return Ok(None) };
+        let head = head_of(&path)?;
+        let head = Head::new(&path, &head);
+        let Some(form) = Form::of(&head) else { return Ok(None) };
+        if inside == Path::new("") && is_read_in_place(&head, form, options)? {
+            return Ok(None);
+        }
+        if depth == MAX_DEPTH {
+            let reason = format!("more than {MAX_DEPTH} archives in each other");
+            return Err(ConvertError::unsupported(&path, "", reason, "unpack the outer ones, and name the inner one"));
+        }
+        Ok(Some(Self { path, inside, form }))
+    }
+
+    /// Unpacks all of it into a new temporary folder.
+    pub(super) fn open(&self, options: &ListOptions) -> Result<Opened, ConvertError> {
+        let spool = options.spool_folder();
+        let (folder, warnings) = self.unpack(&spool)?;
+        let source = match self.inside == Path::new("") {
+            true => only_source(folder.path()),
+            false => folder.path().join(&self.inside),
+        };
+        let unpacked = Arc::new(Unpacked { archive: self.path.clone(), folder });
+        Ok(Opened { unpacked, source, warnings })
+    }
+
+    fn unpack(&self, spool: &SpoolFolder) -> Result<(TempDir, Vec<Warning>), ConvertError> {
+        let mut unpacker = Unpacker::create(&self.path, spool)?;
+        let mut open_ended = None;
+        match self.form {
+            Form::Zip => unzip(&self.path, &mut unpacker)?,
+            Form::Tar => open_ended = untar(&self.path, &mut unpacker)?,
+            Form::Single => unpack_single(&self.path, &mut unpacker)?,
+        }
+        let (folder, mut warnings) = unpacker.finish()?;
+        warnings.extend(open_ended);
+        Ok((folder, warnings))
+    }
+}
+
+impl Form {
+    /// Recognizes an archive by its first bytes.
+    fn of(head: &Head<'_>) -> Option<Self> {
+        match () {
+            () if head.is_zip() => Some(Self::Zip),
+            () if head.is_tar() => Some(Self::Tar),
+            () if head.is_packed() => Some(Self::Single),
+            () => None,
+        }
+    }
+}
+
+/// The file that a path leads to, and the rest of the path: `a.zip/train` is the folder `train` in the archive `a.zip`.
+fn file_of(source: &Path) -> Option<(PathBuf, PathBuf)> {
+    let file = source.ancestors().find(|above| above.exists()).filter(|found| found.is_file())?;
+    let inside = source.strip_prefix(file).ok()?;
+    let is_plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    is_plain.then(|| (file.to_owned(), inside.to_owned()))
+}
+
+/// Whether a format reads this file itself.
+fn is_read_in_place(head: &Head<'_>, form: Form, options: &ListOptions) -> Result<bool, ConvertError> {
+    let is_manifest = form == Form::Single && RowForm::of_source(head.path).is_some();
+    Ok(match options.from {
+        Some(DataFormat::Manifest) => is_manifest,
+        Some(DataFormat::WebDataset) => true,
+        Some(format) => (format.entry().starts)(head),
+        None => match format_of_start(head) {
+            Some(DataFormat::WebDataset) => !webdataset::is_of_files(head.path)?,
+            format => is_manifest || format.is_some(),
+        },
+    })
+}
+
+/// What in an unpacked archive is the source: a file or a folder of another format that is alone there, otherwise all of it.
+fn only_source(folder: &Path) -> PathBuf {
+    let mut inner = folder.to_owned();
+    while let [only] = visible_in(&inner).as_slice() {
+        inner.push(only);
+        match inner.is_dir() {
+            false if is_image_name(only.as_encoded_bytes()) => break,
+            true if matches!(detect(&inner), Ok(DataFormat::ImageFolder)) => {}
+            _ => return inner,
+        }
+    }
+    folder.to_owned()
+}
+
+/// The visible names in a folder of the unpacked archive.
+fn visible_in(folder: &Path) -> Vec<std::ffi::OsString> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let is_hidden = |name: &[u8]| name.starts_with(b".") || is_system_folder(name);
+    names.filter(|name| !is_hidden(name.as_encoded_bytes())).collect()
+}
+
+fn unzip(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<(), ConvertError> {
+    let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+    let entries = zip_entries(&file)?;
+    unpacker.expect(entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.bytes)))?;
+    for entry in &entries {
+        // Some programs on Windows write its separator.
+        let is_windows = entry.name.contains('\\') && !entry.name.contains('/');
+        let name = if is_windows { entry.name.replace('\\', "/") } else { entry.name.clone() };
+        if name.ends_with('/') {
+            unpacker.folder(name.as_bytes())?;
+        } else if entry.is_link {
+            let mut target = Vec::new();
+            pieces(&file, entry, entry.bytes.min(MAX_LINK), |piece| {
+                target.extend_from_slice(piece);
+                Ok(())
+            })?;
+            unpacker.link(name.as_bytes(), Link::Symbolic(target))?;
+        } else if let Some(mut writing) = unpacker.file(name.as_bytes())? {
+            pieces(&file, entry, entry.bytes, |piece| writing.append(piece))?;
+        }
+    }
+    Ok(())
+}
+
+fn untar(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<Option<Warning>, ConvertError> {
+    let mut tar = TarReader::open(path, "")?;
+    let mut piece = Vec::new();
+    while let Some(mut member) = tar.next()? {
+        if let Some(link) = member.link.take() {
+            unpacker.link(&member.name, link)?;
+        } else if member.is_folder() {
+            unpacker.folder(&member.name)?;
+        } else if !member.is_file {
+            unpacker.skip(&member.name);
+        } else if let Some(mut writing) = unpacker.file(&member.name)? {
+            writing.expect(member.bytes)?;
+            loop {
+                piece.clear();
+                let read = tar.data(&member, PIECE_BYTES, &mut piece);
+                read.map_err(|error| error.in_member(&lossy(&member.name)))?;
+                if piece.is_empty() {
+                    break;
+                }
+                writing.append(&piece)?;
+            }
+        }
+    }
+    let first = path.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
+    Ok(tar.is_open_ended.then_some(Warning::OpenEndedTars { count: 1, first }))
+}
+
+/// Unpacks a compressed file. Its name loses the last extension.
+fn unpack_single(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<(), ConvertError> {
+    let failed = |error: std::io::Error| match compressed::is_damage(&error) {
+        true => ConvertError::malformed(path, "", format!("cannot be unpacked: {error}")),
+        false => ConvertError::io(path)(error),
+    };
+    let Some(mut unpacked) = compressed::open(path).map_err(failed)? else { return Ok(()) };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some(mut writing) = unpacker.file(without_extension(&name).as_bytes())? else { return Ok(()) };
+    let mut piece = vec![0; to_usize(PIECE_BYTES)];
+    loop {
+        let n = unpacked.read(&mut piece).map_err(failed)?;
+        match piece.get(..n) {
+            Some(bytes) if n > 0 => writing.append(bytes)?,
+            _ => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/archive.rs"]
+mod tests;
