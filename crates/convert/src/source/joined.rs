@@ -8,6 +8,8 @@ use super::values::CellKind;
 
 /// Most different labels. A column with more does not hold lists.
 const MAX_LABELS: usize = 8192;
+/// Most bytes of all labels.
+const MAX_LABEL_BYTES: usize = 1 << 18;
 /// Most bytes of a cell to look into.
 const MAX_BYTES: usize = 4096;
 /// Joined cells that are kept as examples.
@@ -76,6 +78,7 @@ struct LabelTally {
     labels: HashMap<String, Seen>,
     n_joined: usize,
     longest: usize,
+    n_bytes: usize,
     /// The cells do not hold lists.
     is_out: bool,
 }
@@ -89,8 +92,14 @@ struct Seen {
 
 impl JoinedScan {
     pub(super) fn new() -> Self {
-        let tally =
-            |separator| LabelTally { separator, labels: HashMap::new(), n_joined: 0, longest: 0, is_out: false };
+        let tally = |separator| LabelTally {
+            separator,
+            labels: HashMap::new(),
+            n_joined: 0,
+            longest: 0,
+            n_bytes: 0,
+            is_out: false,
+        };
         Self { tallies: Separator::ALL.map(tally), examples: Vec::new(), n_cells: 0 }
     }
 
@@ -140,8 +149,11 @@ impl LabelTally {
         self.longest = self.longest.max(parts.len());
         self.n_joined += usize::from(parts.len() > 1);
         for part in &parts {
-            if self.labels.len() >= MAX_LABELS && !self.labels.contains_key(*part) {
-                self.is_out = true;
+            if !self.labels.contains_key(*part) {
+                self.n_bytes += part.len();
+                self.is_out = self.labels.len() >= MAX_LABELS || self.n_bytes > MAX_LABEL_BYTES;
+            }
+            if self.is_out {
                 self.labels = HashMap::new();
                 return;
             }
