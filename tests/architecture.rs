@@ -72,6 +72,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("notosans", &["packds-report"]),
     ("resvg", &["packds-report"]),
     ("hdf5", FORMATS),
+    ("lzma-rust2", FORMATS),
     ("parquet", FORMATS),
     ("pyo3", &["packds-python"]),
     ("tar", FORMATS),

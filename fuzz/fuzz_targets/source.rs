@@ -9,7 +9,7 @@ use std::io::Write;
 use packds_convert::source::ListOptions;
 use packds_convert::{ConvertOptions, DataFormat, OnError, convert};
 
-const FORMATS: [DataFormat; 9] = [
+const FORMATS: [DataFormat; 10] = [
     DataFormat::Npy,
     DataFormat::Npz,
     DataFormat::Pt,
@@ -19,6 +19,8 @@ const FORMATS: [DataFormat; 9] = [
     DataFormat::Lmdb,
     DataFormat::Mnist,
     DataFormat::Cifar,
+    // A file that is read as a folder is an archive.
+    DataFormat::ImageFolder,
 ];
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -6,7 +6,7 @@
 mod folders;
 mod names;
 
-use packds_system::to_usize;
+use packds_system::{to_u64, to_usize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use self::names::{Kind, is_image, key_and_extension, kind_and_field, without_root};
 use super::ListOptions;
+use super::candidate::{SNIFFED_BYTES, is_image_bytes};
 use super::compressed::Compression;
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
@@ -371,7 +372,7 @@ impl<'a> Samples<'a> {
     ) -> Result<(), ConvertError> {
         let mut image: Option<&str> = None;
         for part in parts {
-            let (kind, field) = kind_and_field(&part.extension, self.image_key);
+            let (kind, field) = shard.kind_and_field(part, self.image_key);
             if self.is_left_out(&part.extension, &field) {
                 continue;
             }
@@ -677,6 +678,17 @@ struct ShardFile<'a> {
 }
 
 impl ShardFile<'_> {
+    /// The kind and the field of a member. Of `.img` and `.image`, the first bytes say whether it is an image.
+    fn kind_and_field(&self, part: &Part<'_>, image_key: Option<&str>) -> (Kind, String) {
+        let Member { offset, bytes, .. } = part.member;
+        let may_be_image = image_key.is_none() && matches!(part.extension.as_str(), "img" | "image");
+        let head = || self.file.bytes_at(*offset, (*bytes).min(to_u64(SNIFFED_BYTES))).unwrap_or_default();
+        match may_be_image && is_image_bytes(&head()) {
+            true => (Kind::Image, "image".to_owned()),
+            false => kind_and_field(&part.extension, image_key),
+        }
+    }
+
     fn raw<'b>(&'b self, member: &'b Member) -> Raw<'b> {
         let Member { name, offset, bytes, .. } = member;
         Raw { file: self.file, number: self.number, path: self.path, name, offset: *offset, bytes: *bytes }

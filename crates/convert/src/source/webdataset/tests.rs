@@ -143,6 +143,24 @@ fn a_tar_file_without_its_end_is_read_with_a_warning_if_its_last_member_is_whole
 }
 
 #[test]
+fn members_called_img_are_images_if_their_bytes_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.tar");
+    let list = || crate::source::list(&path, &ListOptions::default());
+    for extension in ["img", "image"] {
+        let names = [format!("a.{extension}"), format!("b.{extension}")];
+        save(&path, &[(&names[0], PNG), ("a.cls", b"1"), (&names[1], PNG), ("b.cls", b"2")]);
+        let listing = list().unwrap();
+        assert_eq!((listing.len(), listing.label(1)), (2, Some(2)));
+        assert_eq!(listing.image_content(0), Content::File);
+    }
+    save(&path, &[("a.img", b"no image"), ("a.cls", b"1"), ("a.png", PNG)]);
+    let listing = list().unwrap();
+    let fields: Vec<&str> = listing.fields().iter().map(|field| field.name.as_str()).collect();
+    assert_eq!((listing.len(), fields), (1, vec!["img"]));
+}
+
+#[test]
 fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
     let whole = exported("a.tar");
     survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {

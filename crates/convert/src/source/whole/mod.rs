@@ -105,7 +105,9 @@ impl Format {
 
     fn is_sample(self, source: &Path) -> bool {
         let name = source.file_name().map_or(&b""[..], |name| name.as_encoded_bytes());
-        source.is_file() || SampleFiles::Of(self.format).is_named(name)
+        // A store has its own files, whatever its name.
+        let has_marker = || self.format.entry().markers.iter().any(|marker| source.join(marker).exists());
+        source.is_file() || SampleFiles::Of(self.format).is_named(name) || has_marker()
     }
 
     /// Reads the files of a folder's listing.
