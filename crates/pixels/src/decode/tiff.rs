@@ -63,7 +63,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
 /// So it decodes the samples as gray with 0 as black, and their meaning is applied afterwards.
 fn as_the_decoder_reads<'a>(bytes: &'a [u8], colors: &TiffColors) -> Result<Cow<'a, [u8]>, PixelError> {
     let reversed = colors.reversed.as_deref();
-    let reversed = reversed.ok_or_else(|| PixelError::malformed(FORMAT, "strips that overlap"))?;
+    let reversed = reversed.ok_or_else(|| PixelError::malformed(FORMAT, "strips that are missing or overlap"))?;
     if colors.photometric_at.is_none() && reversed.is_empty() {
         return Ok(Cow::Borrowed(bytes));
     }

@@ -52,6 +52,7 @@ impl Blur {
     ///
     /// Edges are mirrored without repeating the edge pixels. Values differ from torchvision's by at most one level.
     ///
+    /// # Errors
     /// `InvalidArgument` if the kernel is even, is larger than 4095 pixels, or extends beyond the mirrored picture
     /// (half of it must be less than both sides), or if sigma is not finite and positive. `WrongBuffer` if the pixels
     /// do not match the size.
