@@ -116,7 +116,8 @@ impl Serialize for ExportReport {
 /// The output gets its name only when it is complete and on disk. The same pack and options give the same samples in the same order
 /// for any number of threads.
 ///
-/// # Errors [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
+/// # Errors
+/// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
 pub fn export<D: AsRef<[u8]> + Sync>(
     pack: &Pack<D>,
     target: &Path,

@@ -162,6 +162,7 @@ impl Drop for Guard {
 /// Ensures that this handler is installed. If it is, this costs one system call. It does not take locks, so a forked
 /// process can call it even if another thread held a lock during the fork.
 ///
+/// # Errors
 /// The system error if the signal cannot be handled.
 pub(crate) fn protect() -> io::Result<()> {
     #[cfg(test)]

@@ -115,7 +115,8 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Fail
 
 /// Writes the plot of a report to an .svg or .png file, replacing an existing one. `name` is that of the pack or dataset.
 ///
-/// # Errors The command's error message.
+/// # Errors
+/// The command's error message.
 pub fn doctor_plot(report: &Report, name: &str, path: &Path) -> Result<(), String> {
     let file = PlotFile::parse(&path.to_string_lossy())?;
     let written = write_plot(&file, &picture(report, name), true);

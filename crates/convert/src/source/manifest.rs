@@ -404,7 +404,7 @@ impl Plan {
         let kept_names: Vec<String> = kept.iter().map(|c| names[*c].clone()).collect();
         let Roles { path, mask, label } = Roles::find(&file.path, &kept_names, options, pixels.as_ref())?;
         let [path, mask, label] = [path, mask, label].map(|column| column.map(|column| kept[column]));
-        let has_header = !names.first().is_some_and(|name| name == "column_1");
+        let has_header = names.first().is_none_or(|name| name != "column_1");
         let label = match label {
             Some(label) => Some(label),
             // A table of pixels without a header has its label first.

@@ -67,7 +67,7 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
         return Some("there is a single label".to_owned());
     }
     let has_labels = found.labels.is_some() || !found.fields.is_empty() || !found.texts.is_empty();
-    if is_u8 && width <= 4 && width >= 3 && height > 4 {
+    if is_u8 && (3..=4).contains(&width) && height > 4 {
         Some(format!("{n}x{height}x{width} is the shape of one image"))
     } else if n_files > 1 && !has_labels {
         Some(format!("{n_files} files without labels have arrays of three dimensions"))

@@ -177,7 +177,7 @@ fn size_of(rows: &Rows<'_>, n: usize) -> Result<(usize, usize), ConvertError> {
         return Ok((side, side));
     }
     let path = &rows.file.path;
-    if let Some(side) = n.checked_div(3).filter(|_| n % 3 == 0).and_then(square) {
+    if let Some(side) = n.checked_div(3).filter(|_| n.is_multiple_of(3)).and_then(square) {
         let reason = format!("its {n} pixels in a row may be {side} x {side} pixels of three channels, in two orders");
         let hint = format!(
             "say which, in Python: numpy.savez('x.npz', x=pixels.reshape(-1, {side}, {side}, 3), y=labels), or reshape(-1, 3, {side}, {side}), with pixels of type uint8"

@@ -62,6 +62,7 @@ impl Augmenter {
     /// normalization do not change it. `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask keeps its
     /// channels; an encoded mask has one.
     ///
+    /// # Errors
     /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the picture cannot be decoded. After an error, the
     /// contents of the outputs are unspecified.
     pub fn apply(

@@ -45,7 +45,7 @@ fn a_folder_of_something_else_names_what_it_holds() {
     tree.write("images.zarr/.zgroup", b"{}");
     let (error, hint) = said(tree.root(), None);
     assert!(error.contains("no images in this folder"), "{error}");
-    let expected = format!("name {}, which looks like zarr", tree.path("images.zarr").display());
+    let expected = format!("pass {}, which looks like zarr", tree.path("images.zarr").display());
     assert_eq!(hint, expected);
 }
 

@@ -171,7 +171,7 @@ fn folders_that_look_like_splits_are_not_classes() {
     // A class may be called train.
     assert_eq!(classes(&Tree::new(&["bus/1.jpg", "train/1.jpg"]).list().unwrap()), ["bus", "train"]);
     let tree = Tree::new(&["train/1.jpg", "test/2.jpg", "train.csv"]);
-    assert!(tree.list().unwrap_err().hint().unwrap().contains("name 'train.csv'"));
+    assert!(tree.list().unwrap_err().hint().unwrap().contains("pass 'train.csv'"));
     let all = ListOptions { from: Some(crate::DataFormat::ImageFolder), ..ListOptions::default() };
     assert_eq!(classes(&list(tree.root(), &all).unwrap()), ["test", "train"]);
 }
