@@ -95,7 +95,7 @@ reads     1.000 reads per chunk and epoch, on one rank
 repeats   samples that shared a batch meet again in the next epoch 6.33 times as often as with uniform batches
 label     `label`: design effect 3.00, harmful
           smallest window for ok: 2 chunks, for uniform-like: 4 chunks
-note      the file is sorted by `label` (icc 0.67) and this order mixes too little (design effect 3.0): use a \
+note      the file is sorted by `label` (icc 0.67), and this order mixes too little (design effect 3.0): use a \
 window of 2 chunks or convert again with shuffling
 ";
     assert_eq!(text.strip_prefix(&plain), Some(expected));

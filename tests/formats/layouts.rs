@@ -289,9 +289,9 @@ fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
             &["texts.parquet"],
             2,
             "expected image files or arrays of numbers, found texts",
-            "pixels in texts are not read",
+            "pixels stored as text are not read",
         ),
-        (&["texts.csv"], 1, "no such file, named in line 2 of ", "pixels in texts are not read"),
+        (&["texts.csv"], 1, "no such file, named in line 2 of ", "pixels stored as text are not read"),
         (&["each.h5"], 2, "no field of images", "combine them into one array first (numpy.stack)"),
         (
             &["turned.npz"],
@@ -459,7 +459,7 @@ fn an_export_says_what_is_in_it_and_what_is_not() {
     assert!(!fields.contains(&"points"), "{fields:?}");
     let lost = report["lost"].to_string();
     assert!(lost.contains("field `points`"), "{lost}");
-    assert!(lost.contains("field `score`") && lost.contains("JSON has no infinities; 2 of them"), "{lost}");
+    assert!(lost.contains("field `score`") && lost.contains("JSON has no infinities, so 2 of them"), "{lost}");
     assert!(!lost.contains("`half`"), "{lost}");
     let manifest = std::fs::read_to_string(folder.path("out/manifest.jsonl")).unwrap();
     assert!(manifest.contains("\"half\":1.5"), "{manifest}");

@@ -126,7 +126,7 @@ fn record_sizes_are_those_of_the_tables() {
     }
     let page = page();
     for text in [
-        format!("one before it aligned to {PART_ALIGN}"),
+        format!("end of the previous part aligned to {PART_ALIGN}"),
         format!("one for each {COLUMN_BLOCK_BYTES} bytes begun"),
         format!("of the last chunk aligned to {COLUMN_ALIGN}"),
         format!("end of the table aligned to {SECTION_ALIGN}"),

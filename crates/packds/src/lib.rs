@@ -18,8 +18,9 @@
 //! #     let png = packds_pixels::encode_png(8, 8, 3, &[level; 8 * 8 * 3])?;
 //! #     std::fs::write(photos.join(class).join("1.png"), png)?;
 //! # }
-//! // photos/cats/1.png and photos/dogs/1.png, 8 x 8 pixels each. `&()` ignores the progress. let report =
-//! convert(&photos, &out, &ConvertOptions::default(), &())?; assert_eq!(report.n_samples, 2);
+//! // photos/cats/1.png and photos/dogs/1.png, 8 x 8 pixels each. `&()` ignores the progress.
+//! let report = convert(&photos, &out, &ConvertOptions::default(), &())?;
+//! assert_eq!(report.n_samples, 2);
 //!
 //! let pack = packds::open(&out)?;
 //! assert_eq!(pack.n_samples(), 2);

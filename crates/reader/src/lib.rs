@@ -27,17 +27,23 @@
 //! let (bytes, _) = writer.finish(FooterParts::default())?;
 //! let pack = packds_reader::open_bytes("ten.pack", bytes)?;
 //!
-//! // Read a single sample. assert_eq!(pack.n_samples(), 10);
+//! // Read a single sample.
+//! assert_eq!(pack.n_samples(), 10);
 //! assert_eq!(pack.sample(7)?.field("label")?.elements::<i32>()?, [7]);
 //!
-//! // List all damage, if there is any. assert!(verify(&pack, VerifyOptions::default(), &|_, _| {})?.is_ok());
+//! // List all damage, if there is any.
+//! assert!(verify(&pack, VerifyOptions::default(), &|_, _| {})?.is_ok());
 //!
-//! // Load shuffled batches ahead of time, on all cores. let loader =
-//! Loader::builder(pack).batch(5).order(Order::Random).seed(42).build()?; let mut epoch = loader.epoch(0)?; let first =
-//! epoch.next().ok_or("no batch")??; assert_eq!(first.elements::<u8>("image")?.len(), 5 * 12); let state =
-//! epoch.state(); drop((first, epoch));
+//! // Load shuffled batches ahead of time, on all cores.
+//! let loader = Loader::builder(pack).batch(5).order(Order::Random).seed(42).build()?;
+//! let mut epoch = loader.epoch(0)?;
+//! let first = epoch.next().ok_or("no batch")??;
+//! assert_eq!(first.elements::<u8>("image")?.len(), 5 * 12);
+//! let state = epoch.state();
+//! drop((first, epoch));
 //!
-//! // Later, continue with the rest of the epoch. assert_eq!(loader.epoch_at(&state)?.count(), 1);
+//! // Later, continue with the rest of the epoch.
+//! assert_eq!(loader.epoch_at(&state)?.count(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -239,7 +239,7 @@ pub(super) fn no_samples(source: &Path) -> ConvertError {
 /// What to do if the images are texts or single numbers.
 fn image_hint() -> String {
     format!(
-        "name another field with {IMAGE_KEY}; a table of paths is converted as a manifest (.csv), and pixels in texts are not read: make arrays of them first"
+        "name another field with {IMAGE_KEY}; a table of paths is converted as a manifest (.csv), and pixels stored as text are not read: make arrays of them first"
     )
 }
 

@@ -330,7 +330,10 @@ impl<'a> Records<'a> {
                     _ => {
                         let found = example.content_of(name, *one, planned.field == "image");
                         let (bytes, content) = found.map_err(|reason| wrong(&reason))?;
-                        place.item(bytes, content)
+                        match example.array_of(name).is_some() || planned.field == "image" {
+                            true => Item::Stored(place.span(bytes), content),
+                            false => place.item(bytes, content),
+                        }
                     }
                 }
             }

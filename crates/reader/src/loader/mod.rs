@@ -23,11 +23,19 @@
 //! ```no_run
 //! use packds_reader::loader::Loader;
 //!
-//! let loader = Loader::builder(packds_reader::open("photos.pack")?) .proportion(0.75)
-//! .mix(packds_reader::open("drawings.pack")?, 0.25) .batch(256) .build()?; let mut epoch = loader.epoch(0)?; for batch
-//! in &mut epoch { let batch = batch?; let of_drawings = batch.packs().iter().filter(|pack| **pack == 1).count();
-//! assert_eq!(of_drawings, 64); } // To continue later: `loader.epoch_at_mixture(&state)`. let state =
-//! epoch.mixture_state();
+//! let loader = Loader::builder(packds_reader::open("photos.pack")?)
+//!     .proportion(0.75)
+//!     .mix(packds_reader::open("drawings.pack")?, 0.25)
+//!     .batch(256)
+//!     .build()?;
+//! let mut epoch = loader.epoch(0)?;
+//! for batch in &mut epoch {
+//!     let batch = batch?;
+//!     let of_drawings = batch.packs().iter().filter(|pack| **pack == 1).count();
+//!     assert_eq!(of_drawings, 64);
+//! }
+//! // To continue later: `loader.epoch_at_mixture(&state)`.
+//! let state = epoch.mixture_state();
 //! # Ok::<(), packds_reader::loader::LoadError>(())
 //! ```
 //!

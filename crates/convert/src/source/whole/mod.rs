@@ -106,7 +106,8 @@ impl Format {
     fn is_sample(self, source: &Path) -> bool {
         let name = source.file_name().map_or(&b""[..], |name| name.as_encoded_bytes());
         // A store has its own files, whatever its name.
-        let has_marker = || self.format.entry().markers.iter().any(|marker| source.join(marker).exists());
+        let has_marker =
+            || self.format.entry().markers.iter().any(|marker| source.join(marker).symlink_metadata().is_ok());
         source.is_file() || SampleFiles::Of(self.format).is_named(name) || has_marker()
     }
 
