@@ -352,6 +352,12 @@ fn report(
     let options = &options;
     let Written { findings, summary, skipped, substituted, lost, sorted } = written;
     warnings.extend(lost);
+    if findings.cut > 0 {
+        let n = findings.cut;
+        warnings.push(format!(
+            "{n} images have more than 8 bits per channel and were cut to 8, as Pillow does: in gray ones, all values above 255 are white"
+        ));
+    }
     let mut notes = plan.notes.clone();
     notes.extend(sorted);
     let invalid = findings.invalid + to_u64(substituted.len());

@@ -25,6 +25,8 @@ pub(crate) struct Findings {
     pub(crate) n_samples: u64,
     pub(crate) bytes_in: u64,
     pub(crate) oriented: u64,
+    /// Images whose channels had more than 8 bits.
+    pub(crate) cut: u64,
     pub(crate) sizes: ItemSizes,
     /// The images' seek indexes, if requested.
     pub(crate) seek: SeekStats,
@@ -211,6 +213,7 @@ impl Pass<'_> {
                 Ok(facts) => {
                     findings.bytes_in += facts.bytes_in;
                     findings.oriented += u64::from(facts.oriented);
+                    findings.cut += u64::from(facts.cut);
                     findings.counted += u64::from(facts.counted);
                     if facts.valid {
                         findings.sizes.add(facts.item_bytes);
@@ -358,6 +361,7 @@ impl Findings {
             n_samples: 0,
             bytes_in: 0,
             oriented: 0,
+            cut: 0,
             sizes: ItemSizes::default(),
             seek: SeekStats::default(),
             bad: Vec::new(),
@@ -373,6 +377,7 @@ impl Findings {
         self.n_samples += u64::from(n_samples);
         self.bytes_in += other.bytes_in;
         self.oriented += other.oriented;
+        self.cut += other.cut;
         self.sizes.merge(&other.sizes);
         self.seek.n_indexed += other.seek.n_indexed;
         self.seek.bytes += other.seek.bytes;

@@ -120,7 +120,7 @@ def test_without_an_augmentation_nothing_was_drawn(pointed):
 
 
 def test_fields_that_do_not_move_with_the_image_are_named_in_a_warning(pointed):
-    with pytest.warns(UserWarning, match=r"`boxes`, `depth` stay as stored while images are cropped.*geometry\(\)") as caught:
+    with pytest.warns(UserWarning, match=r"`boxes`, `depth` stay as stored although images are cropped.*geometry\(\)") as caught:
         packds.Loader(pointed, 16, augment="rrc48")
     assert len(caught) == 1 and caught[0].filename == __file__
     with pytest.warns(UserWarning, match="`boxes` stays as stored"):

@@ -391,7 +391,7 @@ def test_subsets_weights_and_balance_choose_samples(numbered, photo_pack):
     seen = sum(labels_of(packds.Loader(numbered, batch_size=5, weights=weights)), [])
     assert seen == [packds.open(numbered).labels[7]] * 10
     assert labels_of(packds.Loader(photo_pack, batch_size=8, balance="label"))
-    with pytest.raises(packds.OptionError, match="exclude"):
+    with pytest.raises(packds.OptionError, match="use only one of them"):
         packds.Loader(numbered, samples=[1], weights=np.ones(1000))
 
 

@@ -29,17 +29,19 @@ pub(super) struct SourceSize {
     pub(super) height: u32,
     /// EXIF orientation, 1 to 8.
     pub(super) orientation: u8,
+    /// Whether channels have more than 8 bits.
+    pub(super) is_deep: bool,
 }
 
 impl From<ImageInfo> for SourceSize {
     fn from(info: ImageInfo) -> Self {
-        Self { width: info.width, height: info.height, orientation: info.orientation }
+        Self { width: info.width, height: info.height, orientation: info.orientation, is_deep: info.bit_depth > 8 }
     }
 }
 
 impl From<PixelShape> for SourceSize {
     fn from(shape: PixelShape) -> Self {
-        Self { width: shape.width, height: shape.height, orientation: 1 }
+        Self { width: shape.width, height: shape.height, orientation: 1, is_deep: false }
     }
 }
 
@@ -79,7 +81,7 @@ impl SampleReader<'_> {
         let item_bytes = to_u64(self.file.len());
         let (height, width) = self.plan.array_size();
         Ok(Made {
-            size: SourceSize { width, height, orientation: 1 },
+            size: SourceSize { width, height, orientation: 1, is_deep: false },
             item_bytes,
             bytes_in: item_bytes,
             pixels: InHistogram::None,

@@ -150,6 +150,8 @@ pub(crate) struct Facts {
     pub(crate) index_bytes: u64,
     /// Whether the EXIF orientation is not upright.
     pub(crate) oriented: bool,
+    /// Whether its channels had more than 8 bits, and were decoded to 8.
+    pub(crate) cut: bool,
     /// Number of pixels in the source's image.
     pub(crate) n_pixels: u64,
     /// Whether the sample is valid. It is not if the source marks it as zeros that replace a bad sample.
@@ -252,6 +254,7 @@ impl<'a> SampleReader<'a> {
             mask_bytes,
             index_bytes,
             oriented: size.orientation != 1,
+            cut: size.is_deep && pixels != InHistogram::None,
             n_pixels: u64::from(size.width) * u64::from(size.height),
             valid,
             counted: valid && pixels != InHistogram::None,

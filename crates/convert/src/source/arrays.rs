@@ -414,7 +414,8 @@ impl ArraySet {
         roles.fitting(source, &array.name, part, &array.kind(), &mut self.warnings)?;
         let images = array.store().ok_or_else(none)?;
         let names = Names::Numbered(std::mem::take(&mut self.dataset));
-        let mut found = Found::new(self.format, Arc::clone(&images), names);
+        let mut found =
+            Found { are_planes: array.item.len() == 2, ..Found::new(self.format, Arc::clone(&images), names) };
         for (place, array) in self.arrays.iter().enumerate() {
             if place == roles.image || is_made_anew(&array.name) {
                 continue;

@@ -42,6 +42,8 @@ pub(crate) struct Found {
     pub(super) ignored: u64,
     /// Whether there is a single label beside the images, as in a file of one sample.
     pub(super) has_single_label: bool,
+    /// Whether the images are rows of an array with two more dimensions, which has no dimension of channels.
+    pub(super) are_planes: bool,
 }
 
 /// Sample names in errors, reports and the pack.
@@ -125,6 +127,7 @@ impl Found {
             warnings: Vec::new(),
             ignored: 0,
             has_single_label: false,
+            are_planes: false,
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Splits are only detected here; `split` handles them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{
@@ -231,6 +232,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
         warnings.push(Warning::FilesBesideClasses { count: count(top.sample_names().count()), first: first.to_vec() });
     }
     top.note_system(&mut found.oddities);
+    warnings.extend(nested(&found));
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
         labels: Labels::ByDirectory(found.directory_labels),
@@ -240,6 +242,23 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
         ignored: found.ignored + count(top.n_others()),
         ..Listing::of_files(SourceKind::ImageFolder, root, found.paths, found.bytes)
     })
+}
+
+/// The warning about two or more classes that have images only in folders inside them: these may be the classes.
+fn nested(found: &Found) -> Option<Warning> {
+    let (mut direct, mut inner) = (BTreeSet::new(), BTreeMap::new());
+    for idx in 0..found.paths.len() {
+        let directory = found.paths.directory(idx);
+        let class = directory.split(|byte| *byte == b'/').next().unwrap_or_default();
+        if class.len() == directory.len() {
+            direct.insert(class);
+        } else {
+            inner.entry(class).or_insert(directory);
+        }
+    }
+    let mut tally = Tally::default();
+    inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
+    tally.warning(|count, first| Warning::NestedClasses { count, first }).filter(|_| inner.len() > 1)
 }
 
 /// Walks the classes with `jobs` threads. The result, including which error is returned, does not depend on the number of threads.

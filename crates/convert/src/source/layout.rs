@@ -211,8 +211,8 @@ fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result
 
 /// Whether a folder has a usual name of a folder of masks, such as `masks` or `train_masks`.
 pub(super) fn is_mask_folder(name: &[u8]) -> bool {
-    let word = name.rsplit(|byte| matches!(byte, b'_' | b'-' | b' ')).next().unwrap_or(name);
-    is_one_of(name, &MASK_FOLDERS) || is_one_of(word, &MASK_FOLDERS)
+    let mut words = name.split(|byte| matches!(byte, b'_' | b'-' | b' '));
+    is_one_of(name, &MASK_FOLDERS) || words.any(|word| is_one_of(word, &MASK_FOLDERS))
 }
 
 /// Whether a folder's name is one of these, in any case.

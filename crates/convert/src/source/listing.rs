@@ -16,7 +16,7 @@ use super::{
     column::SourceColumn,
     paths::{PathTable, as_path, join_into, lossy},
     store::{Content, Store},
-    warning::Warning,
+    warning::{Tally, Warning},
 };
 use crate::{
     data_format::DataFormat,
@@ -337,6 +337,19 @@ impl Listing {
                 Some(store.bytes(idx))
             }
         }
+    }
+
+    /// Warns of masks in JPEG files.
+    pub(super) fn note_lossy_masks(&mut self) {
+        let Some(Masks::Files { paths, .. }) = &self.masks else { return };
+        let mut tally = Tally::default();
+        for idx in (0..paths.len()).filter(|idx| !self.faults.contains_key(idx)) {
+            let name = paths.name(idx).to_ascii_lowercase();
+            if name.ends_with(b".jpg") || name.ends_with(b".jpeg") {
+                tally.add(&paths.path(idx));
+            }
+        }
+        self.warnings.extend(tally.warning(|count, first| Warning::LossyMasks { count, first }));
     }
 
     /// Bytes of the mask of sample `idx` in the source; 0 without one.

@@ -212,7 +212,9 @@ impl ListOptions {
 /// If the source is missing, empty, unreadable or damaged, lacks images, or has only splits and `options` chooses none. For a
 /// manifest, also if a row is malformed or names a missing file.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    list_at(source, options, 0)
+    let mut listing = list_at(source, options, 0)?;
+    listing.note_lossy_masks();
+    Ok(listing)
 }
 
 /// Lists a source that is in `depth` archives.
@@ -262,7 +264,9 @@ fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static I
 ///
 /// As [`list`], and if the source has no splits.
 pub fn list_splits(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
-    list_splits_at(source, options, 0)
+    let mut listings = list_splits_at(source, options, 0)?;
+    listings.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks());
+    Ok(listings)
 }
 
 /// Lists every split of a source that is in `depth` archives.

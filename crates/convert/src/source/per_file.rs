@@ -63,6 +63,9 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
         return Some(format!("'{}' has a number for each number of the image", map.name));
     }
     let [height, width] = *shape.as_slice() else { return None };
+    if !found.are_planes {
+        return None;
+    }
     if found.has_single_label {
         return Some("there is a single label".to_owned());
     }

@@ -51,7 +51,8 @@ pub const LABEL_NAMES: [&str; 14] = [
     "arr_1",
 ];
 /// Usual names of the mask field.
-pub(super) const MASK_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
+pub(super) const MASK_NAMES: [&str; 8] =
+    ["mask", "masks", "mask_path", "segmentation", "annotation", "seg", "gt", "segmentation_mask"];
 /// Usual names of a manifest's column of image files.
 pub(super) const IMAGE_PATH_NAMES: [&str; 22] = [
     "path",

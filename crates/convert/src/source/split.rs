@@ -2,7 +2,7 @@
 //!
 //! `image_folder` lists a split's files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use packds_system::to_u64;
@@ -40,8 +40,8 @@ pub(super) fn is_split_folder(name: &[u8]) -> bool {
 /// An error if the subfolders are splits instead of classes: all of them, at least two, or one with class folders in it.
 pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
     let splits = split_names(top);
-    let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".") && !is_split_folder(name));
-    let mut others: Vec<String> = visible.map(|name| lossy(name)).collect();
+    let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name));
+    let mut others: Vec<String> = visible.filter(|name| !splits.contains(name)).collect();
     others.sort_unstable();
     let has_classes = |split: &String| Ok::<_, ConvertError>(!folders_in(root, split)?.is_empty());
     let are_splits = match (splits.as_slice(), others.as_slice()) {
@@ -175,8 +175,48 @@ impl Splits {
 fn split_names(top: &Directory) -> Vec<String> {
     let splits = top.subdirectories.iter().filter(|name| is_split_folder(name));
     let mut names: Vec<String> = splits.map(|name| lossy(name)).collect();
+    if names.is_empty() {
+        names = related_splits(top);
+    }
     names.sort_unstable();
     names
+}
+
+/// The folders that differ only in the split in their names, such as `cars_train` and `cars_test`, or that are all folds.
+fn related_splits(top: &Directory) -> Vec<String> {
+    let visible: Vec<String> =
+        top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name)).collect();
+    let is_fold = |name: &String| {
+        let word = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['_', '-', ' ']);
+        word.len() < name.len() && word.eq_ignore_ascii_case("fold")
+    };
+    if visible.len() > 1 && visible.iter().all(is_fold) {
+        return visible;
+    }
+    let mut groups: BTreeMap<Vec<String>, Vec<(String, &String)>> = BTreeMap::new();
+    for name in &visible {
+        if let Some((split, rest)) = split_and_rest(name) {
+            groups.entry(rest).or_default().push((split, name));
+        }
+    }
+    let differ =
+        |group: &Vec<(String, &String)>| group.iter().any(|(split, _)| Some(split) != group.first().map(|(s, _)| s));
+    let of_groups = groups.into_values().filter(differ).flatten();
+    of_groups.map(|(_, name)| name.clone()).collect()
+}
+
+/// The only split in a folder's name, and its other words.
+fn split_and_rest(name: &str) -> Option<(String, Vec<String>)> {
+    let words = name.split(['_', '-', ' ', '.']).map(str::to_ascii_lowercase);
+    let is_split = |word: &String| {
+        let word = word.strip_suffix("set").unwrap_or(word);
+        is_split_name(word.as_bytes())
+    };
+    let (splits, rest): (Vec<String>, Vec<String>) = words.partition(is_split);
+    match splits.as_slice() {
+        [split] => Some((split.clone(), rest)),
+        _ => None,
+    }
 }
 
 /// The class folder names of all splits, sorted and unique.

@@ -258,7 +258,10 @@ pub(super) fn read(
     fits(roles.image, &mut warnings)?;
     let image = roles.image;
     let images = fields.store(tree, image, Content::File)?;
-    let mut found = Found { warnings, ..Found::new(format, images, Names::Numbered(fields.name(image).to_owned())) };
+    let is_plane = |node: &Node| matches!(&node.kind, NodeKind::Array(array) if array.shape.len() == 2);
+    let are_planes = members.get(image).and_then(|member| nodes.get(member.node)).is_some_and(is_plane);
+    let mut found =
+        Found { warnings, are_planes, ..Found::new(format, images, Names::Numbered(fields.name(image).to_owned())) };
     let class_list = roles.label.and_then(|label| fields.class_list_of(tree, label));
     for (idx, member) in members.iter().enumerate() {
         let is_class_list = Some(member.node) == class_list && !fields.has_rows(idx, found.images.len());

@@ -137,6 +137,20 @@ pub enum Warning {
         /// The name of the first.
         first: Vec<u8>,
     },
+    /// Classes whose images are all in folders inside them; these folders are not classes.
+    NestedClasses {
+        /// How many.
+        count: u64,
+        /// The first folder inside one.
+        first: Vec<u8>,
+    },
+    /// Masks in JPEG files, whose numbers are not exact.
+    LossyMasks {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
     /// Hidden folders beside folders that are not classes; ignored.
     HiddenFolders {
         /// How many.
@@ -354,6 +368,12 @@ impl Warning {
             }
             Self::SpecialFiles { count, first } => (count, "special files ignored", first),
             Self::SystemFolders { count, first } => (count, "folders of other programs ignored", first),
+            Self::NestedClasses { count, first } => {
+                (count, "classes have images only in folders inside them, which are not classes", first)
+            }
+            Self::LossyMasks { count, first } => {
+                (count, "masks are JPEG files, whose class numbers are not exact: save masks as PNG", first)
+            }
             Self::HiddenFolders { count, first } => (count, "hidden folders ignored", first),
             Self::UndecodedFormats { count, first } => (count, "images in unsupported formats ignored", first),
             Self::UnreadableFiles { count, first } => (count, "unreadable files ignored", first),

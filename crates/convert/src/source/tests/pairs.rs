@@ -294,7 +294,7 @@ fn folders_with_names_of_images_and_masks_may_be_classes() {
     let error = tree.list().unwrap_err();
     assert!(error.to_string().contains("no mask in 'labels' has the name of an image in 'images'"), "{error}");
     assert!(error.hint().unwrap().contains("from='image-folder' takes every folder as a class"), "{error}");
-    let tree = Tree::new(&["images/1.jpg", "labels/1.jpg", "sketches/3.jpg"]);
+    let tree = Tree::new(&["images/1.png", "labels/1.png", "sketches/3.png"]);
     let beside = Warning::FoldersBesidePairs { count: 1, first: b"sketches".to_vec() };
     assert_eq!(tree.list().unwrap().warnings(), [beside]);
 }
