@@ -64,6 +64,9 @@ fn the_arrays_of_a_file_are_its_image_label_and_mask() {
     let pack = convert(&folder, "volumes", &[ONE]);
     assert_eq!(hex(&items(&pack, "image").concat()), expected["volumes"]);
     assert_eq!(pack.schema().fields()[pack.schema().index_of("image").unwrap()].shape, [4, 10, 12]);
+    // A plane of floats has the size of its mask.
+    let pack = convert(&folder, "plane", &[ONE]);
+    assert_eq!(hex(&items(&pack, "mask").concat()).len(), 2 * 10 * 12);
     // The only array is the image, whatever its name.
     assert_eq!(convert(&folder, "name.npz", &[ONE]).n_samples(), 1);
     let pack = convert(&folder, "big", &[]);

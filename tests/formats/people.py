@@ -109,6 +109,9 @@ def foreign(root):
     with gzip.open(root / "x.npy.gz", "wb") as out:
         np.save(out, PIXELS)
     Image.fromarray(PIXELS[0]).save(root / "one.png")
+    (root / "deep").mkdir()
+    for name in ("a.png", "b.tif"):
+        Image.fromarray(PIXELS[0, ..., 0].astype(np.uint16) * 200).save(root / "deep" / name)
 
 
 root = Path(sys.argv[1])

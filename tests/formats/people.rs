@@ -133,3 +133,11 @@ fn files_that_are_not_data_are_named_with_what_to_do() {
         assert!(said.contains(error) && said.contains(hint), "{name}: {said}");
     }
 }
+
+#[test]
+fn images_of_more_than_8_bits_are_told() {
+    let (folder, _) = sources();
+    let ran = folder.packds(&["convert", "foreign/deep", "deep.pack"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("2 images have more than 8 bits per channel and were cut to 8"), "{ran:?}");
+}

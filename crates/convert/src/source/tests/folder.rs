@@ -431,3 +431,31 @@ fn texts_beside_images_are_captions_unless_they_hold_boxes() {
     let listing = boxes.list().unwrap();
     assert_eq!((listing.columns().len(), listing.warnings()), (0, &[Warning::BoxesUnread { count: 2 }][..]));
 }
+
+#[test]
+fn folders_that_differ_in_the_split_alone_are_splits() {
+    for folders in [["cars_train", "cars_test"], ["trainset", "testset"], ["fold1", "fold2"], ["x-train", "x-val"]] {
+        let [one, other] = folders;
+        let tree =
+            Tree::new(&[&format!("{one}/cat/1.jpg"), &format!("{other}/cat/2.jpg"), &format!("{other}/dog/3.jpg")]);
+        let error = tree.list().unwrap_err();
+        assert!(matches!(&error, ConvertError::OnlySplits { splits, .. } if splits.len() == 2), "{error}");
+        let listing = tree.list_split(other).unwrap();
+        assert_eq!((classes(&listing), labels(&listing)), (vec!["cat", "dog"], vec![Some(0), Some(1)]));
+    }
+    // Classes may have such words in their names.
+    assert_eq!(
+        classes(&Tree::new(&["train_car/1.jpg", "test_tube/1.jpg"]).list().unwrap()),
+        ["test_tube", "train_car"]
+    );
+}
+
+#[test]
+fn classes_with_images_only_in_inner_folders_are_told() {
+    let told = |files: &[&str]| {
+        let listing = Tree::new(files).list().unwrap();
+        listing.warnings().iter().any(|warning| matches!(warning, Warning::NestedClasses { count: 2, .. }))
+    };
+    assert!(told(&["amazon/bike/1.jpg", "amazon/mug/2.jpg", "dslr/bike/3.jpg"]));
+    assert!(!told(&["cat/1.jpg", "cat/more/2.jpg", "dog/more/3.jpg"]));
+}

@@ -344,3 +344,10 @@ fn domains_identities_and_sizes_are_not_classes() {
     let codes = ["HR", "LR", "AT", "BE", "CZ", "DE", "ES", "FR", "GB"].map(|code| format!("{code}/1.png"));
     assert_eq!(Tree::new(&codes.each_ref().map(String::as_str)).list().unwrap().classes().len(), 9);
 }
+
+#[test]
+fn masks_in_jpeg_files_are_told() {
+    let tree = Tree::new(&["images/1.jpg", "images/2.jpg", "masks/1.jpg", "masks/2.png"]);
+    let lossy = Warning::LossyMasks { count: 1, first: b"masks/1.jpg".to_vec() };
+    assert_eq!(tree.list().unwrap().warnings(), [lossy]);
+}
