@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -73,6 +74,8 @@ def datasets(photos, tmp_path):
         records = rng.integers(0, 256, (N, 3073), np.uint8)
         records[:, 0] %= 10
         records.tofile(tmp_path / "cifar-10-batches-bin" / f"{name}.bin")
+    with tarfile.open(tmp_path / "cifar-10-binary.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "cifar-10-batches-bin", "cifar-10-batches-bin")
     # Sources that others would publish, exported from a pack.
     packds.convert(tmp_path / "imagenet" / "train", tmp_path / "a.pack", mode="encoded", progress=False)
     for name in ("path/to/dataset/train-0.parquet", "shards/train-000000.tar", "shards/train-000001.tar"):
