@@ -27,11 +27,11 @@ use super::zip_dir::{pieces, zip_entries};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// Most archives in each other.
+/// Maximum nesting of archives.
 const MAX_DEPTH: usize = 4;
 /// Bytes unpacked at a time.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Most bytes of the path that a link leads to.
+/// Maximum size of the path that a link leads to, in bytes.
 const MAX_LINK: u64 = 4096;
 
 /// An archive that must be unpacked to be read.

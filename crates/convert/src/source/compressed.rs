@@ -13,7 +13,7 @@ use packds_system::open_regular;
 const READ_BYTES: usize = 1 << 17;
 /// First bytes that tell how a stream is compressed.
 const MAGIC_BYTES: u64 = 6;
-/// Most memory for unpacking xz, in KiB. `xz -9` needs 65 MiB.
+/// Maximum memory for unpacking xz, in KiB. `xz -9` needs 65 MiB.
 const MAX_XZ_KIB: u32 = 1 << 20;
 
 /// How a stream is compressed.

@@ -31,9 +31,9 @@ pub(super) struct CsvRows {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Most bytes of a row. A file without line feeds must not fill the memory.
+/// Maximum size of a row, in bytes. A file without line feeds must not fill the memory.
 pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
-/// Most columns of a row.
+/// Maximum number of columns of a row.
 const MAX_COLUMNS: usize = 1 << 20;
 
 /// A file that is read until the row's limit.
@@ -282,7 +282,7 @@ fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
 
 /// The name of a column of paths that has none.
 const PATH: &str = "path";
-/// Most characters of a line in a message.
+/// Maximum number of characters of a line in a message.
 const MAX_SHOWN: usize = 60;
 
 fn trimmed(cell: &[u8]) -> String {

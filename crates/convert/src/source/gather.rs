@@ -24,7 +24,7 @@ use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::opt::IMAGE_KEY;
 
-/// Most bytes of an item read as text.
+/// Maximum size of an item read as text, in bytes.
 const MAX_TEXT: u64 = 1 << 26;
 
 /// The bytes of an item before it is read: a member of a tar file, or the value of a key.

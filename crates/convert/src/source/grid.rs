@@ -5,9 +5,9 @@ use packds_system::to_usize;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 
-/// Most bytes of the chunks that share the same rows. They are in memory together.
+/// Maximum size of the chunks that share the same rows, in bytes. They are in memory together.
 pub(super) const MAX_BAND_BYTES: u64 = 1 << 30;
-/// Most bytes of all bands being processed.
+/// Maximum size of all bands being processed, in bytes.
 const WINDOW_BYTES: u64 = 512 << 20;
 /// Largest accepted expansion when unpacking: deflate's limit and a bit more. Other codecs exceed it only for runs of one byte.
 const MAX_GROWTH: u64 = 1100;

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 
 use super::values::CellKind;
 
-/// Most different labels. A column with more does not hold lists.
+/// Maximum number of different labels. A column with more does not hold lists.
 const MAX_LABELS: usize = 8192;
-/// Most bytes of all labels.
+/// Maximum size of all labels, in bytes.
 const MAX_LABEL_BYTES: usize = 1 << 18;
-/// Most bytes of a cell to look into.
+/// Maximum size of a cell to look into, in bytes.
 const MAX_BYTES: usize = 4096;
 /// Joined cells that are kept as examples.
 const MAX_EXAMPLES: usize = 64;

@@ -51,11 +51,11 @@ const MASK_FOLDERS: [&str; 16] = [
 ];
 /// What may follow a split's name in the name of its folder of masks. Case is ignored.
 const SPLIT_MASKS: [&str; 7] = ["annot", "annotations", "mask", "masks", "label", "labels", "gt"];
-/// Most folders to look into for the kind of their files.
+/// Maximum number of folders to inspect for the kind of their files.
 const MAX_FOLDERS: usize = 64;
-/// Most folders around each other that are looked into for class folders.
+/// Maximum depth to which folders are searched for class folders.
 const MAX_DEPTH: usize = 4;
-/// Most subfolders that are looked into for the only one with images. More are classes.
+/// Maximum number of subfolders among which the only one with images is sought. More are classes.
 const FEW_FOLDERS: usize = 8;
 
 impl Pair {

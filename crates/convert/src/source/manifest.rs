@@ -209,11 +209,11 @@ struct ColumnScan {
     values: Option<BTreeSet<String>>,
 }
 
-/// Most different cells to count.
+/// Maximum number of different cells to count.
 const MAX_DISTINCT: usize = 1 << 16;
-/// Most columns. A pack has no more fields.
+/// Maximum number of columns. A pack has no more fields.
 const MAX_COLUMNS: usize = 1024;
-/// Most splits.
+/// Maximum number of splits.
 const MAX_SPLITS: usize = 64;
 
 /// The first pass. Also returns the number of rows.

@@ -24,7 +24,7 @@ use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// Most dimensions accepted: images have three, or four with channels.
+/// Maximum number of dimensions accepted: images have three, or four with channels.
 const MAX_DIMENSIONS: u8 = 8;
 /// Bytes unpacked at a time.
 const PIECE_BYTES: usize = 1 << 20;

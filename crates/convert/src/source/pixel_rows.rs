@@ -17,7 +17,7 @@ use crate::error::ConvertError;
 
 /// Fewest columns of pixels. Fewer numbered columns are features.
 const MIN_PIXELS: usize = 16;
-/// Most pixels of a row.
+/// Maximum number of pixels of a row.
 const MAX_PIXELS: usize = 1 << 18;
 /// The name of a column with all pixels of an image in each cell.
 const CELL_NAME: &str = "pixels";

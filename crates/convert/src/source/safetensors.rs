@@ -19,7 +19,7 @@ use crate::dtypes::of_safetensors_name;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// Most bytes of a header: the format's own limit.
+/// Maximum size of a header, in bytes: the format's own limit.
 const MAX_HEADER: u64 = 100_000_000;
 
 /// One part per split, by the names of files or of the tensors in them.

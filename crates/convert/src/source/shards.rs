@@ -10,7 +10,7 @@ use crate::error::ConvertError;
 
 /// The subfolder in which Hugging Face repositories often keep their files.
 pub(super) const DATA_FOLDER: &str = "data";
-/// Most files of a pattern.
+/// Maximum number of files of a pattern.
 const MAX_FILES: usize = 1 << 20;
 
 /// The files or folders of a source of one format.

@@ -14,9 +14,9 @@ use crate::error::ConvertError;
 
 /// Headers and data are stored in blocks of this size.
 const BLOCK: u64 = 512;
-/// Most bytes of a long name or of a member's pax records.
+/// Maximum size of a long name or of a member's pax records, in bytes.
 const MAX_EXTENDED: u64 = 1 << 20;
-/// Most bytes of the global pax records, which may include a pack's metadata.
+/// Maximum size of the global pax records, in bytes. They may include a pack's metadata.
 const MAX_GLOBAL: u64 = 1 << 28;
 
 /// A regular file in a tar file, or another named entry.

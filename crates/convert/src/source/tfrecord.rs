@@ -51,9 +51,9 @@ const ABOUT_IMAGE: [&str; 8] = [
 ];
 /// Features that state the size and type of raw pixels.
 const SIZES_OF_RAW: [&str; 5] = ["height", "width", "depth", "channels", "dtype"];
-/// Most features reported as left out. A file could otherwise name as many as it has bytes.
+/// Maximum number of features reported as left out. A file could otherwise name as many as it has bytes.
 const MAX_LEFT_OUT: usize = 100;
-/// Most class names from texts next to labels. Larger ids are not list indices.
+/// Maximum number of class names from texts next to labels. Larger ids are not list indices.
 const MAX_CLASSES: i64 = 1 << 20;
 
 pub(crate) use frames::is_tfrecord;

@@ -13,9 +13,9 @@ use super::compressed::Compression;
 use super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// Most bytes after the end record: a comment.
+/// Maximum number of bytes after the end record: a comment.
 const MAX_COMMENT: u64 = 1 << 16;
-/// Most bytes of a directory.
+/// Maximum size of a directory, in bytes.
 const MAX_DIRECTORY: u64 = 1 << 30;
 /// Bytes unpacked at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -59,7 +59,7 @@ pub(super) struct ZipEntry {
     pub(super) offset: u64,
     /// Bytes stored in the file.
     pub(super) stored: u64,
-    /// Declared unpacked bytes. Not trustworthy unless stored.
+    /// Declared unpacked size. Not trustworthy if the member is compressed.
     pub(super) bytes: u64,
 }
 

@@ -37,12 +37,12 @@ pub use self::{
 
 /// A destination of batches.
 pub trait Device: fmt::Debug + Send + Sync {
-    /// What it takes of the batches of a loader for these packs. The loader calls this when it is built, plans its
+    /// How this device handles the batches of a loader for these packs. The loader calls this when it is built, plans its
     /// batches accordingly, and then attaches the device to its ring.
     fn placement(self: Arc<Self>, packs: &[Arc<Pack>]) -> Placement;
 }
 
-/// What a device takes of a loader's batches.
+/// Which part of a loader's batches a device handles.
 ///
 /// In all variants except [`Host`](Self::Host) and [`Slots`](Self::Slots), the device finishes images: the type,
 /// normalization and order of their values. Their fields in the slots are then `u8` pixels `[samples, height, width,

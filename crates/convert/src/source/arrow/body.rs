@@ -10,7 +10,7 @@ use crate::source::store::OpenFile;
 
 /// Shorter values are read with the rest: skipping them would cost an extra read.
 const MIN_GAP_BYTES: u64 = 256 << 10;
-/// Most buffers of a column: nested lists have two each.
+/// Maximum number of buffers of a column: nested lists have two each.
 const MAX_LEVELS: usize = 64;
 
 /// The checked buffer locations of a batch.

@@ -24,7 +24,7 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 const PREFIX_BYTES: u64 = 8;
 /// The longest message (without its arrays) and footer.
 const MAX_MESSAGE_BYTES: u64 = 256 << 20;
-/// Most bytes of a message's arrays.
+/// Maximum size of a message's arrays, in bytes.
 pub(super) const MAX_BODY_BYTES: u64 = 8 << 30;
 
 /// A message: its own bytes and the location of its arrays.

@@ -21,11 +21,11 @@ use crate::source::warning::Warning;
 
 /// Maximum group nesting: links can make a group its own member.
 const MAX_DEPTH: usize = 16;
-/// Most datasets and groups of a file.
+/// Maximum number of datasets and groups in a file.
 const MAX_MEMBERS: usize = 1 << 16;
 /// What a link to another file is. A file could name any other file.
 pub(super) const LINK: &str = "a link to another file, which is not followed";
-/// Most links to other files that are named.
+/// Maximum number of links to other files that are named.
 const MAX_LINKS: usize = 100;
 /// The most bytes of a path in an error.
 const MAX_SHOWN: usize = 120;
@@ -35,7 +35,7 @@ const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 const NEW_SUPERBLOCK: u8 = 3;
 /// The most texts of an attribute.
 const MAX_ATTRIBUTE_ITEMS: usize = 1 << 20;
-/// Most bytes of an attribute's texts.
+/// Maximum size of an attribute's texts, in bytes.
 const MAX_ATTRIBUTE_BYTES: usize = 1 << 28;
 
 /// A file, opened by the library and for reading its bytes.

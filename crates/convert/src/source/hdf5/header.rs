@@ -5,9 +5,9 @@
 
 use crate::source::store::OpenFile;
 
-/// Most bytes of an object's headers, far more than attributes can use.
+/// Maximum size of an object's headers, in bytes: far more than attributes can use.
 const MAX_BYTES: u64 = 1 << 26;
-/// Most blocks of a header. A damaged block can link to itself.
+/// Maximum number of blocks of a header. A damaged block can link to itself.
 const MAX_BLOCKS: usize = 1 << 12;
 const ATTRIBUTE: u16 = 0x0c;
 const CONTINUATION: u16 = 0x10;

@@ -32,7 +32,7 @@ use crate::opt::LABEL_KEY;
 /// What to do about data of other types.
 const READABLE: &str = "write each column as a dataset of its own, of numbers or texts: in Python, file.create_dataset('images', data=table['image'])";
 
-/// Most bytes of texts kept in memory.
+/// Maximum size of texts kept in memory, in bytes.
 const MAX_TEXT_BYTES: usize = 1 << 32;
 
 /// One part per split in the names of the files, or of the first file's datasets.

@@ -11,9 +11,9 @@ use crate::source::store::ArrayType;
 
 /// Magic bytes of a file.
 pub(in crate::source) const MAGIC: &[u8] = b"\x93NUMPY";
-/// Most bytes of a header. An array of numbers needs about a hundred.
+/// Maximum size of a header, in bytes. An array of numbers needs about a hundred.
 pub(in crate::source) const MAX_HEADER: usize = 1 << 16;
-/// Most dimensions: NumPy's own limit.
+/// Maximum number of dimensions: NumPy's own limit.
 const MAX_DIMENSIONS: usize = 64;
 
 /// The element type of an array.

@@ -27,7 +27,7 @@ use crate::opt::{IMAGE_KEY, LABEL_KEY};
 
 /// Bytes of a header to read first.
 const HEAD_BYTES: u64 = 512;
-/// Most files to check as fields.
+/// Maximum number of files to check as fields.
 const MAX_FIELDS: usize = 64;
 
 /// One part per split in the names of a folder's files.
@@ -103,7 +103,7 @@ fn npy_stem(name: &str) -> Option<&str> {
     (extension.eq_ignore_ascii_case("npy") && !stem.starts_with('.') && !stem.is_empty()).then_some(stem)
 }
 
-/// One file of all images and the files next to it.
+/// Reads a file that holds all images, and the files next to it.
 fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut set = ArraySet::new(DataFormat::Npy, path, PerFile::Many);
     push_file(&mut set, "image", path)?;

@@ -31,7 +31,7 @@ use crate::ordered::{Next, ordered};
 
 /// Approximate bytes of values that a task decodes.
 const TASK_BYTES: u64 = 32 << 20;
-/// Most rows decoded at a time, and per task.
+/// Maximum number of rows decoded at a time, and per task.
 const MAX_BATCH_ROWS: u64 = 1024;
 const MAX_TASK_ROWS: u64 = 1 << 16;
 

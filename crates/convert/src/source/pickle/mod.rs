@@ -13,11 +13,11 @@ pub(super) use numpy::{NumpyArray, numpy_array};
 pub(super) use ops::read_pickle;
 pub(super) use tree::{Bytes, Id, Node, Tree};
 
-/// Most values of a pickle.
+/// Maximum number of values in a pickle.
 const MAX_NODES: usize = 4 << 20;
-/// Most values on its stack.
+/// Maximum number of values on its stack.
 const MAX_STACK: usize = 4 << 20;
-/// Most bytes of all its short texts.
+/// Maximum size of all its short strings in bytes.
 const MAX_TEXT: u64 = 256 << 20;
 /// Longer texts and bytes stay in the file.
 const FAR: u64 = 64 << 10;

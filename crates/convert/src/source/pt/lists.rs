@@ -14,7 +14,7 @@ use super::super::spool::{Spool, SpoolFolder};
 use super::super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// Most bytes of texts, each padded to the longest.
+/// Maximum size of texts, in bytes. Each is padded to the longest.
 const MAX_TEXT_BYTES: usize = 1 << 30;
 
 /// A list as an array: its concatenated elements.

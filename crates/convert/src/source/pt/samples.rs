@@ -21,7 +21,7 @@ use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::opt::LEAVE_OUT;
 
-/// Most fields of a sample.
+/// Maximum number of fields of a sample.
 const MAX_FIELDS: usize = 256;
 
 /// A list of samples, and its split if the file has one list for each.

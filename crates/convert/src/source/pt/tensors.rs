@@ -28,7 +28,7 @@ const HINT: &str = "save one tensor of all images (torch.stack), or a dictionary
 /// The ids of class names, as torchvision's data sets call them.
 const CLASS_IDS: &str = "class_to_idx";
 
-/// Most tensors of a tuple.
+/// Maximum number of tensors of a tuple.
 const MAX_PLACES: usize = 64;
 
 /// Maximum nesting of dictionaries, and most entries in total.

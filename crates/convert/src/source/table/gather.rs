@@ -18,7 +18,7 @@ use crate::source::roles::{Part, are_paths};
 use crate::source::spool::Spool;
 use crate::source::store::{Content, Contents, Numbers, OpenFile, Span, SpanFiles, Spans, Store};
 
-/// Most rows per byte of the files. A few bytes can state billions of rows, and each row costs memory here.
+/// Maximum number of rows per byte of the files. A few bytes can state billions of rows, and each row costs memory here.
 pub(in crate::source) const ROWS_A_BYTE: u64 = 16;
 
 /// Joins pieces.

@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 use packds_format::DType;
 use packds_system::{to_u64, to_usize};
 
-/// Most dimensions.
+/// Maximum number of dimensions.
 const MAX_LEVELS: usize = 8;
 
 /// The type of the numbers in nested lists; none unless a type is that.

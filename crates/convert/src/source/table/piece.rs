@@ -275,9 +275,9 @@ fn items(
     Ok(piece)
 }
 
-/// Most bytes of a path or a class name.
+/// Maximum size of a path or a class name, in bytes.
 const MAX_NAME: usize = 1 << 12;
-/// Most bytes of a batch's values that rows share. A few bytes of a file can expand without limit.
+/// Maximum size of a batch's values that rows share, in bytes. A few bytes of a file can expand without limit.
 const MAX_SHARED: usize = 1 << 28;
 
 /// Why a row with a path but without bytes is bad.

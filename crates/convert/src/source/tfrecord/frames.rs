@@ -14,7 +14,7 @@ use super::super::store::OpenFile;
 use crate::error::ConvertError;
 use crate::sample::MAX_FILE_BYTES;
 
-/// Most bytes of a record: twice the largest image.
+/// Maximum size of a record, in bytes: twice the largest image.
 const MAX_RECORD: u64 = 2 * MAX_FILE_BYTES;
 
 /// A record file read from its start.

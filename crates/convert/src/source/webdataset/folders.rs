@@ -13,7 +13,7 @@ use crate::source::split::is_split_folder;
 use crate::source::tar::Member;
 use crate::source::warning::Warning;
 
-/// Most members to look at.
+/// Maximum number of members to inspect.
 const MAX_MEMBERS: usize = 1024;
 
 /// Members of a compressed tar file to look at: they must be unpacked for that.

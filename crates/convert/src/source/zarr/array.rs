@@ -17,7 +17,7 @@ use crate::dtypes::of_numpy_kind;
 use crate::error::ConvertError;
 use crate::source::grid::MAX_BAND_BYTES;
 
-/// Most bytes of metadata to read.
+/// Maximum size of metadata to read, in bytes.
 const MAX_METADATA_BYTES: u64 = 64 << 20;
 
 /// The element type.

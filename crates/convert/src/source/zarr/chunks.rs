@@ -15,7 +15,7 @@ use crate::source::grid::{MAX_BAND_BYTES, Placing, bands, is_plausible};
 use crate::source::spool::Spool;
 use crate::source::store::OpenFile;
 
-/// Most unpacked bytes of a chunk's variable-length items.
+/// Maximum size of a chunk's variable-length items, in bytes.
 const MAX_VARIABLE_BYTES: usize = 1 << 30;
 
 /// Offset and length of each chunk in a shard; none if missing.

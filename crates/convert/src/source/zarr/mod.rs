@@ -28,7 +28,7 @@ use crate::metadata::METADATA_KEY;
 
 /// Maximum group nesting.
 const MAX_DEPTH: usize = 16;
-/// Most groups and arrays.
+/// Maximum number of groups and arrays.
 const MAX_MEMBERS: usize = 1 << 16;
 
 /// The texts of an attribute: a list, or a single one.
