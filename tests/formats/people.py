@@ -121,7 +121,9 @@ tables(root / "tables")
 masks(root / "masks")
 by_class = tars(root / "tars")
 foreign(root / "foreign")
+np.savez(root / "masks" / "three.npz", image=PIXELS, mask=np.eye(3, dtype=np.uint8)[MASKS % 3])
 print(json.dumps({
+    "three": (MASKS % 3).tobytes().hex(),
     "labels": LABELS, "by_class": by_class, "pixels": PIXELS.tobytes().hex(), "masks": MASKS.tobytes().hex(),
     "bool": (MASKS > 1).astype(np.uint8).tobytes().hex(),
 }))

@@ -93,6 +93,8 @@ fn masks_of_every_type_are_masks() {
             assert_eq!(hex(&items(&pack, "mask").concat()), expected[masks], "{source}");
         }
     }
+    let pack = convert(&folder, "masks/three.npz", &[]);
+    assert_eq!(hex(&items(&pack, "mask").concat()), expected["three"]);
     let pack = convert(&folder, "masks/label_map.h5", &[]);
     assert_eq!(hex(&items(&pack, "mask").concat()), expected["masks"]);
     assert!(told(&folder, "masks/label_map.h5").contains("the masks are those of 'label'"));

@@ -327,13 +327,16 @@ impl Plan {
     /// Height and width of image arrays with a known layout. Otherwise 0.
     pub(crate) fn array_size(&self) -> (u32, u32) {
         let field = self.pack.schema.fields().get(self.fields.image);
-        let shape = field.and_then(Field::image_shape).map(|(height, width, _)| (height, width));
-        // A plane, such as a slice of a volume.
-        let plane = || match *field?.shape.as_slice() {
-            [height, width] => Some((height, width)),
+        let shape = field.and_then(Field::image_shape);
+        shape.map_or((0, 0), |(height, width, _)| (narrow(height), narrow(width)))
+    }
+
+    /// Width and height of images that are planes of numbers, such as slices of a volume.
+    pub(crate) fn plane_size(&self) -> Option<(u32, u32)> {
+        match *self.pack.schema.fields().get(self.fields.image)?.shape.as_slice() {
+            [height, width] => Some((narrow(width), narrow(height))),
             _ => None,
-        };
-        shape.or_else(plane).map_or((0, 0), |(height, width)| (narrow(height), narrow(width)))
+        }
     }
 
     fn image_field(&self, listing: &Listing, options: &ConvertOptions) -> Field {

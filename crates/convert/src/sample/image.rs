@@ -249,8 +249,9 @@ impl SampleReader<'_> {
         let content = content.unwrap_or(Content::Bytes);
         let bytes = to_u64(file.len());
         let size = source_size(&file, &content, self.options.max_pixels).map_err(wrong)?;
-        if (size.width, size.height) != (image.width, image.height) {
-            let (expected, found) = ((image.width, image.height), (size.width, size.height));
+        let (expected, found) = ((image.width, image.height), (size.width, size.height));
+        let expected = self.plan.plane_size().unwrap_or(expected);
+        if found != expected {
             return Err(SampleError::MaskSize { mask, expected, found });
         }
         let geometry = Geometry { filter: Filter::Nearest, ..self.plan.geometry };

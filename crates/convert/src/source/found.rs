@@ -230,7 +230,12 @@ impl Found {
     /// If the masks are arrays that hold no class for each pixel: every sample would be bad.
     fn number_masks(&mut self, source: &Path) -> Result<(), ConvertError> {
         let Some(masks) = &self.masks else { return Ok(()) };
-        let Content::Array(array) = masks.content(0) else { return Ok(()) };
+        let array = match masks.content(0) {
+            Content::Array(array) => array,
+            // One-hot masks of three classes have the shape of an image.
+            Content::Pixels(shape) if shape.channels == 3 => shape.array(),
+            _ => return Ok(()),
+        };
         let numbers = Numbers::new(masks, &array, self.image_size()).filter(|_| masks.is_uniform());
         let numbers = numbers.ok_or_else(|| {
             ConvertError::unsupported(

@@ -26,7 +26,7 @@ use super::{
     narrow::{Wide, narrowed},
     paths::FileTable,
     pixel_rows::{PixelSpool, Pixels},
-    roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_NAMES, OTHER_NAMES, SPLIT_COLUMN_NAMES},
+    roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_PATH_NAMES, OTHER_NAMES, SPLIT_COLUMN_NAMES},
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
@@ -343,7 +343,7 @@ impl Roles {
             Some(_) => (None, None),
             None => (
                 Some(find(&options.image_key, &IMAGE_PATH_NAMES)?.ok_or_else(no_path)?),
-                find(&options.mask_key, &MASK_NAMES)?,
+                find(&options.mask_key, &MASK_PATH_NAMES)?,
             ),
         };
         let single_names = LABEL_NAMES.map(|name| match name {

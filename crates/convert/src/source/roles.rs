@@ -53,6 +53,8 @@ pub const LABEL_NAMES: [&str; 14] = [
 /// Usual names of the mask field.
 pub(super) const MASK_NAMES: [&str; 8] =
     ["mask", "masks", "mask_path", "segmentation", "annotation", "seg", "gt", "segmentation_mask"];
+/// Usual names of a manifest's column of mask files. Other names may be those of labels.
+pub(super) const MASK_PATH_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
 /// Usual names of a manifest's column of image files.
 pub(super) const IMAGE_PATH_NAMES: [&str; 22] = [
     "path",
@@ -112,7 +114,7 @@ pub(super) fn is_label_name(name: &str) -> bool {
 
 /// Whether this is a usual name of a manifest's column other than labels.
 pub(super) fn is_column_name(name: &str) -> bool {
-    let mut known = IMAGE_PATH_NAMES.iter().chain(&MASK_NAMES).chain(&SPLIT_COLUMN_NAMES).chain(&OTHER_NAMES);
+    let mut known = IMAGE_PATH_NAMES.iter().chain(&MASK_PATH_NAMES).chain(&SPLIT_COLUMN_NAMES).chain(&OTHER_NAMES);
     known.any(|known| known.eq_ignore_ascii_case(name))
 }
 
