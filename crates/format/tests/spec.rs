@@ -127,7 +127,7 @@ fn record_sizes_are_those_of_the_tables() {
     let page = page();
     for text in [
         format!("end of the previous part aligned to {PART_ALIGN}"),
-        format!("one for each {COLUMN_BLOCK_BYTES} bytes begun"),
+        format!("one for each {COLUMN_BLOCK_BYTES} bytes, including an incomplete last block"),
         format!("of the last chunk aligned to {COLUMN_ALIGN}"),
         format!("end of the table aligned to {SECTION_ALIGN}"),
         format!("`ceil(paths / {PATH_GROUP})`"),
