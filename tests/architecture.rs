@@ -76,6 +76,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("parquet", FORMATS),
     ("pyo3", &["packds-python"]),
     ("tar", FORMATS),
+    ("tiny_http", &["packds-cli"]),
     ("zarrs", FORMATS),
     ("zip", FORMATS),
 ];

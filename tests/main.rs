@@ -22,3 +22,4 @@ mod seekable;
 mod shuffle;
 mod support;
 mod terminal;
+mod view;

@@ -10,7 +10,7 @@ use packds_reader::plan::Order;
 use packds_system::Named;
 
 use crate::failure::Failure;
-use crate::{bench, completions, convert, doctor, export, extract, formats, info, labels, man, show, verify};
+use crate::{bench, completions, convert, doctor, export, extract, formats, info, labels, man, show, verify, view};
 
 const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
 
@@ -40,6 +40,7 @@ pub(crate) enum Command {
     Info(info::InfoArgs),
     Verify(verify::VerifyArgs),
     Show(show::ShowArgs),
+    View(view::ViewArgs),
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
     Bench(bench::BenchArgs),

@@ -37,6 +37,7 @@ mod shuffle_plot;
 mod task;
 mod terminal_line;
 mod verify;
+mod view;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -89,6 +90,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
         Command::Info(args) => info::run(args, console),
         Command::Verify(args) => verify::run(args, console),
         Command::Show(args) => show::run(args, console),
+        Command::View(args) => view::run(args, console),
         Command::Extract(args) => extract::run(args, console),
         Command::Labels(args) => labels::run(args, console),
         Command::Bench(args) => bench::run(args, console),

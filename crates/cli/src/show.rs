@@ -24,7 +24,8 @@ use crate::progress::Shown;
 use crate::samples::{SampleList, bad_samples, spread};
 use crate::task::Amount;
 use crate::{Console, Exit, Failure};
-use picture::{is_viewable, thumbnail};
+pub(crate) use picture::is_viewable;
+use picture::thumbnail;
 use terminal::Protocol;
 
 const EXAMPLES: &str = "\
@@ -223,10 +224,18 @@ fn chosen_fields<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<(usize, &'a
 /// The sample cannot be shown, or no field of the pack contains images.
 pub fn sample_picture(pack: &Pack, sample: u64, side: u32) -> Result<Vec<u8>, String> {
     let mut body = pack.schema().body().map(|(_, field)| field).enumerate();
-    let shown = body.find(|(_, field)| is_viewable(field));
-    let (position, field) = shown.ok_or("no field of this pack contains images")?;
-    let items = pack.body_items(sample);
-    let items = items.map_err(|error| error.to_string())?;
+    let shown = body.find(|(_, field)| is_viewable(field)).ok_or("no field of this pack contains images")?;
+    field_picture(pack, shown, sample, side)
+}
+
+/// One field of a sample as a PNG file, as [`sample_picture`]. The field comes with its position in the body.
+pub(crate) fn field_picture(
+    pack: &Pack,
+    (position, field): (usize, &Field),
+    sample: u64,
+    side: u32,
+) -> Result<Vec<u8>, String> {
+    let items = pack.body_items(sample).map_err(|error| error.to_string())?;
     let item = items.get(position).map_or(&[][..], |item| item);
     let image = thumbnail(pack, field, sample, item, side.max(1))?;
     encode_png(image.width, image.height, image.channels, &image.data).map_err(|e| e.to_string())

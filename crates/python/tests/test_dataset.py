@@ -173,9 +173,10 @@ def test_representations_name_fields_and_escape_names(tmp_path):
     with packds.write(path, {"image": "image", "caption": "text"}) as writer:
         writer.add(image=image_of(1), caption="x")
     ds = packds.open(path)
-    assert "1 samples" in repr(ds) and "caption: text" in repr(ds)
+    assert "1 sample," in repr(ds) and "caption: text" in repr(ds)
     shown = ds._repr_html_()
     assert "data:image/png;base64," in shown
+    assert "<title>values of image, 0 to 255</title><rect" in shown
     assert "<b>" not in shown
 
 

@@ -1,7 +1,8 @@
-"""The quick-start notebook runs from top to bottom."""
+"""Notebooks: the quick start runs from top to bottom, and objects show themselves."""
 
 import pytest
 
+import packds
 from conftest import REPOSITORY, module_or_skip
 
 
@@ -25,3 +26,12 @@ def test_the_quick_start_notebook_runs():
     assert "<img src='data:image/png" in printed
     assert any(f"a {path.name}'" in printed for path in (path.parent / "photos").iterdir())
     assert "loss" in printed or "SKIPPED: no PyTorch" in printed
+
+
+def test_a_loader_is_shown_as_a_table(numbered):
+    loader = packds.Loader(numbered, batch_size=4, seed=7)
+    shown = loader._repr_html_()
+    assert shown.startswith("<table>")
+    for name, value in {"epoch": f"{len(loader)} batches of 4", "seed": "7", "label": "int64 []"}.items():
+        assert f">{name}</th>" in shown and f">{value}</td>" in shown, name
+    assert ">reads</th>" in shown

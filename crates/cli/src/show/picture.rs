@@ -10,7 +10,7 @@ use packds_reader::Pack;
 use packds_report::Rgb;
 
 /// Whether a field seems to contain pictures.
-pub(super) fn is_viewable(field: &Field) -> bool {
+pub(crate) fn is_viewable(field: &Field) -> bool {
     matches!(field.role, Some(Role::Image | Role::Mask))
         || field.kind == FieldKind::Image
         || field.image_shape().is_some()

@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, OF_KIND, as_numpy, json_dict, multi_hot, widened_bfloat16
+from ._display import bars, counted, table
 from ._errors import OptionError, ReadError
 from ._progress import Progress
 from ._sealed import Sealed
@@ -374,23 +375,22 @@ class Dataset(Sealed):
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{field.name}: {field}" for field in self._data)
-        classes = f", {len(self.classes)} classes" if self.classes else ""
-        return f"<packds.Dataset {self.path!r}: {len(self)} samples, {fields}{classes}>"
+        classes = f", {counted(len(self.classes), 'class')}" if self.classes else ""
+        return f"<packds.Dataset {self.path!r}: {counted(len(self), 'sample')}, {fields}{classes}>"
 
     def _repr_html_(self) -> str:
-        n = self.info()["n_chunks"]
-        rows = [("pack", self.path), ("samples", f"{len(self)} in {n} chunk{'' if n == 1 else 's'}")]
+        info = self.info()
+        rows = [("pack", self.path), ("samples", f"{len(self)} in {counted(info['n_chunks'], 'chunk')}")]
         rows += [(field.name, str(field)) for field in self._data]
         if self.classes:
             shown = ", ".join(self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
-            rows.append((f"{len(self.classes)} classes", shown))
-        table = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(key)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-            for key, value in rows
-        )
+            rows.append((counted(len(self.classes), "class"), shown))
+        charts = [bars(classes["counts"], f"samples of each {classes['field']}") for classes in info["classes"]]
+        for name, stats in info["stats"].get("fields", {}).items():
+            of_all_channels = [sum(counts) for counts in zip(*stats["histogram"])]
+            charts.append(bars(of_all_channels, f"values of {name}, 0 to 255"))
         pictures = "".join(self._pictures())
-        return f"<table>{table}</table><div>{pictures}</div>"
+        return f"{table(rows)}<div>{pictures}</div><div>{''.join(charts)}</div>"
 
     def _pictures(self) -> Iterator[str]:
         if not any(field.role in ("image", "mask") for field in self._data):

@@ -13,6 +13,7 @@ from ._batch import Batch, make_known
 from ._checks import whole
 from ._cuda import SIMULATED, device_name, find_nvjpeg, number_of
 from ._dataset import Dataset, PathLike, opened
+from ._display import counted, table
 from ._errors import OptionError, warn
 from ._habits import OF_LOADERS, with_habits
 from ._plan import Plan
@@ -614,9 +615,24 @@ class Loader(Sealed):
         raise TypeError("a loader has its own threads and memory: create a loader in each process, from the pack's path")
 
     def __repr__(self) -> str:
-        fields = ", ".join(
-            f"{name}: {dtype} {'variable size' if shape is None else list(shape)}"
-            for name, (dtype, shape) in self.fields.items()
-        )
+        fields = ", ".join(f"{name}: {form}" for name, form in self._forms())
         on_gpu = "" if self.tier is None else f" on {self._plan.device} ({self.tier})"
-        return f"<packds.Loader {self.dataset.path!r}: {len(self)} batches of {self.batch_size}{on_gpu}, {fields}>"
+        return f"<packds.Loader {self.dataset.path!r}: {self._length()}{on_gpu}, {fields}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("loader", self.dataset.path), ("epoch", self._length()), ("seed", str(self.seed)), *self._forms()]
+        access, engine, why = self.access
+        rows.append(("reads", f"{access}, {engine}: {why}"))
+        if self.tier is not None:
+            rows.append(("device", f"{self._plan.device} ({self.tier})"))
+        return table([*rows, *(("notice", notice) for notice in self.notices())])
+
+    def _length(self) -> str:
+        return f"{counted(len(self), 'batch')} of {self.batch_size}"
+
+    def _forms(self) -> list[tuple[str, str]]:
+        """The fields of a batch, as text."""
+        return [
+            (name, f"{dtype} {'variable size' if shape is None else list(shape)}")
+            for name, (dtype, shape) in self.fields.items()
+        ]

@@ -1,0 +1,261 @@
+//! What the page asks about a pack, answered as JSON and pictures.
+
+use std::collections::BTreeMap;
+
+use packds_format::{Coding, ColumnView, DType, Field, Role, Scalar};
+use packds_reader::Pack;
+use packds_system::{to_u64, to_usize};
+use serde_json::{Value, json};
+
+use crate::Failure;
+use crate::escape::{escape, escape_path, lossy};
+use crate::info::info_document;
+use crate::label::{Label, Labels};
+use crate::labels::has_paths;
+use crate::show::{field_picture, is_viewable};
+
+/// Bars of a histogram.
+const N_BINS: u8 = 24;
+/// Samples of one answer.
+const MAX_PAGE: usize = 500;
+/// Longest text of a field that is shown, in bytes.
+const MAX_TEXT: usize = 4096;
+/// Side of the largest picture, in pixels.
+const MAX_SIDE: u32 = 2048;
+
+/// Why a question has no answer. The page shows it.
+pub(super) struct Refused(pub(super) String);
+
+impl<E: std::error::Error> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+type Query = BTreeMap<String, String>;
+
+/// A pack and what is known of all its samples.
+pub(super) struct Catalogue<'a> {
+    pack: &'a Pack,
+    labels: Labels<'a>,
+    columns: Vec<Column<'a>>,
+}
+
+/// A column with one number for each sample.
+struct Column<'a> {
+    name: &'a str,
+    dtype: DType,
+    view: ColumnView<'a>,
+}
+
+impl Column<'_> {
+    fn number(&self, sample: u64) -> Option<f64> {
+        Scalar::of(self.dtype, self.view.get(sample)?).map(Scalar::nearest_f64).filter(|n| n.is_finite())
+    }
+}
+
+impl<'a> Catalogue<'a> {
+    pub(super) fn open(pack: &'a Pack) -> Result<Self, Failure> {
+        let mut columns = Vec::new();
+        for (number, field) in pack.schema().columns() {
+            // Checksums and ids of classes are no quantities.
+            let is_quantity =
+                field.shape.is_empty() && matches!(field.role, None | Some(Role::SourceWidth | Role::SourceHeight));
+            if is_quantity {
+                let view = pack.located(pack.column(number))?;
+                columns.push(Column { name: &field.name, dtype: field.dtype, view });
+            }
+        }
+        Ok(Self { pack, labels: Labels::open(pack)?, columns })
+    }
+
+    /// The pack: its name, classes, fields with pictures, columns with histograms, and the document of `packds info`.
+    pub(super) fn pack(&self) -> Result<Value, Refused> {
+        let columns = self.columns.iter().map(|column| {
+            let (min, max, bins) = histogram(self.pack.n_samples(), column);
+            json!({ "name": column.name, "min": min, "max": max, "bins": bins })
+        });
+        let pictures =
+            self.pictures().map(|(_, field)| json!({ "name": field.name, "is_mask": field.role == Some(Role::Mask) }));
+        let names = self.labels.names().iter();
+        Ok(json!({
+            "name": escape_path(self.pack.file_path().file_name().unwrap_or_default().as_ref()),
+            "n_samples": self.pack.n_samples(),
+            "classes": names.map(|name| escape(name)).zip(self.class_counts()).collect::<Vec<_>>(),
+            "has_paths": has_paths(self.pack),
+            "columns": columns.collect::<Vec<_>>(),
+            "pictures": pictures.collect::<Vec<_>>(),
+            "info": info_document(self.pack)?,
+        }))
+    }
+
+    /// A part of the samples that match: `class` (an id), `text` (a part of the path or of the class name), `column` with
+    /// `min` and `max`; from `offset`, at most `limit`.
+    pub(super) fn samples(&self, query: &Query) -> Result<Value, Refused> {
+        let matching = self.matching(query)?;
+        let offset = to_usize(number(query, "offset")?.unwrap_or(0));
+        let limit = to_usize(number(query, "limit")?.unwrap_or(100)).min(MAX_PAGE);
+        let part = matching.iter().skip(offset).take(limit);
+        let listed: Result<Vec<Value>, Refused> = part.map(|sample| self.listed(*sample)).collect();
+        Ok(json!({ "total": matching.len(), "samples": listed? }))
+    }
+
+    /// Everything about one sample but its pictures.
+    pub(super) fn sample(&self, query: &Query) -> Result<Value, Refused> {
+        let sample = self.asked(query)?;
+        let mut all = self.listed(sample)?;
+        let fields: Vec<Value> =
+            (0..).zip(self.pack.schema().fields()).map(|(n, field)| self.field(n, field, sample)).collect();
+        all["fields"] = Value::Array(fields);
+        Ok(all)
+    }
+
+    /// One field of one sample as a PNG file: `sample`, `field`, `side`.
+    pub(super) fn picture(&self, query: &Query) -> Result<Vec<u8>, Refused> {
+        let sample = self.asked(query)?;
+        let side = number(query, "side")?.and_then(|side| u32::try_from(side).ok()).unwrap_or(128).clamp(1, MAX_SIDE);
+        let name = query.get("field").map_or("", String::as_str);
+        let found = self.pictures().find(|(_, field)| field.name == name);
+        let shown = found.ok_or_else(|| Refused(format!("no field `{name}` with pictures")))?;
+        field_picture(self.pack, shown, sample, side).map_err(Refused)
+    }
+
+    /// The fields with pictures, with their positions in the body.
+    fn pictures(&self) -> impl Iterator<Item = (usize, &'a Field)> {
+        self.pack.schema().body().map(|(_, field)| field).enumerate().filter(|(_, field)| is_viewable(field))
+    }
+
+    fn asked(&self, query: &Query) -> Result<u64, Refused> {
+        let sample = number(query, "sample")?.ok_or_else(|| Refused("which sample?".to_owned()))?;
+        if sample >= self.pack.n_samples() {
+            return Err(Refused(format!("no sample {sample}: the pack has {}", self.pack.n_samples())));
+        }
+        Ok(sample)
+    }
+
+    fn class_counts(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.labels.names().len()];
+        for sample in 0..self.pack.n_samples() {
+            for id in classes_of(&self.labels.of(sample)) {
+                if let Some(count) = counts.get_mut(to_usize(id)) {
+                    *count += 1;
+                }
+            }
+        }
+        counts
+    }
+
+    fn matching(&self, query: &Query) -> Result<Vec<u64>, Refused> {
+        let class = number(query, "class")?;
+        let text = query.get("text").map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty());
+        let range = self.range(query)?;
+        let by_path = match &text {
+            Some(text) => Some(self.paths_with(text)?),
+            None => None,
+        };
+        let matches = |sample: &u64| {
+            let label = || self.labels.of(*sample);
+            let has_class = class.is_none_or(|class| classes_of(&label()).contains(&class));
+            let has_text = text.as_ref().is_none_or(|text| {
+                by_path.as_ref().is_some_and(|paths| paths.binary_search(sample).is_ok())
+                    || self.labels.show(&label()).to_lowercase().contains(text)
+            });
+            let is_in_range = range.as_ref().is_none_or(|(column, min, max)| {
+                column.number(*sample).is_some_and(|number| (*min..=*max).contains(&number))
+            });
+            has_class && has_text && is_in_range
+        };
+        Ok((0..self.pack.n_samples()).filter(matches).collect())
+    }
+
+    fn range(&self, query: &Query) -> Result<Option<(&Column<'a>, f64, f64)>, Refused> {
+        let Some(name) = query.get("column").filter(|name| !name.is_empty()) else { return Ok(None) };
+        let column = self.columns.iter().find(|column| column.name == name);
+        let column = column.ok_or_else(|| Refused(format!("no column `{name}` of numbers")))?;
+        let bound = |key, default| match query.get(key).filter(|text| !text.is_empty()) {
+            None => Ok(default),
+            Some(text) => text.parse().map_err(|_| Refused(format!("{key}: expected a number, found `{text}`"))),
+        };
+        Ok(Some((column, bound("min", f64::NEG_INFINITY)?, bound("max", f64::INFINITY)?)))
+    }
+
+    /// The samples whose path contains this text in lower case, ascending.
+    fn paths_with(&self, text: &str) -> Result<Vec<u64>, Refused> {
+        let mut found = Vec::new();
+        if has_paths(self.pack) {
+            self.pack.for_each_path(|sample, path| {
+                if lossy(path).to_lowercase().contains(text) {
+                    found.push(sample);
+                }
+                Ok::<_, packds_format::FormatError>(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    fn listed(&self, sample: u64) -> Result<Value, Refused> {
+        let path = self.pack.path(sample)?;
+        let label = self.labels.of(sample);
+        Ok(json!({
+            "sample": sample,
+            "label": self.labels.show(&label),
+            "path": path.map(|path| lossy(&path)),
+        }))
+    }
+
+    fn field(&self, number: usize, field: &Field, sample: u64) -> Value {
+        let value = match self.pack.item(number, sample) {
+            Err(error) => format!("error: {error}"),
+            Ok(item) if field.kind.is_text() => shortened(&lossy(&item)),
+            Ok(item) if is_viewable(field) => self.described(field, sample, item.len()),
+            Ok(item) if to_u64(item.len()) <= 16 * field.dtype.size() && field.shape.len() <= 1 => {
+                Scalar::each(field.dtype, &item).map(|n| n.to_string()).collect::<Vec<_>>().join(", ")
+            }
+            Ok(item) => format!("{} bytes", item.len()),
+        };
+        json!({ "name": field.name, "value": value })
+    }
+
+    /// The size of a picture, and how it is stored.
+    fn described(&self, field: &Field, sample: u64, bytes: usize) -> String {
+        let shape = self.pack.item_shape(&field.name, sample).ok().flatten().or(field.image_shape());
+        let size =
+            shape.map_or_else(String::new, |(height, width, channels)| format!("{width} x {height} x {channels}, "));
+        let coding = self.pack.coding(&field.name, sample).ok().flatten().unwrap_or(Coding::Raw);
+        format!("{size}{coding:?}, {bytes} bytes")
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let end = text.floor_char_boundary(MAX_TEXT);
+    if end < text.len() { format!("{}...", text.split_at(end).0) } else { text.to_owned() }
+}
+
+fn classes_of(label: &Label) -> Vec<u64> {
+    match label {
+        Label::Class(id) => u64::try_from(*id).into_iter().collect(),
+        Label::Set(ids) => ids.clone(),
+        Label::None | Label::Numbers(_) => Vec::new(),
+    }
+}
+
+fn number(query: &Query, key: &str) -> Result<Option<u64>, Refused> {
+    let Some(text) = query.get(key).filter(|text| !text.is_empty()) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| Refused(format!("{key}: expected a whole number, found `{text}`")))
+}
+
+/// The range of a column, and the number of samples in each of equal parts of it.
+fn histogram(n_samples: u64, column: &Column<'_>) -> (f64, f64, Vec<u64>) {
+    let numbers = || (0..n_samples).filter_map(|sample| column.number(sample));
+    let min = numbers().fold(f64::INFINITY, f64::min);
+    let max = numbers().fold(f64::NEG_INFINITY, f64::max);
+    let mut bins = vec![0; usize::from(N_BINS)];
+    let edges: Vec<f64> = (0..N_BINS).map(|bin| min + (max - min) * f64::from(bin) / f64::from(N_BINS)).collect();
+    for number in numbers() {
+        let below = edges.partition_point(|edge| *edge <= number);
+        if let Some(count) = bins.get_mut(below.saturating_sub(1)) {
+            *count += 1;
+        }
+    }
+    (min, max, bins)
+}

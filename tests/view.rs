@@ -1,0 +1,141 @@
+//! `packds view` serves a page about a pack, on this machine and with the key of its address only.
+
+#![cfg(test)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{binary, pack, packds, signal, stderr};
+
+/// A running `packds view`.
+struct View {
+    child: Child,
+    /// `127.0.0.1:PORT`
+    address: String,
+    /// `/KEY/`
+    root: String,
+}
+
+impl View {
+    fn start(pack: &str) -> Self {
+        let mut command = Command::new(binary());
+        command.args(["view", pack, "--no-browser"]).process_group(0).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let (address, key) = url.trim().strip_prefix("http://").unwrap().split_once('/').unwrap();
+        Self { child, address: address.to_owned(), root: format!("/{key}") }
+    }
+
+    /// The status and the body of the answer to a request.
+    fn ask(&self, method: &str, path: &str, host: &str) -> (u16, Vec<u8>) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(answer[..end].to_vec()).unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), answer[end + 4..].to_vec())
+    }
+
+    fn get(&self, page: &str) -> (u16, Vec<u8>) {
+        self.ask("GET", &format!("{}{page}", self.root), &self.address)
+    }
+
+    fn json(&self, page: &str) -> Value {
+        let (status, body) = self.get(page);
+        assert_eq!(status, 200, "{page}: {}", String::from_utf8_lossy(&body));
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    fn refusal(&self, page: &str) -> String {
+        let (status, body) = self.get(page);
+        assert_eq!(status, 400, "{page}");
+        String::from_utf8(body).unwrap()
+    }
+
+    /// Sends a signal, and returns the exit status.
+    fn stop(mut self, name: &str) -> Option<i32> {
+        signal(&self.child, name);
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn numbers(found: &Value) -> Vec<u64> {
+    found["samples"].as_array().unwrap().iter().map(|one| one["sample"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn the_page_lists_searches_and_draws_samples() {
+    let (_dir, pack) = pack(&["--keep-order"]);
+    let view = View::start(&pack);
+    for page in ["", "page.css", "page.js"] {
+        assert_eq!(view.get(page).0, 200, "{page}");
+    }
+    let about = view.json("pack");
+    let n_samples = about["n_samples"].as_u64().unwrap();
+    let classes = about["classes"].as_array().unwrap();
+    assert_eq!(classes.iter().map(|class| class[1].as_u64().unwrap()).sum::<u64>(), n_samples);
+    let all = view.json("samples?limit=500");
+    assert_eq!(numbers(&all), (0..n_samples).collect::<Vec<_>>());
+    // Every class has the samples that its count says, and the search finds its name.
+    for (id, class) in classes.iter().enumerate() {
+        let found = view.json(&format!("samples?class={id}"));
+        assert_eq!(found["total"], class[1]);
+        assert_eq!(view.json(&format!("samples?text={}", class[0].as_str().unwrap()))["total"], class[1]);
+    }
+    let part = view.json("samples?offset=1&limit=2");
+    assert_eq!((numbers(&part), &part["total"]), (vec![1, 2], &all["total"]));
+    let one = view.json("sample?sample=1");
+    assert_eq!(one["path"], all["samples"][1]["path"]);
+    let width = one["fields"].as_array().unwrap().iter().find(|field| field["name"] == "source_width").unwrap();
+    let width = width["value"].as_str().unwrap();
+    let found = view.json(&format!("samples?column=source_width&min={width}&max={width}&limit=500"));
+    assert!(numbers(&found).contains(&1));
+    assert_eq!(view.json("samples?column=source_width&min=1e9")["total"], 0);
+    let (status, png) = view.get("picture?sample=0&field=image&side=32");
+    assert_eq!((status, &png[..4]), (200, &b"\x89PNG"[..]));
+    assert_eq!(view.stop("-INT"), Some(130));
+}
+
+#[test]
+fn a_wrong_question_is_refused_with_the_reason() {
+    let (_dir, pack) = pack(&[]);
+    let view = View::start(&pack);
+    assert!(view.refusal("sample?sample=999").starts_with("no sample 999: the pack has "));
+    assert_eq!(view.refusal("sample"), "which sample?");
+    assert_eq!(view.refusal("samples?class=cat"), "class: expected a whole number, found `cat`");
+    assert_eq!(view.refusal("samples?column=weight"), "no column `weight` of numbers");
+    assert_eq!(view.refusal("samples?column=source_width&min=x"), "min: expected a number, found `x`");
+    assert_eq!(view.refusal("picture?sample=0&field=label"), "no field `label` with pictures");
+    assert_eq!(view.stop("-TERM"), Some(143));
+}
+
+#[test]
+fn only_get_requests_with_the_key_and_the_own_host_are_answered() {
+    let (_dir, pack) = pack(&[]);
+    let view = View::start(&pack);
+    assert_eq!(view.ask("POST", &view.root, &view.address).0, 405);
+    assert_eq!(view.ask("GET", &view.root, "example.com").0, 403);
+    for path in ["/", "/pack", "/0123456789abcdef0123456789abcdef/pack"] {
+        assert_eq!(view.ask("GET", path, &view.address).0, 404, "{path}");
+    }
+    assert_eq!(view.get("no-such-page").0, 404);
+    assert_eq!(view.stop("-HUP"), Some(129));
+}
+
+#[test]
+fn a_port_in_use_is_an_error_with_a_way_out() {
+    let (_dir, pack) = pack(&[]);
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = packds(&["view", &pack, "--port", &port]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    assert!(message.contains(&format!("cannot listen on 127.0.0.1, port {port}")), "{message}");
+    assert!(message.contains("--port"), "{message}");
+}
