@@ -66,8 +66,10 @@ function showClasses(classes) {
 }
 
 function showColumns(columns) {
-  element("columns").hidden = columns.length === 0;
+  element("columns").hidden = columns.every((column) => column.min === column.max);
   for (const column of columns) {
+    // There is nothing to choose by a number that never changes.
+    if (column.min === column.max) continue;
     const bound = (key, value) => {
       const input = make("input", {type: "number", step: "any", placeholder: short(value)});
       input.setAttribute("aria-label", `${key === "min" ? "Smallest" : "Largest"} ${column.name}`);
@@ -198,4 +200,6 @@ element("size").addEventListener("input", () => document.documentElement.style.s
 element("opacity").addEventListener("input", () => document.documentElement.style.setProperty("--mask", element("opacity").value / 100));
 addEventListener("scroll", () => { if (isEndVisible()) loadMore(); }, {passive: true});
 
+// On a narrow screen the samples come first.
+element("side").open = innerWidth > 760;
 ask("pack").then((pack) => { showPack(pack); return search(); }).catch((error) => { element("more").textContent = error.message; });
