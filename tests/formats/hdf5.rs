@@ -74,9 +74,9 @@ fn data_sets_that_cannot_be_read_are_left_out_with_a_warning() {
     let ran = folder.packds(&args);
     let warnings = ran.json()["warnings"].to_string();
     for words in [
-        "field 'boxes' left out: elements of 8 bytes that are not numbers",
-        "field 'opaque' left out: elements of",
-        "field 'elsewhere' left out: its data are in other files",
+        "left out the field 'boxes': elements of 8 bytes that are not numbers",
+        "left out the field 'opaque': elements of",
+        "left out the field 'elsewhere': its data are in other files",
     ] {
         assert!(warnings.contains(words), "{warnings}");
     }
@@ -280,7 +280,7 @@ fn datasets_that_are_not_arrays_of_samples_say_what_to_do() {
         refused(&folder, &["convert", &format!("{name}.h5"), "no.pack"], words);
     }
     let ran = folder.packds(&["convert", "link_beside.h5", "l.pack"]);
-    assert!(ran.code == 0 && ran.stderr.contains("field 'more' left out: a link to another file"), "{ran:?}");
+    assert!(ran.code == 0 && ran.stderr.contains("left out the field 'more': a link to another file"), "{ran:?}");
 }
 
 #[test]

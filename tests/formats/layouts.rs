@@ -116,9 +116,9 @@ fn what_is_overlooked_or_left_out_is_said() {
         report["warnings"].to_string()
     };
     let answers = warnings("answers.h5");
-    assert!(answers.contains("no labels found: no field has the usual name of labels among 'ans'"), "{answers}");
+    assert!(answers.contains("no labels found: none of the fields 'ans'"), "{answers}");
     let objects = warnings("objects.npz");
-    assert!(objects.contains("field 'about' left out: elements of type"), "{objects}");
+    assert!(objects.contains("left out the field 'about': elements of type"), "{objects}");
     assert!(!warnings("unlabeled.npz").contains("no labels"));
     let refused = [
         (
@@ -139,10 +139,10 @@ fn labels_that_no_class_has_make_bad_samples_and_not_a_bad_source() {
         (
             &["unlabeled.npz"][..],
             1,
-            "sample 2: 'y': there are 2 class names, found the class id -1",
+            "sample 2: 'y': the class id -1 has no name: found 2 class names",
             "--on-error skip leaves out bad samples",
         ),
-        (&["none.npz"], 1, "none.npz: y: there are 2 class names, found the class id -1", "--leave-out"),
+        (&["none.npz"], 1, "none.npz: y: the class id -1 has no name: found 2 class names", "--leave-out"),
         (
             &["number.tar"],
             1,
@@ -275,7 +275,7 @@ fn labels_that_lie_where_none_are_looked_for_are_told() {
     assert_eq!(json!(ids(&pack)), expected["labels"]);
     assert!(!said.contains("no labels"), "{said}");
     let (_, said) = converted(&folder, &["lists.parquet"]);
-    let told = "'label' gives no labels: expected an integer or a name for each image, found lists";
+    let told = "'label' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has lists";
     assert!(said.contains(told), "{said}");
 }
 
@@ -357,7 +357,7 @@ fn folders_of_images_in_a_tar_file_are_classes_which_is_said() {
     let (folder, _) = sources();
     let report = folder.packds(&["convert", "folders.tar", "f.pack", "--json"]).json();
     let warnings = report["warnings"].to_string();
-    assert!(warnings.contains("2 folders in the tar file are read as classes"), "{warnings}");
+    assert!(warnings.contains("read 2 folders in the tar file as classes"), "{warnings}");
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn an_export_says_what_is_in_it_and_what_is_not() {
     assert!(!fields.contains(&"points"), "{fields:?}");
     let lost = report["lost"].to_string();
     assert!(lost.contains("field `points`"), "{lost}");
-    assert!(lost.contains("field `score`") && lost.contains("JSON has no infinities, so 2 of them"), "{lost}");
+    assert!(lost.contains("field `score`") && lost.contains("JSON has no infinity, so 2 values"), "{lost}");
     assert!(!lost.contains("`half`"), "{lost}");
     let manifest = std::fs::read_to_string(folder.path("out/manifest.jsonl")).unwrap();
     assert!(manifest.contains("\"half\":1.5"), "{manifest}");

@@ -59,7 +59,7 @@ fn labels_in_a_database_of_their_own_are_kept() {
         assert_eq!(labels(&pack), ids);
     }
     let ran = folder.packds(&["convert", "both", "b.pack", "--image-key", "images"]);
-    assert!(ran.stderr.contains("field 'names' left out: it is a database"), "{ran:?}");
+    assert!(ran.stderr.contains("left out the field 'names': it is a database"), "{ran:?}");
     let named = converted(&folder, "both", &["--image-key", "images", "--label-key", "names"]);
     assert_eq!((labels(&named), classes(&named)), (ids, ["class 0", "class 1", "class 2"].map(str::to_owned).to_vec()));
     let without = converted(&folder, "two", &["--leave-out", "labels"]);

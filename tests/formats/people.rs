@@ -58,14 +58,17 @@ fn tables_of_pandas_have_their_images_and_labels() {
     let pack = convert(&folder, "tables/lists.csv", &["--label-key", "labels"]);
     assert_eq!(json!(ids(&pack)), expected["labels"]);
     let said = told(&folder, "tables/lists.csv");
-    assert!(said.contains("each list of 'labels' has one label: --label-key labels reads single labels"), "{said}");
-    let said = told(&folder, "tables/train.csv");
-    assert!(said.contains("the labels are those of 'diagnosis', the only column beside the paths"), "{said}");
     assert!(
-        said.contains("the files named in 'id_code' were found in other folders: 'id_00' is 'train_images/id_00.png'"),
+        said.contains("every list in 'labels' has one label: to read single labels, add --label-key labels"),
         "{said}"
     );
-    assert!(told(&folder, "tables/train_index.csv").contains("the first column left out: it has no name"));
+    let said = told(&folder, "tables/train.csv");
+    assert!(said.contains("labels are read from 'diagnosis', the only column beside the paths"), "{said}");
+    assert!(
+        said.contains("the paths in 'id_code' are incomplete, and the files were found by name: 'id_00' is 'train_images/id_00.png'"),
+        "{said}"
+    );
+    assert!(told(&folder, "tables/train_index.csv").contains("left out the first column: it has no name"));
 }
 
 #[test]
@@ -97,9 +100,10 @@ fn masks_of_every_type_are_masks() {
     assert_eq!(hex(&items(&pack, "mask").concat()), expected["three"]);
     let pack = convert(&folder, "masks/label_map.h5", &[]);
     assert_eq!(hex(&items(&pack, "mask").concat()), expected["masks"]);
-    assert!(told(&folder, "masks/label_map.h5").contains("the masks are those of 'label'"));
+    assert!(told(&folder, "masks/label_map.h5").contains("masks are read from 'label'"));
     assert!(
-        told(&folder, "masks/one_hot.npz").contains("the masks are one-hot: their 3 classes become the numbers 0 to 2")
+        told(&folder, "masks/one_hot.npz")
+            .contains("the masks are one-hot: the 3 classes are packed as the numbers 0 to 2")
     );
     let said = refused(&folder, "masks/halves.npz", 1);
     assert!(said.contains("mask: expected whole numbers from 0 to 255, found 0.5"), "{said}");
@@ -118,7 +122,7 @@ fn tar_files_have_their_labels_wherever_they_are() {
         let has_names = labels == "by_class";
         assert_eq!(names(&pack), if has_names { vec!["cat", "dog", "owl"] } else { vec![] }, "{name}");
     }
-    assert!(told(&folder, "tars/per_class").contains("3 tar files are read as classes, first 'cat'"));
+    assert!(told(&folder, "tars/per_class").contains("read 3 tar files as classes (first: 'cat')"));
     let said = refused(&folder, "tars/splits.tar", 2);
     assert!(said.contains("expected class folders, found only the splits 'train', 'val'"), "{said}");
 }

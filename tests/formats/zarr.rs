@@ -231,7 +231,7 @@ fn sizes_in_metadata_are_refused_before_memory_is_taken() {
         ("shuffled2.zarr", "expected bytes, found none"),
         ("sharded3.zarr", "no room for an index"),
         ("plain3.zarr", "elements of the type"),
-        ("gzip3.zarr", "more than 1 GiB"),
+        ("gzip3.zarr", "at most 1 GiB"),
     ] {
         refused(&folder, &["convert", name, "no.pack"], words);
     }

@@ -15,7 +15,6 @@ mod opening;
 mod threads;
 mod tune;
 mod watch;
-mod words;
 mod workload;
 
 pub use convert::{ConvertBench, ConvertBenchOptions, bench_convert};
@@ -26,4 +25,3 @@ pub use machine::{Machine, PeakRss};
 pub use measure::{Figure, Pairs, to_f64};
 pub use tune::{Ahead, Recommended, TuneBench, TuneBenchOptions, TuneRun, Wait, bench_tune};
 pub use watch::Watcher;
-pub use words::counted;

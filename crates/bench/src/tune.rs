@@ -13,13 +13,13 @@ use packds_reader::Pack;
 use packds_reader::augment::Augment;
 use packds_reader::loader::Loader;
 use packds_reader::plan::Order;
+use packds_system::counted;
 use serde::{Serialize, Serializer};
 
 use crate::BenchError;
 use crate::load::{augment_words, cache, parse_augment};
 use crate::machine::{Machine, processor_time};
 use crate::measure::{percentile, to_f64};
-use crate::words::counted;
 
 /// Waits that differ by less than this share of a step count as equal, because runs of the same configuration vary as
 /// much.

@@ -52,7 +52,7 @@ pub(crate) struct ExtractArgs {
     /// Samples to write, as in 3,5-8 [default: all]
     #[arg(long, value_name = "LIST")]
     samples: Option<SampleList>,
-    /// Write to a folder that is not empty, and replace files of the same names
+    /// Write to a folder that is not empty, and replace files with the same names
     #[arg(long)]
     force: bool,
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-pub(crate) use packds_bench::{counted, to_f64};
+pub(crate) use packds_bench::to_f64;
 use packds_format::SeekStats;
+pub(crate) use packds_system::counted;
 
 /// A size in the largest binary unit in which it is at least 1.
 pub(crate) fn human_bytes(bytes: u64) -> String {

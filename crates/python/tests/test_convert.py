@@ -311,13 +311,13 @@ def test_folders_of_images_and_masks_are_pairs_which_may_be_named(photos, tmp_pa
         (tmp_path / "set" / place).mkdir(parents=True)
         (tmp_path / "set" / place / name).write_bytes(file.read_bytes())
     options = {"resize": "short:64", "crop": 64, "progress": False}
-    with pytest.warns(UserWarning, match="ignored, first 'other'|masks are JPEG files"):
+    with pytest.warns(UserWarning, match="ignored 1 folder .*'other'|in JPEG format"):
         plan = packds.convert(tmp_path / "set", tmp_path / "a.pack", dry_run=True, **options)
     assert [decision["what"] for decision in plan["source"].pop("decisions")] == ["format", "label", "mask"]
     assert plan["source"] == {
         "kind": "paired_folders", "sample": "file", "image": "images/a.jpg", "mask": "masks/a.jpg", "labels": "none", "classes": [], "fields": [], "ignored": 0,
     }
-    with pytest.warns(UserWarning, match="ignored, first 'masks'|masks are JPEG files"):
+    with pytest.warns(UserWarning, match="ignored 1 folder .*'masks'|in JPEG format"):
         plan = packds.convert(tmp_path / "set", tmp_path / "a.pack", dry_run=True, masks="other", **options)
     assert plan["source"]["mask"] == "other/a_mask.jpg"
     with pytest.raises(packds.OptionError, match="images: expected a folder in the source, found ''"):

@@ -1,15 +1,17 @@
 //! Helpers around the operating system that several crates share: opening files, starting threads, and converting
-//! sizes. Also how messages name options and their values.
+//! sizes. Also how messages name options, their values, and counts.
 //!
 //! It does not read file formats: the crate that opens a file knows its format.
 #![forbid(unsafe_code)]
 
+mod counted;
 mod named;
 mod option;
 mod parallel;
 mod regular;
 mod size;
 
+pub use counted::counted;
 pub use named::{BadValue, Named};
 pub use option::{Entered, FrontEnd, On, Opt, With, Words};
 pub use parallel::{in_parallel, lock, wait};

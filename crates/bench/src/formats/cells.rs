@@ -1,6 +1,6 @@
 //! Runs every format in every order, cache state and number of threads.
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::time::Duration;
 
 use super::drive::{Measured, Pace, checked, measure, medians};
@@ -11,7 +11,6 @@ use super::written::Written;
 use super::{CacheName, FormatsBenchOptions, cache, checksum};
 use crate::BenchError;
 use crate::watch::Progress;
-use crate::words::counted;
 
 /// No new epoch of a warm run starts after this time: one epoch of few images is too short to time.
 const LEAST: Duration = Duration::from_secs(1);

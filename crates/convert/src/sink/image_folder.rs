@@ -3,7 +3,7 @@
 //!
 //! Only files may be next to the class folders, because `ImageFolder` treats every folder as a class, even hidden ones.
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -164,7 +164,7 @@ impl ImageFolderSink {
         let changed = self.names.iter().zip(&self.folders).find(|(n, f)| n != f);
         if let Some((name, folder)) = changed {
             self.lost.push(format!(
-                "class names that are not valid folder names are changed, first '{}' to '{folder}'; {MANIFEST_FILE} has the original names",
+                "some class names are not valid folder names, and were changed (first: '{}' to '{folder}'); {MANIFEST_FILE} has the original names",
                 name.escape_debug()
             ));
         }
@@ -189,7 +189,7 @@ impl ImageFolderSink {
         });
         if let Some(folder) = empty {
             self.lost.push(format!(
-                "classes without samples, first '{folder}': torchvision's ImageFolder needs allow_empty=True"
+                "some classes have no samples (first: '{folder}'): torchvision's ImageFolder needs allow_empty=True"
             ));
         }
     }
@@ -226,8 +226,9 @@ impl Column {
     fn note(&self) -> Option<String> {
         (self.infinite > 0).then(|| {
             format!(
-                "field `{}`: JSON has no infinities, so {} of them are null in {MANIFEST_FILE} and are read as NaN",
-                self.name, self.infinite
+                "field `{}`: JSON has no infinity, so {} became null in {MANIFEST_FILE} and will be read as NaN",
+                self.name,
+                counted(self.infinite, "value")
             )
         })
     }

@@ -1,4 +1,4 @@
-//! Names files that packds does not read, and says how to get there from them.
+//! Recognizes files that packds does not read, and says how to convert them.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl Foreign {
                 Self("this is a Git LFS pointer instead of the file", "run 'git lfs pull' in its repository")
             }
             () if starts(b"<!doctype html") || starts(b"<html") => Self(
-                "this is a web page instead of the file, as a failed download leaves",
+                "this is a web page instead of the file, probably from a failed download",
                 "download the file again; some sites require a login",
             ),
             () if head.bytes.iter().all(|byte| *byte == 0)
@@ -32,76 +32,84 @@ impl Foreign {
             {
                 Self("its first bytes are all zero", "copy or download the file again")
             }
-            () if head.has(0, b"Rar!") => Self("a RAR archive", "unpack it ('unrar x FILE') and name the folder"),
-            () if head.has(0, b"7z\xbc\xaf") => Self("a 7z archive", "unpack it ('7z x FILE') and name the folder"),
-            () if head.has(0, b"MATLAB 5.0") => {
-                Self("a MATLAB file of version 5", "in Python: numpy.savez(\"x.npz\", **scipy.io.loadmat(\"x.mat\"))")
+            () if head.has(0, b"Rar!") => {
+                Self("this is a RAR archive", "unpack it ('unrar x FILE') and name the folder")
             }
+            () if head.has(0, b"7z\xbc\xaf") => {
+                Self("this is a 7z archive", "unpack it ('7z x FILE') and name the folder")
+            }
+            () if head.has(0, b"MATLAB 5.0") => Self(
+                "this is a version 5 MATLAB file",
+                "in Python: numpy.savez(\"x.npz\", **scipy.io.loadmat(\"x.mat\"))",
+            ),
             () if head.has(0, b"MATLAB 7.3") => Self(
-                "a MATLAB file of version 7.3, whose arrays have their dimensions reversed",
+                "this is a version 7.3 MATLAB file, which stores dimensions in reverse order",
                 "in Python: read its arrays with h5py, transpose them, and save them with numpy.savez",
             ),
             () if head.has(128, b"DICM") => {
-                Self("a DICOM file", "write its pixels with pydicom and numpy.save, or as 8-bit PNG files")
+                Self("this is a DICOM file", "write its pixels with pydicom and numpy.save, or as 8-bit PNG files")
             }
             () if head.has(344, b"n+1\0") => {
-                Self("a NIfTI volume", "write its slices with nibabel and numpy.save, one .npy file for each")
+                Self("this is a NIfTI volume", "write its slices with nibabel and numpy.save, one .npy file per slice")
             }
             () if head.has(0, b"\x0a\x23\xd7\xce") || head.has(0, &0xced7_230a_u32.to_le_bytes()) => {
-                Self("an MXNet RecordIO file", "unpack its images with mxnet.recordio, one file for each")
+                Self("this is an MXNet RecordIO file", "unpack it with mxnet.recordio, one file per image")
             }
             () if head.name.ends_with(".beton") => {
-                Self("an FFCV file", "convert the images that it was made from, or write its samples with packds.write")
+                Self("this is an FFCV file", "convert the original images, or write its samples with packds.write")
             }
             () if head.name.ends_with(".mds") => Self(
-                "a shard of MosaicML Streaming",
+                "this is a MosaicML Streaming shard",
                 "write its samples with packds.write, or export them to Parquet or a folder",
             ),
             () if packds_pixels::ImageFormat::sniff(head.bytes).is_some() => {
-                Self("a single image", "name the folder that it is in")
+                Self("this is a single image", "name the folder that contains it")
             }
             () => return None,
         })
     }
 
-    /// Recognizes a table that has its labels in another table beside it.
+    /// Recognizes a table whose labels are in another table beside it.
     pub(super) fn of_table(source: &Path) -> Option<Self> {
         const LABELS: &str = "image_class_labels.txt";
         const TABLES: [&str; 5] = ["images.txt", LABELS, "train_test_split.txt", "classes.txt", "bounding_boxes.txt"];
         let name = source.file_name()?.to_str()?;
         let is_one = TABLES.contains(&name) && source.with_file_name(LABELS).is_file();
         is_one.then_some(Self(
-            "one of several tables as in CUB: images.txt has the files, image_class_labels.txt the labels, train_test_split.txt the splits",
-            "join them by their first column, in Python: read = lambda f, n: pandas.read_csv(f, sep=' ', names=['id', n]); read('images.txt', 'path').merge(read('image_class_labels.txt', 'label')).drop(columns='id').to_csv('cub.csv', index=False)",
+            "this is one of several tables, as in CUB: images.txt has the files, image_class_labels.txt the labels, and train_test_split.txt the splits",
+            "join them on their first column in Python: read = lambda f, n: pandas.read_csv(f, sep=' ', names=['id', n]); read('images.txt', 'path').merge(read('image_class_labels.txt', 'label')).drop(columns='id').to_csv('cub.csv', index=False)",
         ))
     }
 
-    /// Recognizes a folder by the files that it has.
+    /// Recognizes a folder by its files.
     pub(super) fn of_folder(names: &[String]) -> Option<Self> {
         let has = |name: &str| names.iter().any(|own| own == name);
         let ends = |end: &str| names.iter().any(|own| own.ends_with(end));
         let starts = |start: &str| names.iter().any(|own| own.starts_with(start));
         Some(match () {
             () if has("index.json") && (ends(".mds") || ends(".mds.zstd")) => {
-                Self("a dataset of MosaicML Streaming (MDS)", "write its samples with packds.write")
+                Self("this is a MosaicML Streaming dataset (MDS)", "write its samples with packds.write")
             }
             () if has("index.json") && starts("chunk-") => {
-                Self("a dataset of LitData", "write its samples with packds.write")
+                Self("this is a LitData dataset", "write its samples with packds.write")
             }
-            () if has("dataset_meta.json") => Self("a dataset of Deep Lake", "write its samples with packds.write"),
+            () if has("dataset_meta.json") => {
+                Self("this is a Deep Lake dataset", "write its samples with packds.write")
+            }
             () if has("_versions") && has("data") => {
-                Self("a dataset of Lance", "write it as Parquet with pyarrow, and convert that")
+                Self("this is a Lance dataset", "export it to Parquet with pyarrow, and convert the Parquet file")
             }
             () if ends(".beton") => Self(
-                "a folder of FFCV files",
-                "convert the images that they were made from, or write the samples with packds.write",
+                "this is a folder of FFCV files",
+                "convert the original images, or write the samples with packds.write",
             ),
-            () if ends(".dcm") => {
-                Self("a folder of DICOM files", "write their pixels with pydicom and numpy.save, or as 8-bit PNG files")
-            }
+            () if ends(".dcm") => Self(
+                "this is a folder of DICOM files",
+                "write their pixels with pydicom and numpy.save, or as 8-bit PNG files",
+            ),
             () if ends(".nii") || ends(".nii.gz") => Self(
-                "a folder of NIfTI volumes",
-                "write their slices with nibabel and numpy.save, one .npy file for each",
+                "this is a folder of NIfTI volumes",
+                "write their slices with nibabel and numpy.save, one .npy file per slice",
             ),
             () => return None,
         })

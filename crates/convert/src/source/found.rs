@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use packds_format::{DType, Field, Role, Scalar};
+use packds_system::counted;
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
@@ -323,13 +324,13 @@ impl FoundLabels {
                 let is_wrong = |id: &i64| names > 0 && !(0..names).contains(id);
                 if ids.iter().all(is_wrong) {
                     let wrong = ids.first().copied().unwrap_or(0);
-                    let reason = format!("there are {names} class names, found the class id {wrong}");
+                    let reason = format!("the class id {wrong} has no name: found {}", counted(names, "class name"));
                     let hint = class_ids_hint();
                     return Err(ConvertError::contradictory(source, &self.name, reason, hint));
                 }
                 listing.classes = classes.iter().map(|c| c.clone().into_bytes()).collect();
                 for (idx, id) in ids.iter_mut().enumerate().filter(|(_, id)| is_wrong(id)) {
-                    let reason = format!("'{}': there are {names} class names, found the class id {id}", self.name);
+                    let reason = format!("'{}': the class id {id} has no name: found {}", self.name, counted(names, "class name"));
                     listing.faults.entry(idx).or_insert(reason.into());
                     // The sample is reported by its original id. The pack needs a named id, so store 0.
                     *id = 0;
@@ -462,7 +463,7 @@ fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertEr
     let largest = lists.ids.iter().max().copied().unwrap_or(0);
     if !names.is_empty() && i64::try_from(names.len()).is_ok_and(|n| largest >= n) {
         let n = names.len();
-        let reason = format!("there are {n} class names, found the class id {largest}");
+        let reason = format!("the class id {largest} has no name: found {}", counted(n, "class name"));
         return Err(ConvertError::contradictory(source, &field.name, reason, class_ids_hint()));
     }
     listing.classes = names.iter().map(|name| name.clone().into_bytes()).collect();
@@ -543,7 +544,7 @@ mod tests {
         let listing = some.into_listing(Path::new("s")).unwrap();
         assert!(listing.fault(0).is_none() && listing.fault(1).is_some());
         let fault = listing.fault(2).unwrap().to_string();
-        assert!(fault.ends_with("there are 2 class names, found the class id 2"), "{fault}");
+        assert!(fault.ends_with("the class id 2 has no name: found 2 class names"), "{fault}");
         for ids in [vec![3, 2], vec![-1, -1]] {
             let found = Found { labels: labels(LabelValues::Ids(ids), &["a", "b"]), ..found(2) };
             let error = found.into_listing(Path::new("s")).unwrap_err();

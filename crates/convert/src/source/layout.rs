@@ -101,7 +101,7 @@ impl Layout {
         };
         let found = || top.subdirectories.iter().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).min().cloned();
         let images = images.map(named).or_else(found).ok_or_else(|| ConvertError::Options {
-            reason: format!("{}: no folder in it is called as folders of images are", root.display()),
+            reason: format!("{}: none of its folders has a usual name for images", root.display()),
             hint: format!("name it with {}", IMAGES.with("DIR")),
         })?;
         Ok(Self::Pairs(Pair { images, masks: named(masks) }))
@@ -220,7 +220,7 @@ fn is_one_of(name: &[u8], known: &[&str]) -> bool {
     known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Whether the only subfolder of a folder is not a class: it holds class folders, or is called as folders of images are.
+/// Whether the only subfolder of a folder is not a class: it has class folders, or a usual name for images.
 fn is_wrapper((root, files): (&Path, SampleFiles), only: &[u8]) -> Result<bool, ConvertError> {
     let inner = Directory::scan(root, only, files)?;
     let is_empty = inner.sample_names().next().is_none();

@@ -61,14 +61,14 @@ impl Located {
         narrow(&mut best, |folder| is_mask_folder(last(folder)) == is_mask);
         let split = manifest.file_stem().map(|stem| stem.as_encoded_bytes().to_ascii_lowercase()).unwrap_or_default();
         narrow(&mut best, |folder| starts_alike(last(folder), &split));
-        // Files in many folders, such as one for each class, have names of their own.
+        // If the files are in many folders, such as one per class, their names are unique.
         let has_folder = 2 * most > first.len();
         let in_folder = match best.as_slice() {
             [] => return refuse_several(&paths, manifest, first).map(|()| None),
             _ if !has_folder => None,
             [folder] => Some(within(&paths, folder)),
             [one, other, ..] => {
-                let reason = format!("its files may be those in '{}' or those in '{}'", lossy(one), lossy(other));
+                let reason = format!("'{}' and '{}' both have files with the listed names", lossy(one), lossy(other));
                 let hint = format!("choose with {}", ROOT.with(root.join(lossy(one)).display()));
                 return Err(ConvertError::contradictory(manifest, "", reason, hint));
             }

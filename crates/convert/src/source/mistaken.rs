@@ -28,17 +28,17 @@ const VERSIONS: [[&str; 2]; 9] = [
     ["photo", "sketch"],
 ];
 
-/// What to do with folders that are not classes: pack one, or say that they are.
+/// What to do with folders that may not be classes: pack one, or read them as classes.
 pub(super) fn way_out(folder: &str) -> String {
     format!("pack one folder with {}; {}", IMAGES.with(folder), as_classes())
 }
 
 /// How to read folders as classes.
 pub(super) fn as_classes() -> String {
-    format!("{} takes every folder as a class", FROM.with("image-folder"))
+    format!("{} reads every folder as a class", FROM.with("image-folder"))
 }
 
-/// Refuses folders whose names are those of a dataset without classes.
+/// Refuses folders whose names are typical of datasets without classes.
 pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), ConvertError> {
     if folders.len() > FEW_FOLDERS {
         return Ok(());
@@ -52,13 +52,13 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
     };
     let found = [
         (named("trainA"), named("trainB"), "two domains of unpaired images, as for CycleGAN"),
-        (named("query"), named("gallery"), "the parts of a dataset of re-identification"),
-        (named("bounding_box_train"), named("bounding_box_test"), "the parts of a dataset of re-identification"),
+        (named("query"), named("gallery"), "the parts of a re-identification dataset"),
+        (named("bounding_box_train"), named("bounding_box_test"), "the parts of a re-identification dataset"),
         (with_word("hr"), with_word("lr"), "the same images in two sizes, as for super-resolution"),
     ];
     for (one, other, what) in found {
         if let (Some(one), Some(other)) = (one, other) {
-            let reason = format!("'{one}' and '{other}' look like {what}, and not like classes");
+            let reason = format!("'{one}' and '{other}' are not read as classes, because they look like {what}");
             return Err(ConvertError::contradictory(root, "", reason, way_out(&one)));
         }
     }
@@ -77,8 +77,9 @@ pub(super) fn twins(listing: &Listing) -> Result<Option<Warning>, ConvertError> 
         let shared = keys.intersection(&others).count();
         if shared >= MIN_TWINS && 2 * shared > keys.len().max(others.len()) {
             let [one, other] = [one, other].map(|class| lossy(&listing.classes[class]));
-            let reason =
-                format!("'{one}' and '{other}' have {shared} files of the same names, like two versions of each image");
+            let reason = format!(
+                "'{one}' and '{other}' have {shared} files with the same names, like two versions of each image"
+            );
             return Err(ConvertError::contradictory(&listing.root, "", reason, way_out(&one)));
         }
     }
@@ -88,7 +89,7 @@ pub(super) fn twins(listing: &Listing) -> Result<Option<Warning>, ConvertError> 
     Ok(is_doubt.then(|| Warning::SameNames { one: one.clone(), other: other.clone() }))
 }
 
-/// Half of the samples, if that many are of the first class.
+/// Half of the samples, if the first class has that many.
 fn half(listing: &Listing) -> Option<usize> {
     let first = (0..listing.len()).filter(|idx| listing.label(*idx) == Some(0)).count();
     (2 * first == listing.len()).then_some(first)

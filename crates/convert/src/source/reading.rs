@@ -79,24 +79,23 @@ fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
     let mut all = vec![format_decision(listing, options)];
     all.extend(sample_decision(listing, options));
     if let SourceKind::ImageFolder | SourceKind::FlatFolder = listing.kind() {
-        let because = "no folder has the usual name of a folder of masks, or of a split".to_owned();
+        let because = "no folder has a usual name for masks or splits".to_owned();
         let instead = format!("{} with {MASKS} for image and mask pairs, {SPLIT} for one split", IMAGES.with("DIR"));
         all.push(decided("image", because, instead));
     } else if !matches!(listing.kind(), SourceKind::PairedFolders | SourceKind::SampleFiles(_)) {
         let because = match &options.image_key {
             Some(key) => format!("you named '{key}'"),
-            None => "a field has a usual name of images".to_owned(),
+            None => "a field has a usual name for images".to_owned(),
         };
         all.push(decided("image", because, IMAGE_KEY.with("NAME").to_string()));
     }
     let because = match (&listing.labels, &options.label_key) {
         (_, Some(key)) => format!("you named '{key}'"),
-        (Labels::ByDirectory(_), None) => "each folder with images in it is a class".to_owned(),
-        (Labels::PerSample(_) | Labels::Lists(_), None) => {
-            "a field has a usual name of labels, or the folders are classes".to_owned()
-        }
+        (Labels::ByDirectory(_), None) => "each folder with images is a class".to_owned(),
+        _ if has_class_folders(listing) => "each folder with files is a class".to_owned(),
+        (Labels::PerSample(_) | Labels::Lists(_), None) => "a field has a usual name for labels".to_owned(),
         (Labels::None, None) => {
-            format!("there are no class folders, and no field is called {}", LABEL_NAMES.join(", "))
+            format!("there are no class folders, and no field has one of the names {}", LABEL_NAMES.join(", "))
         }
     };
     all.push(decided("label", because, LABEL_KEY.with("NAME").to_string()));
@@ -104,9 +103,9 @@ fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
         let because = match &options.mask_key {
             Some(key) => format!("you named '{key}'"),
             None if listing.kind() == SourceKind::PairedFolders => {
-                "the names of its files are those of the images".to_owned()
+                "the files in the folder have the same names as the images".to_owned()
             }
-            None => "a field, or a folder beside that of the images, has a usual name of masks".to_owned(),
+            None => "a field has a usual name for masks".to_owned(),
         };
         let instead = match listing.kind() {
             SourceKind::PairedFolders => format!("{}: every folder is a class", FROM.with("image-folder")),
@@ -126,23 +125,33 @@ fn format_decision(listing: &Listing, options: &ListOptions) -> Decision {
         (None, SourceKind::Manifest) => "the file is a table or a list of paths".to_owned(),
         (None, SourceKind::Program) => "a program supplied the samples".to_owned(),
         (None, SourceKind::Container(format) | SourceKind::SampleFiles(format)) => {
-            format!("the first bytes or the names of its files are those of {format}")
+            format!("its files look like {format}")
         }
     };
     Decision { what: "format", because, instead: FROM.with("FORMAT").to_string() }
 }
 
-/// Why a file is one sample, or many. None if it could not be otherwise.
+/// Whether the first sample's label is the name of its folder.
+fn has_class_folders(listing: &Listing) -> bool {
+    let class = (!listing.is_empty()).then(|| listing.label(0)).flatten();
+    let class = class.and_then(|id| listing.classes().get(usize::try_from(id).ok()?));
+    class.is_some_and(|class| listing.paths.directory(0).rsplit(|byte| *byte == b'/').any(|folder| folder == class))
+}
+
+/// Why each file is one sample, or has many. None if there is no choice.
 fn sample_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
     let (because, instead) = match (listing.kind(), options.one_sample_per_file) {
         (SourceKind::SampleFiles(_) | SourceKind::Container(_), Some(_)) => {
             ("you said so", format!("leave out {ONE_SAMPLE_PER_FILE} or {MANY_SAMPLES_PER_FILE}"))
         }
+        (SourceKind::SampleFiles(_), None) if has_class_folders(listing) => {
+            ("the files are in class folders", MANY_SAMPLES_PER_FILE.to_string())
+        }
         (SourceKind::SampleFiles(_), None) => {
-            ("the files are in class folders, or none has the name of all images", MANY_SAMPLES_PER_FILE.to_string())
+            ("no file has a usual name for an array of all images", MANY_SAMPLES_PER_FILE.to_string())
         }
         (SourceKind::Container(format), None) if format.may_hold_one_sample() => {
-            ("the files are not in class folders, and nothing looks like one image", ONE_SAMPLE_PER_FILE.to_string())
+            ("the files are not in class folders and do not look like single images", ONE_SAMPLE_PER_FILE.to_string())
         }
         _ => return None,
     };

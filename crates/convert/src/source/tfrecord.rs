@@ -99,14 +99,14 @@ impl Place<'_> {
     /// An error about a value. The record itself is undamaged, as its checksum shows.
     fn malformed(&self, reason: impl Into<String>) -> ConvertError {
         let hint = format!(
-            "write the records again with values that fit, name other features with {IMAGE_KEY} and {LABEL_KEY}, or leave this one out with {LEAVE_OUT}"
+            "correct the values, name other features with {IMAGE_KEY} and {LABEL_KEY}, or leave this one out with {LEAVE_OUT}"
         );
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }
 
     /// The error for an undamaged record that is not a `tf.Example`.
     fn no_example(&self, reason: impl Into<String>) -> ConvertError {
-        let hint = "write each sample as a tf.train.Example (SerializeToString): other messages, such as those of tf.io.serialize_tensor, do not describe themselves";
+        let hint = "write each sample as a tf.train.Example (SerializeToString), because other messages have no names (tf.io.serialize_tensor writes such messages)";
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }
 

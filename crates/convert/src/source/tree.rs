@@ -66,9 +66,9 @@ impl NodeKind {
     #[cfg(feature = "hdf5")]
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Array(array) => format!("{} items of shape {:?}", array.dtype, array.shape),
+            Self::Array(array) => format!("{} arrays of shape {:?}", array.dtype, array.shape),
             Self::Texts => "texts".to_owned(),
-            Self::Bytes => "bytes of any length".to_owned(),
+            Self::Bytes => "byte strings".to_owned(),
             Self::Other(reason) => reason.clone(),
         }
     }

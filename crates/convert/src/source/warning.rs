@@ -3,6 +3,7 @@
 use std::fmt;
 
 use packds_format::DType;
+use packds_system::counted;
 
 use crate::error::quoted;
 use crate::metadata::Metadata;
@@ -31,28 +32,28 @@ pub enum Warning {
         /// The first in name order.
         first: Vec<u8>,
     },
-    /// Folders beside the splits, which are not read.
+    /// Folders beside the splits; ignored.
     FoldersBesideSplits {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Folders beside those of images and masks, which are not read.
+    /// Folders beside the folders of images and masks; ignored.
     FoldersBesidePairs {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Folders without images beside others that each have images and masks.
+    /// Folders without images, beside folders that have images and masks; ignored.
     FoldersWithoutImages {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// The only two classes have files of the same names, like two versions of each image.
+    /// The only two classes have files with the same names, like two versions of each image.
     SameNames {
         /// One class.
         one: Vec<u8>,
@@ -68,7 +69,7 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
-    /// Images whose names are those of masks, while most images have none; packed as images.
+    /// Files named like masks, although most images have no mask; packed as images.
     FewMasks {
         /// How many.
         count: u64,
@@ -82,22 +83,22 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
-    /// A manifest beside the images, which is not read with a folder.
+    /// A manifest beside the images of a folder; not read.
     ManifestUnread {
         /// Its name.
         file: Vec<u8>,
     },
-    /// Texts beside the images, which are packed as captions.
+    /// `.txt` files beside the images; packed as captions.
     Captions {
         /// Images without one.
         missing: u64,
     },
-    /// Texts with the numbers of boxes beside the images, which are not packed.
+    /// `.txt` files of boxes beside the images; ignored.
     BoxesUnread {
         /// How many.
         count: u64,
     },
-    /// The only subfolder of the source, which was read in its place.
+    /// The only subfolder of the source was read in its place.
     Wrapper {
         /// The subfolder.
         folder: Vec<u8>,
@@ -116,35 +117,35 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
-    /// Links in an archive to files that are not in it; ignored.
+    /// Links in an archive whose targets are not in it; ignored.
     LinksLeftOut {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Folders that programs left, such as `.ipynb_checkpoints`; ignored, also where torchvision takes them for classes.
+    /// Folders left by other programs, such as `.ipynb_checkpoints`; ignored, even if torchvision reads them as classes.
     SystemFolders {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Tar files that end after a whole member, without the mark of their end. They may have been cut there.
+    /// Tar files that end after a whole member, without an end marker. They may be truncated.
     OpenEndedTars {
         /// How many.
         count: u64,
         /// The name of the first.
         first: Vec<u8>,
     },
-    /// Classes whose images are all in folders inside them; these folders are not classes.
+    /// Classes whose images are all in subfolders; the subfolders are not classes.
     NestedClasses {
         /// How many.
         count: u64,
         /// The first folder inside one.
         first: Vec<u8>,
     },
-    /// Masks in JPEG files, whose numbers are not exact.
+    /// Masks in JPEG files: JPEG changes class numbers.
     LossyMasks {
         /// How many.
         count: u64,
@@ -212,14 +213,14 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
-    /// Folders in a tar file of images alone, which are read as classes.
+    /// Folders in a tar file that has only images; read as classes.
     FoldersInTar {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Tar files of images alone, which are read as classes.
+    /// Tar files that have only images; read as classes.
     TarClasses {
         /// How many.
         count: u64,
@@ -233,17 +234,17 @@ pub enum Warning {
     },
     /// The first column of a manifest has no name, like an index that pandas writes; left out.
     IndexColumn,
-    /// The first lines of a manifest are comments, or the number of rows; skipped.
+    /// The first lines of a manifest are comments or the number of rows; skipped.
     LinesSkipped {
         /// How many.
         count: u64,
     },
-    /// The first line of a manifest has a number in it, so it is a row and not a header.
+    /// The first line of a manifest contains a number, so it is a row and not a header.
     NoHeader {
         /// The start of the line.
         first: String,
     },
-    /// The header of a manifest has a name less than the rows have cells, so the first column is the paths.
+    /// The header of a manifest has one name too few, so the first column is the paths.
     NoPathName {
         /// The first path.
         first: Vec<u8>,
@@ -264,7 +265,7 @@ pub enum Warning {
         /// The first file found.
         path: Vec<u8>,
     },
-    /// A column of lists of labels has one label in each.
+    /// Each list in a column of labels has one label.
     SingleLabels {
         /// The column.
         field: String,
@@ -283,12 +284,12 @@ pub enum Warning {
         /// The first such cell.
         cell: String,
     },
-    /// A field with a label's name has a number for each pixel, so it gives the masks.
+    /// A field named like labels has a number for each pixel, so it is read as masks.
     LabelMaps {
         /// The field.
         field: String,
     },
-    /// Masks have a number for each class and pixel; they become class numbers.
+    /// Masks are one-hot: a number for each class and pixel. They are packed as class numbers.
     OneHotMasks {
         /// The number of classes.
         n: usize,
@@ -345,45 +346,87 @@ impl Warning {
         Self::NotLabels { field: field.to_owned(), found }
     }
 
-    /// The count, the thing counted, and the first case. None for warnings worded otherwise.
-    fn what(&self) -> Option<(u64, &'static str, &[u8])> {
-        let (count, what, first) = match self {
-            Self::FilesBesideClasses { count, first } => (count, "images beside the class folders ignored", first),
-            Self::FoldersBesideSplits { count, first } => (count, "folders beside the splits ignored", first),
+    /// The parts of a warning that counts cases. None for warnings worded otherwise.
+    fn counted(&self) -> Option<Counted<'_>> {
+        let ignored =
+            |count: &u64, noun, rest, first| Counted { verb: "ignored", count: *count, noun, rest, first, why: "" };
+        let counted = match self {
+            Self::FilesBesideClasses { count, first } => ignored(count, "image", " beside the class folders", first),
+            Self::FoldersBesideSplits { count, first } => ignored(count, "folder", " beside the splits", first),
             Self::FoldersBesidePairs { count, first } => {
-                (count, "folders beside those of images and masks ignored", first)
+                ignored(count, "folder", " beside the folders of images and masks", first)
             }
-            Self::FoldersWithoutImages { count, first } => (count, "folders without a folder of images ignored", first),
-            Self::UnusedMasks { count, first } => (count, "masks without an image ignored", first),
+            Self::FoldersWithoutImages { count, first } => {
+                ignored(count, "folder", " without a folder of images", first)
+            }
+            Self::UnusedMasks { count, first } => ignored(count, "mask", " without an image", first),
+            Self::BrokenLinks { count, first } => ignored(count, "broken link", "", first),
+            Self::LinksLeftOut { count, first } => ignored(count, "link", " without a target in the archive", first),
+            Self::SpecialFiles { count, first } => ignored(count, "special file", "", first),
+            Self::SystemFolders { count, first } => ignored(count, "folder", " of other programs", first),
+            Self::HiddenFolders { count, first } => ignored(count, "hidden folder", "", first),
+            Self::UndecodedFormats { count, first } => ignored(count, "image", " with an unsupported format", first),
+            Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
+            Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
+            Self::Pickles { count, first } => {
+                Counted { why: ": pickles are never run", ..ignored(count, "pickle", "", first) }
+            }
+            _ => return self.counted_decision(),
+        };
+        Some(counted)
+    }
+
+    /// The same, for cases that are not ignored.
+    fn counted_decision(&self) -> Option<Counted<'_>> {
+        let either = |count: &u64, one, many| if *count == 1 { one } else { many };
+        let (verb, count, noun, rest, first, why) = match self {
             Self::FewMasks { count, first } => {
-                (count, "images with the name of a mask packed as images: most images have no mask", first)
+                let rest = either(count, " named like a mask as an image", " named like masks as images");
+                ("packed", count, "file", rest, first, ": most images have no mask")
             }
             Self::FoldersInImages { count, first } => {
-                (count, "subfolders of the images are not used as classes: there are masks beside them", first)
+                let why = ": there are masks beside the images";
+                let rest = either(count, " of the images as a class", " of the images as classes");
+                ("did not use", count, "subfolder", rest, first, why)
             }
-            Self::BrokenLinks { count, first } => (count, "broken links ignored", first),
-            Self::LinksLeftOut { count, first } => (count, "links to files that are not in the archive ignored", first),
             Self::OpenEndedTars { count, first } => {
-                (count, "tar files end without the mark of their end, and may have been cut", first)
+                ("found", count, "tar file", " without an end marker", first, ": the end of the data may be missing")
             }
-            Self::SpecialFiles { count, first } => (count, "special files ignored", first),
-            Self::SystemFolders { count, first } => (count, "folders of other programs ignored", first),
             Self::NestedClasses { count, first } => {
-                (count, "classes have images only in folders inside them, which are not classes", first)
+                ("found", count, "class", " with images only in subfolders", first, ": subfolders are not classes")
             }
             Self::LossyMasks { count, first } => {
-                (count, "masks are JPEG files, whose class numbers are not exact: save masks as PNG", first)
+                let why = ": JPEG changes class numbers, so save masks as PNG";
+                ("found", count, "mask", " in JPEG format", first, why)
             }
-            Self::HiddenFolders { count, first } => (count, "hidden folders ignored", first),
-            Self::UndecodedFormats { count, first } => (count, "images in unsupported formats ignored", first),
-            Self::UnreadableFiles { count, first } => (count, "unreadable files ignored", first),
-            Self::OtherArrays { count, first } => (count, "arrays without an item for each image ignored", first),
-            Self::Pickles { count, first } => (count, "pickles ignored (they are never run)", first),
-            Self::TarClasses { count, first } => (count, "tar files are read as classes", first),
-            Self::FoldersInTar { count, first } => (count, "folders in the tar file are read as classes", first),
+            Self::TarClasses { count, first } => {
+                ("read", count, "tar file", either(count, " as a class", " as classes"), first, "")
+            }
+            Self::FoldersInTar { count, first } => {
+                let rest = either(count, " in the tar file as a class", " in the tar file as classes");
+                ("read", count, "folder", rest, first, "")
+            }
             _ => return None,
         };
-        Some((*count, what, first))
+        Some(Counted { verb, count: *count, noun, rest, first, why })
+    }
+}
+
+/// A warning that counts cases: "ignored 2 folders beside the splits (first: 'other')".
+struct Counted<'a> {
+    verb: &'static str,
+    count: u64,
+    noun: &'static str,
+    rest: &'static str,
+    first: &'a [u8],
+    why: &'static str,
+}
+
+impl fmt::Display for Counted<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = if self.count == 1 { "" } else { "first: " };
+        let first = String::from_utf8_lossy(self.first);
+        write!(out, "{} {}{} ({label}'{first}'){}", self.verb, counted(self.count, self.noun), self.rest, self.why)
     }
 }
 
@@ -397,7 +440,7 @@ impl fmt::Display for Warning {
             }
             Self::EmptyClasses { count, first, id } => {
                 let first = text(first);
-                write!(out, "{count} classes have no images and keep their ids, first '{first}' (id {id})")
+                write!(out, "{count} classes have no images and keep their ids (first: '{first}', id {id})")
             }
             Self::ManifestUnread { file } => {
                 let file = text(file);
@@ -406,20 +449,25 @@ impl fmt::Display for Warning {
             Self::Captions { missing: 0 } => out.write_str("the .txt files beside the images are packed as 'caption'"),
             Self::Captions { missing } => write!(
                 out,
-                "the .txt files beside the images are packed as 'caption'; it is empty for {missing} images without one"
+                "the .txt files beside the images are packed as 'caption', which is empty for {} without such a file",
+                counted(*missing, "image")
             ),
             Self::BoxesUnread { count } => {
-                write!(out, "{count} .txt files beside the images hold boxes, as for YOLO, and are not packed")
+                write!(
+                    out,
+                    "ignored {} beside the images: they hold boxes in the format of YOLO",
+                    counted(*count, ".txt file")
+                )
             }
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
-            Self::BadMetadata { reason } => write!(out, "the metadata of the original pack ignored: {reason}"),
-            Self::LeftOut { field, reason } => write!(out, "field '{field}' left out: {reason}"),
+            Self::BadMetadata { reason } => write!(out, "ignored the metadata of the original pack: {reason}"),
+            Self::LeftOut { field, reason } => write!(out, "left out the field '{field}': {reason}"),
             Self::NotLabels { field, found } => write!(
                 out,
-                "'{field}' gives no labels: expected an integer or a name for each image, found {found}; it is packed as a field"
+                "'{field}' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has {found}"
             ),
             Self::Renamed { field, to } => {
-                write!(out, "the field '{field}' is packed as '{to}', because packs use its name for another field")
+                write!(out, "the field '{field}' is packed as '{to}', because packs reserve the name '{field}'")
             }
             Self::Stacks { shape } => write!(
                 out,
@@ -431,12 +479,12 @@ impl fmt::Display for Warning {
                 let alone = IMAGES.with(&one);
                 write!(
                     out,
-                    "the classes '{one}' and '{other}' have files of the same names: if they are two versions of each image, pack one with {alone}"
+                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack one with {alone}"
                 )
             }
             Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
             Self::NoLabels { fields, is_program } => {
-                write!(out, "no labels found: no field has the usual name of labels among {}", quoted(fields))?;
+                write!(out, "no labels found: none of the fields {} has a usual name for labels", quoted(fields))?;
                 match is_program {
                     true => out.write_str("; give it the kind 'label'"),
                     false => write!(out, "; name them with {LABEL_KEY}"),
@@ -445,10 +493,10 @@ impl fmt::Display for Warning {
             Self::LabelInside { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
-            Self::LabelsMissing { file } => write!(out, "no labels: there is no file '{}'", text(file)),
-            counted => match counted.what() {
-                Some((count, what, first)) => write!(out, "{count} {what}, first '{}'", text(first)),
-                None => counted.fmt_of_table(out),
+            Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
+            other => match other.counted() {
+                Some(counted) => counted.fmt(out),
+                None => other.fmt_of_table(out),
             },
         }
     }
@@ -460,17 +508,24 @@ impl Warning {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
             Self::IndexColumn => {
-                out.write_str("the first column left out: it has no name, like an index that pandas writes")
+                out.write_str("left out the first column: it has no name, like the index column that pandas writes")
             }
             Self::LinesSkipped { count } => {
-                write!(out, "{count} first lines skipped: they are comments, or the number of rows")
+                let lines = match count {
+                    1 => "the first line".to_owned(),
+                    _ => format!("the first {count} lines"),
+                };
+                write!(out, "skipped {lines}: only comments or the number of rows")
             }
             Self::NoHeader { first } => {
-                write!(out, "the first line is read as a row, because it has a number in it: '{first}'")
+                write!(
+                    out,
+                    "the first line is read as a row and not as a header, because it contains a number: '{first}'"
+                )
             }
             Self::NoPathName { first } => write!(
                 out,
-                "the first column is read as 'path', because the header leaves out its name: '{}'",
+                "the first column is read as 'path': the header has one name too few (first path: '{}')",
                 text(first)
             ),
             Self::PixelColumns { height, width } => {
@@ -479,23 +534,27 @@ impl Warning {
             Self::FilesLocated { column, named, path } => {
                 write!(
                     out,
-                    "the files named in '{column}' were found in other folders: '{}' is '{}'",
+                    "the paths in '{column}' are incomplete, and the files were found by name: '{}' is '{}'",
                     text(named),
                     text(path)
                 )
             }
             Self::OnlyOtherColumn { field } => {
-                write!(out, "the labels are those of '{field}', the only column beside the paths")
+                write!(out, "labels are read from '{field}', the only column beside the paths")
             }
             Self::SingleLabels { field } => {
-                write!(out, "each list of '{field}' has one label: {} reads single labels", LABEL_KEY.with(field))
+                write!(
+                    out,
+                    "every list in '{field}' has one label: to read single labels, add {}",
+                    LABEL_KEY.with(field)
+                )
             }
             Self::JoinedLabels { field, cell } => {
-                write!(out, "the cells of '{field}' are read as lists of labels, such as {}", shown(cell))
+                write!(out, "the cells of '{field}' are read as lists of labels (first: {})", shown(cell))
             }
             Self::MaybeJoined { field, cell } => write!(
                 out,
-                "{} of '{field}' is packed as one class name: if it is a list of labels, write ';' between them and add {}",
+                "{} in '{field}' is packed as one class name: if it is a list of labels, separate them with ';' and add {}",
                 shown(cell),
                 LABEL_KEY.with(field)
             ),
@@ -507,17 +566,20 @@ impl Warning {
     fn fmt_of_arrays(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LabelMaps { field } => {
-                write!(out, "the masks are those of '{field}', which has a number for each pixel")
+                write!(out, "masks are read from '{field}', which has a number for each pixel")
             }
             Self::OneHotMasks { n } => {
-                write!(out, "the masks are one-hot: their {n} classes become the numbers 0 to {}", n - 1)
+                write!(out, "the masks are one-hot: the {n} classes are packed as the numbers 0 to {}", n - 1)
             }
             Self::DatasetEach { n } => {
-                write!(out, "each of the {n} datasets is read as one image; groups are classes if there are several")
+                write!(
+                    out,
+                    "each of the {n} datasets is read as one image; if there are several groups, they are the classes"
+                )
             }
             Self::AssumedPixels { dtype } => write!(
                 out,
-                "the raw pixels have {} bytes per number and are read as {dtype}; a feature 'dtype' states another type",
+                "the raw pixels have {} bytes per number and are read as {dtype}; to state another type, add a feature 'dtype'",
                 dtype.size()
             ),
             _ => Ok(()),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use packds_format::LabelStats;
-use packds_system::Words;
+use packds_system::{Words, counted};
 
 use super::epoch::EpochPlan;
 use super::error::PlanError;
@@ -393,12 +393,6 @@ impl Schedule {
             _ => 0,
         }
     }
-}
-
-/// A number with its noun, in singular or plural.
-fn counted(n: u64, what: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{s}")
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! The values of one field of samples that a program supplies.
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl GivenField {
                 return Ok(());
             }
             let n = classes.len();
-            Err(format!("there are {n} class names, found the class id {id}"))
+            Err(format!("the class id {id} has no name: found {}", counted(n, "class name")))
         };
         match (&self.kind, value) {
             (GivenKind::Image | GivenKind::Mask | GivenKind::Bytes, GivenValue::Bytes(bytes)) => check_bytes(bytes),
@@ -84,7 +84,9 @@ impl GivenField {
             }
             (GivenKind::Array { dtype, shape }, GivenValue::Array { dtype: found, shape: found_shape, bytes }) => {
                 if (dtype, shape.as_slice()) != (found, *found_shape) {
-                    return Err(format!("expected {dtype} {shape:?}, found {found} {found_shape:?}"));
+                    return Err(format!(
+                        "expected an array of {dtype} with shape {shape:?}, found {found} with shape {found_shape:?}"
+                    ));
                 }
                 check_array(*found, found_shape, bytes)
             }

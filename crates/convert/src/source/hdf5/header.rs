@@ -61,7 +61,7 @@ fn first_block(file: &OpenFile, at: u64) -> Result<(Form, Block), String> {
     let head = read(file, at, 16)?;
     if !head.starts_with(b"OHDR\x02") {
         if head.first() != Some(&1) {
-            return Err(format!("expected an object's header at {at}"));
+            return Err(format!("there is no object header at offset {at}"));
         }
         let bytes = number(head.get(8..12));
         return Ok((Form::V1, Block { at: at + 16, bytes }));

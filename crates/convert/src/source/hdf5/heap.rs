@@ -61,7 +61,7 @@ fn item(file: &H5File, reference: &[u8], heaps: &mut HashMap<u64, Heap>, number:
         std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
         std::collections::hash_map::Entry::Vacant(new) => {
             let at = address.checked_add(file.base);
-            let at = at.ok_or_else(|| format!("no heap can be at {address}"))?;
+            let at = at.ok_or_else(|| format!("the address of a heap is too large: {address}"))?;
             new.insert(Heap::read(file, at)?)
         }
     };

@@ -505,6 +505,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("data.mdb"), whole).unwrap();
         let said = refused(folder.path(), &ListOptions::default());
-        assert!(said.contains("form a circle"), "{said}");
+        assert!(said.contains("form a cycle"), "{said}");
     }
 }

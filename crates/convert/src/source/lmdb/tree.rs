@@ -109,7 +109,7 @@ impl<'a> Tree<'a> {
         while let Some((number, depth)) = open.pop() {
             visits += 1;
             if visits > self.n_pages || depth >= MAX_DEPTH {
-                return Err(self.wrong(number, "the pages of the tree form a circle"));
+                return Err(self.wrong(number, "the pages of the tree form a cycle"));
             }
             let page = Page::of(number, self.read(number, self.page_bytes)?).map_err(|r| self.wrong(number, &r))?;
             let nodes = page.nodes().map_err(|reason| self.wrong(number, &reason))?;
@@ -131,15 +131,15 @@ impl<'a> Tree<'a> {
         let mut entry =
             Entry { key: node.key.to_vec(), offset: at(node.data_at), bytes: node.bytes.into(), database: None };
         if node.flags & DUPLICATES != 0 {
-            let reason = "a database with duplicate keys";
-            let hint = "copy it into one without (dupsort=False)";
+            let reason = "the database allows duplicate keys";
+            let hint = "copy it into a database with dupsort=False";
             return Err(ConvertError::unsupported(self.path, &String::from_utf8_lossy(node.key), reason, hint));
         }
         if node.flags & SUB != 0 {
             entry.database = u64_at(node.data, 40);
             return match entry.database {
                 Some(_) => Ok(entry),
-                None => Err(self.wrong(page, "a database's description is truncated")),
+                None => Err(self.wrong(page, "the description of a database is truncated")),
             };
         }
         if node.flags & BIG != 0 {

@@ -112,7 +112,7 @@ impl Thrift<'_> {
                 return Ok(value);
             }
         }
-        Err("a number of more than 64 bits".to_owned())
+        Err("a number exceeds 64 bits".to_owned())
     }
 
     fn zigzag(&mut self) -> Result<i64, String> {
@@ -130,7 +130,7 @@ impl Thrift<'_> {
             0 => self.zigzag()?,
             delta => i64::from(before) + i64::from(delta),
         };
-        let number = i32::try_from(number).map_err(|_| "a field number past 32 bits")?;
+        let number = i32::try_from(number).map_err(|_| "a field number exceeds 32 bits")?;
         Ok(Some((number, byte & 0x0f)))
     }
 
@@ -180,7 +180,7 @@ impl Thrift<'_> {
                 }
                 Ok(())
             }
-            other => Err(format!("a value of the unknown type {other}")),
+            other => Err(format!("a value has the unknown type {other}")),
         }
     }
 
@@ -210,7 +210,7 @@ impl Thrift<'_> {
             }
             open.push(children);
             if open.len() > MAX_LEVELS {
-                return Err(format!("groups nested more than {MAX_LEVELS} levels deep"));
+                return Err(format!("groups are nested more than {MAX_LEVELS} levels deep"));
             }
             while open.last() == Some(&0) {
                 open.pop();

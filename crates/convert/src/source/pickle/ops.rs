@@ -120,7 +120,7 @@ impl Machine<'_> {
 
     fn push(&mut self, id: Id) -> Result<(), ConvertError> {
         if self.stack.len() >= MAX_STACK {
-            return self.wrong("more values on the stack than the limit");
+            return self.wrong("the pickle puts too many values on the stack");
         }
         self.stack.push(id);
         Ok(())
@@ -133,7 +133,7 @@ impl Machine<'_> {
                 self.nodes.push(node);
                 self.push(id)
             }
-            _ => self.wrong("more values than the limit of a pickle"),
+            _ => self.wrong("the pickle has too many values"),
         }
     }
 
@@ -143,7 +143,7 @@ impl Machine<'_> {
 
     fn mark(&mut self) -> Result<(), ConvertError> {
         if self.marks.len() >= MAX_STACK {
-            return self.wrong("more marks than the limit");
+            return self.wrong("the pickle has too many marks");
         }
         self.marks.push(self.stack.len());
         Ok(())
@@ -270,7 +270,7 @@ impl Machine<'_> {
         } else {
             self.text_bytes += n;
             if self.text_bytes > MAX_TEXT {
-                return self.wrong("more text than the limit of a pickle");
+                return self.wrong("the pickle has too much text");
             }
             Bytes::Here(self.input.bytes(n)?.into())
         };
@@ -330,7 +330,7 @@ impl Machine<'_> {
     fn pairs(&self, items: &[Id]) -> Result<Vec<(Id, Id)>, ConvertError> {
         let pairs = items.as_chunks::<2>();
         if !pairs.1.is_empty() {
-            return self.wrong("expected keys and values in pairs");
+            return self.wrong("expected pairs of keys and values");
         }
         Ok(pairs.0.iter().map(|[key, value]| (*key, *value)).collect())
     }
@@ -342,7 +342,7 @@ impl Machine<'_> {
                 dict.extend(entries);
                 Ok(())
             }
-            _ => self.wrong("expected a dictionary to put entries into"),
+            _ => self.wrong("expected a dictionary to add entries to"),
         }
     }
 
@@ -356,7 +356,7 @@ impl Machine<'_> {
                 let number = str::from_utf8(&line).ok().and_then(|n| n.parse().ok());
                 match number {
                     Some(number) => number,
-                    None => return self.wrong("expected an index of the memo"),
+                    None => return self.wrong("expected an index in the memo"),
                 }
             }
         };
@@ -368,7 +368,7 @@ impl Machine<'_> {
         }
         let top = self.top()?;
         if self.memo.len() >= MAX_NODES {
-            return self.wrong("more values in the memo than the limit");
+            return self.wrong("the pickle has too many values in the memo");
         }
         self.memo.insert(number, top);
         self.next_memo = self.next_memo.saturating_add(1);
@@ -389,7 +389,7 @@ impl Machine<'_> {
                 };
                 match (text(module), text(name)) {
                     (Some(module), Some(name)) => self.push_global(&module, &name),
-                    _ => self.wrong("expected the texts of a name"),
+                    _ => self.wrong("expected the name of a class or function"),
                 }
             }
             b'R' | 0x81 => {
@@ -410,14 +410,14 @@ impl Machine<'_> {
                     }
                     // Attributes of a dictionary, such as the versions in a state_dict.
                     Some(Node::MadeDict(_)) => Ok(()),
-                    _ => self.wrong("expected an object to set the state of"),
+                    _ => self.wrong("expected an object to restore"),
                 }
             }
             b'Q' => {
                 let id = self.pop()?;
                 self.push_node(Node::Persistent(id))
             }
-            b'P' => self.wrong("storages named by text are not supported"),
+            b'P' => self.wrong("storages referenced by a text are not supported"),
             _ => {
                 let name = if op == b'i' {
                     let (module, name) = (self.input.line()?, self.input.line()?);
@@ -451,8 +451,8 @@ impl Machine<'_> {
 
     fn refuse(&self, name: &str) -> Result<(), ConvertError> {
         let name = name.escape_default();
-        let reason = format!("the pickle wants to call {name}, which could run any program");
-        let hint = "nothing was called; save tensors or arrays alone, in a dictionary, a tuple or a list";
+        let reason = format!("the pickle calls {name}, which could run any program");
+        let hint = "nothing was called; save only tensors or arrays, in a dictionary, tuple or list";
         Err(self.input.refused(self.op_at, reason, hint))
     }
 }

@@ -200,7 +200,7 @@ fn texts(planned: &Planned, array: &ArrayRef, spot: &Spot<'_>) -> Result<ColumnP
         let pushed = for_each_text(array, |text| {
             let text = text.unwrap_or(missing);
             if planned.part != Use::Other && text.len() > MAX_NAME {
-                return Err(format!("a name of {} bytes, at most {MAX_NAME}", text.len()));
+                return Err(format!("names have at most {MAX_NAME} bytes, found {}", text.len()));
             }
             texts.push(text);
             room.check(texts.n_bytes())

@@ -212,7 +212,7 @@ fn a_column_that_no_pack_can_hold_is_left_out_with_a_warning_unless_it_was_asked
             panic!("{warnings:?}");
         };
         assert!(
-            warning.starts_with("field 'parts' left out: List(Binary")
+            warning.starts_with("left out the field 'parts': List(Binary")
                 && warning.ends_with(": packs have no type of field for Binary"),
             "{warning}"
         );

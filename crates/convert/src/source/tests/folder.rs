@@ -78,7 +78,7 @@ fn class_without_images_keeps_its_id() {
     assert_eq!(listing.warnings(), [Warning::EmptyClasses { count: 2, first: b".hidden".to_vec(), id: 0 },]);
     assert_eq!(
         listing.warnings()[0].to_string(),
-        "2 classes have no images and keep their ids, first '.hidden' (id 0)"
+        "2 classes have no images and keep their ids (first: '.hidden', id 0)"
     );
     assert_eq!(listing.ignored(), 1);
 }
@@ -91,7 +91,7 @@ fn images_beside_class_folders_are_ignored_with_a_warning() {
     assert_eq!(listing.ignored(), 3);
     let expected = Warning::FilesBesideClasses { count: 2, first: b"x.jpg".to_vec() };
     assert_eq!(listing.warnings(), std::slice::from_ref(&expected));
-    assert_eq!(expected.to_string(), "2 images beside the class folders ignored, first 'x.jpg'");
+    assert_eq!(expected.to_string(), "ignored 2 images beside the class folders (first: 'x.jpg')");
 }
 
 #[test]

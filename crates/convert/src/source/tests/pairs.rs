@@ -130,7 +130,7 @@ fn folders_are_named_by_the_caller() {
     assert!(error.hint().unwrap().contains("images='DIR'"), "{error}");
     let twice = Tree::new(&["images/1.jpg", "masks/1.png", "labels/1.png"]);
     let error = twice.list().unwrap_err();
-    assert_eq!(error.hint().unwrap(), "choose with masks='labels'; from='image-folder' takes every folder as a class");
+    assert_eq!(error.hint().unwrap(), "choose with masks='labels'; from='image-folder' reads every folder as a class");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn folders_with_names_of_images_and_masks_may_be_classes() {
     let tree = Tree::new(&["images/1.jpg", "labels/2.jpg", "sketches/3.jpg"]);
     let error = tree.list().unwrap_err();
     assert!(error.to_string().contains("no mask in 'labels' has the name of an image in 'images'"), "{error}");
-    assert!(error.hint().unwrap().contains("from='image-folder' takes every folder as a class"), "{error}");
+    assert!(error.hint().unwrap().contains("from='image-folder' reads every folder as a class"), "{error}");
     let tree = Tree::new(&["images/1.png", "labels/1.png", "sketches/3.png"]);
     let beside = Warning::FoldersBesidePairs { count: 1, first: b"sketches".to_vec() };
     assert_eq!(tree.list().unwrap().warnings(), [beside]);
@@ -310,7 +310,7 @@ fn two_versions_of_the_same_images_are_not_classes_in_silence() {
     };
     for (one, other) in [("A", "B"), ("left", "right"), ("clean", "noisy"), ("Input", "Target")] {
         let error = twins(one, other, &["1", "2", "3"]).list().unwrap_err();
-        assert!(error.to_string().contains("have 3 files of the same names"), "{error}");
+        assert!(error.to_string().contains("have 3 files with the same names"), "{error}");
         let hint = error.hint().unwrap();
         assert!(hint.contains(&format!("images='{one}'")) && hint.contains("from='image-folder'"), "{hint}");
     }

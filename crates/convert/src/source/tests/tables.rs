@@ -47,10 +47,13 @@ fn names_without_folder_or_extension_are_looked_for_once() {
     let listing = listed(&files, "train.csv", b"id_code,label\n2b,0\n1a,1\n").unwrap();
     assert_eq!(paths(&listing), ["train_images/2b.png", "train_images/1a.png"]);
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(told, ["the files named in 'id_code' were found in other folders: '2b' is 'train_images/2b.png'"]);
+    assert_eq!(
+        told,
+        ["the paths in 'id_code' are incomplete, and the files were found by name: '2b' is 'train_images/2b.png'"]
+    );
     // Nothing tells which of two folders.
     let error = listed(&files, "m.csv", b"id_code,label\n1a,0\n").unwrap_err().to_string();
-    assert!(error.contains("may be those in 'test_images' or those in 'train_images'"), "{error}");
+    assert!(error.contains("'test_images' and 'train_images' both have files with the listed names"), "{error}");
     // Class folders.
     let listing = listed(&["x/1.jpg", "y/2.jpg"], "m.csv", b"image_name,label\n2,0\n1.jpg,1\n").unwrap();
     assert_eq!(paths(&listing), ["y/2.jpg", "x/1.jpg"]);
@@ -203,8 +206,8 @@ fn comments_and_counts_before_the_rows_are_skipped_and_told() {
     assert_eq!(paths(&listing), ["a.jpg", "b.jpg"]);
     assert_eq!(listing.columns()[0].values, crate::source::ColumnValues::I64(vec![-1, 1]));
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(told[0], "1 first lines skipped: they are comments, or the number of rows");
-    assert_eq!(told[1], "the first column is read as 'path', because the header leaves out its name: 'a.jpg'");
+    assert_eq!(told[0], "skipped the first line: only comments or the number of rows");
+    assert_eq!(told[1], "the first column is read as 'path': the header has one name too few (first path: 'a.jpg')");
     // A line keeps its number.
     let error = listed(&THREE, "m.txt", b"# x\n\n2\na.jpg 1\nb.jpg\n").unwrap_err();
     assert!(matches!(error, ConvertError::ManifestMalformed { line: 5, .. }), "{error}");
@@ -295,7 +298,7 @@ fn cells_of_several_labels_are_lists_and_told() {
     assert_eq!(
         told(&listing),
         [
-            "'scab rust' of 'label' is packed as one class name: if it is a list of labels, write ';' between them and add label_key='label'"
+            "'scab rust' in 'label' is packed as one class name: if it is a list of labels, separate them with ';' and add label_key='label'"
         ]
     );
 }
@@ -309,7 +312,7 @@ fn labels_below_zero_are_a_column_and_told() {
         assert_eq!(
             told(&listing),
             [
-                "'label' gives no labels: expected an integer or a name for each image, found negative numbers (class ids count from 0); it is packed as a field"
+                "'label' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has negative numbers (class ids count from 0)"
             ]
         );
     }

@@ -167,21 +167,21 @@ impl Array {
     fn check(&self) -> Result<(), String> {
         let (chunk, unit, shape) = (&self.chunk, self.unit(), &self.shape);
         if chunk.len() != shape.len() {
-            return Err(format!("chunks of {chunk:?} of an array of {shape:?}"));
+            return Err(format!("expected chunks with as many dimensions as the array {shape:?}, found {chunk:?}"));
         }
         let mut inner = unit.iter().zip(chunk);
         if unit.len() != chunk.len() || !inner.all(|(unit, chunk)| chunk.get() % unit.get() == 0) {
-            return Err(format!("shards of {chunk:?} of chunks of {unit:?}"));
+            return Err(format!("expected shards of whole chunks of {unit:?}, found {chunk:?}"));
         }
         if self.chain.is_variable() != matches!(self.element, Element::Text | Element::Bytes) {
-            return Err(format!("chunks of {:?} that its codecs cannot hold", self.element));
+            return Err(format!("the codecs cannot store elements of type {:?}", self.element));
         }
-        // Of items of variable length, the length of each.
+        // For items of variable length, a chunk also has the length of each item.
         let bytes = if self.chain.is_variable() { 4 } else { self.element_bytes() };
         let bytes = unit.iter().try_fold(bytes, |n, dim| n.checked_mul(dim.get()));
         match bytes {
             Some(bytes) if bytes <= MAX_BAND_BYTES => Ok(()),
-            _ => Err(format!("chunks of {unit:?} elements, which are more than 1 GiB")),
+            _ => Err(format!("chunks may have at most 1 GiB, found chunks of {unit:?} elements")),
         }
     }
 

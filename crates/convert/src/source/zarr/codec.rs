@@ -65,13 +65,13 @@ impl Chain {
             _ => return Ok((Self::new(codecs, dims)?, None)),
         };
         let ShardingCodecConfiguration::V1(shards) = shards else {
-            return Err("another version of sharding_indexed".to_owned());
+            return Err("unsupported version of sharding_indexed".to_owned());
         };
         let names: Vec<&str> = shards.index_codecs.iter().map(MetadataV3::name).collect();
         let index_crc = match names.as_slice() {
             ["bytes" | "endian"] => false,
             ["bytes" | "endian", "crc32c"] => true,
-            names => return Err(format!("the codecs {} for the index of a shard", names.join(", "))),
+            names => return Err(format!("unsupported codecs for the index of a shard: {}", names.join(", "))),
         };
         let sharding = Sharding {
             chunk: shards.chunk_shape,
