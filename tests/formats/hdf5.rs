@@ -223,7 +223,7 @@ fn damage_and_what_is_not_for_us_is_refused() {
         ("huge.h5", "do not fit in a file"),
         ("newer.h5", "bad version number for layout message"),
         ("newer.h5", "h5repack --low=0 --high=2"),
-        ("loop.h5", "a link may make a group a member of itself"),
+        ("loop.h5", "a link makes a group contain itself"),
         ("nothing.h5", "no field of images"),
         ("short.h5", "5"),
         ("cut.h5", "cut.h5"),
@@ -272,7 +272,7 @@ fn datasets_that_are_not_arrays_of_samples_say_what_to_do() {
     let (folder, _) = written_by("hdf5.py");
     python(&["hdf5.py", "singles", folder.path("").to_str().unwrap()]);
     for (name, words) in [
-        ("pairs", "not all groups can be classes: 'images', 'masks'"),
+        ("pairs", "not every group can be a class: 'images', 'masks'"),
         ("weights", "found 'bias', 'kernel'"),
         ("table", "such as the rows of a PyTables table"),
         ("linked", "linked.h5: images: a link to another file, which is not followed"),

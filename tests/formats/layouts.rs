@@ -205,13 +205,13 @@ fn labels_in_a_file_beside_that_of_the_images_are_found_by_its_name() {
             &["doubled"],
             1,
             "expected labels for images without labels in their own file, found 'x', 'y'",
-            "name the file of the images alone",
+            "name only the file of images",
         ),
         (
             &["{owned,owned_labels}.npz"],
             1,
-            "expected no separate labels, since the files of images have labels",
-            "name the file of the images alone",
+            "expected no separate file of labels, because the image files have labels",
+            "name only the file of images",
         ),
     ];
     assert_refused(&folder, &refused);
@@ -224,7 +224,7 @@ fn files_that_look_like_many_images_each_are_told() {
         (
             &["stacks"],
             2,
-            "an array of shape [30, 28, 28], and others with another first dimension",
+            "arrays such as [30, 28, 28] whose first dimensions differ",
             "numpy.concatenate(..)",
         ),
         (&["several"], 2, "found 60x784, which looks like 60 flattened images of 784 numbers", "numpy.concatenate(..)"),
@@ -295,7 +295,7 @@ fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
         (
             &["turned.npz"],
             1,
-            "expected 28 values, one for each image, found 60, which is dimension 3 of the images",
+            "expected 28 values, one for each image, found 60 (dimension 3 of the images has this length)",
             "numpy.moveaxis(images, 3, 0)",
         ),
     ];
@@ -308,7 +308,7 @@ fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
 fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
     let (folder, _) = sources();
     let refused = [
-        (&["twice.npz"][..], 1, "x.npy: two members have this name", "under different names"),
+        (&["twice.npz"][..], 1, "x.npy: two members have this name", "with unique names"),
         (&["over.safetensors"], 1, "other: its bytes overlap those of the tensor 'image'", "without shared bytes"),
         (
             &["sketches"],
@@ -323,9 +323,9 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
             "--image-key brightness",
         ),
         (&["mixed"], 1, "'b.tar' is webdataset, 'a.parquet' is parquet", "--from webdataset or --from parquet"),
-        (&["nothing.npy"], 1, "there are no samples in it", "samples along the first dimension"),
+        (&["nothing.npy"], 1, "there are no samples in it", "whose first dimension is the samples"),
         (&["nameless.parquet"], 2, "nameless.parquet: schema: field ``: a name has 1 to 255 bytes", "--leave-out"),
-        (&["zlib.tfrecord"], 2, "records compressed with ZLIB, which is not supported", "GZIP"),
+        (&["zlib.tfrecord"], 2, "the records are compressed with ZLIB, which is not supported", "GZIP"),
         (&["converted"], 2, "found the splits 'test', 'train'", "--split"),
     ];
     assert_refused(&folder, &refused);

@@ -228,7 +228,7 @@ fn a_record_batch_that_memory_has_no_room_for_is_an_error() {
         let output = run.current_dir(folder.path("")).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        let expected = "and twice that exceeds the free memory";
+        let expected = "and packds needs twice that in free memory";
         assert!(said.contains(expected), "{said}");
     }
     // Chunks count the texts: they are not 1024 times as large as one.

@@ -56,11 +56,11 @@ fn lists_of_samples_are_read() {
 fn lists_of_samples_that_do_not_agree_say_where() {
     let Some((folder, _)) = sources() else { return };
     for (name, expected) in [
-        ("sizes.pt", "sample 0 'image': a tensor whose rows do not follow each other"),
+        ("sizes.pt", "sample 0 'image': the rows of the tensor are not contiguous"),
         ("missing.pt", "sample 5: expected the fields 'image', 'label', found 'image'"),
         ("numpy.pt", "sample 0: 'image': expected a tensor, a number or a text, found an object of numpy"),
         ("boxes.pt", "sample 1: 'boxes': expected an array f32 of [2, 4], found an array f32 of [3, 4]"),
-        ("batches.pt", "a list of batches, the first of 4 images and as many labels"),
+        ("batches.pt", "found a list of batches (the first has 4 images)"),
     ] {
         let said = refused(&folder, name, &[]);
         assert!(said.contains(expected), "{name}: {said}");

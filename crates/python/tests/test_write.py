@@ -118,7 +118,7 @@ def test_arrays_that_are_no_pictures_are_kept(tmp_path):
         ({"image": image_of(1)}, "expected image, label"),
         ({"image": image_of(1), "label": 1, "more": 2}, "found image, label, more"),
         ({"image": image_of(1), "label": "cat", "x": 1}, "expected"),
-        ({"image": np.zeros((0, 3, 3), np.uint8), "label": 1}, "without elements"),
+        ({"image": np.zeros((0, 3, 3), np.uint8), "label": 1}, "with elements"),
         ({"image": object(), "label": 1}, "no elements of type"),
     ],
 )

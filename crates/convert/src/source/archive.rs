@@ -123,8 +123,13 @@ impl Archive {
             return Ok(None);
         }
         if depth == MAX_DEPTH {
-            let reason = format!("more than {MAX_DEPTH} archives in each other");
-            return Err(ConvertError::unsupported(&path, "", reason, "unpack the outer ones, and name the inner one"));
+            let reason = format!("archives are nested more than {MAX_DEPTH} deep");
+            return Err(ConvertError::unsupported(
+                &path,
+                "",
+                reason,
+                "unpack the outer archives, and name the inner one",
+            ));
         }
         Ok(Some(Self { path, inside, form }))
     }

@@ -93,7 +93,7 @@ impl StoredArray {
     fn whole(file: &Arc<OpenFile>, described: &Described<'_>) -> Result<Option<Self>, ConvertError> {
         let row = described.shape.iter().skip(1).fold(described.elements.bytes(), |n, d| n.saturating_mul(*d));
         if described.stride.is_some_and(|stride| stride != row) {
-            let (reason, hint) = ("rows that do not follow each other", "save tensor.contiguous()");
+            let (reason, hint) = ("the rows of the tensor are not contiguous", "save tensor.contiguous()");
             return Err(ConvertError::unsupported(&file.path, described.name, reason, hint));
         }
         let shape = [&[1], described.shape].concat();
@@ -348,10 +348,10 @@ impl ArraySet {
             found => {
                 let names: Vec<String> = beside.arrays.iter().map(|a| a.name.clone()).collect();
                 let reason = match found {
-                    Some(_) => "expected no separate labels, since the files of images have labels".to_owned(),
+                    Some(_) => "expected no separate file of labels, because the image files have labels".to_owned(),
                     None => format!("expected an array of labels, found {}", quoted(&names)),
                 };
-                let hint = format!("name the file of the images alone, or that of the labels with {LABEL_KEY}");
+                let hint = format!("name only the file of images, or name the file of labels with {LABEL_KEY}");
                 Err(ConvertError::contradictory(file, "", reason, hint))
             }
         }
@@ -375,7 +375,7 @@ impl ArraySet {
             let next = next.filter(|a| a.elements == array.elements && a.item == array.item);
             let Some(next) = next else {
                 let reason = format!(
-                    "expected items of {} of shape {:?}, as in the previous files",
+                    "expected {} arrays of shape {:?}, as in the previous files",
                     array.elements.describe(),
                     array.item
                 );
@@ -387,7 +387,7 @@ impl ArraySet {
         let known = |name: &String| self.arrays.iter().any(|a| a.name == *name);
         match other.arrays.iter().find(|a| !known(&a.name)) {
             None => Ok(()),
-            Some(new) => Err(ConvertError::malformed(file, &new.name, "the previous files have no such array")),
+            Some(new) => Err(ConvertError::malformed(file, &new.name, "the previous files do not have this array")),
         }
     }
 
@@ -408,7 +408,7 @@ impl ArraySet {
 
     /// Sorts the arrays by role.
     fn sort(&mut self, source: &Path, roles: Roles<'_>) -> Result<Found, ConvertError> {
-        let none = || ConvertError::malformed(source, "", "there are no images in it");
+        let none = || ConvertError::malformed(source, "", "it contains no images");
         let array = self.arrays.get(roles.image).ok_or_else(none)?;
         let part = Some(Part::Image);
         roles.fitting(source, &array.name, part, &array.kind(), &mut self.warnings)?;

@@ -72,7 +72,7 @@ fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
         return Ok(None);
     }
     let not_text = |_| {
-        let hint = format!("save it as UTF-8; {} and leaves texts out", as_classes());
+        let hint = format!("save it as UTF-8; {} and ignores the texts", as_classes());
         ConvertError::contradictory(path, "", "this caption is not UTF-8", hint)
     };
     String::from_utf8(bytes).map(Some).map_err(not_text)

@@ -104,7 +104,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         }
     }
     let images = batches.images.as_ref().and_then(StoredArray::store);
-    let images = images.ok_or_else(|| ConvertError::malformed(&part.root, "", "there are no samples in it"))?;
+    let images = images.ok_or_else(|| ConvertError::malformed(&part.root, "", "it contains no samples"))?;
     let first = part.files.first().map_or(&part.root, |file| file);
     let dataset = if part.root.is_dir() { part.split.clone() } else { None };
     let dataset = dataset.unwrap_or_else(|| {
@@ -156,7 +156,7 @@ fn read_binary(file: &Arc<OpenFile>, batches: &mut Batches) -> Result<(), Conver
     let record = IMAGE_BYTES + n_labels;
     if !fits(n_labels) || file.bytes == 0 {
         let reason = format!(
-            "expected records of {record} bytes, found {} bytes, which is {} more than whole records",
+            "expected whole records of {record} bytes, found {} bytes, which leaves a rest of {}",
             file.bytes,
             file.bytes % record
         );

@@ -55,7 +55,7 @@ impl Read for RowLimit {
 
 /// The error about a row that exceeds [`MAX_ROW_BYTES`].
 pub(super) fn long_row(path: &Path, line: u64) -> ConvertError {
-    malformed(path, line, format!("expected at most {} MiB in a row, found more", MAX_ROW_BYTES >> 20))
+    malformed(path, line, format!("expected at most {} MiB per row, found more", MAX_ROW_BYTES >> 20))
 }
 
 /// What the start of a file tells: its delimiter, and its line endings, which the parser does not report.
@@ -161,7 +161,7 @@ impl CsvRows {
         let bad = self.record.iter().position(|field| str::from_utf8(field).is_err());
         match bad {
             Some(column) => {
-                let reason = format!("the text is not UTF-8 in field {}", column + 1);
+                let reason = format!("the text in field {} is not UTF-8", column + 1);
                 Err(malformed(path, self.line(), reason))
             }
             None => match self.open_quote(file)? {

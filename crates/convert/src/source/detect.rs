@@ -37,7 +37,7 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
             if is_pattern(source) {
                 let first = name.and_then(first_of_pattern);
                 let named = first.as_deref().and_then(DataFormat::from_file_name);
-                return named.ok_or_else(|| unknown("a pattern without an extension".to_owned()));
+                return named.ok_or_else(|| unknown("the pattern has no extension".to_owned()));
             }
             return Err(ConvertError::SourceMissing { path: source.to_owned() });
         }
@@ -51,7 +51,7 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         return Ok(format);
     }
     if !metadata.is_file() {
-        return Err(unknown("neither a file nor a folder".to_owned()));
+        return Err(unknown("it is neither a file nor a folder".to_owned()));
     }
     let head = head_of(source)?;
     if head.starts_with(&MAGIC) {
@@ -195,7 +195,7 @@ fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertErro
     let (Some((_, own)), Some((second, other))) = (own, other) else {
         return Ok(format);
     };
-    let reason = format!("there are files of several formats: '{own}' is {format}, '{other}' is {second}");
+    let reason = format!("the files have different formats: '{own}' is {format}, '{other}' is {second}");
     let hint = format!("choose with {} or {}, or name the files", FROM.with(format.name()), FROM.with(second.name()));
     Err(ConvertError::contradictory(folder, "", reason, hint))
 }

@@ -184,7 +184,7 @@ impl Found {
                 source,
                 "",
                 format!("expected images, found one {} for each sample", array.dtype),
-                format!("name the source of the images, or the field of images with {IMAGE_KEY}"),
+                format!("name the file with the images, or name the field of images with {IMAGE_KEY}"),
             )),
             _ => Ok(()),
         }
@@ -246,7 +246,7 @@ impl Found {
                     "expected masks as image files or arrays of two dimensions, found {} {:?}",
                     array.dtype, array.shape
                 ),
-                format!("leave the field out with {LEAVE_OUT}, name another with {MASK_KEY}, or write a number for each pixel"),
+                format!("leave the field out with {LEAVE_OUT}, name another field with {MASK_KEY}, or write a number for each pixel"),
             )
         })?;
         if let Some(n) = numbers.one_hot() {
@@ -330,7 +330,11 @@ impl FoundLabels {
                 }
                 listing.classes = classes.iter().map(|c| c.clone().into_bytes()).collect();
                 for (idx, id) in ids.iter_mut().enumerate().filter(|(_, id)| is_wrong(id)) {
-                    let reason = format!("'{}': the class id {id} has no name: found {}", self.name, counted(names, "class name"));
+                    let reason = format!(
+                        "'{}': the class id {id} has no name: found {}",
+                        self.name,
+                        counted(names, "class name")
+                    );
                     listing.faults.entry(idx).or_insert(reason.into());
                     // The sample is reported by its original id. The pack needs a named id, so store 0.
                     *id = 0;
@@ -410,7 +414,7 @@ fn rename_taken(listing: &mut Listing) {
 /// What to do about class ids without names.
 fn class_ids_hint() -> String {
     format!(
-        "correct the labels or the list of class names, leave the field out with {LEAVE_OUT}, or name another with {LABEL_KEY}"
+        "correct the labels or the list of class names, leave the field out with {LEAVE_OUT}, or name another field with {LABEL_KEY}"
     )
 }
 
@@ -419,9 +423,12 @@ pub(super) fn check_same_classes(file: &Path, expected: &[String], found: &[Stri
     if expected == found || expected.is_empty() || found.is_empty() {
         return Ok(());
     }
-    let reason =
-        format!("expected the class names of the previous files, {}, found {}", quoted(expected), quoted(found));
-    let hint = "convert each file separately, or write all with the same class names";
+    let reason = format!(
+        "expected the same class names as in the previous files ({}), found {}",
+        quoted(expected),
+        quoted(found)
+    );
+    let hint = "convert each file separately, or write all files with the same class names";
     Err(ConvertError::contradictory(file, "", reason, hint))
 }
 
@@ -434,12 +441,12 @@ pub(super) fn other_count(source: &Path, name: &str, images: &dyn Store, found: 
     };
     let Some(dimension) = along.map(|place| place + 1) else {
         let hint = format!(
-            "correct the field so that it has one value for each image, or name other fields with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}"
+            "write one value for each image, or name other fields with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}"
         );
         return ConvertError::contradictory(source, name, reason, hint);
     };
-    let reason = format!("{reason}, which is dimension {dimension} of the images");
-    let hint = format!("put the dimension of the images first: numpy.moveaxis(images, {dimension}, 0)");
+    let reason = format!("{reason} (dimension {dimension} of the images has this length)");
+    let hint = format!("put the sample dimension first: numpy.moveaxis(images, {dimension}, 0)");
     ConvertError::contradictory(source, name, reason, hint)
 }
 
@@ -548,7 +555,7 @@ mod tests {
         for ids in [vec![3, 2], vec![-1, -1]] {
             let found = Found { labels: labels(LabelValues::Ids(ids), &["a", "b"]), ..found(2) };
             let error = found.into_listing(Path::new("s")).unwrap_err();
-            assert!(error.to_string().starts_with("s: y: there are 2 class names"), "{error}");
+            assert!(error.to_string().starts_with("s: y: the class id 2 has no name"), "{error}");
             assert!(error.is_data());
             assert!(error.hint().unwrap().contains("label_key"));
         }

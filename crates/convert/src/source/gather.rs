@@ -65,7 +65,7 @@ impl Raw<'_> {
     pub(super) fn text_to(&self, limit: u64) -> Result<String, ConvertError> {
         if self.bytes > limit {
             let found = self.bytes;
-            return Err(self.wrong(format!("a text of {found} bytes, more than the limit of {limit}")));
+            return Err(self.wrong(format!("expected a text of at most {limit} bytes, found {found}")));
         }
         String::from_utf8(self.head(limit)?).map_err(|e| self.wrong(format!("expected text: {e}")))
     }
@@ -110,7 +110,7 @@ impl Item<'_> {
 }
 
 fn kind_of(content: &Content) -> String {
-    let array = |array: &ArrayType| format!("an array {} of {:?}", array.dtype, array.shape);
+    let array = |array: &ArrayType| format!("an array of {} with shape {:?}", array.dtype, array.shape);
     match content {
         Content::File => "an image file".to_owned(),
         Content::Bytes => "bytes".to_owned(),

@@ -122,7 +122,7 @@ impl Given {
     /// cannot be stored.
     pub fn push(&mut self, values: &[GivenValue<'_>]) -> Result<(), ConvertError> {
         if self.is_broken {
-            return Err(self.refused("", "an earlier sample was only partly kept"));
+            return Err(self.refused("", "an earlier sample was only partly written"));
         }
         if values.len() != self.fields.len() {
             let (expected, found) = (self.fields.len(), values.len());
@@ -148,7 +148,7 @@ impl Given {
             "" => format!("sample {}", self.n_samples),
             field => format!("sample {}, field `{field}`", self.n_samples),
         };
-        let hint = "give every sample the fields of the schema, with values of the right kinds";
+        let hint = "give every sample the fields of the schema, with values of the declared kinds";
         ConvertError::unsupported(&self.target, &place, reason, hint)
     }
 
@@ -158,7 +158,7 @@ impl Given {
     /// [`ConvertError::SourceMalformed`] if there are no samples; [`ConvertError::Spool`].
     pub fn into_listing(self) -> Result<Listing, ConvertError> {
         if self.is_broken {
-            return Err(self.refused("", "it was only partly kept"));
+            return Err(self.refused("", "a sample was only partly written"));
         }
         let source = self.target;
         if self.n_samples == 0 {
@@ -177,7 +177,7 @@ impl Given {
                 Values::Text(column) => texts.push(column),
             }
         }
-        let images = images.ok_or_else(|| ConvertError::malformed(&source, "", "there are no images"))?;
+        let images = images.ok_or_else(|| ConvertError::malformed(&source, "", "it has no images"))?;
         let found = Found {
             labels,
             masks,
@@ -204,16 +204,16 @@ fn check(fields: &[(String, GivenKind)]) -> Result<(), ConvertError> {
     if n_images != 1 {
         return refuse(
             format!("a pack has one field of images, found {n_images}"),
-            "say which field is the image, and give others as arrays",
+            "declare one field as the image, and the others as arrays",
         );
     }
     if count(&|kind| *kind == GivenKind::Mask) > 1 {
-        return refuse("a pack has at most one field of masks".to_owned(), "give the others as arrays");
+        return refuse("a pack has at most one field of masks".to_owned(), "declare the others as arrays");
     }
     if count(&|kind| matches!(kind, GivenKind::Label | GivenKind::Labels)) > 1 {
         return refuse(
             "a pack has at most one field of class labels".to_owned(),
-            "give the others as arrays of integers",
+            "declare the others as arrays of integers",
         );
     }
     for (place, (name, _)) in fields.iter().enumerate() {

@@ -165,7 +165,7 @@ fn class_id(kind: CellKind) -> Option<i64> {
 }
 
 /// What is wrong with a label below 0.
-pub(super) const NEGATIVE: &str = "a class id is negative: number the classes from 0";
+pub(super) const NEGATIVE: &str = "a class id is negative: class ids start at 0";
 
 const SEPARATORS: [char; 2] = [';', '|'];
 

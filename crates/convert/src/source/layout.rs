@@ -102,7 +102,7 @@ impl Layout {
         let found = || top.subdirectories.iter().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).min().cloned();
         let images = images.map(named).or_else(found).ok_or_else(|| ConvertError::Options {
             reason: format!("{}: none of its folders has a usual name for images", root.display()),
-            hint: format!("name it with {}", IMAGES.with("DIR")),
+            hint: format!("name the folder of images with {}", IMAGES.with("DIR")),
         })?;
         Ok(Self::Pairs(Pair { images, masks: named(masks) }))
     }
@@ -286,12 +286,12 @@ fn refuse_annotated(
 ) -> Result<(), ConvertError> {
     let find = |known: &[&str]| folders.iter().copied().find(|name| is_one_of(name, known));
     let refused = |what: &str, images: &[u8], masks: Option<&[u8]>| {
-        let alone = format!("pack the images alone with {}", IMAGES.with(lossy(images)));
+        let alone = format!("pack only the images with {}", IMAGES.with(lossy(images)));
         let hint = match masks {
             Some(masks) => format!("{alone}, or with masks: add {}; {}", MASKS.with(lossy(masks)), as_classes()),
             None => format!("{alone}; {}", as_classes()),
         };
-        Err(ConvertError::unsupported(root, "", format!("{what}, which packds does not pack yet"), hint))
+        Err(ConvertError::unsupported(root, "", format!("this is {what}, and packds cannot pack boxes yet"), hint))
     };
     if let (Some(images), Some(_)) = (find(&["jpegimages"]), find(&["annotations"])) {
         return refused("a Pascal VOC dataset with boxes in Annotations", images, find(&["segmentationclass"]));
@@ -313,8 +313,8 @@ fn refuse_annotated(
     }
     if top.names().any(|name| name.ends_with(b"_annotations.coco.json")) {
         let from = FROM.with("image-folder");
-        let reason = "a COCO dataset with boxes in _annotations.coco.json, which packds does not pack yet";
-        return Err(ConvertError::unsupported(root, "", reason, format!("pack the images alone with {from}")));
+        let reason = "this is a COCO dataset with boxes in _annotations.coco.json, and packds cannot pack boxes yet";
+        return Err(ConvertError::unsupported(root, "", reason, format!("pack only the images with {from}")));
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Resu
     let [one, .., other] = own.as_slice() else { return Ok(()) };
     let [one, other] = [one, other].map(|idx| lossy(&paths.path(*idx)));
     let reason = format!("'{}' stands for {} files, such as '{one}' and '{other}'", lossy(id), own.len());
-    let hint = "merge the files of each id into one image, or write one of them into each row";
+    let hint = "merge the files of each id into one image, or name one file in each row";
     Err(ConvertError::contradictory(manifest, "", reason, hint))
 }
 

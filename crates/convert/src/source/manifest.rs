@@ -57,8 +57,8 @@ pub(super) fn list_splits(
         splits.iter().find(|split| split.is_empty() || split.starts_with('.') || split.contains(['/', '\0']))
     {
         let shown = split.escape_debug();
-        let reason = format!("the column of splits has the value '{shown}', which cannot be a part of a file's name");
-        let hint = format!("change it, or take one split with {}", SPLIT.with("NAME"));
+        let reason = format!("the column of splits has the value '{shown}', which cannot be part of a file name");
+        let hint = format!("change the value, or choose one split with {}", SPLIT.with("NAME"));
         return Err(ConvertError::contradictory(source, "", reason, hint));
     }
     splits.into_iter().map(|split| Ok((split.clone(), manifest.list(Some(&split))?))).collect()
@@ -192,8 +192,8 @@ impl Manifest<'_> {
     /// The same error, or what to do about a folder of another machine.
     fn of_other_machine(&self, error: ConvertError) -> ConvertError {
         let ConvertError::SourceMissing { path } = error else { return error };
-        let reason = format!("its paths begin with '{}', which is not on this machine", path.display());
-        let hint = format!("name the folder that has the files with {}", ROOT.with("DIR"));
+        let reason = format!("its paths begin with '{}', which does not exist on this machine", path.display());
+        let hint = format!("name the folder of the files with {}", ROOT.with("DIR"));
         ConvertError::contradictory(&self.file.path, "", reason, hint)
     }
 }
@@ -229,9 +229,9 @@ fn scan(
         n_rows += 1;
         let n = rows.columns.len() - n_pixels;
         if n > MAX_COLUMNS {
-            return Err(
-                rows.malformed(format!("expected at most {MAX_COLUMNS} columns, as a pack has fields, found {n}"))
-            );
+            return Err(rows.malformed(format!(
+                "expected at most {MAX_COLUMNS} columns (the limit of fields in a pack), found {n}"
+            )));
         }
         for name in &rows.columns[columns.len()..] {
             let is_split = SPLIT_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -354,12 +354,12 @@ impl Roles {
         let list = find_known(names, &[LABEL_LIST_NAME]);
         if let (Some(single), Some(list), None) = (single, list, &options.label_key) {
             let names = format!("'{}' and '{}'", names[single], names[list]);
-            let reason = format!("both {names} may be the labels: choose one by name");
+            let reason = format!("{names} may both be the labels: choose one by name");
             return Err(malformed(source, 1, reason));
         }
         let label = if options.label_key.is_some() { single } else { single.or(list) };
         if path.is_some_and(|path| Some(path) == mask || Some(path) == label) || (mask.is_some() && mask == label) {
-            let reason = "one column is named for two of path, label and mask".to_owned();
+            let reason = "one column cannot have two roles (path, label or mask)".to_owned();
             return Err(malformed(source, 1, reason));
         }
         Ok(Self { path, mask, label })

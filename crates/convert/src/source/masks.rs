@@ -80,7 +80,9 @@ impl Numbers {
                     format!("mask: expected whole numbers from 0 to 255{found} at x {x}, y {y}")
                 }
                 Classes::OneHot { n, .. } => {
-                    format!("mask: expected one of {n} classes for each pixel, found none or several at x {x}, y {y}")
+                    format!(
+                        "mask: expected exactly one of {n} classes at each pixel, found none or several at x {x}, y {y}"
+                    )
                 }
             })
         };
@@ -172,6 +174,6 @@ mod tests {
     }
 
     fn mask_error() -> String {
-        "mask: expected one of 2 classes for each pixel, found none or several at x 0, y 0".to_owned()
+        "mask: expected exactly one of 2 classes at each pixel, found none or several at x 0, y 0".to_owned()
     }
 }

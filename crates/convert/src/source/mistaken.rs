@@ -51,10 +51,10 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
         find(&|name| name.split(['_', '-', ' ', '.']).any(is_word))
     };
     let found = [
-        (named("trainA"), named("trainB"), "two domains of unpaired images, as for CycleGAN"),
+        (named("trainA"), named("trainB"), "two domains of unpaired images (as for CycleGAN)"),
         (named("query"), named("gallery"), "the parts of a re-identification dataset"),
         (named("bounding_box_train"), named("bounding_box_test"), "the parts of a re-identification dataset"),
-        (with_word("hr"), with_word("lr"), "the same images in two sizes, as for super-resolution"),
+        (with_word("hr"), with_word("lr"), "the same images in two sizes (as for super-resolution)"),
     ];
     for (one, other, what) in found {
         if let (Some(one), Some(other)) = (one, other) {
@@ -78,7 +78,7 @@ pub(super) fn twins(listing: &Listing) -> Result<Option<Warning>, ConvertError> 
         if shared >= MIN_TWINS && 2 * shared > keys.len().max(others.len()) {
             let [one, other] = [one, other].map(|class| lossy(&listing.classes[class]));
             let reason = format!(
-                "'{one}' and '{other}' have {shared} files with the same names, like two versions of each image"
+                "'{one}' and '{other}' have {shared} files with the same names, so they look like two versions of each image"
             );
             return Err(ConvertError::contradictory(&listing.root, "", reason, way_out(&one)));
         }

@@ -58,14 +58,14 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     for (name, path) in sets {
         let split = split_of(&name);
         if parts.iter().any(|part| part.split == split) {
-            let reason = format!("several files of images for {}", split.as_deref().unwrap_or("no split"));
+            let reason = format!("there are several files of images for {}", split.as_deref().unwrap_or("no split"));
             let hint = "name one file of images; its labels are found beside it";
             return Err(ConvertError::unsupported(source, &name, reason, hint));
         }
         parts.push(Shards { root: source.to_owned(), files: vec![path], split });
     }
     if parts.is_empty() {
-        let reason = "no files of images (such as train-images-idx3-ubyte) in this folder";
+        let reason = "this folder has no files of images (such as train-images-idx3-ubyte)";
         return Err(ConvertError::malformed(source, "", reason));
     }
     parts.sort_by(|a, b| a.split.cmp(&b.split));
@@ -205,7 +205,7 @@ impl IdxFile {
 fn header(path: &Path, head: &[u8]) -> Result<(DType, Vec<u64>, u64), ConvertError> {
     let wrong = || {
         let found = head.get(..4).unwrap_or(head).escape_ascii();
-        let reason = format!("expected an idx file's header, found \"{found}\"");
+        let reason = format!("expected the header of an idx file, found \"{found}\"");
         ConvertError::malformed(path, "", reason)
     };
     let (dtype, n) = match head.get(..4) {

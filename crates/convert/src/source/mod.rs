@@ -335,25 +335,27 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
     let has_folders = format == DataFormat::ImageFolder || format.may_hold_one_sample();
     let (reason, hint) = match format {
         _ if is_twice(image, label) || is_twice(image, mask) || is_twice(label, mask) => (
-            format!("two of {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY} name the same field"),
-            "name another field, or leave one of them out",
+            format!("{IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY} must name different fields"),
+            "name another field, or omit one of these options",
         ),
         DataFormat::ImageFolder if keyed => (
             format!(
-                "{IMAGE_KEY}, {LABEL_KEY}, {MASK_KEY} and {LEAVE_OUT} are for sources with fields, and a folder has none"
+                "{IMAGE_KEY}, {LABEL_KEY}, {MASK_KEY} and {LEAVE_OUT} need a source with fields, and a folder has none"
             ),
-            "leave them out, or name a manifest or another file",
+            "omit them, or name a manifest or another file as the source",
         ),
         _ if options.one_sample_per_file.is_some() && !format.may_hold_one_sample() => (
-            format!("{ONE_SAMPLE_PER_FILE} and {MANY_SAMPLES_PER_FILE} are for files of arrays, and this is {format}"),
-            "leave them out",
+            format!(
+                "{ONE_SAMPLE_PER_FILE} and {MANY_SAMPLES_PER_FILE} apply only to files of arrays, and this is {format}"
+            ),
+            "omit them",
         ),
         _ if !has_folders && (options.images.is_some() || options.masks.is_some()) => {
-            (format!("{IMAGES} and {MASKS} are for folders of image files, and this is {format}"), "leave them out")
+            (format!("{IMAGES} and {MASKS} apply only to folders of image files, and this is {format}"), "omit them")
         }
         DataFormat::Manifest => return Ok(format),
         _ if options.root.is_some() => {
-            (format!("{ROOT} is for manifests"), "leave it out, or name a .csv, .tsv or .jsonl manifest")
+            (format!("{ROOT} applies only to manifests"), "omit it, or name a .csv, .tsv or .jsonl manifest")
         }
         _ => return Ok(format),
     };
@@ -388,8 +390,8 @@ fn are_of_one_file(parts: &[Shards]) -> bool {
 /// The error for a source with several parts. One of them may belong to no split.
 fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     let and = match parts.iter().any(|part| part.split.is_none()) {
-        true if are_of_one_file(parts) => ", and arrays of none of them",
-        true => ", and files of none of them",
+        true if are_of_one_file(parts) => ", and arrays that belong to no split",
+        true => ", and files that belong to no split",
         false => "",
     };
     ConvertError::SeveralSplits {
@@ -423,7 +425,7 @@ fn read(
 fn manifest_form(source: &Path) -> Result<rows::RowForm, ConvertError> {
     rows::RowForm::of_source(source).ok_or_else(|| ConvertError::UnknownFormat {
         path: source.to_owned(),
-        found: "a manifest's name ends in .csv, .tsv, .txt, .json, .jsonl or .ndjson".to_owned(),
+        found: "the name of a manifest ends in .csv, .tsv, .txt, .json, .jsonl or .ndjson".to_owned(),
     })
 }
 

@@ -143,7 +143,7 @@ impl Both {
         let matched = Matched::of(root, &self.images.paths, &self.image_keys, &self.mask_keys)?;
         let shown = lossy(&pair.masks);
         if matched.of_image.iter().all(Option::is_none) {
-            let reason = format!("no mask in '{shown}' has the name of an image in '{}'", lossy(&pair.images));
+            let reason = format!("no mask in '{shown}' has the same name as an image in '{}'", lossy(&pair.images));
             let hint = format!("rename them, name other folders with {IMAGES} and {MASKS}; {}", as_classes());
             return Err(ConvertError::contradictory(root, "", reason, hint));
         }
@@ -214,7 +214,7 @@ impl Matched {
         for (idx, key) in image_keys.iter().enumerate() {
             if let Some(first) = places.insert(key.clone(), idx) {
                 let [first, second] = [first, idx].map(|idx| lossy(&images.path(idx)));
-                let reason = format!("'{first}' and '{second}' would have the same mask");
+                let reason = format!("'{first}' and '{second}' have the same name, so they would share a mask");
                 return Err(ConvertError::contradictory(root, "", reason, "rename one of them"));
             }
         }
@@ -259,7 +259,7 @@ impl Matched {
                 None => {
                     table.push(&images.paths.path(image));
                     bytes.push(images.bytes[image]);
-                    faults.insert(image, Fault::Said(format!("no mask in '{folder}' has its name").into()));
+                    faults.insert(image, Fault::Said(format!("'{folder}' has no mask with its name").into()));
                 }
             }
         }
@@ -320,8 +320,8 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
         let own = masks_of.get(&image).map_or(&[][..], Vec::as_slice);
         let reason = match own {
             [_] => None,
-            [] => Some("no file beside it has its name and '_mask'".to_owned()),
-            several => Some(format!("it has {} masks beside it: merge them into one file", several.len())),
+            [] => Some("there is no mask beside it with its name and '_mask'".to_owned()),
+            several => Some(format!("there are {} masks beside it: merge them into one file", several.len())),
         };
         if let Some(reason) = reason {
             listing.faults.insert(kept.paths.len() - 1, Fault::Said(reason.into()));

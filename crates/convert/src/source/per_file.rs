@@ -42,7 +42,8 @@ pub(super) fn refuse_one(found: &Found, part: &Shards, options: &ListOptions) ->
     let Some(looks) = looks_like_one(found, n_files) else { return Ok(()) };
     let files = if n_files == 1 { "the file" } else { "each file" };
     let reason = format!("expected one image in each row of the arrays, but {looks}: {files} may be one sample");
-    let hint = format!("{ONE_SAMPLE_PER_FILE} takes each file as one sample, {MANY_SAMPLES_PER_FILE} each row as one");
+    let hint =
+        format!("{ONE_SAMPLE_PER_FILE} reads each file as one sample, {MANY_SAMPLES_PER_FILE} reads each row as one");
     Err(ConvertError::unsupported(&part.root, "", reason, hint))
 }
 
@@ -60,14 +61,14 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
             is_named && matches!(field.store.content(0), Content::Array(array) if array.shape == shape)
         };
         let map = found.fields.iter().find(is_map).filter(|_| n >= MIN_ROWS)?;
-        return Some(format!("'{}' has a number for each number of the image", map.name));
+        return Some(format!("'{}' has as many numbers as the image", map.name));
     }
     let [height, width] = *shape.as_slice() else { return None };
     if !found.are_planes {
         return None;
     }
     if found.has_single_label {
-        return Some("there is a single label".to_owned());
+        return Some("there is only one label".to_owned());
     }
     let has_labels = found.labels.is_some() || !found.fields.is_empty() || !found.texts.is_empty();
     if is_u8 && (3..=4).contains(&width) && height > 4 {
@@ -94,7 +95,7 @@ pub(super) fn refuse_many(
 
 fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<(), ConvertError> {
     let path = |place: usize| folder.join(as_path(&paths.path(place)));
-    let hint = |hint: &str| format!("{hint}; {ONE_SAMPLE_PER_FILE} takes each file as one sample");
+    let hint = |hint: &str| format!("{hint}; {ONE_SAMPLE_PER_FILE} reads each file as one sample");
     let refused =
         |place, reason: String, what: &str| Err(ConvertError::unsupported(&path(place), "", reason, hint(what)));
     let each: Vec<Content> = match contents {
@@ -109,7 +110,7 @@ fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<
     }
     if let Some((shape, true)) = stacks(contents) {
         let reason = format!(
-            "expected one image, found an array of shape {shape:?}, and others with another first dimension: each looks like many images"
+            "expected one image per file, found arrays such as {shape:?} whose first dimensions differ: each looks like many images"
         );
         return refused(0, reason, TOGETHER);
     }

@@ -178,14 +178,16 @@ fn size_of(rows: &Rows<'_>, n: usize) -> Result<(usize, usize), ConvertError> {
     }
     let path = &rows.file.path;
     if let Some(side) = n.checked_div(3).filter(|_| n.is_multiple_of(3)).and_then(square) {
-        let reason = format!("its {n} pixels in a row may be {side} x {side} pixels of three channels, in two orders");
+        let reason = format!(
+            "the {n} pixels of each row may be {side} x {side} pixels of three channels, in two possible orders"
+        );
         let hint = format!(
-            "say which, in Python: numpy.savez('x.npz', x=pixels.reshape(-1, {side}, {side}, 3), y=labels), or reshape(-1, 3, {side}, {side}), with pixels of type uint8"
+            "choose one in Python: numpy.savez('x.npz', x=pixels.reshape(-1, {side}, {side}, 3), y=labels), or reshape(-1, 3, {side}, {side}), with pixels of type uint8"
         );
         return Err(ConvertError::contradictory(path, "", reason, hint));
     }
-    let reason = format!("expected the pixels of a square image of at most {MAX_PIXELS} pixels in a row, found {n}");
-    let hint = "make arrays of them: numpy.savez('x.npz', x=pixels.reshape(-1, height, width), y=labels), with pixels of type uint8";
+    let reason = format!("expected rows with the pixels of a square image (at most {MAX_PIXELS}), found {n}");
+    let hint = "write arrays in Python: numpy.savez('x.npz', x=pixels.reshape(-1, height, width), y=labels), with pixels of type uint8";
     Err(ConvertError::contradictory(path, "", reason, hint))
 }
 

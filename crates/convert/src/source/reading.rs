@@ -142,7 +142,7 @@ fn has_class_folders(listing: &Listing) -> bool {
 fn sample_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
     let (because, instead) = match (listing.kind(), options.one_sample_per_file) {
         (SourceKind::SampleFiles(_) | SourceKind::Container(_), Some(_)) => {
-            ("you said so", format!("leave out {ONE_SAMPLE_PER_FILE} or {MANY_SAMPLES_PER_FILE}"))
+            ("you requested it", format!("omit {ONE_SAMPLE_PER_FILE} or {MANY_SAMPLES_PER_FILE}"))
         }
         (SourceKind::SampleFiles(_), None) if has_class_folders(listing) => {
             ("the files are in class folders", MANY_SAMPLES_PER_FILE.to_string())

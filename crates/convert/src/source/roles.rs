@@ -235,14 +235,14 @@ pub(super) fn find_image_field(
 
 /// The error for a source without samples.
 pub(super) fn no_samples(source: &Path) -> ConvertError {
-    let hint = "name a source with samples in it; nothing was written";
-    ConvertError::contradictory(source, "", "there are no samples in it", hint)
+    let hint = "name a source that contains samples; nothing was written";
+    ConvertError::contradictory(source, "", "it contains no samples", hint)
 }
 
 /// What to do if the images are texts or single numbers.
 fn image_hint() -> String {
     format!(
-        "name another field with {IMAGE_KEY}; a table of paths is converted as a manifest (.csv), and pixels stored as text are not read: make arrays of them first"
+        "name another field with {IMAGE_KEY}; to convert a table of paths, save it as a manifest (.csv); to convert pixels stored as text, save them as arrays"
     )
 }
 
@@ -323,7 +323,7 @@ impl<'a> Roles<'a> {
         } else if self.is_needed(part) {
             let (reason, hint) = match items.is_readable {
                 true => (format!("expected {expected}, found {found}"), hint),
-                false => (found, "write the array again as numbers or as bytes of variable length".to_owned()),
+                false => (found, "write the array again as numbers or variable-length bytes".to_owned()),
             };
             Err(ConvertError::unsupported(source, name, reason, hint))
         } else {

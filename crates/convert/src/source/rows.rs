@@ -303,7 +303,7 @@ fn json_rows(path: &Path, text: &str) -> Result<Vec<(u64, String)>, ConvertError
     let is_label = |value: &RawValue| !value.get().starts_with(['[', '{']);
     if let Some((name, value)) = members.iter().find(|(_, value)| !is_label(value)) {
         let reason = format!(
-            "expected an array of objects, or one object with a label for each path, found '{name}' with {} in it",
+            "expected an array of objects, or one object with a label for each path, found {} under '{name}'",
             if value.get().starts_with('[') { "an array" } else { "an object" },
         );
         return Err(malformed(path, line_of(value), reason));

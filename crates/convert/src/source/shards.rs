@@ -52,7 +52,7 @@ impl Shards {
         };
         if files.is_empty() {
             let reason =
-                format!("no files of {format} in this folder (names that end in .{})", format.extensions().join(", ."));
+                format!("this folder has no {format} files (names that end in .{})", format.extensions().join(", ."));
             let hint = "name the folder with the files, or a file of this format";
             return Err(ConvertError::contradictory(path, "", reason, hint));
         }

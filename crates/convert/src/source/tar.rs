@@ -121,7 +121,7 @@ impl TarReader {
                 return Ok(None);
             }
             if found < header.len() {
-                return Err(self.cut_short(start, "a header of 512 bytes, or two of zeros at the end"));
+                return Err(self.cut_short(start, "a header of 512 bytes, or the end marker"));
             }
             if header.iter().all(|b| *b == 0) {
                 return self.check_end().map(|()| None);
@@ -149,8 +149,13 @@ impl TarReader {
                 }
                 b'g' => self.global_records(start, bytes)?,
                 b'S' => {
-                    let hint = "make the tar file without --sparse";
-                    return Err(ConvertError::unsupported(&self.path, &self.place(start), "a sparse file", hint));
+                    let hint = "create the tar file without --sparse";
+                    return Err(ConvertError::unsupported(
+                        &self.path,
+                        &self.place(start),
+                        "sparse files are not supported",
+                        hint,
+                    ));
                 }
                 kind => {
                     let mut name = extended.name.take().unwrap_or(header.name);
@@ -282,7 +287,7 @@ impl TarReader {
     /// All data of a header that describes other members.
     fn extended(&mut self, start: u64, bytes: u64, most: u64) -> Result<Vec<u8>, ConvertError> {
         if bytes > most {
-            let reason = format!("a header of {bytes} bytes, more than the limit of {most}");
+            let reason = format!("expected a header of at most {most} bytes, found {bytes}");
             return Err(self.malformed(start, reason));
         }
         let mut out = Vec::new();

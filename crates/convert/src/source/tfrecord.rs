@@ -197,8 +197,8 @@ impl<'a> Records<'a> {
             Ok(example) => example,
             Err(example::Refused::Damaged(reason)) => return Err(place.no_example(reason)),
             Err(example::Refused::Sequence) => {
-                let reason = "a tf.SequenceExample";
-                let hint = "only tf.Example is read";
+                let reason = "this record is a tf.SequenceExample";
+                let hint = "packds reads only tf.Example";
                 return Err(ConvertError::unsupported(place.path, &place.name(), reason, hint));
             }
         };
@@ -365,7 +365,7 @@ impl<'a> Records<'a> {
             None => {
                 let known = self.fields.iter().position(|f| f.name == planned.field);
                 if known.is_some() {
-                    return Err(wrong(&format!("there are two such fields: choose one with {IMAGE_KEY}")));
+                    return Err(wrong(&format!("two features would have the same field: choose one with {IMAGE_KEY}")));
                 }
                 let number = self.fields.len();
                 self.fields.push(Gathered::begin(planned.field.clone(), &item));
@@ -464,7 +464,7 @@ impl<'a> Records<'a> {
     ) -> Result<Found, ConvertError> {
         warnings.extend(self.left_out.iter().map(|name| Warning::LeftOut {
             field: name.clone(),
-            reason: "the first record, which defines the features, lacks it".to_owned(),
+            reason: "it is not in the first record, which defines the features".to_owned(),
         }));
         warnings.extend(self.assumed.map(|dtype| Warning::AssumedPixels { dtype }));
         let metadata = self.metadata.cloned();

@@ -49,7 +49,7 @@ fn only(root: &Path, is_wanted: impl Fn(DataFormat) -> bool) -> Result<Option<(P
         return Ok(found.pop());
     }
     let names: Vec<String> = found.iter().map(|(folder, _)| folder.display().to_string()).collect();
-    let reason = format!("several datasets in this folder: {}", names.join(", "));
+    let reason = format!("this folder has several datasets: {}", names.join(", "));
     let hint = "name the folder of one of them";
     Err(ConvertError::unsupported(root, "", reason, hint))
 }

@@ -141,7 +141,7 @@ impl<'a> Unpacker<'a> {
         for part in name.split(|byte| *byte == b'/') {
             match part {
                 b"" | b"." => {}
-                b".." => return Err(self.refused(name, "a path out of the archive")),
+                b".." => return Err(self.refused(name, "a path that leaves the archive")),
                 part => {
                     path.push(as_path(part));
                     depth += 1;
@@ -163,13 +163,13 @@ impl<'a> Unpacker<'a> {
     fn not_made(&self, name: &[u8], error: std::io::Error) -> ConvertError {
         match error.kind() {
             ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
-                let hint = "write the archive again, so that each name is there once";
-                let reason = "another member has this name, or is a file where this one needs a folder";
+                let hint = "create the archive again with unique names";
+                let reason = "its name conflicts with another member of the archive";
                 ConvertError::contradictory(self.archive, &lossy(name), reason, hint)
             }
             ErrorKind::InvalidFilename => {
-                let hint = "write the archive again with shorter names";
-                ConvertError::unsupported(self.archive, &lossy(name), "its name is too long to be unpacked", hint)
+                let hint = "create the archive again with shorter names";
+                ConvertError::unsupported(self.archive, &lossy(name), "its name is too long to unpack", hint)
             }
             _ => spool_error(&self.spool.path, error),
         }
@@ -179,7 +179,7 @@ impl<'a> Unpacker<'a> {
     fn take_room(&mut self, bytes: u64) -> Result<(), ConvertError> {
         let used = self.used.saturating_add(bytes);
         if used > self.free {
-            return Err(self.full("more than that"));
+            return Err(self.full("more bytes"));
         }
         self.spool.unpacking.tell(self.used, used);
         self.used = used;
@@ -189,7 +189,7 @@ impl<'a> Unpacker<'a> {
     fn full(&self, found: &str) -> ConvertError {
         let folder = self.spool.path.display();
         let reason = format!("unpacking it needs {found}, and {folder} has {} bytes of free space", self.free);
-        let hint = "free some space there, or write the pack to another disk: archives are unpacked beside it";
+        let hint = "free some space there, or write the pack to another disk: archives are unpacked beside the pack";
         ConvertError::unsupported(self.archive, "", reason, hint)
     }
 }

@@ -385,7 +385,7 @@ impl<'a> Samples<'a> {
             }
             if field == "image" {
                 if image.is_some() {
-                    let reason = "a sample with several images";
+                    let reason = "this sample has several images";
                     let hint = format!("name the extension of the images with {IMAGE_KEY}");
                     return Err(ConvertError::unsupported(shard.path, &shown(key), reason, hint));
                 }
@@ -405,7 +405,7 @@ impl<'a> Samples<'a> {
         }
         if let Some(field) = missing {
             let reason = format!(
-                "expected a member of the field '{field}', as in other samples, found {} (in {})",
+                "expected a member for the field '{field}', as in other samples, found {} (in {})",
                 extensions(parts),
                 name_of(shard.path)
             );
@@ -536,7 +536,7 @@ impl<'a> Samples<'a> {
     fn begin(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, field: String, item: &Item<'_>) {
         let mut begun = Gathered::begin(field, item);
         let reason: Arc<str> = format!(
-            "expected a member of the field '{}', as in other samples ('{}' in {}), found none",
+            "expected a member for the field '{}', as in other samples ('{}' in {}), found none",
             begun.name,
             shown(&part.member.name),
             name_of(shard.path)
@@ -644,7 +644,7 @@ impl<'a> Samples<'a> {
         if is_field || values.iter().all(Value::is_null) {
             return None;
         }
-        let reason: Arc<str> = format!("there is no '{key}' in its JSON").into();
+        let reason: Arc<str> = format!("its JSON has no key '{key}'").into();
         for (idx, _) in values.iter().enumerate().filter(|(_, v)| v.is_null()) {
             self.faults.entry(idx).or_insert_with(|| Arc::clone(&reason).into());
         }

@@ -80,7 +80,7 @@ pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError
 /// Refuses duplicate names and overlapping members. No program writes them, and the intended member is unclear.
 fn check_apart(file: &OpenFile, entries: &[ZipEntry]) -> Result<(), ConvertError> {
     let wrong = |entry: &ZipEntry, reason: String| {
-        let hint = "write the zip file again, with its members under different names";
+        let hint = "create the zip file again with unique names";
         ConvertError::contradictory(&file.path, &entry.name, reason, hint)
     };
     let mut names = BTreeSet::new();
@@ -100,13 +100,13 @@ fn check_apart(file: &OpenFile, entries: &[ZipEntry]) -> Result<(), ConvertError
 
 fn damaged(file: &OpenFile, offset: u64) -> ConvertError {
     let place = format!("byte {offset}");
-    ConvertError::malformed(&file.path, &place, "the zip file's directory is damaged")
+    ConvertError::malformed(&file.path, &place, "the directory of the zip file is damaged")
 }
 
 /// The directory's start and its bytes.
 fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
     let cut = || {
-        let reason = "expected a zip file's directory at the end, found none";
+        let reason = "expected the directory of a zip file at the end, found none";
         ConvertError::malformed(&file.path, "", reason)
     };
     let tail_bytes = file.bytes.min(MAX_COMMENT + 22);
@@ -122,7 +122,7 @@ fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
         (bytes, offset) = large_directory(file, end).ok_or_else(cut)?;
     }
     if bytes > MAX_DIRECTORY {
-        let reason = format!("a directory of {bytes} bytes, more than the limit of {MAX_DIRECTORY}");
+        let reason = format!("expected a directory of at most {MAX_DIRECTORY} bytes, found {bytes}");
         return Err(ConvertError::malformed(&file.path, "", reason));
     }
     match offset.checked_add(bytes) {
@@ -154,7 +154,7 @@ fn locate(file: &OpenFile, entry: ZipEntry, directory: u64) -> Result<ZipEntry, 
     let header = file.part("", entry.offset, 30)?;
     let mut fields = Fields { bytes: &header };
     if fields.take(4) != Some(b"PK\x03\x04") {
-        return Err(wrong("the zip file's directory points to no member"));
+        return Err(wrong("the directory of the zip file does not point to a member"));
     }
     fields.take(22);
     let lengths = fields.u16().zip(fields.u16());
@@ -219,11 +219,11 @@ impl<'a> Fields<'a> {
         let [bytes, stored, offset] = wide;
         let unsupported = |reason: &str, hint| Some(Err(ConvertError::unsupported(path, &name, reason, hint)));
         if flags & 1 != 0 {
-            return unsupported("the member is encrypted", "write it again without a password");
+            return unsupported("the member is encrypted", "create it again without a password");
         }
         let Some(method) = Method::of(method) else {
-            let reason = format!("compressed with method {method}, which is not supported");
-            return unsupported(&reason, "write the zip file again with the usual compression (deflate)");
+            let reason = format!("it is compressed with method {method}, which is not supported");
+            return unsupported(&reason, "create the zip file again with the usual compression (deflate)");
         };
         // Unix stores the mode in the upper half.
         let is_link = made_by >> 8 == 3 && attributes >> 28 == 0o12;

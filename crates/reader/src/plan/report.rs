@@ -81,7 +81,7 @@ impl fmt::Display for Notice {
             Self::WindowReduced { chunks, from, memory_bytes } => write!(
                 f,
                 "the window has {} instead of {from}: two windows must fit in the memory limit of {memory_bytes} bytes",
-                counted((*chunks).into(), "chunk")
+                counted(*chunks, "chunk")
             ),
             Self::Sorted { label, icc, deff, window_ok } => write!(
                 f,
@@ -99,11 +99,7 @@ impl fmt::Display for Notice {
                 write!(f, "each chunk is read {times:.2} times per epoch, because the {world} ranks share chunks: ")?;
                 match window {
                     Some(chunks) => {
-                        write!(
-                            f,
-                            "with a window of {}, each rank has its own chunks",
-                            counted((*chunks).into(), "chunk")
-                        )
+                        write!(f, "with a window of {}, each rank has its own chunks", counted(*chunks, "chunk"))
                     }
                     None => f.write_str(
                         "make a rank's batch a whole number of chunks, or convert again with smaller chunks",

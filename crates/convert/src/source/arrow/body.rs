@@ -46,10 +46,10 @@ impl Buffers {
         in_place: &[(usize, Option<usize>)],
     ) -> Result<Buffer, String> {
         let gaps = if self.compressed { Vec::new() } else { self.gaps(schema, in_place) };
-        let len = usize::try_from(frame.bytes).map_err(|_| "too many bytes".to_owned())?;
+        let len = usize::try_from(frame.bytes).map_err(|_| "it is too large for this machine".to_owned())?;
         // Untouched zero pages take no memory. The allocation is tested first, because a failing one would abort the program.
         if !has_room(len) {
-            return Err(format!("not enough memory for its {len} bytes"));
+            return Err(format!("there is not enough memory for its {len} bytes"));
         }
         let mut body = vec![0_u8; len];
         let mut at = 0_u64;
@@ -96,13 +96,13 @@ impl Buffers {
             sum = sum.saturating_add(said.max(0).cast_unsigned());
         }
         if sum > MAX_BODY_BYTES {
-            return Err(format!("its arrays have {sum} bytes unpacked: write it with smaller record batches"));
+            return Err(format!("its arrays unpack to {sum} bytes: write it with smaller record batches"));
         }
         // Once when unpacked, once when split into columns.
         let twice = to_usize(sum.saturating_mul(2));
         if !has_room(twice) {
             return Err(format!(
-                "its arrays have {sum} bytes unpacked, and twice that exceeds the free memory: write it with smaller record batches"
+                "its arrays unpack to {sum} bytes, and packds needs twice that in free memory: write it with smaller record batches"
             ));
         }
         Ok(())

@@ -83,7 +83,7 @@ impl Frames {
             offset.ok_or_else(|| malformed(format!("it declares {len} bytes, but the file has {}", file.bytes)))?;
         let bytes = file.part("the footer", offset, len)?;
         let footer = root_as_footer(&bytes).map_err(|e| malformed(e.to_string()))?;
-        let schema = footer.schema().ok_or_else(|| malformed("there is no schema in it".to_owned()))?;
+        let schema = footer.schema().ok_or_else(|| malformed("it has no schema".to_owned()))?;
         let schema = schema_of(&path, schema)?;
         let mut places = Vec::new();
         let lists = [footer.dictionaries(), footer.recordBatches()];
@@ -105,7 +105,7 @@ impl Frames {
         let frame = frame.ok_or_else(|| malformed("the stream is empty".to_owned()))?;
         let message = root_as_message(&frame.message).map_err(|e| malformed(e.to_string()))?;
         let schema = message.header_as_schema();
-        let schema = schema.ok_or_else(|| malformed("the stream does not start with it".to_owned()))?;
+        let schema = schema.ok_or_else(|| malformed("the stream does not start with a schema".to_owned()))?;
         let schema = schema_of(&path, schema)?;
         let next = frame.offset.saturating_add(frame.bytes);
         Ok(Self { file: Arc::new(file), schema, order: Order::Stream(next) })

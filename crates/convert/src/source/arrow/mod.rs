@@ -159,7 +159,7 @@ impl Table {
             let rows = rows.and_then(|rows| u64::try_from(rows).ok());
             let most = self.frames.file.bytes.saturating_mul(ROWS_A_BYTE);
             let rows = rows.filter(|rows| *rows <= most).ok_or_else(|| {
-                let found = rows.map_or("none".to_owned(), |rows| format!("one of {rows}"));
+                let found = rows.map_or("none".to_owned(), |rows| format!("{rows} rows"));
                 malformed(format!("expected a batch of at most {most} rows, found {found}"))
             })?;
             let first_row = self.rows;
@@ -185,7 +185,7 @@ impl Table {
         let batch = message.header_as_dictionary_batch();
         let batch = batch.ok_or_else(|| malformed("expected a dictionary".to_owned()))?;
         let data = batch.data();
-        let data = data.ok_or_else(|| malformed("a dictionary without values".to_owned()))?;
+        let data = data.ok_or_else(|| malformed("the dictionary has no values".to_owned()))?;
         let schema = &self.frames.schema;
         let buffers = Buffers::of(&data, frame.bytes).map_err(malformed)?;
         let body = buffers.read(file, frame, schema, &[]).map_err(malformed)?;
@@ -269,7 +269,7 @@ fn read_json(path: &Path) -> Result<Value, ConvertError> {
     let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
     let malformed = |reason: String| ConvertError::malformed(path, "", reason);
     if file.bytes > MAX_JSON_BYTES {
-        return Err(malformed(format!("it has {} bytes", file.bytes)));
+        return Err(malformed(format!("it is too large ({} bytes)", file.bytes)));
     }
     let text = file.part("", 0, file.bytes)?;
     serde_json::from_slice(&text).map_err(|e| malformed(e.to_string()))

@@ -238,11 +238,11 @@ fn check_array(dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<(), String> 
     let array = ArrayType { dtype, shape: shape.to_vec() };
     let found = u64::try_from(bytes.len()).ok();
     if shape.contains(&0) {
-        return Err(format!("an array without elements, {shape:?}"));
+        return Err(format!("expected an array with elements, found shape {shape:?}"));
     }
     if array.bytes() != found {
         let n = bytes.len();
-        return Err(format!("{n} bytes do not fit {dtype} {shape:?}"));
+        return Err(format!("{n} bytes are not an array of {dtype} with shape {shape:?}"));
     }
     Ok(())
 }
@@ -252,7 +252,7 @@ fn wanted(kind: &GivenKind) -> String {
         GivenKind::Image | GivenKind::Mask => "an array or the bytes of an image file".to_owned(),
         GivenKind::Label => "the id or the name of a class".to_owned(),
         GivenKind::Labels => "a list of class ids".to_owned(),
-        GivenKind::Array { dtype, shape } => format!("an array {dtype} {shape:?}"),
+        GivenKind::Array { dtype, shape } => format!("an array of {dtype} with shape {shape:?}"),
         GivenKind::Bytes => "bytes".to_owned(),
         GivenKind::Text => "a text".to_owned(),
         GivenKind::Json => "a JSON text".to_owned(),
@@ -262,7 +262,7 @@ fn wanted(kind: &GivenKind) -> String {
 fn named(value: &GivenValue<'_>) -> String {
     match value {
         GivenValue::Bytes(_) => "bytes".to_owned(),
-        GivenValue::Array { dtype, shape, .. } => format!("an array {dtype} {shape:?}"),
+        GivenValue::Array { dtype, shape, .. } => format!("an array of {dtype} with shape {shape:?}"),
         GivenValue::Text(_) => "a text".to_owned(),
         GivenValue::Id(_) => "an integer".to_owned(),
         GivenValue::Ids(_) => "a list of integers".to_owned(),

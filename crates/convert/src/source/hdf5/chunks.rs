@@ -48,7 +48,7 @@ pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Res
     let rows = to_u64(rows).min(all);
     let bytes = row_bytes(file, dataset)?.checked_mul(rows);
     bytes.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
-        let reason = format!("chunks of {rows} rows, which have more than 1 GiB");
+        let reason = format!("chunks may have at most 1 GiB, found larger chunks of {rows} rows");
         let hint = "rewrite the dataset with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)";
         ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint)
     })
@@ -75,7 +75,7 @@ impl<'a> Chunks<'a> {
         let chunk = data.chunk().unwrap_or_default();
         let chunk: Vec<u64> = chunk.iter().filter_map(|n| u64::try_from(*n).ok()).collect();
         if chunk.len() != dataset.shape.len() || chunk.contains(&0) {
-            return Err(dataset.malformed(file, format!("chunks of {chunk:?} elements")));
+            return Err(dataset.malformed(file, format!("chunks of {chunk:?} elements do not fit the dataset")));
         }
         let n = data.num_chunks().unwrap_or(usize::MAX);
         let missing = chunk_count(&dataset.shape, &chunk) != u64::try_from(n).ok();
@@ -112,7 +112,9 @@ impl<'a> Chunks<'a> {
         let bytes =
             bytes.copied().try_fold(self.element_bytes, u64::checked_mul).filter(|bytes| *bytes <= MAX_BAND_BYTES);
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        bytes.ok_or_else(|| self.dataset.malformed(self.file, format!("chunks of {:?} elements", self.chunk)))
+        bytes.ok_or_else(|| {
+            self.dataset.malformed(self.file, format!("chunks of {:?} elements are too large", self.chunk))
+        })
     }
 
     /// The rows `start..start + count`. They start at a chunk boundary and lie in no other chunks.
@@ -204,7 +206,7 @@ fn unshuffle(bytes: &[u8], element: u64) -> Vec<u8> {
 /// The bytes without their checksum, if it matches.
 fn checked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let at = bytes.len().checked_sub(4);
-    let at = at.ok_or("expected a checksum, found less than 4 bytes")?;
+    let at = at.ok_or("expected a checksum, found fewer than 4 bytes")?;
     let stored = bytes.split_off(at);
     let stored = stored.try_into().map(u32::from_le_bytes).unwrap_or(0);
     let found = fletcher32(&bytes);
@@ -254,7 +256,7 @@ fn unlzf(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
             let low = usize::from(rest.next().ok_or_else(short)?);
             let back = ((control & 31) << 8 | low) + 1;
             let start = out.len().checked_sub(back);
-            let start = start.ok_or("the lzf data point before their start")?;
+            let start = start.ok_or("the lzf data refer to bytes before their start")?;
             for idx in start..start + len + 2 {
                 let byte = out.get(idx).copied().ok_or_else(short)?;
                 out.push(byte);

@@ -142,10 +142,10 @@ impl H5File {
     /// Variable-length texts, read without the library. See `header`.
     fn texts_in_heaps(&self, of: &Location, name: &str, n: usize) -> Result<Vec<String>, String> {
         let at = of.loc_info().map_err(|e| e.to_string())?;
-        let at = address(&at.token).ok_or("its header cannot be found")?;
+        let at = address(&at.token).ok_or("it has no header")?;
         let value = header::attribute(&self.open, self.base, at, name)?;
         let value = value.ok_or(
-            "variable-length strings are not supported if an object stores its attributes outside its header; write fewer than nine attributes, or fixed-length strings",
+            "variable-length strings are not supported in attributes outside the object header; write fewer than nine attributes, or fixed-length strings",
         )?;
         let bytes = n.checked_mul(16).and_then(|bytes| value.get(..bytes));
         let references = bytes.ok_or_else(|| format!("expected {n} texts"))?;
@@ -245,9 +245,9 @@ impl Members<'_> {
             let path = format!("{prefix}{name}");
             if self.seen > MAX_MEMBERS || depth > MAX_DEPTH {
                 let reason =
-                    format!("groups nested more than {MAX_DEPTH} deep, or more than {MAX_MEMBERS} groups and datasets");
+                    format!("expected at most {MAX_MEMBERS} groups and datasets, nested at most {MAX_DEPTH} deep");
                 let hint =
-                    "a link may make a group a member of itself: remove it, or copy the datasets into a new file";
+                    "if a link makes a group contain itself, remove the link, or copy the datasets into a new file";
                 let path = path.get(..MAX_SHOWN).unwrap_or(&path);
                 return Err(ConvertError::contradictory(&self.open.path, path, reason, hint));
             }
@@ -284,7 +284,7 @@ impl Members<'_> {
         }
         let (major, minor, patch) = ::hdf5::library_version();
         let hint = format!(
-            "the file is damaged, or written by a newer HDF5 library than the {major}.{minor}.{patch} of this build: write it \
+            "the file is damaged, or its HDF5 library is newer than the one in this build ({major}.{minor}.{patch}): write it \
              again with h5py.File(..., libver=(\"earliest\", \"v110\")), or with `h5repack --low=0 --high=2 OLD NEW`"
         );
         ConvertError::contradictory(&self.open.path, path, reason, hint)
@@ -332,7 +332,7 @@ fn element(dtype: &Datatype) -> Element {
     }
     if size > 8 || dtype.conv_to::<f64>().is_none() {
         return Element::Other(format!(
-            "elements of {size} bytes that are not numbers of up to 8 bytes, strings or bytes, such as the rows of a PyTables table"
+            "elements of {size} bytes that are neither numbers, strings nor bytes (such as rows of a PyTables table)"
         ));
     }
     match dtype.to_descriptor() {

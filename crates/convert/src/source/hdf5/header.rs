@@ -38,7 +38,7 @@ pub(super) fn attribute(file: &OpenFile, base: u64, at: u64, name: &str) -> Resu
         next += 1;
         bytes_read = bytes_read.saturating_add(block.bytes);
         if bytes_read > MAX_BYTES || next > MAX_BLOCKS {
-            return Err("an object's header has no end".to_owned());
+            return Err("an object header has no end".to_owned());
         }
         let bytes = read(file, block.at, block.bytes)?;
         let mut rest = bytes.as_slice();
@@ -89,7 +89,7 @@ fn continued(body: &[u8], base: u64, form: Form) -> Result<Block, String> {
     let at = at.and_then(|at| at.checked_add(before));
     let bytes = bytes.checked_sub(around);
     let block = at.zip(bytes).map(|(at, bytes)| Block { at, bytes });
-    block.ok_or_else(|| "an object's header continues outside the file".to_owned())
+    block.ok_or_else(|| "an object header continues outside the file".to_owned())
 }
 
 struct Message<'a> {

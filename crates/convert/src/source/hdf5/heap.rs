@@ -43,7 +43,7 @@ pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec
         let span = item(file, reference, &mut heaps, 0)?;
         let left = usize::try_from(span.bytes).ok();
         let left = left.and_then(|bytes| room.checked_sub(bytes));
-        room = left.ok_or_else(|| format!("more than {most} bytes of texts"))?;
+        room = left.ok_or_else(|| format!("the texts have more than {most} bytes"))?;
         texts.push(read(&file.open, span.offset, span.bytes)?);
     }
     Ok(texts)

@@ -30,7 +30,7 @@ use crate::error::{ConvertError, quoted};
 use crate::opt::LABEL_KEY;
 
 /// What to do about data of other types.
-const READABLE: &str = "write each column as a dataset of its own, of numbers or texts: in Python, file.create_dataset('images', data=table['image'])";
+const READABLE: &str = "write each column as a separate dataset of numbers or texts: in Python, file.create_dataset('images', data=table['image'])";
 
 /// Maximum size of texts kept in memory, in bytes.
 const MAX_TEXT_BYTES: usize = 1 << 32;
@@ -97,7 +97,7 @@ fn refuse_unreadable(file: &H5File) -> Result<(), ConvertError> {
     let has_images = file.datasets.iter().any(|dataset| is_image(&dataset.path));
     let mut links = file.links.iter().filter(|link| !has_images && (file.datasets.is_empty() || is_image(link)));
     if let Some(link) = links.next() {
-        return Err(ConvertError::unsupported(path, link, LINK, "name the file that the link leads to"));
+        return Err(ConvertError::unsupported(path, link, LINK, "name the file that the link points to"));
     }
     let other = |dataset: &H5Dataset| match &dataset.element {
         Element::Other(reason) => Some((dataset.path.clone(), reason.clone())),
@@ -208,9 +208,8 @@ impl<'a> Files<'a> {
                 return Ok(());
             }
             let found: Vec<String> = beside.datasets.iter().map(|d| d.path.clone()).collect();
-            let reason =
-                format!("expected labels for images without labels in their own file, found {}", quoted(&found));
-            let hint = format!("name the file of the images alone, or the dataset of labels with {LABEL_KEY}");
+            let reason = format!("expected labels in the file of images or in another file, found {}", quoted(&found));
+            let hint = format!("name only the file of images, or name the dataset of labels with {LABEL_KEY}");
             return Err(ConvertError::contradictory(&beside.open.path, "", reason, hint));
         };
         let dataset = beside.datasets.swap_remove(place);
@@ -303,7 +302,7 @@ impl Tree for Files<'_> {
                 }
                 bytes = bytes.saturating_add(text.len());
                 if bytes > MAX_TEXT_BYTES {
-                    return Err(malformed("more than 4 GiB of texts".to_owned()));
+                    return Err(malformed("the texts have more than 4 GiB".to_owned()));
                 }
                 texts.push(text);
             }

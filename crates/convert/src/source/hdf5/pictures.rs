@@ -173,8 +173,8 @@ fn classes(files: &[H5File], source: &Path) -> Result<Vec<String>, ConvertError>
     let is_class = |group: &&str| !group.is_empty() && !is_role(name_of(group));
     let classes: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
     if !groups.iter().all(is_class) {
-        let reason = format!("each dataset is one image, and not all groups can be classes: {}", quoted(&classes));
-        let hint = "put the images of each class into a group of its own, or write one array of all images and one of all labels or masks";
+        let reason = format!("each dataset is one image, but not every group can be a class: {}", quoted(&classes));
+        let hint = "put the images of each class into their own group, or write one array of all images and one array of all labels or masks";
         return Err(ConvertError::unsupported(source, "", reason, hint));
     }
     Ok(classes)
@@ -190,6 +190,7 @@ fn place(file: &H5File, dataset: &H5Dataset) -> Result<Option<(u64, u64)>, Conve
     let size = dataset.dataset.dtype().map_or(0, |dtype| to_u64(dtype.size()));
     let offset = dataset.dataset.offset();
     let found = offset.filter(|at| at.checked_add(size).is_some_and(|end| end <= file.open.bytes));
-    let offset = found.ok_or_else(|| dataset.malformed(file, format!("expected {size} bytes within the file")))?;
+    let offset =
+        found.ok_or_else(|| dataset.malformed(file, format!("expected {size} bytes of pixels inside the file")))?;
     Ok(Some((offset, size)))
 }

@@ -36,9 +36,9 @@ pub(super) fn element_bytes(element: &Element) -> u64 {
 pub(super) fn row_bytes(file: &H5File, dataset: &H5Dataset) -> Result<u64, ConvertError> {
     let mut dims = dataset.shape.iter().skip(1);
     let bytes = dims.try_fold(element_bytes(&dataset.element), |n, d| n.checked_mul(*d));
-    bytes
-        .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| dataset.malformed(file, format!("rows of zero or too many bytes: {:?}", dataset.shape)))
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+        dataset.malformed(file, format!("rows must not be empty or too large, found shape {:?}", dataset.shape))
+    })
 }
 
 /// Number of rows. Refuses sizes that a file of this length cannot contain under any compression.
@@ -47,8 +47,10 @@ pub(super) fn count(file: &H5File, dataset: &H5Dataset) -> Result<usize, Convert
     let plausible = is_plausible(rows, row_bytes(file, dataset)?, file.open.bytes);
     let n = usize::try_from(rows).ok();
     n.filter(|_| plausible).ok_or_else(|| {
-        dataset
-            .malformed(file, format!("{:?} elements do not fit in a file of {} bytes", dataset.shape, file.open.bytes))
+        dataset.malformed(
+            file,
+            format!("an array of shape {:?} does not fit in a file of {} bytes", dataset.shape, file.open.bytes),
+        )
     })
 }
 
@@ -120,7 +122,7 @@ pub(super) fn unpack(
         }
         return Ok(());
     }
-    let reason = "strings or bytes in compact storage, or with a filter other than gzip, lzf, shuffle and fletcher32";
+    let reason = "strings and bytes are read only from chunked or contiguous storage, with the filters gzip, lzf, shuffle and fletcher32";
     let hint = "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)";
     Err(ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint))
 }
@@ -166,7 +168,7 @@ fn by_library(file: &H5File, dataset: &H5Dataset, read: Read, spool: &mut Spool)
                     &file.open.path,
                     &dataset.path,
                     format!(
-                        "stored with the filters {}, and the HDF5 library here lacks some of them",
+                        "it uses the filters {}, and the HDF5 library on this machine lacks some of them",
                         numbers(&filters)
                     ),
                     "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)",

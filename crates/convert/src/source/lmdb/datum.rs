@@ -30,7 +30,7 @@ impl<'a> Datum<'a> {
                 // 32 bits, sign-extended to 64.
                 Ok(Some((5, Wire::Varint(value)))) => label = Some(value.cast_signed()),
                 Ok(Some((6, Wire::Bytes(_) | Wire::Fixed32(_)))) => {
-                    return Err("a Datum of floats".to_owned());
+                    return Err("this Datum has floats instead of bytes".to_owned());
                 }
                 Ok(Some((7, Wire::Varint(value)))) => encoded = value != 0,
                 Ok(Some(_)) | Err(_) => return Ok(None),
@@ -49,7 +49,7 @@ impl<'a> Datum<'a> {
         } else {
             let [c, h, w] = sizes;
             let found = data.bytes.len();
-            return Err(format!("a Datum of {c}x{h}x{w} with {found} bytes of data"));
+            return Err(format!("expected the bytes of a Datum of {c}x{h}x{w}, found {found} bytes"));
         };
         Ok(Some(Self { data, content, label }))
     }
@@ -71,6 +71,6 @@ mod tests {
         assert_eq!(cut, "a Datum of 3x1x2 with 2 bytes of data");
         assert_eq!(Datum::parse(b"plain text").unwrap(), None);
         let floats = Datum::parse(b"\x08\x01\x10\x01\x18\x01\x35\0\0\0\0");
-        assert_eq!(floats, Err("a Datum of floats".to_owned()));
+        assert_eq!(floats, Err("this Datum has floats instead of bytes".to_owned()));
     }
 }

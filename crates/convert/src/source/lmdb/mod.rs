@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         if key == LMDB_CLASSES.as_bytes() {
             let text = self.raw(&entry).text_to(MAX_METADATA)?;
             let names = serde_json::from_str(&text);
-            self.classes = names.map_err(|e| self.wrong(&entry, &format!("class names: {e}")))?;
+            self.classes = names.map_err(|e| self.wrong(&entry, &format!("cannot read the class names: {e}")))?;
             return Ok(());
         }
         let is_special = key.starts_with(b"__") || key == b"num-samples" || key == b"length";
@@ -306,7 +306,7 @@ impl<'a> Reader<'a> {
                 Ok(())
             }
             None => {
-                let reason = format!("a field '{name}' that the first sample does not have");
+                let reason = format!("the first sample does not have the field '{name}'");
                 Err(self.wrong(entry, &reason))
             }
         }
@@ -424,7 +424,7 @@ impl<'a> Reader<'a> {
             for (idx, key) in self.keys.iter().enumerate() {
                 let label = self.labels.get(sample_of(key));
                 if label.is_none() {
-                    let reason = "there are labels, but none for its key".to_owned();
+                    let reason = "the labels have no entry with its key".to_owned();
                     faults.insert(idx, reason.into());
                 }
                 texts.push(label.or(any).map_or("", String::as_str));

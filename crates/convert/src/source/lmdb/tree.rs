@@ -159,7 +159,7 @@ impl<'a> Tree<'a> {
         let room = n_pages.saturating_mul(self.page_bytes);
         let is_inside = first.checked_add(n_pages).is_some_and(|end| end <= self.n_pages);
         if flags & OVERFLOW == 0 || !is_inside || bytes.saturating_add(header) > room {
-            return Err(self.wrong(first, "expected the pages of a value"));
+            return Err(self.wrong(first, "a value lies outside its pages"));
         }
         Ok(first.saturating_mul(self.page_bytes).saturating_add(header))
     }
@@ -167,7 +167,7 @@ impl<'a> Tree<'a> {
     /// The first bytes of a page.
     fn read(&self, number: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
         if number >= self.n_pages {
-            return Err(self.wrong(number, &format!("expected one of {} pages", self.n_pages)));
+            return Err(self.wrong(number, &format!("the file has only {} pages", self.n_pages)));
         }
         let read = self.file.bytes_at(number.saturating_mul(self.page_bytes), bytes);
         read.map_err(|error| self.wrong(number, &error.to_string()))
@@ -188,13 +188,13 @@ impl Meta {
         let (magic, version) = (u32_at(meta, 0), u32_at(meta, 4));
         if magic != Some(MAGIC) || u16_at(&page, 10).is_none_or(|flags| flags & META == 0) {
             let found = magic.unwrap_or(0);
-            return Err(format!("expected LMDB's {MAGIC:#x}, found {found:#x}"));
+            return Err(format!("expected the LMDB signature {MAGIC:#x}, found {found:#x}"));
         }
         if version != Some(VERSION) {
             let found = version.unwrap_or(0);
             return Err(format!("expected version {VERSION} of the format, found {found}"));
         }
-        let number = |at: usize| u64_at(meta, at).ok_or_else(|| "cut short".to_owned());
+        let number = |at: usize| u64_at(meta, at).ok_or_else(|| "the first page is truncated".to_owned());
         // The page size is stored in an unused field of the first database, the one for free pages.
         let page_bytes = u32_at(meta, 24).map_or(0, u64::from);
         if !PAGE_SIZES.contains(&page_bytes) || !page_bytes.is_power_of_two() {

@@ -81,7 +81,7 @@ fn files_that_do_not_fit_their_headers_are_refused() {
     assert!(refused(&gz(&idx(8, &[1, 2, 2], &[0; 5]))).contains("when unpacked"));
     let cut = gz(&idx(8, &[9, 9, 9], &pixels(729)));
     assert!(refused(&cut[..cut.len() - 20]).contains("unpacked"));
-    assert!(refused(&idx(0x0a, &[1], &[0])).contains("idx file's header"));
+    assert!(refused(&idx(0x0a, &[1], &[0])).contains("header of an idx file"));
 }
 
 #[test]

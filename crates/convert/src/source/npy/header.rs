@@ -115,14 +115,14 @@ fn header_end(head: &[u8]) -> Result<usize, HeaderError> {
         (Some(1..=3) | None, _) => return Err(HeaderError::found("a whole header", head)),
         (Some(version), _) => {
             return Err(HeaderError::Unsupported(
-                format!("version {version} of the format"),
-                "versions 1, 2 and 3 are read",
+                format!("version {version} of the format is not supported"),
+                "packds reads versions 1, 2 and 3",
             ));
         }
     };
     let end = to_usize(len).saturating_add(start);
     if end > MAX_HEADER {
-        return Err(HeaderError::Malformed(format!("a header of {len} bytes, more than the limit of {MAX_HEADER}")));
+        return Err(HeaderError::Malformed(format!("expected a header of at most {MAX_HEADER} bytes, found {len}")));
     }
     if end > head.len() {
         return Err(HeaderError::Malformed(format!("expected a header of {end} bytes, found {}", head.len())));
@@ -152,7 +152,7 @@ impl<'a> Literal<'a> {
             match key {
                 b"descr" if self.peek() == Some(b'[') => {
                     return Err(HeaderError::Unsupported(
-                        "a structured array".to_owned(),
+                        "structured arrays are not supported".to_owned(),
                         "save each of its fields as a separate array",
                     ));
                 }
@@ -246,7 +246,7 @@ impl<'a> Literal<'a> {
 pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError> {
     let shown = descr.escape_ascii();
     let unsupported = |what: &str, hint| {
-        let reason = format!("elements of type '{shown}'{what}");
+        let reason = format!("elements of type '{shown}' are not supported{what}");
         Err(HeaderError::Unsupported(reason, hint))
     };
     let (order, kind) = match descr {
@@ -268,11 +268,11 @@ pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError>
             Ok(Elements::Text { bytes, wide: true, swapped: order == b'>' })
         }
         (b'O', _) => unsupported(
-            ": Python objects, whose reading could run any program",
-            "save an array of numbers, or one of texts with a fixed width",
+            ", because reading Python objects could run any program",
+            "save an array of numbers, or of fixed-width texts",
         ),
         (b'c' | b'V' | b'M' | b'm' | b'f' | b'i' | b'u', _) => {
-            unsupported("", "save it as one of bool, integers, float16, 32 or 64")
+            unsupported("", "save it as bool, an integer, float16, float32 or float64")
         }
         _ => Err(HeaderError::found("an element type", descr)),
     }
@@ -288,7 +288,7 @@ pub(in crate::source) fn npy_head(head: &[u8], len: u64) -> Result<(ArrayType, u
     let dtype = match header.elements {
         Elements::Numbers { dtype, swapped: false } => dtype,
         Elements::Numbers { .. } => return Err("the array is big-endian".to_owned()),
-        Elements::Text { .. } => return Err("an array of texts".to_owned()),
+        Elements::Text { .. } => return Err("it is an array of texts".to_owned()),
     };
     let found = len.saturating_sub(header.data);
     if found != header.bytes {

@@ -110,8 +110,8 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     let stem = set.dataset.clone();
     let n = set.arrays.first().map(StoredArray::rows);
     let Some(n) = n else {
-        let hint = "name an array of images, with samples along the first dimension";
-        let reason = "there are no samples in it";
+        let hint = "name an array of images whose first dimension is the samples";
+        let reason = "it contains no samples";
         return Err(ConvertError::contradictory(path, "", reason, hint));
     };
     let beside = |name: &str| path.with_file_name(format!("{name}.npy"));
@@ -218,7 +218,7 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
     stems.retain(|stem| stem != *label);
     let reason = format!("'{label}.npy' has labels, but no file has a usual name for images, found {}", quoted(&stems));
     let hint = format!(
-        "name the file of images with {IMAGE_KEY}, such as {}, and that of labels with {}",
+        "name the file of images with {IMAGE_KEY}, such as {}, and the file of labels with {}",
         IMAGE_KEY.with(images),
         LABEL_KEY.with(label)
     );

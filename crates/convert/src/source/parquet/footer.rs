@@ -226,7 +226,7 @@ impl Thrift<'_> {
             field = number;
             if number == CHILDREN && matches!(kind, I16 | I32 | I64) {
                 let found = self.zigzag()?;
-                children = u64::try_from(found).map_err(|_| format!("a group of {found} children"))?;
+                children = u64::try_from(found).map_err(|_| format!("a group declares {found} children"))?;
             } else {
                 self.skip(kind, MAX_LEVELS)?;
             }

@@ -32,7 +32,7 @@ pub(in crate::source) fn numpy_array(tree: &Tree, id: Id) -> Result<Option<Numpy
         (Some("_frombuffer"), &[bytes, dtype, shape, order]) => (dtype, shape, bytes, tree.text(order) == Some("F")),
         _ => return Ok(None),
     };
-    let malformed = |what: &str| HeaderError::Malformed(format!("expected an array's {what}"));
+    let malformed = |what: &str| HeaderError::Malformed(format!("expected the {what} of an array"));
     let shape = tree.sizes(shape).ok_or_else(|| malformed("dimensions"))?;
     if fortran && shape.len() > 1 {
         return Err(HeaderError::Unsupported(

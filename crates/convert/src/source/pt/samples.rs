@@ -92,7 +92,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         let wanted = part.split.as_deref();
         let list = lists(&tree).into_iter().find(|list| list.split.is_none() || is_wanted(list.split, wanted));
         let list = list.ok_or_else(|| {
-            let hint = "save the samples of each split as dictionaries with an 'image', or one file for each split";
+            let hint = "save each sample as a dictionary with an 'image', or save one file for each split";
             ConvertError::contradictory(path, "", "expected a list of samples with images, found none", hint)
         })?;
         columns.take_others(&tree, path)?;
@@ -298,8 +298,11 @@ fn refuse_batches(reader: &Reader<'_>, values: &[(String, Id)]) -> Result<(), Co
     if !is_batch {
         return Ok(());
     }
-    let reason = format!("a list of batches, the first of {} images and as many labels", images.first().unwrap_or(&0));
-    let hint = "save one tensor of all images and one of all labels (torch.cat)";
+    let reason = format!(
+        "expected a list of samples, found a list of batches (the first has {} images)",
+        images.first().unwrap_or(&0)
+    );
+    let hint = "save one tensor of all images and one tensor of all labels (torch.cat)";
     Err(ConvertError::unsupported(&reader.file.path, "", reason, hint))
 }
 

@@ -23,7 +23,7 @@ pub(super) fn open(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
         return open_old(file);
     }
     let hint = "save tensors with torch.save, or arrays with numpy.savez and name the .npz";
-    let reason = "not a file that torch.save wrote";
+    let reason = "this file was not written by torch.save";
     Err(ConvertError::unsupported(&file.path, "", reason, hint))
 }
 
@@ -42,7 +42,7 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
         entries.iter().find(move |entry| entry.name == full)
     };
     if in_folder("constants.pkl").is_some() {
-        let reason = "a TorchScript program, not saved tensors";
+        let reason = "this is a TorchScript program instead of saved tensors";
         let hint = "save tensors with torch.save";
         return Err(ConvertError::unsupported(&file.path, "", reason, hint));
     }
@@ -57,7 +57,7 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
         let (offset, bytes) = stored(order)?;
         let text = file.part(&order.name, offset, bytes.min(16))?;
         if text != b"little" {
-            let reason = format!("bytes in {} order", text.escape_ascii());
+            let reason = format!("the tensors have {}-endian byte order", text.escape_ascii());
             let hint = "save it on a little-endian machine";
             return Err(ConvertError::unsupported(&file.path, "", reason, hint));
         }
@@ -87,7 +87,7 @@ fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let little = machine.value(machine.root, "little_endian");
     if little.and_then(|id| machine.int(id)) != Some(1) {
         let hint = "save it on a little-endian machine";
-        let reason = "bytes in big-endian order";
+        let reason = "the tensors have big-endian byte order";
         return Err(ConvertError::unsupported(&file.path, "", reason, hint));
     }
     let tree = next(machine.end)?;

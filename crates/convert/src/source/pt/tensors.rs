@@ -100,7 +100,7 @@ fn refuse_samples(arrays: &[StoredArray], path: &Path) -> Result<(), ConvertErro
         return Ok(());
     }
     let n = arrays.len();
-    let reason = format!("{n} tensors of one shape, which look like one sample each");
+    let reason = format!("found {n} tensors of the same shape, which look like one sample each");
     Err(ConvertError::unsupported(path, "", reason, HINT))
 }
 
@@ -170,13 +170,13 @@ impl Taker<'_> {
         self.entries = self.entries.saturating_add(entries.len());
         if depth > MAX_DEPTH || self.entries > MAX_ENTRIES {
             let reason =
-                format!("dictionaries nested more than {MAX_DEPTH} deep, or with more than {MAX_ENTRIES} entries");
+                format!("expected at most {MAX_ENTRIES} entries in dictionaries nested at most {MAX_DEPTH} deep");
             return Err(ConvertError::unsupported(&self.file.path, prefix, reason, HINT));
         }
         for (key, value) in entries {
             match self.tree.text(*key) {
                 Some(name) => self.entry(format!("{prefix}{name}"), *value, depth)?,
-                None => self.set.others.add(b"an entry with a key that is not text"),
+                None => self.set.others.add(b"the key of an entry is not text"),
             }
         }
         Ok(())
@@ -292,7 +292,7 @@ impl Tensor {
         let rows = self.array.shape.first().copied().unwrap_or(1).max(1);
         match self.stride {
             Some(stride) if stride != bytes / rows => {
-                let reason = "a tensor whose rows do not follow each other";
+                let reason = "the rows of the tensor are not contiguous";
                 Err(ConvertError::unsupported(path, place, reason, CONTIGUOUS))
             }
             _ => Ok(bytes),
@@ -347,7 +347,7 @@ pub(super) fn tensor(
         return Err(malformed(&format!("the storage {}", storage.key)));
     };
     let row = row_stride(&shape, &stride).ok_or_else(|| {
-        let reason = format!("a tensor of {shape:?} with the strides {stride:?}");
+        let reason = format!("strides {stride:?} are not supported for a tensor of shape {shape:?}");
         ConvertError::unsupported(path, name, reason, CONTIGUOUS)
     })?;
     Ok(Some(Tensor {
@@ -362,8 +362,12 @@ pub(super) fn tensor(
 fn refuse_marks(tree: &Tree, (path, name): (&Path, &str), marks: Option<Id>) -> Result<(), ConvertError> {
     let is_set = |mark: &str| marks.and_then(|marks| tree.value(marks, mark)).and_then(|is| tree.int(is)) == Some(1);
     for (mark, reason, hint) in [
-        ("neg", "a negated view: the file holds the numbers without their new sign", "save tensor.resolve_neg()"),
-        ("conj", "a conjugated view: the file holds the numbers before", "save tensor.resolve_conj()"),
+        ("neg", "this tensor is a negated view, and the file has the original signs", "save tensor.resolve_neg()"),
+        (
+            "conj",
+            "this tensor is a conjugated view, and the file has the original numbers",
+            "save tensor.resolve_conj()",
+        ),
     ] {
         if is_set(mark) {
             return Err(ConvertError::unsupported(path, name, reason, hint));

@@ -62,6 +62,6 @@ pub(super) fn tasks<T, K>(
 
 /// The error for a table without rows.
 pub(super) fn no_rows(source: &Path) -> ConvertError {
-    let hint = "name a table with rows in it; nothing was written";
-    ConvertError::contradictory(source, "", "there are no rows in it", hint)
+    let hint = "name a table that has rows; nothing was written";
+    ConvertError::contradictory(source, "", "it has no rows", hint)
 }

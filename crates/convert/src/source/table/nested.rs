@@ -32,7 +32,7 @@ pub(super) fn leaf_of(data_type: &DataType) -> Option<DType> {
 /// The shape of the first row of nested lists.
 pub(super) fn shape_of(array: &dyn Array) -> Result<Vec<u64>, String> {
     if array.is_empty() {
-        return Err("without a first row the shape is unknown".to_owned());
+        return Err("the shape is unknown, because there are no rows".to_owned());
     }
     Levels::of(array)?.shape_of_first()
 }
@@ -83,18 +83,18 @@ impl Levels {
         let mut current: ArrayRef = arrow_array::make_array(array.to_data());
         loop {
             if !levels.is_empty() && current.null_count() > 0 {
-                return Err("a null inside an array".to_owned());
+                return Err("an array has a null".to_owned());
             }
             let (ends, next) = match current.data_type() {
                 DataType::FixedSizeBinary(len) => {
-                    let len = usize::try_from(*len).map_err(|_| "a negative length".to_owned())?;
+                    let len = usize::try_from(*len).map_err(|_| "a length is negative".to_owned())?;
                     levels.push(Ends::Fixed { len });
                     let bytes = current.as_fixed_size_binary().value_data();
                     let leaf = part_of(current.to_data().buffers().first(), bytes);
                     return Ok(Self { levels, leaf, leaf_bytes: 1 });
                 }
                 DataType::FixedSizeList(_, len) => {
-                    let len = usize::try_from(*len).map_err(|_| "a negative length".to_owned())?;
+                    let len = usize::try_from(*len).map_err(|_| "a length is negative".to_owned())?;
                     let list = current.as_fixed_size_list();
                     (Ends::Fixed { len }, list.values().clone())
                 }
@@ -119,7 +119,7 @@ impl Levels {
     fn shape_of_first(&self) -> Result<Vec<u64>, String> {
         let (mut idx, mut shape) = (0, Vec::new());
         for level in &self.levels {
-            let (start, end) = level.range(idx).ok_or("a missing list")?;
+            let (start, end) = level.range(idx).ok_or("a list is missing")?;
             shape.push(to_u64(end.saturating_sub(start)));
             idx = start;
         }
@@ -128,7 +128,7 @@ impl Levels {
 
     /// The bytes of row `row`. All its lists must have the lengths `shape`, from the outside in.
     pub(super) fn row(&self, row: usize, shape: &[u64]) -> Result<&[u8], String> {
-        let damaged = || "lists that point past the end of their numbers".to_owned();
+        let damaged = || "a list points past the end of the numbers".to_owned();
         let (mut start, mut end) = (row, row.checked_add(1).ok_or_else(damaged)?);
         for (level, &expected) in self.levels.iter().zip(shape) {
             if let Ends::Fixed { len } = level {
@@ -173,7 +173,7 @@ pub(super) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
         Some((buffer, (start, len))) if start.saturating_add(len) <= buffer.len() => {
             Ok((buffer.slice_with_length(start, len), width))
         }
-        _ => Err("fewer numbers than rows".to_owned()),
+        _ => Err("there are fewer numbers than rows".to_owned()),
     }
 }
 

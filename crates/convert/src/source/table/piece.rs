@@ -227,7 +227,7 @@ impl<'a> Room<'a> {
             return Ok(());
         }
         let (most, column) = (self.most, self.column);
-        Err(format!("one batch becomes more than {most} bytes; {} excludes the column", LEAVE_OUT.with(column)))
+        Err(format!("one batch takes more than {most} bytes; {} excludes the column", LEAVE_OUT.with(column)))
     }
 }
 
@@ -246,7 +246,7 @@ fn items(
             let columns = array.as_struct().columns();
             let path = path.and_then(|path| columns.get(path));
             let bytes = columns.get(bytes);
-            let bytes = bytes.ok_or_else(|| spot.malformed(0, name, "a struct without `bytes`"))?;
+            let bytes = bytes.ok_or_else(|| spot.malformed(0, name, "the struct has no field `bytes`"))?;
             (bytes.clone(), path)
         }
     };

@@ -213,7 +213,7 @@ fn a_column_that_no_pack_can_hold_is_left_out_with_a_warning_unless_it_was_asked
         };
         assert!(
             warning.starts_with("left out the field 'parts': List(Binary")
-                && warning.ends_with(": packs have no type of field for Binary"),
+                && warning.ends_with(": a pack cannot store Binary"),
             "{warning}"
         );
         let left_out = ListOptions { leave_out: vec!["parts".to_owned()], ..ListOptions::default() };
@@ -222,7 +222,7 @@ fn a_column_that_no_pack_can_hold_is_left_out_with_a_warning_unless_it_was_asked
         assert_eq!(listing.append_image(1, 4, &mut Vec::new()).unwrap(), crate::source::store::Content::File);
         let named = ListOptions { label_key: Some("parts".to_owned()), ..ListOptions::default() };
         let error = refused(&path, &named);
-        assert!(error.contains("column `parts`: packs have no type"), "{error}");
+        assert!(error.contains("column `parts`: a pack cannot store"), "{error}");
         let missing = ListOptions { leave_out: vec!["no".to_owned()], ..ListOptions::default() };
         let error = refused(&path, &missing);
         let expected = "no field 'no' to leave out, found 'parts', 'image', 'label'";

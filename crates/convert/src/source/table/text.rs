@@ -25,7 +25,7 @@ pub(super) fn is_string(data_type: &DataType) -> bool {
 /// Why values of a type cannot be converted to JSON; none if they can.
 pub(super) fn json_refusal(data_type: &DataType, level: usize) -> Option<String> {
     if level > MAX_LEVELS {
-        return Some(format!("lists and structs nested more than {MAX_LEVELS} levels deep"));
+        return Some(format!("lists and structs are nested more than {MAX_LEVELS} levels deep"));
     }
     match data_type {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
@@ -34,7 +34,7 @@ pub(super) fn json_refusal(data_type: &DataType, level: usize) -> Option<String>
         DataType::Struct(fields) => fields_refusal(fields, level),
         DataType::Dictionary(_, values) => json_refusal(values, level + 1),
         leaf if is_scalar(leaf) || leaf.is_numeric() || *leaf == DataType::Boolean => None,
-        other => Some(format!("packs have no type of field for {other}")),
+        other => Some(format!("a pack cannot store {other}")),
     }
 }
 

@@ -116,8 +116,8 @@ fn what_is_unpacked_stays_as_long_as_its_listing() {
 #[test]
 fn names_that_lead_out_of_the_archive_are_refused() {
     for (name, what) in [
-        ("../1.bmp", "a path out of the archive"),
-        ("cat/../../1.bmp", "a path out of the archive"),
+        ("../1.bmp", "a path that leaves the archive"),
+        ("cat/../../1.bmp", "a path that leaves the archive"),
         ("/tmp/1.bmp", "an absolute path"),
         ("C:/1.bmp", "an absolute path"),
     ] {
@@ -127,12 +127,12 @@ fn names_that_lead_out_of_the_archive_are_refused() {
         assert_eq!(Place::of("a.tar", &tar(&members)).refused(), format!("a.tar: {expected}"));
     }
     let place = Place::of("a.zip", &zip(&[("cat\\..\\..\\1.bmp", IMAGE)]));
-    assert!(place.refused().contains("a path out of the archive"));
+    assert!(place.refused().contains("a path that leaves the archive"));
 }
 
 #[test]
 fn two_members_of_one_name_are_refused() {
-    let expected = "another member has this name, or is a file where this one needs a folder";
+    let expected = "its name conflicts with another member of the archive";
     for names in [["a.bmp", "./a.bmp"], ["a.bmp", "a.bmp/b.bmp"], ["a/b.bmp", "a//b.bmp"]] {
         let members = names.map(|name| (name, IMAGE));
         assert_eq!(Place::of("a.zip", &zip(&members)).refused(), format!("a.zip: {}: {expected}", names[1]));
@@ -203,7 +203,7 @@ fn damage_is_told_with_the_member_that_it_is_in() {
     locked[entry + 8] |= 1;
     assert_eq!(Place::of("a.zip", &locked).refused(), "a.zip: dog/1.bmp: the member is encrypted");
     let cut = Place::of("a.zip", &zip(&members)[..300]).refused();
-    assert_eq!(cut, "a.zip: expected a zip file's directory at the end, found none");
+    assert_eq!(cut, "a.zip: expected the directory of a zip file at the end, found none");
     let whole = tar(&[("cat/1.bmp", IMAGE), ("notes.txt", b""), ("dog/1.bmp", &[7; 5000])]);
     let cut = Place::of("a.tar", &whole[..4000]).refused();
     assert!(cut.starts_with("a.tar: dog/1.bmp: byte 2048: the tar file ends too early"), "{cut}");
@@ -221,7 +221,7 @@ fn archives_in_each_other_are_counted() {
         bytes = zip(&[("a.zip", &bytes)]);
     }
     let said = Place::of("a.zip", &bytes).refused();
-    assert_eq!(said, "a.zip/a.zip/a.zip/a.zip/a.zip: more than 4 archives in each other");
+    assert_eq!(said, "a.zip/a.zip/a.zip/a.zip/a.zip: archives are nested more than 4 deep");
 }
 
 #[test]

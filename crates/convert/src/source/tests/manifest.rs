@@ -372,7 +372,7 @@ fn bad_labels_name_the_line() {
     assert_malformed(
         listed_with("m.csv", "path,label\na.jpg,1\nb.jpg,-1\n", &named),
         3,
-        "column 'label': a class id is negative: number the classes from 0",
+        "column 'label': a class id is negative: class ids start at 0",
     );
     assert_malformed(
         csv("path,labels\na.jpg,1;2\nb.jpg,0.5\n"),
@@ -400,7 +400,7 @@ fn bad_labels_name_the_line() {
     assert_malformed(
         listed_with("m.csv", "path\na.jpg\n", &options),
         1,
-        "one column is named for two of path, label and mask",
+        "one column cannot have two roles (path, label or mask)",
     );
 }
 

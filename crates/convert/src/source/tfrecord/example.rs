@@ -155,7 +155,7 @@ impl<'a> Example<'a> {
             return Ok((value, Content::of_array(pixels.array)));
         }
         let or_pixels = match is_image {
-            true => ", or raw pixels with features height, width and depth",
+            true => ", or raw pixels with the features height, width and depth",
             false => "",
         };
         Err(format!("expected an image file, a tensor of tf.io.serialize_tensor{or_pixels}"))

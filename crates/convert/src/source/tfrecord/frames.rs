@@ -64,12 +64,12 @@ impl Frames {
         let bytes = u64::from_le_bytes(*len);
         if masked_crc(len).to_le_bytes() != crc {
             self.refuse_zlib(&head)?;
-            return Err(
-                self.wrong("the checksum of the record's length is wrong: the file is damaged, or holds no records")
-            );
+            return Err(self.wrong(
+                "the checksum of the record's length is wrong: the file is damaged, or is not a TFRecord file",
+            ));
         }
         if bytes > MAX_RECORD {
-            return Err(self.wrong(&format!("a record of {bytes} bytes, more than the limit of {MAX_RECORD}")));
+            return Err(self.wrong(&format!("expected a record of at most {MAX_RECORD} bytes, found {bytes}")));
         }
         let start = self.at.saturating_add(12);
         record.clear();
@@ -100,7 +100,7 @@ impl Frames {
         if method != 0x78 || !(method * 256 + flags).is_multiple_of(31) {
             return Ok(());
         }
-        let reason = "records compressed with ZLIB, which is not supported";
+        let reason = "the records are compressed with ZLIB, which is not supported";
         let hint = "write them again with GZIP, or uncompressed";
         Err(ConvertError::unsupported(&self.path, "", reason, hint))
     }

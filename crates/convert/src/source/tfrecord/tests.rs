@@ -72,7 +72,7 @@ fn a_record_without_its_image_or_label_is_a_bad_sample_and_one_without_another_f
     };
     assert_eq!(notes.iter().collect::<Vec<_>>(), ["a", "x", "b", ""]);
     let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["left out the field 'imxge': the first record, which defines the features, lacks it"]);
+    assert_eq!(warnings, ["left out the field 'imxge': it is not in the first record, which defines the features"]);
     assert_eq!(listing.ignored(), 0);
 }
 

@@ -110,8 +110,8 @@ pub(super) fn classes(
         let splits: Vec<String> =
             distinct.iter().filter(|folder| is_split_folder(folder)).map(|folder| lossy(folder)).collect();
         if !splits.is_empty() {
-            let reason = format!("there are splits in the tar file: {}", crate::error::quoted(&splits));
-            let hint = "unpack it, and name the folder; or write a tar file for each split";
+            let reason = format!("the tar file contains splits: {}", crate::error::quoted(&splits));
+            let hint = "unpack it and name the folder, or write a tar file for each split";
             return Err(ConvertError::unsupported(source, "", reason, hint));
         }
         let warning = Warning::FoldersInTar {

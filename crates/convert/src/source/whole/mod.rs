@@ -139,8 +139,8 @@ impl Format {
         options: &ListOptions,
     ) -> Result<(), ConvertError> {
         if found.masks.is_some() {
-            let reason = "the files of images have masks, and there is a folder of masks";
-            let hint = format!("leave the masks of the files out with {LEAVE_OUT}");
+            let reason = "the image files have masks, but there is also a folder of masks";
+            let hint = format!("ignore the masks in the files with {LEAVE_OUT}");
             return Err(ConvertError::contradictory(root, "", reason, hint));
         }
         let of_masks = ListOptions { spool: options.spool.clone(), ..ListOptions::default() };

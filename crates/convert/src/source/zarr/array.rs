@@ -58,7 +58,7 @@ pub(super) struct Array {
 pub(super) fn json(path: &Path) -> Result<Value, ConvertError> {
     let bytes = std::fs::metadata(path).map_err(ConvertError::io(path))?.len();
     if bytes > MAX_METADATA_BYTES {
-        let reason = format!("{bytes} bytes of metadata");
+        let reason = format!("the metadata is too large ({bytes} bytes)");
         return Err(ConvertError::malformed(path, "", reason));
     }
     let text = read_regular(path).map_err(ConvertError::io(path))?;
@@ -81,8 +81,8 @@ impl Array {
         let parsed = match metadata.get("zarr_format").and_then(Value::as_u64) {
             Some(3) => Self::version3(folder_and_name, metadata),
             Some(2) => Self::version2(folder_and_name, metadata, attributes),
-            Some(other) => Err(format!("expected the Zarr version 2 or 3, found {other}")),
-            None => Err("expected the Zarr version 2 or 3, found none".to_owned()),
+            Some(other) => Err(format!("expected Zarr version 2 or 3, found {other}")),
+            None => Err("expected Zarr version 2 or 3, found none".to_owned()),
         };
         let array = parsed.map_err(|reason| {
             let hint = "write the array again with zarr-python and one of the listed codecs";
@@ -95,15 +95,15 @@ impl Array {
     fn version3((folder, path): (PathBuf, String), metadata: Value) -> Result<Self, String> {
         let metadata: ArrayMetadataV3 = serde_json::from_value(metadata).map_err(text)?;
         if metadata.chunk_grid.name() != "regular" {
-            return Err("a chunk grid other than 'regular'".to_owned());
+            return Err("the chunk grid is not 'regular'".to_owned());
         }
         let grid = metadata.chunk_grid.to_typed_configuration::<RegularChunkGridConfiguration>();
         // Other encodings may name files outside of the array's folder.
         if !matches!(metadata.chunk_key_encoding.name(), "default" | "v2") {
-            return Err(format!("names of chunks with the encoding {}", metadata.chunk_key_encoding.name()));
+            return Err(format!("unsupported encoding of chunk names: {}", metadata.chunk_key_encoding.name()));
         }
         if !metadata.storage_transformers.is_empty() {
-            return Err("storage transformers".to_owned());
+            return Err("storage transformers are not supported".to_owned());
         }
         let element = element3(&json!(metadata.data_type))?;
         let data_type = data_type(&element)?;
@@ -196,7 +196,7 @@ impl Array {
 }
 
 fn element3(name: &Value) -> Result<Element, String> {
-    let unknown = || format!("elements of the type {name}");
+    let unknown = || format!("elements of type {name} are not supported");
     let bytes = name.get("configuration").and_then(|c| c.get("length_bytes"));
     let fixed = |wide| {
         let bytes = bytes.and_then(Value::as_u64).filter(|n| (1..1 << 22).contains(n));
@@ -216,7 +216,7 @@ fn element3(name: &Value) -> Result<Element, String> {
 
 /// The elements of a NumPy type, and whether they are big-endian.
 fn element2(dtype: &str) -> Result<(Element, bool), String> {
-    let unknown = || format!("elements of the type {dtype}");
+    let unknown = || format!("elements of type {dtype} are not supported");
     let (order, kind) = dtype.split_at_checked(1).ok_or_else(unknown)?;
     let big = order == ">";
     let length = |text: &str| text.parse::<u64>().ok().filter(|n| (1..1 << 20).contains(n));
@@ -249,7 +249,7 @@ fn fill(element: &Element, data_type: &DataType, value: &Value) -> Result<FillVa
         (Element::Number(_), value) if !value.is_null() => value.clone(),
         _ => return Ok(zeros()),
     };
-    let unknown = || format!("the fill value {value} of {element:?}");
+    let unknown = || format!("{value} is not a fill value of {element:?}");
     let metadata = serde_json::from_value(value.clone()).map_err(|_| unknown())?;
     data_type.fill_value_v3(&metadata).map_err(|_| unknown())
 }

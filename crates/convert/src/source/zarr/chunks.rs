@@ -44,7 +44,7 @@ impl Array {
         let n = usize::try_from(rows).ok().filter(|_| plausible);
         n.ok_or_else(|| {
             let shape = &self.shape;
-            self.malformed(format!("{shape:?} elements cannot lie in {stored} bytes"))
+            self.malformed(format!("an array of shape {shape:?} cannot be stored in {stored} bytes"))
         })
     }
 
@@ -60,7 +60,7 @@ impl Array {
         let step = self.unit().first().map_or(1, |step| step.get());
         let band = self.row_bytes()?.checked_mul(step.min(rows));
         let band = band.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
-            let reason = format!("chunks of {step} rows, which are more than 1 GiB");
+            let reason = format!("chunks may have at most 1 GiB, found larger chunks of {step} rows");
             let hint = "write the array again with chunks of fewer samples";
             ConvertError::unsupported(&self.folder, &self.path, reason, hint)
         })?;
@@ -168,7 +168,7 @@ fn open(path: &Path) -> Result<Option<OpenFile>, String> {
 
 fn whole(file: &OpenFile, offset: u64, len: u64, most: u64) -> Result<Vec<u8>, String> {
     if len > most {
-        return Err(named(&file.path, format!("{len} bytes, more than {most}")));
+        return Err(named(&file.path, format!("expected at most {most} bytes, found {len}")));
     }
     file.bytes_at(offset, len).map_err(|e| e.to_string())
 }
@@ -183,7 +183,7 @@ impl Sharding {
         let bytes = bytes.filter(|bytes| *bytes <= MAX_BAND_BYTES).unwrap_or(u64::MAX);
         let len = bytes.saturating_add(if self.index_crc { 4 } else { 0 });
         if len > file.bytes {
-            return Err(named(&file.path, format!("no room for an index in {} bytes", file.bytes)));
+            return Err(named(&file.path, format!("{} bytes are too few for the index", file.bytes)));
         }
         let at = if self.index_at_end { file.bytes - len } else { 0 };
         let stored = whole(file, at, len, len)?;
@@ -207,7 +207,7 @@ pub(super) fn items(bytes: &[u8], rows: u64) -> Result<Vec<&[u8]>, String> {
     if bytes.is_empty() {
         return Ok(vec![&[]; rows]);
     }
-    let short = || format!("expected {rows} items, found less");
+    let short = || format!("expected {rows} items, found fewer");
     let number = |bytes: &[u8]| {
         let number = bytes.try_into().map(u32::from_le_bytes).unwrap_or(0);
         to_usize(number)

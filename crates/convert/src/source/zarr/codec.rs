@@ -107,12 +107,12 @@ impl Chain {
                         Codec::BytesToBytes(_) => return Err(unknown(name)),
                     }
                 }
-                "sharding_indexed" => return Err("sharding_indexed beside or in other codecs".to_owned()),
+                "sharding_indexed" => return Err("sharding_indexed cannot be combined with other codecs".to_owned()),
                 _ if to_bytes.is_none() => return Err(unknown(name)),
                 _ => packed.push(packing(name, metadata.configuration())?),
             }
         }
-        let to_bytes = to_bytes.ok_or("no codec makes bytes of the elements")?;
+        let to_bytes = to_bytes.ok_or("no codec converts the elements to bytes")?;
         Ok(Self { array: to_bytes.map(|codec| CodecChain::new(to_array, codec, Vec::new())), packing: packed })
     }
 
@@ -156,7 +156,7 @@ impl Packing {
             Self::Blosc => {
                 let header = "expected a Blosc header that fits the data";
                 let size = blosc_validate(&bytes).filter(|size| *size <= limit);
-                let size = size.ok_or_else(|| format!("{header} and at most {limit} bytes in a chunk"))?;
+                let size = size.ok_or_else(|| format!("{header}, and at most {limit} bytes per chunk"))?;
                 return blosc_decompress_bytes(&bytes, size, 1).map_err(|e| e.to_string());
             }
             // zarrs' shuffling does not end where it has no bytes and large elements.
@@ -199,7 +199,7 @@ fn packing(name: &str, configuration: Option<&Configuration>) -> Result<(&'stati
 }
 
 fn unknown(name: &str) -> String {
-    format!("the codec '{name}'; {KNOWN} are known")
+    format!("unsupported codec '{name}' (supported: {KNOWN})")
 }
 
 /// The order of a transposition in numbers. Older writers gave it as C or F.

@@ -98,7 +98,7 @@ impl Group {
     fn collect(&mut self, folder: &Path, path: &str, depth: usize, seen: &mut usize) -> Result<bool, ConvertError> {
         *seen += 1;
         if *seen > MAX_MEMBERS || depth > MAX_DEPTH {
-            let reason = format!("more than {MAX_MEMBERS} groups, or more than {MAX_DEPTH} deep");
+            let reason = format!("expected at most {MAX_MEMBERS} groups, nested at most {MAX_DEPTH} deep");
             return Err(ConvertError::malformed(folder, "", reason));
         }
         let has = |name: &str| is_there(&folder.join(name));
@@ -170,7 +170,7 @@ impl Group {
 
 fn kind(array: &Array) -> NodeKind {
     let Some((_, row)) = array.shape.split_first() else {
-        return NodeKind::Other("a single value, which is no array of samples".to_owned());
+        return NodeKind::Other("a single value, not an array of samples".to_owned());
     };
     match &array.element {
         Element::Number(dtype) => NodeKind::Array(ArrayType { dtype: *dtype, shape: row.to_vec() }),
@@ -190,7 +190,7 @@ impl Arrays<'_> {
     fn array(&self, node: usize) -> Result<&Array, ConvertError> {
         match self.group.arrays.get(node) {
             Some((_, Ok(array))) => Ok(array),
-            _ => Err(ConvertError::malformed(Path::new(""), "", "no such array")),
+            _ => Err(ConvertError::malformed(Path::new(""), "", "there is no such array")),
         }
     }
 }
