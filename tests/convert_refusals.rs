@@ -209,7 +209,7 @@ fn options_that_contradict_each_other_are_refused() {
         (&["--chunk", "48", "--batch", "256"], "--chunk 48 and --batch 256: neither divides the other"),
         (
             &["--mode", "encoded", "--resize", "short:64"],
-            "--mode encoded keeps the files' bytes, so it cannot resize, crop, rotate them or convert them to gray",
+            "--mode encoded keeps the files' bytes, so it cannot resize, crop or rotate images, or convert them to gray",
         ),
         (&["--quality", "90"], "--quality only applies to images that are re-encoded"),
         (
@@ -222,7 +222,7 @@ fn options_that_contradict_each_other_are_refused() {
             "--normalize dataset needs the pixels of all images, but --mode encoded does not decode them",
         ),
         (&["--normalize", "0.5/0.5"], "--normalize has 1 values, but the images have 3 channels"),
-        (&["--gray", "--normalize", "imagenet"], "--normalize imagenet is for 3 channels, but --gray has 1"),
+        (&["--gray", "--normalize", "imagenet"], "--normalize imagenet applies to 3 channels, but --gray has 1"),
         (&["--mode", "mixed", "--raw-fraction", "1.5"], "--raw-fraction: expected a number from 0 to 1, found 1.5"),
         (&["--raw-fraction", "0.5"], "--raw-fraction requires --mode mixed"),
         (

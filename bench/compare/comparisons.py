@@ -95,7 +95,7 @@ COMPARISONS = (
     ),
     Comparison(
         name="originals",
-        what="RandomResizedCrop(224) + flip from the files as they came",
+        what="RandomResizedCrop(224) + flip from the original files",
         batch=64,
         augment=RRC,
         lossless=False,

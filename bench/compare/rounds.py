@@ -54,7 +54,7 @@ class Worker:
         line = self.process.stdout.readline()
         if not line:
             self.process.wait()
-            last = (self.log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+            last = (self.log.read_text(errors="replace").strip().splitlines() or ["it printed nothing"])[-1]
             raise PeerError(f"{self.entry.name} ended with status {self.process.returncode}: {last} (see {self.log})")
         answer: dict[str, Any] = json.loads(line)
         return answer
@@ -174,9 +174,9 @@ class Runner:
         if shapes not in ([("uint8", 224, 224, 3)], [("uint8", 3, 224, 224)]):
             return f"delivers images of {shapes}"
         if delivered["labels_sum"] != labels_sum:
-            return f"delivers other labels: their sum is {delivered['labels_sum']}, expected {labels_sum}"
+            return f"delivers wrong labels: their sum is {delivered['labels_sum']}, expected {labels_sum}"
         if expected is not None and delivered["checksum"] != expected:
-            return f"delivers other pixels: checksum {delivered['checksum']}, expected {expected}"
+            return f"delivers wrong pixels: checksum {delivered['checksum']}, expected {expected}"
         return None
 
     def drop(self, entry: Entry, reason: str) -> None:

@@ -185,7 +185,7 @@ class Comparison:
             if wrong is None and (answer["n_samples"], answer["labels_sum"]) != (self.options.n, labels_sum):
                 wrong = f"delivers {answer['n_samples']} samples with labels that sum to {answer['labels_sum']}"
             elif wrong is None and self.name == "pixels" and answer["checksum"] != expected:
-                wrong = f"delivers other pixels: {answer['checksum']}, expected {expected}"
+                wrong = f"delivers wrong pixels: {answer['checksum']}, expected {expected}"
             elif wrong is None and answer["images"] not in SHAPES:
                 wrong = f"delivers images of {answer['images']}"
             if wrong is not None:

@@ -65,7 +65,7 @@ def main() -> None:
         from python.checksum import self_test
 
         self_test()
-        print("the checksum is right")
+        print("the checksum is correct")
         return
     if options.list:
         for peer in PEERS:
@@ -80,7 +80,7 @@ def main() -> None:
     names = options.peers.split(",") if options.peers else [peer.format for peer in PEERS]
     unknown = set(names) - {peer.format for peer in PEERS}
     if unknown:
-        raise SystemExit(f"run: no peer {', '.join(sorted(unknown))}; --list tells them")
+        raise SystemExit(f"run: no peer {', '.join(sorted(unknown))}; --list shows them")
     chosen = [peer for peer in PEERS if peer.format in names]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     # Like Ctrl-C, so that written files are removed.

@@ -47,7 +47,7 @@ class Worker:
         line = self.process.stdout.readline()
         if not line:
             lines = Path(self.log.name).read_text(errors="replace").strip().splitlines()
-            return {"error": f"does not start: {lines[-1] if lines else 'it said nothing'}"}
+            return {"error": f"does not start: {lines[-1] if lines else 'it printed nothing'}"}
         answer: dict[str, Any] = json.loads(line)
         return answer
 

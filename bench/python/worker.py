@@ -66,7 +66,7 @@ def forked(module: ModuleType, job: dict[str, Any]) -> dict[str, Any]:
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if not text:
         how = f"ended with status {status}" if answered else f"took longer than {JOB_LIMIT_S:g} s"
-        return {"error": f"{how} and said nothing"}
+        return {"error": f"{how} and printed nothing"}
     answer: dict[str, Any] = json.loads(text)
     return answer
 

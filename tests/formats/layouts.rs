@@ -221,12 +221,7 @@ fn labels_in_a_file_beside_that_of_the_images_are_found_by_its_name() {
 fn files_that_look_like_many_images_each_are_told() {
     let (folder, _) = sources();
     let refused: [(&[&str], i32, &str, &str); 2] = [
-        (
-            &["stacks"],
-            2,
-            "arrays such as [30, 28, 28] whose first dimensions differ",
-            "numpy.concatenate(..)",
-        ),
+        (&["stacks"], 2, "arrays such as [30, 28, 28] whose first dimensions differ", "numpy.concatenate(..)"),
         (&["several"], 2, "found 60x784, which looks like 60 flattened images of 784 numbers", "numpy.concatenate(..)"),
     ];
     assert_refused(&folder, &refused);

@@ -296,7 +296,7 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
     let why = match plan.form {
         ImageForm::Array(_) => "these are different samples, and statistics are kept for u8 only".to_owned(),
         _ => format!(
-            "not all images are decoded, and their files differ from those in that pack; {} decodes and counts them",
+            "not all images are decoded, and their files differ from the files in that pack; {} decodes and counts them",
             CHECK_DECODE.on()
         ),
     };
@@ -355,7 +355,7 @@ fn report(
     if findings.cut > 0 {
         let n = findings.cut;
         warnings.push(format!(
-            "{n} images have more than 8 bits per channel and were cut to 8, as Pillow does: in gray ones, all values above 255 are white"
+            "{n} images have more than 8 bits per channel and were cut to 8, as Pillow does: in gray images, all values above 255 are white"
         ));
     }
     let mut notes = plan.notes.clone();

@@ -439,7 +439,7 @@ impl ConvertError {
             }
             Self::SplitMissing { available, .. } if available.is_empty() => {
                 format!(
-                    "only folders that contain folders named train, val or test, and files named after splits or with parts named after them, have splits; omit {SPLIT}"
+                    "packds finds splits in folders named train, val or test, and in files that are named after splits or have parts named after splits; omit {SPLIT}"
                 )
             }
             Self::SplitMissing { available, .. } => format!("choose one of {}, or 'all'", quoted(available)),

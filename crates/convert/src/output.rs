@@ -15,7 +15,7 @@ use self::working::{Kind, lock_working};
 use crate::ConvertError;
 
 /// A file that is being written under a working name. If it is dropped before [`Output::commit`], it leaves nothing
-/// behind. It stays locked while the working name exists, so nobody else uses that name.
+/// behind. It stays locked while the working name exists, so no other process uses that name.
 pub(crate) struct Output {
     file: File,
     /// The path as the user gave it.

@@ -87,7 +87,7 @@ pub(crate) struct Plan {
     pub(crate) fields: FieldNumbers,
     /// Decisions made by default, for the caller.
     pub(crate) notes: Vec<String>,
-    /// A type wide enough for every label.
+    /// The type of the label column.
     pub(crate) label_dtype: DType,
     /// Mean and standard deviation, for float pixels and for the schema's normalization.
     pub(crate) affine: Option<(Vec<f64>, Vec<f64>)>,
@@ -202,7 +202,7 @@ fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
                     listing.root(),
                     "",
                     format!(
-                        "the arrays have different types: {} {:?} and {} {:?}",
+                        "the arrays differ in type or shape: {} {:?} and {} {:?}",
                         before.dtype, before.shape, array.dtype, array.shape
                     ),
                     "give all arrays one type and shape",
@@ -228,7 +228,7 @@ fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), Conver
         return Ok(());
     }
     Err(ConvertError::Options {
-        reason: format!("the images are arrays {} of {:?}, which are stored unchanged", array.dtype, array.shape),
+        reason: format!("the images are {} arrays of shape {:?}, which are stored unchanged", array.dtype, array.shape),
         hint: format!(
             "omit {MODE}, {RESIZE}, {CROP}, {GRAY}, {DTYPE}, {LAYOUT} and {NORMALIZE}: they only apply to u8 images with 1 or 3 channels"
         ),

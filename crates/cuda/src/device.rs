@@ -19,7 +19,8 @@ const NOT_READABLE: &str = "only the tier gpu-window reads chunks from the disk 
 const NOT_REGISTRABLE: &str = "the mapped file can only be registered for the tiers gpu-window and host";
 
 /// The reason if there is no window on the host.
-const NO_WINDOW: &str = "the tier host-window needs the order window, which mixes the samples of some chunks at a time";
+const NO_WINDOW: &str =
+    "the tier host-window needs the order window, which shuffles the samples of a few chunks at a time";
 
 /// A GPU. It can serve several loaders, each with its own ring.
 #[derive(Debug, Clone)]

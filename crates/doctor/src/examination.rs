@@ -56,7 +56,7 @@ pub struct Options {
     pub within: Duration,
     /// Bypasses the page cache, as if the pack did not fit in memory.
     pub cold: bool,
-    /// Applies the first advice that is an option of the loader, and measures again.
+    /// Applies the first recommended change that is an option of the loader, and measures again.
     pub check: bool,
 }
 
@@ -309,7 +309,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Applies the first advice that is an option of the loader.
+    /// Applies the first recommended change that is an option of the loader.
     fn check(
         &mut self,
         builder: &LoaderBuilder,
@@ -318,7 +318,7 @@ impl Bench<'_> {
     ) -> Result<Option<Checked>, LoadError> {
         let found = report.advice.iter().find_map(|advice| Some((advice, advice.option?)));
         let Some((advice, option)) = found else { return Ok(None) };
-        (self.announce)("the first advice");
+        (self.announce)("the first recommended change");
         let builder = followed(builder.clone(), option);
         let case = &report.case;
         let ms = match step {

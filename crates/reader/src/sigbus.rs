@@ -235,7 +235,7 @@ fn default_action() -> libc::sigaction {
 /// The signal handler. It must be async-signal-safe: it only reads and writes atomics and makes system calls. It does not
 /// allocate, lock or panic.
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: because of SA_SIGINFO, the kernel calls the handler with a valid siginfo that nobody else has.
+    // SAFETY: because of SA_SIGINFO, the kernel calls the handler with a valid siginfo that no other code uses.
     let fault = unsafe { &*info };
     // Only a fault has an address. Codes up to 0 are signals that were sent.
     if fault.si_code > 0 {

@@ -37,12 +37,12 @@ impl PeerRows {
             let name = &run.format;
             let format = peers.formats.iter().find(|format| format.format == *name);
             let format =
-                format.ok_or_else(|| odd(format!("a run of `{name}`, which is not in its list of formats")))?;
+                format.ok_or_else(|| odd(format!("it has a run of `{name}`, which is not in its list of formats")))?;
             if run.skipped.is_some() {
                 continue;
             }
             if run.images_per_s.is_none() || run.batch_ms.is_none() {
-                return Err(odd(format!("a run of `{name}` without images_per_s or batch_ms")));
+                return Err(odd(format!("a run of `{name}` lacks images_per_s or batch_ms")));
             }
             if run.batch != batch {
                 return Err(odd(format!(
@@ -170,7 +170,7 @@ mod tests {
         let name = changed("/runs/0/format", json!("other"));
         assert!(name.contains("a run of `other`, which is not in its list of formats"), "{name}");
         let number = changed("/runs/0/images_per_s", Value::Null);
-        assert!(number.contains("without images_per_s"), "{number}");
+        assert!(number.contains("lacks images_per_s"), "{number}");
         let batch = changed("/runs/0/batch", json!(2));
         assert!(batch.contains("has batch size 2, not 1: pass --batch 2"), "{batch}");
         let images = changed("/n_images", json!(128));

@@ -137,7 +137,7 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     }
     writeln!(
         out,
-        "cost     {:.4} CPU s per 1000 images, {:.3} CPU s per GiB; peak memory {}, of which {} private; {} batches ahead in {} slots",
+        "cost     {:.4} CPU s per 1000 images, {:.3} CPU s per GiB; peak memory {} ({} private), {} batches ahead in {} slots",
         bench.cpu_s_per_1000_images,
         bench.cpu_s_per_gb * f64::from(1 << 30) / 1e9,
         human_bytes(bench.peak_rss_bytes),

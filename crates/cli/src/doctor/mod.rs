@@ -75,7 +75,7 @@ pub(crate) struct DoctorArgs {
     /// Read from disk, bypassing the page cache, as if the pack did not fit in memory
     #[arg(long)]
     cold: bool,
-    /// Apply the first advice that is a loader option, and measure again
+    /// Apply the first recommended change that is a loader option, and measure again
     #[arg(long)]
     check: bool,
     /// Time budget for measuring; slow sources may take twice as long

@@ -11,5 +11,5 @@ pub(crate) static ENTRY: Entry = Entry {
     markers: &["data.mdb"],
     input: Some(Input::Samples { parts: |source, _| Ok(vec![Shards::one(source)]), read: lmdb::read, whole: None }),
     output: Some(Output::new::<LmdbSink>(Holds::FilesFirst, Target::Folder)),
-    ..Entry::new(&["lmdb", "mdb"], "keys and image files, .npy or Caffe Datum")
+    ..Entry::new(&["lmdb", "mdb"], "image files, .npy or Caffe Datum by key")
 };

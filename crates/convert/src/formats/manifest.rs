@@ -4,5 +4,5 @@ use super::{Entry, Input};
 
 pub(crate) static ENTRY: Entry = Entry {
     input: Some(Input::Manifest),
-    ..Entry::new(&["csv", "tsv", "jsonl", "ndjson"], "paths of image files, labels, further columns")
+    ..Entry::new(&["csv", "tsv", "jsonl", "ndjson"], "paths of image files, labels, other columns")
 };

@@ -16,7 +16,7 @@ pub(crate) static ENTRY: Entry = Entry {
         whole: Some(pt::read_whole),
     }),
     output: Some(Output::new::<PtSink>(Holds::Arrays, Target::File)),
-    ..Entry::new(&["pt", "pth"], "tensors of torch.save, read without running code")
+    ..Entry::new(&["pt", "pth"], "tensors saved by torch.save, read without running code")
 };
 
 /// A zip file that matches no other format, or a pickle. Two bytes are weak evidence, so this is tried last.

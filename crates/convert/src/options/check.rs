@@ -73,7 +73,7 @@ impl ConvertOptions {
         if self.mode == Mode::Encoded && self.quality.is_none() && changes_pixels {
             return refuse(
                 format!(
-                    "{found} keeps the files' bytes, so it cannot resize, crop, rotate them or convert them to gray"
+                    "{found} keeps the files' bytes, so it cannot resize, crop or rotate images, or convert them to gray"
                 ),
                 encodes,
             );
@@ -145,7 +145,7 @@ impl ConvertOptions {
                 "pass one mean and one std for each channel",
             ),
             NormalizeBy::ImageNet if channels != 3 => refuse(
-                format!("{} is for 3 channels, but {GRAY} has {channels}", NORMALIZE.with("imagenet")),
+                format!("{} applies to 3 channels, but {GRAY} has {channels}", NORMALIZE.with("imagenet")),
                 format!("use {} or {}", NORMALIZE.with("dataset"), NORMALIZE.with(MEAN_STD)),
             ),
             _ => Ok(()),

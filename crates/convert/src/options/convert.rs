@@ -217,7 +217,7 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::ONE_SAMPLE_PER_FILE,
             |o| o.list.one_sample_per_file = Some(true),
-            "Take each file of arrays (.npy, .npz, .pt, .safetensors, .h5, .zarr) as one sample [default: if they are in class folders]",
+            "Read each file of arrays (.npy, .npz, .pt, .safetensors, .h5, .zarr) as one sample [default: if they are in class folders]",
         )
         .under(SOURCE)
         .excludes(opt::MANY_SAMPLES_PER_FILE)
@@ -225,7 +225,7 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::MANY_SAMPLES_PER_FILE,
             |o| o.list.one_sample_per_file = Some(false),
-            "Take each row of a file's arrays as one sample",
+            "Read each row of a file's arrays as one sample",
         )
         .under(SOURCE),
         Spec::value(

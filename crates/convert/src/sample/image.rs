@@ -74,7 +74,7 @@ impl SampleReader<'_> {
         let same = matches!(&content, Content::Array(found) if found == array);
         let out = block.tensor_mut(self.plan.fields.image)?;
         if !same || out.len() != self.file.len() {
-            let expected = format!("an array {} of {:?}", array.dtype, array.shape);
+            let expected = format!("an array of {} with shape {:?}", array.dtype, array.shape);
             return Err(other_content(&expected, &content));
         }
         out.copy_from_slice(&self.file);
@@ -350,7 +350,7 @@ fn other_content(expected: &str, found: &Content) -> SampleError {
         found: match found {
             Content::File => "an image file".to_owned(),
             Content::Pixels(shape) => format!("pixels of {}x{}", shape.width, shape.height),
-            Content::Array(array) => format!("an array {} of {:?}", array.dtype, array.shape),
+            Content::Array(array) => format!("an array of {} with shape {:?}", array.dtype, array.shape),
             Content::Bytes => "bytes".to_owned(),
             Content::Text | Content::Json => "text".to_owned(),
         },

@@ -139,7 +139,7 @@ fn tensors_summary(schema: &Schema) -> Option<String> {
     let names: Vec<String> = tensors.map(|f| format!("`{}`", f.name())).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "columns for the library datasets of Hugging Face, which rejects files with arrow.fixed_shape_tensor; packds and pyarrow can read them ({})",
+            "columns for the Hugging Face library datasets, which rejects files with arrow.fixed_shape_tensor; packds and pyarrow read them ({})",
             names.join(", ")
         )
     })

@@ -69,7 +69,7 @@ pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
 /// What NumPy cannot express about bf16 arrays, in sentences.
 pub(super) fn bf16_notes(arrays: &[Planned]) -> Vec<String> {
     let arrays = arrays.iter().filter(|array| array.dtype == Some(DType::Bf16));
-    let note = |name| format!("the type bf16 of `{name}`: NumPy does not have it, so its bits are stored as uint16");
+    let note = |name| format!("field `{name}`: NumPy has no bfloat16, so its bits are stored as uint16");
     arrays.map(|array| note(&array.name)).collect()
 }
 

@@ -87,6 +87,6 @@ impl Sink for PtSink {
         self.places.file.write_at(&end, self.end)?;
         let types = self.arrays.iter().map(|array| (&array.name, array.as_numbers().0));
         let newer = types.filter(|(_, dtype)| matches!(dtype, DType::U16 | DType::U32 | DType::U64));
-        Ok(newer.map(|(name, dtype)| format!("`{name}` for PyTorch before 2.3, which does not have {dtype}")).collect())
+        Ok(newer.map(|(name, dtype)| format!("field `{name}` in PyTorch before 2.3, which has no {dtype}")).collect())
     }
 }

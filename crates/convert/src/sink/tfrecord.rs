@@ -35,7 +35,7 @@ impl Sink for TfRecordSink {
         let mut lost = Vec::new();
         if !files.is_folder() {
             lost.push(format!(
-                "a single TFRecord file has no place for the pack's metadata: small integers and bool are read as int64, JSON as text, gray pixels as rgb, and channels-first pixels as hwc; normalization, statistics, provenance and classes without samples are lost; a folder ({}) keeps everything",
+                "a single TFRecord file cannot store the pack's metadata: small integers and bool are read as int64, JSON as text, gray pixels as rgb, and channels-first pixels as hwc; normalization, statistics, provenance and classes without samples are lost; a folder ({}) keeps everything",
                 SHARD.with("N")
             ));
         }

@@ -160,7 +160,7 @@ pub(super) fn list_opened(
     Ok(listing)
 }
 
-/// The warning about folders beside those of images and masks.
+/// The warning about folders beside the folders of images and masks.
 fn beside(top: &Directory, pair: &Pair) -> Option<Warning> {
     let is_used =
         |name: &[u8]| [&pair.images, &pair.masks].iter().any(|path| path.split(|b| *b == b'/').next() == Some(name));

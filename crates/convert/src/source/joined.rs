@@ -124,7 +124,7 @@ impl JoinedScan {
         Some((tally.separator, example, !tally.are_numbers()))
     }
 
-    /// A cell whose parts are all labels of other rows, where that is no proof of lists.
+    /// A cell whose parts are all labels of other rows, although this does not prove that the column has lists.
     pub(super) fn doubtful(&self) -> Option<&str> {
         let is_doubtful = |cell: &&String| {
             let mut tallies =

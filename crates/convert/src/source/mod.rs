@@ -209,8 +209,8 @@ impl ListOptions {
 ///
 /// # Errors
 ///
-/// If the source is missing, empty, unreadable or damaged, lacks images, or has only splits and `options` chooses none. For a
-/// manifest, also if a row is malformed or names a missing file.
+/// If the source is missing, empty, unreadable or damaged, lacks images, or has only splits and `options` chooses none. In a
+/// manifest, malformed rows and missing files are errors too.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     let mut listing = list_at(source, options, 0)?;
     listing.note_lossy_masks();

@@ -45,7 +45,7 @@ impl Bench {
         io::copy(&mut io::repeat(5).take(bytes(len)), &mut file.as_file())?;
         file.as_file().sync_all()?;
         println!("\na mapped file of {}, registered read-only", name_of(len));
-        // SAFETY: nobody else has the file, and it no longer changes.
+        // SAFETY: no other program uses the file, and it no longer changes.
         let shared = unsafe { Mmap::map(file.as_file())? };
         self.registered("shared", &shared)?;
         drop(shared);
@@ -72,7 +72,7 @@ impl Bench {
         let time = self.time(&[], || {
             (0..len).step_by(PIECE).try_for_each(|start| {
                 let n = PIECE.min(len - start);
-                // SAFETY: the memory has this many bytes, and nobody else uses it.
+                // SAFETY: the memory has this many bytes, and no other code uses it.
                 unsafe { file.read(bytes(start), device, n) }
             })
         })?;

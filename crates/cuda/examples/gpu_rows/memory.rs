@@ -70,7 +70,7 @@ impl Kind {
                 let combined = if is_combined { sys::CU_MEMHOSTALLOC_WRITECOMBINED } else { 0 };
                 // SAFETY: the context is current, and `DriverMemory` frees the memory.
                 let memory = unsafe { result::malloc_host(len, combined) }.map_err(said)?;
-                // SAFETY: until `DriverMemory` is dropped, the memory has this many bytes, and nobody else uses them.
+                // SAFETY: until `DriverMemory` is dropped, the memory has this many bytes, and no other code uses them.
                 let bytes = unsafe { slice::from_raw_parts_mut(memory.cast(), len) };
                 Made::Driver(DriverMemory { bytes, _context: context })
             }

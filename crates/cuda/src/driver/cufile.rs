@@ -99,7 +99,7 @@ impl CuFile {
         // If no kind of disk is supported, cuFile would read through host memory, like the fallback. Each kind of disk
         // has a bit.
         if properties.status == 0 {
-            let text = "cuFile does not support any kind of disk here (is the kernel module nvidia-fs loaded?)";
+            let text = "cuFile supports no disk on this machine (is the kernel module nvidia-fs loaded?)";
             return Err(CudaError::Use(text.to_owned()));
         }
         let mut description =
@@ -178,7 +178,7 @@ fn text_of(code: isize) -> String {
         5010 => "the kernel module nvidia-fs failed",
         5011 => "the CUDA driver failed",
         5018 => "GPUDirect Storage does not support this type of file",
-        5020 => "the file cannot be read bypassing the page cache",
+        5020 => "the file cannot be read without the page cache",
         5025 => "the operation is not permitted",
         5029 => "the file's disk was not found",
         5033 => "the kernel module nvidia-fs is not set up",
@@ -207,7 +207,7 @@ mod tests {
         let opened = CuFile::open(tempfile::tempfile().unwrap(), std::ptr::null_mut());
         if let Err(error) = opened {
             let text = error.to_string();
-            let known = ["libcufile.so.0", "does not support any kind of disk", "cuFileDriverOpen failed"];
+            let known = ["libcufile.so.0", "supports no disk on this machine", "cuFileDriverOpen failed"];
             assert!(known.iter().any(|known| text.contains(known)), "{text}");
         }
     }

@@ -143,7 +143,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// Queues a copy from host memory.
     ///
     /// # Safety
-    /// Until the copy is done, the host's bytes are registered and do not change, and nobody else uses the device's
+    /// Until the copy is done, the host's bytes are registered and do not change, and no other code uses the device's
     /// bytes.
     unsafe fn copy_in(&self, from: *const u8, to: DevicePtr, bytes: usize, stream: Stream) -> Result<(), CudaError>;
 
@@ -188,7 +188,7 @@ pub trait DirectFile: fmt::Debug + Send + Sync {
     /// The device's bytes are allocated, and nobody uses them during the read.
     ///
     /// # Errors
-    /// [`CudaError::Call`], also if the file is too short.
+    /// [`CudaError::Call`] if the driver fails, or the file is too short.
     unsafe fn read(&self, offset: u64, to: DevicePtr, bytes: usize) -> Result<(), CudaError>;
 }
 
@@ -215,7 +215,7 @@ pub trait JpegDecoder: fmt::Debug + Send + Sync {
     /// are damaged or unsupported. In this case, no work is queued, and the pixels are unspecified.
     ///
     /// # Safety
-    /// From the call until the work is done, the files do not change, and nobody else uses the device memory of their
+    /// From the call until the work is done, the files do not change, and no other code uses the device memory of their
     /// pixels. Any work that uses this memory and was queued earlier is already done. The memory is allocated, with
     /// `height` rows of `width` pixels for each file. The stream exists.
     ///

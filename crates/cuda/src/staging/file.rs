@@ -158,7 +158,7 @@ fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Opt
             return Ok(());
         }
     }
-    let text = "with this driver, releasing a registered file marks all of it as dirty, or other processes write too much to tell";
+    let text = "this driver marks all of a registered file as dirty when it is released, or other processes write too much to be sure";
     Err(text.to_owned())
 }
 

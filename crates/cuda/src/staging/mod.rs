@@ -264,7 +264,7 @@ impl Staging {
 
     fn events_of(&self, number: usize) -> Result<MutexGuard<'_, SlotEvents>, CudaError> {
         let events = self.slots.get(number).map(lock);
-        events.ok_or_else(|| CudaError::Use(format!("slot {number} is of another ring")))
+        events.ok_or_else(|| CudaError::Use(format!("slot {number} belongs to another ring")))
     }
 }
 
@@ -434,7 +434,7 @@ impl Transfer for Upload {
 pub unsafe fn finish(batch: &Batch, stream: Stream, outputs: &[Option<DevicePtr>]) -> Result<(), CudaError> {
     let transfer: &dyn Any = batch.transfer();
     let Some(upload) = transfer.downcast_ref::<Upload>() else {
-        return Err(CudaError::Use("the batch is of a loader without a CUDA device".to_owned()));
+        return Err(CudaError::Use("the batch comes from a loader without a CUDA device".to_owned()));
     };
     if outputs.len() != batch.fields().len() {
         let (expected, found) = (batch.fields().len(), outputs.len());
@@ -511,7 +511,7 @@ impl Upload {
                 emission.measures = changes.measures.into();
             }
             if let Some(windows) = &finish.windows {
-                let lost = || CudaError::Use("the images are of another device or tier".to_owned());
+                let lost = || CudaError::Use("the images belong to another device or tier".to_owned());
                 let (images, tables) = match &self.staging.images {
                     Images::Files(plan) => (slot, Some(&plan.tables)),
                     images => images.on_gpu().ok_or_else(lost)?,

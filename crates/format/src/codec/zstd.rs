@@ -62,7 +62,7 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     }
     let most = most_of(frame);
     if expected > most {
-        return Err(format!("expected {expected} bytes, it gives at most {most}"));
+        return Err(format!("expected {expected} bytes, but it decompresses to at most {most}"));
     }
     let room = usize::try_from(expected).map_err(|e| e.to_string())?;
     out.try_reserve_exact(room).map_err(|e| e.to_string())?;

@@ -107,7 +107,7 @@ def doctor(
         seconds: Approximate duration. Slow sources take up to twice as long.
         device: The device to which `train_step` itself moves batches; by default the loader's device, or the first GPU if there
             is one.
-        check: Follows the first advice that is an option of a `packds.Loader`, and measures again. With other
+        check: Applies the first recommended change that is an option of a `packds.Loader`, and measures again. With other
             loaders, this is an error before anything is measured.
         plot: An .svg or .png file for the chart.
     """

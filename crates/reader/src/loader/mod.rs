@@ -186,7 +186,7 @@ impl Loader {
     pub fn epoch_at(&self, state: &State) -> Result<Epoch, LoadError> {
         if self.mixture.is_some() {
             return Err(LoadError::Option(
-                "the state is of one pack, this loader mixes several: continue with `Epoch::mixture_state` and `Loader::epoch_at_mixture`".to_owned(),
+                "the state belongs to one pack, but this loader mixes several: continue with `Epoch::mixture_state` and `Loader::epoch_at_mixture`".to_owned(),
             ));
         }
         let (plan, step) = self.schedule.at(state)?;
@@ -202,13 +202,13 @@ impl Loader {
     pub fn epoch_at_mixture(&self, state: &MixtureState) -> Result<Epoch, LoadError> {
         let Some(mixture) = &self.mixture else {
             return Err(LoadError::Option(
-                "the state is of a mixture, this loader has one pack: continue with `Epoch::state` and `Loader::epoch_at`".to_owned(),
+                "the state belongs to a mixture, but this loader has one pack: continue with `Epoch::state` and `Loader::epoch_at`".to_owned(),
             ));
         };
         let step = mixture.at(state)?;
         let per_epoch = mixture.steps_per_epoch();
         let number = u32::try_from(step / per_epoch)
-            .map_err(|_| PlanError::State { why: format!("step {step} is beyond the last epoch that has a number") })?;
+            .map_err(|_| PlanError::State { why: format!("step {step} is after the last possible epoch") })?;
         self.start(Sequence::Mixture(Arc::clone(mixture), number), step % per_epoch)
     }
 

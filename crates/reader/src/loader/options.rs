@@ -430,9 +430,7 @@ impl LoaderBuilder {
             );
         }
         if self.last == Last::Pad {
-            return refused(
-                "a mixture does not have a last batch that could be filled up: leave `last` at `Last::Drop`",
-            );
+            return refused("a mixture has no last batch to pad: leave `last` at `Last::Drop`");
         }
         let first = std::iter::once((&self.pack, self.proportion));
         let others = self.others.iter().map(|(pack, proportion)| (pack, *proportion));

@@ -121,7 +121,7 @@ pub enum PlanError {
     },
     /// A saved state belongs to another mixture.
     #[error(
-        "the saved state is not for this mixture with a global batch of {batch} samples: packs, proportions, order, seed, memory budget and global batch must be the same; make the loader with those of the run"
+        "the saved state is not for this mixture with a global batch of {batch} samples: packs, proportions, order, seed, memory budget and global batch must be the same; make the loader with the settings of the saved run"
     )]
     OtherMixture {
         /// Samples in this mixture's global batch.

@@ -93,7 +93,7 @@ impl fmt::Display for Notice {
                 if *world == 1 {
                     return write!(
                         f,
-                        "each chunk is read {times:.2} times per epoch, because the parts of the epoch that are read in parallel begin in the middle of chunks: a smaller window has fewer such parts"
+                        "each chunk is read {times:.2} times per epoch, because parallel parts of the epoch begin in the middle of chunks: a smaller window has fewer parts"
                     );
                 }
                 write!(f, "each chunk is read {times:.2} times per epoch, because the {world} ranks share chunks: ")?;

@@ -71,7 +71,7 @@ fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
         None => (batch.min(start.n_samples.max(1)), None),
         Some(_) if version == 2 => {
             let hint = format!("omit {SHARD} or {ZARR_VERSION}");
-            return Err(ConvertError::options("shards need version 3 of Zarr", hint));
+            return Err(ConvertError::options("shards need Zarr version 3", hint));
         }
         Some(shard) if shard == 0 || !shard.is_multiple_of(batch) => {
             return Err(ConvertError::options(

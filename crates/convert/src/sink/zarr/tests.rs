@@ -98,7 +98,7 @@ fn what_does_not_go_together_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let pack = pack_of(3, fields());
     for (version, chunk, shard, word) in [
-        (2, None, Some(8), "need version 3"),
+        (2, None, Some(8), "need Zarr version 3"),
         (3, Some(4), Some(6), "not a multiple of the chunk size 4"),
         (3, Some(u32::MAX), Some(1 << 40), "not a multiple"),
         (3, Some(1 << 30), Some(1 << 40), "exceed 1 GiB"),

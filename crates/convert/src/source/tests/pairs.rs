@@ -79,7 +79,10 @@ fn an_image_without_a_mask_is_a_bad_sample_and_a_mask_without_an_image_a_warning
     assert_eq!(listing.warnings(), [Warning::UnusedMasks { count: 1, first: b"masks/z.png".to_vec() }]);
     let tree = Tree::new(&["images/a.jpg", "images/a.png", "masks/a.png"]);
     let error = tree.list().unwrap_err().to_string();
-    assert!(error.contains("'images/a.jpg' and 'images/a.png' have the same name, so they would share a mask"), "{error}");
+    assert!(
+        error.contains("'images/a.jpg' and 'images/a.png' have the same name, so they would share a mask"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -260,7 +260,10 @@ fn rows_and_columns_have_a_limit() {
     long("m.jsonl", "{\"path\": \"", "\"}\n");
     let columns = |n: usize| (0..n).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
     let error = listed(&THREE, "m.csv", format!("path,{0}\na.jpg,{0}\n", columns(2000)).as_bytes()).unwrap_err();
-    assert!(error.to_string().contains("expected at most 1024 columns (the limit of fields in a pack), found 2001"), "{error}");
+    assert!(
+        error.to_string().contains("expected at most 1024 columns (the limit of fields in a pack), found 2001"),
+        "{error}"
+    );
     let error = listed(&THREE, "m.csv", &b",".repeat(2 << 20)).unwrap_err();
     assert!(error.to_string().contains("expected at most 1048576 columns, found 2097153"), "{error}");
     let error = listed(&THREE, "m.csv", b"path,label\na\0.jpg,1\n").unwrap_err();

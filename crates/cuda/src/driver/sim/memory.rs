@@ -54,6 +54,6 @@ pub(super) fn checksum(address: u64, len: u64) -> u64 {
 pub(super) fn copy(from: u64, to: u64, len: u64) {
     let source: *const u8 = ptr::with_exposed_provenance(place(from));
     let target: *mut u8 = ptr::with_exposed_provenance_mut(place(to));
-    // SAFETY: as in `bytes_at`. Callers also promise that nobody else uses the target.
+    // SAFETY: as in `bytes_at`. Callers also promise that no other code uses the target.
     unsafe { ptr::copy(source, target, place(len)) };
 }

@@ -176,7 +176,7 @@ impl Loads {
                     request.attempts = 0;
                     return self.pending.push_front(request);
                 }
-                let cause = "the file ends early, or the system does not read any more";
+                let cause = "the file ends early, or the system stopped reading";
                 self.again(request, io::Error::new(io::ErrorKind::UnexpectedEof, cause));
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => self.again(request, error),

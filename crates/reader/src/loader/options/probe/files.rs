@@ -149,7 +149,7 @@ impl Probe<'_> {
             let why = if lacks_memory {
                 "it does not have enough memory for batches of their pixels"
             } else {
-                "the sides of all inspected images are too long to be resized there"
+                "all inspected images are too large to be resized there"
             };
             return Err(not_decodable(why));
         }
