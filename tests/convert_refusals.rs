@@ -274,7 +274,7 @@ fn options_that_would_do_nothing_are_refused() {
     let dir = temp_dir();
     let out = dir.path().join("out.pack");
     let message =
-        "--image-key, --label-key, --mask-key and --leave-out are for sources with fields, and a folder has none";
+        "--image-key, --label-key, --mask-key and --leave-out need a source with fields, and a folder has none";
     refused(&run(&["--label-key", "x"], &folder(), &out), 2, message);
     let message =
         "--filter and --jpeg-scaling only apply to images that are decoded, but --mode encoded keeps the files' bytes";

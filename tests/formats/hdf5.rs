@@ -74,7 +74,7 @@ fn data_sets_that_cannot_be_read_are_left_out_with_a_warning() {
     let ran = folder.packds(&args);
     let warnings = ran.json()["warnings"].to_string();
     for words in [
-        "left out the field 'boxes': elements of 8 bytes that are not numbers",
+        "left out the field 'boxes': elements of 8 bytes that are neither numbers",
         "left out the field 'opaque': elements of",
         "left out the field 'elsewhere': its data are in other files",
     ] {
@@ -156,7 +156,7 @@ fn files_with_other_class_names_are_refused() {
         refused(
             &folder,
             &["convert", &other, "no.pack"],
-            "expected the class names of the previous files, 'a', 'b', 'c', found 'c', 'b', 'a'",
+            "expected the same class names as in the previous files ('a', 'b', 'c'), found 'c', 'b', 'a'",
         );
     }
 }
@@ -220,7 +220,7 @@ fn damage_and_what_is_not_for_us_is_refused() {
     for (name, words) in [
         ("external.h5", "its data are in other files"),
         ("virtual.h5", "its data are in other files"),
-        ("huge.h5", "do not fit in a file"),
+        ("huge.h5", "does not fit in a file"),
         ("newer.h5", "bad version number for layout message"),
         ("newer.h5", "h5repack --low=0 --high=2"),
         ("loop.h5", "a link makes a group contain itself"),
@@ -274,7 +274,7 @@ fn datasets_that_are_not_arrays_of_samples_say_what_to_do() {
     for (name, words) in [
         ("pairs", "not every group can be a class: 'images', 'masks'"),
         ("weights", "found 'bias', 'kernel'"),
-        ("table", "such as the rows of a PyTables table"),
+        ("table", "such as rows of a PyTables table"),
         ("linked", "linked.h5: images: a link to another file, which is not followed"),
     ] {
         refused(&folder, &["convert", &format!("{name}.h5"), "no.pack"], words);

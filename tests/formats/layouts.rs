@@ -78,11 +78,11 @@ fn lists_that_torch_saves_are_labels_and_fields() {
 fn what_is_of_no_split_is_not_lost_beside_one_that_is() {
     let (folder, _) = sources();
     let halves: [(&[&str], &str); 5] = [
-        (&["rest.h5"], "found the splits 'test', and arrays of none of them"),
-        (&["rest.zarr"], "found the splits 'test', and arrays of none of them"),
-        (&["rest.npz"], "found the splits 'test', and arrays of none of them"),
+        (&["rest.h5"], "found the splits 'test', and arrays that belong to no split"),
+        (&["rest.zarr"], "found the splits 'test', and arrays that belong to no split"),
+        (&["rest.npz"], "found the splits 'test', and arrays that belong to no split"),
         (&["halves.safetensors"], "found the splits 'test', 'train'"),
-        (&["beside", "--split", "all"], "found the splits 'train', and files of none of them"),
+        (&["beside", "--split", "all"], "found the splits 'train', and files that belong to no split"),
     ];
     for (args, expected) in halves {
         let said = said(&folder, args, 2);
@@ -204,7 +204,7 @@ fn labels_in_a_file_beside_that_of_the_images_are_found_by_its_name() {
         (
             &["doubled"],
             1,
-            "expected labels for images without labels in their own file, found 'x', 'y'",
+            "expected labels in the file of images or in another file, found 'x', 'y'",
             "name only the file of images",
         ),
         (
@@ -318,7 +318,7 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
             "--image-key brightness",
         ),
         (&["mixed"], 1, "'b.tar' is webdataset, 'a.parquet' is parquet", "--from webdataset or --from parquet"),
-        (&["nothing.npy"], 1, "there are no samples in it", "whose first dimension is the samples"),
+        (&["nothing.npy"], 1, "it contains no samples", "whose first dimension is the samples"),
         (&["nameless.parquet"], 2, "nameless.parquet: schema: field ``: a name has 1 to 255 bytes", "--leave-out"),
         (&["zlib.tfrecord"], 2, "the records are compressed with ZLIB, which is not supported", "GZIP"),
         (&["converted"], 2, "found the splits 'test', 'train'", "--split"),

@@ -42,7 +42,7 @@ fn what_the_library_writes_is_read() {
 fn an_image_whose_label_key_is_missing_is_a_bad_sample() {
     let folder = sources();
     let said = refused(&folder, "gap", &[]);
-    assert!(said.contains("there are labels, but none for its key"), "{said}");
+    assert!(said.contains("the labels have no entry with its key"), "{said}");
     let args = ["convert", "gap", "g.pack", "--on-error", "skip", "--json"];
     let report = folder.packds(&args).json();
     assert_eq!(report["n_samples"], N - 2);

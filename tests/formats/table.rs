@@ -159,7 +159,7 @@ fn refusals(folder: &Folder) {
         ("brotli.parquet", "brotli"),
         ("permuted.parquet", "permutation"),
         ("null_label.parquet", "image/1: sample 1: column `label`: the label is missing (null)"),
-        ("no_rows.parquet", "there are no rows in it"),
+        ("no_rows.parquet", "it has no rows"),
         ("no_image.parquet", "no field of images"),
         ("hf_saved", "found the splits 'test', 'train'"),
     ] {

@@ -62,7 +62,7 @@ fn every_kind_of_header_of_tarfile_is_read_and_no_name_leaves_the_folder() {
     }
     // The last sample is an image without a label, with a name that leads out of the folder.
     let said = refused(&folder, "PAX.tar", &[]);
-    assert!(said.contains("escaped.png: sample 20: expected a member of the field 'cls'"), "{said}");
+    assert!(said.contains("escaped.png: sample 20: expected a member for the field 'cls'"), "{said}");
 }
 
 #[test]

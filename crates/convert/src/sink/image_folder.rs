@@ -324,7 +324,7 @@ mod tests {
         let notes = report.lost.join("\n");
         assert!(notes.contains("field `points`"), "{notes}");
         assert!(notes.contains("'zebra' has the id 3 there but 0"), "{notes}");
-        assert!(notes.contains("first 'none'"), "{notes}");
+        assert!(notes.contains("first: 'none'"), "{notes}");
         let again = back(&target.join(MANIFEST_FILE), None);
         for name in ["image", "label", "caption", "meta", "weight", "flag"] {
             assert_same_field(&pack, &again, name);

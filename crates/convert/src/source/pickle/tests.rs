@@ -62,7 +62,7 @@ fn pickles_that_make_no_sense_are_malformed() {
         (b"h\x05.", "memo"),
         (b"NNs.", "expected a value"),
         (b"NNNs.", "expected a dictionary"),
-        (b"}(Nu.", "in pairs"),
+        (b"}(Nu.", "expected pairs"),
         (b"B\xff\xff\xff\xff.", "expected 4294967295 bytes, found 1"),
         (b"\x8e\xff\xff\xff\xff\xff\xff\xff\xff.", "bytes, found 1"),
         (b"NNb.", "expected an object"),

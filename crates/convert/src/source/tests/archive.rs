@@ -179,7 +179,7 @@ fn an_archive_that_needs_more_than_the_free_space_is_refused() {
     let mut unpacker = Unpacker::create(&bomb.path, &spool).unwrap();
     unpacker.free = 50_000;
     let found = unpack_single(&bomb.path, &mut unpacker).unwrap_err().to_string();
-    assert!(found.contains("unpacking it needs more than that, and "), "{found}");
+    assert!(found.contains("unpacking it needs more bytes, and "), "{found}");
     let empty = [(); 4].map(|()| ("", &[][..]));
     let files: Vec<(String, &[u8])> =
         empty.iter().enumerate().map(|(i, (_, data))| (format!("{i}.txt"), *data)).collect();

@@ -65,7 +65,7 @@ fn a_source_without_samples_is_not_told_to_name_fields() {
     let tree = Tree::new(&[]);
     tree.write("a.tfrecord", b"");
     let (error, hint) = said(&tree.path("a.tfrecord"), None);
-    assert!(error.ends_with("there are no samples in it"), "{error}");
+    assert!(error.ends_with("it contains no samples"), "{error}");
     assert!(!hint.contains("image_key"), "{hint}");
 }
 
@@ -139,7 +139,7 @@ fn keys_that_name_the_same_field_are_refused() {
     let options =
         ListOptions { image_key: Some("x".to_owned()), mask_key: Some("x".to_owned()), ..ListOptions::default() };
     let error = list(&tree.path("x.npy"), &options).unwrap_err();
-    assert!(error.to_string().ends_with("name the same field"), "{error}");
+    assert!(error.to_string().ends_with("must name different fields"), "{error}");
     assert!(!error.is_data());
 }
 
@@ -151,7 +151,7 @@ fn a_file_of_one_number_a_sample_is_no_file_of_images() {
     tree.write("labels.npy", &[head, labels.as_bytes(), &npy()[70..]].concat());
     let (error, hint) = said(&tree.path("labels.npy"), None);
     assert!(error.ends_with("expected images, found one u8 for each sample"), "{error}");
-    assert!(hint.contains("name the source of the images"), "{hint}");
+    assert!(hint.contains("name the file with the images"), "{hint}");
 }
 
 #[test]

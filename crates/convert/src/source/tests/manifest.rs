@@ -349,7 +349,7 @@ fn malformed_csv_names_the_line() {
     assert_malformed(csv("path\na\0.jpg\n"), 2, "column 'path': the path contains a zero byte");
     let (tree, path) = tree("m.csv", "");
     tree.write("m.csv", b"path,note\na.jpg,x\nb.jpg,\xff\n");
-    assert_malformed(list(&path, &ListOptions::default()), 3, "the text is not UTF-8 in field 2");
+    assert_malformed(list(&path, &ListOptions::default()), 3, "the text in field 2 is not UTF-8");
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn bad_labels_name_the_line() {
     assert_malformed(
         csv("path,label,labels\na.jpg,1,2\n"),
         1,
-        "both 'label' and 'labels' may be the labels: choose one by name",
+        "'label' and 'labels' may both be the labels: choose one by name",
     );
     assert_malformed(jsonl("{\"path\":\"a.jpg\",\"label\":null}\n"), 1, missing);
     assert_malformed(jsonl("{\"path\":\"a.jpg\"}\n{\"path\":\"b.jpg\",\"label\":1}\n"), 1, missing);

@@ -75,7 +75,7 @@ fn an_image_without_a_mask_is_a_bad_sample_and_a_mask_without_an_image_a_warning
     let tree = Tree::new(&["images/a.jpg", "images/b.jpg", "masks/a.png", "masks/z.png"]);
     let listing = tree.list().unwrap();
     assert_eq!(listing.faulty().collect::<Vec<_>>(), [1]);
-    assert!(listing.fault(1).unwrap().to_string().contains("no mask in 'masks' has its name"));
+    assert!(listing.fault(1).unwrap().to_string().contains("'masks' has no mask with its name"));
     assert_eq!(listing.warnings(), [Warning::UnusedMasks { count: 1, first: b"masks/z.png".to_vec() }]);
     let tree = Tree::new(&["images/a.jpg", "images/a.png", "masks/a.png"]);
     let error = tree.list().unwrap_err().to_string();
@@ -288,14 +288,14 @@ fn several_masks_of_one_image_make_it_a_bad_sample() {
     let tree = Tree::new(&["x/b (1).png", "x/b (1)_mask.png", "x/b (1)_mask_1.png", "x/b (2).png", "x/b (2)_mask.png"]);
     let listing = tree.list().unwrap();
     assert_eq!((listing.len(), listing.faulty().collect::<Vec<_>>()), (2, vec![0]));
-    assert!(listing.fault(0).unwrap().to_string().contains("it has 2 masks beside it"));
+    assert!(listing.fault(0).unwrap().to_string().contains("there are 2 masks beside it"));
 }
 
 #[test]
 fn folders_with_names_of_images_and_masks_may_be_classes() {
     let tree = Tree::new(&["images/1.jpg", "labels/2.jpg", "sketches/3.jpg"]);
     let error = tree.list().unwrap_err();
-    assert!(error.to_string().contains("no mask in 'labels' has the name of an image in 'images'"), "{error}");
+    assert!(error.to_string().contains("no mask in 'labels' has the same name as an image in 'images'"), "{error}");
     assert!(error.hint().unwrap().contains("from='image-folder' reads every folder as a class"), "{error}");
     let tree = Tree::new(&["images/1.png", "labels/1.png", "sketches/3.png"]);
     let beside = Warning::FoldersBesidePairs { count: 1, first: b"sketches".to_vec() };

@@ -35,13 +35,13 @@ fn damaged_files_say_where() {
     let len = (1_u64 << 60).to_le_bytes();
     let crc = crc32c(&len).rotate_right(15).wrapping_add(0xa282_ead8);
     let huge = [&len[..], &crc.to_le_bytes(), &huge].concat();
-    assert!(said(&huge).contains("a record of 1152921504606846976 bytes, more than"));
+    assert!(said(&huge).contains("bytes, found 1152921504606846976"));
 }
 
 #[test]
 fn records_that_are_no_examples_are_refused() {
     assert!(said(&frame(b"hello world")).starts_with("a: record 0: "));
-    assert_eq!(said(&frame(b"\x12\x00")), "a: record 0: a tf.SequenceExample");
+    assert_eq!(said(&frame(b"\x12\x00")), "a: record 0: this record is a tf.SequenceExample");
 }
 
 #[test]

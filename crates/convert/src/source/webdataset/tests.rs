@@ -42,7 +42,7 @@ fn keys_end_at_the_first_dot_of_the_last_part() {
 #[test]
 fn what_is_wrong_with_a_sample_is_said_with_its_key() {
     for (members, expected) in [
-        (&[("a.png", PNG), ("a.jpg", PNG)][..], "s.tar: a: a sample with several images"),
+        (&[("a.png", PNG), ("a.jpg", PNG)][..], "s.tar: a: this sample has several images"),
         (&[("a.png", PNG), ("a.png", PNG)], "s.tar: two members have the name 'a.png'"),
         (&[("a.png", PNG), ("a.x.npy", b"\x93NUMPY")], "s.tar: a.x.npy: expected a whole header, found \"\\x93NUMPY\""),
         (

@@ -232,7 +232,7 @@ fn states_of_other_runs_are_refused() {
     assert!(matches!(error, LoadError::Plan(PlanError::OtherMixture { batch: 16 })), "{error}");
     let beyond = MixtureState { step: 1 << 60, ..state };
     let error = loader.epoch_at_mixture(&beyond).unwrap_err();
-    assert!(error.to_string().contains("beyond the last epoch"), "{error}");
+    assert!(error.to_string().contains("after the last possible epoch"), "{error}");
     let single = builder(&packs[0].1).build().unwrap();
     let error = single.epoch_at_mixture(&state).unwrap_err();
     assert!(error.to_string().contains("this loader has one pack"), "{error}");
@@ -252,7 +252,7 @@ fn states_of_other_runs_are_refused() {
 fn options_that_a_mixture_cannot_have_are_refused() {
     let packs = packs();
     let error = mixed(&packs).last(Last::Pad).build().unwrap_err();
-    assert!(error.to_string().contains("does not have a last batch"), "{error}");
+    assert!(error.to_string().contains("has no last batch"), "{error}");
     let state = builder(&packs[0].1).build().unwrap().epoch(0).unwrap().state();
     let error = mixed(&packs).resume(&state).build().unwrap_err();
     assert!(error.to_string().contains("`resume`"), "{error}");

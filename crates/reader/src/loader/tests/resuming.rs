@@ -170,5 +170,5 @@ fn a_mixture_does_not_go_on_with_another_global_batch() {
     };
     let told = error.to_string();
     assert!(told.contains("global batch of 12 samples"), "{told}");
-    assert!(told.contains("make the loader with those of the run"), "{told}");
+    assert!(told.contains("make the loader with the settings of the saved run"), "{told}");
 }
