@@ -1,14 +1,14 @@
-// Pixels into finished images: gather, window, flip, colours, normalization, type and layout, erasing and mixing, in one pass.
+// Turns pixels into finished images in one pass: gather, window, flip, colours, normalization, type and layout, erasing and mixing.
 //
-// Each value of a channel is looked up in a table of 256 results that the host computed, so it is the host's value bit
-// for bit in every type. Only colours and mixing compute with floats, operation by operation as the host does. The file is CUDA
-// and C: with HOST defined it is compiled by a C compiler and tested on a processor (tests/kernel).
+// Each value of a channel is looked up in a table of 256 results that the host computed, so it equals the host's value bit
+// for bit in every type. Only colours and mixing compute with floats, with the same operations as the host. The file is valid
+// CUDA and C: with HOST defined, a C compiler compiles it, and it is tested on a CPU (tests/kernel).
 
 #ifndef HOST
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #define DEVICE static __device__ __forceinline__
 #define SHARED __shared__
-// Never joined into one rounding.
+// The compiler never fuses these operations.
 #define TIMES(a, b) __fmul_rn(a, b)
 #define PLUS(a, b) __fadd_rn(a, b)
 #define TIMES_64(a, b) __dmul_rn(a, b)
@@ -20,42 +20,42 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// What lies around a picture: packds_pixels::Padding, in its order.
+// The padding of a picture, in the order of packds_pixels::Padding.
 enum { CONSTANT, EDGE, REFLECT, SYMMETRIC };
 enum { MOST_CHANNELS = 3, VALUES = 256, THREADS = 256 };
 enum { FLIP_HORIZONTAL = 1, FLIP_VERTICAL = 2, ROWS_FIRST = 4, RESIZED = 8 };
-// Fractional bits of a weight: packds_pixels::AxisTaps.
+// Fractional bits of a weight, as in packds_pixels::AxisTaps.
 enum { PRECISION = 22 };
 // Types of values.
 enum { BYTES, HALVES, BRAINS, SINGLES };
-// Operations on colours: packds_pixels::ops::Adjustment, in its order.
+// Operations on colours, in the order of packds_pixels::ops::Adjustment.
 enum { NOTHING, BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAYSCALE, SOLARIZE };
-// Operations of an image: packds_reader::device::Changes.
+// Maximum number of operations of an image, as in packds_reader::device::Changes.
 enum { MOST_COLORS = 32 };
 
-// Which part of which picture an image shows. Each picture has a size of its own.
+// The part of a picture that an image shows. Pictures may differ in size.
 struct Frame {
-    u64 source; // first byte of the area, which is the picture where none is resized
-    int x, y;   // where the window starts in the picture or the resized area, perhaps outside
+    u64 source; // first byte of the area, or of the picture if nothing is resized
+    int x, y;   // where the window starts in the picture or the resized area; may be outside
     u32 flips;
     u32 width, height; // of the picture or the resized area
-    u32 row_bytes;     // from a row of the picture to the next
-    u32 across, down;  // where the taps of columns and rows start, in words; of an area that is resized
+    u32 row_bytes;     // distance between two rows of the picture
+    u32 across, down;  // where the taps of columns and rows start, in words, if the area is resized
 };
 
-// A rectangle of an image: places behind the last ones.
+// A rectangle of an image. The ends are exclusive.
 struct Patch {
     u32 left, right, top, bottom;
 };
 
-// What an image gets of the one before it.
+// How an image is mixed with the image before it.
 struct Share {
     struct Patch patch;
-    u32 takes; // whether values are taken as they are
-    float own; // else the share of its own
+    u32 takes; // whether values are copied without mixing
+    float own; // otherwise the share of this image
 };
 
-// A number and its bits.
+// A float and its bits.
 union Single {
     u32 bits;
     float value;
@@ -64,47 +64,47 @@ union Single {
 // An operation on the colours of an image.
 struct ColorOp {
     u32 kind;
-    union Single by; // its factor; of SOLARIZE the bits are the threshold
+    union Single by; // the factor; for SOLARIZE the bits are the threshold
 };
 
 // One launch: `n` images of one size. src/emission.rs has the same struct.
 struct Emission {
     const u8 *source;           // interleaved pixels
-    const struct Frame *frames; // one for each image; none: whole pictures, as large as the images, one after the other
-    const u32 *table;           // VALUES bit patterns for each channel, then one for each patch and channel
-    const struct Patch *patches; // `n_patches` for each image, set one after the other
-    const struct Share *shares; // one for each image; none: nothing is mixed
-    const struct ColorOp *colors; // `n_colors` for each image, done one after the other
-    const u32 *taps;            // of packds_reader::device::Resampling; none: no area is resized
+    const struct Frame *frames; // one per image; null: whole pictures of the images' size, without gaps
+    const u32 *table;           // VALUES bit patterns per channel, then one per patch and channel
+    const struct Patch *patches; // `n_patches` per image, applied in order
+    const struct Share *shares; // one per image; null: nothing is mixed
+    const struct ColorOp *colors; // `n_colors` per image, applied in order
+    const u32 *taps;            // from packds_reader::device::Resampling; null: no area is resized
     void *out;
     u32 n;
     u32 width, height;
     u32 channels;
-    u32 planar;      // whether planes lie one after the other
+    u32 planar;      // whether the result is stored as planes
     u32 type;
     u32 padding;
-    u32 color;       // where padding is CONSTANT: a byte for each channel, the first lowest
+    u32 color;       // if padding is CONSTANT: a byte per channel, the first channel lowest
     u32 n_patches;
     u32 n_colors;
-    u32 measures; // whether there may be CONTRAST in `colors`
+    u32 measures; // whether `colors` may contain CONTRAST
     u32 reserved;
 };
 
-// The source positions that an output is made of.
+// The source positions of an output.
 struct Tap {
     u32 start, n;
     const int *weights;
 };
 
-// The line of an image that is made, and where it comes from.
+// The line of an image to compute, and its source.
 struct Line {
     struct Frame frame;
-    const u8 *row; // the picture's, or the area's first; none where there is only colour
-    u32 at;        // the row that is shown
+    const u8 *row; // a row of the picture, or the first row of the area; null if only padding is shown
+    u32 at;        // the row to show
     u32 image, y;
 };
 
-// The position of a side of `side` pixels that is shown at `at`; -1 where the colour is.
+// The position in a side of `side` pixels to show at `at`; -1 if the padding colour is shown.
 DEVICE int shown(int at, int side, u32 padding) {
     if (at >= 0 && at < side) return at;
     if (padding == CONSTANT) return -1;
@@ -123,7 +123,7 @@ DEVICE void store(void *out, u64 at, u32 type, u32 bits) {
     else ((u16 *)out)[at] = (u16)bits;
 }
 
-// The number that a value's bits are.
+// Converts the bits of a value to a float.
 DEVICE float number_of(u32 type, u32 bits) {
     union Single single;
     single.bits = bits;
@@ -135,7 +135,7 @@ DEVICE float number_of(u32 type, u32 bits) {
         if (exponent == 0x7c00) single.bits += 0x70000000;
         else if (exponent != 0) single.bits += 0x38000000;
         else {
-            // Below the smallest normal half: exact, since both have few bits.
+            // Below the smallest normal half. Exact, because both have few bits.
             single.bits += 0x38800000;
             single.value = PLUS(single.value, -6.103515625e-05f);
         }
@@ -144,7 +144,7 @@ DEVICE float number_of(u32 type, u32 bits) {
     return single.value;
 }
 
-// The bits of the value of a type that is nearest to a number, halves to the even one; bytes: halves up.
+// The bits of the nearest value of a type. Ties round to even; for bytes they round up.
 DEVICE u32 bits_of(u32 type, float value) {
     union Single single;
     single.value = value;
@@ -156,7 +156,7 @@ DEVICE u32 bits_of(u32 type, float value) {
     if (type == BRAINS) return (single.bits + 0x7fff + (single.bits >> 16 & 1)) >> 16;
     u32 sign = single.bits >> 16 & 0x8000;
     single.bits &= 0x7fffffff;
-    // From 65520 on the nearest half is infinite.
+    // From 65520 on, the nearest half is infinity.
     if (single.bits >= 0x477ff000) return sign | 0x7c00;
     if (single.bits < 0x38800000) {
         // Adding a half shifts the bits to their place and rounds them.
@@ -166,7 +166,7 @@ DEVICE u32 bits_of(u32 type, float value) {
     return sign | ((single.bits - 0x38000000 + 0xfff + (single.bits >> 13 & 1)) >> 13);
 }
 
-// What the host's `blend` makes of a value of its own and one of another image.
+// Blends a value with a value of another image, like the host's `blend`.
 DEVICE u32 mixed(u32 type, const struct Share *share, u32 own, u32 other) {
     if (share->takes) return other;
     float rest = PLUS(1.0f, -share->own);
@@ -195,7 +195,7 @@ DEVICE struct Line line_of(const struct Emission *e, u32 i, u32 y) {
     return line;
 }
 
-// What position `at` of an axis is made of.
+// The source positions of position `at` of an axis.
 DEVICE struct Tap tap_of(const u32 *taps, u32 at) {
     const u32 *words = taps + 1 + (u64)at * (2 + taps[0]);
     struct Tap tap = {words[0], words[1], (const int *)(words + 2)};
@@ -207,7 +207,7 @@ DEVICE int limited(int sum) {
     return sum < 0 ? 0 : sum > 255 ? 255 : sum;
 }
 
-// The byte of channel `c` in column `x` of the resized area that a line shows: by one axis, then by the other, bytes in between.
+// The byte of channel `c` in column `x` of a line's resized area. Resizes one axis, then the other, with bytes in between.
 DEVICE u32 resampled(const struct Emission *e, const struct Line *line, u32 x, u32 c) {
     struct Tap inner = tap_of(e->taps + line->frame.across, x), outer = tap_of(e->taps + line->frame.down, line->at);
     u64 inner_step = e->channels, outer_step = line->frame.row_bytes;
@@ -227,7 +227,7 @@ DEVICE u32 resampled(const struct Emission *e, const struct Line *line, u32 x, u
     return (u32)limited(sum);
 }
 
-// The byte of channel `c` that a line shows in column `x`.
+// The byte of channel `c` in column `x` of a line.
 DEVICE u32 shown_byte(const struct Emission *e, const struct Line *line, u32 x, u32 c) {
     u32 column = line->frame.flips & FLIP_HORIZONTAL ? e->width - 1 - x : x;
     int from = shown(line->frame.x + (int)column, (int)line->frame.width, e->padding);
@@ -236,7 +236,7 @@ DEVICE u32 shown_byte(const struct Emission *e, const struct Line *line, u32 x, 
     return line->row[(u32)from * e->channels + c];
 }
 
-// What the last patch that covers column `x` of a line sets the channels to; none where none does.
+// The values of the last patch that covers column `x` of a line; null if none does.
 DEVICE const u32 *set_to(const struct Emission *e, const struct Line *line, u32 x) {
     for (u32 patch = e->n_patches; patch-- > 0;)
         if (covers(&e->patches[(u64)line->image * e->n_patches + patch], x, line->y))
@@ -244,19 +244,19 @@ DEVICE const u32 *set_to(const struct Emission *e, const struct Line *line, u32 
     return 0;
 }
 
-// The value of channel `c` in column `x` of a line, before it is mixed.
+// The value of channel `c` in column `x` of a line, before mixing.
 DEVICE u32 value(const struct Emission *e, const struct Line *line, const u32 *table, u32 x, u32 c) {
     const u32 *set = set_to(e, line, x);
     return set ? set[c] : table[c * VALUES + shown_byte(e, line, x, c)];
 }
 
-// A line, and the one that it is mixed with.
+// A line, and the line that it is mixed with.
 struct Pair {
     struct Line own, other;
-    const struct Share *share; // none: it is not mixed
+    const struct Share *share; // null: it is not mixed
 };
 
-// Whether images are mixed, each with the one before it.
+// Whether images are mixed, each with the image before it.
 DEVICE int mixes(const struct Emission *e) {
     return e->shares != 0 && e->n > 1;
 }
@@ -273,7 +273,7 @@ DEVICE struct Pair pair_of(const struct Emission *e, u32 i, u32 y) {
     return pair;
 }
 
-// Whether column `x` gets something of the other line.
+// Whether column `x` uses the other line.
 DEVICE int is_mixed(const struct Pair *pair, u32 x) {
     return pair->share != 0 && covers(&pair->share->patch, x, pair->own.y);
 }
@@ -285,7 +285,7 @@ DEVICE void put(const struct Emission *e, const struct Pair *pair, const u32 *ta
     store(e->out, at, e->type, bits);
 }
 
-// Writes line `y` of image `i`. The 32 threads of `lane` write values that lie side by side.
+// Writes line `y` of image `i`. The 32 threads of `lane` write adjacent values.
 DEVICE void line(const struct Emission *e, const u32 *table, u32 i, u32 y, u32 lane) {
     struct Pair pair = pair_of(e, i, y);
     u64 image = (u64)i * e->width * e->height * e->channels;
@@ -312,7 +312,7 @@ DEVICE void load_table(const struct Emission *e, u32 *table) {
     __syncthreads();
 }
 
-// Blocks of 32 x 8 threads: each row of threads writes lines of its own. The grid is (lines, images).
+// Blocks have 32 x 8 threads. Each row of threads writes separate lines. The grid is (lines, images).
 DEVICE void images(const struct Emission *e, u32 *table) {
     load_table(e, table);
     for (u32 i = blockIdx.y; i < e->n; i += gridDim.y)
@@ -330,24 +330,24 @@ DEVICE struct Pixel shown_pixel(const struct Emission *e, const struct Line *lin
     return pixel;
 }
 
-// Pillow's, ITU-R 601; of one channel its byte.
+// Pillow's luma (ITU-R 601). For one channel, its byte.
 DEVICE u32 luma(struct Pixel pixel, u32 channels) {
     if (channels != 3) return pixel.of[0];
     return (pixel.of[0] * 19595 + pixel.of[1] * 38470 + pixel.of[2] * 7471 + 0x8000) >> 16;
 }
 
-// From `base` through `value`, cut off to a byte; 0 of what is not a number.
+// Extrapolates from `base` through `value` and truncates to a byte. NaN gives 0.
 DEVICE u32 blended(u32 value, u32 base, float factor) {
     float sum = PLUS((float)base, TIMES(factor, (float)((int)value - (int)base)));
     return !(sum > 0.0f) ? 0 : sum >= 255.0f ? 255 : (u32)sum;
 }
 
-// The value less a part of it, halves up.
+// The value minus a share of it. Ties round up.
 DEVICE u32 darkened(u32 value, double by) {
     return (u32)PLUS_64(TIMES_64((double)value, PLUS_64(1.0, -by)), 0.5);
 }
 
-// Where a colour lies on the circle of hues, a byte; 0 of gray. The roundings are the host's, which are Pillow's.
+// The hue of a colour as a byte; 0 for gray. Rounds like the host, and so like Pillow.
 DEVICE u32 hue_of(struct Pixel pixel, u32 high, u32 range) {
     u32 to_red = high - pixel.of[0], to_green = high - pixel.of[1], to_blue = high - pixel.of[2];
     u32 plus = to_green, minus = to_red;
@@ -360,7 +360,7 @@ DEVICE u32 hue_of(struct Pixel pixel, u32 high, u32 range) {
     return (u32)TIMES_64((double)(float)(circle >= 1.0 ? PLUS_64(circle, -1.0) : circle), 255.0);
 }
 
-// A colour whose hue is turned by a part of the circle, through bytes of hue and saturation.
+// Rotates the hue of a colour by a share of the circle, with hue and saturation as bytes.
 DEVICE struct Pixel turned(struct Pixel pixel, float factor) {
     u32 red = pixel.of[0], green = pixel.of[1], blue = pixel.of[2];
     u32 high = red > green ? red : green, low = red < green ? red : green;
@@ -383,7 +383,7 @@ DEVICE struct Pixel turned(struct Pixel pixel, float factor) {
     return pixel;
 }
 
-// A pixel after one operation; `mean` is the mean luma of its image before it.
+// A pixel after one operation; `mean` is the mean luma of its image before this operation.
 DEVICE struct Pixel adjusted(struct Pixel pixel, u32 channels, struct ColorOp color, u32 mean) {
     int is_gray = channels != 3;
     if (color.kind == HUE) return is_gray ? pixel : turned(pixel, color.by.value);
@@ -400,7 +400,7 @@ DEVICE struct Pixel adjusted(struct Pixel pixel, u32 channels, struct ColorOp co
     return pixel;
 }
 
-// A pixel of a line after the first `n` operations of its image, whose means are known as far.
+// A pixel of a line after the first `n` operations of its image. Their means must be known.
 DEVICE struct Pixel colored(const struct Emission *e, const struct Line *line, const u8 *means, u32 x, u32 n) {
     struct Pixel pixel = shown_pixel(e, line, x);
     const struct ColorOp *colors = e->colors + (u64)line->image * e->n_colors;
@@ -408,7 +408,7 @@ DEVICE struct Pixel colored(const struct Emission *e, const struct Line *line, c
     return pixel;
 }
 
-// Finds the mean luma of image `i` before each CONTRAST. All threads of a block come here together.
+// Computes the mean luma of image `i` before each CONTRAST. All threads of a block call this together.
 DEVICE void measure(const struct Emission *e, u64 *sums, u8 *means, u32 i) {
     u32 thread = thread_number();
     for (u32 k = 0; k < e->n_colors; k++) {
@@ -429,7 +429,7 @@ DEVICE void measure(const struct Emission *e, u64 *sums, u8 *means, u32 i) {
     }
 }
 
-// The values of a pixel of a line, before it is mixed.
+// The values of a pixel of a line, before mixing.
 DEVICE struct Pixel values(const struct Emission *e, const struct Line *line, const u32 *table, const u8 *means, u32 x) {
     const u32 *set = set_to(e, line, x);
     struct Pixel pixel = {{0, 0, 0}};
@@ -439,8 +439,8 @@ DEVICE struct Pixel values(const struct Emission *e, const struct Line *line, co
     return pixel;
 }
 
-// Writes line `y` of image `i`, pixel by pixel: an operation takes all channels. `means` are those of the image, then of the one
-// that it is mixed with.
+// Writes line `y` of image `i`, pixel by pixel, because an operation needs all channels. `means` has the means of the image, then of
+// the image that it is mixed with.
 DEVICE void colored_line(const struct Emission *e, const u32 *table, const u8 *means, u32 i, u32 y) {
     struct Pair pair = pair_of(e, i, y);
     u64 plane = (u64)e->width * e->height;
@@ -458,7 +458,7 @@ DEVICE void colored_line(const struct Emission *e, const u32 *table, const u8 *m
     }
 }
 
-// Where nothing is set, mixed, resized or coloured: the compiler leaves that out.
+// For launches without patches, mixing, resizing and colours: the compiler removes their code.
 KERNEL emit(const struct Emission e) {
     SHARED u32 table[MOST_CHANNELS * VALUES];
     struct Emission plain = e;
@@ -468,7 +468,7 @@ KERNEL emit(const struct Emission e) {
     images(&plain, table);
 }
 
-// Where no colours are changed.
+// For launches without colour changes.
 KERNEL emit_changed(const struct Emission e) {
     SHARED u32 table[MOST_CHANNELS * VALUES];
     images(&e, table);
