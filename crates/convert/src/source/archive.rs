@@ -1,7 +1,7 @@
 //! Archives as sources: zip and tar files, and compressed files. They are unpacked once into a temporary folder, which is then
-//! listed in their place. Names in errors and packs are those in the archive.
+//! listed in their place. Errors and packs use the names in the archive.
 //!
-//! Not archives are files that a format reads itself, such as `.npz`, and tar files of samples, which `webdataset` reads.
+//! Files that a format reads by itself, such as `.npz`, are not archives. Nor are tar files of samples, which `webdataset` reads.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ const MAX_LINK: u64 = 4096;
 /// An archive that must be unpacked to be read.
 pub(super) struct Archive {
     path: PathBuf,
-    /// The path in it that is the source; empty for all of it.
+    /// The path of the source in the archive; empty for the whole archive.
     inside: PathBuf,
     form: Form,
 }
@@ -50,7 +50,7 @@ enum Form {
     Single,
 }
 
-/// An archive in its temporary folder, which is removed with the last listing of it.
+/// An archive in its temporary folder, which is removed with the last listing that uses it.
 #[derive(Debug)]
 pub(super) struct Unpacked {
     archive: PathBuf,
@@ -73,7 +73,7 @@ impl Unpacked {
     }
 }
 
-/// An unpacked archive, and what in it is the source.
+/// An unpacked archive, and the source in it.
 pub(super) struct Opened {
     unpacked: Arc<Unpacked>,
     pub(super) source: PathBuf,
@@ -81,14 +81,14 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// The listing of the source as one of the archive.
+    /// The listing of the source, with the names of the archive.
     pub(super) fn listing(&self, mut listing: Listing) -> Listing {
         listing.keep_unpacked(&self.unpacked);
         listing.warnings.splice(0..0, self.warnings.iter().cloned());
         listing
     }
 
-    /// The error as one of the archive.
+    /// The error, with the names of the archive.
     pub(super) fn error(&self, error: ConvertError) -> ConvertError {
         match error {
             error @ ConvertError::Interrupted => error,
@@ -113,7 +113,7 @@ impl Opened {
 }
 
 impl Archive {
-    /// The archive that a source is, or is in; none if it is read in place. `depth` counts the archives around it.
+    /// The archive that a source is or is part of; none if it is read in place. `depth` counts the archives around it.
     pub(super) fn find(source: &Path, options: &ListOptions, depth: usize) -> Result<Option<Self>, ConvertError> {
         let Some((path, inside)) = file_of(source) else { return Ok(None) };
         let head = head_of(&path)?;
@@ -194,7 +194,7 @@ fn is_read_in_place(head: &Head<'_>, form: Form, options: &ListOptions) -> Resul
     })
 }
 
-/// What in an unpacked archive is the source: a file or a folder of another format that is alone there, otherwise all of it.
+/// The source in an unpacked archive: the only file or folder of another format, otherwise the whole folder.
 fn only_source(folder: &Path) -> PathBuf {
     let mut inner = folder.to_owned();
     while let [only] = visible_in(&inner).as_slice() {

@@ -257,7 +257,7 @@ impl ArraySet {
         Ok(key_split::parts(whole, names.iter().map(String::as_str)))
     }
 
-    /// The names of the arrays, and the text of a pack.
+    /// The names of the arrays, and the metadata text of a pack.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
         let text = self.metadata.as_ref().map(|_| METADATA_KEY);
         self.arrays.iter().map(|array| array.name.as_str()).chain(text)
@@ -314,10 +314,10 @@ impl ArraySet {
         all.into_found(&part.root, keys)
     }
 
-    /// Takes the array of labels from the file next to that of the images, unless there are labels already.
+    /// Takes the array of labels from the file next to the image file, unless there are labels already.
     ///
     /// # Errors
-    /// If the file has no labels, or the images file has its own: if both files were named, one set of labels would be lost.
+    /// If the file has no labels, or the image file has labels too: if both files were named, one set of labels would be lost.
     pub(super) fn take_labels(
         &mut self,
         mut beside: Self,
@@ -357,7 +357,7 @@ impl ArraySet {
         }
     }
 
-    /// The class names: those that the format stores, otherwise those of the exported pack.
+    /// The class names that the format stores, otherwise the class names of the exported pack.
     fn class_names(&self) -> &[String] {
         match &self.metadata {
             Some(metadata) if self.classes.is_empty() => metadata.class_names("label"),

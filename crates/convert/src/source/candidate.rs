@@ -12,7 +12,7 @@ pub(super) const SNIFFED_BYTES: usize = 16;
 /// Image extensions that cannot be decoded here.
 const UNDECODED: [&str; 12] = ["ppm", "pgm", "pbm", "pnm", "pam", "avif", "heic", "heif", "jp2", "jxl", "exr", "tga"];
 
-/// Folders that programs leave beside data: copies, thumbnails, settings, deleted files. They are never classes.
+/// Folders that other programs create beside data: copies, thumbnails, settings, deleted files. They are never classes.
 const SYSTEM_FOLDERS: [&str; 15] = [
     "__MACOSX",
     ".ipynb_checkpoints",
@@ -46,7 +46,7 @@ pub(super) enum SampleFiles {
 }
 
 impl SampleFiles {
-    /// Whether the name of a file or folder is that of a sample.
+    /// Whether a file or folder with this name may be a sample.
     pub(super) fn is_named(self, name: &[u8]) -> bool {
         match self {
             Self::Images => is_image_name(name),

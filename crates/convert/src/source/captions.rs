@@ -1,4 +1,4 @@
-//! Texts beside images: `x.txt` beside `x.jpg`, as for training image generation. They become a column.
+//! Texts beside images: `x.txt` beside `x.jpg`, as used to train image generators. They become a column.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -16,9 +16,9 @@ use crate::error::ConvertError;
 const NAME: &str = "caption";
 /// Images to look at first. Folders without texts cost no more.
 const MAX_FIRST: usize = 100;
-/// A longer text is no caption.
+/// Longer texts are not captions.
 const MAX_BYTES: u64 = 1 << 16;
-/// Fewest numbers on a line of a box: a class, and a centre and a size.
+/// Minimum count of numbers on the line of a box: a class, a centre and a size.
 const BOX_NUMBERS: usize = 5;
 
 /// Adds the texts beside the images, if nearly all images have one. Boxes are only reported.
@@ -78,7 +78,7 @@ fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
     String::from_utf8(bytes).map(Some).map_err(not_text)
 }
 
-/// Whether a line is that of a box: numbers, as YOLO has them.
+/// Whether a line describes a box with numbers, as in YOLO.
 fn is_box(line: &str) -> bool {
     let words = line.split_whitespace();
     line.trim().is_empty()

@@ -11,7 +11,7 @@ use packds_system::open_regular;
 
 /// Bytes read from the file at a time.
 const READ_BYTES: usize = 1 << 17;
-/// First bytes that tell how a stream is compressed.
+/// First bytes that identify the compression of a stream.
 const MAGIC_BYTES: u64 = 6;
 /// Maximum memory for unpacking xz, in KiB. `xz -9` needs 65 MiB.
 const MAX_XZ_KIB: u32 = 1 << 20;
@@ -85,7 +85,7 @@ pub(super) fn open(path: &Path) -> io::Result<Option<Unpacked<'static>>> {
 pub(super) fn start(path: &Path, n: u64) -> Vec<u8> {
     let mut out = Vec::new();
     if let Ok(Some(unpacked)) = open(path) {
-        // Whoever reads all of it reports damage.
+        // Damage is reported when the whole stream is read.
         let _ = unpacked.take(n).read_to_end(&mut out);
     }
     out

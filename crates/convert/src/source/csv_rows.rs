@@ -58,7 +58,7 @@ pub(super) fn long_row(path: &Path, line: u64) -> ConvertError {
     malformed(path, line, format!("expected at most {} MiB per row, found more", MAX_ROW_BYTES >> 20))
 }
 
-/// What the start of a file tells: its delimiter, and its line endings, which the parser does not report.
+/// The delimiter and the line endings, found at the start of a file. The parser does not report line endings.
 struct Start {
     delimiter: u8,
     /// The first line ends in a carriage return and a line feed. The others are assumed to do the same.
@@ -86,7 +86,7 @@ impl CsvRows {
         rows.skip_notes(file)?;
         let mut cells: Vec<String> = rows.record.iter().map(trimmed).collect();
         let path = cells.iter().position(|cell| is_image_name(cell.as_bytes()));
-        // A header has no name of a file, and seldom a number.
+        // A header contains no file names, and rarely a number.
         if path.is_some() || are_data(&cells) {
             if path.is_none() {
                 rows.warnings.push(Warning::NoHeader { first: cells.join(" ").chars().take(MAX_SHOWN).collect() });
@@ -99,7 +99,7 @@ impl CsvRows {
         }
         check_header(&file.path, rows.line(), &cells)?;
         rows.is_read = rows.read(file)?;
-        // A header may leave out the name of the first column, which holds the files.
+        // A header may omit the name of the first column if it holds the files.
         let first = rows.record.get(0).unwrap_or_default();
         if rows.record.len() == cells.len() + 1 && is_image_name(first) && !cells.iter().any(|cell| cell == PATH) {
             rows.warnings.push(Warning::NoPathName { first: first.to_vec() });
@@ -261,7 +261,7 @@ impl Start {
     }
 }
 
-/// The delimiter that a line has most of outside quotes; the first if it has none.
+/// The most frequent delimiter of a line outside quotes; the first delimiter if there is none.
 fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
     let count = |delimiter: u8| {
         let mut is_quoted = false;
@@ -271,7 +271,7 @@ fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
         };
         line.trim_ascii().iter().filter(is_free).count()
     };
-    // Spaces count only without any other: they may be part of the cells.
+    // Spaces count only if there is no other delimiter, because they may be part of the cells.
     let others = delimiters.iter().copied().filter(|delimiter| *delimiter != b' ');
     let best = others.rev().max_by_key(|delimiter| count(*delimiter));
     match best {
@@ -280,7 +280,7 @@ fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
     }
 }
 
-/// The name of a column of paths that has none.
+/// The name for a column of paths without a name.
 const PATH: &str = "path";
 /// Maximum number of characters of a line in a message.
 const MAX_SHOWN: usize = 60;
@@ -290,7 +290,7 @@ fn trimmed(cell: &[u8]) -> String {
     str::from_utf8(cell).unwrap_or_default().trim().to_owned()
 }
 
-/// Whether cells of a first row are those of a sample: some are numbers, and none is a usual name. Numbers in order are the names
+/// Whether the first row is a sample: some cells are numbers, and none is a usual column name. Numbers in order are the names
 /// that pandas gives.
 fn are_data(cells: &[String]) -> bool {
     let numbers: Vec<i64> = cells.iter().filter_map(|cell| cell.parse().ok()).collect();
@@ -300,13 +300,13 @@ fn are_data(cells: &[String]) -> bool {
     cells.iter().any(is_number) && !are_names && !cells.iter().any(is_name)
 }
 
-/// The name of the second column of a file without a header: `list_eval_partition.txt` gives no labels.
+/// The name of the second column of a file without a header. `list_eval_partition.txt` has splits instead of labels.
 fn second_name(path: &Path) -> &'static str {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_ascii_lowercase());
     if stem.is_some_and(|stem| stem.contains("partition")) { "partition" } else { "label" }
 }
 
-/// The names of columns of a file without a header, whose paths are in this column, and the name of the column after the paths.
+/// The column names for a file without a header, given the column of paths and the name of the column after it.
 fn names_without_header(n: usize, path: Option<usize>, second: &str) -> Vec<String> {
     let name = |column: usize| match column {
         _ if Some(column) == path => PATH.to_owned(),

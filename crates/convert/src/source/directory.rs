@@ -33,7 +33,7 @@ pub(super) struct Directory {
     /// The concatenated names of all other entries.
     names: Vec<u8>,
     others: Vec<Other>,
-    /// Folders that programs left. They are not among the subfolders.
+    /// Folders of other programs. They are not included in the subfolders.
     system: Vec<Vec<u8>>,
 }
 
@@ -119,13 +119,13 @@ impl Directory {
         self.others.len() + self.system.len()
     }
 
-    /// Reports the folders that programs left. Returns how many there are.
+    /// Reports the folders of other programs. Returns how many there are.
     pub(super) fn note_system(&self, oddities: &mut Oddities) -> u64 {
         self.system.iter().for_each(|name| oddities.system_folders.add(&joined(&self.path, name)));
         to_u64(self.system.len())
     }
 
-    /// The names that are those of samples, unsorted. Opens no file.
+    /// The names that look like samples, unsorted. Opens no file.
     pub(super) fn sample_names(&self) -> impl Iterator<Item = &[u8]> {
         self.names().filter(|name| self.files.is_named(name))
     }
@@ -182,7 +182,7 @@ impl Directory {
         stat.flatten().map_or(0, |stat| stat.st_size.max(0).cast_unsigned())
     }
 
-    /// True if the first bytes of a file are those of an image.
+    /// True if a file starts like an image.
     fn sniff(&self, other: &Other) -> Result<bool, Errno> {
         // Without NONBLOCK, opening would hang if a pipe had replaced the file.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

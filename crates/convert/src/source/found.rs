@@ -202,7 +202,7 @@ impl Found {
         }
     }
 
-    /// A field with a label's name and a number for each pixel holds masks, which move with the images.
+    /// A field with a label name and a number for each pixel holds masks, which are transformed with the images.
     fn take_label_maps(&mut self) {
         let Some((height, width)) = self.image_size().filter(|_| self.masks.is_none() && self.metadata.is_none())
         else {
@@ -225,7 +225,7 @@ impl Found {
         }
     }
 
-    /// Makes `u8` numbers of masks of other types.
+    /// Converts masks of other types to `u8` numbers.
     ///
     /// # Errors
     /// If the masks are arrays that hold no class for each pixel: every sample would be bad.
@@ -478,7 +478,7 @@ fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertEr
     Ok(())
 }
 
-/// Whether every conversion recreates the field of this name. An exported copy is then ignored.
+/// Whether every conversion recreates the field with this name. An exported copy is then ignored.
 pub(super) fn is_made_anew(name: &str) -> bool {
     matches!(name, "source_id" | "source_width" | "source_height" | "sample_crc32c")
 }

@@ -61,7 +61,7 @@ impl Raw<'_> {
         self.text_to(MAX_TEXT)
     }
 
-    /// The bytes as text, of which there are at most `limit`.
+    /// The bytes as text; an error if there are more than `limit`.
     pub(super) fn text_to(&self, limit: u64) -> Result<String, ConvertError> {
         if self.bytes > limit {
             let found = self.bytes;
@@ -401,7 +401,7 @@ impl Gathering {
         find_field(source, &all, Part::Label, keys, self.metadata.as_ref())
     }
 
-    /// Takes the samples' paths from a field that only an export adds. The pack itself has none of that name.
+    /// Takes the samples' paths from a field that exports add. The pack itself has no field with this name.
     fn take_paths(&mut self) {
         let Some(metadata) = self.metadata.as_ref() else {
             return;

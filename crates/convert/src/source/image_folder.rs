@@ -30,18 +30,18 @@ pub(super) struct Opened {
     pub(super) files: SampleFiles,
     pub(super) top: Directory,
     pub(super) layout: Layout,
-    /// The folder that was left for the one in it, `root`.
+    /// The outer folder, if its subfolder `root` is read in its place.
     pub(super) wrapper: Option<Vec<u8>>,
-    /// The number of files beside that one.
+    /// The number of files beside the subfolder.
     pub(super) beside_it: u64,
-    /// Hidden folders that are no classes.
+    /// Hidden folders that are not classes.
     pub(super) hidden: Tally,
     /// A table, a list of labels or a file of another format beside the images or above them.
     pub(super) manifest: Option<Vec<u8>>,
 }
 
 impl Opened {
-    /// Opens a folder, or the one that it is only a wrapper of.
+    /// Opens a folder, or its only subfolder if the folder is just a wrapper.
     pub(super) fn at(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
         let (mut root, mut wrapper, mut manifest, mut beside_it) = (root.to_owned(), None, None, 0);
         let mut hidden = Tally::default();
@@ -69,7 +69,7 @@ impl Opened {
     }
 }
 
-/// The manifest among a folder's files: one for training comes first, an example of a submission last.
+/// The manifest among a folder's files. Manifests for training come first, sample submissions last.
 pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
     let rank = |name: &&[u8]| {
         let lower = name.to_ascii_lowercase();
@@ -79,7 +79,7 @@ pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
     top.names().filter(|name| RowForm::from_path(as_path(name)).is_some()).min_by_key(rank).map(<[u8]>::to_vec)
 }
 
-/// A text or JSON file whose name is that of labels.
+/// A text or JSON file named like labels.
 fn labels_in(top: &Directory) -> Option<Vec<u8>> {
     const WORDS: [&str; 10] =
         ["train", "val", "test", "label", "labels", "annotation", "annotations", "caption", "captions", "dataset"];
@@ -166,7 +166,7 @@ fn beside(top: &Directory, pair: &Pair) -> Option<Warning> {
         |name: &[u8]| [&pair.images, &pair.masks].iter().any(|path| path.split(|b| *b == b'/').next() == Some(name));
     let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b"."));
     let (used, others): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) = visible.partition(|name| is_used(name));
-    // Those of a split lie deeper.
+    // The folders of a split are one level deeper.
     if used.is_empty() {
         return None;
     }
@@ -244,7 +244,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
     })
 }
 
-/// The warning about two or more classes that have images only in folders inside them: these may be the classes.
+/// The warning about two or more classes with images only in subfolders, which may be the real classes.
 fn nested(found: &Found) -> Option<Warning> {
     let (mut direct, mut inner) = (BTreeSet::new(), BTreeMap::new());
     for idx in 0..found.paths.len() {

@@ -1,6 +1,6 @@
 //! Cells of a table that hold several labels: `cat dog`, `cat, dog`, `cat|dog` or `['cat', 'dog']`.
 //!
-//! A class name may have a space or a comma in it, so the other cells of the column decide. `labels` reads the labels.
+//! A class name may contain a space or a comma, so the other cells of the column decide. `labels` reads the labels.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use super::values::CellKind;
 const MAX_LABELS: usize = 8192;
 /// Maximum size of all labels, in bytes.
 const MAX_LABEL_BYTES: usize = 1 << 18;
-/// Maximum size of a cell to look into, in bytes.
+/// Maximum size of a cell to inspect, in bytes.
 const MAX_BYTES: usize = 4096;
 /// Joined cells that are kept as examples.
 const MAX_EXAMPLES: usize = 64;
-/// Fewest labels in some cell that is separated by spaces. Names of two words are usual.
+/// Minimum number of labels in at least one cell with spaces. Class names of two words are common.
 const MIN_WORDS: usize = 3;
 
 /// What separates the labels in a cell.
@@ -63,11 +63,11 @@ fn list_items(text: &str) -> Vec<&str> {
     }
 }
 
-/// What the different cells of a column show.
+/// What the distinct cells of a column show.
 #[derive(Debug)]
 pub(super) struct JoinedScan {
     tallies: [LabelTally; 4],
-    /// Cells that have a separator in them.
+    /// Cells that contain a separator.
     examples: Vec<String>,
     n_cells: usize,
 }
@@ -103,7 +103,7 @@ impl JoinedScan {
         Self { tallies: Separator::ALL.map(tally), examples: Vec::new(), n_cells: 0 }
     }
 
-    /// Looks into a cell that was not seen before.
+    /// Inspects a cell that was not seen before.
     pub(super) fn observe(&mut self, text: &str) {
         let text = text.trim();
         if text.is_empty() {
@@ -167,7 +167,7 @@ impl LabelTally {
         self.labels.keys().all(|label| matches!(CellKind::of_text(label), CellKind::Integer(0..)))
     }
 
-    /// Whether the cells are lists: nearly all labels come back in other cells.
+    /// Whether the cells are lists: nearly all labels occur in other cells too.
     fn are_lists(&self, n_cells: usize) -> bool {
         let known = self.labels.values().filter(|seen| seen.alone || seen.n_joined > 1).count();
         let come_back = 10 * known >= 9 * self.labels.len();

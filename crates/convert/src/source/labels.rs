@@ -164,7 +164,7 @@ fn class_id(kind: CellKind) -> Option<i64> {
     }
 }
 
-/// What is wrong with a label below 0.
+/// The error about a label below 0.
 pub(super) const NEGATIVE: &str = "a class id is negative: class ids start at 0";
 
 const SEPARATORS: [char; 2] = [';', '|'];

@@ -13,7 +13,7 @@ use super::split::{is_split_folder, is_split_name};
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES, MASKS};
 
-/// Usual names of a folder of images beside one of masks. Case is ignored.
+/// Usual names of a folder of images beside a folder of masks. Case is ignored.
 const IMAGE_FOLDERS: [&str; 14] = [
     "images",
     "image",
@@ -49,13 +49,13 @@ const MASK_FOLDERS: [&str; 16] = [
     "targets",
     "1st_manual",
 ];
-/// What may follow a split's name in the name of its folder of masks. Case is ignored.
+/// Suffixes of a split's name in the name of its folder of masks. Case is ignored.
 const SPLIT_MASKS: [&str; 7] = ["annot", "annotations", "mask", "masks", "label", "labels", "gt"];
 /// Maximum number of folders to inspect for the kind of their files.
 const MAX_FOLDERS: usize = 64;
 /// Maximum depth to which folders are searched for class folders.
 const MAX_DEPTH: usize = 4;
-/// Maximum number of subfolders among which the only one with images is sought. More are classes.
+/// Maximum number of subfolders to search for the only one with images. If there are more, they are classes.
 const FEW_FOLDERS: usize = 8;
 
 impl Pair {
@@ -72,7 +72,7 @@ pub(super) enum Layout {
     Classes,
     /// Images and masks.
     Pairs(Pair),
-    /// Folders that each have a folder of images and one of masks. The pair is relative to each.
+    /// Folders that each have a folder of images and a folder of masks. The pair is relative to each.
     PairsInEach(Pair),
     /// Splits with a folder of masks beside each, such as `train` and `trainannot`. The images' folder is the split's name.
     SplitPairs(Vec<Pair>),
@@ -80,7 +80,7 @@ pub(super) enum Layout {
     Wrapper(Vec<u8>),
 }
 
-/// A folder of images and one of masks, relative to the source.
+/// A folder of images and a folder of masks, relative to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) images: Vec<u8>,
@@ -166,7 +166,7 @@ impl Layout {
     }
 }
 
-/// The folders of images and masks that each of the folders has in it. Only the first folders are looked into.
+/// The folders of images and masks that all of these folders contain. Only the first folders are inspected.
 fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Pair>, ConvertError> {
     if folders.len() < 2 || folders.iter().any(|name| is_split_folder(name)) {
         return Ok(None);
@@ -193,7 +193,7 @@ fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resul
     Ok(shared)
 }
 
-/// The splits that have a folder of masks beside them, if there are two or more and no others.
+/// The splits with a folder of masks beside them, if there are at least two and no other splits.
 fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Vec<Pair>>, ConvertError> {
     let (splits, others): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|name| is_split_folder(name));
     let of_split = |split: &[u8]| {
@@ -209,7 +209,7 @@ fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result
     Ok(Contents::below((root, files), &first.masks)?.images.then_some(pairs))
 }
 
-/// Whether a folder has a usual name of a folder of masks, such as `masks` or `train_masks`.
+/// Whether a folder has a usual name for masks, such as `masks` or `train_masks`.
 pub(super) fn is_mask_folder(name: &[u8]) -> bool {
     let mut words = name.split(|byte| matches!(byte, b'_' | b'-' | b' '));
     is_one_of(name, &MASK_FOLDERS) || words.any(|word| is_one_of(word, &MASK_FOLDERS))
@@ -236,7 +236,7 @@ fn is_wrapper((root, files): (&Path, SampleFiles), only: &[u8]) -> Result<bool, 
     Ok(false)
 }
 
-/// The folder of mask images in a folder with the name of one: itself, or a subfolder such as `annotations/trimaps`.
+/// The folder with the mask images of a folder named like masks: the folder itself, or a subfolder such as `annotations/trimaps`.
 fn masks_in((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Option<Vec<u8>>, ConvertError> {
     let directory = Directory::scan(root, folder, files)?;
     if let Some(inner) = directory.subdirectories.iter().find(|name| is_one_of(name, &MASK_FOLDERS)) {
@@ -256,7 +256,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// Looks into a folder and those below it, up to a limit, until there is an image.
+    /// Searches a folder and its subfolders for an image, up to a limit.
     fn below((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Self, ConvertError> {
         let mut found = Self::default();
         let mut waiting = vec![folder.to_vec()];
@@ -278,7 +278,7 @@ impl Contents {
     }
 }
 
-/// Refuses datasets with boxes or polygons. Their images can be packed alone.
+/// Refuses datasets with boxes or polygons. Only their images can be packed.
 fn refuse_annotated(
     (root, files): (&Path, SampleFiles),
     top: &Directory,
@@ -319,7 +319,7 @@ fn refuse_annotated(
     Ok(())
 }
 
-/// Whether a folder holds class folders or splits: two folders with images, or one that holds such folders itself.
+/// Whether a folder holds class folders or splits: two folders with images, or one folder that contains such folders.
 pub(super) fn holds_class_folders(root: &Path) -> Result<bool, ConvertError> {
     let files = SampleFiles::Images;
     let mut folder = Vec::new();

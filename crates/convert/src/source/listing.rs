@@ -31,7 +31,7 @@ pub enum SourceKind {
     ImageFolder,
     /// A folder of images without labels.
     FlatFolder,
-    /// A folder of images and one of masks.
+    /// A folder of images and a folder of masks.
     PairedFolders,
     /// A CSV or JSON Lines file that names the images.
     Manifest,
@@ -254,7 +254,7 @@ impl Listing {
         self.paths.path_into(idx, path);
     }
 
-    /// Keeps an archive's temporary folder as long as the listing, and names paths in it as those in the archive.
+    /// Keeps an archive's temporary folder as long as the listing, and shows paths in it as paths in the archive.
     pub(super) fn keep_unpacked(&mut self, unpacked: &Arc<Unpacked>) {
         let named = unpacked.named(&self.root);
         let root = std::mem::replace(&mut self.root, named);

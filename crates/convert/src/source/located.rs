@@ -18,9 +18,9 @@ use crate::opt::ROOT;
 #[derive(Debug)]
 pub(super) struct Located {
     paths: PathTable,
-    /// The files of the folder that has most, by their path from there, with and without their extension.
+    /// The files of the folder with most of them, by their relative path, with and without extension.
     in_folder: Option<HashMap<Vec<u8>, File>>,
-    /// All files by name, with and without their extension.
+    /// All files by name, with and without extension.
     by_name: HashMap<Vec<u8>, File>,
 }
 
@@ -32,7 +32,7 @@ struct File {
 }
 
 impl Located {
-    /// Looks below `root` for the files of a column with these first paths. None if they cannot be found there either.
+    /// Searches `root` for the files of a column with these first paths. None if they are not there.
     ///
     /// # Errors
     /// If a folder cannot be read, or several folders have files of these names.
@@ -135,7 +135,7 @@ fn file_of(all: &[usize]) -> Option<File> {
     all.split_first().map(|(idx, others)| File { idx: *idx, other: others.first().copied() })
 }
 
-/// The files below a folder by their path from there.
+/// The files below a folder by their relative path.
 fn within(paths: &PathTable, folder: &[u8]) -> HashMap<Vec<u8>, File> {
     let mut below = Found::default().paths;
     let mut indexes = Vec::new();
@@ -154,7 +154,7 @@ fn within(paths: &PathTable, folder: &[u8]) -> HashMap<Vec<u8>, File> {
     files.into_iter().filter_map(|(key, all)| Some((key, original(all)?))).collect()
 }
 
-/// A path from a folder above it.
+/// A path relative to a folder above it.
 fn below_folder<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
     match folder {
         [] => Some(path),
@@ -175,7 +175,7 @@ fn folder_of<'a>(paths: &'a PathTable, idx: usize, path: &[u8]) -> Option<&'a [u
     }
 }
 
-/// Keeps the folders for which this holds, unless it holds for none.
+/// Keeps the folders with this property, unless none has it.
 fn narrow(folders: &mut Vec<Vec<u8>>, holds: impl Fn(&[u8]) -> bool) {
     if folders.iter().any(|folder| holds(folder)) {
         folders.retain(|folder| holds(folder));

@@ -37,7 +37,7 @@ use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::opt::{ROOT, SPLIT};
 
-/// Lists the rows of a manifest, or those of the chosen split.
+/// Lists the rows of a manifest, or the rows of the chosen split.
 pub(super) fn list(source: &Path, form: RowForm, options: &ListOptions) -> Result<Listing, ConvertError> {
     let file = RowFile::new(source, &options.spool_folder().path)?;
     Manifest::open(&file, form, options)?.list(options.split.as_deref())
@@ -69,7 +69,7 @@ struct Manifest<'a> {
     file: &'a RowFile,
     form: RowForm,
     options: &'a ListOptions,
-    /// That of a pack exported to this folder.
+    /// The metadata of a pack that was exported to this folder.
     metadata: Option<Metadata>,
     names: Vec<String>,
     scans: Vec<ColumnScan>,
@@ -111,7 +111,7 @@ impl<'a> Manifest<'a> {
     /// The column of splits and the wanted one.
     ///
     /// # Errors
-    /// If there is no such split, or there are splits and none is wanted.
+    /// If the split does not exist, or if there are splits and none was chosen.
     fn wanted_split(&self, wanted: Option<&str>) -> Result<Option<(usize, String)>, ConvertError> {
         let path = self.file.path.clone();
         let available = self.splits().unwrap_or_default();
@@ -132,7 +132,7 @@ impl<'a> Manifest<'a> {
     fn list(&self, wanted: Option<&str>) -> Result<Listing, ConvertError> {
         let mut root = Root::open(&self.file.path, self.options)?;
         let plan = Plan::new(self, wanted)?;
-        // A JSON row may have new columns, so rows that are read again need the columns of all.
+        // A JSON row may have new columns, so a second pass needs the columns of all rows.
         let rows = || {
             let mut rows = Rows::open(self.file, self.form)?;
             rows.expect_columns(&self.names);
@@ -189,7 +189,7 @@ impl<'a> Manifest<'a> {
 }
 
 impl Manifest<'_> {
-    /// The same error, or what to do about a folder of another machine.
+    /// The same error, or an error that explains paths from another machine.
     fn of_other_machine(&self, error: ConvertError) -> ConvertError {
         let ConvertError::SourceMissing { path } = error else { return error };
         let reason = format!("its paths begin with '{}', which does not exist on this machine", path.display());
@@ -203,9 +203,9 @@ struct ColumnScan {
     kinds: KindsSeen,
     labels: LabelScan,
     joined: JoinedScan,
-    /// Hashes of the different cells; none if there are many.
+    /// Hashes of the distinct cells; none if there are too many.
     distinct: Option<HashSet<u64>>,
-    /// The different cells of a possible column of splits; none if there are many.
+    /// The distinct cells of a possible column of splits; none if there are too many.
     values: Option<BTreeSet<String>>,
 }
 
@@ -439,7 +439,7 @@ impl Plan {
 }
 
 impl Manifest<'_> {
-    /// The label column where none has a usual name: the only column besides the paths. Warns of it, or of columns like labels.
+    /// The label column if none has a usual name: the only column besides the paths. Warns about it, or about columns like labels.
     fn unnamed_label(&self, kept: &[usize], paths: [Option<usize>; 2], warnings: &mut Vec<Warning>) -> Option<usize> {
         if self.metadata.is_some() {
             return None;

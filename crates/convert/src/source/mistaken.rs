@@ -1,6 +1,6 @@
-//! Folders that look like class folders and hold something else: domains, versions of the same images, or one sample each.
+//! Folders that look like class folders but hold something else: domains, versions of the same images, or one sample each.
 //!
-//! `layout` decides what a folder is. This module refuses what is certain to be no class, and names what is in doubt.
+//! `layout` decides what a folder is. This module refuses folders that are certainly not classes, and warns about doubtful ones.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::opt::{FROM, IMAGES};
 
 /// More folders than this are classes, whatever the names of two of them. Classes may be country codes, such as HR and LR.
 const FEW_FOLDERS: usize = 8;
-/// Fewer files in a folder are no evidence.
+/// With fewer files in a folder, equal names prove nothing.
 const MIN_TWINS: usize = 3;
 /// Names of two folders that hold two versions of each image. They are usual names of classes too, so the files decide.
 const VERSIONS: [[&str; 2]; 9] = [

@@ -77,7 +77,7 @@ pub(crate) fn is_idx(name: &str) -> bool {
     name.contains("idx") && name.contains("ubyte")
 }
 
-/// Where a file may be: in the folder, or in a folder of its own name, as archives unpack it.
+/// Where a file may be: in the folder, or in a subfolder with the same name, as some archives unpack it.
 fn places(folder: &Path, name: &str) -> [PathBuf; 2] {
     [folder.join(name), folder.join(name).join(name)]
 }

@@ -143,7 +143,7 @@ pub struct ListOptions {
     pub mask_key: Option<String>,
     /// The folder of images in a folder; if none, found by name.
     pub images: Option<PathBuf>,
-    /// The folder of masks in a folder, which have the images' names; if none, found by name.
+    /// The folder of masks, which are named like the images, in a folder; if none, found by name.
     pub masks: Option<PathBuf>,
     /// Whether each file of arrays holds one sample, not one for each row. If none, files in class folders do.
     pub one_sample_per_file: Option<bool>,

@@ -24,7 +24,7 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     }
 }
 
-/// Fields of one whole number per sample.
+/// Fields with one whole number per sample.
 fn fields_of_one_number(listing: &Listing) -> Vec<String> {
     let is_one = |store: &dyn Store| matches!(store.content(0), Content::Array(array) if array.is_one_number() && !array.dtype.is_float());
     let fields = listing.fields.iter();

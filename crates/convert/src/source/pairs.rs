@@ -17,7 +17,7 @@ use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 use crate::opt::{IMAGES, MASKS};
 
-/// What usually follows the image's name in a mask's name.
+/// Usual suffixes of an image's name in its mask's name.
 const MASK_SUFFIXES: [&[u8]; 16] = [
     b"_mask",
     b"_masks",
@@ -36,9 +36,9 @@ const MASK_SUFFIXES: [&[u8]; 16] = [
     b"_P",
     b"_lab",
 ];
-/// What a mask's name may start with in place of an image's prefix.
+/// Prefixes of a mask's name that replace the image's prefix.
 const MASK_PREFIXES: [&[u8]; 5] = [b"mask_", b"mask", b"seg_", b"label_", b"gt_"];
-/// What an image's name may have that its mask's has not.
+/// Parts of an image's name that its mask's name lacks.
 const IMAGE_SUFFIXES: [&[u8]; 7] = [b"_leftImg8bit", b"_image", b"_img", b"_rgb", b"_sat", b"_training", b"_test"];
 const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"];
 
@@ -83,7 +83,7 @@ pub(super) fn list_each(
         let label = classes.binary_search(folder).ok().and_then(|class| i64::try_from(class).ok()).unwrap_or(-1);
         let (n_images, n_masks) = both.add((root, top.identity), folder, pair, (label, files))?;
         has_several |= n_images > 1;
-        // Masks of one object each have names of their own.
+        // If each mask has one object, the names of masks are unrelated to the images.
         let own_masks = &both.mask_keys[both.mask_keys.len() - n_masks..];
         if n_images == 1 && n_masks > 1 && !both.image_keys.last().is_some_and(|key| own_masks.contains(key)) {
             let reason =
@@ -188,7 +188,7 @@ fn bare(key: &[u8], prefixes: &[&[u8]], suffixes: &[&[u8]]) -> Vec<u8> {
     let (directory, name) = key.split_at(at);
     let suffix = suffixes.iter().filter_map(|suffix| name.strip_suffix(*suffix));
     let prefix = prefixes.iter().filter_map(|prefix| name.strip_prefix(*prefix));
-    // The shortest rest has lost the longest mark.
+    // The shortest rest is the one without the longest affix.
     let rest = suffix.chain(prefix).filter(|rest| !rest.is_empty()).min_by_key(|rest| rest.len());
     [directory, rest.unwrap_or(name)].concat()
 }
@@ -227,7 +227,7 @@ impl Matched {
         Ok(matched)
     }
 
-    /// Gives each free mask to the free image at its key's place.
+    /// Gives each unmatched mask to the unmatched image with its key.
     fn add(&mut self, places: &HashMap<Vec<u8>, usize>, keys: impl Iterator<Item = Vec<u8>>) {
         for (mask, key) in keys.enumerate().filter(|(mask, _)| !self.used[*mask]).collect::<Vec<_>>() {
             let of_image = places.get(&key).and_then(|image| self.of_image.get_mut(*image));
@@ -267,7 +267,7 @@ impl Matched {
     }
 }
 
-/// Moves masks that lie beside their images, such as `1_mask.png` beside `1.png`, out of a listing of a folder.
+/// Moves masks beside their images, such as `1_mask.png` beside `1.png`, out of a listing of a folder.
 pub(super) fn split_masks(listing: &mut Listing) {
     let keys = keys(&listing.paths, 0, b"");
     let places: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(idx, key)| (key.as_slice(), idx)).collect();

@@ -1,4 +1,4 @@
-//! How many samples a file of arrays holds: one, or one for each row. What can be read both ways is refused.
+//! How many samples a file of arrays holds: one, or one for each row. Files that could be read both ways are refused.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(crate) enum PerFile {
     One,
 }
 
-/// Minimum number of rows of a file whose rows may be those of one image.
+/// Minimum number of rows of a file that may be a single image.
 const MIN_ROWS: usize = 8;
 /// Minimum side of images that a row may contain.
 const MIN_SIDE: u32 = 8;
@@ -47,7 +47,7 @@ pub(super) fn refuse_one(found: &Found, part: &Shards, options: &ListOptions) ->
     Err(ConvertError::unsupported(&part.root, "", reason, hint))
 }
 
-/// What about the rows of files looks like one sample in each file.
+/// Why the rows of each file look like a single sample.
 fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
     let (shape, is_u8) = match found.images.content(0) {
         Content::Pixels(shape) => (shape.array().shape, true),

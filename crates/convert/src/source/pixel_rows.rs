@@ -1,4 +1,4 @@
-//! Tables that hold the pixels themselves: a column for each pixel, as MNIST on Kaggle, or all pixels in one cell, as FER2013.
+//! Tables that contain pixels: a column for each pixel, like MNIST on Kaggle, or all pixels in one cell, like FER2013.
 //!
 //! `manifest` reads the other columns.
 
@@ -15,14 +15,14 @@ use super::spool::Spool;
 use super::store::{ArrayType, Store};
 use crate::error::ConvertError;
 
-/// Fewest columns of pixels. Fewer numbered columns are features.
+/// Minimum number of columns of pixels. Fewer numbered columns are features.
 const MIN_PIXELS: usize = 16;
 /// Maximum number of pixels of a row.
 const MAX_PIXELS: usize = 1 << 18;
 /// The name of a column with all pixels of an image in each cell.
 const CELL_NAME: &str = "pixels";
 
-/// Where a table has its pixels.
+/// Where the pixels of a table are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pixels {
     /// One in each of these columns. The names may give height and width.
@@ -66,7 +66,7 @@ impl Pixels {
         square(n).map(|_| Self::Columns { range: 1..names.len(), size: None })
     }
 
-    /// Refuses columns that are no image, before any row is read.
+    /// Refuses columns that do not form an image, before any row is read.
     pub(super) fn check(&self, rows: &Rows<'_>) -> Result<(), ConvertError> {
         match self {
             Self::Columns { range, size } if size.is_none() || range.len() > MAX_PIXELS => {

@@ -30,11 +30,11 @@ pub struct Reading {
     pub fields: Vec<String>,
     /// Files that are ignored.
     pub ignored: u64,
-    /// Why it is read like this, and how to choose another way.
+    /// Why the source is read in this way, and how to change that.
     pub decisions: Vec<Decision>,
 }
 
-/// A decision about a source that could have been another.
+/// A decision about a source that could have been different.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Decision {

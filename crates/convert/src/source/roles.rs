@@ -53,7 +53,7 @@ pub const LABEL_NAMES: [&str; 14] = [
 /// Usual names of the mask field.
 pub(super) const MASK_NAMES: [&str; 8] =
     ["mask", "masks", "mask_path", "segmentation", "annotation", "seg", "gt", "segmentation_mask"];
-/// Usual names of a manifest's column of mask files. Other names may be those of labels.
+/// Usual names of a manifest's column of mask files. Other names may mean labels.
 pub(super) const MASK_PATH_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
 /// Usual names of a manifest's column of image files.
 pub(super) const IMAGE_PATH_NAMES: [&str; 22] = [
@@ -83,7 +83,7 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 22] = [
 /// Usual names of a manifest's column of splits.
 pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
     ["split", "subset", "partition", "set", "usage", "fold", "phase", "data set", "dataset", "data_set"];
-/// Usual names of texts and measurements, which give no labels even if a manifest has nothing else.
+/// Usual names of texts and measurements, which are never labels, even if a manifest has no other column.
 pub(super) const OTHER_NAMES: [&str; 14] = [
     "caption",
     "captions",

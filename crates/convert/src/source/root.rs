@@ -42,7 +42,7 @@ pub(super) struct Root {
     base: Option<PathBuf>,
     /// The files of columns that name them without their folder or extension.
     located: BTreeMap<usize, Located>,
-    /// What the paths of columns begin with that were written on another machine. The rest leads below the root.
+    /// The prefix of paths that were written on another machine. The rest is a path below the root.
     elsewhere: BTreeMap<usize, Vec<String>>,
 }
 
@@ -129,7 +129,7 @@ impl Root {
         })
     }
 
-    /// Looks for the files of these columns of paths, which may be masks, where the first rows lead to none.
+    /// Searches for the files of these columns of paths (of images or masks) if the first rows do not name existing files.
     pub(super) fn locate(
         &mut self,
         rows: &mut Rows<'_>,
@@ -169,10 +169,10 @@ impl Root {
         Ok(warnings)
     }
 
-    /// What all paths begin with, if the rests are files below the root, and the first path with its rest. The longest rest counts.
+    /// The common prefix of all paths if the rests are files below the root, and the first path with its rest. Prefers the longest rest.
     fn other_machine(&self, texts: &[String]) -> Option<(Vec<String>, Vec<u8>, Vec<u8>)> {
         let first_text = texts.first()?;
-        // A file of this machine outside the root has its own message.
+        // An existing file outside the root has a separate message.
         if self.path.join(first_text).is_file() {
             return None;
         }
@@ -196,7 +196,7 @@ impl Root {
         below.and_then(without_dots)
     }
 
-    /// The sizes of all files, read by `jobs` threads. The error is that of the first file whose size cannot be read.
+    /// The sizes of all files, read by `jobs` threads. The error names the first file whose size cannot be read.
     pub(super) fn file_sizes(&self, table: &PathTable, jobs: usize) -> Result<Sizes, ConvertError> {
         let mut sizes = Sizes { bytes: Vec::with_capacity(table.len()), not_files: BTreeMap::new() };
         let mut starts = (0..table.len()).step_by(RUN_FILES);

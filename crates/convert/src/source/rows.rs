@@ -24,7 +24,7 @@ use crate::error::ConvertError;
 /// The syntax of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowForm {
-    /// Cells between commas, tabs, semicolons or bars, whichever the first line has.
+    /// Cells separated by commas, tabs, semicolons or bars, depending on the first line.
     Csv,
     Tab,
     /// As CSV, or with spaces between the cells.
@@ -69,7 +69,7 @@ impl RowForm {
     }
 }
 
-/// The extension in lower case, before that of a compressed file.
+/// The extension in lower case. The extension of a compression is skipped.
 fn extension(path: &Path) -> Option<String> {
     let (_, extension) = without_extension(path.file_name()?.to_str()?).rsplit_once('.')?;
     Some(extension.to_ascii_lowercase())

@@ -31,7 +31,7 @@ impl Shards {
         Self { root: path.to_owned(), files: vec![path.to_owned()], split: None }
     }
 
-    /// The files of `format` by extension in the folder `path`. If there are none, those in its [`DATA_FOLDER`] or its
+    /// The files of `format` by extension in the folder `path`. If there are none, the files in its [`DATA_FOLDER`] or its
     /// [`split_folders`]. For a pattern, all files that it names.
     pub(crate) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
         let data = path.join(DATA_FOLDER);

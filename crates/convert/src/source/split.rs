@@ -1,4 +1,4 @@
-//! Splits: subfolders named `train`, `val`, `test` and so on. Each is a source of its own, and all share one class list.
+//! Splits: subfolders named `train`, `val`, `test` and so on. Each is a separate source, and all share one class list.
 //!
 //! `image_folder` lists a split's files.
 
@@ -19,7 +19,7 @@ use crate::error::ConvertError;
 
 const SPLIT_NAMES: [&str; 11] =
     ["train", "training", "val", "valid", "validation", "test", "testing", "publictest", "privatetest", "eval", "dev"];
-/// Words that a split folder's name may have beside the split: `training_set`, `seg_train`, `train_images`.
+/// Words that may be in a split folder's name in addition to the split: `training_set`, `seg_train`, `train_images`.
 const OTHER_WORDS: [&str; 10] =
     ["stage", "set", "data", "dataset", "images", "imgs", "image", "seg", "folder", "split"];
 
@@ -108,7 +108,7 @@ pub(super) fn list_all(
 struct Splits {
     root: PathBuf,
     files: SampleFiles,
-    /// The folders of images and masks that each have the splits in them, if they do.
+    /// The folders of images and masks, if these contain the splits.
     layout: Layout,
     /// The splits' names, sorted.
     names: Vec<String>,
@@ -131,7 +131,7 @@ impl Splits {
         Ok(Self { names, root, files, layout, folders })
     }
 
-    /// Warns of a split without labels beside others with classes, and of folders that belong to no split.
+    /// Warns about a split without labels beside splits with classes, and about folders that belong to no split.
     fn warn(&self, listing: &mut Listing, names: &[String], have_classes: bool) {
         if have_classes && !listing.has_labels() {
             listing.warnings.push(Warning::SplitUnlabelled);
@@ -153,7 +153,7 @@ impl Splits {
                 _ => None,
             };
             let Some(pair) = pair else { return Opened::at(&self.root.join(name), options, self.files) };
-            // The other splits are not beside it.
+            // The other splits are in another folder.
             let top = Directory::scan(&self.root, &pair.images, self.files)?;
             let layout = Layout::Pairs(pair);
             Ok(Opened {

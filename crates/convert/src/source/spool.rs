@@ -31,7 +31,7 @@ impl Unpacking {
         Self { told: Some(Arc::new(told)), stops: None }
     }
 
-    /// Calls `stops` before a source is unpacked into a temporary folder, and again and again while that goes on. If it returns
+    /// Calls `stops` before a source is unpacked into a temporary folder, and repeatedly during unpacking. If it returns
     /// true, listing fails with [`ConvertError::Interrupted`]. After the first call, the process must not end before the listing is
     /// dropped: the folder would stay.
     #[must_use]

@@ -201,7 +201,7 @@ impl OpenFile {
     }
 }
 
-/// The files of a source that byte ranges lie in.
+/// The files of a source that contain the byte ranges.
 #[derive(Debug, Clone)]
 pub(crate) enum SpanFiles {
     /// Open files.
@@ -235,7 +235,7 @@ impl SpanFiles {
 pub(crate) struct ItemFiles {
     pub(super) root: PathBuf,
     pub(super) paths: PathTable,
-    /// What had to be unpacked of them.
+    /// The unpacked data, if anything had to be unpacked.
     pub(super) spool: OpenFile,
 }
 

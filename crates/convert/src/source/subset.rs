@@ -1,4 +1,4 @@
-//! A few samples of a listing, to look at before a conversion.
+//! A few samples of a listing, for inspection before a conversion.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::sample::SampleError;
 use crate::survey::evenly;
 
 impl Listing {
-    /// Up to `n` samples at even distances, with their images, masks and labels. Other fields are left out.
+    /// Up to `n` evenly spaced samples, with their images, masks and labels. Other fields are left out.
     #[must_use]
     pub fn subset(&self, n: usize) -> Self {
         let places: Arc<Vec<usize>> = Arc::new(evenly(self, n).collect());

@@ -66,7 +66,7 @@ pub(super) struct TarReader {
     wanted: &'static str,
     /// The global pax record, if found so far.
     pub(super) global: Option<Vec<u8>>,
-    /// Whether the tar file ended after a whole member, without the blocks of zeros that mark its end.
+    /// Whether the tar file ended after a whole member, without an end marker.
     pub(super) is_open_ended: bool,
 }
 
@@ -84,7 +84,7 @@ impl TarReader {
         Self::of(file.path.clone(), Input::Plain(file), wanted)
     }
 
-    /// Starts at an offset: the tar file is a member of another one, which ends where the file does.
+    /// Starts at an offset, for a tar file inside another one. It ends at the end of the file.
     pub(super) fn starting_at(self, offset: u64) -> Self {
         Self { at: offset, ..self }
     }

@@ -1,6 +1,6 @@
 //! Writes the members of an archive into a temporary folder. Nothing is written outside it, and nothing is overwritten.
 //!
-//! The folder holds only files and folders: a link to another member becomes a second name of that member's file.
+//! The folder holds only files and folders. A link to another member becomes a second name of that member's file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -17,7 +17,7 @@ use super::tar::Link;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
-/// Bytes that a file system takes for each started block of a file. A bomb of empty files takes them too.
+/// The block size of a file system. Even empty files of a bomb take at least a block.
 const BLOCK_BYTES: u64 = 4096;
 
 /// A temporary folder with the members unpacked so far.
@@ -25,7 +25,7 @@ pub(super) struct Unpacker<'a> {
     archive: &'a Path,
     spool: &'a SpoolFolder,
     folder: TempDir,
-    /// Bytes that the file system has for it.
+    /// Free bytes of the file system.
     pub(super) free: u64,
     /// Bytes that the members take there.
     used: u64,
@@ -50,7 +50,7 @@ impl<'a> Unpacker<'a> {
         Ok(Self { archive, spool, folder, free, used: 0, links: Vec::new(), special_files: Tally::default() })
     }
 
-    /// Refuses an archive that states itself that it does not fit.
+    /// Refuses an archive whose stated size exceeds the free space.
     pub(super) fn expect(&self, bytes: u64) -> Result<(), ConvertError> {
         if bytes <= self.free { Ok(()) } else { Err(self.full(&format!("{bytes} bytes"))) }
     }
@@ -66,14 +66,14 @@ impl<'a> Unpacker<'a> {
         Ok(Some(Writing { unpacker: self, file }))
     }
 
-    /// Makes a folder, which may be there already.
+    /// Creates a folder if it does not exist.
     pub(super) fn folder(&mut self, name: &[u8]) -> Result<(), ConvertError> {
         let Some(path) = self.place(name)? else { return Ok(()) };
         self.take_room(BLOCK_BYTES)?;
         self.make_folder(&path, name)
     }
 
-    /// Keeps a link for the end, when all members are there.
+    /// Remembers a link until all members are unpacked.
     pub(super) fn link(&mut self, name: &[u8], link: Link) -> Result<(), ConvertError> {
         if let Some(path) = self.place(name)? {
             self.take_room(BLOCK_BYTES)?;
@@ -87,7 +87,7 @@ impl<'a> Unpacker<'a> {
         self.special_files.add(name);
     }
 
-    /// Makes the links. Returns the folder, and warnings about what is not in it.
+    /// Creates the links. Returns the folder, and warnings about members that are not in it.
     pub(super) fn finish(mut self) -> Result<(TempDir, Vec<Warning>), ConvertError> {
         let mut lost = Tally::default();
         for (path, link) in std::mem::take(&mut self.links) {
@@ -195,7 +195,7 @@ impl<'a> Unpacker<'a> {
 }
 
 impl Writing<'_, '_> {
-    /// Refuses a member that states itself that it does not fit.
+    /// Refuses a member whose stated size exceeds the free space.
     pub(super) fn expect(&self, bytes: u64) -> Result<(), ConvertError> {
         self.unpacker.expect(bytes)
     }

@@ -1,6 +1,6 @@
 //! WebDataset: tar files in which the members `KEY.EXTENSION` of a sample are adjacent.
 //!
-//! Members of plain tar files are read in place, also those of tar files in a tar file. Compressed files are unpacked, several at a
+//! Members of plain tar files are read in place, even in tar files inside a tar file. Compressed files are unpacked, several at a
 //! time. Pickles are never run.
 
 mod folders;
@@ -70,7 +70,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     samples.into_found(part, options, files)
 }
 
-/// A tar file, or one in another tar file.
+/// A tar file, possibly inside another tar file.
 struct TarFile {
     /// Its name in errors.
     path: PathBuf,
@@ -89,7 +89,7 @@ impl TarFile {
         Ok(file)
     }
 
-    /// The tar files in a plain tar file that holds nothing else, such as one for each class; otherwise the file itself.
+    /// The inner tar files of a plain tar file that contains only tar files (such as one per class); otherwise the file itself.
     fn in_file(file: &Path) -> Result<Vec<Self>, ConvertError> {
         let whole = Self { path: file.to_owned(), file: file.to_owned(), range: None };
         let mut tar = TarReader::open(file, METADATA_RECORD)?;

@@ -23,11 +23,11 @@ use crate::source::warning::Warning;
 const MAX_DEPTH: usize = 16;
 /// Maximum number of datasets and groups in a file.
 const MAX_MEMBERS: usize = 1 << 16;
-/// What a link to another file is. A file could name any other file.
+/// The description of a link to another file. Such links are not followed, because they could point to any file.
 pub(super) const LINK: &str = "a link to another file, which is not followed";
 /// Maximum number of links to other files that are named.
 const MAX_LINKS: usize = 100;
-/// The most bytes of a path in an error.
+/// Maximum size of a path in an error, in bytes.
 const MAX_SHOWN: usize = 120;
 /// First bytes of the superblock. Its version follows.
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";

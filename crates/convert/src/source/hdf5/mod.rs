@@ -90,7 +90,7 @@ pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileV
     })
 }
 
-/// Refuses a file that has nothing to read, by the name of what it has instead.
+/// Refuses a file without anything to read. The error names what the file has instead.
 fn refuse_unreadable(file: &H5File) -> Result<(), ConvertError> {
     let path = &file.open.path;
     let is_image = |path: &str| path.rsplit('/').next().is_some_and(is_image_name);
@@ -186,7 +186,7 @@ impl<'a> Files<'a> {
     /// Takes the labels from a file next to the image file, unless the image file has labels.
     ///
     /// # Errors
-    /// If the file has no labels, or they differ from those of earlier files.
+    /// If the file has no labels, or they differ from the labels of earlier files.
     fn take_labels(&mut self, mut beside: H5File, part: &Shards) -> Result<(), ConvertError> {
         let key = self.options.label_key.as_deref();
         let is_label = |path: &str| match key {

@@ -23,10 +23,10 @@ use crate::source::spool::Spool;
 use crate::source::store::{ArrayType, Content, Contents, OpenFile, PixelShape, Span, SpanFiles, Spans};
 use crate::source::warning::Warning;
 
-/// Bytes that tell an image file.
+/// First bytes needed to recognize an image file.
 const SNIFFED: u64 = 16;
 
-/// Whether every dataset of a file is one image. Arrays of pixels count only if they are `u8`: others are mostly weights.
+/// Whether every dataset of a file is one image. Arrays of pixels count only if they are `u8`; other arrays are mostly weights.
 pub(super) fn are_all(file: &H5File) -> bool {
     let is_named = |dataset: &H5Dataset| is_image_name(name_of(&dataset.path));
     let is_picture = |dataset: &H5Dataset| content(file, dataset).is_some();

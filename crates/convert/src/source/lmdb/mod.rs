@@ -127,9 +127,9 @@ struct Reader<'a> {
     left_out: BTreeSet<String>,
     fields: Vec<Gathered>,
     keys: Vec<Vec<u8>>,
-    /// Labels in keys of their own, by [`sample_of`] their key.
+    /// Labels stored under separate keys, by [`sample_of`] their key.
     labels: BTreeMap<Vec<u8>, String>,
-    /// The name of the labels: that of their database, if they have one.
+    /// The name of the labels' database, if they have one.
     label_name: String,
     classes: Vec<String>,
     metadata: Option<Result<Metadata, String>>,
@@ -142,7 +142,7 @@ const LABEL_PREFIXES: [&[u8]; 2] = [b"label-", b"label_"];
 /// Key prefixes of numbered images.
 const IMAGE_PREFIXES: [&[u8]; 4] = [b"image-", b"image_", b"img-", b"img_"];
 
-/// What the keys of an image and its label have in common.
+/// The common part of the keys of an image and its label.
 fn sample_of(key: &[u8]) -> &[u8] {
     let mut prefixes = IMAGE_PREFIXES.iter().chain(&LABEL_PREFIXES);
     prefixes.find_map(|prefix| key.strip_prefix(*prefix)).unwrap_or(key)
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the database of labels. One that has labels already needs no other.
+    /// Reads the database of labels, unless there are labels already.
     fn add_labels(&mut self, tree: &Tree<'_>, (name, root): (String, u64)) -> Result<(), ConvertError> {
         if self.is_left_out(&name) {
             return Ok(());
@@ -405,7 +405,7 @@ impl<'a> Reader<'a> {
         (gathering, faults)
     }
 
-    /// Labels from keys of their own, with a fault for each sample without one. Otherwise the folders in the keys.
+    /// Labels from separate keys, with a fault for each sample without one. Otherwise, labels from the folders in the keys.
     fn labels_of_keys(&self, faults: &mut Faults) -> Option<FoundLabels> {
         let mut texts = TextArena::default();
         let values = if self.labels.is_empty() {

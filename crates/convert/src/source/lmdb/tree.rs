@@ -1,6 +1,6 @@
 //! Reads LMDB files without the LMDB library. The library trusts every offset, so a damaged file could crash the process.
 //!
-//! The layout is that of LMDB 0.9 on 64-bit little-endian machines. Every page and node is checked before use, and the number of
+//! The layout is LMDB 0.9 on 64-bit little-endian machines. Every page and node is checked before use, and the number of
 //! page visits is limited. Writing and databases with duplicate keys are not supported.
 
 use packds_system::to_u64;

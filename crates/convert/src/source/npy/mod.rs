@@ -58,7 +58,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     }
 }
 
-/// Whether each file of a folder is one sample: they are not the fields of all samples.
+/// Whether each file of a folder is one sample, and not a field of all samples.
 pub(super) fn is_one_per_file(folder: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
     let files = npy_files(folder)?;
     let parts = parts(folder)?;
@@ -197,7 +197,7 @@ fn read_fields(
     set.into_found(folder, keys).map(Some)
 }
 
-/// Refuses a folder without an image name in which one file has a number for each item of another: the labels would be mistaken for
+/// Refuses a folder without a file named like images if one file has a number for each item of another: the labels would be mistaken for
 /// a sample.
 fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(), ConvertError> {
     let mut shapes = Vec::new();

@@ -1,6 +1,6 @@
 //! Lists of samples in a `torch.save` file, such as `torch.save(list(dataset))`: each sample is a dictionary or a tuple.
 //!
-//! The fields are those of the first sample.
+//! The first sample defines the fields.
 
 use std::path::Path;
 
@@ -77,7 +77,7 @@ fn fields(tree: &Tree, sample: Id) -> Vec<(String, Id)> {
     values.map(|(place, value)| (place_name(place), *value)).collect()
 }
 
-/// Whether this is the split of a part, which is in lower case.
+/// Whether this is the split of a part. The part's split is in lower case.
 fn is_wanted(split: Option<&str>, wanted: Option<&str>) -> bool {
     matches!((split, wanted), (Some(split), Some(wanted)) if split.eq_ignore_ascii_case(wanted))
 }
@@ -134,7 +134,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Takes the class names beside the lists of samples.
+    /// Reads the class names next to the lists of samples.
     fn take_others(&mut self, tree: &Tree, path: &Path) -> Result<(), ConvertError> {
         for (key, value) in tree.entries(tree.root).unwrap_or_default() {
             let key = tree.text(*key).unwrap_or_default();

@@ -25,7 +25,7 @@ const PLACES: [&str; 2] = ["image", "label"];
 /// What to do about tensors that do not contain all samples.
 const HINT: &str = "save one tensor of all images (torch.stack), or a dictionary of tensors";
 
-/// The ids of class names, as torchvision's data sets call them.
+/// The key of the ids of class names, as in torchvision's datasets.
 const CLASS_IDS: &str = "class_to_idx";
 
 /// Maximum number of tensors of a tuple.
@@ -281,7 +281,7 @@ pub(super) struct Tensor {
 }
 
 impl Tensor {
-    /// Its bytes, if they lie one after the other and within the storage. Errors name the file and the place.
+    /// Its bytes, if they are contiguous and within the storage. Errors name the file and the place.
     pub(super) fn checked_bytes(&self, (path, place): (&Path, &str)) -> Result<u64, ConvertError> {
         let bytes = self.array.bytes().filter(|bytes| *bytes <= self.room);
         let bytes = bytes.ok_or_else(|| {

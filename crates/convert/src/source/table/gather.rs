@@ -128,7 +128,7 @@ impl Gather {
         let files = SpanFiles::open(files);
         let image = self.plan.columns.iter().find(|c| c.part == Use::Part(Part::Image));
         let names = Names::Numbered(image.map_or_else(String::new, |column| column.name.clone()));
-        // The plan has an image column, which takes the place of these.
+        // The plan has an image column, which replaces this placeholder.
         let images = stored(Vec::new(), &files, spool, Content::Bytes);
         let found = Found {
             metadata: self.plan.metadata.clone(),
@@ -275,7 +275,7 @@ impl FoundParts<'_> {
     }
 }
 
-/// Items of which some are in the spool, whose file index is now known.
+/// Items that are partly in the spool. The spool's file index is now known.
 fn stored(mut spans: Vec<Span>, files: &SpanFiles, spool: u32, content: Content) -> Arc<dyn Store> {
     let unpacked = spans.iter_mut().filter(|span| span.file == SPOOLED);
     unpacked.for_each(|span| span.file = spool);

@@ -29,7 +29,7 @@ pub(in crate::source) struct Spot<'a> {
     pub(in crate::source) in_file: Option<InFile<'a>>,
 }
 
-/// Bytes in memory that equal those of the file from `offset` on.
+/// Bytes in memory that equal the bytes of the file from `offset` on.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::source) struct InFile<'a> {
     pub(in crate::source) bytes: &'a [u8],

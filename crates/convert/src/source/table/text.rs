@@ -69,7 +69,7 @@ pub(super) fn for_each_text(
     }
 }
 
-/// Times of a zone in UTC, which is how they are stored. Arrow knows no zone by its name.
+/// Times of a named zone in UTC, as they are stored. Arrow cannot look up zones by name.
 fn in_utc(array: &ArrayRef) -> Result<ArrayRef, String> {
     match array.data_type() {
         DataType::Timestamp(unit, Some(_)) => {

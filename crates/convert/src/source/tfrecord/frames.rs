@@ -91,7 +91,7 @@ impl Frames {
         }
     }
 
-    /// Refuses a file whose first two bytes are those of a zlib stream.
+    /// Refuses a file that starts like a zlib stream.
     fn refuse_zlib(&self, head: &[u8]) -> Result<(), ConvertError> {
         let Some(first) = head.first_chunk::<2>().filter(|_| self.n == 0) else {
             return Ok(());

@@ -19,7 +19,7 @@ const MAX_MEMBERS: usize = 1024;
 /// Members of a compressed tar file to look at: they must be unpacked for that.
 pub(super) const MAX_PACKED: usize = 256;
 
-/// Whether these files are not samples, but those of a folder: each has a key of its own.
+/// Whether these files are a folder of files and not samples: each has a different key.
 ///
 /// A plain tar file is read in place if its files are all images or all arrays, without folders of splits or masks.
 pub(super) fn are_files(members: &[Member], is_plain: bool) -> bool {
@@ -70,7 +70,7 @@ pub(super) fn are_samples(members: &[Member]) -> bool {
         names.entry(folder).or_default().insert(name);
     }
     if members.len() > MAX_MEMBERS {
-        // The last folder may go on.
+        // The last folder may be incomplete.
         names.pop_last();
     }
     let mut sets = names.into_values();
@@ -94,7 +94,7 @@ pub(super) fn in_folder(name: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name.get(..slash)?, name.get(slash + 1..)?))
 }
 
-/// The classes of images without any other field: their folders, or the tar files that they are in.
+/// The classes of images without other fields: their folders or their tar files.
 ///
 /// `ends` is the number of samples up to the end of each tar file.
 pub(super) fn classes(

@@ -172,7 +172,7 @@ impl<'a> Collected<'a> {
         Ok(labels.filter(|labels| is_own(labels) || !options.is_left_out(&labels.name)))
     }
 
-    /// Decides the role of each value. `labels` are those of class folders.
+    /// Decides the role of each value. `labels` come from class folders.
     ///
     /// # Errors
     /// If the files have labels too, and no key decides.

@@ -130,7 +130,7 @@ impl Format {
         found.into_listing(&root)
     }
 
-    /// Adds the masks from a folder of their own.
+    /// Adds the masks from a separate folder.
     fn take_masks(
         self,
         found: &mut Found,

@@ -1,7 +1,7 @@
-//! The codecs of a Zarr chunk: those of zarrs, and none that returns more bytes than a chunk has.
+//! The codecs of a Zarr chunk, from zarrs. No codec may return more bytes than a chunk has.
 //!
-//! zarrs unpacks gzip, zlib, zstd and bz2 without a limit, so these are unpacked here. Its fletcher32 differs from the one in
-//! numcodecs where the number of bytes is odd, so it is left out.
+//! zarrs unpacks gzip, zlib, zstd and bz2 without a limit, so these are unpacked here. Its fletcher32 differs from
+//! numcodecs' if the number of bytes is odd, so it is not supported.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -159,7 +159,7 @@ impl Packing {
                 let size = size.ok_or_else(|| format!("{header}, and at most {limit} bytes per chunk"))?;
                 return blosc_decompress_bytes(&bytes, size, 1).map_err(|e| e.to_string());
             }
-            // zarrs' shuffling does not end where it has no bytes and large elements.
+            // zarrs' shuffling loops forever on empty data with large elements.
             Self::Other(_) if bytes.is_empty() => return Err("expected bytes, found none".to_owned()),
             Self::Other(codec) => {
                 let size = BytesRepresentation::UnboundedSize;
@@ -217,7 +217,7 @@ pub(super) fn extension(name: &str, configuration: Value) -> Result<MetadataV3, 
     serde_json::from_value(json!({"name": name, "configuration": configuration})).map_err(|e| e.to_string())
 }
 
-/// Options by which zarrs starts no thread. Their default starts all of rayon's, and panics where it cannot: except in a pool.
+/// Options that keep zarrs from starting threads. By default it starts rayon's global pool, and panics if it cannot.
 fn options() -> Result<CodecOptions, String> {
     static OPTIONS: OnceLock<Result<CodecOptions, String>> = OnceLock::new();
     let make = || {
