@@ -32,7 +32,7 @@ def arguments() -> argparse.Namespace:
     add("--encoded-images", type=int, default=2000, help="images of the other comparisons [2000]")
     add("--only", help="names of comparisons, comma-separated [all]")
     add("--seed", type=int, default=0, help="seed of the peers' orders and crops [0]")
-    add("--packds", type=Path, help="the packds command [target/release/packds, else the one on the path]")
+    add("--packds", type=Path, help="the packds command [target/release/packds, or packds on the path]")
     add("--quick", action="store_true", help="2560 and 640 images, 2 rounds of 1 s: checks that everything runs, not how fast")
     add("--inputs-only", action="store_true", help="only make the inputs and check what each peer delivers")
     add("--json", action="store_true", help="print the report as one JSON document")

@@ -89,5 +89,5 @@ fn ids_of_class_names_are_class_names() {
     assert_eq!(json!(ids(&pack)), expected["labels"]);
     assert_eq!(names(&pack), ["cat", "dog", "owl"]);
     let said = refused(&folder, "contrary.pt", &[]);
-    assert!(said.contains("classes: expected the class names 'owl', 'cat', 'dog', as before"), "{said}");
+    assert!(said.contains("classes: expected the same class names as before ('owl', 'cat', 'dog')"), "{said}");
 }

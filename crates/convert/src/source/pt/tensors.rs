@@ -129,7 +129,7 @@ pub(super) fn add_classes(
     if known.is_empty() {
         *known = found;
     } else if *known != found {
-        let reason = format!("expected the class names {}, as before, found {}", quoted(known), quoted(&found));
+        let reason = format!("expected the same class names as before ({}), found {}", quoted(known), quoted(&found));
         let hint = "save the class names once, or the same ones everywhere";
         return Err(ConvertError::contradictory(path, place, reason, hint));
     }
