@@ -240,7 +240,7 @@ def exact_cover(adapter: type[Run], data: Data) -> None:
             covered(adapter, [batch for batches in of_ranks for batch in batches], f"epoch {number}, {world} ranks")
         expect(epochs[0] != epochs[1], f"{world} ranks: epochs 0 and 1 have the same batches in the same order")
         again = [list(epoch(run)) for run in ranks(adapter, data, world)]
-        expect(again == epochs[0], f"{world} ranks: a second run with the same seed has other batches")
+        expect(again == epochs[0], f"{world} ranks: a second run with the same seed has different batches")
 
 
 def equal_steps(adapter: type[Run], data: Data) -> None:
