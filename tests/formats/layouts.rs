@@ -227,11 +227,11 @@ fn files_that_look_like_many_images_each_are_told() {
     assert_refused(&folder, &refused);
     let (pack, said) = converted(&folder, &["alike"]);
     assert_eq!(pack.n_samples(), 2);
-    let expected = "each file is one sample, an array of shape [30, 28, 28]; if it holds 30 images";
+    let expected = "each file is read as one sample of shape [30, 28, 28]; if each file holds 30 images";
     assert!(said.contains(expected), "{said}");
     let (pack, said) = converted(&folder, &["few"]);
     assert_eq!(pack.n_samples(), 2);
-    let expected = "each file is one sample, an array of shape [20, 784]; if it holds 20 images";
+    let expected = "each file is read as one sample of shape [20, 784]; if each file holds 20 images";
     assert!(said.contains(expected), "{said}");
     let (_, said) = converted(&folder, &["vectors"]);
     assert!(!said.contains("each file is one sample"), "{said}");
@@ -304,7 +304,7 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
     let (folder, _) = sources();
     let refused = [
         (&["twice.npz"][..], 1, "x.npy: two members have this name", "with unique names"),
-        (&["over.safetensors"], 1, "other: its bytes overlap those of the tensor 'image'", "without shared bytes"),
+        (&["over.safetensors"], 1, "other: its bytes overlap the bytes of the tensor 'image'", "without shared bytes"),
         (
             &["sketches"],
             2,

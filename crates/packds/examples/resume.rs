@@ -1,7 +1,7 @@
 //! Stops in the middle of an epoch and resumes from the saved state. The samples are the same as in an uninterrupted
 //! run. `cargo run --release --example resume -- train.pack`
 
-#![expect(clippy::print_stdout, reason = "an example shows what it found")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::error::Error;
 

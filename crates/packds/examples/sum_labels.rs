@@ -1,6 +1,6 @@
 //! Reads every batch of one epoch and counts the labels: `cargo run --release --example sum_labels -- train.pack`.
 
-#![expect(clippy::print_stdout, reason = "an example shows what it found")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! Trains a small network on the CPU with candle. The loader normalizes and flips the images. The last argument is the
 //! number of epochs: `cargo run --release --example train_candle -- train.pack 3`.
 
-#![expect(clippy::print_stdout, reason = "an example shows what it found")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::error::Error;
 

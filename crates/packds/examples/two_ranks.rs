@@ -1,7 +1,7 @@
 //! Two ranks, here two threads, share an epoch. No sample is repeated or lost, and both ranks get the same number of
 //! batches. `cargo run --release --example two_ranks -- train.pack`
 
-#![expect(clippy::print_stdout, reason = "an example shows what it found")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::error::Error;
 use std::sync::Arc;

@@ -125,7 +125,7 @@ impl Training {
         let (ranks, others) = loaders.iter().partition::<Vec<_>, _>(is_twin);
         if !ranks.is_empty() {
             notes.push(format!(
-                "{} processes train in parallel: the rate is that of one, but the stages are measured on all cores",
+                "{} processes train in parallel: the rate is for one of them, but the stages are measured on all cores",
                 ranks.len() + 1
             ));
         }

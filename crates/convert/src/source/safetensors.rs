@@ -79,7 +79,7 @@ fn check_apart(file: &OpenFile, header: &Map<String, Value>) -> Result<(), Conve
     places.sort_unstable();
     for (((_, end), name), ((begin, _), next)) in places.iter().zip(places.iter().skip(1)) {
         if begin < end {
-            let reason = format!("its bytes overlap those of the tensor '{name}'");
+            let reason = format!("its bytes overlap the bytes of the tensor '{name}'");
             let hint = "save the tensors again, without shared bytes";
             return Err(ConvertError::contradictory(&file.path, next, reason, hint));
         }

@@ -319,7 +319,7 @@ impl Fields<'_> {
     fn node(&self, member: usize) -> Result<(usize, &Node), ConvertError> {
         let node = self.members.get(member).map(|m| m.node);
         let node = node.and_then(|n| Some((n, self.nodes.get(n)?)));
-        node.ok_or_else(|| ConvertError::malformed(self.source, "", "there are no arrays in it"))
+        node.ok_or_else(|| ConvertError::malformed(self.source, "", "it has no arrays"))
     }
 
     /// The name of the field that a key refers to, by its name or its array's path.

@@ -471,7 +471,7 @@ impl fmt::Display for Warning {
             }
             Self::Stacks { shape } => write!(
                 out,
-                "each file is one sample, an array of shape {shape:?}; if it holds {} images, merge those of all files into one array (numpy.concatenate), x.npy, and their labels into y.npy",
+                "each file is read as one sample of shape {shape:?}; if each file holds {} images instead, merge all images into x.npy (numpy.concatenate) and their labels into y.npy",
                 shape.first().unwrap_or(&0)
             ),
             Self::SameNames { one, other } => {

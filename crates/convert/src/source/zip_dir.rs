@@ -91,7 +91,7 @@ fn check_apart(file: &OpenFile, entries: &[ZipEntry]) -> Result<(), ConvertError
     in_order.sort_by_key(|entry| entry.offset);
     for (entry, next) in in_order.iter().zip(in_order.iter().skip(1)) {
         if entry.offset.saturating_add(entry.stored) > next.offset {
-            let reason = format!("its bytes overlap those of the member '{}'", entry.name);
+            let reason = format!("its bytes overlap the bytes of the member '{}'", entry.name);
             return Err(wrong(next, reason));
         }
     }
