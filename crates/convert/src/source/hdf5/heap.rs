@@ -87,7 +87,7 @@ impl Heap {
         }
         let size = u64_at(&head, 8).unwrap_or_default();
         let end = at.checked_add(size).filter(|end| *end <= file.open.bytes);
-        let end = end.ok_or_else(|| format!("the heap at {at} has {size} bytes, more than the file"))?;
+        let end = end.ok_or_else(|| format!("the heap at {at} has {size} bytes, which exceeds the file"))?;
         let mut objects = HashMap::new();
         let mut next = at + HEAD_BYTES;
         while end.saturating_sub(next) >= OBJECT_BYTES {
@@ -101,7 +101,7 @@ impl Heap {
             let start = next + OBJECT_BYTES;
             let after = start.checked_add(len).filter(|after| *after <= end);
             let after = after
-                .ok_or_else(|| format!("object {index} of the heap at {at} has {len} bytes, more than the heap"))?;
+                .ok_or_else(|| format!("object {index} of the heap at {at} has {len} bytes, which exceeds the heap"))?;
             objects.insert(index, (start, len));
             // Padded relative to the start of the heap, which may be at any offset.
             next = at + (after - at).next_multiple_of(8);

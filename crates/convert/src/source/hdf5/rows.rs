@@ -173,7 +173,7 @@ fn by_library(file: &H5File, dataset: &H5Dataset, read: Read, spool: &mut Spool)
                     ),
                     "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)",
                 ),
-                _ => dataset.malformed(file, format!("rows from {start}: {e}")),
+                _ => dataset.malformed(file, format!("cannot read the rows from {start} on: {e}")),
             }
         })?;
         spool.append(&bytes)?;
