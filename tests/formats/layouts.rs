@@ -159,7 +159,7 @@ fn labels_that_no_class_has_make_bad_samples_and_not_a_bad_source() {
     }
     let ran = folder.packds(&["convert", "large.npz", "large.pack", "--json"]);
     let warnings = ran.json()["warnings"].to_string();
-    assert!(warnings.contains("found u64 with values above 2^63 - 1"), "{warnings}");
+    assert!(warnings.contains("it has u64 with values above 2^63 - 1"), "{warnings}");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
             &["texts.parquet"],
             2,
             "expected image files or arrays of numbers, found texts",
-            "pixels stored as text are not read",
+            "to convert pixels stored as text, save them as arrays",
         ),
         (&["texts.csv"], 1, "no such file, named in line 2 of ", "pixels stored as text are not read"),
         (

@@ -99,8 +99,8 @@ fn torch_saves_tensors_tuples_and_dictionaries() {
 fn what_can_be_read_both_ways_is_refused_until_an_option_decides() {
     let (folder, _) = files();
     for (source, what) in [
-        ("flat/npz", "there is a single label: each file may be one sample"),
-        ("flat/npz.gz", "there is a single label: each file may be one sample"),
+        ("flat/npz", "there is only one label: each file may be one sample"),
+        ("flat/npz.gz", "there is only one label: each file may be one sample"),
         ("volumes", "6 files without labels have arrays of three dimensions: each file may be one sample"),
         ("one.npz", "3x20x24 is the shape of one image: the file may be one sample"),
     ] {
@@ -129,7 +129,7 @@ fn a_file_that_differs_or_is_damaged_is_a_bad_sample() {
     let (folder, _) = files();
     let said = refused(&folder, &["depths", ONE]);
     assert!(
-        said.contains("'image': expected an array f32 of [2, 10, 12], found an array f32 of [3, 10, 12]"),
+        said.contains("'image': expected an array of f32 with shape [2, 10, 12], found an array of f32 with shape [3, 10, 12]"),
         "{said}"
     );
     assert_eq!(skipping(&folder, &["depths", ONE]).n_samples(), 3);

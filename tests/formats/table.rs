@@ -95,7 +95,7 @@ fn typed_columns(folder: &Folder) {
         let ran = folder.packds(&["convert", source, "out.pack", "--force"]);
         assert_eq!(ran.code, 0, "{source}: {ran:?}");
         for name in ["map", "view", "parts"] {
-            assert!(ran.stderr.contains(&format!("field '{name}' left out")), "{source}: {ran:?}");
+            assert!(ran.stderr.contains(&format!("left out the field '{name}'")), "{source}: {ran:?}");
         }
         let pack = open(&folder.path("out.pack"));
         for (name, text) in [

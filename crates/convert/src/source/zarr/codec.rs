@@ -156,7 +156,7 @@ impl Packing {
             Self::Blosc => {
                 let header = "expected a Blosc header that fits the data";
                 let size = blosc_validate(&bytes).filter(|size| *size <= limit);
-                let size = size.ok_or_else(|| format!("{header}, and at most {limit} bytes per chunk"))?;
+                let size = size.ok_or_else(|| format!("{header}, and at most {limit} bytes in a chunk"))?;
                 return blosc_decompress_bytes(&bytes, size, 1).map_err(|e| e.to_string());
             }
             // zarrs' shuffling loops forever on empty data with large elements.
