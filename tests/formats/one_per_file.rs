@@ -129,7 +129,9 @@ fn a_file_that_differs_or_is_damaged_is_a_bad_sample() {
     let (folder, _) = files();
     let said = refused(&folder, &["depths", ONE]);
     assert!(
-        said.contains("'image': expected an array of f32 with shape [2, 10, 12], found an array of f32 with shape [3, 10, 12]"),
+        said.contains(
+            "'image': expected an array of f32 with shape [2, 10, 12], found an array of f32 with shape [3, 10, 12]"
+        ),
         "{said}"
     );
     assert_eq!(skipping(&folder, &["depths", ONE]).n_samples(), 3);

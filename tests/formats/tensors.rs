@@ -29,7 +29,10 @@ fn views_whose_numbers_pytorch_changes_when_it_reads_them_are_refused() {
     let said = refused(&folder, "neg.pt", &[]);
     assert!(said.contains("image: this tensor is a negated view") && said.contains("tensor.resolve_neg()"), "{said}");
     let said = refused(&folder, "conj.pt", &[]);
-    assert!(said.contains("image: this tensor is a conjugated view") && said.contains("tensor.resolve_conj()"), "{said}");
+    assert!(
+        said.contains("image: this tensor is a conjugated view") && said.contains("tensor.resolve_conj()"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -59,7 +62,10 @@ fn lists_of_samples_that_do_not_agree_say_where() {
         ("sizes.pt", "sample 0 'image': the rows of the tensor are not contiguous"),
         ("missing.pt", "sample 5: expected the fields 'image', 'label', found 'image'"),
         ("numpy.pt", "sample 0: 'image': expected a tensor, a number or a text, found an object of numpy"),
-        ("boxes.pt", "sample 1: 'boxes': expected an array of f32 with shape [2, 4], found an array of f32 with shape [3, 4]"),
+        (
+            "boxes.pt",
+            "sample 1: 'boxes': expected an array of f32 with shape [2, 4], found an array of f32 with shape [3, 4]",
+        ),
         ("batches.pt", "found a list of batches (the first has 4 images)"),
     ] {
         let said = refused(&folder, name, &[]);
