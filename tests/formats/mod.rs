@@ -8,6 +8,7 @@ mod hdf5;
 mod image_folder;
 mod items;
 mod layouts;
+mod lists;
 
 mod lmdb;
 mod one_per_file;

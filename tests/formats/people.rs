@@ -14,21 +14,22 @@ fn sources() -> (Folder, Value) {
 }
 
 /// The warnings about a source that is read.
-fn told(folder: &Folder, source: &str) -> String {
+pub(super) fn told(folder: &Folder, source: &str) -> String {
     let ran = folder.packds(&["convert", source, "told.pack", "--dry-run"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     ran.stderr
 }
 
 /// The error and the hint for a source that is refused.
-fn refused(folder: &Folder, source: &str, code: i32) -> String {
+#[track_caller]
+pub(super) fn refused(folder: &Folder, source: &str, code: i32) -> String {
     let ran = folder.packds(&["convert", source, "no.pack"]);
     assert_eq!(ran.code, code, "{source}: {ran:?}");
     assert!(!folder.path("no.pack").exists());
     ran.stderr
 }
 
-fn names(pack: &Bytes) -> Vec<String> {
+pub(super) fn names(pack: &Bytes) -> Vec<String> {
     pack.classes().unwrap().first().map(|classes| classes.names.clone()).unwrap_or_default()
 }
 

@@ -14,7 +14,7 @@ use packds_system::to_u64;
 
 use super::candidate::is_image_name;
 use super::roles::{is_column_name, is_label_name};
-use super::rows::{RowFile, malformed};
+use super::rows::{RowFile, malformed, not_utf8};
 use super::values::CellKind;
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -67,6 +67,8 @@ struct Start {
     open_end: Option<u64>,
     /// The first line is the number of rows.
     has_count: bool,
+    /// The first line names the delimiter, as for Excel: `sep=;`.
+    has_separator: bool,
 }
 
 impl CsvRows {
@@ -112,6 +114,9 @@ impl CsvRows {
     /// Reads the first row after comments and a line with the number of rows.
     fn skip_notes(&mut self, file: &RowFile) -> Result<(), ConvertError> {
         let mut skipped = 0;
+        if self.start.has_separator {
+            self.read(file)?;
+        }
         loop {
             if !self.read(file)? {
                 let reason = "expected a header line with column names".to_owned();
@@ -160,10 +165,7 @@ impl CsvRows {
         }
         let bad = self.record.iter().position(|field| str::from_utf8(field).is_err());
         match bad {
-            Some(column) => {
-                let reason = format!("the text in field {} is not UTF-8", column + 1);
-                Err(malformed(path, self.line(), reason))
-            }
+            Some(column) => Err(not_utf8(path, self.line(), &format!("the text in field {}", column + 1))),
             None => match self.open_quote(file)? {
                 Some(line) if read => {
                     let reason = "a quote is not closed".to_owned();
@@ -211,6 +213,11 @@ impl CsvRows {
         Ok(Some(to_u64(feeds.count()) + 1))
     }
 
+    /// Whether commas separate the cells.
+    pub(super) fn has_commas(&self) -> bool {
+        self.start.delimiter == b','
+    }
+
     /// The line, counted from 1, on which the current row starts. At the end, the line after the last.
     ///
     /// The parser counts line feeds, and its position for a row precedes any skipped empty lines. The line is therefore derived
@@ -243,7 +250,8 @@ impl Start {
         let (first, second) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         let has_count = first.trim_ascii().iter().all(u8::is_ascii_digit)
             && second.trim_ascii().iter().any(|byte| delimiters.contains(byte));
-        let delimiter = delimiter_of(if has_count { second } else { first }, delimiters);
+        let named = named_separator(first);
+        let delimiter = named.unwrap_or_else(|| delimiter_of(if has_count { second } else { first }, delimiters));
         let len = file.seek(SeekFrom::End(0))?;
         let mut last = [0];
         if len > 0 {
@@ -251,13 +259,32 @@ impl Start {
             file.read_exact(&mut last)?;
         }
         file.rewind()?;
-        Ok(Self { delimiter, two_bytes: before == Some(b'\r'), open_end: (last != *b"\n").then_some(len), has_count })
+        Ok(Self {
+            delimiter,
+            two_bytes: before == Some(b'\r'),
+            open_end: (last != *b"\n").then_some(len),
+            has_count,
+            has_separator: named.is_some(),
+        })
     }
 
     /// Number of line feeds that the parser has consumed as row ends before `here`. Of a two-byte line ending, it consumes the
     /// second byte only with the next row.
     fn counted(&self, here: &Position) -> u64 {
         u64::from(!self.two_bytes && self.open_end != Some(here.byte()))
+    }
+}
+
+/// The delimiter that a line `sep=;` names, as Excel writes and reads it.
+fn named_separator(line: &[u8]) -> Option<u8> {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+    let named = line.trim_ascii();
+    let named = named.strip_prefix(b"\"").unwrap_or(named).strip_prefix(b"sep=")?;
+    match named.strip_suffix(b"\"").unwrap_or(named) {
+        // Spaces at the end of a line are lost.
+        [] => Some(b'\t'),
+        [separator] => Some(*separator),
+        _ => None,
     }
 }
 

@@ -124,14 +124,16 @@ impl JoinedScan {
         Some((tally.separator, example, !tally.are_numbers()))
     }
 
-    /// A cell whose parts are all labels of other rows, although this does not prove that the column has lists.
+    /// A cell whose parts all come back in other rows, although this does not prove that the column has lists.
     pub(super) fn doubtful(&self) -> Option<&str> {
         let is_doubtful = |cell: &&String| {
             let mut tallies =
                 self.tallies.iter().filter(|tally| !tally.is_out && tally.separator != Separator::Brackets);
             tallies.any(|tally| {
                 let parts = tally.separator.parts(cell);
-                parts.len() > 1 && parts.iter().all(|part| tally.labels.get(*part).is_some_and(|seen| seen.alone))
+                // Names of two words may share one.
+                let comes_back = |seen: &Seen| seen.alone || (parts.len() >= MIN_WORDS && seen.n_joined > 1);
+                parts.len() > 1 && parts.iter().all(|part| tally.labels.get(*part).is_some_and(comes_back))
             })
         };
         self.examples.iter().find(is_doubtful).map(String::as_str)

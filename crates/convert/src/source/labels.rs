@@ -68,7 +68,20 @@ pub(super) struct LabelScan {
     csv_text: Option<u64>,
     negative: Option<u64>,
     missing: Option<u64>,
+    /// A list that has no label in some place.
+    missing_item: Option<u64>,
     nested: Option<u64>,
+    /// The first name that is not made of digits, and its line.
+    odd_name: Option<(String, u64)>,
+    /// Words for missing values.
+    words: Option<MissingWord>,
+}
+
+/// A word in place of labels that may stand for a missing one.
+#[derive(Debug)]
+pub(super) struct MissingWord {
+    pub(super) first: String,
+    pub(super) n_rows: u64,
 }
 
 impl LabelScan {
@@ -86,7 +99,26 @@ impl LabelScan {
         self.split == LabelSplit::Always && !self.has_lists
     }
 
+    /// The word for missing values that is packed as a class name.
+    pub(super) fn missing_name(&self) -> Option<&MissingWord> {
+        self.words.as_ref().filter(|_| self.has_names())
+    }
+
+    /// Whether labels are names. A word for missing values is one, unless all other labels are numbers.
+    fn has_names(&self) -> bool {
+        let has_numbers = self.integer.is_some() || self.number.is_some();
+        let are_words = self.words.is_some() && (self.lists || !has_numbers);
+        self.json_text.is_some() || self.csv_text.is_some() || are_words
+    }
+
+    /// A cell that makes labels names, where the others are numbers.
+    pub(super) fn odd_name(&self) -> Option<(&str, u64)> {
+        let (name, line) = self.odd_name.as_ref()?;
+        self.integer.map(|_| (name.as_str(), *line))
+    }
+
     pub(super) fn observe(&mut self, cell: Cell<'_>, line: u64) {
+        let cell = filled(cell);
         match cell {
             Cell::Missing => {
                 self.missing.get_or_insert(line);
@@ -106,12 +138,28 @@ impl LabelScan {
     }
 
     fn observe_item(&mut self, item: Cell<'_>, line: u64) {
+        let name = text_of(item);
+        if is_missing_word(&name) {
+            let word = self.words.get_or_insert_with(|| MissingWord { first: name.clone().into_owned(), n_rows: 0 });
+            word.n_rows += 1;
+            // A number of JSON is never a word.
+            if matches!(item, Cell::Text(_)) {
+                return;
+            }
+        }
         let text = match item {
             Cell::Text(_) => &mut self.csv_text,
             Cell::Missing | Cell::Json(_) => &mut self.json_text,
         };
-        match CellKind::of(item) {
-            CellKind::Missing => self.missing.get_or_insert(line),
+        let kind = CellKind::of(item);
+        if self.odd_name.is_none()
+            && matches!((item, kind), (Cell::Text(_), CellKind::Text))
+            && !name.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            self.odd_name = Some((name.into_owned(), line));
+        }
+        match kind {
+            CellKind::Missing => self.missing_item.get_or_insert(line),
             CellKind::Nested => self.nested.get_or_insert(line),
             CellKind::Text | CellKind::Bool(_) => text.get_or_insert(line),
             kind => match class_id(kind) {
@@ -126,14 +174,25 @@ impl LabelScan {
         };
     }
 
-    /// The content of the column, or the line and the reason why it cannot hold labels.
+    /// The content of the column, or the line and the reason why it cannot hold labels. Rows without a label are bad samples, unless
+    /// the column is none of classes.
     pub(super) fn form(&self) -> Result<LabelForm, (u64, String)> {
+        let form = self.form_of_present()?;
+        let is_empty = !self.has_names() && self.integer.is_none();
+        match (form, self.missing) {
+            // In split columns, an empty cell is an empty list.
+            (LabelForm::Classes { lists: true, .. }, _) if self.split != LabelSplit::Never => Ok(form),
+            (LabelForm::Classes { .. }, Some(line)) if is_empty => Err((line, MISSING.to_owned())),
+            (LabelForm::Numbers | LabelForm::Negatives { .. }, Some(line)) => Err((line, MISSING.to_owned())),
+            _ => Ok(form),
+        }
+    }
+
+    /// As [`Self::form`], without regard to rows that have no label.
+    fn form_of_present(&self) -> Result<LabelForm, (u64, String)> {
         let lists = self.lists;
-        // In split columns, an empty cell is an empty list.
-        if let Some(line) = self.missing
-            && !(lists && self.split != LabelSplit::Never)
-        {
-            return Err((line, "the label is missing".to_owned()));
+        if let Some(line) = self.missing_item {
+            return Err((line, MISSING.to_owned()));
         }
         if let Some(line) = self.nested {
             return Err((line, "expected a label or a list of labels, found nested JSON".to_owned()));
@@ -142,7 +201,7 @@ impl LabelScan {
             let reason = "some labels are strings and some are numbers".to_owned();
             return Err((text.max(number), reason));
         }
-        if self.json_text.is_some() || self.csv_text.is_some() {
+        if self.has_names() {
             return Ok(LabelForm::Classes { names: true, lists });
         }
         match (self.number, self.negative) {
@@ -152,6 +211,11 @@ impl LabelScan {
             (None, Some(line)) => Err((line, NEGATIVE.to_owned())),
             (None, None) => Ok(LabelForm::Classes { names: false, lists }),
         }
+    }
+
+    /// Whether some row has no label.
+    pub(super) fn has_missing(&self) -> bool {
+        self.missing.is_some()
     }
 }
 
@@ -164,8 +228,27 @@ fn class_id(kind: CellKind) -> Option<i64> {
     }
 }
 
+/// The error about a row without a label.
+pub(super) const MISSING: &str = "the label is missing";
 /// The error about a label below 0.
 pub(super) const NEGATIVE: &str = "a class id is negative: class ids start at 0";
+
+/// What pandas and others write, or read, for a missing value, in lower case.
+const MISSING_WORDS: [&str; 7] = ["nan", "na", "n/a", "#n/a", "<na>", "none", "null"];
+
+/// Whether a text stands for a missing value. It may be a name, too.
+pub(super) fn is_missing_word(text: &str) -> bool {
+    MISSING_WORDS.iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
+}
+
+/// The same cell; missing if it is blank.
+fn filled(cell: Cell<'_>) -> Cell<'_> {
+    match cell {
+        Cell::Text(text) if text.trim().is_empty() => Cell::Missing,
+        Cell::Json(Value::String(text)) if text.trim().is_empty() => Cell::Missing,
+        cell => cell,
+    }
+}
 
 const SEPARATORS: [char; 2] = [';', '|'];
 
@@ -185,6 +268,8 @@ pub(super) struct LabelBuilder {
     names: bool,
     lists: bool,
     separator: Option<Separator>,
+    /// An empty cell is an empty list.
+    has_empty_lists: bool,
     /// Ids unchanged. For names, numbers in order of first appearance.
     ids: Vec<i64>,
     ends: Vec<usize>,
@@ -197,9 +282,27 @@ impl LabelBuilder {
             names,
             lists,
             separator: split.separator().filter(|_| lists),
+            has_empty_lists: lists && split != LabelSplit::Never,
             ids: Vec::new(),
             ends: Vec::new(),
             number_of: HashMap::new(),
+        }
+    }
+
+    /// Whether a row has no label. Such a sample is bad.
+    pub(super) fn is_missing(&self, cell: Cell<'_>) -> bool {
+        match filled(cell) {
+            Cell::Missing => !self.has_empty_lists,
+            Cell::Text(text) => !self.names && is_missing_word(text),
+            Cell::Json(_) => false,
+        }
+    }
+
+    /// Adds a filler for the next row, which has no label.
+    pub(super) fn push_missing(&mut self) {
+        match self.lists {
+            true => self.ends.push(self.ids.len()),
+            false => self.ids.push(0),
         }
     }
 
@@ -208,7 +311,7 @@ impl LabelBuilder {
     pub(super) fn push(&mut self, cell: Cell<'_>) -> bool {
         let start = self.ids.len();
         let mut fits = true;
-        for_each_item(cell, self.separator, |item| {
+        for_each_item(filled(cell), self.separator, |item| {
             if self.names {
                 let id = self.number_name(item);
                 self.ids.push(id);
@@ -230,7 +333,7 @@ impl LabelBuilder {
     /// Numbers the names in a row that is not taken, so that ids do not depend on which rows are.
     pub(super) fn learn(&mut self, cell: Cell<'_>) {
         if self.names {
-            for_each_item(cell, self.separator, |item| {
+            for_each_item(filled(cell), self.separator, |item| {
                 self.number_name(item);
             });
         }
@@ -258,7 +361,7 @@ impl LabelBuilder {
                 }
             }
             for label in &mut self.ids {
-                *label = usize::try_from(*label).map_or(*label, |number| id_of[number]);
+                *label = usize::try_from(*label).ok().and_then(|number| id_of.get(number).copied()).unwrap_or(*label);
             }
             sort_lists(&mut self.ids, &self.ends);
         }

@@ -21,12 +21,16 @@ use super::{
     found::{Names, role_of, target},
     image_folder::known_metadata,
     joined::JoinedScan,
-    labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, NEGATIVE, in_known_order},
+    labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, MISSING, NEGATIVE, in_known_order},
     listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
+    numerals::Numerals,
     paths::FileTable,
     pixel_rows::{PixelSpool, Pixels},
-    roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_PATH_NAMES, OTHER_NAMES, SPLIT_COLUMN_NAMES},
+    repeats,
+    roles::{
+        IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_PATH_NAMES, OTHER_NAMES, SPLIT_COLUMN_NAMES, TAG_NAMES,
+    },
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
@@ -74,6 +78,8 @@ struct Manifest<'a> {
     names: Vec<String>,
     scans: Vec<ColumnScan>,
     n_rows: u64,
+    /// Commas separate the cells.
+    has_commas: bool,
     /// Where the pixels are, if the rows do not name files.
     pixels: Option<Pixels>,
     /// About the first lines.
@@ -92,8 +98,9 @@ impl<'a> Manifest<'a> {
             pixels.check(&rows)?;
         }
         let (scans, n_rows) = scan(&mut rows, options, pixels.as_ref())?;
+        let has_commas = rows.has_commas();
         let (names, warnings) = (rows.columns, rows.warnings);
-        Ok(Self { file, form, options, metadata, names, scans, n_rows, pixels, warnings })
+        Ok(Self { file, form, options, metadata, names, scans, n_rows, has_commas, pixels, warnings })
     }
 
     /// The values of the column of splits, if there is one.
@@ -160,6 +167,10 @@ impl<'a> Manifest<'a> {
             }
             taken => (root, taken?),
         };
+        if let (Some(path), None) = (plan.path, &self.metadata) {
+            let fields: Vec<&str> = taken.columns.iter().map(|column| column.name.as_str()).collect();
+            warnings.extend(repeats::check(&self.file.path, &self.names[path], &taken.images.paths, &fields)?);
+        }
         let listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
         Ok(Listing { warnings, ..listing })
     }
@@ -175,12 +186,14 @@ impl<'a> Manifest<'a> {
         let ([height, width], images) = images.finish(source)?;
         warnings.push(Warning::PixelColumns { height, width });
         let n = images.len();
+        let unlabelled = taken.unlabelled(source);
         let (labels, classes) = taken.labels.map_or((Labels::None, Vec::new()), LabelBuilder::finish);
         let paths = Names::Numbered("row".to_owned()).table(n);
         Ok(Listing {
             labels,
             classes,
             columns: taken.columns,
+            faults: unlabelled,
             images: Images::Stored(images),
             warnings,
             ..Listing::of_files(SourceKind::Manifest, source, paths, vec![height * width; n])
@@ -203,6 +216,7 @@ struct ColumnScan {
     kinds: KindsSeen,
     labels: LabelScan,
     joined: JoinedScan,
+    numerals: Numerals,
     /// Hashes of the distinct cells; none if there are too many.
     distinct: Option<HashSet<u64>>,
     /// The distinct cells of a possible column of splits; none if there are too many.
@@ -239,6 +253,7 @@ fn scan(
                 kinds: KindsSeen::default(),
                 labels: LabelScan::new(label_split(name, rows.form, options)),
                 joined: JoinedScan::new(),
+                numerals: Numerals::default(),
                 distinct: Some(HashSet::new()),
                 values: is_split.then(BTreeSet::new),
             };
@@ -265,6 +280,7 @@ impl ColumnScan {
     fn observe(&mut self, cell: Cell<'_>, line: u64) {
         self.kinds.observe(cell);
         self.labels.observe(cell, line);
+        self.numerals.observe(cell);
         let text = text_of(cell);
         if let Some(distinct) = &mut self.distinct {
             let mut hasher = DefaultHasher::new();
@@ -286,7 +302,17 @@ impl ColumnScan {
     fn is_like_labels(&self, n_rows: u64) -> bool {
         let distinct = self.distinct.as_ref().map(|distinct| to_u64(distinct.len()));
         let repeats = distinct.is_some_and(|distinct| distinct >= 2 && 2 * distinct <= n_rows);
-        repeats && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
+        // Lists of labels need not come back.
+        (repeats || self.joined.lists().is_some()) && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
+    }
+
+    /// Warns of class names that may be none: words for missing values, or a text among numbers.
+    fn doubtful_names(&self, field: &str) -> Option<Warning> {
+        let field = field.to_owned();
+        if let Some(word) = self.labels.missing_name() {
+            return Some(Warning::MissingNames { field, name: word.first.clone(), n_rows: word.n_rows });
+        }
+        self.labels.odd_name().map(|(name, line)| Warning::NumbersAsNames { field, name: name.to_owned(), line })
     }
 
     /// Whether each cell is a whole number, and some are below 0.
@@ -422,7 +448,7 @@ impl Plan {
         }
         let known = manifest.metadata.as_ref().filter(|_| manifest.form == RowForm::JsonLines);
         let label_column = label.as_ref().map(|label| label.column);
-        let columns = kept
+        let columns: Vec<(usize, SourceColumn)> = kept
             .into_iter()
             .filter(|column| ![path, mask, label_column].contains(&Some(*column)))
             .map(|column| {
@@ -434,6 +460,13 @@ impl Plan {
                 (column, SourceColumn { name, values })
             })
             .collect();
+        if manifest.metadata.is_none() {
+            let text = |(column, _): &(usize, SourceColumn)| {
+                let cell = scans[*column].numerals.text()?.to_owned();
+                Some(Warning::NumbersAsText { field: names[*column].clone(), cell })
+            };
+            warnings.extend(columns.iter().filter_map(text));
+        }
         Ok(Self { path, mask, label, columns, split, warnings })
     }
 }
@@ -450,10 +483,12 @@ impl Manifest<'_> {
         let is_free = |column: &usize| !paths.contains(&Some(*column)) && Some(*column) != split;
         let others: Vec<usize> = kept.iter().copied().filter(is_free).collect();
         let is_like = |column: &usize| self.scans[*column].is_like_labels(self.n_rows);
-        let may_be = |column: &usize| !is_other(column) && (is_like(column) || self.scans[*column].are_ids());
+        let is_tags = |column: &usize| TAG_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
+        let may_be =
+            |column: &usize| !is_other(column) && (is_like(column) || is_tags(column) || self.scans[*column].are_ids());
         let like: Vec<usize> = others.iter().copied().filter(may_be).collect();
         match (others.as_slice(), like.as_slice()) {
-            ([only], [_]) if is_like(only) => {
+            ([only], [_]) if is_like(only) && !self.scans[*only].labels.has_missing() => {
                 warnings.push(Warning::OnlyOtherColumn { field: self.names[*only].clone() });
                 Some(*only)
             }
@@ -476,15 +511,19 @@ fn plan_label(
     let Manifest { file, names, scans, options, metadata, .. } = manifest;
     let (scan, name) = (&scans[column], &names[column]);
     let wrong = |line, reason| malformed(&file.path, line, format!("column '{name}': {reason}"));
-    if metadata.is_none()
-        && !scan.labels.are_lists()
-        && let Some((separator, example, names)) = scan.joined.lists()
-    {
+    let lists = scan.joined.lists().filter(|_| metadata.is_none() && !scan.labels.are_lists());
+    if let Some(cell) = scan.numerals.decimal().filter(|_| !(manifest.has_commas && lists.is_some())) {
+        let reason = format!("column '{name}': '{cell}' may be a number with a decimal comma, or two labels");
+        let hint = "write '.' in numbers, in Python: pandas.read_csv('x.csv', sep=None, engine='python', decimal=',').to_csv('y.csv', index=False); or write ';' between labels";
+        return Err(ConvertError::contradictory(&file.path, "", reason, hint));
+    }
+    if let Some((separator, example, names)) = lists {
         warnings.push(Warning::JoinedLabels { field: name.clone(), cell: example.to_owned() });
         return Ok(Some(PlannedLabel { column, names, lists: true, split: LabelSplit::At(separator) }));
     }
     match scan.labels.form() {
         Ok(LabelForm::Classes { names, lists }) => {
+            warnings.extend(scan.doubtful_names(name));
             if let Some(cell) = scan.joined.doubtful().filter(|_| names && !scan.labels.are_lists()) {
                 warnings.push(Warning::MaybeJoined { field: name.clone(), cell: cell.to_owned() });
             }
@@ -513,8 +552,22 @@ struct Taken {
     masks: Option<FileTable>,
     labels: Option<LabelBuilder>,
     columns: Vec<SourceColumn>,
-    /// The line of each row, for messages about missing files.
+    /// The line of each row, for messages about missing files and labels.
     lines: Vec<u64>,
+    /// Rows without a label.
+    unlabelled: Vec<usize>,
+}
+
+impl Taken {
+    /// The samples without a label.
+    fn unlabelled(&self, source: &Path) -> Faults {
+        let fault = |idx: &usize| {
+            let name = source.file_name().unwrap_or_default().display();
+            let reason = format!("{MISSING} in line {} of '{name}'", self.lines[*idx]);
+            (*idx, Fault::from(reason))
+        };
+        self.unlabelled.iter().map(fault).collect()
+    }
 }
 
 /// The second pass.
@@ -530,7 +583,9 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool
         if let Some((column, wanted)) = &plan.split
             && text_of(rows.cell(*column)) != wanted.as_str()
         {
-            if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
+            if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label)
+                && !labels.is_missing(rows.cell(label.column))
+            {
                 labels.learn(rows.cell(label.column));
             }
             continue;
@@ -547,7 +602,14 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool
         }
         let mut fits = true;
         if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
-            fits &= labels.push(rows.cell(label.column));
+            let cell = rows.cell(label.column);
+            match labels.is_missing(cell) {
+                true => {
+                    taken.unlabelled.push(taken.lines.len() - 1);
+                    labels.push_missing();
+                }
+                false => fits &= labels.push(cell),
+            }
         }
         for (own, (column, _)) in taken.columns.iter_mut().zip(&plan.columns) {
             fits &= own.values.push(rows.cell(*column));
@@ -571,6 +633,7 @@ fn finish(
     jobs: usize,
 ) -> Result<Listing, ConvertError> {
     let manifest: Arc<Path> = source.into();
+    let unlabelled = taken.unlabelled(source);
     let images = root.file_sizes(&taken.images.paths, jobs)?;
     let mut faults = Faults::new();
     let mut note = |not_files: BTreeMap<usize, bool>, is_mask| {
@@ -592,6 +655,9 @@ fn finish(
             Some(Masks::Files { paths: masks.paths, bytes: sizes.bytes })
         }
     };
+    for (idx, fault) in unlabelled {
+        faults.entry(idx).or_insert(fault);
+    }
     let (labels, classes) = taken.labels.map_or((Labels::None, Vec::new()), LabelBuilder::finish);
     let (labels, classes) = match &metadata {
         Some(metadata) => in_known_order(labels, classes, metadata),

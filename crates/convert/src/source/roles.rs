@@ -100,6 +100,8 @@ pub(super) const OTHER_NAMES: [&str; 14] = [
     "size",
     "year",
 ];
+/// Usual names of a manifest's column of several labels for each image, other than `labels`.
+pub(super) const TAG_NAMES: [&str; 6] = ["tags", "tag", "categories", "attributes", "attribute_ids", "classes"];
 /// The name of a list of labels.
 pub(super) const LABEL_LIST_NAME: &str = "labels";
 /// Usual names of the field with the samples' paths.

@@ -13,11 +13,13 @@ use std::{
 
 use packds_system::{open_regular, to_u64};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use super::compressed::{self, without_extension};
 use super::csv_rows::{CsvRows, MAX_ROW_BYTES, long_row};
+use super::encoding::{START_BYTES, Utf16};
+use super::json_rows::{JsonRow, json_rows};
 use super::warning::Warning;
 use crate::error::ConvertError;
 
@@ -30,7 +32,7 @@ pub(super) enum RowForm {
     /// As CSV, or with spaces between the cells.
     Text,
     JsonLines,
-    /// One array of objects, or one object with a label for each path.
+    /// One text: an array of objects, an object with a label for each path, or a form of `json_rows`.
     Json,
 }
 
@@ -84,15 +86,24 @@ pub(super) struct RowFile {
 }
 
 impl RowFile {
-    /// Opens `path`. Unpacks a compressed file into `folder`.
+    /// Opens `path`. Writes a compressed file, or one in UTF-16, into `folder` as UTF-8.
     pub(super) fn new(path: &Path, folder: &Path) -> Result<Self, ConvertError> {
-        let Some(mut packed) = compressed::open(path).map_err(ConvertError::io(path))? else {
-            return Ok(Self { path: path.to_owned(), unpacked: None });
-        };
-        let mut unpacked = NamedTempFile::new_in(folder).map_err(ConvertError::io(folder))?;
+        let mut file = Self { path: path.to_owned(), unpacked: None };
+        let new = || NamedTempFile::new_in(folder).map_err(ConvertError::io(folder));
         // Copying may fail for either file. The message names the one that the user knows.
-        io::copy(&mut packed, &mut unpacked).map_err(ConvertError::io(path))?;
-        Ok(Self { path: path.to_owned(), unpacked: Some(unpacked) })
+        if let Some(mut packed) = compressed::open(path).map_err(ConvertError::io(path))? {
+            let mut unpacked = new()?;
+            io::copy(&mut packed, &mut unpacked).map_err(ConvertError::io(path))?;
+            file.unpacked = Some(unpacked);
+        }
+        let mut start = Vec::new();
+        file.open()?.take(to_u64(START_BYTES)).read_to_end(&mut start).map_err(ConvertError::io(path))?;
+        if let Some(encoding) = Utf16::of(&start) {
+            let mut decoded = new()?;
+            encoding.decode(file.open()?, &mut decoded).map_err(ConvertError::io(path))?;
+            file.unpacked = Some(decoded);
+        }
+        Ok(file)
     }
 
     pub(super) fn open(&self) -> Result<File, ConvertError> {
@@ -135,7 +146,7 @@ enum JsonLines {
     /// One on each line.
     File(BufReader<File>),
     /// Taken from one JSON text, each with its line.
-    Texts(std::vec::IntoIter<(u64, String)>),
+    Texts(std::vec::IntoIter<JsonRow>),
 }
 
 struct JsonReader {
@@ -158,6 +169,11 @@ impl<'a> Rows<'a> {
             }
         };
         Ok(Self { file, form, columns, line: 1, warnings, reader })
+    }
+
+    /// Whether commas separate the cells.
+    pub(super) fn has_commas(&self) -> bool {
+        matches!(&self.reader, Reader::Csv(rows) if rows.has_commas())
     }
 
     /// Expects these columns, which another reading found. Rows of JSON Lines may have others.
@@ -220,8 +236,13 @@ impl JsonReader {
         let mut opened = BufReader::with_capacity(1 << 16, file.open()?);
         let lines = match form {
             RowForm::Json => {
-                let mut text = String::new();
-                opened.read_to_string(&mut text).map_err(ConvertError::io(&file.path))?;
+                let mut bytes = Vec::new();
+                opened.read_to_end(&mut bytes).map_err(ConvertError::io(&file.path))?;
+                let text = String::from_utf8(bytes).map_err(|error| {
+                    let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+                    not_utf8(&file.path, to_u64(line), "the text")
+                })?;
                 JsonLines::Texts(json_rows(&file.path, &text)?.into_iter())
             }
             _ => JsonLines::File(opened),
@@ -259,8 +280,7 @@ impl JsonReader {
         if !self.next_text(path)? {
             return Ok(false);
         }
-        let text = str::from_utf8(&self.text)
-            .map_err(|_| malformed(path, self.n_lines, "the text is not UTF-8".to_owned()))?;
+        let text = str::from_utf8(&self.text).map_err(|_| not_utf8(path, self.n_lines, "the text"))?;
         let text = if self.n_lines == 1 { text.trim_start_matches('\u{feff}') } else { text };
         let row = members::<Value>(serde_json::Deserializer::from_str(text), OBJECT, "column").map_err(|error| {
             let reason = error.to_string().replace(" at line 1 column ", " at column ");
@@ -280,38 +300,6 @@ impl JsonReader {
         }
         Ok(true)
     }
-}
-
-/// The objects of a JSON text, each with its line: those of an array, or one for each path of an object such as `{"a.jpg": "cat"}`.
-fn json_rows(path: &Path, text: &str) -> Result<Vec<(u64, String)>, ConvertError> {
-    let text = text.trim_start_matches('\u{feff}');
-    let wrong = |error: serde_json::Error| malformed(path, to_u64(error.line()), error.to_string());
-    let (mut line, mut seen) = (1, text.as_bytes());
-    // Rows come in order, so that each line feed is counted once.
-    let mut line_of = |row: &RawValue| {
-        let here = &text.as_bytes()[row.get().as_ptr().addr() - text.as_ptr().addr()..];
-        let passed = &seen[..seen.len() - here.len()];
-        line += to_u64(passed.iter().filter(|byte| **byte == b'\n').count());
-        seen = here;
-        line
-    };
-    if text.trim_start().starts_with('[') {
-        let rows: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
-        return Ok(rows.into_iter().map(|row| (line_of(row), row.get().to_owned())).collect());
-    }
-    let members = members::<&RawValue>(serde_json::Deserializer::from_str(text), OBJECT, "column").map_err(wrong)?;
-    let is_label = |value: &RawValue| !value.get().starts_with(['[', '{']);
-    if let Some((name, value)) = members.iter().find(|(_, value)| !is_label(value)) {
-        let reason = format!(
-            "expected an array of objects, or one object with a label for each path, found {} under '{name}'",
-            if value.get().starts_with('[') { "an array" } else { "an object" },
-        );
-        return Err(malformed(path, line_of(value), reason));
-    }
-    let row = |(name, value): (String, &RawValue)| {
-        (line_of(value), format!("{{\"path\": {}, \"label\": {}}}", Value::from(name), value.get()))
-    };
-    Ok(members.into_iter().map(row).collect())
 }
 
 /// The members of a JSON object in order. Unlike a map, rejects duplicate keys instead of keeping the last. `expected` and `key` name
@@ -349,6 +337,13 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
         }
         Ok(all)
     }
+}
+
+/// The error about a text that is not UTF-8.
+pub(super) fn not_utf8(path: &Path, line: u64, what: &str) -> ConvertError {
+    let name = path.file_name().unwrap_or_default().display();
+    let hint = format!("convert it, such as with: iconv -f WINDOWS-1252 -t UTF-8 '{name}' > 'utf8-{name}'");
+    ConvertError::contradictory(path, &format!("line {line}"), format!("{what} is not UTF-8"), hint)
 }
 
 /// An error about a line of the manifest at `path`.

@@ -265,6 +265,47 @@ pub enum Warning {
         /// The first file found.
         path: Vec<u8>,
     },
+    /// Several rows of a manifest name the same image; each is packed as a sample.
+    RepeatedImages {
+        /// The column of paths.
+        column: String,
+        /// Different images.
+        n_images: u64,
+        /// Rows.
+        n_rows: u64,
+        /// The first image that comes again.
+        first: Vec<u8>,
+    },
+    /// Columns that look like boxes; packed as fields.
+    BoxColumns {
+        /// The columns.
+        fields: Vec<String>,
+    },
+    /// Rows have a word for missing values as their label; packed as a class.
+    MissingNames {
+        /// The column.
+        field: String,
+        /// The first such word.
+        name: String,
+        /// Rows.
+        n_rows: u64,
+    },
+    /// Labels are read as names because some are no numbers.
+    NumbersAsNames {
+        /// The column.
+        field: String,
+        /// The first label that is no number.
+        name: String,
+        /// Its line.
+        line: u64,
+    },
+    /// Numbers are packed as text because some have a decimal comma or are words for missing values.
+    NumbersAsText {
+        /// The column.
+        field: String,
+        /// The first such cell.
+        cell: String,
+    },
     /// Each list in a column of labels has one label.
     SingleLabels {
         /// The column.
@@ -537,6 +578,36 @@ impl Warning {
                     "the paths in '{column}' are incomplete, and the files were found by name: '{}' is '{}'",
                     text(named),
                     text(path)
+                )
+            }
+            Self::RepeatedImages { column, n_images, n_rows, first } => write!(
+                out,
+                "the {n_rows} rows name only {n_images} images in '{column}', first '{}' again: each row is packed as a sample",
+                text(first)
+            ),
+            Self::BoxColumns { fields } => {
+                write!(
+                    out,
+                    "{} look like boxes, and are packed as fields: resizing and cropping do not change them",
+                    quoted(fields)
+                )
+            }
+            Self::MissingNames { field, name, n_rows } => write!(
+                out,
+                "'{name}' is packed as a class ({n_rows} rows of '{field}'): if these labels are missing, leave the cells empty"
+            ),
+            Self::NumbersAsNames { field, name, line } => {
+                write!(
+                    out,
+                    "the labels in '{field}' are read as names, because {} in line {line} is no number",
+                    shown(name)
+                )
+            }
+            Self::NumbersAsText { field, cell } => {
+                write!(
+                    out,
+                    "'{field}' is packed as text, because of cells such as {}: write numbers as 0.5, and leave missing ones empty",
+                    shown(cell)
                 )
             }
             Self::OnlyOtherColumn { field } => {

@@ -349,7 +349,9 @@ fn malformed_csv_names_the_line() {
     assert_malformed(csv("path\na\0.jpg\n"), 2, "column 'path': the path contains a zero byte");
     let (tree, path) = tree("m.csv", "");
     tree.write("m.csv", b"path,note\na.jpg,x\nb.jpg,\xff\n");
-    assert_malformed(list(&path, &ListOptions::default()), 3, "the text in field 2 is not UTF-8");
+    let error = list(&path, &ListOptions::default()).unwrap_err();
+    assert_eq!(error.to_string(), format!("{}: line 3: the text in field 2 is not UTF-8", path.display()));
+    assert!(error.hint().unwrap().contains("iconv -f WINDOWS-1252 -t UTF-8 'm.csv' > 'utf8-m.csv'"), "{error}");
 }
 
 #[test]
@@ -361,13 +363,15 @@ fn malformed_json_names_the_line() {
     assert_malformed(jsonl("{\"path\":1}\n"), 1, "column 'path': expected a path, found 1");
     let (tree, path) = tree("m.jsonl", "");
     tree.write("m.jsonl", b"{\"path\":\"a.jpg\"}\n{\"path\":\"\xff\"}\n");
-    assert_malformed(list(&path, &ListOptions::default()), 2, "the text is not UTF-8");
+    let error = list(&path, &ListOptions::default()).unwrap_err();
+    assert_eq!(error.to_string(), format!("{}: line 2: the text is not UTF-8", path.display()));
 }
 
 #[test]
 fn bad_labels_name_the_line() {
     let missing = "column 'label': the label is missing";
-    assert_malformed(csv("path,label\na.jpg,x\nb.jpg,\n"), 3, missing);
+    assert_malformed(csv("path,label\na.jpg,\nb.jpg, \n"), 2, missing);
+    assert_malformed(csv("path,label\na.jpg,0.5\nb.jpg,\n"), 3, missing);
     let named = ListOptions { label_key: Some("label".to_owned()), ..ListOptions::default() };
     assert_malformed(
         listed_with("m.csv", "path,label\na.jpg,1\nb.jpg,-1\n", &named),
@@ -385,7 +389,7 @@ fn bad_labels_name_the_line() {
         "'label' and 'labels' may both be the labels: choose one by name",
     );
     assert_malformed(jsonl("{\"path\":\"a.jpg\",\"label\":null}\n"), 1, missing);
-    assert_malformed(jsonl("{\"path\":\"a.jpg\"}\n{\"path\":\"b.jpg\",\"label\":1}\n"), 1, missing);
+    assert_malformed(jsonl("{\"path\":\"a.jpg\",\"label\":[1,null]}\n"), 1, missing);
     assert_malformed(
         jsonl("{\"path\":\"a.jpg\",\"label\":1}\n{\"path\":\"b.jpg\",\"label\":\"1\"}\n"),
         2,

@@ -1,0 +1,79 @@
+//! Tables in UTF-16, as Excel saves "Unicode text".
+//!
+//! `rows` reads them as UTF-8.
+
+use std::io::{self, Read, Write};
+
+use packds_system::to_u64;
+
+/// Number of first bytes that tell the encoding.
+pub(super) const START_BYTES: usize = 4;
+/// Bytes read at a time; an even number.
+const PIECE_BYTES: usize = 1 << 16;
+
+/// Which of the two bytes of a number comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Utf16 {
+    Little,
+    Big,
+}
+
+impl Utf16 {
+    /// From the first bytes of a text: its mark, or two letters with zeros between. No other text has zeros.
+    pub(super) fn of(start: &[u8]) -> Option<Self> {
+        match *start {
+            [0xff, 0xfe, ..] => Some(Self::Little),
+            [0xfe, 0xff, ..] => Some(Self::Big),
+            [one, 0, other, 0, ..] if one != 0 && other != 0 => Some(Self::Little),
+            [0, one, 0, other, ..] if one != 0 && other != 0 => Some(Self::Big),
+            _ => None,
+        }
+    }
+
+    /// Writes a text in UTF-16 as UTF-8.
+    pub(super) fn decode(self, mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+        let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-16, although it starts as such");
+        let (mut bytes, mut high) = (Vec::with_capacity(PIECE_BYTES), None);
+        loop {
+            bytes.clear();
+            let n = from.by_ref().take(to_u64(PIECE_BYTES)).read_to_end(&mut bytes)?;
+            let (pairs, []) = bytes.as_chunks::<2>() else { return Err(wrong()) };
+            let units = pairs.iter().map(|pair| match self {
+                Self::Little => u16::from_le_bytes(*pair),
+                Self::Big => u16::from_be_bytes(*pair),
+            });
+            let mut units: Vec<u16> = high.take().into_iter().chain(units).collect();
+            // The second half of a character may be in the next piece.
+            if n > 0 {
+                high = units.pop_if(|last| (0xd800..0xdc00).contains(last));
+            }
+            to.write_all(String::from_utf16(&units).map_err(|_| wrong())?.as_bytes())?;
+            if n == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_in_utf_16_is_read_across_pieces() {
+        // Each pair of halves after the letter lies across a piece's end once.
+        let text = format!("path\n{}", "\u{1f600}".repeat(PIECE_BYTES));
+        for (order, to_bytes) in
+            [(Utf16::Little, u16::to_le_bytes as fn(u16) -> [u8; 2]), (Utf16::Big, u16::to_be_bytes)]
+        {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(to_bytes).collect();
+            assert_eq!(Utf16::of(&bytes), Some(order));
+            let mut decoded = Vec::new();
+            order.decode(bytes.as_slice(), &mut decoded).unwrap();
+            assert!(decoded == text.as_bytes());
+            assert!(order.decode(&bytes[..bytes.len() - 2], io::sink()).is_err());
+            assert!(order.decode(&bytes[..bytes.len() - 1], io::sink()).is_err());
+        }
+        assert_eq!(Utf16::of(b"path"), None);
+    }
+}

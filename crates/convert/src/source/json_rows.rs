@@ -1,0 +1,304 @@
+//! The rows of a JSON file, in each of the forms that programs write.
+//!
+//! `rows` reads the cells of a row. Files of one object per line may be long, and are read there without this.
+
+use std::path::Path;
+
+use packds_system::to_u64;
+use serde_json::{Deserializer, Value, value::RawValue};
+
+use super::candidate::is_image_name;
+use super::roles::IMAGE_PATH_NAMES;
+use super::rows::{malformed, members};
+use super::split::is_split_folder;
+use crate::error::ConvertError;
+
+/// A row as a JSON object, and the line where it starts.
+pub(super) type JsonRow = (u64, String);
+
+type Member<'a> = (String, &'a RawValue);
+
+/// The rows of a JSON text.
+pub(super) fn json_rows(path: &Path, text: &str) -> Result<Vec<JsonRow>, ConvertError> {
+    let text = text.trim_start_matches('\u{feff}');
+    let wrong = |error: serde_json::Error| malformed(path, to_u64(error.line()), error.to_string());
+    let values: Vec<&RawValue> =
+        Deserializer::from_str(text).into_iter().collect::<serde_json::Result<_>>().map_err(wrong)?;
+    let feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+    let file = File { path, text, feeds };
+    match values.as_slice() {
+        [only] if is_array(only) => file.rows_of_array(only),
+        [only] => file.rows_of_object(only),
+        // An object on each line, as in JSON Lines.
+        lines => lines.iter().map(|row| file.row(row)).collect(),
+    }
+}
+
+/// A JSON text and the name of its file.
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+    /// The places of its line feeds.
+    feeds: Vec<usize>,
+}
+
+impl<'a> File<'a> {
+    fn rows_of_array(&self, array: &RawValue) -> Result<Vec<JsonRow>, ConvertError> {
+        self.items(array)?.into_iter().map(|row| self.row(row)).collect()
+    }
+
+    /// A row of an array: an object, a path, or a path with its label and other values.
+    fn row(&self, row: &RawValue) -> Result<JsonRow, ConvertError> {
+        let object = match row.get().as_bytes().first() {
+            Some(b'"') => format!("{{\"path\": {}}}", row.get()),
+            Some(b'[') => {
+                let cells = self.items(row)?;
+                if !cells.first().is_some_and(|path| is_text(path)) {
+                    return Err(self.unread(row, "an array that does not begin with a path"));
+                }
+                let name = |idx: usize| match idx {
+                    0 => "path".to_owned(),
+                    1 => "label".to_owned(),
+                    _ => format!("column_{}", idx + 1),
+                };
+                object_of(cells.iter().enumerate().map(|(idx, cell)| (name(idx), *cell)))
+            }
+            _ => row.get().to_owned(),
+        };
+        Ok((self.line(row), object))
+    }
+
+    fn rows_of_object(&self, object: &'a RawValue) -> Result<Vec<JsonRow>, ConvertError> {
+        let members = self.members(object)?;
+        let all = |is: fn(&RawValue) -> bool| members.iter().all(|(_, value)| is(value));
+        let has_columns = members.iter().any(|(name, value)| is_path_column(name) && self.is_column(value));
+        let are_labels = |(_, value): &Member<'_>| !is_array(value) && !is_object(value);
+        let mut lists = members.iter().filter(|(_, value)| self.is_array_of(value, is_object));
+        match (lists.next(), lists.next()) {
+            _ if has_columns => self.rows_of_columns(&members),
+            _ if members.iter().all(are_labels) => Ok(self.labelled(&members)),
+            _ if all(is_object) => self.rows_of_objects(&members),
+            _ if all(is_array) && members.iter().all(|(name, _)| is_image_name(name.as_bytes())) => {
+                Ok(self.labelled(&members))
+            }
+            _ if all(is_array) && members.iter().all(|(name, _)| is_split_folder(name.as_bytes())) => {
+                self.rows_of_splits(&members)
+            }
+            (None, None) if members.iter().all(|(_, value)| self.is_array_of(value, is_text)) => {
+                self.rows_of_classes(&members)
+            }
+            (Some((own, rows)), None) => match members.iter().find(|(name, value)| name != own && is_array(value)) {
+                Some((name, value)) => Err(self.unread(value, &format!("a list '{name}' beside '{own}'"))),
+                None => self.rows_of_array(rows),
+            },
+            (Some(_), Some(_)) if members.iter().any(|(name, _)| name == "categories") => Err(self.coco()),
+            _ => {
+                let other = members.iter().find(|member| !are_labels(member));
+                let (name, value) = other.map_or(("", object), |(name, value)| (name.as_str(), *value));
+                let kind = if is_array(value) { "an array" } else { "an object" };
+                Err(self.unread(value, &format!("'{name}' with {kind} in it")))
+            }
+        }
+    }
+
+    /// `{"1.jpg": "cat"}`
+    fn labelled(&self, members: &[Member<'_>]) -> Vec<JsonRow> {
+        let row = |(name, label): &Member<'_>| {
+            (self.line(label), labelled(&Value::from(name.as_str()).to_string(), label.get()))
+        };
+        members.iter().map(row).collect()
+    }
+
+    /// `{"1.jpg": {"label": "cat"}}`
+    fn rows_of_objects(&self, members: &[Member<'_>]) -> Result<Vec<JsonRow>, ConvertError> {
+        let row = |(name, object): &Member<'_>| {
+            let has_path = self.members(object)?.iter().any(|(name, _)| is_path_column(name));
+            let row = if has_path { object.get().to_owned() } else { with_member("path", name, object.get()) };
+            Ok((self.line(object), row))
+        };
+        members.iter().map(row).collect()
+    }
+
+    /// `{"train": [..], "val": [..]}`
+    fn rows_of_splits(&self, members: &[Member<'_>]) -> Result<Vec<JsonRow>, ConvertError> {
+        let mut rows = Vec::new();
+        for (split, array) in members {
+            let own = self.rows_of_array(array)?.into_iter();
+            rows.extend(own.map(|(line, row)| (line, with_member("split", split, &row))));
+        }
+        Ok(rows)
+    }
+
+    /// `{"cat": ["1.jpg", "2.jpg"]}`
+    fn rows_of_classes(&self, members: &[Member<'_>]) -> Result<Vec<JsonRow>, ConvertError> {
+        let mut rows = Vec::new();
+        for (class, paths) in members {
+            let class = Value::from(class.as_str()).to_string();
+            rows.extend(self.items(paths)?.iter().map(|path| (self.line(path), labelled(path.get(), &class))));
+        }
+        Ok(rows)
+    }
+
+    /// `{"path": [..], "label": [..]}`, or the same with objects, whose keys number the rows.
+    fn rows_of_columns(&self, members: &[Member<'a>]) -> Result<Vec<JsonRow>, ConvertError> {
+        let mut columns = Vec::with_capacity(members.len());
+        for (name, column) in members {
+            let cells = match column {
+                array if is_array(array) => self.items(array)?,
+                object if is_object(object) => self.members(object)?.into_iter().map(|(_, value)| value).collect(),
+                _ => return Err(self.unread(column, &format!("'{name}' that is no list"))),
+            };
+            columns.push((name, cells));
+        }
+        let n_rows = columns.first().map_or(0, |(_, cells)| cells.len());
+        if let Some((name, cells)) = columns.iter().find(|(_, cells)| cells.len() != n_rows) {
+            let (first, found) = (columns[0].0, cells.len());
+            let reason = format!("expected {n_rows} values in '{name}', as in '{first}', found {found}");
+            return Err(ConvertError::contradictory(self.path, "", reason, "give each image a value in each list"));
+        }
+        let row = |idx: usize| {
+            let cells = columns.iter().map(|(name, cells)| ((*name).clone(), cells[idx]));
+            (self.line(columns[0].1[idx]), object_of(cells))
+        };
+        Ok((0..n_rows).map(row).collect())
+    }
+
+    /// Whether a value is a list of paths, or an object of paths by number.
+    fn is_column(&self, value: &'a RawValue) -> bool {
+        let first = match value {
+            array if is_array(array) => return self.is_array_of(array, is_text),
+            object if is_object(object) => self.members(object),
+            _ => return false,
+        };
+        first.is_ok_and(|members| members.first().is_some_and(|(_, value)| is_text(value)))
+    }
+
+    /// Whether a value is an array whose first item is of this kind.
+    fn is_array_of(&self, value: &'a RawValue, is: fn(&RawValue) -> bool) -> bool {
+        is_array(value) && self.items(value).is_ok_and(|items| items.first().is_some_and(|first| is(first)))
+    }
+
+    /// The line of a value of the text, counted from 1.
+    fn line(&self, value: &RawValue) -> u64 {
+        let at = value.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
+        to_u64(self.feeds.partition_point(|feed| *feed < at)) + 1
+    }
+
+    fn unread(&self, value: &RawValue, found: &str) -> ConvertError {
+        let reason = format!("this form of JSON is not read: found {found}");
+        let hint = r#"write one of [{"path": "1.jpg", "label": "cat"}], [["1.jpg", "cat"]], {"1.jpg": "cat"}, {"cat": ["1.jpg"]} and {"path": ["1.jpg"], "label": ["cat"]}"#;
+        ConvertError::contradictory(self.path, &format!("line {}", self.line(value)), reason, hint)
+    }
+
+    fn coco(&self) -> ConvertError {
+        let hint = "join them if each image has one label, in Python: c = json.load(open('x.json')); n = {k['id']: k['name'] for k in c['categories']}; l = {a['image_id']: n[a['category_id']] for a in c['annotations']}; json.dump({i['file_name']: l[i['id']] for i in c['images']}, open('labels.json', 'w'))";
+        let reason =
+            "a COCO file, with images, labels and class names in lists of their own, which packds does not pack yet";
+        ConvertError::unsupported(self.path, "", reason, hint)
+    }
+
+    fn items<'b>(&self, array: &'b RawValue) -> Result<Vec<&'b RawValue>, ConvertError> {
+        serde_json::from_str(array.get()).map_err(|error| malformed(self.path, self.line(array), error.to_string()))
+    }
+
+    fn members<'b>(&self, object: &'b RawValue) -> Result<Vec<Member<'b>>, ConvertError> {
+        members(Deserializer::from_str(object.get()), "a JSON object", "column")
+            .map_err(|error| malformed(self.path, self.line(object), error.to_string()))
+    }
+}
+
+/// Whether a usual name of a column of paths.
+fn is_path_column(name: &str) -> bool {
+    IMAGE_PATH_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn is_array(value: &RawValue) -> bool {
+    value.get().starts_with('[')
+}
+
+fn is_object(value: &RawValue) -> bool {
+    value.get().starts_with('{')
+}
+
+fn is_text(value: &RawValue) -> bool {
+    value.get().starts_with('"')
+}
+
+/// A row of a path and a label, both as JSON.
+fn labelled(path: &str, label: &str) -> String {
+    format!("{{\"path\": {path}, \"label\": {label}}}")
+}
+
+/// An object with one text more.
+fn with_member(name: &str, value: &str, object: &str) -> String {
+    let rest = object.trim_start().strip_prefix('{').unwrap_or(object);
+    let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+    format!("{{\"{name}\": {}{comma}{rest}", Value::from(value))
+}
+
+/// An object of these members.
+fn object_of<'a>(members: impl Iterator<Item = (String, &'a RawValue)>) -> String {
+    let members: Vec<String> = members.map(|(name, value)| format!("{}: {}", Value::from(name), value.get())).collect();
+    format!("{{{}}}", members.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str) -> Vec<String> {
+        json_rows(Path::new("x.json"), text).unwrap().into_iter().map(|(_, row)| row).collect()
+    }
+
+    #[test]
+    fn each_form_has_the_same_rows() {
+        let expected = [r#"{"path": "1.jpg", "label": "cat"}"#, r#"{"path": "2.jpg", "label": "dog"}"#];
+        for text in [
+            r#"{"1.jpg": "cat", "2.jpg": "dog"}"#,
+            r#"[["1.jpg", "cat"], ["2.jpg", "dog"]]"#,
+            r#"{"cat": ["1.jpg"], "dog": ["2.jpg"]}"#,
+            r#"{"path": ["1.jpg", "2.jpg"], "label": ["cat", "dog"]}"#,
+            r#"{"path": {"0": "1.jpg", "1": "2.jpg"}, "label": {"0": "cat", "1": "dog"}}"#,
+            r#"{"version": 1, "data": [{"path": "1.jpg", "label": "cat"}, {"path": "2.jpg", "label": "dog"}]}"#,
+            "{\"path\": \"1.jpg\", \"label\": \"cat\"}\n{\"path\": \"2.jpg\", \"label\": \"dog\"}\n",
+        ] {
+            assert_eq!(rows(text), expected, "{text}");
+        }
+        assert_eq!(rows(r#"["1.jpg"]"#), [r#"{"path": "1.jpg"}"#]);
+        assert_eq!(rows(r#"{"1.jpg": ["cat", "dog"]}"#), [r#"{"path": "1.jpg", "label": ["cat", "dog"]}"#]);
+        assert_eq!(
+            rows(r#"{"1.jpg": {"label": 1}, "2.jpg": {}}"#),
+            [r#"{"path": "1.jpg","label": 1}"#, r#"{"path": "2.jpg"}"#]
+        );
+        let row = r#"{"split": "val","path": "1.jpg", "label": 0, "column_3": "cat"}"#;
+        assert_eq!(rows(r#"{"val": [["1.jpg", 0, "cat"]]}"#), [row]);
+    }
+
+    #[test]
+    fn other_forms_are_refused_with_those_that_are_read() {
+        for (text, found) in [
+            (r#"{"info": {"a": 1}, "x": [1]}"#, "found 'info' with an object in it"),
+            (
+                r#"{"classes": ["cat"], "data": [{"path": "1.jpg", "label": 0}]}"#,
+                "found a list 'classes' beside 'data'",
+            ),
+            (r#"[[0, "1.jpg"]]"#, "found an array that does not begin with a path"),
+        ] {
+            let error = json_rows(Path::new("x.json"), text).unwrap_err();
+            assert_eq!(error.to_string(), format!("x.json: line 1: this form of JSON is not read: {found}"));
+            assert!(error.hint().unwrap().contains(r#"[["1.jpg", "cat"]]"#), "{error}");
+        }
+        let lengths = json_rows(Path::new("x.json"), r#"{"images": ["1.jpg", "2.jpg"], "labels": [0]}"#).unwrap_err();
+        assert_eq!(lengths.to_string(), "x.json: expected 2 values in 'labels', as in 'images', found 1");
+        let coco = r#"{"images": [{"id": 1}], "annotations": [{"id": 1}], "categories": [{"id": 1}]}"#;
+        assert!(json_rows(Path::new("x.json"), coco).unwrap_err().to_string().contains("a COCO file"));
+    }
+
+    #[test]
+    fn rows_have_the_line_where_they_start() {
+        let lines =
+            |text| json_rows(Path::new("x.json"), text).unwrap().into_iter().map(|(line, _)| line).collect::<Vec<_>>();
+        assert_eq!(lines("[\n{\"path\": 1},\n\n{\"path\": 2}]"), [2, 4]);
+        assert_eq!(lines("{\"1.jpg\": 0,\n\"2.jpg\": 1}"), [1, 2]);
+    }
+}
