@@ -1,14 +1,14 @@
 """The package itself: examples in docstrings, names, requirements."""
 
 import ast
-import doctest
 import errno
-import importlib
 import inspect
 import pickle
+import pkgutil
 import re
 import subprocess
 import sys
+import sysconfig
 import traceback
 import typing
 
@@ -17,27 +17,30 @@ import pytest
 
 import packds
 from conftest import REPOSITORY, module_or_skip
+from docstrings import check_docstrings, check_examples
 
-MODULES = ["packds", "packds._arrays", "packds._convert", "packds._dataset", "packds._loader", "packds._words", "packds._write"]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_in_docstrings_are_true(name, photos, tmp_path):
-    module = importlib.import_module(name)
-    result = doctest.testmod(module, extraglobs={"photos": photos, "folder": tmp_path, "np": np, "packds": packds})
-    assert result.failed == 0
+# The modules that need no other package than NumPy.
+MODULES = ["packds", *(module.name for module in pkgutil.iter_modules(packds.__path__, "packds.") if module.name[7] == "_")]
 
 
-def test_every_public_name_has_a_docstring():
-    for name in packds.__all__:
-        thing = getattr(packds, name)
-        if name == "__version__":
-            continue
-        assert inspect.getdoc(thing), name
-        if inspect.isclass(thing) and not issubclass(thing, Exception):
-            for member, value in vars(thing).items():
-                if not member.startswith("_") and (callable(value) or isinstance(value, property)):
-                    assert inspect.getdoc(value), f"{name}.{member}"
+@pytest.mark.parametrize("name", [*MODULES, "packds.jax"])
+def test_examples_in_docstrings_are_true(name, photos, photo_pack, tmp_path, monkeypatch):
+    module = module_or_skip(name, "scripts/setup installs what it needs")
+    check_examples(module, photos, photo_pack, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["packds", "packds.jax"])
+def test_every_public_name_has_a_docstring_with_an_example(name):
+    check_docstrings(module_or_skip(name, "scripts/setup installs what it needs"))
+
+
+@pytest.mark.parametrize("arguments", ["--version", "--help", "formats --json", "nonsense"])
+def test_the_module_is_the_command(arguments):
+    def run(*start):
+        done = subprocess.run([sys.executable, *start, *arguments.split()], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    assert run("-m", "packds") == run(f"{sysconfig.get_path('scripts')}/packds")
 
 
 def test_exceptions_are_one_tree():

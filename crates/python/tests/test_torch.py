@@ -12,8 +12,21 @@ import pytest
 
 import packds
 from conftest import free_port, image_of, module_or_skip
+from docstrings import check_docstrings, check_examples
 
 pytestmark = pytest.mark.usefixtures("torch")
+
+
+def test_examples_in_docstrings_are_true(photos, photo_pack, tmp_path, monkeypatch):
+    import packds.torch
+
+    check_examples(packds.torch, photos, photo_pack, tmp_path, monkeypatch)
+
+
+def test_every_public_name_has_a_docstring_with_an_example():
+    import packds.torch
+
+    check_docstrings(packds.torch)
 
 
 def test_tensors_share_the_loaders_memory(numbered, torch):

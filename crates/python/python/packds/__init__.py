@@ -1,14 +1,16 @@
 """Pack an image dataset into one checksummed file, and train from it.
 
 >>> import packds
->>> report = packds.convert(photos, folder / "photos.pack", progress=False)
->>> ds = packds.open(folder / "photos.pack")
+>>> report = packds.convert("photos", "photos.pack", progress=False)
+>>> ds = packds.open("photos.pack")
 >>> len(ds) == report["n_samples"]
 True
 >>> ds[0]["image"].shape
 (224, 224, 3)
 >>> for images, labels in packds.Loader(ds, batch_size=4, seed=1):
 ...     assert images.shape == (4, 224, 224, 3) and labels.shape == (4,)
+
+In the examples of this package, `photos` is a folder of class folders, and `train.pack` is a pack of 64 x 64 pixels made from it.
 
 `packds.torch` has datasets for PyTorch's own DataLoader, `packds.jax` has arrays for JAX. The guide is
 docs/reference/python.md.

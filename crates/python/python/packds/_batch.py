@@ -36,6 +36,12 @@ class NamedBatch(MutableMapping[str, Any]):
     It works like a dict, except that iterating over it is an error: `images, labels = batch` would assign the names.
     `dict(batch)`, `**batch`, `keys()`, `values()` and `items()` work as usual, and PyTorch, JAX, Accelerate and Lightning treat
     it as a mapping.
+
+    >>> loader = packds.Loader("train.pack", batch_size=4, fields=["image", "label"])
+    >>> for batch in loader:
+    ...     images, labels = batch["image"], batch["label"]
+    >>> images.shape, labels.shape
+    ((4, 64, 64, 3), (4,))
     """
 
     __slots__ = ("_values",)
@@ -67,31 +73,72 @@ class NamedBatch(MutableMapping[str, Any]):
     # The inherited methods of a mapping use `__iter__`.
 
     def keys(self) -> KeysView[str]:
-        """The names of the fields."""
+        """The names of the fields.
+
+        >>> batch = packds.NamedBatch(image=np.zeros((2, 8, 8, 3)), label=np.array([3, 5]))
+        >>> list(batch.keys())
+        ['image', 'label']
+        """
         return self._values.keys()
 
     def values(self) -> ValuesView[Any]:
-        """The values of the fields."""
+        """The values of the fields.
+
+        >>> batch = packds.NamedBatch(image=np.zeros((2, 8, 8, 3)), label=np.array([3, 5]))
+        >>> [values.shape for values in batch.values()]
+        [(2, 8, 8, 3), (2,)]
+        """
         return self._values.values()
 
     def items(self) -> ItemsView[str, Any]:
-        """Names and values."""
+        """Names and values.
+
+        >>> batch = packds.NamedBatch(image=np.zeros((2, 8, 8, 3)), label=np.array([3, 5]))
+        >>> {name: values.shape for name, values in batch.items()}
+        {'image': (2, 8, 8, 3), 'label': (2,)}
+        """
         return self._values.items()
 
     def update(self, *others: Any, **more: Any) -> None:
-        """Adds or replaces fields."""
+        """Adds or replaces fields.
+
+        >>> batch = packds.NamedBatch(label=np.array([3, 5]))
+        >>> batch.update(weight=np.array([0.5, 2.0]))
+        >>> batch["weight"]
+        array([0.5, 2. ])
+        """
         self._values.update(*others, **more)
 
     def popitem(self) -> tuple[str, Any]:
-        """Removes the last field."""
+        """Removes the last field.
+
+        >>> batch = packds.NamedBatch(label=np.array([3, 5]))
+        >>> batch.popitem()
+        ('label', array([3, 5]))
+        >>> len(batch)
+        0
+        """
         return self._values.popitem()
 
     def clear(self) -> None:
-        """Removes all fields."""
+        """Removes all fields.
+
+        >>> batch = packds.NamedBatch(label=np.array([3, 5]))
+        >>> batch.clear()
+        >>> len(batch)
+        0
+        """
         self._values.clear()
 
     def copy(self) -> NamedBatch:
-        """A shallow copy."""
+        """A shallow copy.
+
+        >>> batch = packds.NamedBatch(label=np.array([3, 5]))
+        >>> other = batch.copy()
+        >>> del other["label"]
+        >>> batch["label"]
+        array([3, 5])
+        """
         return NamedBatch(self._values)
 
     __copy__ = copy
@@ -102,6 +149,11 @@ class NamedBatch(MutableMapping[str, Any]):
 
 class Batch:
     """The samples of one rank in one step. `batch["image"]` is a field; `as_tuple()` and `as_dict()` return all fields.
+
+    >>> for batch in packds.Loader("train.pack", batch_size=4).batches():
+    ...     images, positions = batch["image"], batch.ids
+    >>> batch.step, batch.epoch, images.shape, positions.shape
+    (6, 0, (4, 64, 64, 3), (4,))
 
     Attributes:
         ids: The position of each sample in the file, `[n]` int64.
@@ -151,20 +203,42 @@ class Batch:
         return name in self._values
 
     def keys(self) -> Sequence[str]:
-        """The names of the fields."""
+        """The names of the fields.
+
+        >>> batch = next(packds.Loader("train.pack", batch_size=4).batches())
+        >>> batch.keys()
+        ['image', 'label']
+        """
         return list(self._values)
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields by name."""
+        """All fields by name.
+
+        >>> batch = next(packds.Loader("train.pack", batch_size=4).batches())
+        >>> {name: values.shape for name, values in batch.as_dict().items()}
+        {'image': (4, 64, 64, 3), 'label': (4,)}
+        """
         return dict(self._values)
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """All fields, in the order of `keys()`."""
+        """All fields, in the order of `keys()`.
+
+        >>> batch = next(packds.Loader("train.pack", batch_size=4).batches())
+        >>> images, labels = batch.as_tuple()
+        >>> labels.shape
+        (4,)
+        """
         return tuple(self._values.values())
 
     def geometry(self, view: int = 0) -> np.ndarray[Any, Any] | None:
         """The geometry of each image: which part of the stored image it shows, and how. Use it to transform boxes, points and
         other images in the same way. It is computed again from seed, epoch and sample. None without augmentation.
+
+        >>> batch = next(packds.Loader("train.pack", batch_size=4, augment="rrc48,flip").batches())
+        >>> geometry = batch.geometry()
+        >>> centres = geometry["matrix"] @ (32, 32, 1)  # where the centre of each stored image is in the batch
+        >>> centres.shape
+        (4, 2)
 
         Args:
             view: The index of the view, if an image has several.

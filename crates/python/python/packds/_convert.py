@@ -70,6 +70,10 @@ def convert(
     about the source, and sizes chosen by default (images of several sizes become 224 x 224), are reported as Python warnings,
     and in the report.
 
+    >>> report = packds.convert("photos", "photos.pack", resize="short:256", crop=224, progress=False)
+    >>> report["n_samples"], report["skipped"]
+    (28, [])
+
     Args:
         src: A folder of class folders, a flat folder of images, a manifest (.csv, .tsv, .jsonl), or a file, a folder or a pattern
             such as `train-{000..099}.tar` of another format (`formats()`).
@@ -151,6 +155,12 @@ def export(
     """Writes a pack's samples in another format, determined by the name `dst` or by `to`.
 
     The options are those of `packds export`; docs/reference/formats.md says what each format keeps.
+
+    >>> report = packds.export("train.pack", "train.npz", progress=False)
+    >>> report["format"], report["n_samples"]
+    ('npz', 28)
+    >>> np.load("train.npz")["image"].shape
+    (28, 64, 64, 3)
 
     Args:
         pack: A `Dataset` or a path.

@@ -32,6 +32,11 @@ _PICTURE_SIDE = 96
 class Field:
     """A field of every sample.
 
+    >>> ds = packds.open("train.pack")
+    >>> field = ds.fields["image"]
+    >>> field.kind, field.dtype, field.shape
+    ('tensor', 'u8', (64, 64, 3))
+
     Attributes:
         name: Its name.
         kind: `tensor` (fixed shape), `image` (variable size), `bytes`, `string` or `json`.
@@ -124,6 +129,14 @@ class Dataset(Sealed):
     If a sample has several class ids, they are a row of 0 and 1 `[classes]` float32. `ds[[3, 5, 8]]`, slices and boolean masks
     return a dict of arrays `[samples, ...]`, or lists if items differ in shape. All of them are copies. Data is returned only
     after its checksum was verified.
+
+    >>> ds = packds.open("train.pack")
+    >>> ds[0]["image"].shape
+    (64, 64, 3)
+    >>> ds[[3, 5, 8]]["image"].shape
+    (3, 64, 64, 3)
+    >>> [ds.classes[id] for id in ds[:3]["label"]]
+    ['galaxy', 'dandelion', 'dandelion']
     """
 
     def __init__(self, path: PathLike, *, checksums: DatasetChecksums = "always") -> None:
@@ -167,6 +180,10 @@ class Dataset(Sealed):
     def columns(self) -> Columns:
         """The columns by name, as read-only arrays that map the file.
 
+        >>> ds = packds.open("train.pack")
+        >>> ds.columns["label"][:4]
+        array([3, 2, 2, 0], dtype=int32)
+
         Raises:
             KeyError: The column does not exist.
             FormatError: It does not match its checksums.
@@ -178,6 +195,10 @@ class Dataset(Sealed):
     def labels(self) -> np.ndarray[Any, Any]:
         """The class ids `[samples]`. If samples have several class ids, rows of 0 and 1 `[samples, classes]` float32. Labels that
         are not class ids, such as regression targets, are in `columns` or in samples.
+
+        >>> ds = packds.open("train.pack")
+        >>> np.bincount(ds.labels)
+        array([4, 4, 5, 5, 6, 4])
 
         Raises:
             OptionError: The pack has no class ids.
@@ -208,13 +229,23 @@ class Dataset(Sealed):
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """The class id of each name, as in torchvision's datasets. Empty if the pack has no names."""
+        """The class id of each name, as in torchvision's datasets. Empty if the pack has no names.
+
+        >>> ds = packds.open("train.pack")
+        >>> ds.class_to_idx["coffee"]
+        1
+        """
         return {name: number for number, name in enumerate(self.classes)}
 
     @property
     def stats(self) -> dict[str, Any]:
         """Statistics: `stats["fields"]["image"]` has mean, std, min and max of each channel, scaled to 0..1. See also
-        `histogram()`."""
+        `histogram()`.
+
+        >>> ds = packds.open("train.pack")
+        >>> [round(mean, 2) for mean in ds.stats["fields"]["image"]["mean"]]
+        [0.41, 0.34, 0.28]
+        """
         stats: dict[str, Any] = self.info()["stats"]
         fields = {
             name: {key: value for key, value in field.items() if key != "histogram"} for name, field in stats.get("fields", {}).items()
@@ -223,6 +254,11 @@ class Dataset(Sealed):
 
     def histogram(self, field: str | None = None) -> np.ndarray[Any, Any]:
         """The count of each value 0 to 255 in each channel of the image, or of another field: `[channels, 256]` int64.
+
+        >>> ds = packds.open("train.pack")
+        >>> red, green, blue = ds.histogram()
+        >>> int(red.sum()) == len(ds) * 64 * 64
+        True
 
         Raises:
             OptionError: The pack has no such statistics: its pixels are files that were not decoded, or not u8.
@@ -236,17 +272,33 @@ class Dataset(Sealed):
         return np.asarray(counts, np.int64)
 
     def info(self) -> dict[str, Any]:
-        """The contents of the header and the footer, as in `packds info --json`."""
+        """The contents of the header and the footer, as in `packds info --json`.
+
+        >>> ds = packds.open("train.pack")
+        >>> info = ds.info()
+        >>> info["n_samples"], info["n_chunks"]
+        (28, 1)
+        """
         if self._info is None:
             self._info = json_dict(self._pack.info())
         return self._info
 
     def source_path(self, index: int) -> str | None:
-        """The path of a sample relative to the source. None if the pack does not store it."""
+        """The path of a sample relative to the source. None if the pack does not store it.
+
+        >>> ds = packds.open("train.pack")
+        >>> ds.source_path(0)
+        'galaxy/deep_field.jpg'
+        """
         return self._pack.sample_path(self._sample(index))
 
     def verify(self, *, jobs: int = 0, progress: bool = False) -> dict[str, Any]:
         """Reads every byte on all cores and reports damage.
+
+        >>> ds = packds.open("train.pack")
+        >>> report = ds.verify()
+        >>> report["ok"], report["bad_samples"]
+        (True, [])
 
         Returns:
             A dict with `ok`, `bad_chunks`, `bad_samples` (with class and path) and `errors`, as in `packds verify --json`.
@@ -276,6 +328,12 @@ class Dataset(Sealed):
     def sample(self, index: int, fields: str | Sequence[str] | None = None) -> dict[str, Any]:
         """A sample, or some of its fields.
 
+        >>> ds = packds.open("train.pack")
+        >>> ds.sample(0, "label")
+        {'label': 3}
+        >>> sorted(ds.sample(-1))
+        ['image', 'label']
+
         Raises:
             IndexError: The sample does not exist.
             FormatError: It does not match its checksum, or cannot be decoded.
@@ -285,13 +343,25 @@ class Dataset(Sealed):
         return {field.name: self._item(field, sample) for field in self._chosen(fields)}
 
     def samples(self, index: Any, fields: str | Sequence[str] | None = None) -> dict[str, Any]:
-        """Several samples, by a slice, a list of indices or a boolean mask, as in NumPy."""
+        """Several samples, by a slice, a list of indices or a boolean mask, as in NumPy.
+
+        >>> ds = packds.open("train.pack")
+        >>> ds.samples([2, 3], "label")
+        {'label': array([2, 0], dtype=int32)}
+        >>> cats = ds.samples(ds.labels == ds.class_to_idx["cat"])
+        >>> cats["image"].shape
+        (4, 64, 64, 3)
+        """
         samples = self._samples(index)
         self._check(samples)
         return {field.name: self._items(field, samples) for field in self._chosen(fields)}
 
     def raw(self, index: int, field: str | None = None) -> bytes:
         """The stored bytes of a sample's image, or of another field: for example an image file.
+
+        >>> ds = packds.open("train.pack")
+        >>> len(ds.raw(0)) == 64 * 64 * 3
+        True
 
         Raises:
             OptionError: The field does not exist.
@@ -307,7 +377,13 @@ class Dataset(Sealed):
         return self._pack.raw(field, sample)
 
     def picture(self, index: int, side: int = 256) -> bytes:
-        """A sample's picture as a PNG file with sides of at most `side` pixels. Masks are coloured."""
+        """A sample's picture as a PNG file with sides of at most `side` pixels. Masks are coloured.
+
+        >>> ds = packds.open("train.pack")
+        >>> png = ds.picture(0, side=32)
+        >>> png[1:4]
+        b'PNG'
+        """
         return self._pack.picture(self._sample(index), _checks.whole("side", side, 31))
 
     def _by_role(self, role: str) -> Field | None:
@@ -407,6 +483,12 @@ class Dataset(Sealed):
 
 def open(path: PathLike, *, checksums: DatasetChecksums = "always") -> Dataset:
     """Opens a pack in milliseconds, whatever its size, and checks the header, the schema and the tables.
+
+    >>> ds = packds.open("train.pack")
+    >>> len(ds)
+    28
+    >>> ds.classes
+    ['cat', 'coffee', 'dandelion', 'galaxy', 'ground', 'rocket']
 
     Args:
         path: The `.pack` file.

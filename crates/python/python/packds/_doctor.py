@@ -37,6 +37,11 @@ _NONE: _Times = (0.0, 0.0, 0.0, False)
 class DoctorReport:
     """The bottleneck of training, the possible speed, and what to change. Returned by `packds.doctor`.
 
+    >>> report = packds.doctor(packds.Loader("train.pack", batch_size=4), lambda batch: None, seconds=0.1)
+    >>> report.binds in report.stages
+    True
+    >>> changes = [advice["change"] for advice in report.advice]  # the most effective first
+
     Attributes:
         binds: The bottleneck: `step`, `copy`, `transform`, `decode` or `read`.
         stages: Milliseconds per batch for each of these stages, measured alone.
@@ -72,11 +77,20 @@ class DoctorReport:
         self.notes = notes
 
     def to_dict(self) -> dict[str, Any]:
-        """All results, as in `packds doctor --json`."""
+        """All results, as in `packds doctor --json`.
+
+        >>> report = packds.doctor(packds.Loader("train.pack", batch_size=4), lambda batch: None, seconds=0.1)
+        >>> report.to_dict()["binds"] == report.binds
+        True
+        """
         return {**self._document, "notes": self.notes}
 
     def plot(self, path: PathLike) -> None:
-        """Draws the report as an .svg or .png file. An existing file is overwritten."""
+        """Draws the report as an .svg or .png file. An existing file is overwritten.
+
+        >>> report = packds.doctor(packds.Loader("train.pack", batch_size=4), lambda batch: None, seconds=0.1)
+        >>> report.plot("report.svg")
+        """
         self._native.plot(self._name, path)
 
     def __repr__(self) -> str:
@@ -100,6 +114,13 @@ def doctor(
     """Measures training with batches cached at each stage in turn, and reports the bottleneck.
 
     It really trains, so pass a model that some training steps may change. The loader's position in its epoch does not change.
+
+    >>> def train_step(batch):
+    ...     images, labels = batch
+    ...     return images.mean()
+    >>> report = packds.doctor(packds.Loader("train.pack", batch_size=4), train_step, seconds=0.1)
+    >>> report.images_per_s > 0
+    True
 
     Args:
         loader: A `packds.Loader`, or a PyTorch `DataLoader`. For a DataLoader, it also estimates the speed with a pack.

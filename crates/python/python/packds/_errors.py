@@ -19,6 +19,12 @@ def warn(text: str, kind: type[Warning] = UserWarning, source: Any = None) -> No
 class Error(Exception):
     """The base class of the exceptions that packds itself raises.
 
+    >>> try:
+    ...     packds.convert("photos", "train.pack", progress=False)
+    ... except packds.Error as error:
+    ...     print(error.hint)
+    force=True replaces it
+
     Attributes:
         hint: What to do about it, or None. The message includes it.
     """
@@ -40,37 +46,71 @@ class Error(Exception):
 
 
 class OptionError(Error, ValueError):
-    """The request is invalid: an unknown or unsuitable option, a missing field, an index out of range."""
+    """The request is invalid: an unknown or unsuitable option, a missing field, an index out of range.
+
+    >>> packds.Loader("train.pack", batch_size=1000)
+    Traceback (most recent call last):
+    packds.OptionError: no whole batch: 28 samples are fewer than the global batch of 1000...
+    """
 
     __module__ = "packds"
 
 
 class FormatError(Error):
-    """A file is not a pack, or is damaged. The message names the file, the chunk, the sample and the bytes."""
+    """A file is not a pack, or is damaged. The message names the file, the chunk, the sample and the bytes.
+
+    >>> packds.open("photos/cat/face.jpg")
+    Traceback (most recent call last):
+    packds.FormatError: photos/cat/face.jpg: not a pack...
+    """
 
     __module__ = "packds"
 
 
 class ConvertError(Error):
-    """A conversion, an export or a writer failed. Nothing was left at the target."""
+    """A conversion, an export or a writer failed. Nothing was left at the target.
+
+    >>> packds.convert("photos", "missing/photos.pack", progress=False)
+    Traceback (most recent call last):
+    packds.ConvertError: missing/photos.pack: the folder missing does not exist...
+    """
 
     __module__ = "packds"
 
 
 class ReadError(Error, OSError):
     """The system could not open or read a file, or the file changed while it was open. `errno` is the system's error number, or
-    None."""
+    None.
+
+    >>> packds.open("photos")
+    Traceback (most recent call last):
+    packds.ReadError: photos: cannot open: is a directory...
+    """
 
     __module__ = "packds"
 
 
 class NotFoundError(ReadError, FileNotFoundError):
-    """The pack does not exist. `filename` is its path."""
+    """The pack does not exist. `filename` is its path.
+
+    >>> try:
+    ...     packds.open("missing.pack")
+    ... except FileNotFoundError as error:
+    ...     print(error.filename)
+    missing.pack
+    """
 
     __module__ = "packds"
 
 
 class SourceNotFoundError(ConvertError, FileNotFoundError):
-    """The source of a conversion, or a file that a manifest names, does not exist. `filename` is its path."""
+    """The source of a conversion, or a file that a manifest names, does not exist. `filename` is its path.
+
+    >>> try:
+    ...     packds.convert("missing", "photos.pack", progress=False)
+    ... except FileNotFoundError as error:
+    ...     print(error.filename)
+    missing
+    """
 
     __module__ = "packds"

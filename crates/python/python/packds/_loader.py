@@ -166,6 +166,13 @@ class Loader(Sealed):
     own memory, not copies. They are writable, and do not change while anything refers to them. Iterating again starts the next
     epoch. An epoch begins only when its first batch is taken.
 
+    >>> loader = packds.Loader("train.pack", batch_size=8, augment="rrc48,flip", seed=1)
+    >>> for epoch in range(2):
+    ...     for images, labels in loader:
+    ...         assert images.shape == (8, 48, 48, 3) and labels.shape == (8,)
+    >>> loader.epoch, len(loader)
+    (2, 3)
+
     Args:
         data: A `Dataset`, a path, or a list of them to mix in `proportions`.
         batch_size: Samples per batch, on each rank.
@@ -378,7 +385,11 @@ class Loader(Sealed):
     @property
     def n_samples(self) -> int:
         """Number of samples in the current or next epoch, over all ranks, before its last batch is dropped or padded. With
-        `samples`, only these count; with `weights` and `balance`, each sample counts as often as it occurs."""
+        `samples`, only these count; with `weights` and `balance`, each sample counts as often as it occurs.
+
+        >>> packds.Loader("train.pack", batch_size=4, samples=slice(0, 10)).n_samples
+        10
+        """
         return 0 if self.epoch > _LAST_EPOCH else self._native.samples(self.epoch)
 
     @property
@@ -393,7 +404,12 @@ class Loader(Sealed):
         return _Iteration(self, whole=False)
 
     def batches(self) -> Iterator[Batch]:
-        """Like iterating, but yields `Batch` objects, which also have ids, step, padding and bad samples."""
+        """Like iterating, but yields `Batch` objects, which also have ids, step, padding and bad samples.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> sum(len(batch.ids) for batch in loader.batches()) == len(loader) * 4
+        True
+        """
         return _Iteration(self, whole=True)
 
     def _begin(self) -> _packds.Epoch:
@@ -443,7 +459,14 @@ class Loader(Sealed):
     @property
     def batches_left(self) -> int:
         """Number of batches that remain in the current iteration, or in the next iteration if there is none. Fewer than
-        `len(loader)` after resuming in the middle of an epoch."""
+        `len(loader)` after resuming in the middle of an epoch.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> batches = iter(loader)
+        >>> images, labels = next(batches)
+        >>> len(loader) - loader.batches_left
+        1
+        """
         if self._open is None:
             return self._resume_left if self._resume is not None else len(self)
         left = self._open[0].left
@@ -455,14 +478,27 @@ class Loader(Sealed):
         return self._open[1] if self._open is not None else self._number
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next iteration epoch `epoch`, from its first batch."""
+        """Makes the next iteration epoch `epoch`, from its first batch.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> loader.set_epoch(3)
+        >>> next(loader.batches()).epoch
+        3
+        """
         self._number, self._resume, self._last_state = whole("epoch", epoch, 32), None, None
 
     # Changing options between epochs.
 
     @property
     def batch_size(self) -> int:
-        """Samples per batch, on each rank. Assign another value for the following epochs. This does not open the packs again."""
+        """Samples per batch, on each rank. Assign another value for the following epochs. This does not open the packs again.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> loader.batch_size = 8
+        >>> images, labels = next(iter(loader))
+        >>> len(images)
+        8
+        """
         samples: int = self._options["batch"]
         return samples
 
@@ -472,7 +508,14 @@ class Loader(Sealed):
 
     @property
     def augment(self) -> str | Sequence[str] | None:
-        """The augmentation, as in `augment=`. Assign another value for the following epochs."""
+        """The augmentation, as in `augment=`. Assign another value for the following epochs.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> loader.augment = "rrc48,flip"
+        >>> images, labels = next(iter(loader))
+        >>> images.shape
+        (4, 48, 48, 3)
+        """
         return self._augment
 
     @augment.setter
@@ -489,7 +532,13 @@ class Loader(Sealed):
     def resolution(self) -> tuple[int, int] | None:
         """The (width, height) of the crop in `augment`; None without a crop. Assign another value, or one number for both
         sides, for the following epochs. This changes the size of `rrc`, `crop` or `center`, scales a `resize` before it
-        accordingly, and keeps all other words."""
+        accordingly, and keeps all other words.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4, augment="rrc32,flip")
+        >>> loader.resolution = 48
+        >>> loader.resolution
+        (48, 48)
+        """
         return crop_of(self._augment)
 
     @resolution.setter
@@ -518,6 +567,12 @@ class Loader(Sealed):
 
         Batches that were loaded ahead do not count. Any rank may save the state, and any number of ranks and threads may resume
         it.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> images, labels = next(iter(loader))
+        >>> state = loader.state_dict()
+        >>> state["epoch"]
+        0
         """
         number, state = self._number, self._resume
         last = self._last_state
@@ -531,6 +586,13 @@ class Loader(Sealed):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resumes a saved state: the next iteration yields the remaining batches of its epoch.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> images, labels = next(iter(loader))
+        >>> resumed = packds.Loader("train.pack", batch_size=4)
+        >>> resumed.load_state_dict(loader.state_dict())
+        >>> len(resumed) - resumed.batches_left
+        1
 
         Raises:
             OptionError: The state belongs to another pack, seed, order or selection of samples. The message says what differs.
@@ -558,11 +620,24 @@ class Loader(Sealed):
     # Reports.
 
     def stats(self) -> dict[str, Any]:
-        """The work done and the time spent waiting so far: docs/reference/loading.md, "What binds"."""
+        """The work done and the time spent waiting so far: docs/reference/loading.md, "What binds".
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> for images, labels in loader:
+        ...     pass
+        >>> loader.stats()["batches"] == len(loader)
+        True
+        """
         return json_dict(self._native.stats())
 
     def tuning(self) -> list[dict[str, Any]]:
         """The values that `auto` chose for `threads` and `prefetch`, and why. The oldest choice comes first.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> for images, labels in loader:
+        ...     pass
+        >>> sorted(loader.tuning()[0])
+        ['batches', 'prefetch', 'threads', 'why']
 
         Returns:
             Dicts with `batches` (the number delivered before), `threads` and `prefetch` (the values from then on), and `why`.
@@ -571,16 +646,33 @@ class Loader(Sealed):
         return [dict(zip(keys, entry)) for entry in self._native.tuning()]
 
     def shuffle_report(self) -> dict[str, Any]:
-        """How random the batches are, and what this costs."""
+        """How random the batches are, and what this costs.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> loader.shuffle_report()["order"]
+        'random'
+        """
         return json_dict(self._native.shuffle_report())
 
     def notices(self) -> list[str]:
-        """Sentences about choices that options left open, and about doubtful options."""
+        """Sentences about choices that options left open, and about doubtful options.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> for notice in loader.notices():
+        ...     print(notice)
+        order auto is random here: all 344064 bytes fit ...
+        """
         return [*self._native.notices(), *self._unmixed()]
 
     @property
     def access(self) -> tuple[str, str, str]:
-        """How the pack is read (`mapped` or `direct`), with which engine, and why."""
+        """How the pack is read (`mapped` or `direct`), with which engine, and why.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> access, engine, why = loader.access
+        >>> access
+        'mapped'
+        """
         return self._native.access()
 
     @property
@@ -591,7 +683,12 @@ class Loader(Sealed):
 
     @property
     def fields(self) -> dict[str, tuple[str, tuple[int, ...] | None]]:
-        """The fields of a batch: element type, and the shape of a sample, or None if it varies."""
+        """The fields of a batch: element type, and the shape of a sample, or None if it varies.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> loader.fields
+        {'image': ('u8', (64, 64, 3)), 'label': ('i32', ())}
+        """
         return {
             name: (dtype, None if shape is None else tuple(shape)) for name, _, dtype, shape in self._native.fields()
         }
@@ -599,7 +696,15 @@ class Loader(Sealed):
     # Ending.
 
     def close(self) -> None:
-        """Ends the current iteration and its threads. Arrays that were returned stay valid."""
+        """Ends the current iteration and its threads. Arrays that were returned stay valid.
+
+        >>> loader = packds.Loader("train.pack", batch_size=4)
+        >>> for images, labels in loader:
+        ...     break
+        >>> loader.close()
+        >>> images.shape
+        (4, 64, 64, 3)
+        """
         if self._open is not None:
             epoch, _ = self._open
             self._stopped(epoch)

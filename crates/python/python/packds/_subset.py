@@ -13,6 +13,12 @@ from ._dataset import Dataset, Field
 class Subset:
     """Some samples of a pack, like PyTorch's `Subset`: item `i` is `dataset[indices[i]]`.
 
+    >>> subset = packds.Loader("train.pack", batch_size=2, samples=[0, 4, 8, 9]).dataset
+    >>> len(subset), subset.indices
+    (4, array([0, 4, 8, 9]))
+    >>> bool((subset[1]["image"] == subset.dataset[4]["image"]).all())
+    True
+
     Attributes:
         dataset: The whole pack. The `ids` of batches are positions in it.
         indices: The samples.
@@ -40,6 +46,10 @@ class Subset:
     @property
     def labels(self) -> np.ndarray[Any, Any]:
         """The labels of these samples.
+
+        >>> subset = packds.Loader("train.pack", batch_size=2, samples=[0, 4, 8, 9]).dataset
+        >>> subset.labels.shape
+        (4,)
 
         Raises:
             OptionError: The pack has no labels.

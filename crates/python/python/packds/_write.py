@@ -261,6 +261,11 @@ def _kinds(schema: Schema) -> dict[str, Kind] | None:
 class Writer:
     """Writes samples to a pack. `packds.write` opens it.
 
+    >>> with packds.write("new.pack") as writer:
+    ...     writer.add(image=np.zeros((8, 8, 3), np.uint8), label=5)
+    >>> writer.report["n_samples"]
+    1
+
     Attributes:
         report: The report, after closing; None before.
     """
@@ -319,6 +324,11 @@ class Writer:
         Images and masks are uint8 arrays `[H, W, 3]`, `[H, W, 1]`, `[H, W]` or `[3, H, W]`, arrays of any other type (stored
         unchanged), Pillow images, the bytes of an image file, or its path. Labels are ids or names.
 
+        >>> with packds.write("new.pack", {"image": "image", "label": "label", "caption": "text"}) as writer:
+        ...     writer.add(image="photos/cat/face.jpg", label="cat", caption="a face")
+        >>> packds.open("new.pack")[0]["caption"]
+        'a face'
+
         Raises:
             ConvertError: A value does not match its field's kind. The sample is not added, but others can still be added.
         """
@@ -329,7 +339,13 @@ class Writer:
         native.add([field.value(sample[field.name], len(native)) for field in self._fields])
 
     def extend(self, **columns: Any) -> None:
-        """Adds many samples: for each field an array `[samples, ...]` or a list."""
+        """Adds many samples: for each field an array `[samples, ...]` or a list.
+
+        >>> with packds.write("new.pack", {"image": "image", "label": "label"}) as writer:
+        ...     writer.extend(image=np.zeros((20, 8, 8, 3), np.uint8), label=np.arange(20))
+        >>> writer.report["n_samples"]
+        20
+        """
         if not columns:
             return
         lengths = _lengths(columns)
@@ -344,6 +360,12 @@ class Writer:
     def close(self) -> dict[str, Any]:
         """Finishes the pack. Returns a report like that of `packds.convert`.
 
+        >>> writer = packds.write("new.pack")
+        >>> writer.add(image=np.zeros((8, 8, 3), np.uint8), label=5)
+        >>> report = writer.close()
+        >>> report["n_samples"]
+        1
+
         Raises:
             ConvertError: The pack cannot be written. Nothing is left at its path.
         """
@@ -357,7 +379,12 @@ class Writer:
         return self.report
 
     def abandon(self) -> None:
-        """Discards all samples. Nothing is written."""
+        """Discards all samples. Nothing is written.
+
+        >>> writer = packds.write("new.pack")
+        >>> writer.add(image=np.zeros((8, 8, 3), np.uint8), label=5)
+        >>> writer.abandon()
+        """
         self._is_over = True
         if self._native is not None:
             self._native.abandon()
@@ -388,10 +415,10 @@ def write(
 ) -> Writer:
     """Writes a pack sample by sample.
 
-    >>> with packds.write(folder / "written.pack", {"image": "image", "label": "label"}) as w:
+    >>> with packds.write("new.pack", {"image": "image", "label": "label"}) as w:
     ...     for label in range(10):
     ...         w.add(image=np.full((8, 8, 3), label, np.uint8), label=label)
-    >>> sorted(packds.open(folder / "written.pack").labels.tolist()) == list(range(10))
+    >>> sorted(packds.open("new.pack").labels.tolist()) == list(range(10))
     True
 
     Samples are kept in an unnamed temporary file until the block ends. Then they are shuffled, encoded on all cores and written,
@@ -430,7 +457,7 @@ def from_dataset(
     values; a dict of arrays; a pandas or PyArrow table.
 
     >>> images = np.zeros((20, 8, 8, 3), np.uint8)
-    >>> report = packds.from_dataset({"image": images, "label": np.arange(20)}, folder / "arrays.pack", progress=False)
+    >>> report = packds.from_dataset({"image": images, "label": np.arange(20)}, "new.pack", progress=False)
     >>> report["n_samples"]
     20
 

@@ -19,6 +19,12 @@ def arrays(batch: Any, device: Any = None) -> Any:
 
     On the CPU, arrays share the batch's memory through DLPack. For other devices they are copied.
 
+    >>> import packds.jax
+    >>> for batch in packds.Loader("train.pack", batch_size=4):
+    ...     images, labels = packds.jax.arrays(batch)
+    >>> images.shape
+    (4, 64, 64, 3)
+
     Args:
         batch: A loader's batch, or any part of a batch.
         device: A JAX device or sharding; by default the arrays stay on the CPU.

@@ -40,6 +40,13 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
     Workers may be forked or spawned, and share the pages of the file. `classes` and `targets` are as in torchvision's
     datasets. `transform` and `target_transform` can be assigned.
 
+    >>> from packds.torch import MapDataset
+    >>> from torch.utils.data import DataLoader
+    >>> loader = DataLoader(MapDataset("train.pack"), batch_size=4, shuffle=True)
+    >>> images, labels = next(iter(loader))
+    >>> images.shape
+    torch.Size([4, 3, 64, 64])
+
     Args:
         data: A `packds.Dataset` or a path.
         transform: A function for each image. `images` determines the type that it gets.
@@ -117,7 +124,12 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
 
     @property
     def targets(self) -> list[int]:
-        """The class id of each sample. Empty if samples have no class id, or several."""
+        """The class id of each sample. Empty if samples have no class id, or several.
+
+        >>> dataset = packds.torch.MapDataset("train.pack")
+        >>> dataset.targets[0] == dataset[0][1]
+        True
+        """
         field = self.dataset._by_role("label")
         return [] if field is None else self.dataset.columns[field.name].tolist()
 
@@ -221,6 +233,12 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
     workers (`persistent_workers=True`). If `torch.manual_seed` is called before each pass, all passes are the same epoch, just
     as PyTorch's own samplers repeat their order. torchdata's `StatefulDataLoader` can resume in the middle of any epoch.
 
+    >>> from packds.torch import IterableDataset
+    >>> from torch.utils.data import DataLoader
+    >>> loader = DataLoader(IterableDataset("train.pack", batch_size=4), batch_size=None, num_workers=2)
+    >>> for images, labels in loader:
+    ...     assert images.shape == (4, 64, 64, 3)
+
     Args:
         data, batch_size, options: As in `packds.Loader`. In workers, `threads` is 1 by default; `memory` is per worker.
 
@@ -266,7 +284,13 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         return self._passes.next(_holder())
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next pass epoch `epoch`, from its first batch. This also applies to persistent workers."""
+        """Makes the next pass epoch `epoch`, from its first batch. This also applies to persistent workers.
+
+        >>> dataset = packds.torch.IterableDataset("train.pack", batch_size=4)
+        >>> dataset.set_epoch(3)
+        >>> dataset.epoch
+        3
+        """
         refuse_preparation()
         self._passes.set(_holder(), whole("epoch", epoch, 32))
         self._begun = self._resume = None
@@ -328,6 +352,12 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         """The position of this process's pass, or of this worker's part, after the last batch that was taken. It consists of
         plain numbers and strings.
 
+        >>> dataset = packds.torch.IterableDataset("train.pack", batch_size=4)
+        >>> images, labels = next(iter(dataset))
+        >>> state = dataset.state_dict()
+        >>> state["epoch"]
+        0
+
         Raises:
             OptionError: Workers make the batches, so this process does not know the position.
         """
@@ -349,6 +379,14 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         """Resumes a saved state: the next pass yields the remaining batches of its epoch.
 
         Any number of ranks may resume it, with the same number of workers and the same global batch.
+
+        >>> dataset = packds.torch.IterableDataset("train.pack", batch_size=4)
+        >>> batches = iter(dataset)
+        >>> images, labels = next(batches)
+        >>> resumed = packds.torch.IterableDataset("train.pack", batch_size=4)
+        >>> resumed.load_state_dict(dataset.state_dict())
+        >>> sum(1 for _ in resumed) == sum(1 for _ in batches)
+        True
 
         Raises:
             OptionError: The value is not a state; or, when the pass begins, the state belongs to another pack, seed, order or
