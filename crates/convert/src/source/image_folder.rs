@@ -13,10 +13,10 @@ use super::{
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
-    mistaken, pairs,
+    pairs,
     paths::{as_path, lossy},
     rows::RowForm,
-    split,
+    split, twins,
     walk::{Found, count},
     warning::{Tally, Warning},
 };
@@ -146,7 +146,7 @@ pub(super) fn list_opened(
         pairs::split_masks(&mut listing);
     }
     if !has_only_classes && listing.masks.is_none() {
-        let twins = mistaken::twins(&listing)?;
+        let twins = twins::find(&listing)?;
         listing.warnings.extend(twins);
     }
     if !has_only_classes {
