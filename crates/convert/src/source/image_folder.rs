@@ -13,7 +13,7 @@ use super::{
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
-    pairs,
+    mistaken, pairs,
     paths::{as_path, lossy},
     rows::RowForm,
     split, twins,
@@ -140,7 +140,12 @@ pub(super) fn list_opened(
             top.subdirectories.sort_unstable();
             pairs::list_each((&root, files), &top, &pair, all_classes.unwrap_or(&top.subdirectories))?
         }
-        _ => list_scanned((&root, files), top, all_classes, options.jobs)?,
+        _ => {
+            if let Some(table) = manifest.as_deref().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
+                mistaken::refuse_parts(&root, &top.subdirectories, table)?;
+            }
+            list_scanned((&root, files), top, all_classes, options.jobs)?
+        }
     };
     if !has_only_classes && listing.masks.is_none() {
         pairs::split_masks(&mut listing);

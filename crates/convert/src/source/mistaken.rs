@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::paths::lossy;
+use super::paths::{as_path, lossy};
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES};
 
@@ -45,4 +45,21 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
         }
     }
     Ok(())
+}
+
+/// Refuses folders whose names differ only in a number, such as `images_001` and `images_002`, beside a table.
+pub(super) fn refuse_parts(root: &Path, folders: &[Vec<u8>], table: &[u8]) -> Result<(), ConvertError> {
+    const WORDS: [&str; 6] = ["part", "images", "image", "batch", "shard", "folder"];
+    let letters = |name: &[u8]| lossy(name).replace(|c: char| c.is_ascii_digit(), "").to_ascii_lowercase();
+    let (Some(first), Some(last)) = (folders.iter().min(), folders.iter().max()) else { return Ok(()) };
+    let are_alike = folders.len() > 1 && folders.iter().all(|name| letters(name) == letters(first));
+    let has_word = letters(first).split(['_', '-', ' ']).any(|word| WORDS.contains(&word));
+    let table = root.join(as_path(table));
+    if !are_alike || !has_word || !table.is_file() {
+        return Ok(());
+    }
+    let [first, last] = [first, last].map(|name| lossy(name));
+    let reason = format!("'{first}' and '{last}' look like parts of one dataset, and not like classes");
+    let hint = format!("name the table as the source, if it has the labels: '{}'; {}", table.display(), as_classes());
+    Err(ConvertError::contradictory(root, "", reason, hint))
 }

@@ -457,19 +457,6 @@ impl fmt::Display for Warning {
                     "the classes '{one}' and '{other}' have files of the same names: if they are versions of the same images, pack one with {alone}"
                 )
             }
-            Self::SameStems { count, one, other } => write!(
-                out,
-                "{count} names have a {one} and a {other} file, and each is an image of its own: if they are versions of the same images, move one kind away"
-            ),
-            Self::MasksByExtension { images, masks } => {
-                write!(out, "the {masks} files are read as the masks of the {images} files of the same names")
-            }
-            Self::MarkedNames { first, of } => write!(
-                out,
-                "'{}' and others have the name of another image, here '{}': rename masks to '.._mask', and move other versions of the images away",
-                text(first),
-                text(of)
-            ),
             Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
             Self::NoLabels { fields, is_program } => {
                 write!(out, "no labels found: no field has the usual name of labels among {}", quoted(fields))?;
@@ -484,13 +471,34 @@ impl fmt::Display for Warning {
             Self::LabelsMissing { file } => write!(out, "no labels: there is no file '{}'", text(file)),
             counted => match counted.what() {
                 Some((count, what, first)) => write!(out, "{count} {what}, first '{}'", text(first)),
-                None => counted.fmt_of_table(out),
+                None => counted.fmt_of_files(out),
             },
         }
     }
 }
 
 impl Warning {
+    /// Writes a warning about names of files that belong together.
+    fn fmt_of_files(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::SameStems { count, one, other } => write!(
+                out,
+                "{count} names have a {one} and a {other} file, and each is an image of its own: if they are versions of the same images, move one kind away"
+            ),
+            Self::MasksByExtension { images, masks } => {
+                write!(out, "the {masks} files are read as the masks of the {images} files of the same names")
+            }
+            Self::MarkedNames { first, of } => write!(
+                out,
+                "'{}' and others have the name of another image, here '{}': rename masks to '.._mask', and move other versions of the images away",
+                text(first),
+                text(of)
+            ),
+            _ => self.fmt_of_table(out),
+        }
+    }
+
     /// Writes a warning about a manifest.
     fn fmt_of_table(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
