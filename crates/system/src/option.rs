@@ -127,12 +127,16 @@ pub struct With<T> {
 impl<T: Display> Display for With<T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let Self { option, value } = self;
-        if FrontEnd::current() == FrontEnd::Command {
-            return write!(f, "{option} {value}");
-        }
         let value = value.to_string();
+        if FrontEnd::current() == FrontEnd::Command {
+            // As a shell takes it for one word.
+            return match value.contains([' ', '\'', '(', '&']) {
+                true => write!(f, "{option} '{}'", value.replace('\'', "'\\''")),
+                false => write!(f, "{option} {value}"),
+            };
+        }
         // Numbers and tuples are written as they are, everything else as a string.
-        if value.starts_with(|c: char| c.is_ascii_digit() || c == '(') {
+        if value.parse::<f64>().is_ok() || value.starts_with('(') {
             write!(f, "{option}={value}")
         } else if value.contains('\'') {
             write!(f, "{option}=\"{value}\"")

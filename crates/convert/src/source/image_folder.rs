@@ -16,7 +16,7 @@ use super::{
     mistaken, pairs,
     paths::{as_path, lossy},
     rows::RowForm,
-    split,
+    split, twins,
     walk::{Found, count},
     warning::{Tally, Warning},
 };
@@ -140,13 +140,18 @@ pub(super) fn list_opened(
             top.subdirectories.sort_unstable();
             pairs::list_each((&root, files), &top, &pair, all_classes.unwrap_or(&top.subdirectories))?
         }
-        _ => list_scanned((&root, files), top, all_classes, options.jobs)?,
+        _ => {
+            if let Some(table) = manifest.as_deref().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
+                mistaken::refuse_parts(&root, &top.subdirectories, table)?;
+            }
+            list_scanned((&root, files), top, all_classes, options.jobs)?
+        }
     };
     if !has_only_classes && listing.masks.is_none() {
         pairs::split_masks(&mut listing);
     }
     if !has_only_classes && listing.masks.is_none() {
-        let twins = mistaken::twins(&listing)?;
+        let twins = twins::find(&listing)?;
         listing.warnings.extend(twins);
     }
     if !has_only_classes {

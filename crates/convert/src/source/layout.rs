@@ -6,15 +6,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::candidate::SampleFiles;
+use super::choice;
 use super::directory::Directory;
 use super::mistaken::{as_classes, refuse_named};
 use super::paths::{as_path, joined, lossy};
 use super::split::{is_split_folder, is_split_name};
-use crate::error::ConvertError;
-use crate::opt::{FROM, IMAGES, MASKS};
+use crate::error::{ConvertError, quoted};
+use crate::opt::{FROM, IMAGES, MASKS, SPLIT};
 
-/// Usual names of a folder of images beside a folder of masks. Case is ignored.
-const IMAGE_FOLDERS: [&str; 14] = [
+/// Usual names of a folder of images beside one of masks. Case and separators are ignored.
+const IMAGE_FOLDERS: [&str; 16] = [
     "images",
     "image",
     "imgs",
@@ -27,11 +28,13 @@ const IMAGE_FOLDERS: [&str; 14] = [
     "photos",
     "rgb",
     "original",
+    "originals",
+    "originalimages",
     "inputs",
     "input",
 ];
-/// Usual names of a folder of masks. Case is ignored.
-const MASK_FOLDERS: [&str; 16] = [
+/// Usual names of a folder of masks. Case and separators are ignored.
+const MASK_FOLDERS: [&str; 19] = [
     "masks",
     "mask",
     "segmentation",
@@ -40,17 +43,20 @@ const MASK_FOLDERS: [&str; 16] = [
     "trimaps",
     "gtfine",
     "gt",
-    "ground_truth",
+    "gts",
     "groundtruth",
     "annotations",
     "annotation",
     "labels",
     "label",
+    "lbl",
+    "lbls",
+    "semantic",
     "targets",
-    "1st_manual",
+    "1stmanual",
 ];
-/// Suffixes of a split's name in the name of its folder of masks. Case is ignored.
-const SPLIT_MASKS: [&str; 7] = ["annot", "annotations", "mask", "masks", "label", "labels", "gt"];
+/// What may follow a split's name in the name of its folder of masks. Case is ignored.
+const SPLIT_MASKS: [&str; 8] = ["annot", "annotations", "mask", "masks", "label", "labels", "lab", "gt"];
 /// Maximum number of folders to inspect for the kind of their files.
 const MAX_FOLDERS: usize = 64;
 /// Maximum depth to which folders are searched for class folders.
@@ -96,6 +102,10 @@ impl Layout {
         masks: Option<&Path>,
     ) -> Result<Self, ConvertError> {
         let named = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let folders: Vec<&Path> = images.into_iter().chain(masks).collect();
+        if let Some(missing) = folders.iter().find(|folder| !root.join(folder).is_dir()) {
+            return Err(no_folder(root, top, &folders, missing));
+        }
         let Some(masks) = masks else {
             return Ok(images.map_or(Self::Classes, |images| Self::Wrapper(named(images))));
         };
@@ -141,20 +151,35 @@ impl Layout {
                 // `train` and `train_masks`, `X_Input` and `X_GroundTruth`.
                 [a, b] if is_mask_folder(a) != is_mask_folder(b) && images.is_empty() => {
                     let (images, masks) = if is_mask_folder(b) { (a, b) } else { (b, a) };
-                    return Ok(Self::Pairs(Pair { images: images.to_vec(), masks: masks.to_vec() }));
+                    let masks = match choice::folders_of_masks((root, files), masks)?.as_slice() {
+                        [only] => only.clone(),
+                        _ => {
+                            choice::refuse(root, &folders, files)?;
+                            masks.to_vec()
+                        }
+                    };
+                    return Ok(Self::Pairs(Pair { images: images.to_vec(), masks }));
                 }
                 _ => {}
             }
         }
         let [images] = images.as_slice() else {
+            choice::refuse(root, &folders, files)?;
             return Ok(Self::Classes);
         };
         let mut masks = Vec::new();
         for folder in folders.iter().filter(|name| is_one_of(name, &MASK_FOLDERS)) {
             masks.extend(masks_in((root, files), folder)?);
         }
+        let mut like = folders.iter().filter(|name| is_mask_folder(name));
+        if let (true, Some(only), None) = (masks.is_empty(), like.next(), like.next()) {
+            masks.extend(masks_in((root, files), only)?);
+        }
         match masks.as_slice() {
-            [] => Ok(Self::Classes),
+            [] => {
+                choice::refuse(root, &folders, files)?;
+                Ok(Self::Classes)
+            }
             [masks] => Ok(Self::Pairs(Pair { images: images.to_vec(), masks: masks.clone() })),
             [first, .., last] => {
                 let [first, last] = [first, last].map(|name| lossy(name));
@@ -166,7 +191,20 @@ impl Layout {
     }
 }
 
-/// The folders of images and masks that all of these folders contain. Only the first folders are inspected.
+/// The error about a folder that the caller named and that does not exist.
+fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> ConvertError {
+    let mut folders: Vec<String> = top.subdirectories.iter().map(|name| lossy(name)).collect();
+    folders.sort_unstable();
+    let has_all = |split: &str| named.iter().all(|folder| root.join(split).join(folder).is_dir());
+    let is_in = |split: &&String| is_split_folder(split.as_bytes()) && has_all(split);
+    let hint = match folders.iter().find(is_in) {
+        Some(split) => format!("it is in the split '{split}': add {}", SPLIT.with(split)),
+        None => format!("the folders are {}", quoted(&folders)),
+    };
+    ConvertError::Options { reason: format!("{}: no folder '{}' in it", root.display(), missing.display()), hint }
+}
+
+/// The folders of images and masks that each of the folders has in it. Only the first folders are looked into.
 fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Pair>, ConvertError> {
     if folders.len() < 2 || folders.iter().any(|name| is_split_folder(name)) {
         return Ok(None);
@@ -174,8 +212,9 @@ fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resul
     let mut shared: Option<Pair> = None;
     for folder in folders.iter().take(MAX_FOLDERS) {
         let inner = Directory::scan(root, folder, files)?;
-        let find = |known: &[&str]| inner.subdirectories.iter().filter(|name| is_one_of(name, known)).min().cloned();
-        let (Some(images), Some(masks)) = (find(&IMAGE_FOLDERS), find(&MASK_FOLDERS)) else {
+        let names = &inner.subdirectories;
+        let images = usual(names, &IMAGE_FOLDERS, is_image_folder);
+        let (Some(images), Some(masks)) = (images, usual(names, &MASK_FOLDERS, is_mask_folder)) else {
             if Contents::below((root, files), folder)?.images {
                 return Ok(None);
             }
@@ -193,14 +232,26 @@ fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resul
     Ok(shared)
 }
 
-/// The splits with a folder of masks beside them, if there are at least two and no other splits.
+/// The first folder with one of these names, or else the only one with a name like them.
+fn usual(names: &[Vec<u8>], known: &[&str], is_like: fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+    let exact = names.iter().filter(|name| is_one_of(name, known)).min();
+    let mut like = names.iter().filter(|name| is_like(name));
+    let only = like.next().filter(|_| like.next().is_none());
+    exact.or(only).cloned()
+}
+
+/// The splits that have a folder of masks beside them, if there are two or more and no others.
 fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Vec<Pair>>, ConvertError> {
     let (splits, others): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|name| is_split_folder(name));
+    let is_mask_word = |word: &[u8]| is_one_of(word, &MASK_FOLDERS) || is_one_of(word, &SPLIT_MASKS);
+    let rest = |name: &[u8], is_known: &dyn Fn(&[u8]) -> bool| -> Vec<Vec<u8>> {
+        words(name).filter(|word| !is_known(word)).map(<[u8]>::to_ascii_lowercase).collect()
+    };
     let of_split = |split: &[u8]| {
-        let stem = split.strip_suffix(b"_images").unwrap_or(split);
         let is_mask = |name: &&&[u8]| {
-            let mark = name.strip_prefix(stem).map(|mark| mark.strip_prefix(b"_").unwrap_or(mark));
-            mark.is_some_and(|mark| is_one_of(mark, &SPLIT_MASKS))
+            let is_joined = name.strip_prefix(split).is_some_and(|mark| is_one_of(mark, &SPLIT_MASKS));
+            let has_word = words(name).any(is_mask_word);
+            is_joined || (has_word && rest(name, &is_mask_word) == rest(split, &is_image_folder))
         };
         others.iter().find(is_mask).map(|masks| Pair { images: split.to_vec(), masks: masks.to_vec() })
     };
@@ -209,15 +260,38 @@ fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result
     Ok(Contents::below((root, files), &first.masks)?.images.then_some(pairs))
 }
 
-/// Whether a folder has a usual name for masks, such as `masks` or `train_masks`.
+/// Whether a folder has a usual name of a folder of masks, such as `masks`, `train_masks` or `leftMask`.
 pub(super) fn is_mask_folder(name: &[u8]) -> bool {
-    let mut words = name.split(|byte| matches!(byte, b'_' | b'-' | b' '));
-    is_one_of(name, &MASK_FOLDERS) || words.any(|word| is_one_of(word, &MASK_FOLDERS))
+    let ends = |end: &[u8]| name.to_ascii_lowercase().ends_with(end);
+    is_one_of(name, &MASK_FOLDERS)
+        || words(name).any(|word| is_one_of(word, &MASK_FOLDERS))
+        || ends(b"mask")
+        || ends(b"masks")
 }
 
-/// Whether a folder's name is one of these, in any case.
+/// Whether a folder's name has a word of a folder of images, such as `image_2`.
+pub(super) fn is_like_images(name: &[u8]) -> bool {
+    words(name).any(|word| is_one_of(word, &IMAGE_FOLDERS))
+}
+
+/// Whether a folder has a usual name of a folder of images, such as `images` or `images_png`.
+fn is_image_folder(name: &[u8]) -> bool {
+    is_one_of(name, &IMAGE_FOLDERS) || words(name).all(|word| is_one_of(word, &IMAGE_FOLDERS))
+}
+
+/// The words of a folder's name.
+fn words(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    name.split(|byte| is_separator(*byte))
+}
+
+fn is_separator(byte: u8) -> bool {
+    matches!(byte, b'_' | b'-' | b' ')
+}
+
+/// Whether a folder's name is one of these. Case and separators are ignored.
 fn is_one_of(name: &[u8], known: &[&str]) -> bool {
-    known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    let letters = || name.iter().filter(|byte| !is_separator(**byte)).map(u8::to_ascii_lowercase);
+    known.iter().any(|known| letters().eq(known.bytes()))
 }
 
 /// Whether the only subfolder of a folder is not a class: it has class folders, or a usual name for images.
@@ -225,7 +299,7 @@ fn is_wrapper((root, files): (&Path, SampleFiles), only: &[u8]) -> Result<bool, 
     let inner = Directory::scan(root, only, files)?;
     let is_empty = inner.sample_names().next().is_none();
     if !is_empty {
-        let word = only.split(|byte| matches!(byte, b'_' | b'-' | b' ')).next().unwrap_or(only);
+        let word = words(only).next().unwrap_or(only);
         return Ok(is_one_of(only, &IMAGE_FOLDERS) || is_one_of(word, &IMAGE_FOLDERS));
     }
     for name in inner.subdirectories.iter().filter(|name| !name.starts_with(b".")) {
@@ -253,7 +327,12 @@ struct Contents {
     texts: bool,
     xml: bool,
     json: bool,
+    /// The first file of arrays or annotations.
+    data: Option<Vec<u8>>,
 }
+
+/// Extensions of arrays and annotations, one file for each image.
+const DATA: [&str; 6] = ["npy", "npz", "mat", "json", "pt", "h5"];
 
 impl Contents {
     /// Searches a folder and its subfolders for an image, up to a limit.
@@ -270,6 +349,8 @@ impl Contents {
             found.texts |= directory.names().any(|name| name.ends_with(b".txt"));
             found.xml |= directory.names().any(|name| name.ends_with(b".xml"));
             found.json |= directory.names().any(|name| name.ends_with(b".json"));
+            let is_data = |name: &&[u8]| DATA.iter().any(|known| name.ends_with(format!(".{known}").as_bytes()));
+            found.data = found.data.or_else(|| directory.names().filter(is_data).min().map(|name| joined(&path, name)));
             let mut below: Vec<Vec<u8>> = directory.subdirectories;
             below.sort_unstable_by(|a, b| b.cmp(a));
             waiting.extend(below.iter().map(|name| joined(&path, name)));
@@ -311,6 +392,7 @@ fn refuse_annotated(
             return refused("a YOLO dataset with boxes in labels", images, None);
         }
     }
+    refuse_data((root, files), folders)?;
     if top.names().any(|name| name.ends_with(b"_annotations.coco.json")) {
         let from = FROM.with("image-folder");
         let reason = "this is a COCO dataset with boxes in _annotations.coco.json, and packds cannot pack boxes yet";
@@ -319,7 +401,25 @@ fn refuse_annotated(
     Ok(())
 }
 
-/// Whether a folder holds class folders or splits: two folders with images, or one folder that contains such folders.
+/// Refuses a folder of masks that are no image files beside one of image files.
+fn refuse_data((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<(), ConvertError> {
+    let images = folders.iter().copied().find(|name| is_one_of(name, &IMAGE_FOLDERS));
+    let masks = folders.iter().copied().find(|name| is_mask_folder(name) || is_one_of(name, &["ann"]));
+    if let (Some(images), Some(masks), SampleFiles::Images) = (images, masks, files) {
+        let (of_images, of_masks) = (Contents::below((root, files), images)?, Contents::below((root, files), masks)?);
+        if let (true, false, Some(file)) = (of_images.images, of_masks.images, of_masks.data) {
+            let reason = format!("'{}' is beside image files, and is no mask that packds reads", lossy(&file));
+            let alone = IMAGES.with(lossy(images));
+            let hint = format!(
+                "save each mask as a PNG file of class numbers, in Python for NumPy arrays: Image.fromarray(numpy.load(f).astype(\"uint8\")).save(f.with_suffix(\".png\")); {alone} packs the images alone"
+            );
+            return Err(ConvertError::unsupported(root, "", reason, hint));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a folder holds class folders or splits: two folders with images, or one that holds such folders itself.
 pub(super) fn holds_class_folders(root: &Path) -> Result<bool, ConvertError> {
     let files = SampleFiles::Images;
     let mut folder = Vec::new();

@@ -1,34 +1,16 @@
-//! Folders that look like class folders but hold something else: domains, versions of the same images, or one sample each.
+//! Folders that look like class folders and have names of something else, such as domains.
 //!
-//! `layout` decides what a folder is. This module refuses folders that are certainly not classes, and warns about doubtful ones.
+//! `layout` decides what a folder is. `twins` looks at the names of the files.
 
-use std::collections::HashSet;
 use std::path::Path;
 
-use super::listing::Listing;
-use super::paths::{lossy, stem};
-use super::warning::Warning;
+use super::paths::{as_path, lossy};
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES};
 
 /// More folders than this are classes, whatever the names of two of them. Classes may be country codes, such as HR and LR.
-const FEW_FOLDERS: usize = 8;
-/// With fewer files in a folder, equal names prove nothing.
-const MIN_TWINS: usize = 3;
-/// Names of two folders that hold two versions of each image. They are usual names of classes too, so the files decide.
-const VERSIONS: [[&str; 2]; 9] = [
-    ["A", "B"],
-    ["left", "right"],
-    ["clean", "noisy"],
-    ["input", "target"],
-    ["source", "target"],
-    ["low", "high"],
-    ["sharp", "blur"],
-    ["clear", "hazy"],
-    ["photo", "sketch"],
-];
-
-/// What to do with folders that may not be classes: pack one, or read them as classes.
+pub(super) const FEW_FOLDERS: usize = 8;
+/// What to do with folders that are not classes: pack one, or say that they are.
 pub(super) fn way_out(folder: &str) -> String {
     format!("pack one folder with {}; {}", IMAGES.with(folder), as_classes())
 }
@@ -65,47 +47,19 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
     Ok(())
 }
 
-/// Looks for two class folders with the same file names. They may hold two versions of each image.
-///
-/// # Errors
-/// If their names say so, too.
-pub(super) fn twins(listing: &Listing) -> Result<Option<Warning>, ConvertError> {
-    let find = |name: &&str| listing.classes.iter().position(|class| class.eq_ignore_ascii_case(name.as_bytes()));
-    for names in VERSIONS {
-        let [Some(one), Some(other)] = names.each_ref().map(find) else { continue };
-        let (keys, others) = (keys(listing, one), keys(listing, other));
-        let shared = keys.intersection(&others).count();
-        if shared >= MIN_TWINS && 2 * shared > keys.len().max(others.len()) {
-            let [one, other] = [one, other].map(|class| lossy(&listing.classes[class]));
-            let reason = format!(
-                "'{one}' and '{other}' have {shared} files with the same names, so they look like two versions of each image"
-            );
-            return Err(ConvertError::contradictory(&listing.root, "", reason, way_out(&one)));
-        }
+/// Refuses folders whose names differ only in a number, such as `images_001` and `images_002`, beside a table.
+pub(super) fn refuse_parts(root: &Path, folders: &[Vec<u8>], table: &[u8]) -> Result<(), ConvertError> {
+    const WORDS: [&str; 6] = ["part", "images", "image", "batch", "shard", "folder"];
+    let letters = |name: &[u8]| lossy(name).replace(|c: char| c.is_ascii_digit(), "").to_ascii_lowercase();
+    let (Some(first), Some(last)) = (folders.iter().min(), folders.iter().max()) else { return Ok(()) };
+    let are_alike = folders.len() > 1 && folders.iter().all(|name| letters(name) == letters(first));
+    let has_word = letters(first).split(['_', '-', ' ']).any(|word| WORDS.contains(&word));
+    let table = root.join(as_path(table));
+    if !are_alike || !has_word || !table.is_file() {
+        return Ok(());
     }
-    let ([one, other], Some(half)) = (listing.classes.as_slice(), half(listing)) else { return Ok(None) };
-    let (keys, others) = (keys(listing, 0), keys(listing, 1));
-    let is_doubt = half >= MIN_TWINS && keys == others && !keys.iter().all(|key| is_number(key));
-    Ok(is_doubt.then(|| Warning::SameNames { one: one.clone(), other: other.clone() }))
-}
-
-/// Half of the samples, if the first class has that many.
-fn half(listing: &Listing) -> Option<usize> {
-    let first = (0..listing.len()).filter(|idx| listing.label(*idx) == Some(0)).count();
-    (2 * first == listing.len()).then_some(first)
-}
-
-/// The paths of a class's files below its folder, without extension.
-fn keys(listing: &Listing, class: usize) -> HashSet<Vec<u8>> {
-    let is_own = |idx: &usize| listing.label(*idx).and_then(|label| usize::try_from(label).ok()) == Some(class);
-    let own = (0..listing.len()).filter(is_own);
-    let folder = listing.classes[class].len();
-    own.map(|idx| stem(&listing.paths.path(idx)[folder..]).to_vec()).collect()
-}
-
-/// Whether a file's name is a number after letters, such as `img_001`. Every class may have such files.
-fn is_number(key: &[u8]) -> bool {
-    let name = key.rsplit(|byte| *byte == b'/').next().unwrap_or(key);
-    let letters = name.iter().take_while(|byte| !byte.is_ascii_digit()).count();
-    letters < name.len() && name[letters..].iter().all(u8::is_ascii_digit)
+    let [first, last] = [first, last].map(|name| lossy(name));
+    let reason = format!("'{first}' and '{last}' look like parts of one dataset, and not like classes");
+    let hint = format!("name the table as the source, if it has the labels: '{}'; {}", table.display(), as_classes());
+    Err(ConvertError::contradictory(root, "", reason, hint))
 }

@@ -2,14 +2,16 @@
 //!
 //! `layout` finds the folders.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use super::candidate::SampleFiles;
 use super::directory::{Directory, Identity};
+use super::doubles::{Doubles, marked};
 use super::image_folder::known_metadata;
 use super::layout::{Pair, inside};
 use super::listing::{Fault, Faults, Labels, Listing, Masks, SourceKind};
+use super::look::look_at;
 use super::mistaken::as_classes;
 use super::paths::{FileTable, PathTable, joined, lossy, stem};
 use super::walk::{Found, count};
@@ -17,8 +19,8 @@ use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 use crate::opt::{IMAGES, MASKS};
 
-/// Usual suffixes of an image's name in its mask's name.
-const MASK_SUFFIXES: [&[u8]; 16] = [
+/// What usually follows the image's name in a mask's name.
+const MASK_SUFFIXES: [&[u8]; 17] = [
     b"_mask",
     b"_masks",
     b"-mask",
@@ -32,6 +34,7 @@ const MASK_SUFFIXES: [&[u8]; 16] = [
     b"_annotation",
     b"_gtFine_labelIds",
     b"_manual1",
+    b"_1stHO",
     b"_L",
     b"_P",
     b"_lab",
@@ -41,6 +44,33 @@ const MASK_PREFIXES: [&[u8]; 5] = [b"mask_", b"mask", b"seg_", b"label_", b"gt_"
 /// Parts of an image's name that its mask's name lacks.
 const IMAGE_SUFFIXES: [&[u8]; 7] = [b"_leftImg8bit", b"_image", b"_img", b"_rgb", b"_sat", b"_training", b"_test"];
 const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"];
+
+/// What is known of two folders, one of images and one of masks, without listing them.
+pub(super) struct Matches {
+    pub(super) images: usize,
+    pub(super) masks: usize,
+    /// Images that have a mask.
+    pub(super) matched: usize,
+    /// Whether the first mask may be one.
+    pub(super) has_mask: bool,
+    /// Whether the first image may be a mask, too.
+    pub(super) has_mask_as_image: bool,
+}
+
+/// Counts the images of a folder that have a mask in another.
+pub(super) fn matches((root, files): (&Path, SampleFiles), pair: &Pair) -> Result<Matches, ConvertError> {
+    let (images, masks) = (walked(root, &pair.images, files)?.paths, walked(root, &pair.masks, files)?.paths);
+    let (image_keys, mask_keys) = (keys(&images, 0, &pair.images), keys(&masks, 0, &pair.masks));
+    // Names that clash match nothing.
+    let matched = Matched::of(root, &images, &image_keys, &mask_keys);
+    let matched = matched.map_or(0, |matched| matched.of_image.iter().flatten().count());
+    let is_mask = |paths: &PathTable| {
+        let look = (paths.len() > 0).then(|| look_at(&inside(root, &paths.path(0)))).flatten();
+        look.is_some_and(|look| look.is_mask)
+    };
+    let (has_mask, has_mask_as_image) = (is_mask(&masks), is_mask(&images));
+    Ok(Matches { images: images.len(), masks: masks.len(), matched, has_mask, has_mask_as_image })
+}
 
 /// Lists the images of a folder with the masks of another.
 pub(super) fn list(root: &Path, pair: &Pair, files: SampleFiles) -> Result<Listing, ConvertError> {
@@ -186,11 +216,23 @@ fn key(paths: &PathTable, idx: usize, folder: &[u8]) -> Vec<u8> {
 fn bare(key: &[u8], prefixes: &[&[u8]], suffixes: &[&[u8]]) -> Vec<u8> {
     let at = key.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let (directory, name) = key.split_at(at);
-    let suffix = suffixes.iter().filter_map(|suffix| name.strip_suffix(*suffix));
-    let prefix = prefixes.iter().filter_map(|prefix| name.strip_prefix(*prefix));
-    // The shortest rest is the one without the longest affix.
+    let suffix = suffixes.iter().filter_map(|suffix| without_suffix(name, suffix));
+    let prefix = prefixes.iter().filter_map(|prefix| without_prefix(name, prefix));
+    // The shortest rest has lost the longest mark.
     let rest = suffix.chain(prefix).filter(|rest| !rest.is_empty()).min_by_key(|rest| rest.len());
     [directory, rest.unwrap_or(name)].concat()
+}
+
+/// A name without a mark at its end, in any case.
+fn without_suffix<'a>(name: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
+    let (rest, end) = name.split_at_checked(name.len().checked_sub(mark.len())?)?;
+    end.eq_ignore_ascii_case(mark).then_some(rest)
+}
+
+/// A name without a mark at its start, in any case.
+fn without_prefix<'a>(name: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = name.split_at_checked(mark.len())?;
+    start.eq_ignore_ascii_case(mark).then_some(rest)
 }
 
 /// Which mask belongs to which image.
@@ -270,7 +312,22 @@ impl Matched {
 /// Moves masks beside their images, such as `1_mask.png` beside `1.png`, out of a listing of a folder.
 pub(super) fn split_masks(listing: &mut Listing) {
     let keys = keys(&listing.paths, 0, b"");
-    let places: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(idx, key)| (key.as_slice(), idx)).collect();
+    if let Some(doubles) = Doubles::find(&listing.paths, &keys) {
+        let masks = doubles.masks(listing);
+        listing.warnings.push(doubles.warning(masks));
+        if let Some(masks) = masks {
+            let masks_of = doubles.files.iter().map(|pair| (pair[1 - masks], vec![pair[masks]])).collect();
+            let is_mask: HashSet<usize> = doubles.files.iter().map(|pair| pair[masks]).collect();
+            let images: Vec<usize> = (0..keys.len()).filter(|idx| !is_mask.contains(idx)).collect();
+            take_masks(listing, &images, &masks_of);
+        }
+        return;
+    }
+    let bare_image = |key: &Vec<u8>| bare(key, &IMAGE_PREFIXES, &IMAGE_SUFFIXES);
+    let bare_keys: Vec<Vec<u8>> = keys.iter().map(bare_image).collect();
+    // Whole names count more.
+    let places: HashMap<&[u8], usize> =
+        bare_keys.iter().enumerate().chain(keys.iter().enumerate()).map(|(idx, key)| (key.as_slice(), idx)).collect();
     // A second mask of an image has a number: `1_mask_1.png`.
     let unnumbered = |key: &[u8]| {
         let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
@@ -284,7 +341,9 @@ pub(super) fn split_masks(listing: &mut Listing) {
     let bases: Vec<Option<usize>> = keys.iter().map(|key| base(key)).collect();
     let images: Vec<usize> = (0..keys.len()).filter(|idx| bases[*idx].is_none()).collect();
     let n_masks = keys.len() - images.len();
+    let image_keys: Vec<Vec<u8>> = images.iter().map(|idx| keys[*idx].clone()).collect();
     if n_masks == 0 {
+        listing.warnings.extend(marked(&listing.paths, &image_keys, &images));
         return;
     }
     if n_masks * 2 < images.len() {
@@ -298,6 +357,7 @@ pub(super) fn split_masks(listing: &mut Listing) {
             masks_of.entry(*image).or_default().push(mask);
         }
     }
+    listing.warnings.extend(marked(&listing.paths, &image_keys, &images));
     take_masks(listing, &images, &masks_of);
 }
 
@@ -320,8 +380,8 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
         let own = masks_of.get(&image).map_or(&[][..], Vec::as_slice);
         let reason = match own {
             [_] => None,
-            [] => Some("there is no mask beside it with its name and '_mask'".to_owned()),
-            several => Some(format!("there are {} masks beside it: merge them into one file", several.len())),
+            [] => Some("no file beside it has its name and '_mask': move it away if it is no image".to_owned()),
+            several => Some(format!("it has {} masks beside it: merge them into one file", several.len())),
         };
         if let Some(reason) = reason {
             listing.faults.insert(kept.paths.len() - 1, Fault::Said(reason.into()));

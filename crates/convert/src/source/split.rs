@@ -19,9 +19,9 @@ use crate::error::ConvertError;
 
 const SPLIT_NAMES: [&str; 11] =
     ["train", "training", "val", "valid", "validation", "test", "testing", "publictest", "privatetest", "eval", "dev"];
-/// Words that may be in a split folder's name in addition to the split: `training_set`, `seg_train`, `train_images`.
-const OTHER_WORDS: [&str; 10] =
-    ["stage", "set", "data", "dataset", "images", "imgs", "image", "seg", "folder", "split"];
+/// Words that a split folder's name may have beside the split: `training_set`, `seg_train`, `train_images`.
+const OTHER_WORDS: [&str; 11] =
+    ["stage", "set", "data", "dataset", "images", "imgs", "image", "img", "seg", "folder", "split"];
 
 /// True if a part with this name is a split. Case is ignored.
 pub(super) fn is_split_name(name: &[u8]) -> bool {
@@ -76,7 +76,9 @@ pub(super) fn list_one(
         }
         names.push(wanted.to_owned());
     }
-    let mut opened = splits.opened(&names, options)?;
+    // Pairs have no classes to share, and another split may lack the folder of masks.
+    let own = [wanted.to_owned()];
+    let mut opened = splits.opened(if options.masks.is_some() { &own } else { &names }, options)?;
     let classes = class_union(&opened);
     let last = opened.iter().position(|(name, _)| name == wanted).ok_or_else(missing)?;
     let mut listing = list_opened(opened.swap_remove(last).1, Some(&classes), options)?;
@@ -118,7 +120,11 @@ struct Splits {
 
 impl Splits {
     fn of(source: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
-        let Opened { root, top, layout, .. } = Opened::at(source, options, files)?;
+        // Folders that the caller named may be in each split.
+        let mut named = options.images.iter().chain(&options.masks);
+        let is_inside = !named.all(|folder| source.join(folder).exists());
+        let own = ListOptions { images: None, masks: None, ..options.clone() };
+        let Opened { root, top, layout, .. } = Opened::at(source, if is_inside { &own } else { options }, files)?;
         let top = match &layout {
             Layout::Pairs(pair) => Directory::scan(&root, &pair.images, files)?,
             _ => top,

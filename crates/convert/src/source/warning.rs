@@ -60,6 +60,29 @@ pub enum Warning {
         /// The other.
         other: Vec<u8>,
     },
+    /// Files have the name of another but for the extension, and are images of their own.
+    SameStems {
+        /// How many.
+        count: u64,
+        /// One extension, with its dot.
+        one: String,
+        /// The other.
+        other: String,
+    },
+    /// Files of one extension are the masks of those of another.
+    MasksByExtension {
+        /// The images' extension, with its dot.
+        images: String,
+        /// The masks' extension.
+        masks: String,
+    },
+    /// Many names are those of other images with a mark, as masks or versions have.
+    MarkedNames {
+        /// The first.
+        first: Vec<u8>,
+        /// The image whose name it has.
+        of: Vec<u8>,
+    },
     /// A split has no labels, but another one has class folders.
     SplitUnlabelled,
     /// Masks whose names match no image; ignored.
@@ -537,13 +560,34 @@ impl fmt::Display for Warning {
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
                 Some(counted) => counted.fmt(out),
-                None => other.fmt_of_table(out),
+                None => other.fmt_of_files(out),
             },
         }
     }
 }
 
 impl Warning {
+    /// Writes a warning about names of files that belong together.
+    fn fmt_of_files(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::SameStems { count, one, other } => write!(
+                out,
+                "{count} names have a {one} and a {other} file, and each is an image of its own: if they are versions of the same images, move one kind away"
+            ),
+            Self::MasksByExtension { images, masks } => {
+                write!(out, "the {masks} files are read as the masks of the {images} files of the same names")
+            }
+            Self::MarkedNames { first, of } => write!(
+                out,
+                "'{}' and others have the name of another image, here '{}': rename masks to '.._mask', and move other versions of the images away",
+                text(first),
+                text(of)
+            ),
+            _ => self.fmt_of_table(out),
+        }
+    }
+
     /// Writes a warning about a manifest.
     fn fmt_of_table(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

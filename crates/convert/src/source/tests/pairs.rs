@@ -354,3 +354,17 @@ fn masks_in_jpeg_files_are_told() {
     let lossy = Warning::LossyMasks { count: 1, first: b"masks/1.jpg".to_vec() };
     assert_eq!(tree.list().unwrap().warnings(), [lossy]);
 }
+
+#[test]
+fn parts_of_a_dataset_beside_its_table_are_not_classes() {
+    for [one, other] in [["images_001/images", "images_002/images"], ["HAM_images_part_1", "HAM_images_part_2"]] {
+        let tree = Tree::new(&[&format!("{one}/a.png"), &format!("{other}/b.png")]);
+        assert_eq!(tree.list().unwrap().classes().len(), 2);
+        tree.write("labels.csv", b"image,label\na.png,x\nb.png,y\n");
+        let error = tree.list().unwrap_err();
+        assert!(error.to_string().contains("look like parts of one dataset"), "{error}");
+        let hint = error.hint().unwrap();
+        assert!(hint.contains(&format!("'{}'", tree.path("labels.csv").display())), "{hint}");
+        assert_eq!(labels(&list(&tree.path("labels.csv"), &ListOptions::default()).unwrap()), [Some(0), Some(1)]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Files in one folder whose names belong together: `1.jpg` and `1.png`, `rain-1.png` and `norain-1.png`.
+//!
+//! `pairs` knows the usual names of masks.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::listing::Listing;
+use super::look::look_at;
+use super::paths::{PathTable, joined, lossy, stem};
+use super::walk::count;
+use super::warning::Warning;
+
+/// Fewer files are no evidence.
+const MIN_FILES: usize = 3;
+/// Files of the same name to look into.
+const MAX_LOOKED: usize = 4;
+/// Files whose names to compare with all others.
+const MAX_COMPARED: usize = 1000;
+/// Maximum length of what may stand before a name.
+const MAX_PREFIX: usize = 12;
+
+/// Two files for each name, one of each extension.
+pub(super) struct Doubles {
+    /// Each name's files, in the order of the extensions.
+    pub(super) files: Vec<[usize; 2]>,
+    extensions: [Vec<u8>; 2],
+}
+
+impl Doubles {
+    /// Finds the files that have the name of another but for the extension, if nearly all have.
+    pub(super) fn find(paths: &PathTable, keys: &[Vec<u8>]) -> Option<Self> {
+        let mut first_of: HashMap<&[u8], usize> = HashMap::with_capacity(keys.len());
+        let mut files = Vec::new();
+        for (idx, key) in keys.iter().enumerate() {
+            if let Some(first) = first_of.insert(key, idx) {
+                files.push([first, idx]);
+            }
+        }
+        let extension = |idx: usize| {
+            let name = paths.name(idx);
+            name[stem(name).len()..].to_ascii_lowercase()
+        };
+        let extensions = files.first()?.map(extension);
+        files.retain(|pair| pair.map(extension) == extensions);
+        let are_most = files.len() >= MIN_FILES && 20 * files.len() >= 9 * keys.len();
+        (are_most && extensions[0] != extensions[1]).then_some(Self { files, extensions })
+    }
+
+    /// Which of the two extensions is that of masks, by the headers of the first files.
+    pub(super) fn masks(&self, listing: &Listing) -> Option<usize> {
+        let looks = self.files.iter().take(MAX_LOOKED).map(|pair| pair.map(|idx| look_at(&listing.file_path(idx))));
+        let looks: Vec<[bool; 2]> = looks.map(|pair| pair.map(|look| look.is_some_and(|look| look.is_mask))).collect();
+        (0..2).find(|of| looks.iter().all(|is_mask| is_mask[*of] && !is_mask[1 - of]))
+    }
+
+    /// The warning, with the extension of the masks if these files are pairs.
+    pub(super) fn warning(&self, masks: Option<usize>) -> Warning {
+        let [one, other] = self.extensions.each_ref().map(|extension| lossy(extension));
+        match masks {
+            None => Warning::SameStems { count: count(self.files.len()), one, other },
+            Some(0) => Warning::MasksByExtension { images: other, masks: one },
+            Some(_) => Warning::MasksByExtension { images: one, masks: other },
+        }
+    }
+}
+
+/// The warning about names that are those of others with a mark before or behind them. Numbers are no marks. `files` has the place
+/// of each key's file.
+pub(super) fn marked(paths: &PathTable, keys: &[Vec<u8>], files: &[usize]) -> Option<Warning> {
+    let places: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(idx, key)| (key.as_slice(), idx)).collect();
+    let mut marks: BTreeMap<Vec<u8>, (usize, usize, usize)> = BTreeMap::new();
+    let compared = keys.len().min(MAX_COMPARED);
+    for (idx, key) in keys.iter().enumerate().take(compared) {
+        for (mark, other) in rests(key) {
+            if let Some(of) = places.get(other.as_slice()) {
+                marks.entry(mark).or_insert((0, idx, *of)).0 += 1;
+            }
+        }
+    }
+    let (n, idx, of) = marks.into_values().max_by_key(|(n, ..)| *n)?;
+    let [first, of] = [idx, of].map(|idx| paths.path(files[idx]));
+    (n >= MIN_FILES && 4 * n >= compared).then_some(Warning::MarkedNames { first, of })
+}
+
+/// The marks that a name may have, each with the name without it.
+fn rests(key: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let at = key.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    let (folder, name) = (&key[..at], key[at..].strip_prefix(b"/").unwrap_or(&key[at..]));
+    let is_mark = |mark: &[u8]| mark.iter().any(u8::is_ascii_alphabetic);
+    let is_separator = |idx: &usize| matches!(name[*idx], b'_' | b'-' | b'.' | b' ' | b'(');
+    let behind = (1..name.len()).filter(is_separator).map(|cut| (&name[cut..], &name[..cut]));
+    let before = (1..name.len().min(MAX_PREFIX)).map(|cut| (&name[..cut], &name[cut..]));
+    let marked = behind.chain(before).filter(|(mark, _)| is_mark(mark));
+    marked.map(|(mark, rest)| (mark.to_vec(), joined(folder, rest))).collect()
+}

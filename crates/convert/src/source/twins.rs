@@ -1,0 +1,186 @@
+//! Class folders with files of the same names: versions of the same images, images and their masks, or one sample each.
+//!
+//! `layout` decides what a folder is. This module refuses what is certain to be no class, and names what is in doubt.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::layout::is_mask_folder;
+use super::listing::Listing;
+use super::look::{Look, look_at};
+use super::mistaken::{FEW_FOLDERS, as_classes, way_out};
+use super::paths::{lossy, stem};
+use super::warning::Warning;
+use crate::error::ConvertError;
+use crate::opt::{IMAGES, MASKS};
+
+/// Fewer files in a folder are no evidence.
+const MIN_TWINS: usize = 3;
+/// Files of the same name to look into.
+const MAX_LOOKED: usize = 4;
+/// Maximum number of files of a folder that is one sample.
+const MAX_PARTS: usize = 16;
+/// Names of two folders that hold two versions of each image. They are usual names of classes too, so the files decide.
+const VERSIONS: [[&str; 2]; 12] = [
+    ["A", "B"],
+    ["left", "right"],
+    ["clean", "noisy"],
+    ["input", "target"],
+    ["source", "target"],
+    ["low", "high"],
+    ["sharp", "blur"],
+    ["clear", "hazy"],
+    ["photo", "sketch"],
+    ["rgb", "depth"],
+    ["x", "y"],
+    ["train_A", "train_B"],
+];
+
+/// Looks for class folders with the same file names.
+///
+/// # Errors
+/// If their names or their files say that they are no classes.
+pub(super) fn find(listing: &Listing) -> Result<Option<Warning>, ConvertError> {
+    if listing.classes.len() < 2 {
+        return Ok(None);
+    }
+    if listing.len() <= MAX_PARTS * listing.classes.len() {
+        refuse_samples(listing, &all_keys(listing))?;
+    }
+    if listing.classes.len() > FEW_FOLDERS {
+        return Ok(None);
+    }
+    let keys = all_keys(listing);
+    let mut told = None;
+    for one in 0..keys.len() {
+        for other in one + 1..keys.len() {
+            told = told.or(compare(listing, &keys, [one, other])?);
+        }
+    }
+    Ok(told)
+}
+
+/// Compares two classes.
+fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<Warning>, ConvertError> {
+    let [one, other] = pair.map(|class| &keys[class]);
+    let shared: Vec<[usize; 2]> = one.iter().filter_map(|(key, idx)| Some([*idx, *other.get(key)?])).collect();
+    let most = one.len().max(other.len());
+    let names = pair.map(|class| listing.classes[class].as_slice());
+    let is_named = VERSIONS.iter().any(|known| is_pair(names, known));
+    if shared.len() < MIN_TWINS || 2 * shared.len() <= most {
+        return Ok(None);
+    }
+    let looks: Vec<[Look; 2]> = shared
+        .iter()
+        .take(MAX_LOOKED)
+        .filter_map(|pair| Some([look(listing, pair[0])?, look(listing, pair[1])?]))
+        .collect();
+    let are_masks = |of: usize| !looks.is_empty() && looks.iter().all(|look| look[of].is_mask && !look[1 - of].is_mask);
+    let masks = (0..2).find(|of| are_masks(*of));
+    let is_most = 10 * shared.len() >= 9 * most;
+    if is_named || (is_most && masks.is_some()) {
+        return Err(refused(&listing.root, names, shared.len(), masks));
+    }
+    let same_sizes = !looks.is_empty() && looks.iter().all(|[one, other]| one.size == other.size);
+    let is_doubt = is_most && (same_sizes || !are_counted(one));
+    Ok(is_doubt.then(|| Warning::SameNames { one: names[0].to_vec(), other: names[1].to_vec() }))
+}
+
+/// The error about two folders with the same files. `masks` is the one that looks like masks, if any.
+fn refused(root: &Path, names: [&[u8]; 2], shared: usize, masks: Option<usize>) -> ConvertError {
+    let [one, other] = names.map(lossy);
+    let what = if masks.is_some() { "images and their masks" } else { "two versions of each image" };
+    let reason = format!("'{one}' and '{other}' have {shared} files of the same names, like {what}");
+    let hint = match masks {
+        None => way_out(&one),
+        Some(masks) => {
+            let [images, masks] = [names[1 - masks], names[masks]].map(|name| lossy(name));
+            format!("{} {} packs pairs; {}", IMAGES.with(&images), MASKS.with(masks), way_out(&images))
+        }
+    };
+    ConvertError::contradictory(root, "", reason, hint)
+}
+
+/// Whether two folders have these names, in any case and order.
+fn is_pair(names: [&[u8]; 2], known: &[&str; 2]) -> bool {
+    let is = |name: &[u8], known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    (is(names[0], known[0]) && is(names[1], known[1])) || (is(names[0], known[1]) && is(names[1], known[0]))
+}
+
+/// Refuses folders that are one sample each: all have files of the same few names, which are no numbers, and there are many
+/// folders or a name is that of masks.
+fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> {
+    let Some((first, rest)) = keys.split_first() else { return Ok(()) };
+    let are_alike = rest.iter().all(|keys| keys.keys().eq(first.keys()));
+    let mask = first.keys().find(|key| is_mask_folder(key) || key.eq_ignore_ascii_case(b"seg"));
+    let is_few = listing.classes.len() <= FEW_FOLDERS;
+    let is_nested = |key: &Vec<u8>| key.contains(&b'/');
+    if first.len() < 2
+        || !are_alike
+        || first.keys().any(is_nested)
+        || first.keys().all(|key| is_number(key))
+        || (is_few && mask.is_none())
+    {
+        return Ok(());
+    }
+    let file = |key: &[u8]| first.get(key).map_or(String::new(), |idx| lossy(listing.paths.name(*idx)));
+    let image = first.keys().find(|key| Some(*key) != mask).map_or(String::new(), |key| file(key));
+    let (folder, n) = (lossy(&listing.classes[0]), first.len());
+    let reason = format!(
+        "each of the {} folders has files of the same {n} names, such as '{folder}/{image}': a folder looks like one sample, and not like a class",
+        listing.classes.len()
+    );
+    let field = |name: &str, file: &str| format!("\"{name}\": f\"{{p.parent.name}}/{file}\"");
+    let fields = match mask {
+        Some(mask) => format!("{}, {}", field("image", &image), field("mask", &file(mask))),
+        None => field("image", &image),
+    };
+    let root = listing.root.display();
+    let hint = format!(
+        "list them in a table and convert that, in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False); {}",
+        as_classes()
+    );
+    Err(ConvertError::contradictory(&listing.root, "", reason, hint))
+}
+
+/// The files of a class by their path below its folder, without extension.
+type Keys = BTreeMap<Vec<u8>, usize>;
+
+fn all_keys(listing: &Listing) -> Vec<Keys> {
+    let mut keys = vec![Keys::new(); listing.classes.len()];
+    for idx in 0..listing.len() {
+        let class = listing.label(idx).and_then(|label| usize::try_from(label).ok());
+        let Some((keys, class)) = class.and_then(|class| Some((keys.get_mut(class)?, &listing.classes[class]))) else {
+            continue;
+        };
+        let path = listing.paths.path(idx);
+        let below = path.get(class.len() + 1..).unwrap_or_default();
+        keys.insert(stem(below).to_vec(), idx);
+    }
+    keys
+}
+
+fn look(listing: &Listing, idx: usize) -> Option<Look> {
+    look_at(&listing.file_path(idx))
+}
+
+/// Whether the names count the files: 0 to n, or 1 to n, maybe after letters. Every class may have such files.
+fn are_counted(keys: &Keys) -> bool {
+    let number = |key: &Vec<u8>| {
+        let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        str::from_utf8(&key[key.len() - digits..]).ok()?.parse::<usize>().ok()
+    };
+    let Some(numbers) = keys.keys().map(number).collect::<Option<BTreeSet<usize>>>() else { return false };
+    let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { return false };
+    *first <= 1
+        && numbers.len() == keys.len()
+        && last - first + 1 == keys.len()
+        && keys.keys().all(|key| is_number(key))
+}
+
+/// Whether a file's name is a number after letters, such as `img_001`.
+fn is_number(key: &[u8]) -> bool {
+    let name = key.rsplit(|byte| *byte == b'/').next().unwrap_or(key);
+    let letters = name.iter().take_while(|byte| !byte.is_ascii_digit()).count();
+    letters < name.len() && name[letters..].iter().all(u8::is_ascii_digit)
+}

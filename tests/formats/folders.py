@@ -1,0 +1,88 @@
+"""Folders of published datasets of masks, depth and versions of images: folders.py DIR."""
+
+import sys
+from pathlib import Path
+
+# The folder of this script has modules with the names of libraries.
+sys.path.pop(0)
+
+import numpy as np
+from PIL import Image
+
+RANDOM = np.random.default_rng(9)
+ROOT = Path(sys.argv[1])
+
+
+def photo():
+    return Image.fromarray(RANDOM.integers(0, 256, (30, 40, 3), dtype=np.uint8))
+
+
+def mask():
+    return Image.fromarray(RANDOM.integers(0, 3, (30, 40), dtype=np.uint8))
+
+
+def deep():
+    return Image.fromarray(RANDOM.integers(0, 40000, (30, 40)).astype(np.uint16))
+
+
+def colours():
+    palette = np.array([[0, 0, 0], [128, 0, 0], [0, 128, 0]], np.uint8)
+    return Image.fromarray(palette[np.array(mask())])
+
+
+def write(pattern, make, names=("000001", "000002", "000003", "000004")):
+    for name in names:
+        path = ROOT / pattern.format(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        make().save(path)
+
+
+def pairs(source, images, masks, make=mask):
+    write(f"{source}/{images}/{{}}.png", photo)
+    write(f"{source}/{masks}/{{}}.png", make)
+
+
+pairs("depth", "rgb", "depth", deep)
+pairs("letters", "x", "y")
+pairs("short", "img", "lbl")
+pairs("words", "Original", "Ground Truth")
+pairs("alike", "cat", "dog", photo)
+for split in ("train", "test"):
+    write(f"cracks/{split}_img/{{}}.jpg", photo)
+    write(f"cracks/{split}_lab/{{}}.png", mask)
+for folder, make in (("2_Ortho_RGB", photo), ("5_Labels_all", mask), ("1_DSM", deep)):
+    end = {"2_Ortho_RGB": "_RGB", "5_Labels_all": "_label"}.get(folder, "")
+    write(f"potsdam/{folder}/{{}}{end}.tif", make)
+for folder, make in (("image_2", photo), ("semantic", mask), ("instance", deep), ("semantic_rgb", colours)):
+    write(f"kitti/training/{folder}/{{}}_10.png", make)
+write("kitti/testing/image_2/{}_10.png", photo)
+write("chest/CXR_png/{}.png", photo)
+for side in ("left", "right"):
+    write(f"chest/ManualMask/{side}Mask/{{}}.png", mask)
+for area in ("Rural", "Urban"):
+    write(f"land/{area}/images_png/{{}}.png", photo)
+    write(f"land/{area}/masks_png/{{}}.png", mask)
+for letter, make in (("A", photo), ("B", mask), ("C", photo)):
+    write(f"shadows/train_{letter}/{{}}.png", make)
+for patient in range(3):
+    for part, make in (("flair", photo), ("t1", photo), ("seg", mask)):
+        write(f"patients/BraTS_{patient}/{part}.png", make, [""])
+for split in ("training", "test"):
+    write(f"vessels/{split}/images/{{}}_{split}.tif", photo)
+    write(f"vessels/{split}/1st_manual/{{}}_manual1.gif", mask)
+    write(f"vessels/{split}/mask/{{}}_{split}_mask.gif", mask)
+write("roads/{}_sat.jpg", photo)
+write("roads/{}_mask.png", mask)
+write("stems/{}.jpg", photo)
+write("stems/{}.png", mask)
+write("versions/{}.jpg", photo)
+write("versions/{}.png", photo)
+write("rain/rain-{}.png", photo)
+write("rain/norain-{}.png", photo)
+write("arrays/images/{}.png", photo)
+write("arrays/masks/{}.png", mask)
+for path in (ROOT / "arrays/masks").iterdir():
+    np.save(path.with_suffix(".npy"), np.array(Image.open(path)))
+    path.unlink()
+pairs("coloured", "images", "masks", colours)
+pairs("wide", "images", "masks", deep)

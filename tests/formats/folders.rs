@@ -1,0 +1,123 @@
+//! Folders of published datasets of masks, depth and versions of images: read right, told, or refused with the way out.
+
+use super::python;
+use crate::support::Folder;
+
+fn sources() -> Folder {
+    let folder = Folder::new();
+    python(&["folders.py", folder.path("").to_str().unwrap()]);
+    folder
+}
+
+/// What is said of a source that is read.
+fn read(folder: &Folder, args: &[&str]) -> (String, String) {
+    let ran = folder.packds(&[&["convert"], args, &["out.pack", "--dry-run"]].concat());
+    assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
+    (ran.stdout, ran.stderr)
+}
+
+/// What is said of a source that is refused.
+fn refused(folder: &Folder, args: &[&str]) -> String {
+    let ran = folder.packds(&[&["convert"], args, &["no.pack"]].concat());
+    assert!(ran.code != 0 && !folder.path("no.pack").exists(), "{args:?}: {ran:?}");
+    ran.stderr
+}
+
+fn is_pairs(said: &str, first: &str) -> bool {
+    said.contains("paired folders") && said.contains(&format!("the first is {first}"))
+}
+
+#[test]
+fn folders_of_images_and_masks_are_pairs_by_their_usual_names() {
+    let folder = sources();
+    for (args, mask) in [
+        (&["short"][..], "lbl/000001.png"),
+        (&["words"], "Ground Truth/000001.png"),
+        (&["cracks", "--split", "train_img"], "train_lab/000001.png"),
+        (&["land"], "Rural/masks_png/000001.png"),
+    ] {
+        let (said, _) = read(&folder, args);
+        assert!(is_pairs(&said, mask), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn folders_of_the_same_names_are_refused_with_lines_that_work() {
+    let folder = sources();
+    for (source, error, lines) in [
+        ("letters", "like images and their masks", &["--images x --masks y"][..]),
+        ("shadows", "like images and their masks", &["--images train_A --masks train_B"]),
+        ("depth", "like two versions of each image", &["--images depth"]),
+        ("potsdam", "looks like the masks of '2_Ortho_RGB'", &["--images 2_Ortho_RGB --masks 5_Labels_all"]),
+        (
+            "chest",
+            "looks like the masks of 'CXR_png'",
+            &["--images CXR_png --masks ManualMask/leftMask", "--images CXR_png --masks ManualMask/rightMask"],
+        ),
+    ] {
+        let said = refused(&folder, &[source]);
+        assert!(said.contains(error), "{said}");
+        for line in lines {
+            assert!(said.contains(line), "{said}");
+            read(&folder, &[&[source], &line.split(' ').collect::<Vec<_>>()[..]].concat());
+        }
+    }
+    let (_, told) = read(&folder, &["alike"]);
+    assert!(told.contains("the classes 'cat' and 'dog' have files of the same names"), "{told}");
+}
+
+#[test]
+fn folders_that_the_caller_names_may_be_in_a_split() {
+    let folder = sources();
+    let said = refused(&folder, &["kitti", "--split", "training"]);
+    assert!(said.contains("--images image_2 --masks semantic, or"), "{said}");
+    let args = ["--images", "image_2", "--masks", "semantic"];
+    let (said, _) = read(&folder, &[&["kitti", "--split", "training"], &args[..]].concat());
+    assert!(is_pairs(&said, "semantic/000001_10.png"), "{said}");
+    let said = refused(&folder, &[&["kitti"], &args[..]].concat());
+    assert!(said.contains("add --split training"), "{said}");
+    let said = refused(&folder, &["vessels", "--split", "test"]);
+    assert!(said.contains("choose with --masks 1st_manual"), "{said}");
+    let (said, _) = read(&folder, &["vessels", "--split", "test", "--masks", "1st_manual"]);
+    assert!(is_pairs(&said, "1st_manual/000001_manual1.gif"), "{said}");
+    let said = refused(&folder, &["short", "--masks", "other"]);
+    assert!(said.contains("no folder 'other' in it") && said.contains("'img', 'lbl'"), "{said}");
+}
+
+#[test]
+fn a_folder_for_each_patient_is_no_class() {
+    let folder = sources();
+    let said = refused(&folder, &["patients"]);
+    assert!(said.contains("each of the 3 folders has files of the same 3 names"), "{said}");
+    let code = said.split_once("in Python: ").unwrap().1.split_once("; --from").unwrap().0;
+    let at = folder.path("patients");
+    let code = code.replace("pathlib.Path(\"patients\")", &format!("pathlib.Path({:?})", at.to_str().unwrap()));
+    python(&["-c", &code]);
+    let (said, _) = read(&folder, &["patients/samples.csv"]);
+    assert!(said.contains("the first is BraTS_0/seg.png"), "{said}");
+}
+
+#[test]
+fn files_of_one_folder_whose_names_belong_together_are_masks_or_told() {
+    let folder = sources();
+    for (source, mask) in [("roads", "000001_mask.png"), ("stems", "000001.png")] {
+        let (said, _) = read(&folder, &[source]);
+        assert!(said.contains("4 images") && said.contains(&format!("the first is {mask}")), "{said}");
+    }
+    for (source, words) in [
+        ("stems", "the .png files are read as the masks of the .jpg files"),
+        ("versions", "4 names have a .jpg and a .png file"),
+        ("rain", "'norain-000001.png' and others have the name of another image, here 'rain-000001.png'"),
+    ] {
+        let (_, told) = read(&folder, &[source]);
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[test]
+fn masks_that_are_no_image_files_are_refused() {
+    let folder = sources();
+    let said = refused(&folder, &["arrays"]);
+    assert!(said.contains("'masks/000001.npy' is beside image files"), "{said}");
+    read(&folder, &["arrays", "--images", "images"]);
+}
