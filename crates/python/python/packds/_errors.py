@@ -84,7 +84,7 @@ class ReadError(Error, OSError):
 
     >>> packds.open("photos")
     Traceback (most recent call last):
-    packds.ReadError: photos: cannot open: is a directory...
+    packds.ReadError: photos: cannot open: ...
     """
 
     __module__ = "packds"
