@@ -5,6 +5,7 @@ use std::fmt;
 use packds_format::DType;
 use packds_system::counted;
 
+use super::unread::{Unread, UnreadFiles};
 use crate::error::quoted;
 use crate::metadata::Metadata;
 use crate::opt::{IMAGES, LABEL_KEY};
@@ -159,8 +160,10 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
-    /// Images in formats that cannot be decoded, such as PPM; ignored.
-    UndecodedFormats {
+    /// Files of a type that is not read, such as HEIC; ignored. One warning for each type.
+    UnreadType {
+        /// The type.
+        name: &'static str,
         /// How many.
         count: u64,
         /// The first.
@@ -406,7 +409,6 @@ impl Warning {
             Self::SpecialFiles { count, first } => ignored(count, "special file", "", first),
             Self::SystemFolders { count, first } => ignored(count, "folder", " of other programs", first),
             Self::HiddenFolders { count, first } => ignored(count, "hidden folder", "", first),
-            Self::UndecodedFormats { count, first } => ignored(count, "image", " with an unsupported format", first),
             Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
             Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
             Self::Pickles { count, first } => {
@@ -533,6 +535,12 @@ impl fmt::Display for Warning {
             }
             Self::LabelInside { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
+            }
+            Self::UnreadType { name, count, first } => {
+                let label = if *count == 1 { "" } else { "first: " };
+                let files = counted(*count, "file");
+                write!(out, "ignored {files} of the type {name} ({label}'{}')", text(first))?;
+                Unread::named(name).map_or(Ok(()), |row| write!(out, "; to read them, {}", row.hint))
             }
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
@@ -693,7 +701,7 @@ impl Tally {
     }
 
     /// Adds a later tally.
-    fn append(&mut self, other: Self) {
+    pub(super) fn append(&mut self, other: Self) {
         if self.count == 0 {
             *self = other;
         } else {
@@ -708,7 +716,7 @@ pub(super) struct Oddities {
     pub(super) broken_links: Tally,
     pub(super) special_files: Tally,
     pub(super) system_folders: Tally,
-    pub(super) undecoded_formats: Tally,
+    pub(super) unread: UnreadFiles,
     pub(super) unreadable_files: Tally,
 }
 
@@ -717,7 +725,7 @@ impl Oddities {
         self.broken_links.append(other.broken_links);
         self.special_files.append(other.special_files);
         self.system_folders.append(other.system_folders);
-        self.undecoded_formats.append(other.undecoded_formats);
+        self.unread.append(other.unread);
         self.unreadable_files.append(other.unreadable_files);
     }
 
@@ -726,9 +734,8 @@ impl Oddities {
             self.broken_links.warning(|count, first| Warning::BrokenLinks { count, first }),
             self.special_files.warning(|count, first| Warning::SpecialFiles { count, first }),
             self.system_folders.warning(|count, first| Warning::SystemFolders { count, first }),
-            self.undecoded_formats.warning(|count, first| Warning::UndecodedFormats { count, first }),
             self.unreadable_files.warning(|count, first| Warning::UnreadableFiles { count, first }),
         ];
-        warnings.into_iter().flatten().collect()
+        warnings.into_iter().flatten().chain(self.unread.into_warnings()).collect()
     }
 }
