@@ -39,18 +39,18 @@ const TYPES: [Unread; 26] = [
     row(
         "HEIC",
         &["heic", "heif", "hif"],
-        "convert it with 'heif-convert x.heic x.jpg', or in Python: pillow_heif.register_heif_opener(); Image.open(\"x.heic\").convert(\"RGB\").save(\"x.jpg\", quality=95)",
+        "convert with 'heif-convert x.heic x.jpg', or in Python: pillow_heif.register_heif_opener(); Image.open(\"x.heic\").convert(\"RGB\").save(\"x.jpg\", quality=95)",
     ),
     row(
         "AVIF",
         &["avif"],
-        "convert it with 'avifdec x.avif x.png', or in Python with Pillow 11.3 or later: Image.open(\"x.avif\").save(\"x.png\")",
+        "convert with 'avifdec x.avif x.png', or in Python with Pillow 11.3 or later: Image.open(\"x.avif\").save(\"x.png\")",
     ),
-    row("JPEG XL", &["jxl"], "convert it with 'djxl x.jxl x.png', or x.jpg if it was made from a JPEG"),
+    row("JPEG XL", &["jxl"], "convert with 'djxl x.jxl x.png', or x.jpg if it was made from a JPEG"),
     row(
         "JPEG 2000",
         &["jp2", "j2k", "jpx", "jpf", "j2c"],
-        "convert it in Python: Image.open(\"x.jp2\").save(\"x.png\")",
+        "convert in Python: Image.open(\"x.jp2\").save(\"x.png\")",
     ),
     row(
         "OpenEXR",
@@ -62,28 +62,28 @@ const TYPES: [Unread; 26] = [
         &["hdr"],
         "write its floats in Python: numpy.save(\"x.npy\", cv2.imread(\"x.hdr\", cv2.IMREAD_UNCHANGED)[..., ::-1])",
     ),
-    row("PAM", &["pam"], "convert it with 'pamtopng x.pam > x.png'"),
+    row("PAM", &["pam"], "convert with 'pamtopng x.pam > x.png'"),
     row(
         "PFM",
         &["pfm"],
         "write its floats in Python: numpy.save(\"x.npy\", cv2.imread(\"x.pfm\", cv2.IMREAD_UNCHANGED))",
     ),
-    row("Photoshop", &["psd", "psb"], "convert it in Python: Image.open(\"x.psd\").convert(\"RGB\").save(\"x.png\")"),
+    row("Photoshop", &["psd", "psb"], "convert in Python: Image.open(\"x.psd\").convert(\"RGB\").save(\"x.png\")"),
     row(
         "DDS, ICO, PCX or SGI",
         &["dds", "ico", "cur", "pcx", "sgi", "rgb", "icns"],
-        "convert it in Python: Image.open(\"x.ico\").convert(\"RGB\").save(\"x.png\")",
+        "convert in Python: Image.open(\"x.ico\").convert(\"RGB\").save(\"x.png\")",
     ),
     row(
         "SVG",
         &["svg", "svgz"],
-        "draw it with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png",
+        "draw with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png",
     ),
     row("PDF", &["pdf"], "draw its pages with 'pdftoppm -png x.pdf x'"),
     row(
         "camera raw",
         &["dng", "cr2", "cr3", "nef", "arw", "raf", "orf", "rw2", "pef", "srw"],
-        "develop it in Python: Image.fromarray(rawpy.imread(\"x.dng\").postprocess()).save(\"x.png\")",
+        "develop in Python: Image.fromarray(rawpy.imread(\"x.dng\").postprocess()).save(\"x.png\")",
     ),
     row(
         "MATLAB",
@@ -109,7 +109,7 @@ const TYPES: [Unread; 26] = [
     row(
         "whole slide",
         &["svs", "ndpi", "mrxs", "scn"],
-        "cut it into tiles with openslide or pyvips, and save these as images",
+        "cut into tiles with openslide or pyvips, and save these as images",
     ),
     row(
         "microscope stack",
@@ -117,7 +117,7 @@ const TYPES: [Unread; 26] = [
         "write its planes with bfconvert or aicsimageio, as TIFF or .npy files",
     ),
     row("DjVu", &["djvu"], "draw its pages with 'ddjvu -format=tiff x.djvu x.tif'"),
-    row("EPS", &["eps", "ps"], "draw it with 'gs -sDEVICE=png16m -o x.png x.eps'"),
+    row("EPS", &["eps", "ps"], "draw with 'gs -sDEVICE=png16m -o x.png x.eps'"),
     row("Git LFS pointer", &[], "run 'git lfs pull' in its repository"),
     row("web page", &[], "download the file again; some sites require a login"),
 ];
