@@ -47,11 +47,7 @@ const TYPES: [Unread; 26] = [
         "convert with 'avifdec x.avif x.png', or in Python with Pillow 11.3 or later: Image.open(\"x.avif\").save(\"x.png\")",
     ),
     row("JPEG XL", &["jxl"], "convert with 'djxl x.jxl x.png', or x.jpg if it was made from a JPEG"),
-    row(
-        "JPEG 2000",
-        &["jp2", "j2k", "jpx", "jpf", "j2c"],
-        "convert in Python: Image.open(\"x.jp2\").save(\"x.png\")",
-    ),
+    row("JPEG 2000", &["jp2", "j2k", "jpx", "jpf", "j2c"], "convert in Python: Image.open(\"x.jp2\").save(\"x.png\")"),
     row(
         "OpenEXR",
         &["exr"],
@@ -74,11 +70,7 @@ const TYPES: [Unread; 26] = [
         &["dds", "ico", "cur", "pcx", "sgi", "rgb", "icns"],
         "convert in Python: Image.open(\"x.ico\").convert(\"RGB\").save(\"x.png\")",
     ),
-    row(
-        "SVG",
-        &["svg", "svgz"],
-        "draw with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png",
-    ),
+    row("SVG", &["svg", "svgz"], "draw with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png"),
     row("PDF", &["pdf"], "draw its pages with 'pdftoppm -png x.pdf x'"),
     row(
         "camera raw",
