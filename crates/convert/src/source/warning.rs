@@ -536,12 +536,7 @@ impl fmt::Display for Warning {
             Self::LabelInside { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
-            Self::UnreadType { name, count, first } => {
-                let label = if *count == 1 { "" } else { "first: " };
-                let files = counted(*count, "file");
-                write!(out, "ignored {files} of the type {name} ({label}'{}')", text(first))?;
-                Unread::named(name).map_or(Ok(()), |row| write!(out, "; to read them, {}", row.hint))
-            }
+            Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
                 Some(counted) => counted.fmt(out),
@@ -664,6 +659,14 @@ impl Warning {
             _ => Ok(()),
         }
     }
+}
+
+/// Writes the warning about files of a type that is not read.
+fn fmt_unread(out: &mut fmt::Formatter<'_>, name: &str, count: u64, first: &[u8]) -> fmt::Result {
+    let label = if count == 1 { "" } else { "first: " };
+    let first = String::from_utf8_lossy(first);
+    write!(out, "ignored {} of the type {name} ({label}'{first}')", counted(count, "file"))?;
+    Unread::named(name).map_or(Ok(()), |row| write!(out, "; to read them, {}", row.hint))
 }
 
 /// A cell in quotes, cut if it is long.
