@@ -14,6 +14,7 @@ mod lists;
 mod lmdb;
 mod one_per_file;
 mod people;
+mod pictures;
 mod records;
 mod table;
 mod tensors;

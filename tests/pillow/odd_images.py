@@ -329,6 +329,92 @@ def odd_tiffs() -> dict[str, bytes]:
     return tiffs
 
 
+def pnm_images(folder: Path) -> None:
+    """PNM as Pillow writes it, and plain, deep, commented, cut and lying ones."""
+    color, gray = picture(37, 23), picture(37, 23)[..., 1]
+    for name, image in (("bits", Image.fromarray(color).convert("1")), ("gray", Image.fromarray(gray)), ("rgb", Image.fromarray(color))):
+        image.save(folder / f"pnm-{name}.pnm")
+    Image.fromarray(gray.astype(np.uint16) * 3).save(folder / "pnm-gray16.pgm")
+
+    def plain(kind: int, samples: np.ndarray, largest: int | None, head: str = "") -> bytes:
+        size = f"{samples.shape[1]} {samples.shape[0]}"
+        top = f"P{kind}\n{head}{size}\n" + (f"{largest}\n" if largest else "")
+        return (top + "\n".join(" ".join(map(str, row.reshape(-1))) for row in samples) + "\n").encode()
+
+    def binary(kind: int, samples: np.ndarray, largest: int, type_of: str = ">u2") -> bytes:
+        return f"P{kind} {samples.shape[1]} {samples.shape[0]} {largest}\n".encode() + samples.astype(type_of).tobytes()
+
+    files = {
+        "plain-bits": plain(1, gray >> 7, None),
+        "plain-bits-joined": b"P1 9 2\n101010101010\n1# a comment\n01010",
+        "plain-gray": plain(2, gray, 255, "# a comment\n"),
+        "plain-gray9": plain(2, gray % 10, 9),
+        "plain-gray16": plain(2, gray.astype(int) * 3, 1000),
+        "plain-rgb": plain(3, color, 255),
+        "plain-rgb16": plain(3, color.astype(int) * 200, 65535),
+        "plain-comments": b"P2\n#\n3 2 9\n1 2 # c\n3\n4 5#d\n 6",
+        "comments": b"P5\n# one\n3# two\n 2\r255\n123456",
+        "gray100": binary(5, gray // 2, 100, "u1"),
+        "gray1000": binary(5, gray.astype(int) * 5, 1000),
+        "rgb100": binary(6, color // 3, 100, "u1"),
+        "rgb16": binary(6, color.astype(int) * 257, 65535),
+        "rgb1000": binary(6, color.astype(int) * 3, 1000),
+        "broken-cut": binary(5, gray, 255, "u1")[:-1],
+        "broken-plain-cut": b"P2 3 2 9\n1 2 3 4 5",
+        "broken-letters": b"P2 2 1 9\n1 x",
+        "broken-too-large": b"P2 2 1 9\n1 10",
+        "broken-no-largest": b"P5 2 1 0\n12",
+        "broken-bits": b"P1 2 1\n12",
+    }
+    for name, data in files.items():
+        (folder / f"pnm-{name}.pnm").write_bytes(data)
+
+
+def tga_images(folder: Path) -> None:
+    """TGA as Pillow writes it, and turned, mapped and cut ones."""
+    image = Image.fromarray(picture(37, 23))
+    rgba = image.copy()
+    rgba.putalpha(Image.fromarray(picture(37, 23, seed=4)[..., 0]))
+    flat = Image.fromarray(picture(37, 23) // 64 * 64)
+    kinds = {
+        "rgb": image, "flat": flat, "rgba": rgba, "gray": image.convert("L"), "gray-alpha": rgba.convert("LA"),
+        "palette": image.quantize(100), "bits": image.convert("1"),
+    }
+    for name, kind in kinds.items():
+        for compression in (None, "tga_rle"):
+            for orientation in (-1, 1):
+                if name == "bits" and compression:
+                    continue
+                kind.save(folder / f"tga-{name}-{compression}-{orientation}.tga", compression=compression, orientation=orientation)
+    head = struct.pack("<BBBHHBHHHHBB", 3, 0, 2, 0, 0, 0, 0, 0, 5, 4, 16, 0x20) + b"abc"
+    pixels = picture(20, 1)[..., :2].tobytes()
+    mapped = struct.pack("<BBBHHBHHHHBB", 0, 1, 1, 7, 20, 16, 0, 0, 5, 4, 8, 0x30) + picture(20, 1)[..., :2].tobytes()
+    files = {
+        "rgb15": head + pixels,
+        "right-to-left": head[:17] + b"\x10" + head[18:] + pixels,
+        "mapped15": mapped + bytes(range(7, 27)),
+        "mapped-over": mapped + bytes(range(90, 110)),
+        "runs-over-rows": head[:2] + b"\x0a" + head[3:] + b"\x13" + pixels,
+        "broken-cut": head + pixels[:-1],
+        "broken-runs-cut": head[:2] + b"\x0a" + head[3:] + b"\x13" + pixels[:-1],
+    }
+    for name, data in files.items():
+        (folder / f"tga-{name}.tga").write_bytes(data)
+
+
+def qoi_images(folder: Path) -> None:
+    """QOI as Pillow writes it: noise, runs, and alpha."""
+    image = Image.fromarray(picture(37, 23))
+    rgba = image.copy()
+    rgba.putalpha(Image.fromarray(picture(37, 23, seed=4)[..., 0]))
+    smooth = np.add.outer(np.arange(40), np.arange(60)).astype(np.uint8)
+    smooth = np.dstack([smooth, smooth // 3, 255 - smooth // 9])
+    for name, kind in {"rgb": image, "rgba": rgba, "smooth": Image.fromarray(smooth), "black": Image.new("RGB", (90, 70))}.items():
+        kind.save(folder / f"qoi-{name}.qoi")
+    data = (folder / "qoi-smooth.qoi").read_bytes()
+    (folder / "qoi-broken-cut.qoi").write_bytes(data[: len(data) // 2])
+
+
 def large_images(folder: Path) -> None:
     """Sizes for which the order of the two passes matters."""
     for width, height in ((300, 1100), (1100, 300), (640, 480), (479, 641)):
@@ -338,6 +424,7 @@ def large_images(folder: Path) -> None:
 def write_all(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for write in (
-        png_images, jpeg_images, orientation_images, webp_images, gif_images, bmp_images, tiff_images, large_images,
+        png_images, jpeg_images, orientation_images, webp_images, gif_images, bmp_images, tiff_images, pnm_images, tga_images,
+        qoi_images, large_images,
     ):
         write(folder)

@@ -358,6 +358,14 @@ fn report(
             "{n} images have more than 8 bits per channel and were cut to 8, as Pillow does: in gray images, all values above 255 are white"
         ));
     }
+    if let Some((n, first)) = findings.with_more {
+        let mut path = Vec::new();
+        listing.path_into(first, &mut path);
+        let first = String::from_utf8_lossy(&path);
+        warnings.push(format!(
+            "{n} images have several frames or pages, and only the first of each is packed, first '{first}': save each as a file if you need them"
+        ));
+    }
     let mut notes = plan.notes.clone();
     notes.extend(sorted);
     let invalid = findings.invalid + to_u64(substituted.len());

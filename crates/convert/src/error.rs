@@ -5,9 +5,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use packds_pixels::PixelError;
+
 use crate::data_format::DataFormat;
 use crate::opt::{FORCE, FROM, IMAGE_KEY, LABEL_KEY, LEAVE_OUT, LIST_FORMATS, MASK_KEY, ON_ERROR, ROOT, SPLIT, VERIFY};
 use crate::sample::SampleError;
+use crate::source::Unread;
 
 /// Why a conversion stopped.
 ///
@@ -543,6 +546,13 @@ fn hint_of_sample(error: &SampleError) -> String {
     let skip = ON_ERROR.with("skip");
     match error {
         SampleError::Mask { source, .. } => hint_of_sample(source),
+        SampleError::Pixels(PixelError::Unsupported { .. }) => {
+            format!("in Python, Image.open(file).convert(\"RGB\").save(\"x.png\") writes 8-bit pixels, and numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) keeps the values; {skip} leaves out bad samples and lists them")
+        }
+        SampleError::Pixels(PixelError::OtherFormat { name }) => {
+            let hint = Unread::named(name).map_or("", |row| row.hint);
+            format!("{hint}; {skip} leaves out bad samples and lists them")
+        }
         SampleError::NoFile { file, .. } if is_numbers(file) => {
             "pixels stored as text are not read: convert each text to an array (numpy.fromstring(text, sep=' ')), and save all of them as one array in a .npz file".to_owned()
         }

@@ -27,6 +27,8 @@ pub(crate) struct Findings {
     pub(crate) oriented: u64,
     /// Images whose channels had more than 8 bits.
     pub(crate) cut: u64,
+    /// Images whose files have more frames or pages: how many, and the first listing index.
+    pub(crate) with_more: Option<(u64, usize)>,
     pub(crate) sizes: ItemSizes,
     /// The images' seek indexes, if requested.
     pub(crate) seek: SeekStats,
@@ -214,6 +216,7 @@ impl Pass<'_> {
                     findings.bytes_in += facts.bytes_in;
                     findings.oriented += u64::from(facts.oriented);
                     findings.cut += u64::from(facts.cut);
+                    findings.add_with_more(facts.has_more.then_some((1, id)));
                     findings.counted += u64::from(facts.counted);
                     if facts.valid {
                         findings.sizes.add(facts.item_bytes);
@@ -362,11 +365,20 @@ impl Findings {
             bytes_in: 0,
             oriented: 0,
             cut: 0,
+            with_more: None,
             sizes: ItemSizes::default(),
             seek: SeekStats::default(),
             bad: Vec::new(),
             times: Times::default(),
         }
+    }
+
+    fn add_with_more(&mut self, more: Option<(u64, usize)>) {
+        let sum = |(n, first): (u64, usize), (more, id): (u64, usize)| (n + more, first.min(id));
+        self.with_more = match (self.with_more, more) {
+            (Some(own), Some(more)) => Some(sum(own, more)),
+            (own, more) => own.or(more),
+        };
     }
 
     fn merge(&mut self, other: &Self, n_samples: u32) {
@@ -378,6 +390,7 @@ impl Findings {
         self.bytes_in += other.bytes_in;
         self.oriented += other.oriented;
         self.cut += other.cut;
+        self.add_with_more(other.with_more);
         self.sizes.merge(&other.sizes);
         self.seek.n_indexed += other.seek.n_indexed;
         self.seek.bytes += other.seek.bytes;

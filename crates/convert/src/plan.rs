@@ -591,16 +591,18 @@ fn extra_field(name: &str, values: &ColumnValues, options: &ConvertOptions) -> F
     }
 }
 
-pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Coding {
+/// How a pack stores a file of this format unchanged, if it can.
+pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Option<Coding> {
     use packds_pixels::ImageFormat as F;
-    match format {
+    Some(match format {
         F::Jpeg => Coding::Jpeg,
         F::Png => Coding::Png,
         F::Gif => Coding::Gif,
         F::Bmp => Coding::Bmp,
         F::Tiff => Coding::Tiff,
         F::WebP => Coding::WebP,
-    }
+        F::Pnm | F::Tga | F::Qoi => return None,
+    })
 }
 
 /// The order in which the samples of a listing are written.

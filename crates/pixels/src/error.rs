@@ -3,7 +3,7 @@
 use crate::area::Area;
 use crate::format::ImageFormat;
 
-/// The variants tell who caused the error: the file (`UnknownFormat`, `Empty`, `Malformed`, `Truncated`), a limit
+/// The variants tell who caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`, `Truncated`), a limit
 /// (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`), or the caller (`WrongBuffer`, `NotSingleChannel`,
 /// `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller adds it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +14,12 @@ pub enum PixelError {
     UnknownFormat {
         /// Up to eight bytes from the start of the file.
         first_bytes: Vec<u8>,
+    },
+    /// The first bytes are those of a format that this library does not decode.
+    #[error("not an image of a known format, but a file of the type {name}")]
+    OtherFormat {
+        /// The format.
+        name: &'static str,
     },
     /// The file is empty.
     #[error("empty file")]

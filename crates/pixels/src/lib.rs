@@ -66,7 +66,7 @@ pub use decode::{Color, DecodeOptions, Decoder, Image, Rendered};
 pub use encode::encode_png;
 pub use error::PixelError;
 pub use float::{FloatType, PIXEL_TYPES};
-pub use format::ImageFormat;
+pub use format::{ImageFormat, other_format};
 pub use geometry::{Crop, Filter, Geometry, Orientation, Resize};
 pub use histogram::Histogram;
 #[cfg(feature = "codecs")]

@@ -63,6 +63,38 @@ fn bmp() -> Vec<u8> {
     bytes
 }
 
+/// One digit for each sample, so that no cut leaves a shorter number.
+fn plain() -> Vec<u8> {
+    let samples: Vec<String> = pixels(1).iter().map(|value| (value % 10).to_string()).collect();
+    format!("P2 {WIDTH} {HEIGHT} 9\n{}", samples.join(" ")).into_bytes()
+}
+
+fn pnm() -> Vec<u8> {
+    let mut bytes = format!("P6 {WIDTH} {HEIGHT} 255\n").into_bytes();
+    bytes.extend(pixels(3));
+    bytes
+}
+
+/// The header of a TGA of 24 bits whose top row comes first.
+fn tga(kind: u8) -> Vec<u8> {
+    let (width, height) = (u8::try_from(WIDTH).unwrap(), u8::try_from(HEIGHT).unwrap());
+    vec![0, 0, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, width, 0, height, 0, 24, 0x20]
+}
+
+fn bgr() -> impl Iterator<Item = [u8; 3]> {
+    pixels(3).as_chunks::<3>().0.to_vec().into_iter().map(|[red, green, blue]| [blue, green, red])
+}
+
+fn qoi() -> Vec<u8> {
+    let mut bytes = b"qoif".to_vec();
+    let side = |side: u32| [0, 0, 0, u8::try_from(side).unwrap()];
+    bytes.extend([side(WIDTH), side(HEIGHT)].concat());
+    bytes.extend([3, 0]);
+    bytes.extend(pixels(3).as_chunks::<3>().0.iter().flat_map(|[red, green, blue]| [0xFE, *red, *green, *blue]));
+    bytes.extend([0, 0, 0, 0, 0, 0, 0, 1]);
+    bytes
+}
+
 static FILES: LazyLock<Vec<(ImageFormat, Vec<u8>)>> = LazyLock::new(|| {
     vec![
         (ImageFormat::Jpeg, encode_jpeg(WIDTH, HEIGHT, 3, &pixels(3), 80).unwrap()),
@@ -73,6 +105,11 @@ static FILES: LazyLock<Vec<(ImageFormat, Vec<u8>)>> = LazyLock::new(|| {
         (ImageFormat::Bmp, bmp()),
         (ImageFormat::Tiff, tiff()),
         (ImageFormat::WebP, webp()),
+        (ImageFormat::Pnm, plain()),
+        (ImageFormat::Pnm, pnm()),
+        (ImageFormat::Tga, [tga(2), bgr().flatten().collect()].concat()),
+        (ImageFormat::Tga, [tga(10), bgr().flat_map(|[blue, green, red]| [0, blue, green, red]).collect()].concat()),
+        (ImageFormat::Qoi, qoi()),
     ]
 });
 
@@ -246,5 +283,28 @@ proptest! {
         let mut bytes = FILES[file].1[..keep].to_vec();
         bytes.extend(noise);
         read_all_ways(&bytes);
+    }
+}
+
+#[test]
+fn a_header_that_declares_a_huge_image_is_refused_before_memory_is_allocated() {
+    let mut huge_qoi = qoi();
+    huge_qoi[4..12].fill(0xFF);
+    let mut huge_tga = tga(10);
+    huge_tga[12..16].fill(0xFF);
+    let numbers = [b"P5 4294967295 4294967295 255\n12".to_vec(), b"P1 4294967295 4294967295\n0 1".to_vec()];
+    for bytes in numbers.into_iter().chain([huge_qoi, huge_tga]) {
+        let error = decoder(Color::Rgb).decode(&bytes).unwrap_err();
+        assert!(matches!(error, PixelError::TooManyPixels { .. }), "{error}");
+        assert!(matches!(check_structure(&bytes), Err(PixelError::Truncated { .. })));
+    }
+    // Within the limit, but longer than the file.
+    for bytes in [&b"P2 1000 1000 255\n1 2"[..], b"P6 1000 1000 255\n12", b"P4 1000 1000\n12"] {
+        let error = decoder(Color::Rgb).decode(bytes).unwrap_err();
+        assert!(matches!(error, PixelError::Truncated { format: ImageFormat::Pnm, .. }), "{error}");
+    }
+    for digits in ["99999999999 1 255", "1 1 65536", "1 1 0"] {
+        let error = probe(format!("P5 {digits}\n1").as_bytes()).unwrap_err();
+        assert!(matches!(error, PixelError::Malformed { .. }), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use packds_format::{BlockBuilder, Coding, DType};
 use packds_pixels::{
     Color, Decoder, Filter, Geometry, ImageInfo, Layout, PixelError, Pixels, build_seek_index, check_structure,
-    encode_jpeg, probe,
+    encode_jpeg, encode_png, probe,
 };
 
 use super::columns::{Item, describe};
@@ -31,17 +31,20 @@ pub(super) struct SourceSize {
     pub(super) orientation: u8,
     /// Whether channels have more than 8 bits.
     pub(super) is_deep: bool,
+    /// Whether the file has more frames or pages, which are not decoded.
+    pub(super) has_more: bool,
 }
 
 impl From<ImageInfo> for SourceSize {
     fn from(info: ImageInfo) -> Self {
-        Self { width: info.width, height: info.height, orientation: info.orientation, is_deep: info.bit_depth > 8 }
+        let ImageInfo { width, height, orientation, has_more, .. } = info;
+        Self { width, height, orientation, is_deep: info.bit_depth > 8, has_more }
     }
 }
 
 impl From<PixelShape> for SourceSize {
     fn from(shape: PixelShape) -> Self {
-        Self { width: shape.width, height: shape.height, orientation: 1, is_deep: false }
+        Self { width: shape.width, height: shape.height, orientation: 1, is_deep: false, has_more: false }
     }
 }
 
@@ -81,7 +84,7 @@ impl SampleReader<'_> {
         let item_bytes = to_u64(self.file.len());
         let (height, width) = self.plan.array_size();
         Ok(Made {
-            size: SourceSize { width, height, orientation: 1, is_deep: false },
+            size: SourceSize { width, height, orientation: 1, is_deep: false, has_more: false },
             item_bytes,
             bytes_in: item_bytes,
             pixels: InHistogram::None,
@@ -145,16 +148,26 @@ impl SampleReader<'_> {
         if content != Content::File {
             return Err(other_content("an image file", &content));
         }
-        let item_bytes = to_u64(out.len() - before);
+        let bytes_in = to_u64(out.len() - before);
         let started = Instant::now();
         let file = out.get(before..).unwrap_or(&[]);
-        let (item, info) = check_file(file, self.options.max_pixels)?;
+        let (mut item, info) = check_file(file, self.options.max_pixels)?;
+        let is_kept = coding_of(info.format).is_some();
+        if !is_kept {
+            item.channels = if info.channels == 1 { 1 } else { 3 };
+            let png = as_png(&mut self.decoder, file, item.channels)?;
+            out.truncate(before);
+            out.extend_from_slice(&png);
+        }
+        let item_bytes = to_u64(out.len() - before);
         let pixels = self.check_kept(before, block)?;
         self.times.decode += started.elapsed();
         if let Some(columns) = self.plan.fields.image_columns {
             describe(&columns, &item, block)?;
         }
-        Ok(Made { size: info.into(), item_bytes, bytes_in: item_bytes, pixels })
+        let mut size = SourceSize::from(info);
+        size.is_deep &= !is_kept || pixels != InHistogram::None;
+        Ok(Made { size, item_bytes, bytes_in, pixels })
     }
 
     /// Decodes a file that is stored unchanged, if requested.
@@ -265,7 +278,8 @@ impl SampleReader<'_> {
             let rendered = rendered.render(&mut self.mask_decoder, &mut self.planes, out);
             rendered.map_err(wrong)?;
         } else {
-            let keep = matches!(self.plan.form, ImageForm::Encoded { quality: None });
+            let is_file = |file: &[u8]| probe(file).is_ok_and(|info| coding_of(info.format).is_some());
+            let keep = matches!(self.plan.form, ImageForm::Encoded { quality: None }) && is_file(&file);
             let item = if keep {
                 let (item, _) = check_file(&file, self.options.max_pixels).map_err(wrong)?;
                 block.item_mut(field)?.extend_from_slice(&file);
@@ -366,6 +380,18 @@ fn source_size(file: &[u8], content: &Content, limit: u64) -> Result<SourceSize,
     }
 }
 
+/// The PNG that replaces a file whose format packs do not store. All channels of a gray image are equal.
+fn as_png(decoder: &mut Decoder, file: &[u8], channels: u8) -> Result<Vec<u8>, PixelError> {
+    let (info, pixels) = decoder.decode_full(file)?;
+    match channels {
+        1 => {
+            let gray: Vec<u8> = pixels.as_chunks::<3>().0.iter().map(|pixel| pixel[0]).collect();
+            encode_png(info.width, info.height, 1, &gray)
+        }
+        _ => encode_png(info.width, info.height, 3, pixels),
+    }
+}
+
 /// Checks, without decoding, that a file is a complete image and not too large.
 fn check_file(file: &[u8], limit: u64) -> Result<(Item, ImageInfo), SampleError> {
     let info = check_structure(file)?;
@@ -373,7 +399,7 @@ fn check_file(file: &[u8], limit: u64) -> Result<(Item, ImageInfo), SampleError>
     if u64::from(width).saturating_mul(u64::from(height)) > limit {
         return Err(PixelError::TooManyPixels { width, height, limit }.into());
     }
-    let item = Item { width, height, channels: info.channels, coding: coding_of(info.format) };
+    let item = Item { width, height, channels: info.channels, coding: coding_of(info.format).unwrap_or(Coding::Png) };
     Ok((item, info))
 }
 

@@ -152,6 +152,8 @@ pub(crate) struct Facts {
     pub(crate) oriented: bool,
     /// Whether its channels had more than 8 bits, and were decoded to 8.
     pub(crate) cut: bool,
+    /// Whether its file has more frames or pages than the first.
+    pub(crate) has_more: bool,
     /// Number of pixels in the source's image.
     pub(crate) n_pixels: u64,
     /// Whether the sample is valid. It is not if the source marks it as zeros that replace a bad sample.
@@ -254,7 +256,8 @@ impl<'a> SampleReader<'a> {
             mask_bytes,
             index_bytes,
             oriented: size.orientation != 1,
-            cut: size.is_deep && pixels != InHistogram::None,
+            cut: size.is_deep,
+            has_more: size.has_more,
             n_pixels: u64::from(size.width) * u64::from(size.height),
             valid,
             counted: valid && pixels != InHistogram::None,

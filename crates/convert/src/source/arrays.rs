@@ -3,7 +3,7 @@
 //!
 //! Each format's module finds the arrays.
 
-use packds_system::to_usize;
+use packds_system::{to_u64, to_usize};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ use super::npy::Elements;
 use super::numbers::{read_ids, read_texts};
 use super::per_file::PerFile;
 use super::roles::{CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, is_label_name, is_path_name};
+use super::several;
 use super::shards::Shards;
 use super::store::{ArrayType, OpenFile, RowPart, Rows, Store, is_one};
 use super::swapped::Swapped;
@@ -391,12 +392,25 @@ impl ArraySet {
         }
     }
 
+    /// The error if all arrays are images, or all are stacks of them.
+    fn several(&self, source: &Path) -> Option<ConvertError> {
+        let whole = |array: &StoredArray| match array.elements {
+            Elements::Numbers { dtype, .. } => {
+                let shape = [&[to_u64(array.rows())], array.item.as_slice()].concat();
+                Some((array.name.clone(), ArrayType { dtype, shape }))
+            }
+            Elements::Text { .. } => None,
+        };
+        several::refusal(source, &self.arrays.iter().map(whole).collect::<Option<Vec<_>>>()?)
+    }
+
     /// Decides the role of each array.
     pub(super) fn into_found(mut self, source: &Path, keys: Keys<'_>) -> Result<Found, ConvertError> {
         self.take_class_names()?;
         self.restore_types();
         let names: Vec<String> = self.arrays.iter().map(|a| a.name.clone()).collect();
-        let roles = Roles::find(source, &names, keys, self.metadata.as_ref())?;
+        let roles = Roles::find(source, &names, keys, self.metadata.as_ref());
+        let roles = roles.map_err(|error| self.several(source).unwrap_or(error))?;
         let mut found = self.sort(source, roles)?;
         self.warnings.extend(self.others.warning(|count, first| Warning::OtherArrays { count, first }));
         if let Some(labels) = &mut found.labels {

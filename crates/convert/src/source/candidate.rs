@@ -9,9 +9,6 @@ use crate::data_format::DataFormat;
 /// Bytes that [`is_image_bytes`] needs.
 pub(super) const SNIFFED_BYTES: usize = 16;
 
-/// Image extensions that cannot be decoded here.
-const UNDECODED: [&str; 12] = ["ppm", "pgm", "pbm", "pnm", "pam", "avif", "heic", "heif", "jp2", "jxl", "exr", "tga"];
-
 /// Folders that other programs create beside data: copies, thumbnails, settings, deleted files. They are never classes.
 const SYSTEM_FOLDERS: [&str; 15] = [
     "__MACOSX",
@@ -62,12 +59,6 @@ impl SampleFiles {
 pub(super) fn is_image_name(name: &[u8]) -> bool {
     !name.starts_with(b"._")
         && extension(name).is_some_and(|extension| ImageFormat::from_extension(extension).is_some())
-}
-
-/// True if the extension belongs to an image format that cannot be decoded.
-pub(super) fn is_undecoded_name(name: &[u8]) -> bool {
-    extension(name)
-        .is_some_and(|extension| UNDECODED.iter().any(|known| extension.eq_ignore_ascii_case(known.as_bytes())))
 }
 
 fn extension(name: &[u8]) -> Option<&[u8]> {

@@ -11,7 +11,7 @@ use rustix::{
 };
 
 use super::{
-    candidate::{SNIFFED_BYTES, SampleFiles, is_image_bytes, is_system_folder, is_undecoded_name},
+    candidate::{SNIFFED_BYTES, SampleFiles, is_image_bytes, is_system_folder},
     paths::{as_path, joined},
     warning::Oddities,
 };
@@ -150,8 +150,8 @@ impl Directory {
                 OtherForm::Regular => match self.sniff(other) {
                     Ok(true) => (true, None),
                     Ok(false) => {
-                        let is_undecoded = is_undecoded_name(self.name(other));
-                        (false, is_undecoded.then_some(&mut oddities.undecoded_formats))
+                        oddities.unread.add(&self.path_of(other));
+                        (false, None)
                     }
                     Err(_) => (false, Some(&mut oddities.unreadable_files)),
                 },

@@ -20,7 +20,7 @@ use super::{
     walk::{Found, count},
     warning::{Tally, Warning},
 };
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 use crate::ordered::{Next, ordered};
 
@@ -71,11 +71,7 @@ impl Opened {
 
 /// The manifest among a folder's files. Manifests for training come first, sample submissions last.
 pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
-    let rank = |name: &&[u8]| {
-        let lower = name.to_ascii_lowercase();
-        let is_submission = lower.windows(10).any(|word| word == b"submission");
-        (is_submission, !lower.starts_with(b"train"), name.to_vec())
-    };
+    let rank = |name: &&[u8]| (is_submission(name), !name.to_ascii_lowercase().starts_with(b"train"), name.to_vec());
     top.names().filter(|name| RowForm::from_path(as_path(name)).is_some()).min_by_key(rank).map(<[u8]>::to_vec)
 }
 
@@ -91,11 +87,34 @@ fn labels_in(top: &Directory) -> Option<Vec<u8>> {
     top.names().filter(is_list).min().map(<[u8]>::to_vec)
 }
 
+/// Whether a name in lower case is that of an archive.
+fn is_archive(name: &str) -> bool {
+    [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
+}
+
+/// The error about a folder without images in which there are archives.
+fn only_archives(root: &Path, top: &Directory) -> Option<ConvertError> {
+    let names = top.names().map(lossy);
+    let mut archives: Vec<String> = names.filter(|name| is_archive(&name.to_ascii_lowercase())).collect();
+    // The one for training is most likely wanted.
+    archives.sort_by_key(|name| (!name.starts_with("train"), name.clone()));
+    let first = root.join(archives.first()?);
+    let reason = format!("no images in this folder, but the archives {}", quoted(&archives));
+    let hint = match manifest_in(top).filter(|table| !is_submission(table)) {
+        Some(table) => format!("unpack the archives, and pass '{}' with the images beside it", lossy(&table)),
+        None => format!("pass one of them, such as {}", first.display()),
+    };
+    Some(ConvertError::unsupported(root, "", reason, hint))
+}
+
+/// Whether a table is an example of a submission, as on Kaggle.
+fn is_submission(table: &[u8]) -> bool {
+    table.to_ascii_lowercase().windows(10).any(|word| word == b"submission")
+}
+
 /// A file of another format, or an archive, beside folders.
 fn data_file_in(top: &Directory) -> Option<Vec<u8>> {
-    let is_data = |name: &str| {
-        of_set(name).is_some() || [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
-    };
+    let is_data = |name: &str| of_set(name).is_some() || is_archive(name);
     let is_beside = !top.subdirectories.is_empty();
     top.names().filter(|name| is_beside && is_data(&lossy(name).to_ascii_lowercase())).min().map(<[u8]>::to_vec)
 }
@@ -198,9 +217,13 @@ fn list_scanned(
         return class_listing(root, &top, all_classes, below);
     }
 
+    let archives = only_archives(root, &top);
     let mut found = Found { ignored: below.ignored, oddities: below.oddities, ..Found::default() };
     found.add_directory(b"", 0, top);
     if found.paths.len() == 0 {
+        if let Some(error) = archives.or_else(|| found.oddities.unread.error(root)) {
+            return Err(error);
+        }
         return Err(ConvertError::EmptySource {
             path: root.to_owned(),
             ignored: found.ignored,

@@ -75,6 +75,7 @@ mod roles;
 mod root;
 mod rows;
 pub(crate) mod safetensors;
+mod several;
 mod shards;
 mod split;
 mod spool;
@@ -91,6 +92,7 @@ pub(crate) mod torchvision;
 mod tree;
 mod twins;
 mod unpacker;
+mod unread;
 mod values;
 mod walk;
 mod warning;
@@ -110,6 +112,7 @@ pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::shards::Shards;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 pub(crate) use self::tree::CLASSES_ATTRIBUTE;
+pub(crate) use self::unread::Unread;
 pub(crate) use self::whole::ReadWhole;
 pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},

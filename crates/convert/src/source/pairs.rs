@@ -77,6 +77,9 @@ pub(super) fn list(root: &Path, pair: &Pair, files: SampleFiles) -> Result<Listi
     let (images, masks) = (walked(root, &pair.images, files)?, walked(root, &pair.masks, files)?);
     for (found, folder) in [(&images, &pair.images), (&masks, &pair.masks)] {
         if found.paths.len() == 0 {
+            if let Some(error) = found.oddities.unread.error(&inside(root, folder)) {
+                return Err(error);
+            }
             return Err(ConvertError::EmptySource { path: inside(root, folder), ignored: found.ignored, holds: None });
         }
     }

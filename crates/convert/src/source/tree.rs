@@ -13,6 +13,7 @@ use super::found::{Found, FoundLabels, LabelValues, Names, check_same_classes, i
 use super::listing::SourceField;
 use super::paths::lossy;
 use super::roles::{CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, find_field, is_image_name, is_path_name};
+use super::several;
 use super::shards::Shards;
 use super::split::is_split_name;
 use super::store::{ArrayType, Content, RowPart, Rows, Store};
@@ -250,7 +251,8 @@ pub(super) fn read(
         label: fields.key(options.label_key.as_deref()),
         mask: fields.key(options.mask_key.as_deref()),
     };
-    let roles = Roles::find(source, &fields.names(), keys, metadata.as_ref())?;
+    let roles = Roles::find(source, &fields.names(), keys, metadata.as_ref());
+    let roles = roles.map_err(|error| fields.several().unwrap_or(error))?;
     let fits = |member, warnings: &mut Vec<Warning>| {
         let part = roles.of(member);
         roles.fitting(source, fields.name(member), part, &fields.items(member), warnings)
@@ -312,6 +314,19 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
+    /// The error if all arrays are images, or all are stacks of them.
+    fn several(&self) -> Option<ConvertError> {
+        let nodes = self.members.iter().filter_map(|member| self.nodes.get(member.node));
+        let whole = nodes.map(|node| match &node.kind {
+            NodeKind::Array(row) => {
+                let shape = [&[node.rows], row.shape.as_slice()].concat();
+                Some((node.path.clone(), ArrayType { dtype: row.dtype, shape }))
+            }
+            _ => None,
+        });
+        several::refusal(self.source, &whole.collect::<Option<Vec<_>>>()?)
+    }
+
     fn name(&self, member: usize) -> &str {
         self.members.get(member).map_or("", |m| &m.name)
     }

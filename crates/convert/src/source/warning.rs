@@ -5,6 +5,7 @@ use std::fmt;
 use packds_format::DType;
 use packds_system::counted;
 
+use super::unread::{Unread, UnreadFiles};
 use crate::error::quoted;
 use crate::metadata::Metadata;
 use crate::opt::{IMAGES, LABEL_KEY};
@@ -182,8 +183,10 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
-    /// Images in formats that cannot be decoded, such as PPM; ignored.
-    UndecodedFormats {
+    /// Files of a type that is not read, such as HEIC; ignored. One warning for each type.
+    UnreadType {
+        /// The type.
+        name: &'static str,
         /// How many.
         count: u64,
         /// The first.
@@ -429,7 +432,6 @@ impl Warning {
             Self::SpecialFiles { count, first } => ignored(count, "special file", "", first),
             Self::SystemFolders { count, first } => ignored(count, "folder", " of other programs", first),
             Self::HiddenFolders { count, first } => ignored(count, "hidden folder", "", first),
-            Self::UndecodedFormats { count, first } => ignored(count, "image", " with an unsupported format", first),
             Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
             Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
             Self::Pickles { count, first } => {
@@ -557,6 +559,7 @@ impl fmt::Display for Warning {
             Self::LabelInside { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
+            Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
                 Some(counted) => counted.fmt(out),
@@ -702,6 +705,14 @@ impl Warning {
     }
 }
 
+/// Writes the warning about files of a type that is not read.
+fn fmt_unread(out: &mut fmt::Formatter<'_>, name: &str, count: u64, first: &[u8]) -> fmt::Result {
+    let label = if count == 1 { "" } else { "first: " };
+    let first = String::from_utf8_lossy(first);
+    write!(out, "ignored {} of the type {name} ({label}'{first}')", counted(count, "file"))?;
+    Unread::named(name).map_or(Ok(()), |row| write!(out, "; to read them, {}", row.hint))
+}
+
 /// A cell in quotes, cut if it is long.
 fn shown(cell: &str) -> String {
     const MAX_SHOWN: usize = 60;
@@ -737,7 +748,7 @@ impl Tally {
     }
 
     /// Adds a later tally.
-    fn append(&mut self, other: Self) {
+    pub(super) fn append(&mut self, other: Self) {
         if self.count == 0 {
             *self = other;
         } else {
@@ -752,7 +763,7 @@ pub(super) struct Oddities {
     pub(super) broken_links: Tally,
     pub(super) special_files: Tally,
     pub(super) system_folders: Tally,
-    pub(super) undecoded_formats: Tally,
+    pub(super) unread: UnreadFiles,
     pub(super) unreadable_files: Tally,
 }
 
@@ -761,7 +772,7 @@ impl Oddities {
         self.broken_links.append(other.broken_links);
         self.special_files.append(other.special_files);
         self.system_folders.append(other.system_folders);
-        self.undecoded_formats.append(other.undecoded_formats);
+        self.unread.append(other.unread);
         self.unreadable_files.append(other.unreadable_files);
     }
 
@@ -770,9 +781,8 @@ impl Oddities {
             self.broken_links.warning(|count, first| Warning::BrokenLinks { count, first }),
             self.special_files.warning(|count, first| Warning::SpecialFiles { count, first }),
             self.system_folders.warning(|count, first| Warning::SystemFolders { count, first }),
-            self.undecoded_formats.warning(|count, first| Warning::UndecodedFormats { count, first }),
             self.unreadable_files.warning(|count, first| Warning::UnreadableFiles { count, first }),
         ];
-        warnings.into_iter().flatten().collect()
+        warnings.into_iter().flatten().chain(self.unread.into_warnings()).collect()
     }
 }

@@ -28,6 +28,7 @@ use super::spool::Spool;
 use super::store::{Content, OpenFile, SpanFiles};
 use super::tar::{Member, TarReader};
 use super::there::text_file;
+use super::unread::UnreadFiles;
 use super::values::text_of;
 use super::warning::{Tally, Warning, readable};
 use crate::data_format::DataFormat;
@@ -262,7 +263,7 @@ struct Samples<'a> {
     faults: Faults,
     metadata: Option<Vec<u8>>,
     refused: Tally,
-    undecoded: Tally,
+    undecoded: UnreadFiles,
     open_ended: Tally,
     /// Excluded extensions and fields found so far.
     left_out: BTreeSet<String>,
@@ -290,7 +291,7 @@ impl<'a> Samples<'a> {
             faults: Faults::new(),
             metadata: None,
             refused: Tally::default(),
-            undecoded: Tally::default(),
+            undecoded: UnreadFiles::default(),
             open_ended: Tally::default(),
             left_out: BTreeSet::new(),
             ignored: 0,
@@ -570,8 +571,7 @@ impl<'a> Samples<'a> {
     ) -> Result<Found, ConvertError> {
         options.check_left_out(&part.root, &self.names())?;
         let refused = std::mem::take(&mut self.refused).warning(|count, first| Warning::Pickles { count, first });
-        let undecoded = std::mem::take(&mut self.undecoded);
-        let undecoded = undecoded.warning(|count, first| Warning::UndecodedFormats { count, first });
+        let undecoded = std::mem::take(&mut self.undecoded).into_warnings();
         let open_ended = std::mem::take(&mut self.open_ended);
         let open_ended = open_ended.warning(|count, first| Warning::OpenEndedTars { count, first });
         let mut warnings: Vec<Warning> = refused.into_iter().chain(undecoded).chain(open_ended).collect();

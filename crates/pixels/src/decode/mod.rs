@@ -12,8 +12,11 @@ mod left_out;
 mod orient;
 #[cfg(feature = "codecs")]
 mod png;
+mod pnm;
+mod qoi;
 #[cfg(test)]
 mod tests;
+mod tga;
 #[cfg(feature = "codecs")]
 mod tiff;
 mod view;
@@ -257,6 +260,9 @@ impl Decoder {
         let samples = std::mem::take(&mut self.samples);
         let mut raster = guarded(info.format, || match info.format {
             ImageFormat::Bmp => bmp::decode(bytes, info),
+            ImageFormat::Pnm => pnm::decode(bytes),
+            ImageFormat::Tga => tga::decode(bytes),
+            ImageFormat::Qoi => qoi::decode(bytes, info),
             #[cfg(feature = "codecs")]
             ImageFormat::Png => png::decode(bytes, info, samples),
             #[cfg(feature = "codecs")]

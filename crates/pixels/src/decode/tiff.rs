@@ -46,7 +46,13 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     let samples = match decoder.read_image().map_err(error)? {
         DecodingResult::U8(samples) => samples,
         DecodingResult::U16(samples) => samples.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        _ => return Err(PixelError::unsupported(FORMAT, format!("{color:?} samples"))),
+        DecodingResult::F16(_) | DecodingResult::F32(_) | DecodingResult::F64(_) => {
+            return Err(PixelError::unsupported(FORMAT, "floats"));
+        }
+        DecodingResult::I8(_) | DecodingResult::I16(_) | DecodingResult::I32(_) | DecodingResult::I64(_) => {
+            return Err(PixelError::unsupported(FORMAT, "numbers with a sign"));
+        }
+        _ => return Err(PixelError::unsupported(FORMAT, "numbers of more than 16 bits")),
     };
     let mut raster = interpret(samples, color, usize_of(width), &colors)?;
     if colors.orientation != 1 {

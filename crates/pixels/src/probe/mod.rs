@@ -5,16 +5,22 @@
 mod bytes;
 mod exif;
 mod jpeg;
+mod pnm;
+mod qoi;
 mod riff;
 mod simple;
+mod tga;
 mod tiff;
 
 use crate::error::PixelError;
-use crate::format::ImageFormat;
+use crate::format::{ImageFormat, other_format};
 
 pub(crate) use bytes::{be16, le32};
 pub(crate) use jpeg::check_end as check_jpeg_end;
+pub(crate) use pnm::{PnmHeader, pnm_header};
+pub(crate) use qoi::qoi_runs;
 pub(crate) use simple::{BmpLayout, bmp_layout};
+pub(crate) use tga::{TgaHeader, TgaKind, tga_header};
 pub(crate) use tiff::{TiffColors, tiff_colors};
 
 /// Image properties from the headers.
@@ -40,13 +46,25 @@ pub struct ImageInfo {
     pub palette: bool,
     /// Whether a JPEG stores RGB instead of YCbCr.
     pub stores_rgb: bool,
+    /// Whether a GIF, PNG or WebP has more frames than the first, or a TIFF more pages. They are never decoded.
+    pub has_more: bool,
 }
 
 impl ImageInfo {
     /// An upright image with 8 bits per channel and no palette.
     pub(crate) const fn plain(format: ImageFormat, width: u32, height: u32, channels: u8) -> Self {
-        let (progressive, palette, stores_rgb) = (false, false, false);
-        Self { format, width, height, channels, bit_depth: 8, orientation: 1, progressive, palette, stores_rgb }
+        Self {
+            format,
+            width,
+            height,
+            channels,
+            bit_depth: 8,
+            orientation: 1,
+            progressive: false,
+            palette: false,
+            stores_rgb: false,
+            has_more: false,
+        }
     }
 }
 
@@ -55,7 +73,8 @@ impl ImageInfo {
 /// # Errors
 /// `Empty`, `UnknownFormat`, or `Malformed` / `Truncated` / `Unsupported` if the headers are invalid.
 pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
-    let format = ImageFormat::sniff(bytes).ok_or_else(|| unknown(bytes))?;
+    let format = ImageFormat::sniff(bytes).or_else(|| tga_header(bytes).map(|_| ImageFormat::Tga));
+    let format = format.ok_or_else(|| unknown(bytes))?;
     let info = match format {
         ImageFormat::Jpeg => jpeg::probe(bytes)?.0,
         ImageFormat::Png => simple::probe_png(bytes)?,
@@ -63,6 +82,9 @@ pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         ImageFormat::Bmp => simple::probe_bmp(bytes)?,
         ImageFormat::Tiff => tiff::probe(bytes)?,
         ImageFormat::WebP => riff::probe(bytes)?,
+        ImageFormat::Pnm => pnm::probe(bytes)?,
+        ImageFormat::Tga => tga::probe(bytes)?,
+        ImageFormat::Qoi => qoi::probe(bytes)?,
     };
     if info.width == 0 || info.height == 0 {
         let reason = format!("size is {}x{}", info.width, info.height);
@@ -72,8 +94,8 @@ pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
 }
 
 /// Reads the headers and checks, without decoding, that the file is complete. The check finds the EOI marker of a JPEG
-/// after its first scan, the IEND chunk of a PNG, the trailer of a GIF, the declared size of WebP and BMP, and the end
-/// of a TIFF's strips or tiles.
+/// after its first scan, the IEND chunk of a PNG, the trailer of a GIF, the declared size of WebP and BMP, the end of
+/// a TIFF's strips or tiles, and all pixels of PNM, TGA and QOI.
 ///
 /// # Errors
 /// As for `probe`, and `Truncated` if the end is missing.
@@ -86,6 +108,9 @@ pub fn check_structure(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         ImageFormat::Bmp => simple::check_bmp_end(bytes, &info)?,
         ImageFormat::Tiff => tiff::check_end(bytes)?,
         ImageFormat::WebP => riff::check_end(bytes)?,
+        ImageFormat::Pnm => pnm::check_end(bytes)?,
+        ImageFormat::Tga => tga::check_end(bytes)?,
+        ImageFormat::Qoi => qoi::check_end(bytes, &info)?,
     }
     Ok(info)
 }
@@ -93,6 +118,9 @@ pub fn check_structure(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
 fn unknown(bytes: &[u8]) -> PixelError {
     if bytes.is_empty() {
         return PixelError::Empty;
+    }
+    if let Some(name) = other_format(bytes) {
+        return PixelError::OtherFormat { name };
     }
     PixelError::UnknownFormat { first_bytes: bytes.iter().take(8).copied().collect() }
 }

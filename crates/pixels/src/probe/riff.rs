@@ -7,6 +7,7 @@ use crate::format::ImageFormat;
 
 const EXIF_FLAG: u8 = 0x08;
 const ALPHA_FLAG: u8 = 0x10;
+const ANIMATION_FLAG: u8 = 0x02;
 
 fn truncated() -> PixelError {
     PixelError::truncated(ImageFormat::WebP, "ends inside its headers")
@@ -15,10 +16,11 @@ fn truncated() -> PixelError {
 pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let chunk = bytes.get(20..).ok_or_else(truncated)?;
     let kind: [u8; 4] = array(bytes, 12).ok_or_else(truncated)?;
-    let mut orientation = 1;
+    let (mut orientation, mut has_more) = (1, false);
     let size = match &kind {
         b"VP8X" => {
             let flags = chunk.first().copied().ok_or_else(truncated)?;
+            has_more = flags & ANIMATION_FLAG != 0;
             if flags & EXIF_FLAG != 0 {
                 orientation = find_chunk(bytes, b"EXIF").map_or(1, exif::orientation);
             }
@@ -46,7 +48,11 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         }
     };
     let (width, height, alpha) = size.ok_or_else(truncated)?;
-    Ok(ImageInfo { orientation, ..ImageInfo::plain(ImageFormat::WebP, width, height, if alpha { 4 } else { 3 }) })
+    Ok(ImageInfo {
+        orientation,
+        has_more,
+        ..ImageInfo::plain(ImageFormat::WebP, width, height, if alpha { 4 } else { 3 })
+    })
 }
 
 fn find_chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Option<&'a [u8]> {

@@ -28,11 +28,13 @@ pub(super) fn probe_png(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         other => return Err(PixelError::malformed(format, format!("colour type {other}"))),
     };
     let exif = find_png_chunk(bytes, b"eXIf").unwrap_or(None);
+    let frames = find_png_chunk(bytes, b"acTL").unwrap_or(None);
     Ok(ImageInfo {
         bit_depth: header[8],
         orientation: exif.map_or(1, exif::orientation),
         progressive: header[12] == 1,
         palette: header[9] == 3,
+        has_more: frames.and_then(|body| be32(body, 0)).is_some_and(|n_frames| n_frames > 1),
         ..ImageInfo::plain(format, width, height, channels)
     })
 }
@@ -74,11 +76,16 @@ pub(super) fn probe_gif(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let (width, height) = size.ok_or_else(|| cut(format))?;
     let flags = bytes.get(10).copied().ok_or_else(|| cut(format))?;
     let plain = ImageInfo::plain(format, width.into(), height.into(), 3);
-    Ok(ImageInfo { bit_depth: (flags & 7) + 1, palette: true, ..plain })
+    let has_more = gif_frames(bytes, 2).is_ok_and(|n_frames| n_frames > 1);
+    Ok(ImageInfo { bit_depth: (flags & 7) + 1, palette: true, has_more, ..plain })
 }
 
-/// Walks through the blocks of a GIF by their lengths.
 pub(super) fn check_gif_end(bytes: &[u8]) -> Result<(), PixelError> {
+    gif_frames(bytes, u32::MAX).map(|_| ())
+}
+
+/// The number of frames before the trailer, counted up to `most`. Walks through the blocks of a GIF by their lengths.
+fn gif_frames(bytes: &[u8], most: u32) -> Result<u32, PixelError> {
     let table = |flags: u8| {
         if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
     };
@@ -88,12 +95,15 @@ pub(super) fn check_gif_end(bytes: &[u8]) -> Result<(), PixelError> {
     let mut n_frames = 0_u32;
     loop {
         match bytes.get(at).copied() {
-            Some(0x3B) => return Ok(()),
+            Some(0x3B) => return Ok(n_frames),
             Some(0x21) => at = skip_gif_blocks(bytes, at + 2).ok_or_else(|| end(at))?,
             Some(0x2C) => {
                 let flags = bytes.get(at + 9).copied().ok_or_else(|| end(at))?;
                 at = skip_gif_blocks(bytes, at + 11 + table(flags)).ok_or_else(|| end(at))?;
                 n_frames += 1;
+                if n_frames == most {
+                    return Ok(n_frames);
+                }
             }
             // Readers skip stray bytes between blocks. After a frame they are harmless.
             Some(_) if n_frames > 0 => at += 1,

@@ -7,6 +7,7 @@ use super::{ImageInfo, exif};
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 
+const SUBFILE_TYPE: u16 = 254;
 const WIDTH: u16 = 256;
 const HEIGHT: u16 = 257;
 const BITS_PER_SAMPLE: u16 = 258;
@@ -58,10 +59,28 @@ impl<'a> Entries<'a> {
             }
             _ => return None,
         };
-        let (n_entries, head) = if entries.big_tiff { (entries.u64(at)?, 8) } else { (u64::from(entries.u16(at)?), 2) };
-        entries.first = at.checked_add(head)?;
-        entries.n_entries = usize::try_from(n_entries.min(4096)).ok()?;
-        Some(entries)
+        entries.at(at)
+    }
+
+    /// The directory at `at`.
+    fn at(mut self, at: usize) -> Option<Self> {
+        let (n_entries, head) = if self.big_tiff { (self.u64(at)?, 8) } else { (u64::from(self.u16(at)?), 2) };
+        self.first = at.checked_add(head)?;
+        self.n_entries = usize::try_from(n_entries.min(4096)).ok()?;
+        Some(self)
+    }
+
+    /// Whether another page follows. A smaller copy of the first is none.
+    fn has_more(&self) -> bool {
+        let link = self.first.checked_add(self.n_entries * self.entry_bytes());
+        let next = link.and_then(|link| match self.big_tiff {
+            true => usize::try_from(self.u64(link)?).ok(),
+            false => offset(self.u32(link)?),
+        });
+        let next = next.filter(|at| *at != 0).and_then(|at| self.at(at));
+        next.is_some_and(|next| {
+            next.first_value(WIDTH).is_some() && next.first_value(SUBFILE_TYPE).unwrap_or(0) & 1 == 0
+        })
     }
 
     fn u16(&self, at: usize) -> Option<u16> {
@@ -212,7 +231,8 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let turned = exif::valid(entries.first_value(ORIENTATION)) >= 5;
     let (width, height) = if turned { (height, width) } else { (width, height) };
     let bit_depth = u8::try_from(bits.clamp(1, 64)).unwrap_or(1);
-    Ok(ImageInfo { bit_depth, palette, ..ImageInfo::plain(ImageFormat::Tiff, width, height, channels) })
+    let has_more = entries.has_more();
+    Ok(ImageInfo { bit_depth, palette, has_more, ..ImageInfo::plain(ImageFormat::Tiff, width, height, channels) })
 }
 
 /// How to interpret the samples of a TIFF.

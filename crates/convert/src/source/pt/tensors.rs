@@ -92,16 +92,25 @@ fn refuse_samples(arrays: &[StoredArray], path: &Path) -> Result<(), ConvertErro
     let [first, others @ ..] = arrays else {
         return Ok(());
     };
-    let is_like_first = |other: &StoredArray| {
-        other.elements == first.elements && other.rows() == first.rows() && other.item == first.item
-    };
+    // Images of several sizes have three dimensions; labels have one.
+    let are_planes = |other: &StoredArray| first.item.len() == 2 && other.item.len() == 2;
+    let has_same_shape = |other: &StoredArray| other.rows() == first.rows() && other.item == first.item;
+    let is_like_first =
+        |other: &StoredArray| other.elements == first.elements && (has_same_shape(other) || are_planes(other));
     // Images and masks may have the same shape; images, labels and a third tensor do not.
     if others.len() < PLACES.len() || !others.iter().all(is_like_first) {
         return Ok(());
     }
     let n = arrays.len();
-    let reason = format!("found {n} tensors of the same shape, which look like one sample each");
-    Err(ConvertError::unsupported(path, "", reason, HINT))
+    let (shape, hint) = match others.iter().all(has_same_shape) {
+        true => ("the same shape", HINT),
+        false => (
+            "three dimensions and several sizes",
+            "save a list of dictionaries: torch.save([{\"image\": image, \"label\": label} for ...], \"x.pt\")",
+        ),
+    };
+    let reason = format!("found {n} tensors of {shape}, which look like one sample each");
+    Err(ConvertError::unsupported(path, "", reason, hint))
 }
 
 /// The class names in a dictionary: a list of them, or the id of each.

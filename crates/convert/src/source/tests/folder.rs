@@ -96,7 +96,7 @@ fn images_beside_class_folders_are_ignored_with_a_warning() {
 
 #[test]
 fn candidate_is_known_by_extension_or_first_bytes() {
-    let tree = Tree::new(&["a/broken.jpg", "a/text", "a/BMW", "a/old.ppm", "a/.DS_Store"]);
+    let tree = Tree::new(&["a/broken.jpg", "a/text", "a/BMW", "a/old.jp2", "a/.DS_Store"]);
     tree.write("a/picture", PNG);
     tree.write("a/picture.dat", PNG);
     tree.write("a/empty.webp", b"");
@@ -107,7 +107,7 @@ fn candidate_is_known_by_extension_or_first_bytes() {
     assert_eq!(listing.sample(1).bytes, 0);
     assert_eq!(listing.sample(2).bytes, 16);
     assert_eq!(listing.ignored(), 6);
-    let undecoded = Warning::UndecodedFormats { count: 1, first: b"a/old.ppm".to_vec() };
+    let undecoded = Warning::UnreadType { name: "JPEG 2000", count: 1, first: b"a/old.jp2".to_vec() };
     assert_eq!(listing.warnings(), [undecoded]);
 }
 

@@ -4,7 +4,7 @@
 
 use packds_pixels::ImageFormat;
 
-use crate::source::candidate::is_undecoded_name;
+use crate::source::unread::Unread;
 
 /// Splits a name at the first dot of its last component, into key and extension.
 pub(super) fn key_and_extension(name: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -37,7 +37,7 @@ pub(super) fn kind_and_field(extension: &str, image_key: Option<&str>) -> (Kind,
     };
     let kind = match last {
         _ if ImageFormat::from_extension(last.as_bytes()).is_some() => Kind::Image,
-        _ if is_undecoded_name(format!(".{last}").as_bytes()) => Kind::Undecoded,
+        _ if Unread::of_name(format!(".{last}").as_bytes()).is_some_and(Unread::is_picture) => Kind::Undecoded,
         "npy" => Kind::Array,
         "txt" | "text" | "transcript" => Kind::Text,
         "json" | "jsn" => Kind::Json,

@@ -1,0 +1,203 @@
+//! Types of files that are not read: their names, their extensions, and how to get images or arrays from them.
+//!
+//! `packds_pixels::other_format` recognizes some of them by their first bytes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::paths::lossy;
+use super::warning::{Tally, Warning};
+use crate::error::ConvertError;
+
+/// A type of files that are not read.
+pub(crate) struct Unread {
+    pub(crate) name: &'static str,
+    /// In lower case, without the dot.
+    extensions: &'static [&'static str],
+    /// What to do with such a file.
+    pub(crate) hint: &'static str,
+}
+
+const fn row(name: &'static str, extensions: &'static [&'static str], hint: &'static str) -> Unread {
+    Unread { name, extensions, hint }
+}
+
+/// The types whose files are pictures and nothing else. In a tar file of samples they are ignored; the other types are packed as bytes.
+const PICTURES: [&str; 6] = ["HEIC", "AVIF", "JPEG XL", "JPEG 2000", "OpenEXR", "PAM"];
+
+const TYPES: [Unread; 26] = [
+    row(
+        "DICOM",
+        &["dcm", "dicom"],
+        "write 8-bit PNG files with 'dcmj2pnm +on2 x.dcm x.png', or arrays in Python: numpy.save(\"x.npy\", pydicom.dcmread(\"x.dcm\").pixel_array)",
+    ),
+    row(
+        "NIfTI",
+        &["nii", "nii.gz"],
+        "write volumes or slices in Python: numpy.save(\"x.npy\", nibabel.load(\"x.nii.gz\").get_fdata(dtype=numpy.float32))",
+    ),
+    row(
+        "HEIC",
+        &["heic", "heif", "hif"],
+        "convert with 'heif-convert x.heic x.jpg', or in Python: pillow_heif.register_heif_opener(); Image.open(\"x.heic\").convert(\"RGB\").save(\"x.jpg\", quality=95)",
+    ),
+    row(
+        "AVIF",
+        &["avif"],
+        "convert with 'avifdec x.avif x.png', or in Python with Pillow 11.3 or later: Image.open(\"x.avif\").save(\"x.png\")",
+    ),
+    row("JPEG XL", &["jxl"], "convert with 'djxl x.jxl x.png', or x.jpg if it was made from a JPEG"),
+    row("JPEG 2000", &["jp2", "j2k", "jpx", "jpf", "j2c"], "convert in Python: Image.open(\"x.jp2\").save(\"x.png\")"),
+    row(
+        "OpenEXR",
+        &["exr"],
+        "write its floats in Python: os.environ[\"OPENCV_IO_ENABLE_OPENEXR\"] = \"1\"; numpy.save(\"x.npy\", cv2.imread(\"x.exr\", cv2.IMREAD_UNCHANGED)[..., ::-1])",
+    ),
+    row(
+        "Radiance HDR",
+        &["hdr"],
+        "write its floats in Python: numpy.save(\"x.npy\", cv2.imread(\"x.hdr\", cv2.IMREAD_UNCHANGED)[..., ::-1])",
+    ),
+    row("PAM", &["pam"], "convert with 'pamtopng x.pam > x.png'"),
+    row(
+        "PFM",
+        &["pfm"],
+        "write its floats in Python: numpy.save(\"x.npy\", cv2.imread(\"x.pfm\", cv2.IMREAD_UNCHANGED))",
+    ),
+    row("Photoshop", &["psd", "psb"], "convert in Python: Image.open(\"x.psd\").convert(\"RGB\").save(\"x.png\")"),
+    row(
+        "DDS, ICO, PCX or SGI",
+        &["dds", "ico", "cur", "pcx", "sgi", "rgb", "icns"],
+        "convert in Python: Image.open(\"x.ico\").convert(\"RGB\").save(\"x.png\")",
+    ),
+    row("SVG", &["svg", "svgz"], "draw with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png"),
+    row("PDF", &["pdf"], "draw its pages with 'pdftoppm -png x.pdf x'"),
+    row(
+        "camera raw",
+        &["dng", "cr2", "cr3", "nef", "arw", "raf", "orf", "rw2", "pef", "srw"],
+        "develop in Python: Image.fromarray(rawpy.imread(\"x.dng\").postprocess()).save(\"x.png\")",
+    ),
+    row(
+        "MATLAB",
+        &["mat"],
+        "in Python, with the names and axes of the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel())",
+    ),
+    row(
+        "MATLAB 7.3",
+        &[],
+        "in Python, with the names of the file, whose axes are reversed: f = h5py.File(\"x.mat\"); images = f[\"X\"][:].transpose(0, 3, 2, 1); numpy.savez(\"x.npz\", images=images, labels=f[\"y\"][:].ravel())",
+    ),
+    row(
+        "NRRD or MetaImage",
+        &["nrrd", "nhdr", "mha", "mhd"],
+        "write its array in Python: numpy.save(\"x.npy\", SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(\"x.mha\")))",
+    ),
+    row(
+        "raw numbers",
+        &["raw", "bin", "dat"],
+        "save them with their shape in Python: numpy.save(\"x.npy\", numpy.fromfile(\"x.raw\", numpy.uint8).reshape(height, width))",
+    ),
+    row("video", &["mp4", "avi", "mov", "mkv", "webm", "m4v"], "write its frames with 'ffmpeg -i x.mp4 x_%06d.png'"),
+    row(
+        "whole slide",
+        &["svs", "ndpi", "mrxs", "scn"],
+        "cut into tiles with openslide or pyvips, and save these as images",
+    ),
+    row(
+        "microscope stack",
+        &["czi", "lif", "nd2", "oib", "oif"],
+        "write its planes with bfconvert or aicsimageio, as TIFF or .npy files",
+    ),
+    row("DjVu", &["djvu"], "draw its pages with 'ddjvu -format=tiff x.djvu x.tif'"),
+    row("EPS", &["eps", "ps"], "draw with 'gs -sDEVICE=png16m -o x.png x.eps'"),
+    row("Git LFS pointer", &[], "run 'git lfs pull' in its repository"),
+    row("web page", &[], "download the file again; some sites require a login"),
+];
+
+impl Unread {
+    /// The type of this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        TYPES.iter().find(|row| row.name == name)
+    }
+
+    /// The type that the extension of a file states.
+    pub(super) fn of_name(file: &[u8]) -> Option<&'static Self> {
+        let lower = lossy(file).to_ascii_lowercase();
+        let has = |extension: &&str| lower.strip_suffix(*extension).is_some_and(|stem| stem.ends_with('.'));
+        TYPES.iter().find(|row| row.extensions.iter().any(has))
+    }
+
+    /// The type that the first bytes of a file state.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Option<&'static Self> {
+        packds_pixels::other_format(bytes).and_then(Self::named)
+    }
+
+    /// Whether its files are pictures and nothing else.
+    pub(super) fn is_picture(&self) -> bool {
+        PICTURES.contains(&self.name)
+    }
+}
+
+/// Files of such types, by the name of the type.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UnreadFiles(BTreeMap<&'static str, Tally>);
+
+impl UnreadFiles {
+    /// Adds a file if it is of such a type.
+    pub(super) fn add(&mut self, file: &[u8]) {
+        if let Some(row) = Unread::of_name(file) {
+            self.0.entry(row.name).or_default().add(file);
+        }
+    }
+
+    /// Adds later files.
+    pub(super) fn append(&mut self, other: Self) {
+        for (name, tally) in other.0 {
+            self.0.entry(name).or_default().append(tally);
+        }
+    }
+
+    /// One warning for each type.
+    pub(super) fn into_warnings(self) -> impl Iterator<Item = Warning> {
+        let of = |(name, tally): (_, Tally)| tally.warning(|count, first| Warning::UnreadType { name, count, first });
+        self.0.into_iter().filter_map(of)
+    }
+
+    /// The error about a folder that has such files, and no images. It names the type of most files.
+    pub(super) fn error(&self, folder: &Path) -> Option<ConvertError> {
+        let (name, tally) = self.0.iter().rev().max_by_key(|(_, tally)| tally.count)?;
+        let (count, first) = (tally.count, lossy(&tally.first));
+        let reason = format!("no images in this folder, but {count} files of the type {name}, first '{first}'");
+        let hint = Unread::named(name).map_or("", |row| row.hint);
+        Some(ConvertError::unsupported(folder, "", reason, hint))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_found_by_the_longest_extension_and_by_the_first_bytes() {
+        for (file, name) in [
+            ("a/b.DCM", "DICOM"),
+            ("brain.nii.gz", "NIfTI"),
+            ("x.mat", "MATLAB"),
+            ("IMG_0001.HEIC", "HEIC"),
+            ("x.cr2", "camera raw"),
+        ] {
+            assert_eq!(Unread::of_name(file.as_bytes()).unwrap().name, name);
+        }
+        assert!(Unread::of_name(b"dcm").is_none() && Unread::of_name(b"x.gz").is_none());
+        assert_eq!(Unread::of_bytes(b"MATLAB 7.3 MAT-file").unwrap().name, "MATLAB 7.3");
+    }
+
+    #[test]
+    fn no_extension_belongs_to_two_types_or_to_an_image() {
+        let extensions: Vec<&str> = TYPES.iter().flat_map(|row| row.extensions).copied().collect();
+        for (number, extension) in extensions.iter().enumerate() {
+            assert!(!extensions[..number].contains(extension), "{extension}");
+            assert!(packds_pixels::ImageFormat::from_extension(extension.as_bytes()).is_none(), "{extension}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Images of less usual types are read everywhere, and files of types that are not read are named with what to do.
+
+use serde_json::{Value, json};
+
+use super::items::{convert, hex, ids, items};
+use super::people::{refused, told};
+use super::python;
+use crate::support::Folder;
+
+fn sources() -> (Folder, Value) {
+    let folder = Folder::new();
+    let written = python(&["pictures.py", folder.path("").to_str().unwrap()]);
+    (folder, serde_json::from_str(&written).unwrap())
+}
+
+#[test]
+fn faces_in_pgm_files_are_an_image_folder_and_are_kept_as_gray_png() {
+    let (folder, expected) = sources();
+    let pack = convert(&folder, "faces", &["--mode", "encoded"]);
+    assert_eq!(ids(&pack), [0, 0, 1, 1, 2, 2]);
+    assert_eq!(pack.classes().unwrap()[0].names, ["s1", "s10", "s2"]);
+    for (item, pixels) in items(&pack, "image").iter().zip(expected["faces"].as_array().unwrap()) {
+        assert!(item.starts_with(b"\x89PNG"));
+        let mut decoder = packds_pixels::Decoder::new(packds_pixels::DecodeOptions {
+            color: packds_pixels::Color::Index,
+            ..Default::default()
+        });
+        assert_eq!(json!(hex(&decoder.decode(item).unwrap().data)), *pixels);
+    }
+}
+
+#[test]
+fn ppm_tga_and_qoi_files_have_their_pixels_in_folders_archives_and_tables() {
+    let (folder, expected) = sources();
+    for (source, pixels, labels) in [
+        ("folder", "colors", vec![]),
+        ("archive.zip", "by_class", vec![0, 0, 0, 1, 1, 1]),
+        ("samples.tar", "colors", vec![0, 1, 0, 1, 0, 1]),
+        ("table.parquet", "colors", vec![0, 1, 0, 1, 0, 1]),
+    ] {
+        let pack = convert(&folder, &format!("containers/{source}"), &[]);
+        assert_eq!(hex(&items(&pack, "image").concat()), expected[pixels], "{source}");
+        if !labels.is_empty() {
+            assert_eq!(ids(&pack), labels, "{source}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_of_files_that_are_not_read_is_refused_with_their_type_their_number_and_the_way() {
+    let (folder, _) = sources();
+    for (kind, name, hint) in [
+        ("dcm", "DICOM", "pydicom.dcmread"),
+        ("nii_gz", "NIfTI", "nibabel.load"),
+        ("heic", "HEIC", "heif-convert"),
+        ("avif", "AVIF", "avifdec"),
+        ("jxl", "JPEG XL", "djxl"),
+        ("jp2", "JPEG 2000", "Image.open"),
+        ("exr", "OpenEXR", "cv2.imread"),
+        ("mat", "MATLAB", "scipy.io.loadmat"),
+        ("raw", "raw numbers", "numpy.fromfile"),
+        ("svg", "SVG", "rsvg-convert"),
+        ("pdf", "PDF", "pdftoppm"),
+        ("psd", "Photoshop", "Image.open"),
+        ("cr2", "camera raw", "rawpy.imread"),
+    ] {
+        let said = refused(&folder, &format!("unread/{kind}"), 2);
+        assert!(said.contains(&format!("3 files of the type {name}, first 'a/1.")), "{said}");
+        assert!(said.contains(hint), "{said}");
+    }
+}
+
+#[test]
+fn files_beside_images_that_are_not_read_are_told_by_type() {
+    let (folder, _) = sources();
+    let said = told(&folder, "unread/mixed");
+    assert!(said.contains("ignored 2 files of the type HEIC (first: 'a/1.heic'); to read them, convert"), "{said}");
+    assert!(said.contains("ignored 1 file of the type DICOM ('a/3.dcm')"), "{said}");
+}
+
+#[test]
+fn a_heic_photo_with_the_name_of_a_jpeg_is_named_as_heic() {
+    let (folder, _) = sources();
+    let said = refused(&folder, "unread/lying", 1);
+    assert!(said.contains("IMG_1.jpg: not an image of a known format, but a file of the type HEIC"), "{said}");
+    assert!(said.contains("heif-convert"), "{said}");
+}
+
+#[test]
+fn files_of_several_frames_or_pages_are_told() {
+    let (folder, _) = sources();
+    for args in [&["--resize", "4x4"][..], &["--mode", "encoded"]] {
+        let ran = folder.packds(&[&["convert", "frames", "frames.pack", "--force"], args].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let told = "4 images have several frames or pages, and only the first of each is packed, first 'a.gif'";
+        assert!(ran.stderr.contains(told), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn an_archive_of_archives_is_refused_with_the_one_to_pass() {
+    let (folder, _) = sources();
+    let said = refused(&folder, "archives/kaggle.zip", 2);
+    assert!(said.contains("no images in this folder, but the archives 'train.zip', 'test1.zip'"), "{said}");
+    assert!(said.contains("pass one of them, such as archives/kaggle.zip/train.zip"), "{said}");
+    assert_eq!(ids(&convert(&folder, "archives/kaggle.zip/train.zip", &[])), [0, 0, 0, 1, 1, 1]);
+    let said = refused(&folder, "archives/table.zip", 2);
+    assert!(said.contains("unpack the archives, and pass 'labels.csv' with the images beside it"), "{said}");
+}
+
+#[test]
+fn an_array_for_each_class_or_image_is_refused_with_lines_that_work() {
+    let (folder, expected) = sources();
+    for (name, what) in [
+        ("class.npz", "each of the 2 arrays looks like several images: 'cat' is u8 of shape [2, 9, 8, 3]"),
+        ("class.h5", "each of the 2 arrays looks like several images"),
+        ("image.zarr", "each of the 6 arrays looks like one image"),
+    ] {
+        let said = refused(&folder, &format!("several/{name}"), 2);
+        assert!(said.contains(what), "{name}: {said}");
+    }
+    let pack = convert(&folder, "several/joined.npz", &[]);
+    assert_eq!(hex(&items(&pack, "image").concat()), expected["colors"]);
+    assert_eq!(ids(&pack), [0, 0, 1, 1, 1, 1]);
+    assert_eq!(pack.classes().unwrap()[0].names, ["cat", "dog"]);
+    let pack = convert(&folder, "several/out", &[]);
+    assert_eq!(hex(&items(&pack, "image").concat()), expected["by_class"]);
+    assert_eq!(ids(&pack), [0, 0, 0, 1, 1, 1]);
+}
+
+#[test]
+fn matlab_files_are_refused_with_lines_that_work() {
+    let (folder, expected) = sources();
+    for (name, lines) in [
+        (
+            "5",
+            r#"m = scipy.io.loadmat("x.mat"); images = numpy.moveaxis(m["X"], -1, 0); numpy.savez("x.npz", images=images, labels=m["y"].ravel())"#,
+        ),
+        (
+            "73",
+            r#"f = h5py.File("x.mat"); images = f["X"][:].transpose(0, 3, 2, 1); numpy.savez("x.npz", images=images, labels=f["y"][:].ravel())"#,
+        ),
+    ] {
+        let said = refused(&folder, &format!("matlab/{name}.mat"), 2);
+        assert!(said.contains(lines), "{said}");
+        let pack = convert(&folder, &format!("matlab/{name}.npz"), &[]);
+        assert_eq!(hex(&items(&pack, "image").concat()), expected["colors"], "{name}");
+        assert_eq!(ids(&pack), [0, 1, 0, 1, 0, 1], "{name}");
+    }
+}
+
+#[test]
+fn tiff_files_that_are_not_decoded_are_refused_with_what_to_do() {
+    let (folder, _) = sources();
+    for (name, what) in [
+        ("floats", "floats"),
+        ("ints", "numbers with a sign"),
+        ("jpeg", "compression method ModernJPEG is unsupported"),
+        ("lab", "CIELab"),
+    ] {
+        let said = refused(&folder, &format!("tiffs/{name}"), 1);
+        assert!(said.contains("x.tif: unsupported TIFF: ") && said.contains(what), "{said}");
+        assert!(said.contains("Image.open(file).convert"), "{said}");
+    }
+}
