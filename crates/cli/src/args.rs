@@ -12,7 +12,9 @@ use packds_system::Named;
 
 use crate::console::Detail;
 use crate::failure::Failure;
-use crate::{bench, completions, convert, doctor, export, extract, formats, head, info, labels, man, show, verify, view};
+use crate::{
+    bench, completions, convert, doctor, export, extract, formats, head, info, labels, man, show, verify, view,
+};
 
 const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
 
