@@ -15,7 +15,7 @@ fn bench_convert_tells_each_figure_beside_its_limit() {
     let result = packds(&["bench", "convert", images, "--runs", "1", "--jobs", "2", "--scratch", scratch, "--json"]);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let bench: Value = serde_json::from_str(&stdout(&result)).unwrap();
-    for key in ["images_per_s", "mb_per_s", "limit_images_per_s", "ratio", "peak_rss_bytes"] {
+    for key in ["images_per_s", "mb_per_s", "bytes_per_s", "limit_images_per_s", "ratio", "peak_rss_bytes"] {
         for figure in [&bench, &bench["raw"], &bench["encoded"], &bench["verify"]] {
             assert!(figure[key].as_f64().unwrap() > 0.0, "{key}");
         }

@@ -269,7 +269,7 @@ fn data_that_is_missing_is_named_for_machines() {
     let said: Value = serde_json::from_str(&stdout(&result)).unwrap();
     assert_eq!(said["error"]["path"], "no/such");
     assert_eq!(said["error"]["message"], "no such file or folder");
-    assert!(stderr(&result).ends_with("packds: no/such: no such file or folder\n"));
+    assert!(stderr(&result).ends_with("packds: error: no/such: no such file or folder\n"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn every_bad_file_stops_the_conversion_with_its_path_and_reason() {
             let result = run(&["--mode", mode], &source, &out);
             let text = stderr(&result);
             assert_eq!(result.status.code(), Some(1), "{mode} {file}: {text}");
-            let expected = format!("packds: {}: ", source.join(name).display());
+            let expected = format!("packds: error: {}: ", source.join(name).display());
             assert!(text.starts_with(&expected), "{mode} {file}: {text}");
             assert!(text.contains("\nhint: --on-error skip leaves out bad samples"), "{mode} {file}: {text}");
             assert_eq!(names_in(dir.path()), ["source"], "{mode} {file} left something behind");
@@ -77,7 +77,7 @@ fn the_first_bad_file_in_listing_order_is_named_at_any_number_of_jobs() {
             let result = run(&["--seed", seed, "--jobs", jobs, "--chunk", "2"], &source, &dir.path().join("out.pack"));
             let text = stderr(&result);
             assert!(
-                text.contains(&format!("packds: {}", source.join("cat/b0.jpg").display())),
+                text.contains(&format!("packds: error: {}", source.join("cat/b0.jpg").display())),
                 "{seed} {jobs}: {text}"
             );
         }
@@ -187,7 +187,7 @@ fn outputs_that_cannot_be_are_refused_before_any_work() {
     refused(&run(&[], &same_size(), Path::new(".")), 2, message);
     let result = run(&[], &same_size(), Path::new("/proc/out.pack"));
     assert_eq!(result.status.code(), Some(2));
-    assert!(stderr(&result).starts_with("packds: /proc/out.pack: cannot write here: "), "{}", stderr(&result));
+    assert!(stderr(&result).starts_with("packds: error: /proc/out.pack: cannot write here: "), "{}", stderr(&result));
 }
 
 #[test]

@@ -93,7 +93,7 @@ pub(crate) fn refused(result: &std::process::Output, code: i32, message: &str) {
     let text = stderr(result);
     assert_eq!(result.status.code(), Some(code), "{text}");
     let first = text.lines().find(|l| !l.starts_with("packds: warning")).unwrap_or_default();
-    assert_eq!(first, format!("packds: {message}"), "{text}");
+    assert_eq!(first, format!("packds: error: {message}"), "{text}");
     assert_eq!(stdout(result), "");
 }
 

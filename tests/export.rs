@@ -439,7 +439,7 @@ fn a_file_in_the_place_of_a_folder_is_refused_as_that_also_with_force() {
     fs::write(folder.path("out.lmdb"), "kept").unwrap();
     for args in [&[][..], &["--force"]] {
         let ran = export(&folder, "out.lmdb", args);
-        let message = "packds: out.lmdb: this is a file, but the output is a folder\n";
+        let message = "packds: error: out.lmdb: this is a file, but the output is a folder\n";
         assert_eq!(ran.code, 2, "{ran:?}");
         assert!(ran.stderr.starts_with(message), "{ran:?}");
         assert!(ran.stderr.contains("remove the file"), "{ran:?}");

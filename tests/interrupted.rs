@@ -97,7 +97,7 @@ fn a_killed_conversion_leaves_no_pack_and_the_next_one_succeeds() {
     // While it runs, no other conversion may write the same file.
     let second = packds(&["convert", source.to_str().unwrap(), out.to_str().unwrap()]);
     assert_eq!(second.status.code(), Some(2));
-    let message = format!("packds: {}: another conversion is writing this file\n", out.display());
+    let message = format!("packds: error: {}: another conversion is writing this file\n", out.display());
     assert!(stderr(&second).starts_with(&message), "{}", stderr(&second));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -128,7 +128,7 @@ fn a_full_disk_ends_with_one_line_and_leaves_nothing() {
         Ok(result) if result.status.code() == Some(2) => {
             assert!(result.stdout.is_empty(), "left behind: {}", String::from_utf8_lossy(&result.stdout));
             let text = stderr(&result);
-            let expected = format!("packds: {}: No space left on device", small.join("out.pack").display());
+            let expected = format!("packds: error: {}: No space left on device", small.join("out.pack").display());
             assert!(text.starts_with(&expected), "{text}");
         }
         // Skipped only if the system does not allow mounting. Anything else is a failure.

@@ -133,7 +133,13 @@ fn labels_are_listed_in_file_order() {
     let paths = ["cat/img-0.png", "dog/img-1.png", "sea lion/img-2.png", "cat/img-3.png"];
     assert_eq!(
         folder.packds(&["labels", "out.pack", "--json"]).json(),
-        json!({ "labels": [0, 1, 2, 0], "classes": ["cat", "dog", "sea lion"], "paths": paths })
+        json!({
+            "path": "out.pack",
+            "n_samples": 4,
+            "labels": [0, 1, 2, 0],
+            "classes": ["cat", "dog", "sea lion"],
+            "paths": paths
+        })
     );
 }
 
@@ -229,12 +235,13 @@ fn a_flipped_bit_outside_the_chunks_is_found() {
 }
 
 /// Every command that reads a pack, with its other arguments.
-const READING: [&[&str]; 5] = [
+const READING: [&[&str]; 6] = [
     &["info", "out.pack"],
     &["verify", "out.pack"],
     &["show", "out.pack", "-o", "sheet.png"],
     &["extract", "out.pack", "files"],
     &["labels", "out.pack"],
+    &["head", "out.pack"],
 ];
 
 #[test]
@@ -258,7 +265,7 @@ fn truncated_extended_and_damaged_packs_are_refused_by_every_command() {
         for args in READING {
             let ran = folder.packds(args);
             assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{args:?} {ran:?}");
-            assert!(ran.stderr.starts_with(&format!("packds: out.pack: {expected}")), "{ran:?}");
+            assert!(ran.stderr.starts_with(&format!("packds: error: out.pack: {expected}")), "{ran:?}");
         }
         let report = folder.packds(&["verify", "out.pack", "--json"]);
         assert_eq!((report.code, &report.json()["ok"]), (1, &json!(false)));
@@ -273,15 +280,15 @@ fn what_cannot_be_opened_is_not_the_datas_fault() {
     let folder = Folder::new();
     for args in READING {
         let ran = folder.packds(args);
-        let expected = "packds: out.pack: cannot open: No such file or directory (os error 2)\n";
+        let expected = "packds: error: out.pack: cannot open: No such file or directory (os error 2)\n";
         assert_eq!((ran.code, ran.stderr.as_str()), (2, expected), "{args:?}");
     }
     let ran = folder.packds(&["info", "."]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.starts_with("packds: .: cannot open: is a directory\n\nhint: "), "{ran:?}");
+    assert!(ran.stderr.starts_with("packds: error: .: cannot open: is a directory\n\nhint: "), "{ran:?}");
     let ran = folder.packds(&["info"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.starts_with("packds: the following required arguments"), "{ran:?}");
+    assert!(ran.stderr.starts_with("packds: error: the following required arguments"), "{ran:?}");
 }
 
 #[test]
@@ -348,7 +355,7 @@ fn a_damaged_sample_is_a_crossed_box() {
     folder.flip("out.pack", 8192 + 2 * 72);
     let ran = folder.packds(&["show", "out.pack", "-o", "sheet.png"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.starts_with("packds: out.pack: sample 2 (chunk 0): checksum mismatch"), "{ran:?}");
+    assert!(ran.stderr.starts_with("packds: error: out.pack: sample 2 (chunk 0): checksum mismatch"), "{ran:?}");
     assert!(folder.path("sheet.png").exists());
 }
 
@@ -359,7 +366,7 @@ fn show_needs_a_place_for_the_sheet() {
     let hint = "\n\nhint: name an output file: packds show PACK -o sheet.png\n";
     let ran = folder.packds(&["show", "out.pack"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    assert_eq!(ran.stderr, format!("packds: stdout is not a terminal{hint}"));
+    assert_eq!(ran.stderr, format!("packds: error: stdout is not a terminal{hint}"));
     fs::write(folder.path("there.png"), "mine").unwrap();
     let ran = folder.packds(&["show", "out.pack", "-o", "there.png"]);
     assert_eq!(ran.code, 2);
@@ -372,7 +379,11 @@ fn extracted_pictures_are_the_stored_pixels() {
     let pack = SamplePack { n_samples: 11, ..SamplePack::default() };
     pack.write(&folder, "out.pack");
     let ran = folder.packds(&["extract", "out.pack", "files"]);
-    assert_eq!(ran.ok(), "11 samples in 11 files in files\n");
+    let text = ran.ok();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("files: 11 samples in 11 files, "), "{text}");
+    assert_eq!(lines[1], "files    11 .png");
+    assert!(lines[2].starts_with("time     ") && lines.len() == 3, "{text}");
     for sample in 0..11 {
         let name = format!("files/{}/{sample:02}-img-{sample}.png", pack.class(sample));
         let image = decode(&fs::read(folder.path(&name)).unwrap());
@@ -380,7 +391,11 @@ fn extracted_pictures_are_the_stored_pixels() {
         assert_eq!(image.data, pixels(sample), "{name}");
     }
     let ran = folder.packds(&["extract", "out.pack", "some", "--samples", "3,9-10,9", "--json"]);
-    let expected = json!({ "dir": "some", "n_samples": 3, "n_files": 3, "bad_samples": [] });
+    let written: u64 =
+        folder.files("some").iter().map(|name| folder.path("some").join(name).metadata().unwrap().len()).sum();
+    let expected = json!({
+        "output": "some", "dir": "some", "n_samples": 3, "n_files": 3, "bytes_out": written, "bad_samples": []
+    });
     assert_eq!(ran.json(), expected);
     assert_eq!(folder.files("some"), ["cat/03-img-3.png", "cat/09-img-9.png", "dog/10-img-10.png"]);
 }
@@ -447,7 +462,8 @@ fn a_folder_with_files_is_left_alone() {
     fs::create_dir(folder.path("files")).unwrap();
     folder.packds(&["extract", "out.pack", "files", "--samples", "0"]).ok();
     let ran = folder.packds(&["extract", "out.pack", "files", "--samples", "1"]);
-    let expected = "packds: files: is not empty\n\nhint: choose a new folder, or pass --force to write to this one\n";
+    let expected =
+        "packds: error: files: is not empty\n\nhint: choose a new folder, or pass --force to write to this one\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
     folder.packds(&["extract", "out.pack", "files", "--samples", "0-1", "--force"]).ok();
     assert_eq!(folder.files("files"), ["cat/0-img-0.png", "dog/1-img-1.png"]);
@@ -460,7 +476,7 @@ fn damaged_samples_are_named_and_the_others_extracted() {
     folder.flip("out.pack", 8192 + 5 * 72);
     let ran = folder.packds(&["extract", "out.pack", "files", "--json"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.starts_with("packds: out.pack: sample 5 (chunk 1): checksum mismatch"), "{ran:?}");
+    assert!(ran.stderr.starts_with("packds: error: out.pack: sample 5 (chunk 1): checksum mismatch"), "{ran:?}");
     assert_eq!(ran.json()["bad_samples"][0]["sample"], 5);
     assert_eq!(ran.json()["n_samples"], 9);
     assert_eq!(folder.files("files").len(), 9);
@@ -471,7 +487,7 @@ fn samples_that_are_not_there_are_refused() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "out.pack");
     let ran = folder.packds(&["extract", "out.pack", "files", "--samples", "3,8-10"]);
-    let expected = "packds: no sample 10: the pack has samples 0 to 9\n";
+    let expected = "packds: error: no sample 10: the pack has samples 0 to 9\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
     let ran = folder.packds(&["show", "out.pack", "-o", "sheet.png", "--samples", "5-3"]);
     assert_eq!(ran.code, 2);
@@ -492,8 +508,11 @@ fn the_command_explains_itself() {
     assert!(folder.packds(&["man"]).ok().contains(".TH packds 1"));
     folder.packds(&["man", "--out", "man1"]).ok();
     let pages = folder.files("man1");
-    assert!(pages.contains(&"packds.1".to_owned()) && pages.contains(&"packds-info.1".to_owned()));
-    for command in ["info", "verify", "show", "extract", "labels", "completions", "man"] {
+    for page in ["packds.1", "packds-info.1", "packds-bench.1", "packds-bench-load.1"] {
+        assert!(pages.contains(&page.to_owned()), "{page}: {pages:?}");
+    }
+    assert!(!pages.iter().any(|page| page.contains("help")), "{pages:?}");
+    for command in ["info", "verify", "head", "show", "extract", "labels", "completions", "man"] {
         let help = folder.packds(&[command, "--help"]).ok();
         assert!(help.contains("Examples:\n  packds "), "{command}");
     }
@@ -511,7 +530,7 @@ fn every_kind_of_pack_can_be_looked_into() {
         }
         n_packs += 1;
         fs::copy(&path, folder.path("out.pack")).unwrap();
-        for command in ["info", "verify", "labels"] {
+        for command in ["info", "verify", "labels", "head"] {
             folder.packds(&[command, "out.pack"]).ok();
             assert!(folder.packds(&[command, "out.pack", "--json"]).json().is_object());
         }

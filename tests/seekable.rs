@@ -80,10 +80,10 @@ fn a_substitute_has_no_index() {
 fn report_info_verify_show_and_extract_know_of_indexes() {
     let dir = Folder::new();
     let (source, pack) = (folder(), dir.path("out.pack"));
-    let result = run(&["--mode", "encoded", "--seekable"], &source, &pack);
+    let result = run(&["--mode", "encoded", "--seekable", "-v"], &source, &pack);
     let line = stdout(&result).lines().find_map(|line| line.strip_prefix("seek     ").map(str::to_owned));
     let line = line.unwrap();
-    assert!(line.starts_with("10 of 12 images have an index: ") && line.ends_with(" % of the images' bytes"), "{line}");
+    assert!(line.starts_with("index of 10 of 12 images: ") && line.ends_with(" % of the images' bytes"), "{line}");
     let text = dir.packds(&["info", "out.pack"]).ok();
     assert!(text.contains(&format!("\nseek      image.seek: {line}\n")), "{text}");
     assert!(text.contains("image.seek      seek indexes of `image`\n"), "{text}");

@@ -214,7 +214,7 @@ fn every_command_with_a_bar_ends_on_a_terminal_and_takes_its_bar_away() {
         for target in ["b.npy", "b.h5", "b.tar", "b.parquet"] {
             run(&["export", "a.pack", target, "--force"], true).check(0, &["exporting", "writing"]);
         }
-        run(&["extract", "a.pack", "files", "--force"], false).check(0, &["extracting"]);
+        run(&["extract", "a.pack", "files", "--force"], true).check(0, &["extracting"]);
         run(&["show", "a.pack", "-o", "b.png", "--force"], false).check(0, &["drawing"]);
     };
     for columns in [80, 50, 200] {
@@ -256,14 +256,65 @@ fn every_split_has_a_bar_and_its_report_appears_when_it_is_done() {
     }
 }
 
+/// What a command writes to a terminal with these environment variables.
+fn written(variables: &str, args: &str, dir: &Path) -> String {
+    let line = format!("TERM=xterm {variables} exec '{}' {args}", binary().display());
+    let mut command = Command::new("script");
+    command.args(["-q", "-e", "-c", &line, "/dev/null"]).current_dir(dir).env_remove("NO_COLOR");
+    String::from_utf8(command.stdin(Stdio::null()).output().unwrap().stdout).unwrap()
+}
+
 #[test]
 fn what_cannot_draw_a_line_again_gets_none() {
     let dir = folder_with_pack(600, 64);
-    let line = format!("TERM=dumb exec '{}' verify '{}'", binary().display(), dir.path().join("a.pack").display());
-    let output =
-        Command::new("script").args(["-q", "-e", "-c", &line, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = written("TERM=dumb", "verify a.pack", dir.path());
     assert!(text.contains("a.pack: ok") && !text.contains('\x1b'), "{text:?}");
+}
+
+#[test]
+fn a_terminal_gets_coloured_errors_unless_it_should_not() {
+    let dir = temp_dir();
+    let red = "packds: \x1b[1m\x1b[31merror:\x1b[0m ";
+    for args in ["info none.pack", "info"] {
+        assert!(written("", args, dir.path()).starts_with(red), "{args}");
+        for (variables, option) in [("NO_COLOR=1", ""), ("TERM=dumb", ""), ("", "--color never")] {
+            let text = written(variables, &format!("{args} {option}"), dir.path());
+            assert!(text.starts_with("packds: error: ") && !text.contains('\x1b'), "{variables} {option}: {text:?}");
+        }
+        let text = written("NO_COLOR=1", &format!("{args} --color always"), dir.path());
+        assert!(text.starts_with(red), "{text:?}");
+    }
+    fs::create_dir_all(dir.path().join("images/dog")).unwrap();
+    many_links(&dir.path().join("images/cat"), 2);
+    let text = written("", "convert images out.pack", dir.path());
+    assert!(text.contains("packds: \x1b[1m\x1b[33mwarning:\x1b[0m class 'dog'"), "{text:?}");
+}
+
+#[test]
+fn quiet_draws_nothing() {
+    let dir = folder_with_pack(600, 64);
+    for args in [&["verify", "a.pack", "-q"][..], &["extract", "a.pack", "files", "-q"]] {
+        let seen = run(dir.path(), 80, args);
+        assert_eq!((seen.code, seen.drawn.as_str()), (Some(0), ""), "{}", seen.what);
+    }
+}
+
+#[test]
+fn a_table_is_cut_to_the_width_of_the_terminal() {
+    let dir = temp_dir();
+    let long = dir.path().join("images").join("a-class-with-a-rather-long-name-for-a-class-in-this-test");
+    many_links(&long, 3);
+    let converted =
+        packds(&["convert", dir.path().join("images").to_str().unwrap(), dir.path().join("a.pack").to_str().unwrap()]);
+    assert_eq!(converted.status.code(), Some(0), "{}", stderr(&converted));
+    for columns in [30, 50, 80, 200] {
+        let seen = run(dir.path(), columns, &["head", "a.pack"]);
+        assert_eq!(seen.code, Some(0));
+        let lines: Vec<&str> = seen.drawn.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= columns.into()), "{lines:?}");
+        assert_eq!(lines.iter().any(|line| line.contains('\u{2026}')), columns < 200, "{lines:?}");
+        assert!(lines[1].starts_with("0 "), "{lines:?}");
+    }
 }
 
 /// A folder that takes a few seconds to convert.
@@ -285,6 +336,41 @@ fn ctrl_c_leaves_a_clean_line_and_exits_with_130() {
         let said = seen.screen.lines().last().unwrap().trim_end();
         assert_eq!(said, "packds: interrupted; nothing was written");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn every_command_with_a_bar_leaves_a_clean_line_when_it_is_interrupted() {
+    // Slow to draw, to compress and to encode.
+    let dir = folder_with_pack(150, 400);
+    many_links(&dir.path().join("many"), 20_000);
+    let cases: [(&[&str], &str, &str); 6] = [
+        (&["convert", "many", "b.pack", "--dry-run"], "planning", "interrupted"),
+        (&["convert", "many", "b.pack"], "planning", "interrupted; nothing was written"),
+        (&["export", "a.pack", "b.h5", "--codec", "gzip:9"], "exporting", "interrupted; nothing was written"),
+        (
+            &["extract", "a.pack", "files", "--force"],
+            "extracting",
+            "interrupted; the samples written so far are complete",
+        ),
+        (&["show", "a.pack", "-o", "b.png", "--random", "150", "--size", "400"], "drawing", "interrupted"),
+        (&["bench", "formats", "a.pack", "--formats", "npy", "--cache", "warm"], "writing npy", "interrupted"),
+    ];
+    for (args, shown, last) in cases {
+        for columns in [50, 80, 200] {
+            let mut terminal = Terminal::start(dir.path(), columns, args);
+            terminal.wait_for(shown);
+            terminal.press(b"\x03");
+            let seen = terminal.end();
+            // A fast machine may have finished by then.
+            if seen.code == Some(0) {
+                continue;
+            }
+            seen.check(130, &[shown]);
+            let said = seen.screen.trim_end().replace('\n', "");
+            assert!(said.starts_with(&format!("packds: {last}")), "{args:?}: {}", seen.screen);
+            assert!(!dir.path().join("b.pack").exists() && !dir.path().join("b.h5").exists());
+        }
     }
 }
 

@@ -230,12 +230,13 @@ impl Bench {
         stages: Map<String, Value>,
     ) -> Figure {
         #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
-        let (images, megabytes) = (self.workload.listing.len() as f64, bytes as f64 / 1e6);
+        let (images, bytes) = (self.workload.listing.len() as f64, bytes as f64);
         Figure {
             name,
             n_images: self.workload.listing.len(),
             images_per_s: images / pairs.ours(),
-            mb_per_s: megabytes / pairs.ours(),
+            mb_per_s: bytes / 1e6 / pairs.ours(),
+            bytes_per_s: bytes / pairs.ours(),
             limit,
             limit_images_per_s: images / pairs.limit(),
             ratio: pairs.ratio(),

@@ -15,6 +15,8 @@ pub struct Figure {
     pub images_per_s: f64,
     /// Megabytes (10^6 bytes) per second of the files, or of the pack if packs are read.
     pub mb_per_s: f64,
+    /// The same in bytes per second.
+    pub bytes_per_s: f64,
     /// The limit's name.
     pub limit: &'static str,
     /// The limit in images per second.

@@ -3,7 +3,7 @@
 //! A consumer takes batches from a [`Loader`] and sleeps for the time of a training step, for each
 //! configuration. `load` measures the maximum speed of a loader instead.
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use packds_reader::Pack;
 use packds_reader::augment::Augment;
 use packds_reader::loader::Loader;
 use packds_reader::plan::Order;
-use packds_system::counted;
 use serde::{Serialize, Serializer};
 
 use crate::BenchError;

@@ -1,16 +1,20 @@
 //! The command line. Each subcommand declares its own arguments in its file.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum};
 use packds_format::constants::{MAJOR, MINOR};
 use packds_reader::plan::Order;
 use packds_system::Named;
 
+use crate::console::Detail;
 use crate::failure::Failure;
-use crate::{bench, completions, convert, doctor, export, extract, formats, info, labels, man, show, verify, view};
+use crate::{
+    bench, completions, convert, doctor, export, extract, formats, head, info, labels, man, show, verify, view,
+};
 
 const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
 
@@ -27,8 +31,27 @@ pub(crate) struct Cli {
     /// Print the result as one JSON document
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Print no summary and no progress, only results, warnings and errors
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Print details of what was written
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Colour help, errors and warnings; auto: on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value_t)]
+    pub(crate) color: ColorChoice,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    pub(crate) fn detail(&self) -> Detail {
+        match (self.quiet, self.verbose) {
+            (true, _) => Detail::Quiet,
+            (_, true) => Detail::Verbose,
+            _ => Detail::Summary,
+        }
+    }
 }
 
 /// The subcommands, in the order of the help.
@@ -39,6 +62,7 @@ pub(crate) enum Command {
     Formats(formats::FormatsArgs),
     Info(info::InfoArgs),
     Verify(verify::VerifyArgs),
+    Head(head::HeadArgs),
     Show(show::ShowArgs),
     View(view::ViewArgs),
     Extract(extract::ExtractArgs),
@@ -55,6 +79,22 @@ pub(crate) struct PackPath {
     /// The pack
     #[arg(value_name = "PACK", value_hint = clap::ValueHint::FilePath)]
     pub(crate) pack: PathBuf,
+}
+
+/// The packs that a command reads, one after the other.
+#[derive(Debug, Args)]
+pub(crate) struct PackPaths {
+    /// The pack, or several
+    #[arg(value_name = "PACK", required = true, value_hint = clap::ValueHint::FilePath)]
+    pub(crate) packs: Vec<PathBuf>,
+}
+
+/// The number of threads of a command.
+#[derive(Debug, Args)]
+pub(crate) struct Jobs {
+    /// Threads; 0 = one per core
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub(crate) jobs: usize,
 }
 
 /// Parses a value by its name. Help and completions list the names.
@@ -82,10 +122,47 @@ pub(crate) fn command() -> clap::Command {
     Cli::command().long_version(version.as_str())
 }
 
+/// The value of `--color` for help and usage errors, where the parser has no result.
+pub(crate) fn color(args: &[OsString]) -> ColorChoice {
+    let mut args = args.iter().filter_map(|arg| arg.to_str()).take_while(|arg| *arg != "--");
+    let mut value = None;
+    while let Some(arg) = args.next() {
+        match arg.strip_prefix("--color") {
+            Some("") => value = args.next(),
+            Some(rest) => value = rest.strip_prefix('='),
+            None => {}
+        }
+    }
+    value.and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn arguments_are_consistent() {
         super::command().debug_assert();
+    }
+
+    /// Names of values that nothing can complete: numbers, names from a file, and free texts.
+    const FREE: [&str; 17] = [
+        "N", "N,..", "B", "P", "Q", "S", "V", "MS", "BYTES", "CHUNKS", "LIST", "NAME", "OPS", "PIXELS", "SEED",
+        "COMMAND", "KEY",
+    ];
+
+    #[test]
+    fn the_values_of_every_option_can_be_completed() {
+        fn check(command: &clap::Command) {
+            for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+                let has_values = arg.get_value_parser().possible_values().is_some();
+                let has_hint = arg.get_value_hint() != clap::ValueHint::Unknown;
+                let names: Vec<&str> = arg.get_value_names().unwrap_or_default().iter().map(|n| n.as_str()).collect();
+                let is_free = names.iter().all(|name| FREE.contains(name));
+                assert!(has_values || has_hint || is_free, "{} {}: {names:?}", command.get_name(), arg.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        let mut command = super::command();
+        command.build();
+        check(&command);
     }
 }

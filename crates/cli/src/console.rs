@@ -1,7 +1,9 @@
 //! The streams that a command writes to.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
+use clap::ColorChoice;
+use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -15,9 +17,36 @@ pub(crate) struct Console<'a> {
     pub(crate) err: &'a mut dyn Write,
     /// Whether the result is printed as one JSON document.
     pub(crate) json: bool,
+    pub(crate) detail: Detail,
     pub(crate) out_is_terminal: bool,
     /// Whether `err` is a terminal that can redraw a line. Progress bars need one.
     pub(crate) err_is_terminal: bool,
+    /// Whether errors and warnings are coloured.
+    pub(crate) is_colored: bool,
+}
+
+/// How much to print about a success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    /// Results, warnings and errors only.
+    Quiet,
+    Summary,
+    Verbose,
+}
+
+/// Whether to colour what is written to this stream. Pipes, NO_COLOR and terminals that cannot do it get no colours.
+pub(crate) fn is_colored(choice: ColorChoice, stream: &impl IsTerminal) -> bool {
+    let has_no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => stream.is_terminal() && !is_dumb() && !has_no_color,
+    }
+}
+
+/// Whether the terminal can neither redraw a line nor show colours.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 impl Console<'_> {
@@ -39,6 +68,30 @@ impl Console<'_> {
             text(self)?
         }
         Ok(Exit::Done)
+    }
+
+    pub(crate) fn error(&mut self, message: &str) {
+        self.marked("error:", AnsiColor::Red.on_default(), message);
+    }
+
+    pub(crate) fn warn(&mut self, message: &str) {
+        self.marked("warning:", AnsiColor::Yellow.on_default(), message);
+    }
+
+    fn marked(&mut self, mark: &str, style: Style, message: &str) {
+        let style = style.bold();
+        if self.is_colored {
+            self.note(&format!("{style}{mark}{style:#} {message}"));
+        } else {
+            self.note(&format!("{mark} {message}"));
+        }
+    }
+
+    /// Says what a command is doing.
+    pub(crate) fn doing(&mut self, what: &str) {
+        if self.detail > Detail::Quiet {
+            self.note(what);
+        }
     }
 
     /// Writes a line that is not part of the result.

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use packds_convert::source::{Decision, ListOptions, Listing, Reading, list, list_splits};
 use packds_convert::{
@@ -12,11 +13,12 @@ use packds_convert::{
 use packds_system::to_u64;
 use serde_json::{Value, json};
 
+use crate::console::Detail;
 use crate::declared::Given;
-use crate::escape::{escape, escape_path};
-use crate::human::{counted, human_bytes, numbers, seek_line, to_f64};
+use crate::escape::{escape, escape_path, first_few};
+use crate::human::{counted, human_bytes, numbers, seek_line, time_line};
 use crate::progress::Shown;
-use crate::show::draw_preview;
+use crate::show::{SheetFile, draw_preview};
 use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
@@ -59,9 +61,10 @@ pub(crate) struct ConvertArgs {
     /// With --dry-run: say why the source is read as it is, and which option reads it otherwise
     #[arg(long, requires = "dry_run")]
     explain: bool,
-    /// With --dry-run: draw some samples as they would be packed into this PNG file
+    /// With --dry-run: draw some samples as they would be packed into this PNG or JPEG file
     #[arg(long, value_name = "FILE", requires = "dry_run", value_hint = ValueHint::FilePath)]
-    sheet: Option<PathBuf>,
+    #[arg(value_parser = OsStringValueParser::new().try_map(SheetFile::parse))]
+    sheet: Option<SheetFile>,
     #[command(flatten)]
     given: Given<ConvertOptions>,
 }
@@ -104,7 +107,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
 }
 
 /// Draws some samples as they would be packed.
-fn draw_sheet(listing: &Listing, sheet: &Path, options: &ConvertOptions, shown: &Shown) -> Result<(), Failure> {
+fn draw_sheet(listing: &Listing, sheet: &SheetFile, options: &ConvertOptions, shown: &Shown) -> Result<(), Failure> {
     let folder = options.list.spool.clone().unwrap_or_else(std::env::temp_dir);
     let folder = tempfile::tempdir_in(&folder).map_err(|error| Failure::from(error).at(&folder))?;
     let pack = folder.path().join("preview.pack");
@@ -240,9 +243,7 @@ fn exit_of(reports: &[&Report]) -> Exit {
 }
 
 fn warn(warnings: &[String], console: &mut Console) {
-    for warning in warnings {
-        console.note(&format!("warning: {}", escape(warning)));
-    }
+    warnings.iter().for_each(|warning| console.warn(&escape(warning)));
 }
 
 fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
@@ -254,38 +255,48 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
         n => format!(" of {}", counted(*n, "class")),
     };
     let (samples, chunks) = (counted(*n_samples, "sample"), counted(*n_chunks, "chunk"));
-    writeln!(console.out, "{path}: {samples}{classes} in {chunks} of {chunk_samples}")?;
+    if console.detail == Detail::Quiet {
+        return show_bad(report, console);
+    }
+    let bytes = human_bytes(report.bytes_out);
+    writeln!(console.out, "{path}: {samples}{classes} in {chunks} of {chunk_samples}, {bytes}")?;
     writeln!(console.out, "images   {}", report.images)?;
+    writeln!(console.out, "time     {}", time_line(report.stages.total.as_secs_f64(), *n_samples, "images"))?;
+    // Decisions are never hidden.
     for note in &report.notes {
         writeln!(console.out, "note     {note}")?;
     }
+    if report.ignored > 0 {
+        writeln!(console.out, "ignored  {}", counted(report.ignored, "other file"))?;
+    }
+    if console.detail == Detail::Verbose {
+        show_details(report, console)?;
+    }
+    show_bad(report, console)
+}
+
+fn show_details(report: &Report, console: &mut Console) -> Result<(), Failure> {
     if !report.mean.is_empty() {
         writeln!(console.out, "pixels   mean {}, std {} (of 0..1)", numbers(&report.mean), numbers(&report.std))?;
     }
     if let Some(seek) = &report.seek {
-        writeln!(console.out, "seek     {}", seek_line(seek, *n_samples))?;
+        writeln!(console.out, "seek     {}", seek_line(seek, report.n_samples))?;
     }
     let (bytes_in, bytes_out) = (human_bytes(report.bytes_in), human_bytes(report.bytes_out));
     writeln!(console.out, "bytes    {bytes_in} read, {bytes_out} written")?;
-    let seconds = report.stages.total.as_secs_f64();
-    let rate = to_f64(*n_samples) / seconds.max(1e-9);
-    writeln!(console.out, "time     {seconds:.2} s, {rate:.0} images/s")?;
     let stages = report.stages.seconds();
     let stages = stages.iter().filter(|(name, s)| *name != "total" && *s >= 0.0005);
     let stages: Vec<String> = stages.map(|(name, s)| format!("{name} {s:.3}")).collect();
     writeln!(console.out, "stages   {} (s; read, decode, stats, encode over all threads)", stages.join(", "))?;
-    show_oddities(report, console)
-}
-
-/// Reports files that were ignored, rotated, skipped or replaced.
-fn show_oddities(report: &Report, console: &mut Console) -> Result<(), Failure> {
-    if report.ignored > 0 {
-        writeln!(console.out, "ignored  {}", counted(report.ignored, "other file"))?;
-    }
     if report.oriented > 0 {
         let images = counted(report.oriented, "image");
         writeln!(console.out, "exif     {images} with an orientation (see --orientation)")?;
     }
+    Ok(())
+}
+
+/// Reports files that were skipped or replaced.
+fn show_bad(report: &Report, console: &mut Console) -> Result<(), Failure> {
     for (what, list) in [("skipped", &report.skipped), ("zeros", &report.substituted)] {
         if list.is_empty() {
             continue;
@@ -362,16 +373,6 @@ fn show_reading(source: &Reading, console: &mut Console) -> Result<(), Failure> 
         writeln!(console.out, "ignored  {}", counted(source.ignored, "other file"))?;
     }
     Ok(())
-}
-
-/// The first names of a list, and how many there are.
-fn first_few(names: &[String]) -> String {
-    const SHOWN: usize = 8;
-    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| escape(name)).collect();
-    match names.len() {
-        n if n > SHOWN => format!("{} and {} more", shown.join(", "), n - SHOWN),
-        _ => shown.join(", "),
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Turns the options that a library declares into arguments of the command.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::marker::PhantomData;
 
-use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 use packds_convert::{Declared, OptionSpec, Takes, given};
@@ -58,7 +58,7 @@ impl<O: Declared> FromArgMatches for Given<O> {
     }
 }
 
-fn argument<O: Declared>(spec: &'static OptionSpec<O>) -> Arg {
+fn argument<O: Declared + Sync>(spec: &'static OptionSpec<O>) -> Arg {
     let mut arg = Arg::new(spec.opt.name())
         .long(forever(spec.opt.flag()))
         .help(spec.help)
@@ -74,11 +74,38 @@ fn argument<O: Declared>(spec: &'static OptionSpec<O>) -> Arg {
     };
     let action = if spec.repeats { ArgAction::Append } else { ArgAction::Set };
     let arg = arg.value_name(spec.value_name).action(action);
+    let arg = match spec.short {
+        Some(letter) => arg.short(letter),
+        None => arg,
+    };
     if spec.names.is_empty() {
-        let checked = |value: OsString| spec.set(&mut O::default(), &value).map(|()| value);
-        arg.value_parser(OsStringValueParser::new().try_map(checked))
+        arg.value_parser(Checked(spec)).hide_possible_values(true)
     } else {
         arg.value_parser(PossibleValuesParser::new(spec.names).map(OsString::from))
+    }
+}
+
+/// Parses the value of an option. Completions get the values that the option offers.
+struct Checked<O: 'static>(&'static OptionSpec<O>);
+
+impl<O> Clone for Checked<O> {
+    fn clone(&self) -> Self {
+        Self(self.0)
+    }
+}
+
+impl<O: Declared + Sync> TypedValueParser for Checked<O> {
+    type Value = OsString;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<OsString, Error> {
+        let spec = self.0;
+        let checked = |value: OsString| spec.set(&mut O::default(), &value).map(|()| value);
+        OsStringValueParser::new().try_map(checked).parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let offers = self.0.offers.iter().map(PossibleValue::new);
+        (!self.0.offers.is_empty()).then(|| Box::new(offers) as Box<_>)
     }
 }
 
@@ -108,6 +135,19 @@ mod tests {
         assert_eq!(options.list.leave_out, ["a", "b"]);
         let options: ExportOptions = parsed(&["--chunk", "64"]).unwrap();
         assert_eq!(options.chunk_samples, Some(64));
+    }
+
+    #[test]
+    fn every_offered_value_is_valid() {
+        fn check<O: Declared>() {
+            for spec in O::OPTIONS {
+                for value in spec.names.iter().chain(spec.offers) {
+                    assert_eq!(spec.set(&mut O::default(), value.as_ref()), Ok(()), "{} {value}", spec.opt.name());
+                }
+            }
+        }
+        check::<ConvertOptions>();
+        check::<ExportOptions>();
     }
 
     #[test]

@@ -38,6 +38,16 @@ pub(crate) fn escape_path(path: &Path) -> String {
     escape_bytes(path.as_os_str().as_bytes())
 }
 
+/// The first names of a list, and how many there are.
+pub(crate) fn first_few(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| escape(name)).collect();
+    match names.len() {
+        n if n > SHOWN => format!("{} and {} more", shown.join(", "), n - SHOWN),
+        _ => shown.join(", "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// How the command ended. The discriminant is the exit code.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Success.
     #[default]
@@ -25,6 +25,11 @@ impl Exit {
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
+    }
+
+    /// Whether a signal stopped the command.
+    pub(crate) fn is_stopped(self) -> bool {
+        matches!(self, Self::HungUp | Self::Interrupted | Self::Terminated)
     }
 }
 

@@ -6,9 +6,10 @@ use clap::{Args, ValueHint};
 use packds_convert::{ConvertError, ExportOptions, ExportReport, check_apart, export, target_format};
 
 use crate::args::PackPath;
+use crate::console::Detail;
 use crate::declared::Given;
 use crate::escape::{escape, escape_path};
-use crate::human::{counted, human_bytes};
+use crate::human::{counted, human_bytes, time_line};
 use crate::opened::with_pack;
 use crate::progress::Shown;
 use crate::{Console, Exit, Failure};
@@ -55,14 +56,23 @@ pub(crate) fn run(args: &ExportArgs, console: &mut Console) -> Result<Exit, Fail
 }
 
 fn show(report: &ExportReport, console: &mut Console) -> Result<(), Failure> {
+    let lost = report.lost.iter().map(|lost| format!("not kept: {}", escape(lost)));
+    if console.detail == Detail::Quiet {
+        lost.for_each(|line| console.warn(&line));
+        return Ok(());
+    }
     let out = &mut console.out;
-    let seconds = report.export.as_secs_f64() + report.sync.as_secs_f64();
+    let (export, sync) = (report.export.as_secs_f64(), report.sync.as_secs_f64());
     let (path, format) = (escape_path(&report.output), &report.format);
     let (samples, bytes) = (counted(report.n_samples, "sample"), human_bytes(report.bytes_out));
-    writeln!(out, "{path}: {samples} as {format}, {bytes} in {seconds:.1} s")?;
-    writeln!(out, "fields: {}", escape(&report.fields.join(", ")))?;
-    for lost in &report.lost {
-        writeln!(out, "not kept: {}", escape(lost))?;
+    writeln!(out, "{path}: {samples} as {format}, {bytes}")?;
+    writeln!(out, "fields   {}", escape(&report.fields.join(", ")))?;
+    writeln!(out, "time     {}", time_line(export + sync, report.n_samples, "samples"))?;
+    for line in lost {
+        writeln!(out, "{line}")?;
+    }
+    if console.detail == Detail::Verbose {
+        writeln!(out, "stages   export {export:.3}, sync {sync:.3} (s)")?;
     }
     Ok(())
 }

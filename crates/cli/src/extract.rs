@@ -1,27 +1,29 @@
 //! `packds extract`: writes samples to files.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::time::Instant;
 
 use clap::Args;
-use packds_convert::{ConvertError, ItemFile, Observer, item_file, safe_name, safe_names, stem};
+use packds_convert::{ConvertError, ConvertOptions, ItemFile, Observer, item_file, safe_name, safe_names, stem};
 use packds_format::{Field, Role};
 use packds_reader::{Pack, ReadError};
 use packds_system::{create_regular, in_parallel, lock, to_u64};
 use serde_json::json;
 
-use crate::args::PackPath;
+use crate::args::{Jobs, PackPath};
+use crate::console::Detail;
 use crate::escape::escape_path;
-use crate::human::counted;
+use crate::human::{counted, human_bytes, time_line};
 use crate::label::{Label, Labels};
 use crate::labels::has_paths;
 use crate::opened::with_pack;
 use crate::progress::Shown;
-use crate::samples::{SampleList, bad_samples};
+use crate::samples::{SampleList, bad_samples, note_bad};
 use crate::task::Amount;
 use crate::{Console, Exit, Failure};
 
@@ -52,6 +54,8 @@ pub(crate) struct ExtractArgs {
     /// Samples to write, as in 3,5-8 [default: all]
     #[arg(long, value_name = "LIST")]
     samples: Option<SampleList>,
+    #[command(flatten)]
+    jobs: Jobs,
     /// Write to a folder that is not empty, and replace files with the same names
     #[arg(long)]
     force: bool,
@@ -73,23 +77,32 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
     };
     let extraction = Extraction::new(pack, args)?;
     make_folder(&args.dir, args.force)?;
+    let started = Instant::now();
     let shown = Shown::new(console);
     let done = shown.stoppable("extracting", "", || extraction.run(&samples, &shown))?;
-    for (_, message) in &done.bad {
-        console.note(&format!("{}: {message}", escape_path(&args.pack.pack)));
-    }
-    let n_written = samples.len() - done.bad.len();
+    note_bad(&done.bad, &args.pack.pack, console);
+    let n_written = to_u64(samples.len() - done.bad.len());
+    let n_files = done.kinds.values().sum::<u64>();
     let document = || {
         json!({
+            "output": escape_path(&args.dir),
             "dir": escape_path(&args.dir),
             "n_samples": n_written,
-            "n_files": done.n_files,
+            "n_files": n_files,
+            "bytes_out": done.bytes,
             "bad_samples": bad_samples(&done.bad),
         })
     };
     console.result(document, |console| {
-        let (samples, files) = (counted(to_u64(n_written), "sample"), counted(to_u64(done.n_files), "file"));
-        Ok(writeln!(console.out, "{samples} in {files} in {}", escape_path(&args.dir))?)
+        if console.detail == Detail::Quiet {
+            return Ok(());
+        }
+        let (out, dir) = (&mut console.out, escape_path(&args.dir));
+        let (samples, files) = (counted(n_written, "sample"), counted(n_files, "file"));
+        writeln!(out, "{dir}: {samples} in {files}, {}", human_bytes(done.bytes))?;
+        let kinds: Vec<String> = done.kinds.iter().map(|(extension, n)| format!("{n} .{extension}")).collect();
+        writeln!(out, "files    {}", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") })?;
+        Ok(writeln!(out, "time     {}", time_line(started.elapsed().as_secs_f64(), n_written, "samples"))?)
     })?;
     Ok(if done.bad.is_empty() { Exit::Done } else { Exit::BadData })
 }
@@ -126,7 +139,9 @@ fn make_folder(dir: &Path, force: bool) -> Result<(), Failure> {
 
 #[derive(Default)]
 struct Done {
-    n_files: usize,
+    /// The number of files with each extension.
+    kinds: BTreeMap<&'static str, u64>,
+    bytes: u64,
     bad: Vec<(u64, String)>,
 }
 
@@ -134,6 +149,7 @@ struct Extraction<'a> {
     pack: &'a Pack,
     dir: &'a Path,
     force: bool,
+    jobs: usize,
     labels: Labels<'a>,
     folders: Vec<String>,
     /// The text before the extension, for each body field. Empty for the first image field.
@@ -157,6 +173,7 @@ impl<'a> Extraction<'a> {
             pack,
             dir: &args.dir,
             force: args.force,
+            jobs: ConvertOptions { jobs: args.jobs.jobs, ..ConvertOptions::default() }.n_jobs(),
             labels,
             folders,
             infixes: names.into_iter().enumerate().map(infix).collect(),
@@ -166,11 +183,11 @@ impl<'a> Extraction<'a> {
         })
     }
 
-    /// Extracts on all cores. Errors are reported in sample order.
+    /// Extracts on several threads. Errors are reported in sample order.
     fn run(&self, samples: &[u64], shown: &Shown) -> Result<Done, Failure> {
         let (next, n_done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let report = |done| {
-            shown.report(Amount::Of { done, total: to_u64(samples.len()), things: "samples", bytes: 0 });
+            shown.report(Amount::Of { done, total: to_u64(samples.len()), thing: "sample", bytes: 0 });
         };
         report(0);
         let shared = Mutex::new((Done::default(), None));
@@ -197,12 +214,14 @@ impl<'a> Extraction<'a> {
                 self.stop.store(true, Ordering::Relaxed);
             }
             let mut all = lock(&shared);
-            all.0.n_files += mine.n_files;
+            for (extension, n) in mine.kinds {
+                *all.0.kinds.entry(extension).or_default() += n;
+            }
+            all.0.bytes += mine.bytes;
             all.0.bad.append(&mut mine.bad);
             all.1 = all.1.take().or(failed);
         };
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let jobs = cores.min(samples.len().div_ceil(RUN)).max(1);
+        let jobs = self.jobs.min(samples.len().div_ceil(RUN)).max(1);
         in_parallel(jobs, work);
         let (mut done, failed) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.bad.sort();
@@ -226,7 +245,8 @@ impl<'a> Extraction<'a> {
                 let _ = fs::remove_file(&path);
                 Failure::write(&path, &e)
             })?;
-            done.n_files += 1;
+            *done.kinds.entry(extension).or_default() += 1;
+            done.bytes += to_u64(bytes.len());
         }
         Ok(())
     }

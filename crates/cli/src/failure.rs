@@ -81,6 +81,11 @@ impl Failure {
         self.broken_pipe
     }
 
+    /// Whether there is no point in going on with other packs.
+    pub(crate) fn ends_all(&self) -> bool {
+        self.broken_pipe || self.exit.is_stopped()
+    }
+
     pub(crate) fn text(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.message),
@@ -102,9 +107,15 @@ impl Failure {
             let _ = console.document(&json!({ "error": error }));
         }
         let _ = console.out.flush();
-        match &self.path {
-            Some(path) => console.note(&format!("{}: {}", escape_path(path), self.message)),
-            None => console.note(&self.message),
+        let message = match &self.path {
+            Some(path) => format!("{}: {}", escape_path(path), self.message),
+            None => self.message.clone(),
+        };
+        // What the user stopped did not go wrong.
+        if self.exit.is_stopped() {
+            console.note(&message);
+        } else {
+            console.error(&message);
         }
         if let Some(hint) = &self.hint {
             let _ = writeln!(console.err, "\nhint: {hint}");

@@ -60,6 +60,11 @@ pub(crate) fn human_time(time: Duration) -> String {
     }
 }
 
+/// A duration and the rate in it.
+pub(crate) fn time_line(seconds: f64, n: u64, things: &str) -> String {
+    format!("{seconds:.2} s, {:.0} {things}/s", to_f64(n) / seconds.max(1e-9))
+}
+
 pub(crate) fn numbers(values: &[f64]) -> String {
     let all: Vec<String> = values.iter().map(|v| format!("{v:.4}")).collect();
     all.join(" ")
@@ -70,7 +75,8 @@ pub(crate) fn seek_line(seek: &SeekStats, n_samples: u64) -> String {
     let SeekStats { n_indexed, bytes, image_bytes } = *seek;
     let percent = 100.0 * to_f64(bytes) / to_f64(image_bytes.max(1));
     let bytes = human_bytes(bytes);
-    format!("{n_indexed} of {n_samples} images have an index: {bytes}, {percent:.2} % of the images' bytes")
+    let images = counted(n_samples, "image");
+    format!("index of {n_indexed} of {images}: {bytes}, {percent:.2} % of the images' bytes")
 }
 
 #[cfg(test)]

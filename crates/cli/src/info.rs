@@ -9,11 +9,11 @@ use packds_format::{Classes, Field, FieldKind, LabelStats, Stats, Store};
 use packds_reader::{Pack, ReadError};
 use serde_json::{Map, Value, json};
 
-use crate::args::PackPath;
+use crate::args::PackPaths;
 use crate::escape::{escape, escape_path};
 use crate::human::{counted, human_bytes, numbers, seek_line};
 use crate::numpy::Numpy;
-use crate::opened::with_pack;
+use crate::opened::{each_pack, with_pack};
 use crate::shuffle::{Shuffle, ShuffleArgs};
 use crate::{Console, Exit, Failure};
 
@@ -21,6 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   packds info train.pack
   packds info train.pack --json | jq .n_samples
+  packds info train.pack val.pack
   packds info train.pack --shuffle --batch 256 --window 64
   packds info train.pack --shuffle --batch 256 --plot order.svg";
 
@@ -37,13 +38,16 @@ const SHOWN_SKIPPED: usize = 3;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
-    pack: PackPath,
+    packs: PackPaths,
     #[command(flatten)]
     shuffle: ShuffleArgs,
 }
 
 pub(crate) fn run(args: &InfoArgs, console: &mut Console) -> Result<Exit, Failure> {
-    with_pack(&args.pack.pack, |pack| tell(args, pack, console))
+    if args.packs.packs.len() > 1 && args.shuffle.has_plot() {
+        return Err(Failure::not_run("--plot draws one pack").hint("name one pack, or leave --plot out"));
+    }
+    each_pack(&args.packs.packs, true, console, |path, console| with_pack(path, |pack| tell(args, pack, console)))
 }
 
 fn tell(args: &InfoArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
@@ -140,7 +144,7 @@ impl<'a> Info<'a> {
         let bytes = self.pack.file_len();
         let mut lines = Lines::new(out);
         lines.put("pack", &escape_path(self.pack.file_path()))?;
-        lines.put("size", &format!("{} ({bytes} bytes)", human_bytes(bytes)))?;
+        lines.put("size", &format!("{} ({})", human_bytes(bytes), counted(bytes, "byte")))?;
         let (n_samples, chunks) = (self.pack.n_samples(), counted(self.pack.n_chunks(), "chunk"));
         lines.put("samples", &format!("{n_samples} in {chunks} of {}", header.chunk_samples))?;
         self.fields(&mut lines)?;
@@ -175,7 +179,7 @@ impl<'a> Info<'a> {
             let field = escape(&classes.field);
             let each = match (classes.counts.iter().min(), classes.counts.iter().max()) {
                 (Some(min), Some(max)) if min == max => format!(": {} each", counted(*min, "sample")),
-                (Some(min), Some(max)) => format!(": {min} to {max} samples each"),
+                (Some(min), Some(max)) => format!(": {min} to {} each", counted(*max, "sample")),
                 _ => String::new(),
             };
             lines.put("classes", &format!("{n} of `{field}`{each}"))?;

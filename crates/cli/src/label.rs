@@ -4,10 +4,13 @@ use packds_convert::source::LABEL_NAMES;
 use packds_format::{ColumnView, DType, Field, Role, Scalar};
 use packds_reader::{Pack, ReadError};
 
-use crate::escape::escape;
+use crate::escape::{escape, first_few};
+use crate::failure::Failure;
 
 pub(crate) struct Labels<'a> {
     kind: Kind<'a>,
+    /// The number of the label's field in the schema.
+    field: Option<usize>,
     /// Name of each class id. Empty if classes have no names.
     names: Vec<String>,
 }
@@ -34,11 +37,12 @@ impl<'a> Labels<'a> {
     /// Finds and checks the label column. This reads the whole column.
     pub(crate) fn open(pack: &'a Pack) -> Result<Self, ReadError> {
         let Some((number, field, kind)) = label_field(pack) else {
-            return Ok(Self { kind: Kind::None, names: Vec::new() });
+            return Ok(Self { kind: Kind::None, field: None, names: Vec::new() });
         };
         let view = pack.located(pack.column(number))?;
         let of_field = pack.located(pack.classes())?.into_iter().find(|classes| classes.field == field.name);
-        Ok(Self { kind: kind(view, field.dtype), names: of_field.map(|c| c.names).unwrap_or_default() })
+        let names = of_field.map(|c| c.names).unwrap_or_default();
+        Ok(Self { kind: kind(view, field.dtype), field: Some(number), names })
     }
 
     pub(crate) fn is_one_class(&self) -> bool {
@@ -49,8 +53,39 @@ impl<'a> Labels<'a> {
         matches!(self.kind, Kind::None)
     }
 
+    /// Whether the labels are in this field.
+    pub(crate) fn is_in(&self, field: usize) -> bool {
+        self.field == Some(field)
+    }
+
     pub(crate) fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// The samples of a class, in file order. The class is given by its name, or by its id if no class has this name.
+    pub(crate) fn samples_of(&self, class: &str, n_samples: u64) -> Result<impl Iterator<Item = u64>, Failure> {
+        let id = self.id_of(class)?;
+        Ok((0..n_samples).filter(move |sample| match self.of(*sample) {
+            Label::Class(own) => own == id,
+            Label::Set(ids) => ids.iter().any(|own| i64::try_from(*own) == Ok(id)),
+            Label::None | Label::Numbers(_) => false,
+        }))
+    }
+
+    fn id_of(&self, class: &str) -> Result<i64, Failure> {
+        if matches!(self.kind, Kind::None | Kind::Numbers(..)) {
+            return Err(Failure::not_run("this pack has no classes").hint("drop --class"));
+        }
+        let is_known = |id: &usize| self.names.is_empty() || *id < self.names.len();
+        let number = || class.parse().ok().filter(is_known);
+        let id = self.names.iter().position(|name| name == class).or_else(number);
+        id.and_then(|id| i64::try_from(id).ok()).ok_or_else(|| {
+            let found = Failure::not_run(format!("no class `{}`", escape(class)));
+            match self.names.as_slice() {
+                [] => found.hint("these classes have no names: pass an id, such as --class 0"),
+                names => found.hint(format!("the classes are {}", first_few(names))),
+            }
+        })
     }
 
     pub(crate) fn of(&self, sample: u64) -> Label {

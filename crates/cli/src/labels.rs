@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use clap::Args;
 use packds_format::{FormatError, SectionTag};
 use packds_reader::Pack;
+use serde_json::json;
 
-use crate::args::PackPath;
-use crate::escape::{escape_bytes, lossy};
+use crate::args::PackPaths;
+use crate::escape::{escape_bytes, escape_path, lossy};
 use crate::label::Labels;
-use crate::opened::with_pack;
+use crate::opened::{each_pack, with_pack};
 use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
@@ -20,22 +21,22 @@ Examples:
 /// List label, class and path of every sample, in file order
 ///
 /// One line per sample: number, label, class name and source path, separated by tabs. Missing values are empty.
-/// With --json, one document with `labels`, `classes` and `paths`.
+/// With --json, one document with `labels`, `classes` and `paths`. Several packs have a heading each; in JSON they are a list.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LabelsArgs {
     #[command(flatten)]
-    pack: PackPath,
+    packs: PackPaths,
 }
 
 pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Failure> {
-    with_pack(&args.pack.pack, |pack| list(pack, console))
+    each_pack(&args.packs.packs, true, console, |path, console| with_pack(path, |pack| list(pack, console)))
 }
 
 fn list(pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     let labels = Labels::open(pack)?;
     if console.json {
-        json(pack, &labels, console.out)?
+        document(pack, &labels, console.out)?
     } else {
         text(pack, &labels, console.out)?
     }
@@ -67,9 +68,10 @@ fn text(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure
     for_each_path(pack, |sample, path| write(sample, &escape_bytes(path)))
 }
 
-fn json(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
+fn document(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
     let mut comma = "";
-    out.write_all(b"{\"labels\":")?;
+    write!(out, "{{\"path\":{},\"n_samples\":{},", json!(escape_path(pack.file_path())), pack.n_samples())?;
+    out.write_all(b"\"labels\":")?;
     if labels.is_none() {
         out.write_all(b"null")?;
     } else {

@@ -20,6 +20,7 @@ mod export;
 mod extract;
 mod failure;
 mod formats;
+mod head;
 mod human;
 mod info;
 mod interrupt;
@@ -34,6 +35,7 @@ mod samples;
 mod show;
 mod shuffle;
 mod shuffle_plot;
+mod table;
 mod task;
 mod terminal_line;
 mod verify;
@@ -42,7 +44,7 @@ mod view;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-use clap::FromArgMatches;
+use clap::{ColorChoice, FromArgMatches};
 
 use args::{Cli, Command};
 use console::Console;
@@ -63,23 +65,22 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
     let mut out = BufWriter::with_capacity(1 << 16, stdout);
     interrupt::refuse_large_files();
     let _words = FrontEnd::Command.enter();
-    let parsed = args::command().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let parsed = args::command().try_get_matches_from(&args).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, &mut err),
+        Err(error) => return usage(&error, args::color(&args)),
     };
-    let err_is_terminal = err.is_terminal() && !is_dumb();
-    let mut console = Console { out: &mut out, err: &mut err, json: cli.json, out_is_terminal, err_is_terminal };
+    let err_is_terminal = err.is_terminal() && !console::is_dumb();
+    let is_colored = console::is_colored(cli.color, &err);
+    let (json, detail) = (cli.json, cli.detail());
+    let mut console =
+        Console { out: &mut out, err: &mut err, json, detail, out_is_terminal, err_is_terminal, is_colored };
     let result = dispatch(&cli.command, &mut console).and_then(|exit| {
         console.out.flush()?;
         Ok(exit)
     });
     result.unwrap_or_else(|failure| failure.report(&mut console))
-}
-
-/// Whether the terminal cannot redraw a line.
-fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
@@ -89,6 +90,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
         Command::Formats(args) => formats::run(args, console),
         Command::Info(args) => info::run(args, console),
         Command::Verify(args) => verify::run(args, console),
+        Command::Head(args) => head::run(args, console),
         Command::Show(args) => show::run(args, console),
         Command::View(args) => view::run(args, console),
         Command::Extract(args) => extract::run(args, console),
@@ -101,17 +103,19 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// Prints help and versions to stdout, and usage errors to stderr in the same form as other errors.
-fn usage(error: &clap::Error, err: &mut dyn Write) -> Exit {
+fn usage(error: &clap::Error, color: ColorChoice) -> Exit {
+    let text = |is_colored| match error.render() {
+        text if is_colored => text.ansi().to_string(),
+        text => text.to_string(),
+    };
     if !error.use_stderr() {
         // A reader may close the pipe before the end of the help.
-        let _ = error.print();
+        let _ = io::stdout().write_all(text(console::is_colored(color, &io::stdout())).as_bytes());
         return Exit::Done;
     }
-    let text = error.render().to_string();
+    let mut err = io::stderr();
+    let program = if error.render().to_string().starts_with("error:") { "packds: " } else { "" };
     // stderr may be closed; then the message is lost.
-    let _ = match text.strip_prefix("error: ") {
-        Some(text) => write!(err, "packds: {text}"),
-        None => write!(err, "{text}"),
-    };
+    let _ = write!(err, "{program}{}", text(console::is_colored(color, &err)));
     Exit::NotRun
 }

@@ -18,7 +18,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// Write packds.1, packds-info.1 and so on to this folder
+    /// Write packds.1, packds-info.1, packds-bench-load.1 and so on to this folder
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 }
@@ -32,17 +32,21 @@ pub(crate) fn run(args: &ManArgs, console: &mut Console) -> Result<Exit, Failure
         return console.result(document, |console| Ok(console.out.write_all(&page)?));
     };
     fs::create_dir_all(folder).map_err(|e| Failure::write(folder, &e))?;
-    let mut written = vec![write(folder, "packds.1", command.clone())?];
-    for sub in command.get_subcommands().filter(|c| c.get_name() != "help") {
-        let name = format!("packds-{}", sub.get_name());
-        // clap requires 'static names; leaking a few strings once is fine.
-        let page = sub.clone().name(&*Box::leak(name.clone().into_boxed_str()));
-        written.push(write(folder, &format!("{name}.1"), page)?);
-    }
+    let mut written = Vec::new();
+    write_all(folder, "packds", &command, &mut written)?;
     console.result(
         || json!({ "files": written }),
         |console| Ok(written.iter().try_for_each(|path| writeln!(console.out, "{path}"))?),
     )
+}
+
+/// Writes the page of a command, and those of its subcommands.
+fn write_all(folder: &Path, name: &str, command: &clap::Command, written: &mut Vec<String>) -> Result<(), Failure> {
+    // clap requires 'static names; leaking a few strings once is fine.
+    let page = command.clone().name(&*Box::leak(name.to_owned().into_boxed_str()));
+    written.push(write(folder, &format!("{name}.1"), page)?);
+    let subcommands = command.get_subcommands().filter(|c| c.get_name() != "help");
+    subcommands.into_iter().try_for_each(|sub| write_all(folder, &format!("{name}-{}", sub.get_name()), sub, written))
 }
 
 fn render(command: clap::Command) -> Result<Vec<u8>, Failure> {

@@ -1,9 +1,12 @@
 //! Opening packs for inspection, with a check at the end that the file did not change.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use packds_reader::Pack;
 
+use crate::console::Console;
+use crate::escape::escape_path;
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Opens a pack and runs `work` on it. If the file is truncated in the meantime, lost pages read as zeros. In that case
@@ -16,6 +19,36 @@ pub(crate) fn with_pack<T>(path: &Path, work: impl FnOnce(&Pack) -> Result<T, Fa
         Err(error) if done.is_ok() => Err(Failure::from(error).printed()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Runs `work` on every pack. The exit code is the worst. Several packs are one JSON document, a list. A pack that fails does not
+/// stop the others. `heading` says whether each pack needs a line with its name.
+pub(crate) fn each_pack(
+    paths: &[PathBuf],
+    heading: bool,
+    console: &mut Console,
+    mut work: impl FnMut(&Path, &mut Console) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    if let [path] = paths {
+        return work(path, console);
+    }
+    let mut worst = Exit::Done;
+    for (i, path) in paths.iter().enumerate() {
+        match (console.json, heading) {
+            (true, _) => console.out.write_all(if i == 0 { b"[" } else { b"," })?,
+            (false, true) => writeln!(console.out, "{}==> {} <==", if i == 0 { "" } else { "\n" }, escape_path(path))?,
+            (false, false) => {}
+        }
+        worst = worst.max(match work(path, console) {
+            Err(failure) if failure.ends_all() => return Err(failure),
+            Err(failure) => failure.report(console),
+            Ok(exit) => exit,
+        });
+    }
+    if console.json {
+        console.out.write_all(b"]\n")?;
+    }
+    Ok(worst)
 }
 
 #[cfg(test)]

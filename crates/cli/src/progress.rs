@@ -13,7 +13,7 @@ use packds_convert::source::Unpacking;
 use packds_convert::{Observer, Phase, Progress};
 use packds_system::lock;
 
-use crate::console::Console;
+use crate::console::{Console, Detail};
 use crate::escape::escape_path;
 use crate::human::human_time;
 use crate::interrupt::{self, Catching};
@@ -40,6 +40,8 @@ struct Shared {
 }
 
 enum Place {
+    /// Progress is not shown.
+    Nowhere,
     Terminal(TerminalLine),
     /// A file or pipe, and the time of the last line.
     Lines(Instant),
@@ -71,7 +73,9 @@ impl Shown {
     /// Starts to show progress and to catch Ctrl-C. A second Ctrl-C ends the process at once.
     pub(crate) fn new(console: &Console) -> Self {
         let catching = interrupt::catch();
-        let place = if console.err_is_terminal {
+        let place = if console.detail == Detail::Quiet {
+            Place::Nowhere
+        } else if console.err_is_terminal {
             Place::Terminal(TerminalLine::default())
         } else {
             Place::Lines(Instant::now())
@@ -174,7 +178,7 @@ impl Shared {
                 *last = Instant::now();
                 note(&task.line());
             }
-            Place::Lines(_) => {}
+            Place::Lines(_) | Place::Nowhere => {}
         }
     }
 
@@ -229,9 +233,7 @@ impl Observer for Shown {
     fn progress(&self, progress: Progress) {
         let amount = match progress.phase {
             Phase::Sync => Amount::Unknown,
-            _ => {
-                Amount::Of { done: progress.samples, total: progress.total, things: "images", bytes: progress.bytes_in }
-            }
+            _ => Amount::Of { done: progress.samples, total: progress.total, thing: "image", bytes: progress.bytes_in },
         };
         let before = lock(&self.shared.now).phase.replace(progress.phase);
         if before == Some(progress.phase) {
@@ -257,6 +259,7 @@ impl Observer for Shown {
 /// Shows the progress of a benchmark on stderr. Ctrl-C ends the benchmark.
 pub(crate) struct Benchmarking {
     line: Option<Mutex<TerminalLine>>,
+    is_quiet: bool,
     started: Instant,
     _catching: Catching,
 }
@@ -265,7 +268,8 @@ impl Benchmarking {
     /// Starts to catch Ctrl-C. A second Ctrl-C ends the process at once.
     pub(crate) fn new(console: &Console) -> Self {
         Self {
-            line: console.err_is_terminal.then(Mutex::default),
+            line: (console.err_is_terminal && console.detail > Detail::Quiet).then(Mutex::default),
+            is_quiet: console.detail == Detail::Quiet,
             started: Instant::now(),
             _catching: interrupt::catch(),
         }
@@ -282,7 +286,7 @@ impl Drop for Benchmarking {
 
 impl Watcher for Benchmarking {
     fn part(&self, what: &str) {
-        if self.line.is_none() {
+        if self.line.is_none() && !self.is_quiet {
             note(what);
         }
     }

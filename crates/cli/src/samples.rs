@@ -1,11 +1,14 @@
 //! Selecting samples.
 
 use packds_system::share;
+use std::path::Path;
 use std::str::FromStr;
 
 use packds_format::mix64;
 use serde_json::{Value, json};
 
+use crate::console::Console;
+use crate::escape::{escape, escape_path};
 use crate::failure::Failure;
 
 /// A list of samples as typed: numbers and ranges, `3,5-8`.
@@ -48,6 +51,14 @@ impl SampleList {
             return Err(Failure::not_run(format!("no sample {sample}: {range}")));
         }
         Ok(self.runs.iter().flat_map(|(first, last)| *first..=*last).collect())
+    }
+}
+
+/// Names bad samples on stderr. The messages name the samples. Samples of a damaged chunk may share one.
+pub(crate) fn note_bad(bad: &[(u64, String)], pack: &Path, console: &mut Console) {
+    for same in bad.chunk_by(|(_, one), (_, other)| one == other) {
+        let Some((_, message)) = same.first() else { continue };
+        console.error(&format!("{}: {}", escape_path(pack), escape(message)));
     }
 }
 

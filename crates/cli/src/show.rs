@@ -1,16 +1,19 @@
 //! `packds show`: draws a contact sheet.
 
 mod picture;
+mod sheet_file;
 mod terminal;
 
-use packds_system::to_u64;
-use std::path::{Path, PathBuf};
+use packds_system::{to_u64, to_usize};
+use std::path::Path;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use packds_convert::stem;
 use packds_format::Field;
 use packds_pixels::encode_png;
 use packds_reader::Pack;
+use packds_report::Canvas;
 use packds_report::sheet::{Cell, Layout};
 use serde_json::json;
 
@@ -21,17 +24,20 @@ use crate::label::Labels;
 use crate::opened::with_pack;
 use crate::output::{check_new, write_file};
 use crate::progress::Shown;
-use crate::samples::{SampleList, bad_samples, spread};
+use crate::samples::{SampleList, bad_samples, note_bad, spread};
 use crate::task::Amount;
 use crate::{Console, Exit, Failure};
-pub(crate) use picture::is_viewable;
 use picture::thumbnail;
+pub(crate) use picture::{is_viewable, pixel_shape};
+pub(crate) use sheet_file::SheetFile;
+use sheet_file::encode;
 use terminal::Protocol;
 
 const EXAMPLES: &str = "\
 Examples:
   packds show train.pack -o sheet.png
   packds show train.pack --random 100 --seed 3 --size 64 -o sheet.png
+  packds show train.pack --class cat -o cats.jpg
   packds show train.pack --samples 0-11,500 --columns 4";
 
 const MAX_PICTURES: usize = 4;
@@ -40,19 +46,23 @@ const PREVIEW_SIDE: u32 = 128;
 
 /// Draw a contact sheet of random or selected samples with their labels
 ///
-/// Writes a PNG file, or shows the sheet in a terminal that supports images (kitty, ghostty, iTerm2, WezTerm). An image
+/// Writes a PNG or JPEG file, or shows the sheet in a terminal that supports images (kitty, ghostty, iTerm2, WezTerm). An image
 /// that cannot be decoded appears as a crossed box with the reason.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     pack: PackPath,
-    /// PNG file to write; - means stdout
+    /// PNG or JPEG file to write; - means a PNG to stdout
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    output: Option<PathBuf>,
+    #[arg(value_parser = OsStringValueParser::new().try_map(SheetFile::parse))]
+    output: Option<SheetFile>,
     /// Samples to show, as in 3,5-8
     #[arg(long, value_name = "LIST", conflicts_with_all = ["random", "seed"])]
     samples: Option<SampleList>,
+    /// Only samples of this class: its name, or its id
+    #[arg(long, value_name = "NAME", conflicts_with = "samples")]
+    class: Option<String>,
     /// Show N random samples, spread evenly over the pack
     #[arg(long, value_name = "N", default_value_t = 36, value_parser = clap::value_parser!(u64).range(1..))]
     random: u64,
@@ -79,30 +89,28 @@ pub(crate) fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failur
 }
 
 fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console) -> Result<Exit, Failure> {
-    let samples = match &args.samples {
-        Some(list) => list.within(pack.n_samples())?,
-        None => spread(args.random, pack.n_samples(), args.seed),
-    };
+    let samples = chosen_samples(args, pack)?;
     let fields = chosen_fields(pack, &args.field)?;
     let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     if n_cells == 0 {
-        return Err(Failure::not_run("the pack is empty").at(&args.pack.pack));
+        let what = if args.class.is_some() { "no sample has this class" } else { "the pack is empty" };
+        return Err(Failure::not_run(what).at(&args.pack.pack));
     }
     let name = args.pack.pack.file_name().unwrap_or_default();
     let title = format!("{}: {}, {n_cells} shown", escape_path(Path::new(name)), counted(pack.n_samples(), "sample"));
     let shown = Shown::new(console);
-    let Sheet { png, width, height, bad } =
-        sheet(pack, &fields, &samples, (args.size, args.columns), (&title, &shown))?;
+    let Sheet { canvas, bad } = sheet(pack, &fields, &samples, (args.size, args.columns), (&title, &shown))?;
+    let (width, height) = (canvas.width, canvas.height);
     // A signal must not end the process here, because that would leave a partial file.
-    shown.stoppable("writing", "", || target.write(&png, args.force, console))?;
-    for (_, reason) in &bad {
-        console.note(&format!("{}: {}", escape_path(&args.pack.pack), escape(reason)));
-    }
+    let bytes_out = shown.stoppable("writing", "", || target.write(&canvas, args.force, console))?;
+    note_bad(&bad, &args.pack.pack, console);
     if console.json {
         console.document(&json!({
-            "output": args.output.as_deref().map(escape_path),
+            "output": args.output.as_ref().map(|file| escape_path(file.path())),
             "width": width,
             "height": height,
+            "n_samples": samples.len(),
+            "bytes_out": bytes_out,
             "samples": samples,
             "bad_samples": bad_samples(&bad),
         }))?;
@@ -112,9 +120,7 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
 
 /// A drawn sheet.
 struct Sheet {
-    png: Vec<u8>,
-    width: u32,
-    height: u32,
+    canvas: Canvas,
     bad: Vec<BadPicture>,
 }
 
@@ -134,12 +140,10 @@ fn sheet(
         n_cells,
     };
     // Check the size before decoding anything.
-    let (width, height) = layout.size()?;
+    layout.size()?;
     shown.during("drawing", || {
         let (cells, bad) = cells(pack, fields, samples, side, shown)?;
-        let canvas = layout.draw(title, &cells)?;
-        let png = encode_png(canvas.width, canvas.height, 3, &canvas.pixels).map_err(Failure::not_run)?;
-        Ok(Sheet { png, width, height, bad })
+        Ok(Sheet { canvas: layout.draw(title, &cells)?, bad })
     })
 }
 
@@ -147,20 +151,20 @@ fn sheet(
 pub(crate) fn draw_preview(
     pack: &Path,
     title: &str,
-    (output, force): (&Path, bool),
+    (output, force): (&SheetFile, bool),
     shown: &Shown,
 ) -> Result<(), Failure> {
-    check_new(output, force)?;
+    check_new(output.path(), force)?;
     with_pack(pack, |pack| {
         let samples: Vec<u64> = (0..pack.n_samples()).collect();
         let fields = chosen_fields(pack, &[])?;
         let drawn = sheet(pack, &fields, &samples, (PREVIEW_SIDE, None), (title, shown))?;
-        write_file(output, &drawn.png, force)
+        Target::File(output).encoded(&drawn.canvas).and_then(|bytes| write_file(output.path(), &bytes, force))
     })
 }
 
 enum Target<'a> {
-    File(&'a Path),
+    File(&'a SheetFile),
     Stdout,
     Terminal(Protocol),
 }
@@ -168,14 +172,14 @@ enum Target<'a> {
 impl<'a> Target<'a> {
     fn of(args: &'a ShowArgs, console: &Console) -> Result<Self, Failure> {
         let hint = "name an output file: packds show PACK -o sheet.png";
-        match args.output.as_deref() {
-            Some(path) if path.as_os_str() == "-" && console.json => {
+        match args.output.as_ref() {
+            Some(file) if file.path().as_os_str() == "-" && console.json => {
                 Err(Failure::not_run("cannot write both the sheet and the JSON document to stdout").hint(hint))
             }
-            Some(path) if path.as_os_str() == "-" => Ok(Self::Stdout),
-            Some(path) => {
-                check_new(path, args.force)?;
-                Ok(Self::File(path))
+            Some(file) if file.path().as_os_str() == "-" => Ok(Self::Stdout),
+            Some(file) => {
+                check_new(file.path(), args.force)?;
+                Ok(Self::File(file))
             }
             None if console.json || !console.out_is_terminal => {
                 Err(Failure::not_run("stdout is not a terminal").hint(hint))
@@ -186,13 +190,34 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn write(&self, png: &[u8], force: bool, console: &mut Console) -> Result<(), Failure> {
-        match self {
-            Self::Stdout => Ok(console.out.write_all(png)?),
-            Self::Terminal(protocol) => Ok(protocol.send(png, console.out)?),
-            Self::File(path) => write_file(path, png, force),
-        }
+    fn encoded(&self, canvas: &Canvas) -> Result<Vec<u8>, Failure> {
+        let is_jpeg = matches!(self, Self::File(file) if file.is_jpeg());
+        encode(canvas, is_jpeg).map_err(Failure::not_run)
     }
+
+    /// Writes a sheet. Returns the number of its bytes.
+    fn write(&self, canvas: &Canvas, force: bool, console: &mut Console) -> Result<usize, Failure> {
+        let bytes = self.encoded(canvas)?;
+        match self {
+            Self::Stdout => console.out.write_all(&bytes)?,
+            Self::Terminal(protocol) => protocol.send(&bytes, console.out)?,
+            Self::File(file) => write_file(file.path(), &bytes, force)?,
+        }
+        Ok(bytes.len())
+    }
+}
+
+fn chosen_samples(args: &ShowArgs, pack: &Pack) -> Result<Vec<u64>, Failure> {
+    let n_samples = pack.n_samples();
+    let Some(class) = &args.class else {
+        return match &args.samples {
+            Some(list) => list.within(n_samples),
+            None => Ok(spread(args.random, n_samples, args.seed)),
+        };
+    };
+    let of_class: Vec<u64> = Labels::open(pack)?.samples_of(class, n_samples)?.collect();
+    let places = spread(args.random, to_u64(of_class.len()), args.seed);
+    Ok(places.into_iter().filter_map(|place| of_class.get(to_usize(place)).copied()).collect())
 }
 
 /// The fields to show, with their positions in the body.
@@ -260,7 +285,7 @@ fn cells(
     let mut bad = Vec::new();
     let mut cells = Vec::new();
     for (done, &sample) in (0..).zip(samples) {
-        shown.report(Amount::Of { done, total: to_u64(samples.len()), things: "samples", bytes: 0 });
+        shown.report(Amount::Of { done, total: to_u64(samples.len()), thing: "sample", bytes: 0 });
         let items = pack.body_items(sample).map_err(|error| error.to_string());
         let picture = |(position, field): &(usize, &Field)| {
             let item = items.as_ref().map_err(Clone::clone)?.get(*position);

@@ -49,6 +49,12 @@ pub(crate) struct ShuffleArgs {
     force: bool,
 }
 
+impl ShuffleArgs {
+    pub(crate) fn has_plot(&self) -> bool {
+        self.plot.is_some()
+    }
+}
+
 /// How random a pack's batches of one size are.
 pub(crate) struct Shuffle {
     batch: u32,

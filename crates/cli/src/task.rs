@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::human::{human_bytes, human_time, to_f64};
+use crate::human::{counted, human_bytes, human_time, to_f64};
 use crate::terminal_line::{cut, width};
 
 /// Maximum and minimum width of a bar, in columns.
@@ -22,8 +22,8 @@ pub(crate) enum Amount {
     Bytes(u64),
     /// Bytes of a known total.
     OfBytes { done: u64, total: u64 },
-    /// Items of a known total, and the bytes read for them.
-    Of { done: u64, total: u64, things: &'static str, bytes: u64 },
+    /// Items of a known total, what one is called, and the bytes read for them.
+    Of { done: u64, total: u64, thing: &'static str, bytes: u64 },
 }
 
 #[derive(Debug, Clone)]
@@ -89,9 +89,9 @@ impl Amount {
                 let of = format!("{} of {}", human_bytes(done), human_bytes(total));
                 vec![part(4, of), part(2, mebibytes_per_s(done, elapsed))]
             }
-            Self::Of { done, total, things, bytes } => {
-                let of = format!("{done} of {total} {things}");
-                let rate = format!("{:.0} {things}/s", per_second(done, elapsed));
+            Self::Of { done, total, thing, bytes } => {
+                let of = format!("{done} of {}", counted(total, thing));
+                let rate = format!("{:.0} {thing}s/s", per_second(done, elapsed));
                 let mut parts = vec![part(4, of), part(2, rate)];
                 if bytes > 0 {
                     parts.push(part(1, mebibytes_per_s(bytes, elapsed)));
@@ -166,7 +166,7 @@ fn mebibytes_per_s(bytes: u64, elapsed: Duration) -> String {
 mod tests {
     use super::*;
 
-    const IMAGES: Amount = Amount::Of { done: 640, total: 1000, things: "images", bytes: 64 << 20 };
+    const IMAGES: Amount = Amount::Of { done: 640, total: 1000, thing: "image", bytes: 64 << 20 };
 
     fn drawn(columns: usize) -> String {
         bar("converting", IMAGES, Duration::from_secs(4), columns)
@@ -216,7 +216,7 @@ mod tests {
             Amount::Unknown,
             Amount::Bytes(u64::MAX),
             Amount::OfBytes { done: 3 << 40, total: 7 << 40 },
-            Amount::Of { done: u64::MAX - 1, total: u64::MAX, things: "images", bytes: u64::MAX },
+            Amount::Of { done: u64::MAX - 1, total: u64::MAX, thing: "image", bytes: u64::MAX },
         ];
         for amount in amounts {
             for columns in 1..200 {

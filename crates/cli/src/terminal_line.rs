@@ -1,6 +1,7 @@
 //! A status line at the bottom of a terminal.
 
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 
 use rustix::termios::tcgetwinsize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -38,9 +39,13 @@ fn put(text: &str) {
 /// Available columns. Some stay free for the cursor and the terminal's `^C`, because a line that wraps cannot be
 /// cleared.
 pub(crate) fn columns() -> usize {
-    let size = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
-    let columns = if size == 0 { COLUMNS } else { size };
-    columns.saturating_sub(3).max(1)
+    columns_of(io::stderr()).saturating_sub(3).max(1)
+}
+
+/// Columns of a terminal.
+pub(crate) fn columns_of(terminal: impl AsFd) -> usize {
+    let size = tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
+    if size == 0 { COLUMNS } else { size }
 }
 
 pub(crate) fn width(text: &str) -> usize {
@@ -57,6 +62,14 @@ pub(crate) fn cut(text: &str, columns: usize) -> &str {
     end.map_or(text, |(end, _)| text.get(..end).unwrap_or_default())
 }
 
+/// A text that fits. What is cut ends with an ellipsis.
+pub(crate) fn shortened(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    format!("{}\u{2026}", cut(text, columns.saturating_sub(1)).trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +81,6 @@ mod tests {
         // Each of these characters takes two columns. Half a character is never shown.
         assert_eq!(cut("\u{732b}\u{72ac}", 3), "\u{732b}");
         assert_eq!(cut("a", 0), "");
+        assert_eq!(["abc", "abcd"].map(|text| shortened(text, 3)), ["abc", "ab\u{2026}"]);
     }
 }

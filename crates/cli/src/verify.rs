@@ -1,15 +1,18 @@
 //! `packds verify`: checks a whole pack and reports the damage.
 
 use std::io::Write;
+use std::path::Path;
 
 use clap::Args;
 use packds_reader::{BadSample, ReadError, VerifyOptions, VerifyReport};
 use packds_system::to_u64;
 use serde_json::{Value, json};
 
-use crate::args::PackPath;
+use crate::args::{Jobs, PackPaths};
+use crate::console::Detail;
 use crate::escape::{escape, escape_bytes, escape_path, lossy};
 use crate::human::counted;
+use crate::opened::each_pack;
 use crate::progress::Shown;
 use crate::task::Amount;
 use crate::{Console, Exit, Failure};
@@ -17,32 +20,38 @@ use crate::{Console, Exit, Failure};
 const EXAMPLES: &str = "\
 Examples:
   packds verify train.pack && echo intact
+  packds verify *.pack --quiet || echo damaged
   packds verify train.pack --json | jq '.bad_samples[].path'";
 
 /// Check every byte of a pack; list damaged chunks and samples
 ///
-/// Exits with 0 if the pack is intact, else with 1.
+/// Exits with 0 if all packs are intact, else with 1.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
-    pack: PackPath,
-    /// Threads; 0 = one per core
-    #[arg(short, long, value_name = "N", default_value_t = 0)]
-    jobs: usize,
+    packs: PackPaths,
+    #[command(flatten)]
+    jobs: Jobs,
 }
 
 pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let path = &args.pack.pack;
+    // Every line begins with the name of its pack.
+    each_pack(&args.packs.packs, false, console, |path, console| check(path, args.jobs.jobs, console))
+}
+
+fn check(path: &Path, jobs: usize, console: &mut Console) -> Result<Exit, Failure> {
     let pack = packds_reader::open(path).or_else(|error| refused(error, console))?;
-    let options = VerifyOptions::jobs(args.jobs);
+    let options = VerifyOptions::jobs(jobs);
     let shown = Shown::new(console);
     let progress = |done, total| shown.report(Amount::OfBytes { done, total });
     let report = shown.during("verifying", || packds_reader::verify(&pack, options, &progress));
     let report = report.or_else(|error| refused(error, console))?;
     let exit = if report.is_ok() { Exit::Done } else { Exit::BadData };
     let printed = if console.json {
-        console.document(&verify_document(&report))
+        console.document(&verify_document(&report, path))
+    } else if report.is_ok() && console.detail == Detail::Quiet {
+        Ok(())
     } else {
         text(&report, &escape_path(path), console.out)
     };
@@ -56,12 +65,13 @@ pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Result<Exit, Fail
 /// A pack that cannot be opened counts as damaged. With `--json`, the document reports that.
 fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
     let is_data = error.is_data();
-    let reason = error.reason();
+    let (path, reason) = (error.path().to_owned(), error.reason());
     let failure = Failure::from(error);
     if !(console.json && is_data) {
         return Err(failure);
     }
     console.document(&json!({
+        "path": escape_path(&path),
         "ok": false,
         "bad_chunks": [],
         "bad_samples": [],
@@ -70,9 +80,9 @@ fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
     Err(failure.printed())
 }
 
-/// The document of `packds verify --json`.
+/// The document of `packds verify --json` about the pack at `path`.
 #[must_use]
-pub fn verify_document(report: &VerifyReport) -> Value {
+pub fn verify_document(report: &VerifyReport, path: &Path) -> Value {
     let chunks = report.bad_chunks.iter().map(|bad| {
         json!({
             "chunk": bad.chunk,
@@ -95,6 +105,7 @@ pub fn verify_document(report: &VerifyReport) -> Value {
         })
     });
     json!({
+        "path": escape_path(path),
         "ok": report.is_ok(),
         "n_samples": report.n_samples,
         "n_chunks": report.n_chunks,
@@ -122,7 +133,7 @@ fn text(report: &VerifyReport, path: &str, out: &mut dyn Write) -> Result<(), Fa
     let VerifyReport { n_samples, n_chunks, bytes, .. } = report;
     if report.is_ok() {
         let (samples, chunks) = (counted(*n_samples, "sample"), counted(*n_chunks, "chunk"));
-        writeln!(out, "{path}: ok: {samples} in {chunks}, {bytes} bytes")?;
+        writeln!(out, "{path}: ok: {samples} in {chunks}, {}", counted(*bytes, "byte"))?;
         return Ok(());
     }
     let (bad, chunks) = (report.bad_chunks.len(), counted(*n_chunks, "chunk"));

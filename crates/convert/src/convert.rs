@@ -1,6 +1,6 @@
 //! The conversion: lists the source, plans, makes blocks, writes chunks, finishes the file, and renames it.
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -353,9 +353,9 @@ fn report(
     let Written { findings, summary, skipped, substituted, lost, sorted } = written;
     warnings.extend(lost);
     if findings.cut > 0 {
-        let n = findings.cut;
+        let images = counted(findings.cut, "image");
         warnings.push(format!(
-            "{n} images have more than 8 bits per channel and were cut to 8, as Pillow does: in gray images, all values above 255 are white"
+            "{images} with more than 8 bits per channel: cut to 8, as Pillow does; in gray images, all values above 255 are white"
         ));
     }
     if let Some((n, first)) = findings.with_more {

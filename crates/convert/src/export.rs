@@ -105,7 +105,7 @@ impl Serialize for ExportReport {
             "fields": self.fields,
             "bytes_out": self.bytes_out,
             "lost": self.lost,
-            "seconds": {"export": self.export.as_secs_f64(), "sync": self.sync.as_secs_f64()},
+            "seconds": {"export": self.export.as_secs_f64(), "sync": self.sync.as_secs_f64(), "total": (self.export + self.sync).as_secs_f64()},
         })
         .serialize(serializer)
     }

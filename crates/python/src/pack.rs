@@ -250,6 +250,6 @@ impl Pack {
             packds_reader::verify(&pack, options, &|done, total| watch.tell(done, total))
         })?;
         let report = report.map_err(Failure::from)?;
-        Ok(packds_cli::verify_document(&report).to_string())
+        Ok(packds_cli::verify_document(&report, self.pack.file_path()).to_string())
     }
 }

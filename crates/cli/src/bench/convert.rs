@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use packds_bench::{ConvertBench, ConvertBenchOptions, Figure, bench_convert};
 
 use super::show_machine;
+use crate::args::Jobs;
 use crate::human::{counted, human_bytes};
 use crate::progress::Benchmarking;
 use crate::{Console, Exit, Failure};
@@ -21,9 +22,8 @@ pub(crate) struct ConvertBenchArgs {
     /// Image folder
     #[arg(value_name = "DATA", value_hint = ValueHint::DirPath)]
     data: PathBuf,
-    /// Threads; 0 = one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    jobs: usize,
+    #[command(flatten)]
+    jobs: Jobs,
     /// Number of pairs of runs
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
@@ -33,7 +33,7 @@ pub(crate) struct ConvertBenchArgs {
 }
 
 pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let options = ConvertBenchOptions { jobs: args.jobs, runs: args.runs, scratch: args.scratch.clone() };
+    let options = ConvertBenchOptions { jobs: args.jobs.jobs, runs: args.runs, scratch: args.scratch.clone() };
     let shown = Benchmarking::new(console);
     let bench = bench_convert(&args.data, &options, &shown);
     // Clears the progress line.
@@ -58,7 +58,7 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
         let Figure { name, n_images, images_per_s, limit, limit_images_per_s, ratio, .. } = figure;
         let range = format!("{:.2} to {:.2}", figure.ratio_range.0, figure.ratio_range.1);
         let peak = human_bytes(figure.peak_rss_bytes);
-        let mib_per_s = figure.mb_per_s * 1e6 / f64::from(1 << 20);
+        let mib_per_s = figure.bytes_per_s / f64::from(1 << 20);
         writeln!(
             out,
             "{name:8} {n_images:>7} {images_per_s:>9.0} {mib_per_s:>7.0} {limit:>16} {limit_images_per_s:>9.0} {ratio:>6.2} {range:>13} {peak:>9}"

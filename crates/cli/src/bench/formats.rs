@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 use packds_bench::formats::report::{FormatRow, Report, RunRow};
 use packds_bench::{CacheName, FormatsBenchOptions, OrderName, bench_formats, format_names, to_csv};
@@ -35,7 +36,8 @@ pub(crate) struct FormatsBenchArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     work: Option<PathBuf>,
     /// Formats to measure, separated by commas [default: all]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(format_names()))]
     formats: Vec<String>,
     /// Orders of samples to measure: as written, every sample in random order, or whole batches in random order
     #[arg(
@@ -91,11 +93,6 @@ impl FormatsBenchArgs {
                 "--seconds must be above 0 and at most 3600, --step-ms 0 to 3600000; found {seconds} and {}",
                 self.step_ms
             )));
-        }
-        let known = format_names();
-        if let Some(name) = self.formats.iter().find(|n| !known.contains(&n.as_str())) {
-            return Err(Failure::not_run(format!("--formats: unknown format {name:?}"))
-                .hint(format!("the formats are {}", known.join(", "))));
         }
         let batch = self.batch.unwrap_or(if self.quick { 32 } else { 64 });
         let work = self.work.clone().or_else(|| self.out.clone());

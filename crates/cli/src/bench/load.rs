@@ -76,7 +76,7 @@ impl LoadBenchArgs {
 
 pub(crate) fn run(args: &LoadBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = args.options()?;
-    let bench = bench_load(&args.pack, &options, &mut |what| console.note(what))?;
+    let bench = bench_load(&args.pack, &options, &mut |what| console.doing(what))?;
     console.result(|| &bench, |console| show(&bench, console.out))
 }
 
@@ -105,7 +105,7 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
 fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         out,
-        "loaded   {:.0} images/s, {:.2} GiB/s: {:.3} of {} ({:.0} images/s), {:.3} to {:.3} over {} slices of {} images",
+        "loaded   {:.0} images/s, {:.2} GiB/s: {:.3} of {} ({:.0} images/s), {:.3} to {:.3} over {} of {}",
         bench.images_per_s,
         bench.bytes_per_s / f64::from(1 << 30),
         bench.ratio,
@@ -113,19 +113,19 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
         bench.limit_images_per_s,
         bench.ratio_range.0,
         bench.ratio_range.1,
-        bench.slices,
-        bench.slice_images
+        counted(bench.slices, "slice"),
+        counted(bench.slice_images, "image")
     )?;
     if let Some(rate) = bench.read_once_images_per_s {
         writeln!(out, "read     {rate:.0} images/s if the consumer reads every byte once")?;
     }
     writeln!(
         out,
-        "first    first batch after {:.1} ms, resume in {:.2} ms; first epoch {:.0} images/s ({} images); 99 % of batches within {:.2} ms",
+        "first    first batch after {:.1} ms, resume in {:.2} ms; first epoch {:.0} images/s ({}); 99 % of batches within {:.2} ms",
         bench.first_batch_ms,
         bench.resume_ms,
         bench.first_epoch_images_per_s,
-        bench.first_epoch_images,
+        counted(bench.first_epoch_images, "image"),
         bench.p99_batch_ms
     )?;
     for first in &bench.first_batches {
@@ -137,13 +137,13 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     }
     writeln!(
         out,
-        "cost     {:.4} CPU s per 1000 images, {:.3} CPU s per GiB; peak memory {} ({} private), {} batches ahead in {} slots",
+        "cost     {:.4} CPU s per 1000 images, {:.3} CPU s per GiB; peak memory {} ({} private), {} ahead in {}",
         bench.cpu_s_per_1000_images,
         bench.cpu_s_per_gb * f64::from(1 << 30) / 1e9,
         human_bytes(bench.peak_rss_bytes),
         human_bytes(bench.peak_anon_bytes),
-        bench.prefetch,
-        bench.slots
+        counted(bench.prefetch, "batch"),
+        counted(bench.slots, "slot")
     )?;
     writeln!(out, "checksum {}", bench.checksum)?;
     Ok(())

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
     if let Some(plot) = &args.plot {
         check_new(plot.path(), args.force)?;
     }
-    let bench = bench_tune(&args.pack, &options, &mut |what| console.note(what))?;
+    let bench = bench_tune(&args.pack, &options, &mut |what| console.doing(what))?;
     if let Some(plot) = &args.plot {
         let name = args.pack.file_name().unwrap_or_default();
         let figure = tune_plot::figure(&bench, &escape_path(name.as_ref()));

@@ -212,7 +212,7 @@ impl DoctorArgs {
             None => Step::Modelled(self.step_ms.unwrap_or(0.0)),
         };
         let options = Options { within: Duration::from_secs_f64(self.seconds), cold: self.cold, check: self.check };
-        examine(builder, step, &options, &mut |what| console.note(what)).map_err(failed)
+        examine(builder, step, &options, &mut |what| console.doing(what)).map_err(failed)
     }
 
     fn show(&self, report: &Report, training: Option<&Training>, console: &mut Console) -> Result<Exit, Failure> {

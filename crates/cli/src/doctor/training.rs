@@ -87,7 +87,7 @@ impl Training {
     pub(super) fn run(command: &[OsString], pack: &Pack, console: &mut Console) -> Result<Self, Failure> {
         let journal = Journal::new()?;
         let uuid = pack.header().pack_uuid.to_string();
-        console.note("running the command to time its steps");
+        console.doing("running the command to time its steps");
         let running = Running::start(command, &journal)?;
         let (lines, ended) = running.watch(&journal, &uuid)?;
         let mut training = Self::of(&lines, &uuid)?;

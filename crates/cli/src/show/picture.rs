@@ -1,6 +1,6 @@
 //! Converts any item to an RGB thumbnail.
 
-use packds_system::to_usize;
+use packds_system::{counted, to_usize};
 use std::borrow::Cow;
 
 use packds_convert::interleave;
@@ -14,6 +14,15 @@ pub(crate) fn is_viewable(field: &Field) -> bool {
     matches!(field.role, Some(Role::Image | Role::Mask))
         || field.kind == FieldKind::Image
         || field.image_shape().is_some()
+}
+
+/// The `(height, width, channels)` of an array of pixels. An array of two dimensions has one channel.
+pub(crate) fn pixel_shape(field: &Field) -> Option<(u64, u64, u64)> {
+    let plane = match field.shape.as_slice() {
+        &[height, width] => Some((height, width, 1)),
+        _ => None,
+    };
+    field.image_shape().or(plane)
 }
 
 /// Whether the values of a field are class ids.
@@ -54,7 +63,7 @@ fn pixels(pack: &Pack, field: &Field, sample: u64, item: &[u8]) -> Result<Image,
         }
         FieldKind::Image | FieldKind::Bytes => {
             if field.kind == FieldKind::Bytes && ImageFormat::sniff(item).is_none() {
-                return Err(format!("{} bytes", item.len()));
+                return Err(counted(item.len(), "byte"));
             }
             let color = if is_index(field) { Color::Index } else { Color::Rgb };
             let options = DecodeOptions { color, ..DecodeOptions::default() };
@@ -67,12 +76,7 @@ fn pixels(pack: &Pack, field: &Field, sample: u64, item: &[u8]) -> Result<Image,
 }
 
 fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
-    let plane = match field.shape.as_slice() {
-        &[height, width] => Some((height, width, 1)),
-        _ => None,
-    };
-    let shape = field.image_shape().or(plane);
-    let shape = shape.ok_or_else(|| format!("{} {:?}", field.dtype, field.shape))?;
+    let shape = pixel_shape(field).ok_or_else(|| format!("{} {:?}", field.dtype, field.shape))?;
     let (height, width, channels) = shape;
     let is_chw = field.layout.as_deref() == Some("chw");
     let bytes = if field.dtype == DType::U8 && field.normalize.as_ref().is_none_or(|n| !n.applied) {
@@ -107,7 +111,7 @@ fn raw(data: Cow<'_, [u8]>, (height, width, channels): (u64, u64, u64)) -> Resul
         (Some((width, height)), Ok(channels)) if len == u64::try_from(data.len()).ok() => {
             Ok(Image { width, height, channels, data: data.into_owned() })
         }
-        _ => Err(format!("expected {width}x{height}x{channels} pixels, found {} bytes", data.len())),
+        _ => Err(format!("expected {width}x{height}x{channels} pixels, found {}", counted(data.len(), "byte"))),
     }
 }
 

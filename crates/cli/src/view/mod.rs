@@ -50,7 +50,7 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     console.result(|| json!({ "url": url }), |console| Ok(writeln!(console.out, "{url}")?))?;
     console.out.flush()?;
     if !console.json {
-        console.note("the page is open until you press Ctrl-C");
+        console.doing("the page is open until you press Ctrl-C");
     }
     if !args.no_browser && console.out_is_terminal {
         open_browser(&url);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use packds_format::DType;
-use packds_pixels::{Color, Crop, Filter, Layout, Orientation, Resize};
+use packds_pixels::{Color, Crop, Filter, Layout, Orientation, PIXEL_TYPES, Resize};
 use packds_system::{BadValue, Named, Opt};
 use serde_json::{Value, json};
 
@@ -157,6 +157,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)),
             "Decoding threads; 0 = one per core",
         )
+        .short('j')
         .default(|o| o.jobs.to_string()),
         // Source
         Spec::value(
@@ -165,6 +166,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.list.split, parse(text).map(Some)),
             "Convert this split (train, val, ...) of a folder of splits; `all` writes one pack per split: OUT.train.pack and so on",
         )
+        .offers(&["train", "val", "test", "all"])
         .under(SOURCE)
         .recorded("split", |o| o.list.split.clone().map(Value::from)),
         Spec::path(
@@ -249,6 +251,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.list.from, parse(text).map(Some)),
             "Source format; packds formats lists them [default: detected from content and name]",
         )
+        .offers(DataFormat::NAMES)
         .under(SOURCE)
         .recorded("from", |o| o.list.from.map(DataFormat::name).map(Value::from)),
         // Images
@@ -287,6 +290,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.resize, parse(text).map(Some)),
             "short:N, long:N, max:N, WIDTHxHEIGHT or none [default: depends on the image sizes]",
         )
+        .offers(&["short:256", "none"])
         .under(IMAGES)
         .recorded("resize", |o| Some(o.resize.unwrap_or_default().to_string().into())),
         Spec::value(
@@ -295,6 +299,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.crop, parse(text).map(Some)),
             "center:N, center:WIDTHxHEIGHT or none [default: depends on the image sizes]",
         )
+        .offers(&["center:224", "none"])
         .under(IMAGES)
         .recorded("crop", |o| Some(o.crop.unwrap_or_default().to_string().into())),
         Spec::value(
@@ -303,6 +308,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.filter, parse(text)),
             "nearest, box, bilinear, bicubic or lanczos, as in Pillow",
         )
+        .offers(Filter::NAMES)
         .under(IMAGES)
         .default(|o| o.filter.to_string())
         .recorded("filter", |o| Some(o.filter.name().into())),
@@ -338,6 +344,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.dtype, image_dtype(text)),
             "u8, f16, bf16 or f32; floats are scaled to 0..1 and normalized",
         )
+        .offers(&PIXEL_TYPES)
         .under(IMAGES)
         .default(|o| o.dtype.to_string())
         .recorded("dtype", |o| Some(o.dtype.name().into())),
@@ -347,6 +354,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.normalize, parse(text)),
             "none, imagenet, dataset (measured in an extra pass) or MEAN/STD such as 0.5,0.5,0.5/0.25,0.25,0.25; applied to float pixels, stored as metadata for u8",
         )
+        .offers(&["none", "imagenet", "dataset"])
         .under(IMAGES)
         .default(|o| o.normalize.to_string())
         .recorded("normalize", |o| Some(o.normalize.to_string().into())),
@@ -378,6 +386,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.layout, parse(text).map(Some)),
             "hwc or chw [default: as in the source for arrays and exported packs, else hwc]",
         )
+        .offers(Layout::NAMES)
         .under(LAYOUT)
         .recorded("layout", |o| Some(o.layout().name().into())),
         Spec::value(
@@ -386,6 +395,7 @@ impl Declared for ConvertOptions {
             |o, text| put(&mut o.compression, parse(text)),
             "none, or zstd[:LEVEL] with a pixel filter",
         )
+        .offers(&["none", "zstd"])
         .under(LAYOUT)
         .default(|o| o.compression.to_string())
         .recorded("codec", |o| Some(o.compression.to_string().into())),

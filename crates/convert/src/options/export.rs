@@ -1,6 +1,6 @@
 //! The options of an export: their fields and their declarations. A new option is added to both.
 
-use packds_system::Opt;
+use packds_system::{Named, Opt};
 
 use super::spec::{Declared, OptionSpec, parse, put, whole};
 use crate::data_format::DataFormat;
@@ -40,13 +40,15 @@ impl Declared for ExportOptions {
             "FORMAT",
             |o, text| put(&mut o.to, parse(text).map(Some)),
             "Format; packds formats lists them [default: from DST's extension]",
-        ),
+        )
+        .offers(DataFormat::NAMES),
         Spec::value(
             opt::IMAGES,
             "HOW",
             |o, text| put(&mut o.images, parse(text).map(Some)),
             "pixels (arrays) or files (as stored; raw pixels become lossless PNG) [default: depends on the format]",
-        ),
+        )
+        .offers(ImagesAs::NAMES),
         Spec::value(
             opt::CHUNK,
             "N",
@@ -64,20 +66,23 @@ impl Declared for ExportOptions {
             "CODEC",
             |o, text| put(&mut o.codec, parse(text).map(Some)),
             "none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy, if the format supports it [default: depends on the format]",
-        ),
+        )
+        .offers(&["none", "gzip", "zstd", "blosc", "lz4", "snappy"]),
         Spec::switch(opt::PER_SAMPLE, |o| o.per_sample = true, "Write one .npy per sample, in class folders (npy)"),
         Spec::value(
             opt::ZARR_VERSION,
             "V",
             |o, text| put(&mut o.zarr_version, whole(text, 2, 3).map(Some)),
             "Zarr version: 2 or 3 [default: 3]",
-        ),
+        )
+        .offers(&["2", "3"]),
         Spec::value(
             Opt::new("jobs"),
             "N",
             |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)),
             "Threads; 0 = one per core",
         )
+        .short('j')
         .default(|o| o.jobs.to_string()),
         Spec::switch(
             opt::FORCE,

@@ -42,6 +42,10 @@ pub struct OptionSpec<O: 'static> {
     pub value_name: &'static str,
     /// The allowed values, if there are few.
     pub names: &'static [&'static str],
+    /// Values to offer for completion. Others are valid too, or have an error message of their own.
+    pub offers: &'static [&'static str],
+    /// A letter that stands for it.
+    pub short: Option<char>,
     /// The text of its default, if that is a single value.
     pub default: Option<fn(&O) -> String>,
     /// Whether it may be given several times.
@@ -62,6 +66,8 @@ impl<O> OptionSpec<O> {
             takes,
             value_name,
             names: &[],
+            offers: &[],
+            short: None,
             default: None,
             repeats: false,
             excludes: None,
@@ -96,6 +102,14 @@ impl<O> OptionSpec<O> {
 
     pub(crate) const fn one_of(self, names: &'static [&'static str]) -> Self {
         Self { names, ..self }
+    }
+
+    pub(crate) const fn offers(self, offers: &'static [&'static str]) -> Self {
+        Self { offers, ..self }
+    }
+
+    pub(crate) const fn short(self, letter: char) -> Self {
+        Self { short: Some(letter), ..self }
     }
 
     pub(crate) const fn default(self, default: fn(&O) -> String) -> Self {

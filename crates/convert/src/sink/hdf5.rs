@@ -17,6 +17,7 @@ use packds_format::{Classes, DType};
 
 use super::batch::Column;
 use super::fields::held_names;
+use super::renamed::not_utf8;
 use super::{AsItIs, Batch, ExportedField, Form, Sink, SinkStart};
 use crate::dtypes::{Native, with_native};
 use crate::error::ConvertError;
@@ -274,7 +275,7 @@ impl Sink for Hdf5Sink {
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         self.begin(1)?;
         if self.bent_paths > 0 {
-            self.lost.push(format!("{} paths are not UTF-8 and were changed", self.bent_paths));
+            self.lost.push(not_utf8(self.bent_paths));
         }
         self.datasets.clear();
         self.paths = None;

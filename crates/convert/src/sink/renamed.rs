@@ -1,5 +1,7 @@
 //! Reports samples whose path in the output differs from the path in the pack.
 
+use packds_system::counted;
+
 /// The number of such samples, and the first of them.
 #[derive(Debug, Default)]
 pub(crate) struct Renamed {
@@ -25,6 +27,11 @@ impl Renamed {
             n => format!("the paths of {n} samples; the first, '{path}', became '{written}'"),
         })
     }
+}
+
+/// The report on paths whose invalid UTF-8 was replaced.
+pub(super) fn not_utf8(n_paths: u64) -> String {
+    format!("the bytes of {} not in UTF-8", counted(n_paths, "path"))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use self::tree::TreeWriter;
 use super::item_bytes::{digits, item_bytes};
+use super::renamed::not_utf8;
 use super::{Batch, Encode, Exported, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::{LMDB_CLASSES, LMDB_METADATA};
@@ -58,7 +59,7 @@ impl Sink for LmdbSink {
         if exported.has_paths && is_taken {
             lost.push(format!("the samples' paths: another field is named `{PATHS}`"));
         } else if bent > 0 {
-            lost.push(format!("{bent} paths are not UTF-8 and were changed"));
+            lost.push(not_utf8(to_u64(bent)));
         }
         Ok(Self {
             lost,

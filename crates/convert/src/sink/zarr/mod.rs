@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use self::array::{Array, Grid, Kind, dims};
 use self::chunk::{Shards, framed, packed};
 use super::fields::held_names;
+use super::renamed::not_utf8;
 use super::{Batch, Encode, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
@@ -248,7 +249,7 @@ impl Sink for ZarrSink {
             shards.close()?;
         }
         if self.bent_paths > 0 {
-            self.lost.push(format!("{} paths are not UTF-8 and were changed", self.bent_paths));
+            self.lost.push(not_utf8(self.bent_paths));
         }
         Ok(self.lost)
     }

@@ -1,0 +1,212 @@
+//! `packds head`: lists the first samples as a table.
+
+use std::io;
+
+use clap::Args;
+use packds_format::{Field, FieldKind, Role, Scalar};
+use packds_pixels::probe;
+use packds_reader::{Pack, ReadError};
+use packds_system::{to_u64, to_usize};
+use serde_json::{Map, Value, json};
+
+use crate::args::PackPath;
+use crate::escape::{escape, escape_path, lossy};
+use crate::human::human_bytes;
+use crate::label::{Label, Labels};
+use crate::labels::has_paths;
+use crate::opened::with_pack;
+use crate::samples::{bad_samples, note_bad};
+use crate::show::{is_viewable, pixel_shape};
+use crate::table::Table;
+use crate::terminal_line::columns_of;
+use crate::{Console, Exit, Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  packds head train.pack
+  packds head train.pack -n 3 --class cat
+  packds head train.pack --json | jq '.samples[].path'";
+
+/// Numbers that a small array has at most. Larger arrays are not shown.
+const SMALL: u64 = 16;
+
+/// List the first samples: label, class, image size, path and small fields
+///
+/// The table is as wide as the terminal; longer texts are cut. Arrays of more than 16 numbers are not shown.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct HeadArgs {
+    #[command(flatten)]
+    pack: PackPath,
+    /// Number of samples
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    number: u64,
+    /// Only samples of this class: its name, or its id
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+}
+
+pub(crate) fn run(args: &HeadArgs, console: &mut Console) -> Result<Exit, Failure> {
+    with_pack(&args.pack.pack, |pack| list(args, pack, console))
+}
+
+fn list(args: &HeadArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
+    let labels = Labels::open(pack)?;
+    let n = to_usize(args.number);
+    let samples: Vec<u64> = match &args.class {
+        Some(class) => labels.samples_of(class, pack.n_samples())?.take(n).collect(),
+        None => (0..pack.n_samples()).take(n).collect(),
+    };
+    let mut bad = Vec::new();
+    let fields = small_fields(pack, &labels);
+    let rows = samples.iter().map(|sample| Row::read(pack, &labels, &fields, *sample, &mut bad));
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    note_bad(&bad, &args.pack.pack, console);
+    let names: Vec<&str> = fields.iter().map(|(_, field)| field.name.as_str()).collect();
+    let document = || {
+        json!({
+            "path": escape_path(pack.file_path()),
+            "n_samples": pack.n_samples(),
+            "samples": rows.iter().map(|row| row.json(&names)).collect::<Value>(),
+            "bad_samples": bad_samples(&bad),
+        })
+    };
+    console.result(document, |console| {
+        let columns = if console.out_is_terminal { columns_of(io::stdout()) } else { usize::MAX };
+        let lines = table(pack, &labels, &names, &rows).lines(columns);
+        Ok(lines.iter().try_for_each(|line| writeln!(console.out, "{line}"))?)
+    })?;
+    Ok(if bad.is_empty() { Exit::Done } else { Exit::BadData })
+}
+
+fn table(pack: &Pack, labels: &Labels, names: &[&str], rows: &[Row]) -> Table {
+    // A column is left out if no sample has it.
+    let has = [true, !labels.is_none(), !labels.names().is_empty(), has_paths(pack)];
+    let titles = ["sample", "label", "class", "path"].map(str::to_owned);
+    let kept = |cells: [String; 4]| cells.into_iter().zip(has).filter_map(|(cell, has)| has.then_some(cell));
+    let mut table = Table::new(kept(titles).chain(names.iter().map(|name| escape(name))).collect());
+    for row in rows {
+        let cells = [row.sample.to_string(), row.label.text(), escape(&row.class), escape(&row.path)];
+        table.push(kept(cells).chain(row.cells.iter().map(Cell::text)).collect());
+    }
+    table
+}
+
+/// The fields to show with their numbers in the schema: the images first, without what describes them.
+fn small_fields<'a>(pack: &'a Pack, labels: &Labels) -> Vec<(usize, &'a Field)> {
+    let is_small = |field: &Field| {
+        is_viewable(field) || field.kind != FieldKind::Tensor || field.shape.iter().product::<u64>() <= SMALL
+    };
+    let describes = |field: &Field| {
+        let roles = [Role::Width, Role::Height, Role::Channels, Role::Coding, Role::SampleCrc32c];
+        field.seek_index_of.is_some() || field.role.is_some_and(|role| roles.contains(&role))
+    };
+    let fields = pack.schema().fields().iter().enumerate();
+    let kept = fields.filter(|(number, field)| is_small(field) && !describes(field) && !labels.is_in(*number));
+    let mut kept: Vec<_> = kept.collect();
+    kept.sort_by_key(|(_, field)| !is_viewable(field));
+    kept
+}
+
+/// A sample, without its large fields.
+struct Row {
+    sample: u64,
+    label: Label,
+    class: String,
+    path: String,
+    cells: Vec<Cell>,
+}
+
+impl Row {
+    fn read(
+        pack: &Pack,
+        labels: &Labels,
+        fields: &[(usize, &Field)],
+        sample: u64,
+        bad: &mut Vec<(u64, String)>,
+    ) -> Result<Self, ReadError> {
+        let label = labels.of(sample);
+        let class = if labels.names().is_empty() { String::new() } else { labels.show(&label) };
+        let path = pack.located(pack.path(sample))?.unwrap_or_default();
+        let mut cells = Vec::new();
+        for (number, field) in fields {
+            cells.push(Cell::read(pack, *number, field, sample).unwrap_or_else(|message| {
+                bad.push((sample, message));
+                Cell::Damaged
+            }));
+        }
+        // Several fields of one sample are damaged together.
+        bad.dedup();
+        Ok(Self { sample, label, class, path: lossy(&path), cells })
+    }
+
+    fn json(&self, names: &[&str]) -> Value {
+        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let cells = names.iter().zip(&self.cells);
+        let fields: Map<String, Value> = cells.map(|(name, cell)| ((*name).to_owned(), cell.json())).collect();
+        json!({
+            "sample": self.sample,
+            "label": number(&self.label),
+            "class": text(&self.class),
+            "path": text(&self.path),
+            "fields": fields,
+        })
+    }
+}
+
+/// What is shown of a sample's field.
+enum Cell {
+    Numbers(Label),
+    Text(String),
+    /// Width and height of an image.
+    Size(u64, u64),
+    /// The number of bytes of something else.
+    Bytes(u64),
+    Damaged,
+}
+
+impl Cell {
+    fn read(pack: &Pack, number: usize, field: &Field, sample: u64) -> Result<Self, String> {
+        let known = match field.kind {
+            FieldKind::Tensor if is_viewable(field) => pixel_shape(field),
+            FieldKind::Tensor => None,
+            _ => pack.item_shape(&field.name, sample).map_err(|error| error.to_string())?,
+        };
+        if let Some((height, width, _)) = known {
+            return Ok(Self::Size(width, height));
+        }
+        let item = pack.item(number, sample).map_err(|error| error.to_string())?;
+        Ok(match field.kind {
+            FieldKind::Tensor => Self::Numbers(Label::Numbers(Scalar::each(field.dtype, &item).collect())),
+            kind if kind.is_text() => Self::Text(lossy(&item)),
+            _ => match probe(&item) {
+                Ok(info) => Self::Size(info.width.into(), info.height.into()),
+                Err(_) => Self::Bytes(to_u64(item.len())),
+            },
+        })
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Numbers(numbers) => numbers.text(),
+            Self::Text(text) => escape(text),
+            Self::Size(width, height) => format!("{width}x{height}"),
+            Self::Bytes(n) => human_bytes(*n),
+            Self::Damaged => "damaged".to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Self::Numbers(numbers) => number(numbers),
+            Self::Text(text) => json!(text),
+            Self::Size(width, height) => json!({ "width": width, "height": height }),
+            Self::Bytes(n) => json!({ "bytes": n }),
+            Self::Damaged => Value::Null,
+        }
+    }
+}
+
+fn number(label: &Label) -> Value {
+    serde_json::from_str(&label.json()).unwrap_or_default()
+}

@@ -1,0 +1,107 @@
+//! A table of texts, as wide as the terminal.
+
+use crate::human::counted;
+use crate::terminal_line::{shortened, width};
+
+/// Columns between two cells.
+const GAP: usize = 2;
+/// Width to which a cell may be cut.
+const LEAST: usize = 8;
+/// Width of a cell where there is no terminal.
+const MOST: usize = 1000;
+
+/// The first row has the titles. Every row has as many cells.
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(titles: Vec<String>) -> Self {
+        Self { rows: vec![titles] }
+    }
+
+    pub(crate) fn push(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The lines. Long cells are cut. The last columns are left out if even short ones do not fit.
+    pub(crate) fn lines(&self, columns: usize) -> Vec<String> {
+        let widths = self.widths(columns);
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&widths).map(|(cell, columns)| {
+                let cell = shortened(cell, *columns);
+                let padding = " ".repeat((columns + GAP).saturating_sub(width(&cell)));
+                cell + &padding
+            });
+            cells.collect::<String>().trim_end().to_owned()
+        };
+        let mut lines: Vec<String> = self.rows.iter().map(line).collect();
+        let n_left_out = self.natural().len() - widths.len();
+        if n_left_out > 0 {
+            lines.push(shortened(&format!("{} with --json", counted(n_left_out, "more column")), columns));
+        }
+        lines
+    }
+
+    /// The width of the longest cell of each column.
+    fn natural(&self) -> Vec<usize> {
+        let mut widths = Vec::new();
+        for row in &self.rows {
+            widths.resize(row.len().max(widths.len()), 0);
+            for (widest, cell) in widths.iter_mut().zip(row) {
+                *widest = width(cell).max(*widest).min(MOST);
+            }
+        }
+        widths
+    }
+
+    fn widths(&self, columns: usize) -> Vec<usize> {
+        let mut widths = self.natural();
+        let gaps = |n: usize| GAP * n.saturating_sub(1);
+        let least = |widths: &[usize]| widths.iter().map(|w| *w.min(&LEAST)).sum::<usize>() + gaps(widths.len());
+        while widths.len() > 1 && least(&widths) > columns {
+            widths.pop();
+        }
+        while widths.iter().sum::<usize>() + gaps(widths.len()) > columns {
+            let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > 1) else { break };
+            *widest -= 1;
+        }
+        widths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let texts = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let mut table = Table::new(texts(["n", "path", "caption"]));
+        table.push(texts(["0", "cat/a.jpg", "a cat on a mat in a flat"]));
+        table.push(texts(["10", "dog/b.jpg", "a dog"]));
+        table
+    }
+
+    #[test]
+    fn what_fits_is_not_cut() {
+        let expected = ["n   path       caption", "0   cat/a.jpg  a cat on a mat in a flat", "10  dog/b.jpg  a dog"];
+        assert_eq!(table().lines(usize::MAX), expected);
+    }
+
+    #[test]
+    fn the_longest_cells_are_cut_first() {
+        let expected = ["n   path       caption", "0   cat/a.jpg  a cat on\u{2026}", "10  dog/b.jpg  a dog"];
+        assert_eq!(table().lines(24), expected);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for columns in 1..60 {
+            for line in table().lines(columns) {
+                assert!(width(&line) <= columns, "{columns}: {line}");
+            }
+        }
+        let narrow = table().lines(20);
+        assert_eq!(narrow[3], "1 more column with\u{2026}");
+    }
+}
