@@ -76,7 +76,9 @@ pub enum PixelError {
         found: usize,
     },
     /// A mask must have one channel: palette indices, gray values or bits.
-    #[error("a mask must have 1 channel (palette, gray or 1-bit), found {channels}: if its colours stand for classes, save the class numbers as one channel")]
+    #[error(
+        "a mask must have 1 channel (palette, gray or 1-bit), found {channels}: if its colours stand for classes, save the class numbers as one channel"
+    )]
     NotSingleChannel {
         /// Channels of the source.
         channels: u8,

@@ -91,7 +91,9 @@ pub enum SampleError {
         found: (u32, u32),
     },
     /// The mask's size differs from its image's.
-    #[error("mask `{mask}`: expected the image's {expected:?} pixels (width, height), found {found:?}: resize the mask with Image.NEAREST")]
+    #[error(
+        "mask `{mask}`: expected the image's {expected:?} pixels (width, height), found {found:?}: resize the mask with Image.NEAREST"
+    )]
     MaskSize {
         /// The mask's path.
         mask: String,

@@ -40,7 +40,7 @@ impl Utf16 {
             let (pairs, []) = bytes.as_chunks::<2>() else { return Err(wrong()) };
             let units = pairs.iter().map(|pair| match self {
                 Self::Little => u16::from_le_bytes(*pair),
-                Self::Big => u16::from_be_bytes(*pair),
+                Self::Big => u16::from_le_bytes(*pair).swap_bytes(),
             });
             let mut units: Vec<u16> = high.take().into_iter().chain(units).collect();
             // The second half of a character may be in the next piece.

@@ -94,7 +94,7 @@ fn refused(root: &Path, names: [&[u8]; 2], shared: usize, masks: Option<usize>) 
     let hint = match masks {
         None => way_out(&one),
         Some(masks) => {
-            let [images, masks] = [names[1 - masks], names[masks]].map(|name| lossy(name));
+            let [images, masks] = [names[1 - masks], names[masks]].map(lossy);
             format!("{} {} packs pairs; {}", IMAGES.with(&images), MASKS.with(masks), way_out(&images))
         }
     };

@@ -639,6 +639,13 @@ impl Warning {
                     quoted(fields)
                 )
             }
+            _ => self.fmt_of_labels(out),
+        }
+    }
+
+    /// Writes a warning about the labels of a manifest.
+    fn fmt_of_labels(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::MissingNames { field, name, n_rows } => write!(
                 out,
                 "'{name}' is packed as a class ({n_rows} rows of '{field}'): if these labels are missing, leave the cells empty"

@@ -102,7 +102,9 @@ fn to_index(raster: &Raster, format: ImageFormat, out: &mut [u8]) -> Result<(), 
             out.copy_from_slice(&raster.samples);
             Ok(())
         }
-        Kind::Gray16 => Err(PixelError::unsupported(format, "a mask of 16 bits, expected class numbers of 8 bits (0 to 255)")),
+        Kind::Gray16 => {
+            Err(PixelError::unsupported(format, "a mask of 16 bits, expected class numbers of 8 bits (0 to 255)"))
+        }
         ref other => Err(PixelError::NotSingleChannel { channels: other.sizes().0 }),
     }
 }
