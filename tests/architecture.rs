@@ -72,11 +72,11 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("notosans", &["packds-report"]),
     ("resvg", &["packds-report"]),
     ("hdf5", FORMATS),
+    ("httparse", &["packds-cli"]),
     ("lzma-rust2", FORMATS),
     ("parquet", FORMATS),
     ("pyo3", &["packds-python"]),
     ("tar", FORMATS),
-    ("tiny_http", &["packds-cli"]),
     ("zarrs", FORMATS),
     ("zip", FORMATS),
 ];

@@ -63,7 +63,7 @@ fn folders_of_the_same_names_are_refused_with_lines_that_work() {
         }
     }
     let (_, told) = read(&folder, &["alike"]);
-    assert!(told.contains("the classes 'cat' and 'dog' have files of the same names"), "{told}");
+    assert!(told.contains("the classes 'cat' and 'dog' have files with the same names"), "{told}");
 }
 
 #[test]

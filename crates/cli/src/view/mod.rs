@@ -55,7 +55,7 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     if !args.no_browser && console.out_is_terminal {
         open_browser(&url);
     }
-    server.serve(&catalogue)
+    Ok(server.serve(&catalogue))
 }
 
 /// Asks the desktop to show the page. Without a desktop nothing happens, because the address was printed.

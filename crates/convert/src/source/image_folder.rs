@@ -150,9 +150,8 @@ pub(super) fn list_opened(
     let manifest = manifest.filter(|_| !has_only_classes);
     let mut listing = match layout {
         Layout::Pairs(pair) => {
-            let beside = beside(&top, &pair);
             let mut listing = pairs::list(&root, &pair, files)?;
-            listing.warnings.extend(beside);
+            note_beside(&mut listing, &top, &pair);
             listing
         }
         Layout::PairsInEach(pair) => {
@@ -184,18 +183,24 @@ pub(super) fn list_opened(
     Ok(listing)
 }
 
-/// The warning about folders beside the folders of images and masks.
-fn beside(top: &Directory, pair: &Pair) -> Option<Warning> {
+/// Reports what is beside the folders of images and masks.
+fn note_beside(listing: &mut Listing, top: &Directory, pair: &Pair) {
     let is_used =
         |name: &[u8]| [&pair.images, &pair.masks].iter().any(|path| path.split(|b| *b == b'/').next() == Some(name));
     let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b"."));
     let (used, others): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) = visible.partition(|name| is_used(name));
     // The folders of a split are one level deeper.
     if used.is_empty() {
-        return None;
+        return;
     }
-    let first = others.iter().min()?.to_vec();
-    Some(Warning::FoldersBesidePairs { count: count(others.len()), first })
+    if let Some(first) = others.iter().min() {
+        listing.warnings.push(Warning::FoldersBesidePairs { count: count(others.len()), first: first.to_vec() });
+    }
+    if let Some(first) = top.sample_names().min() {
+        let count = count(top.sample_names().count());
+        listing.warnings.push(Warning::FilesBesidePairs { count, first: first.to_vec() });
+    }
+    listing.ignored += count(top.n_others());
 }
 
 fn list_scanned(

@@ -68,7 +68,7 @@ impl Located {
             _ if !has_folder => None,
             [folder] => Some(within(&paths, folder)),
             [one, other, ..] => {
-                let reason = format!("its files may be those in '{}' or those in '{}'", lossy(one), lossy(other));
+                let reason = format!("'{}' and '{}' both have files with the listed names", lossy(one), lossy(other));
                 // From a folder around the other, the choice would be the same again.
                 let chosen = if below_folder(other, one).is_some() { other } else { one };
                 let hint = format!("choose with {}", ROOT.with(root.join(lossy(chosen)).display()));

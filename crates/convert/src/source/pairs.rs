@@ -383,8 +383,10 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
         let own = masks_of.get(&image).map_or(&[][..], Vec::as_slice);
         let reason = match own {
             [_] => None,
-            [] => Some("no file beside it has its name and '_mask': move it away if it is no image".to_owned()),
-            several => Some(format!("it has {} masks beside it: merge them into one file", several.len())),
+            [] => Some(
+                "there is no mask beside it with its name and '_mask': move it away if it is not an image".to_owned(),
+            ),
+            several => Some(format!("there are {} masks beside it: merge them into one file", several.len())),
         };
         if let Some(reason) = reason {
             listing.faults.insert(kept.paths.len() - 1, Fault::Said(reason.into()));

@@ -1,4 +1,4 @@
-//! Class folders with files of the same names: versions of the same images, images and their masks, or one sample each.
+//! Class folders with the same file names: versions of the same images, images and their masks, or one sample each.
 //!
 //! `layout` decides what a folder is. This module refuses what is certain to be no class, and names what is in doubt.
 
@@ -90,7 +90,7 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
 fn refused(root: &Path, names: [&[u8]; 2], shared: usize, masks: Option<usize>) -> ConvertError {
     let [one, other] = names.map(lossy);
     let what = if masks.is_some() { "images and their masks" } else { "two versions of each image" };
-    let reason = format!("'{one}' and '{other}' have {shared} files of the same names, like {what}");
+    let reason = format!("'{one}' and '{other}' have {shared} files with the same names, so they look like {what}");
     let hint = match masks {
         None => way_out(&one),
         Some(masks) => {

@@ -47,6 +47,13 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// Images beside the folders of images and masks are ignored.
+    FilesBesidePairs {
+        /// Number of images.
+        count: u64,
+        /// First image.
+        first: Vec<u8>,
+    },
     /// Folders without images, beside folders that have images and masks; ignored.
     FoldersWithoutImages {
         /// How many.
@@ -423,6 +430,9 @@ impl Warning {
             Self::FoldersBesidePairs { count, first } => {
                 ignored(count, "folder", " beside the folders of images and masks", first)
             }
+            Self::FilesBesidePairs { count, first } => {
+                ignored(count, "image", " beside the folders of images and masks", first)
+            }
             Self::FoldersWithoutImages { count, first } => {
                 ignored(count, "folder", " without a folder of images", first)
             }
@@ -579,7 +589,7 @@ impl Warning {
                 "{count} names have a {one} and a {other} file, and each is an image of its own: if they are versions of the same images, move one kind away"
             ),
             Self::MasksByExtension { images, masks } => {
-                write!(out, "the {masks} files are read as the masks of the {images} files of the same names")
+                write!(out, "the {masks} files are read as the masks of the {images} files with the same names")
             }
             Self::MarkedNames { first, of } => write!(
                 out,
