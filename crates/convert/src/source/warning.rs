@@ -404,6 +404,8 @@ pub enum Warning {
     },
 }
 
+const BESIDE_PAIRS: &str = " beside the folders of images and masks";
+
 impl Warning {
     /// The label field contains numbers other than class ids.
     pub(super) fn no_ids(field: &str, dtype: DType) -> Self {
@@ -427,12 +429,8 @@ impl Warning {
         let counted = match self {
             Self::FilesBesideClasses { count, first } => ignored(count, "image", " beside the class folders", first),
             Self::FoldersBesideSplits { count, first } => ignored(count, "folder", " beside the splits", first),
-            Self::FoldersBesidePairs { count, first } => {
-                ignored(count, "folder", " beside the folders of images and masks", first)
-            }
-            Self::FilesBesidePairs { count, first } => {
-                ignored(count, "image", " beside the folders of images and masks", first)
-            }
+            Self::FoldersBesidePairs { count, first } => ignored(count, "folder", BESIDE_PAIRS, first),
+            Self::FilesBesidePairs { count, first } => ignored(count, "image", BESIDE_PAIRS, first),
             Self::FoldersWithoutImages { count, first } => {
                 ignored(count, "folder", " without a folder of images", first)
             }
@@ -609,10 +607,7 @@ impl Warning {
                 out.write_str("left out the first column: it has no name, like the index column that pandas writes")
             }
             Self::LinesSkipped { count } => {
-                let lines = match count {
-                    1 => "the first line".to_owned(),
-                    _ => format!("the first {count} lines"),
-                };
+                let lines = if *count == 1 { "the first line" } else { &format!("the first {count} lines") };
                 write!(out, "skipped {lines}: only comments or the number of rows")
             }
             Self::NoHeader { first } => {
