@@ -32,6 +32,7 @@ def test_a_loader_is_shown_as_a_table(numbered):
     loader = packds.Loader(numbered, batch_size=4, seed=7)
     shown = loader._repr_html_()
     assert shown.startswith("<table>")
-    for name, value in {"epoch": f"{len(loader)} batches of 4", "seed": "7", "label": "int64 []"}.items():
+    dtype, shape = loader.fields["label"]
+    for name, value in {"epoch": f"{len(loader)} batches of 4", "seed": "7", "label": f"{dtype} {list(shape)}"}.items():
         assert f">{name}</th>" in shown and f">{value}</td>" in shown, name
     assert ">reads</th>" in shown

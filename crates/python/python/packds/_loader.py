@@ -726,8 +726,8 @@ class Loader(Sealed):
 
     def _repr_html_(self) -> str:
         rows = [("loader", self.dataset.path), ("epoch", self._length()), ("seed", str(self.seed)), *self._forms()]
-        access, engine, why = self.access
-        rows.append(("reads", f"{access}, {engine}: {why}"))
+        access, engine, _ = self.access
+        rows.append(("reads", f"{access}, by {engine}"))
         if self.tier is not None:
             rows.append(("device", f"{self._plan.device} ({self.tier})"))
         return table([*rows, *(("notice", notice) for notice in self.notices())])
