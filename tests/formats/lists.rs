@@ -60,7 +60,11 @@ fn tags_are_labels_if_they_come_back_and_are_told_otherwise() {
     let pack = convert(&folder, "tables/tags.csv", &[]);
     assert_eq!(names(&pack), ["clear", "haze", "primary", "road"]);
     assert_told(&folder, "tables/tags.csv", &["labels are read from 'tags'", "read as lists of labels"]);
-    assert_told(&folder, "tables/other_tags.csv", &["no labels found", "none of the fields 'tags' has a usual name for labels"]);
+    assert_told(
+        &folder,
+        "tables/other_tags.csv",
+        &["no labels found", "none of the fields 'tags' has a usual name for labels"],
+    );
 }
 
 #[test]
