@@ -1,4 +1,4 @@
-//! Several folders of images and masks in one folder, of which the caller has to choose two.
+//! Refuses a folder with several folders of images and masks. The caller has to choose two.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::opt::{IMAGES, MASKS};
 /// Maximum number of choices to show.
 const MAX_SHOWN: usize = 3;
 
-/// Refuses folders of which one is called as masks are, and has masks of the images in another.
+/// Refuses folders if one has a usual name for masks and the same file names as a folder of images.
 pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<(), ConvertError> {
     if folders.len() > FEW_FOLDERS {
         return Ok(());

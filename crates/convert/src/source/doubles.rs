@@ -5,15 +5,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::listing::Listing;
-use super::look::look_at;
+use super::look::{MAX_LOOKED, MIN_FILES, look_at};
 use super::paths::{PathTable, joined, lossy, stem};
 use super::walk::count;
 use super::warning::Warning;
 
-/// Fewer files are no evidence.
-const MIN_FILES: usize = 3;
-/// Files of the same name to look into.
-const MAX_LOOKED: usize = 4;
 /// Files whose names to compare with all others.
 const MAX_COMPARED: usize = 1000;
 /// Maximum length of what may stand before a name.

@@ -8,6 +8,10 @@ use packds_system::open_regular;
 
 /// Enough bytes for most headers.
 const HEAD_BYTES: u64 = 64 << 10;
+/// Equal names of fewer files than this are no evidence.
+pub(super) const MIN_FILES: usize = 3;
+/// Number of pairs of files with equal names to look into.
+pub(super) const MAX_LOOKED: usize = 4;
 
 /// What a header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,7 +39,7 @@ impl Numerals {
         self.comma.as_deref().filter(|_| !self.has_others)
     }
 
-    /// A cell that is no number, if the others are.
+    /// The first cell that is not a number, if all other cells are numbers.
     pub(super) fn text(&self) -> Option<&str> {
         let word = || self.word.as_deref().filter(|_| self.has_numbers && !self.has_others);
         self.decimal().or_else(word)

@@ -7,17 +7,13 @@ use std::path::Path;
 
 use super::layout::is_mask_folder;
 use super::listing::Listing;
-use super::look::{Look, look_at};
+use super::look::{Look, MAX_LOOKED, MIN_FILES, look_at};
 use super::mistaken::{FEW_FOLDERS, as_classes, way_out};
 use super::paths::{lossy, stem};
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{IMAGES, MASKS};
 
-/// Fewer files in a folder are no evidence.
-const MIN_TWINS: usize = 3;
-/// Files of the same name to look into.
-const MAX_LOOKED: usize = 4;
 /// Maximum number of files of a folder that is one sample.
 const MAX_PARTS: usize = 16;
 /// Names of two folders that hold two versions of each image. They are usual names of classes too, so the files decide.
@@ -67,7 +63,7 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     let most = one.len().max(other.len());
     let names = pair.map(|class| listing.classes[class].as_slice());
     let is_named = VERSIONS.iter().any(|known| is_pair(names, known));
-    if shared.len() < MIN_TWINS || 2 * shared.len() <= most {
+    if shared.len() < MIN_FILES || 2 * shared.len() <= most {
         return Ok(None);
     }
     let looks: Vec<[Look; 2]> = shared
