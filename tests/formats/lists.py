@@ -54,8 +54,57 @@ def encodings(root):
     (root / "sep.csv").write_text("sep=;\r\n" + frame.to_csv(index=False, sep=";", lineterminator="\r\n"), newline="")
 
 
+def papers(root):
+    # Food-101: paths without extensions in meta/, beside images/.
+    classes = ["pie", "waffles"]
+    paths = [f"{classes[i % 2]}/{i}" for i in range(N)]
+    images(root / "food" / "images", [f"{path}.jpg" for path in paths])
+    (root / "food" / "meta").mkdir()
+    (root / "food" / "meta" / "train.txt").write_text("\n".join(paths))
+    # FGVC-Aircraft: an id and a label of one or more words.
+    images(root / "fgvc" / "images", [f"{i:07d}.jpg" for i in range(N)])
+    variants = [f"{i:07d} {['707-320', 'A320 family', 'BAe 146'][i % 3]}\n" for i in range(N)]
+    (root / "fgvc" / "images_family_train.txt").write_text("".join(variants))
+    # DTD: the lists are in labels/, and are no boxes.
+    paths = [f"{['banded', 'blotchy'][i % 2]}/{i}.jpg" for i in range(N)]
+    images(root / "dtd" / "images", paths)
+    (root / "dtd" / "labels").mkdir()
+    (root / "dtd" / "labels" / "train1.txt").write_text("\n".join(paths))
+    # SUN397: paths from the root of the dataset, with classes of several folders.
+    paths = [f"{['a/abbey', 'b/bar/indoor'][i % 2]}/{i}.jpg" for i in range(N)]
+    images(root / "sun", paths)
+    (root / "sun" / "Training_01.txt").write_text("".join(f"/{path}\n" for path in paths))
+    # Stanford Cars and Flowers-102: labels in MATLAB files. Their contents are not read.
+    images(root / "cars" / "cars_train")
+    (root / "cars" / "devkit").mkdir()
+    (root / "cars" / "devkit" / "cars_meta.mat").write_bytes(b"MATLAB 5.0 MAT-file")
+    images(root / "flowers" / "jpg")
+    (root / "flowers" / "imagelabels.mat").write_bytes(b"MATLAB 5.0 MAT-file")
+    images(root / "flat")
+    (root / "flat" / "labels.mat").write_bytes(b"MATLAB 5.0 MAT-file")
+    # YOLO: numbers of boxes.
+    images(root / "yolo" / "images")
+    (root / "yolo" / "labels").mkdir()
+    (root / "yolo" / "labels" / "0000.txt").write_text("0 0.5 0.5 0.2 0.1\n")
+
+
+def others(root):
+    images(root / "images")
+    rle = ["1 3 10 5" if i % 2 else None for i in range(N)]
+    pd.DataFrame({"ImageId": FILES, "EncodedPixels": rle}).to_csv(root / "rle.csv", index=False)
+    pd.DataFrame({"path": PATHS, "label": ["1 3"] * N}).to_csv(root / "pairs.csv", index=False)
+    pd.DataFrame({"path": PATHS, "label": LABELS}).to_csv(root / "ids.csv", index=False)
+    (root / "classes.txt").write_text("cat\ndog\nowl\n")
+    (root / "nested.json").write_text(json.dumps([{"path": path, "meta": {"label": name}} for path, name in zip(PATHS, NAMES, strict=True)]))
+    for name, pixels, labels in [("sizes", PIXELS, LABELS[:10]), ("last", np.moveaxis(PIXELS, 0, 3), LABELS), ("unlabelled", np.moveaxis(PIXELS, 0, 3), None)]:
+        (root / name).mkdir()
+        np.save(root / name / "images.npy", np.ascontiguousarray(pixels))
+        if labels is not None:
+            np.save(root / name / "labels.npy", np.array(labels))
+
+
 root = Path(sys.argv[1])
-for part in (tables, encodings):
+for part in (tables, encodings, papers, others):
     (root / part.__name__).mkdir()
     part(root / part.__name__)
 print(json.dumps({"labels": LABELS}))

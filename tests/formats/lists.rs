@@ -103,3 +103,64 @@ fn tables_of_excel_are_read_in_utf_16_and_with_their_separator() {
     let words = ["line 4: the text in field 2 is not UTF-8", "iconv -f WINDOWS-1252 -t UTF-8 'latin1.csv'"];
     assert_refused(&folder, "encodings/latin1.csv", 1, &words);
 }
+
+#[test]
+fn lists_of_papers_find_their_images_and_classes() {
+    let (folder, _) = sources();
+    for (source, classes, words) in [
+        ("food/meta/train.txt", vec!["pie", "waffles"], ["'pie'", "from the folder", "'pie/0' is 'pie/0.jpg'"]),
+        ("dtd/labels/train1.txt", vec!["banded", "blotchy"], ["'banded'", "from the folder", "../images'"]),
+        (
+            "sun/Training_01.txt",
+            vec!["a/abbey", "b/bar/indoor"],
+            ["'a/abbey'", "the list has no labels", "found by name"],
+        ),
+    ] {
+        let source = format!("papers/{source}");
+        assert_told(&folder, &source, &words);
+        let pack = convert(&folder, &source, &[]);
+        assert_eq!(names(&pack), classes, "{source}");
+        assert_eq!(ids(&pack), (0..12).map(|i| i % 2).collect::<Vec<_>>(), "{source}");
+    }
+    let source = "papers/fgvc/images_family_train.txt";
+    assert_told(&folder, source, &["all words after the first on a line are one label, such as '707-320'"]);
+    assert_eq!(names(&convert(&folder, source, &[])), ["707-320", "A320 family", "BAe 146"]);
+}
+
+#[test]
+fn folders_of_papers_tell_of_labels_elsewhere() {
+    let (folder, _) = sources();
+    assert_eq!(names(&convert(&folder, "papers/dtd", &[])), ["banded", "blotchy"]);
+    assert_refused(&folder, "papers/yolo", 2, &["a YOLO dataset with boxes in labels"]);
+    let words = ["the labels are in MATLAB files in 'devkit'", "scipy.io.loadmat", "--images cars_train"];
+    assert_refused(&folder, "papers/cars", 2, &words);
+    assert_told(&folder, "papers/flowers", &["'imagelabels.mat' was not read: if it has labels, write"]);
+    assert_told(&folder, "papers/flat", &["'labels.mat' was not read: if it has labels, write"]);
+    assert!(!told(&folder, "papers/flat").contains("of the type MATLAB"));
+}
+
+#[test]
+fn run_lengths_are_refused_and_pairs_of_labels_are_not() {
+    let (folder, _) = sources();
+    let words = ["'EncodedPixels' has masks as run lengths (RLE)", "order='F'", "--leave-out EncodedPixels"];
+    assert_refused(&folder, "others/rle.csv", 2, &words);
+    assert_eq!(items(&convert(&folder, "others/rle.csv", &["--leave-out", "EncodedPixels"]), "image").len(), 12);
+    assert_eq!(items(&convert(&folder, "others/pairs.csv", &[]), "image").len(), 12);
+}
+
+#[test]
+fn names_of_classes_and_nested_labels_are_told() {
+    let (folder, _) = sources();
+    assert_told(&folder, "others/ids.csv", &["'classes.txt' was not read: classes have the names"]);
+    assert_told(&folder, "others/nested.json", &["to use 'label' inside 'meta', write it as a separate column"]);
+}
+
+#[test]
+fn arrays_with_other_numbers_of_labels_are_refused_and_samples_in_the_last_dimension_are_told() {
+    let (folder, _) = sources();
+    let words = ["labels.npy: expected 12 values, one for each image in 'images.npy'", "found 10"];
+    assert_refused(&folder, "others/sizes", 1, &words);
+    assert_refused(&folder, "others/last", 1, &["expected 8 values", "numpy.moveaxis(images, 3, 0)"]);
+    let words = ["the array [8, 9, 3, 12] is read as 8 images: if it has 12, put that dimension first"];
+    assert_told(&folder, "others/unlabelled", &words);
+}

@@ -79,7 +79,7 @@ fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
 }
 
 /// Whether a line describes a box with numbers, as in YOLO.
-fn is_box(line: &str) -> bool {
+pub(super) fn is_box(line: &str) -> bool {
     let words = line.split_whitespace();
     line.trim().is_empty()
         || (words.clone().count() >= BOX_NUMBERS && words.clone().all(|word| word.parse::<f64>().is_ok()))

@@ -33,6 +33,8 @@ pub(super) struct CsvRows {
 
 /// Maximum size of a row, in bytes. A file without line feeds must not fill the memory.
 pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
+/// First bytes that tell the form of a file.
+const START_BYTES: u64 = 1 << 16;
 /// Maximum number of columns of a row.
 const MAX_COLUMNS: usize = 1 << 20;
 
@@ -67,6 +69,8 @@ struct Start {
     open_end: Option<u64>,
     /// The first line is the number of rows.
     has_count: bool,
+    /// The words after the first on a line are one label, because lines have different numbers of words.
+    has_rest: bool,
     /// The first line names the delimiter, as for Excel: `sep=;`.
     has_separator: bool,
 }
@@ -75,6 +79,7 @@ impl CsvRows {
     /// Opens a file and reads its header. Also returns the column names. The first line tells which of the delimiters it has.
     pub(super) fn open(file: &RowFile, delimiters: &[u8]) -> Result<(Self, Vec<String>), ConvertError> {
         let mut opened = file.open()?;
+        let has_spaces = delimiters.contains(&b' ');
         let start = Start::of(&mut opened, delimiters).map_err(ConvertError::io(&file.path))?;
         // Rows of another length are accepted here and later refused with the correct line number.
         let reader = ReaderBuilder::new()
@@ -87,7 +92,14 @@ impl CsvRows {
             Self { reader, record: ByteRecord::new(), n_columns: 0, start, is_read: false, warnings: Vec::new() };
         rows.skip_notes(file)?;
         let mut cells: Vec<String> = rows.record.iter().map(trimmed).collect();
-        let path = cells.iter().position(|cell| is_image_name(cell.as_bytes()));
+        let is_image = |cell: &String| is_image_name(cell.as_bytes());
+        // A list of paths may leave out their extensions. A header has no slash.
+        let is_path = |cell: &String| has_spaces && cell.contains('/');
+        let path = cells.iter().position(is_image).or_else(|| cells.iter().position(is_path));
+        let path = path.or_else(|| rows.start.has_rest.then_some(0));
+        if let Some(label) = cells.get(1).filter(|_| rows.start.has_rest) {
+            rows.warnings.push(Warning::RestOfLine { label: label.clone() });
+        }
         // A header contains no file names, and rarely a number.
         if path.is_some() || are_data(&cells) {
             if path.is_none() {
@@ -154,7 +166,11 @@ impl CsvRows {
         let mut read = self.read_record(path)?;
         // Several spaces separate like one.
         while read && self.start.delimiter == b' ' {
-            let full: ByteRecord = self.record.iter().filter(|cell| !cell.is_empty()).collect();
+            let mut full: ByteRecord = self.record.iter().filter(|cell| !cell.is_empty()).collect();
+            if self.start.has_rest && full.len() > 2 {
+                let rest: Vec<&[u8]> = full.iter().skip(1).collect();
+                full = ByteRecord::from(vec![full[0].to_vec(), rest.join(&b' ')]);
+            }
             let position = self.record.position().cloned();
             self.record = full;
             self.record.set_position(position);
@@ -242,7 +258,12 @@ impl CsvRows {
 impl Start {
     fn of(file: &mut File, delimiters: &[u8]) -> io::Result<Self> {
         let mut first_bytes = Vec::new();
-        BufReader::new(&mut *file).take(1 << 16).read_to_end(&mut first_bytes)?;
+        BufReader::new(&mut *file).take(START_BYTES).read_to_end(&mut first_bytes)?;
+        if to_u64(first_bytes.len()) == START_BYTES {
+            // The last line may be cut.
+            let end = first_bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(first_bytes.len());
+            first_bytes.truncate(end);
+        }
         let feed = first_bytes.iter().position(|byte| *byte == b'\n');
         let before = feed.and_then(|feed| feed.checked_sub(1)).map(|before| first_bytes[before]);
         let is_text = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
@@ -252,6 +273,7 @@ impl Start {
             && second.trim_ascii().iter().any(|byte| delimiters.contains(byte));
         let named = named_separator(first);
         let delimiter = named.unwrap_or_else(|| delimiter_of(if has_count { second } else { first }, delimiters));
+        let has_rest = delimiter == b' ' && has_rest(first, lines.chain([second]));
         let len = file.seek(SeekFrom::End(0))?;
         let mut last = [0];
         if len > 0 {
@@ -264,6 +286,7 @@ impl Start {
             two_bytes: before == Some(b'\r'),
             open_end: (last != *b"\n").then_some(len),
             has_count,
+            has_rest,
             has_separator: named.is_some(),
         })
     }
@@ -273,6 +296,21 @@ impl Start {
     fn counted(&self, here: &Position) -> u64 {
         u64::from(!self.two_bytes && self.open_end != Some(here.byte()))
     }
+}
+
+/// Whether each line is a path and a label of one or more words: the lines have different numbers of words, as in
+/// `0034309 A320 family`. Names of files that have spaces themselves are none.
+fn has_rest<'a>(first: &'a [u8], others: impl Iterator<Item = &'a [u8]>) -> bool {
+    let is_path = |word: &[u8]| is_image_name(word) || word.iter().all(u8::is_ascii_digit);
+    let mut counts = HashSet::new();
+    let are_labels = [first].into_iter().chain(others.filter(|line| !line.is_empty())).all(|line| {
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let has_path = words.next().is_some_and(is_path);
+        let rest: Vec<&[u8]> = words.collect();
+        counts.insert(rest.len());
+        has_path && !rest.into_iter().any(is_image_name)
+    });
+    are_labels && counts.len() > 1 && !counts.contains(&0)
 }
 
 /// The delimiter that a line `sep=;` names, as Excel writes and reads it.
@@ -308,7 +346,7 @@ fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
 }
 
 /// The name for a column of paths without a name.
-const PATH: &str = "path";
+pub(super) const PATH: &str = "path";
 /// Maximum number of characters of a line in a message.
 const MAX_SHOWN: usize = 60;
 
@@ -322,7 +360,10 @@ fn trimmed(cell: &[u8]) -> String {
 fn are_data(cells: &[String]) -> bool {
     let numbers: Vec<i64> = cells.iter().filter_map(|cell| cell.parse().ok()).collect();
     let are_names = numbers.len() > 1 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-    let is_number = |cell: &String| matches!(CellKind::of_text(cell), CellKind::Integer(_) | CellKind::Float(_));
+    let is_number = |cell: &String| {
+        let are_digits = !cell.is_empty() && cell.bytes().all(|byte| byte.is_ascii_digit());
+        are_digits || matches!(CellKind::of_text(cell), CellKind::Integer(_) | CellKind::Float(_))
+    };
     let is_name = |cell: &String| cell.is_empty() || is_label_name(cell) || is_column_name(cell);
     cells.iter().any(is_number) && !are_names && !cells.iter().any(is_name)
 }

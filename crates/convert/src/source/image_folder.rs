@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::{
     ListOptions,
     candidate::SampleFiles,
-    captions,
+    captions, class_names,
     detect::{data_set_in, of_set},
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
@@ -36,6 +36,8 @@ pub(super) struct Opened {
     pub(super) beside_it: u64,
     /// Hidden folders that are not classes.
     pub(super) hidden: Tally,
+    /// About labels and class names in files of other kinds.
+    pub(super) beside: Vec<Warning>,
     /// A table, a list of labels or a file of another format beside the images or above them.
     pub(super) manifest: Option<Vec<u8>>,
 }
@@ -44,11 +46,13 @@ impl Opened {
     /// Opens a folder, or its only subfolder if the folder is just a wrapper.
     pub(super) fn at(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
         let (mut root, mut wrapper, mut manifest, mut beside_it) = (root.to_owned(), None, None, 0);
-        let mut hidden = Tally::default();
+        let (mut hidden, mut beside) = (Tally::default(), Vec::new());
         loop {
             let top = Directory::scan(&root, b"", files)?;
             manifest =
                 manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top)).or_else(|| data_file_in(&top));
+            beside.extend(foreign_labels_in(&top));
+            beside.extend(class_names::among(&top));
             let layout = match (options, &wrapper) {
                 (ListOptions { images, masks, .. }, None) if images.is_some() || masks.is_some() => {
                     Layout::named(&root, &top, images.as_deref(), masks.as_deref())?
@@ -60,7 +64,7 @@ impl Opened {
                 top.subdirectories.iter().filter(|name| name.starts_with(b".")).for_each(|name| hidden.add(name));
             }
             let Layout::Wrapper(folder) = layout else {
-                return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, manifest });
+                return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifest });
             };
             beside_it += count(top.n_others());
             root = inside(&root, &folder);
@@ -77,14 +81,24 @@ pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
 
 /// A text or JSON file named like labels.
 fn labels_in(top: &Directory) -> Option<Vec<u8>> {
+    top.names().filter(|name| is_list(name, &[".txt", ".json"])).min().map(<[u8]>::to_vec)
+}
+
+/// The warning about labels in a file that cannot be the source.
+fn foreign_labels_in(top: &Directory) -> Option<Warning> {
+    const ENDS: [&str; 12] =
+        [".npy", ".npz", ".pkl", ".pickle", ".pt", ".pth", ".h5", ".hdf5", ".parquet", ".xlsx", ".xls", ".xml"];
+    let is_one = |name: &&[u8]| name.ends_with(b".mat") || is_list(name, &ENDS);
+    top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
+}
+
+/// Whether a file's name ends in one of these, and has a word for labels in it.
+fn is_list(name: &[u8], ends: &[&str]) -> bool {
     const WORDS: [&str; 10] =
         ["train", "val", "test", "label", "labels", "annotation", "annotations", "caption", "captions", "dataset"];
-    let is_list = |name: &&[u8]| {
-        let lower = lossy(name).to_ascii_lowercase();
-        let stem = lower.strip_suffix(".txt").or_else(|| lower.strip_suffix(".json"));
-        stem.is_some_and(|stem| stem.split(['_', '-', '.', ' ']).any(|word| WORDS.contains(&word)))
-    };
-    top.names().filter(is_list).min().map(<[u8]>::to_vec)
+    let lower = lossy(name).to_ascii_lowercase();
+    let stem = ends.iter().find_map(|end| lower.strip_suffix(end));
+    stem.is_some_and(|stem| stem.split(['_', '-', '.', ' ']).any(|word| WORDS.contains(&word)))
 }
 
 /// Whether a name in lower case is that of an archive.
@@ -145,7 +159,7 @@ pub(super) fn list_opened(
     all_classes: Option<&[Vec<u8>]>,
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    let Opened { root, files, mut top, layout, wrapper, beside_it, hidden, manifest } = opened;
+    let Opened { root, files, mut top, layout, wrapper, beside_it, hidden, beside: told, manifest } = opened;
     let has_only_classes = has_only_classes(&root, options)?;
     let manifest = manifest.filter(|_| !has_only_classes);
     let mut listing = match layout {
@@ -174,6 +188,16 @@ pub(super) fn list_opened(
     }
     if !has_only_classes {
         captions::add(&mut listing)?;
+    }
+    if !has_only_classes {
+        // The hint for a file of labels replaces that for files of its type.
+        let is_told = |first: &Vec<u8>| {
+            told.iter().any(|warning| matches!(warning, Warning::LabelsUnread { file } if file == first))
+        };
+        listing
+            .warnings
+            .retain(|warning| !matches!(warning, Warning::UnreadType { count: 1, first, .. } if is_told(first)));
+        listing.warnings.extend(told);
     }
     listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
     listing.ignored += beside_it;

@@ -6,16 +6,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::candidate::SampleFiles;
+use super::captions::is_box;
 use super::choice;
 use super::directory::Directory;
 use super::mistaken::{as_classes, refuse_named};
 use super::paths::{as_path, joined, lossy};
 use super::split::{is_split_folder, is_split_name};
+use super::there::text_file;
 use crate::error::{ConvertError, quoted};
 use crate::opt::{FROM, IMAGES, MASKS, SPLIT};
 
 /// Usual names of a folder of images beside one of masks. Case and separators are ignored.
-const IMAGE_FOLDERS: [&str; 16] = [
+pub(super) const IMAGE_FOLDERS: [&str; 16] = [
     "images",
     "image",
     "imgs",
@@ -59,6 +61,8 @@ const MASK_FOLDERS: [&str; 19] = [
 const SPLIT_MASKS: [&str; 8] = ["annot", "annotations", "mask", "masks", "label", "labels", "lab", "gt"];
 /// Maximum number of folders to inspect for the kind of their files.
 const MAX_FOLDERS: usize = 64;
+/// Maximum number of texts in a folder to inspect.
+const MAX_TEXTS: usize = 8;
 /// Maximum depth to which folders are searched for class folders.
 const MAX_DEPTH: usize = 4;
 /// Maximum number of subfolders to search for the only one with images. If there are more, they are classes.
@@ -325,16 +329,24 @@ fn masks_in((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Option
 struct Contents {
     images: bool,
     texts: bool,
+    /// The texts hold numbers like boxes, or nothing.
+    boxes: bool,
     xml: bool,
     json: bool,
     /// The first file of arrays or annotations.
     data: Option<Vec<u8>>,
+    mat: bool,
 }
 
 /// Extensions of arrays and annotations, one file for each image.
 const DATA: [&str; 6] = ["npy", "npz", "mat", "json", "pt", "h5"];
 
 impl Contents {
+    /// Whether there are MATLAB files and no images.
+    fn is_matlab(&self) -> bool {
+        self.mat && !self.images
+    }
+
     /// Searches a folder and its subfolders for an image, up to a limit.
     fn below((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Self, ConvertError> {
         let mut found = Self::default();
@@ -346,7 +358,12 @@ impl Contents {
             if found.images {
                 break;
             }
-            found.texts |= directory.names().any(|name| name.ends_with(b".txt"));
+            for name in directory.names().filter(|name| name.ends_with(b".txt")).take(MAX_TEXTS) {
+                let text = text_file(&inside(root, &joined(&path, name)))?.unwrap_or_default();
+                found.boxes = (found.boxes || !found.texts) && text.lines().all(is_box);
+                found.texts = true;
+            }
+            found.mat |= directory.names().any(|name| name.ends_with(b".mat"));
             found.xml |= directory.names().any(|name| name.ends_with(b".xml"));
             found.json |= directory.names().any(|name| name.ends_with(b".json"));
             let is_data = |name: &&[u8]| DATA.iter().any(|known| name.ends_with(format!(".{known}").as_bytes()));
@@ -358,6 +375,9 @@ impl Contents {
         Ok(found)
     }
 }
+
+/// The way out for labels in a file that is not read.
+pub(super) const WRITE_LABELS: &str = "write its labels to a CSV file with the columns 'path' and 'label' (scipy.io.loadmat reads .mat files), and convert that file";
 
 /// Refuses datasets with boxes or polygons. Only their images can be packed.
 fn refuse_annotated(
@@ -388,10 +408,11 @@ fn refuse_annotated(
     }
     if let (Some(images), Some(labels)) = (find(&IMAGE_FOLDERS), find(&["labels"])) {
         let contents = Contents::below((root, files), labels)?;
-        if contents.texts && !contents.images {
+        if contents.boxes && !contents.images {
             return refused("a YOLO dataset with boxes in labels", images, None);
         }
     }
+    refuse_devkit((root, files), folders)?;
     refuse_data((root, files), folders)?;
     if top.names().any(|name| name.ends_with(b"_annotations.coco.json")) {
         let from = FROM.with("image-folder");
@@ -399,6 +420,20 @@ fn refuse_annotated(
         return Err(ConvertError::unsupported(root, "", reason, format!("pack only the images with {from}")));
     }
     Ok(())
+}
+
+/// Refuses a folder `devkit` with labels in MATLAB files.
+fn refuse_devkit((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<(), ConvertError> {
+    let Some(labels) = folders.iter().copied().find(|name| is_one_of(name, &["devkit"])) else { return Ok(()) };
+    if !Contents::below((root, files), labels)?.is_matlab() {
+        return Ok(());
+    }
+    let hint = match folders.iter().find(|name| **name != labels) {
+        Some(images) => format!("{WRITE_LABELS}; or pack only the images with {}", IMAGES.with(lossy(images))),
+        None => WRITE_LABELS.to_owned(),
+    };
+    let reason = format!("the labels are in MATLAB files in '{}', which packds does not read", lossy(labels));
+    Err(ConvertError::unsupported(root, "", reason, hint))
 }
 
 /// Refuses a folder of masks that are no image files beside one of image files.

@@ -15,8 +15,10 @@ use std::{
 use packds_system::to_u64;
 
 use super::{
-    ListOptions,
+    ListOptions, class_names,
     column::{ColumnValues, SourceColumn},
+    csv_rows::PATH,
+    folder_labels::{class_below, common_folder, folder_of},
     foreign::Foreign,
     found::{Names, role_of, target},
     image_folder::known_metadata,
@@ -25,6 +27,7 @@ use super::{
     listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
     numerals::Numerals,
+    overlooked,
     paths::FileTable,
     pixel_rows::{PixelSpool, Pixels},
     repeats,
@@ -33,6 +36,7 @@ use super::{
     },
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
+    run_lengths::RunLengths,
     split::is_split_folder,
     values::{KindsSeen, text_of},
     warning::Warning,
@@ -99,6 +103,9 @@ impl<'a> Manifest<'a> {
         }
         let (scans, n_rows) = scan(&mut rows, options, pixels.as_ref())?;
         let has_commas = rows.has_commas();
+        for (name, scan) in rows.columns.iter().zip(&scans).filter(|(name, _)| !options.is_left_out(name)) {
+            scan.run_lengths.refuse(file, name)?;
+        }
         let (names, warnings) = (rows.columns, rows.warnings);
         Ok(Self { file, form, options, metadata, names, scans, n_rows, has_commas, pixels, warnings })
     }
@@ -155,6 +162,12 @@ impl<'a> Manifest<'a> {
             plan.path.map(|path| (path, false)).into_iter().chain(plan.mask.map(|mask| (mask, true))).collect();
         let mut warnings = plan.warnings.clone();
         warnings.extend(root.locate(&mut rows()?, &columns)?);
+        if self.options.root.is_none()
+            && let Some((beside, told)) = root.beside(|| rows(), &columns)?
+        {
+            root = beside;
+            warnings.extend(told);
+        }
         let (root, taken) = match take(&mut rows()?, &plan, &root, None) {
             // The files need not lie in one folder.
             Err(ConvertError::ManifestPathEscapes { file, .. })
@@ -172,6 +185,10 @@ impl<'a> Manifest<'a> {
             warnings.extend(repeats::check(&self.file.path, &self.names[path], &taken.images.paths, &fields)?);
         }
         let listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
+        warnings.extend(overlooked::inner_labels(&listing));
+        if listing.classes.is_empty() && listing.has_labels() {
+            warnings.extend(class_names::beside(&self.file.path)?);
+        }
         Ok(Listing { warnings, ..listing })
     }
 
@@ -217,6 +234,9 @@ struct ColumnScan {
     labels: LabelScan,
     joined: JoinedScan,
     numerals: Numerals,
+    run_lengths: RunLengths,
+    /// The folders of a list with only paths; none if there are too many.
+    folders: Option<BTreeSet<String>>,
     /// Hashes of the distinct cells; none if there are too many.
     distinct: Option<HashSet<u64>>,
     /// The distinct cells of a possible column of splits; none if there are too many.
@@ -247,6 +267,7 @@ fn scan(
                 "expected at most {MAX_COLUMNS} columns (the limit of fields in a pack), found {n}"
             )));
         }
+        let is_list = matches!(rows.form, RowForm::Text | RowForm::Json) && rows.columns == [PATH];
         for name in &rows.columns[columns.len()..] {
             let is_split = SPLIT_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
             let mut column = ColumnScan {
@@ -254,6 +275,8 @@ fn scan(
                 labels: LabelScan::new(label_split(name, rows.form, options)),
                 joined: JoinedScan::new(),
                 numerals: Numerals::default(),
+                run_lengths: RunLengths::default(),
+                folders: is_list.then(BTreeSet::new),
                 distinct: Some(HashSet::new()),
                 values: is_split.then(BTreeSet::new),
             };
@@ -281,6 +304,7 @@ impl ColumnScan {
         self.kinds.observe(cell);
         self.labels.observe(cell, line);
         self.numerals.observe(cell);
+        self.run_lengths.observe(cell);
         let text = text_of(cell);
         if let Some(distinct) = &mut self.distinct {
             let mut hasher = DefaultHasher::new();
@@ -296,6 +320,10 @@ impl ColumnScan {
             values.insert(text.into_owned());
         }
         self.values = self.values.take().filter(|values| values.len() <= MAX_SPLITS);
+        if let Some(folders) = &mut self.folders {
+            folders.insert(folder_of(&text_of(cell)).to_owned());
+        }
+        self.folders = self.folders.take().filter(|folders| folders.len() <= MAX_DISTINCT);
     }
 
     /// Whether the cells look like labels, whatever the column's name: several values, each in two rows on average.
@@ -409,6 +437,18 @@ struct PlannedLabel {
     names: bool,
     lists: bool,
     split: LabelSplit,
+    /// The labels are the folders of the paths, below this one.
+    below: Option<String>,
+}
+
+impl PlannedLabel {
+    /// Passes the current row's label on.
+    fn with_cell<T>(&self, rows: &Rows<'_>, take: impl FnOnce(Cell<'_>) -> T) -> T {
+        match (&self.below, text_of(rows.cell(self.column))) {
+            (None, _) => take(rows.cell(self.column)),
+            (Some(below), path) => take(Cell::Text(class_below(folder_of(&path), below))),
+        }
+    }
 }
 
 impl Plan {
@@ -438,7 +478,7 @@ impl Plan {
             None => manifest.unnamed_label(&kept, [path, mask], &mut warnings),
         };
         let label = match label {
-            None => None,
+            None => path.and_then(|path| manifest.folder_label(path, &mut warnings)),
             Some(column) => plan_label(manifest, column, &mut warnings)?,
         };
         let is_single =
@@ -472,6 +512,19 @@ impl Plan {
 }
 
 impl Manifest<'_> {
+    /// The folders of a list with only paths as labels, as in an image folder, unless they are splits.
+    fn folder_label(&self, path: usize, warnings: &mut Vec<Warning>) -> Option<PlannedLabel> {
+        let folders = self.scans[path].folders.as_ref()?;
+        let is_split = |folder: &String| folder.split('/').any(|part| is_split_folder(part.as_bytes()));
+        if folders.len() < 2 || 2 * to_u64(folders.len()) > self.n_rows || folders.iter().any(is_split) {
+            return None;
+        }
+        let below = common_folder(folders);
+        let first = class_below(folders.first()?, &below).to_owned();
+        warnings.push(Warning::FolderLabels { first });
+        Some(PlannedLabel { column: path, names: true, lists: false, split: LabelSplit::Never, below: Some(below) })
+    }
+
     /// The label column if none has a usual name: the only column besides the paths. Warns about it, or about columns like labels.
     fn unnamed_label(&self, kept: &[usize], paths: [Option<usize>; 2], warnings: &mut Vec<Warning>) -> Option<usize> {
         if self.metadata.is_some() {
@@ -519,7 +572,7 @@ fn plan_label(
     }
     if let Some((separator, example, names)) = lists {
         warnings.push(Warning::JoinedLabels { field: name.clone(), cell: example.to_owned() });
-        return Ok(Some(PlannedLabel { column, names, lists: true, split: LabelSplit::At(separator) }));
+        return Ok(Some(PlannedLabel { column, names, lists: true, split: LabelSplit::At(separator), below: None }));
     }
     match scan.labels.form() {
         Ok(LabelForm::Classes { names, lists }) => {
@@ -527,7 +580,7 @@ fn plan_label(
             if let Some(cell) = scan.joined.doubtful().filter(|_| names && !scan.labels.are_lists()) {
                 warnings.push(Warning::MaybeJoined { field: name.clone(), cell: cell.to_owned() });
             }
-            Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split }))
+            Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split, below: None }))
         }
         Ok(LabelForm::Numbers) => Ok(None),
         Ok(LabelForm::Negatives { line }) if options.label_key.is_some() => Err(wrong(line, NEGATIVE.to_owned())),
@@ -584,9 +637,9 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool
             && text_of(rows.cell(*column)) != wanted.as_str()
         {
             if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label)
-                && !labels.is_missing(rows.cell(label.column))
+                && !label.with_cell(rows, |cell| labels.is_missing(cell))
             {
-                labels.learn(rows.cell(label.column));
+                label.with_cell(rows, |cell| labels.learn(cell));
             }
             continue;
         }
@@ -602,13 +655,12 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool
         }
         let mut fits = true;
         if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
-            let cell = rows.cell(label.column);
-            match labels.is_missing(cell) {
+            match label.with_cell(rows, |cell| labels.is_missing(cell)) {
                 true => {
                     taken.unlabelled.push(taken.lines.len() - 1);
                     labels.push_missing();
                 }
-                false => fits &= labels.push(cell),
+                false => fits &= label.with_cell(rows, |cell| labels.push(cell)),
             }
         }
         for (own, (column, _)) in taken.columns.iter_mut().zip(&plan.columns) {

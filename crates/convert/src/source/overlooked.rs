@@ -1,9 +1,11 @@
 //! Warns about possible labels in a source for which no labels were found.
 
+use packds_format::DType;
+use packds_system::to_u64;
 use serde_json::Value;
 
 use super::column::{ColumnValues, TextArena};
-use super::listing::{Listing, SourceKind};
+use super::listing::{Images, Listing, SourceKind};
 use super::roles::is_label_name;
 use super::store::{Content, Store};
 use super::warning::Warning;
@@ -24,6 +26,21 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     }
 }
 
+/// Warns about images with the samples in the last dimension, as MATLAB writes them: `[height, width, 3, n]`.
+pub(super) fn images_last(listing: &Listing) -> Option<Warning> {
+    let Images::Stored(store) = &listing.images else { return None };
+    let Content::Array(array) = store.content(0) else { return None };
+    let [width, channels, n] = *array.shape.as_slice() else { return None };
+    let is_one = array.dtype == DType::U8 && matches!(channels, 1 | 3) && width > 4 && n > 4;
+    is_one.then_some(Warning::ImagesLast { shape: [to_u64(store.len()), width, channels, n] })
+}
+
+/// Warns about labels inside a table's JSON objects if there are no others.
+pub(super) fn inner_labels(listing: &Listing) -> Vec<Warning> {
+    let has_labels = listing.has_labels() || listing.has_label_lists();
+    if has_labels || listing.metadata.is_some() { Vec::new() } else { json_columns(listing) }
+}
+
 /// Fields with one whole number per sample.
 fn fields_of_one_number(listing: &Listing) -> Vec<String> {
     let is_one = |store: &dyn Store| matches!(store.content(0), Content::Array(array) if array.is_one_number() && !array.dtype.is_float());
@@ -42,7 +59,11 @@ fn json_columns(listing: &Listing) -> Vec<Warning> {
         let first: Value = serde_json::from_str(texts.iter().find(|text| *text != "null")?).ok()?;
         let is_label = |(key, value): &(&String, &Value)| is_label_name(key) && (value.is_i64() || value.is_string());
         let (key, _) = first.as_object()?.iter().find(is_label)?;
-        has_keys.then(|| Warning::LabelInside { field: name.clone(), key: key.clone() })
+        let (field, key) = (name.clone(), key.clone());
+        match listing.kind {
+            SourceKind::Manifest => Some(Warning::LabelNested { field, key }),
+            _ => has_keys.then_some(Warning::LabelInside { field, key }),
+        }
     };
     let columns = listing.columns.iter();
     let json = columns.filter_map(|column| match &column.values {

@@ -7,7 +7,7 @@ use packds_format::DType;
 use super::ListOptions;
 use super::found::Found;
 use super::listing::SourceField;
-use super::paths::{PathTable, as_path};
+use super::paths::{PathTable, as_path, lossy};
 use super::roles::{is_label_name, is_mask_name};
 use super::shards::Shards;
 use super::store::{Content, Contents};
@@ -106,6 +106,9 @@ fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<
     };
     if let Some((place, shape)) = vector_beside_images(&each) {
         let reason = format!("expected one image, found an array of shape {shape:?}");
+        if let Some(error) = other_length(folder, paths, &each, (place, shape)) {
+            return Err(error);
+        }
         return refused(place, reason, "name a folder with one file per field, or remove files that are not images");
     }
     if let Some((shape, true)) = stacks(contents) {
@@ -162,6 +165,25 @@ fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
         Some(Content::Array(array)) if is_mixed => Some((place, &array.shape)),
         _ => None,
     }
+}
+
+/// The error about two files, images and their labels, that have different lengths.
+fn other_length(
+    folder: &Path,
+    paths: &PathTable,
+    each: &[Content],
+    (place, shape): (usize, &[u64]),
+) -> Option<ConvertError> {
+    let ([n], [_, _]) = (shape, each) else { return None };
+    let Content::Array(images) = &each[1 - place] else { return None };
+    let (name, first) = (lossy(&paths.path(1 - place)), images.shape.first().filter(|_| images.shape.len() > 2)?);
+    let reason =
+        format!("expected {first} values, one for each image in '{name}' of shape {:?}, found {n}", images.shape);
+    let hint = match images.shape.iter().position(|length| length == n) {
+        Some(along) => format!("put the dimension of the images first: numpy.moveaxis(images, {along}, 0)"),
+        None => format!("correct one of the files; {ONE_SAMPLE_PER_FILE} takes each file as one sample"),
+    };
+    Some(ConvertError::contradictory(&folder.join(as_path(&paths.path(place))), "", reason, hint))
 }
 
 /// Rows and columns of the first file, if all rows may be flattened images. Also whether that is nearly certain: there are more

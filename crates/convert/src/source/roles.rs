@@ -56,7 +56,7 @@ pub(super) const MASK_NAMES: [&str; 8] =
 /// Usual names of a manifest's column of mask files. Other names may mean labels.
 pub(super) const MASK_PATH_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
 /// Usual names of a manifest's column of image files.
-pub(super) const IMAGE_PATH_NAMES: [&str; 22] = [
+pub(super) const IMAGE_PATH_NAMES: [&str; 23] = [
     "path",
     "image",
     "image_path",
@@ -75,6 +75,7 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 22] = [
     "image_name",
     "image_filename",
     "image_id",
+    "imageid",
     "img_id",
     "id_code",
     "isic_id",

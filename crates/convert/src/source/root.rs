@@ -18,6 +18,7 @@ use rustix::{
 use super::{
     ListOptions,
     directory::file_size,
+    layout::IMAGE_FOLDERS,
     located::Located,
     paths::{PathTable, as_path, lossy},
     rows::{Cell, Rows},
@@ -42,6 +43,8 @@ pub(super) struct Root {
     base: Option<PathBuf>,
     /// The files of columns that name them without their folder or extension.
     located: BTreeMap<usize, Located>,
+    /// The first rows lead to no file below the root.
+    is_lost: bool,
     /// The prefix of paths that were written on another machine. The rest is a path below the root.
     elsewhere: BTreeMap<usize, Vec<String>>,
 }
@@ -66,7 +69,15 @@ impl Root {
             }
         })?;
         let absolute = [absolute(&path), path.canonicalize()].into_iter().flatten().collect();
-        Ok(Self { path, folder, absolute, base: None, located: BTreeMap::new(), elsewhere: BTreeMap::new() })
+        Ok(Self {
+            path,
+            folder,
+            absolute,
+            base: None,
+            located: BTreeMap::new(),
+            is_lost: false,
+            elsewhere: BTreeMap::new(),
+        })
     }
 
     /// The root for a manifest with absolute paths outside this root: the deepest folder that contains all files of these columns.
@@ -159,7 +170,10 @@ impl Root {
                 continue;
             }
             let Some(named) = paths.first().filter(|_| !paths.iter().any(is_file)) else { continue };
-            let Some(located) = Located::find(&self.path, &rows.file.path, &paths, *is_mask)? else { continue };
+            let Some(located) = Located::find(&self.path, &rows.file.path, &paths, *is_mask)? else {
+                self.is_lost = true;
+                continue;
+            };
             if let Some(path) = paths.iter().find_map(|path| located.path(path).ok().flatten()) {
                 let (column, named) = (rows.columns[*column].clone(), named.clone());
                 warnings.push(Warning::FilesLocated { column, named, path });
@@ -167,6 +181,28 @@ impl Root {
             self.located.insert(*column, located);
         }
         Ok(warnings)
+    }
+
+    /// The folder of images beside this one, such as `images` beside `labels`, if the first rows lead to files only there. Also
+    /// returns the warnings about it.
+    pub(super) fn beside<'a>(
+        &self,
+        rows: impl Fn() -> Result<Rows<'a>, ConvertError>,
+        columns: &[(usize, bool)],
+    ) -> Result<Option<(Self, Vec<Warning>)>, ConvertError> {
+        if !self.is_lost {
+            return Ok(None);
+        }
+        for folder in IMAGE_FOLDERS.map(|name| self.path.join("..").join(name)).iter().filter(|folder| folder.is_dir())
+        {
+            let mut root = Self::at(folder.clone())?;
+            let mut warnings = root.locate(&mut rows()?, columns)?;
+            if !root.is_lost {
+                warnings.push(Warning::RootBeside { folder: folder.as_os_str().as_encoded_bytes().to_vec() });
+                return Ok(Some((root, warnings)));
+            }
+        }
+        Ok(None)
     }
 
     /// The common prefix of all paths if the rests are files below the root, and the first path with its rest. Prefers the longest rest.
@@ -178,7 +214,8 @@ impl Root {
         }
         let all: Vec<Vec<String>> = texts.iter().map(|text| parts(text)).collect::<Option<_>>()?;
         let first = all.first()?;
-        (1..first.len()).find_map(|n| {
+        // A leading slash alone may be left out.
+        (usize::from(!first_text.starts_with('/'))..first.len()).find_map(|n| {
             let start = first.get(..n)?;
             let rest = |path: &Vec<String>| path.strip_prefix(start).map(|rest| rest.join("/").into_bytes());
             let is_file = |path: &Vec<String>| {

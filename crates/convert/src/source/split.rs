@@ -170,6 +170,7 @@ impl Splits {
                 wrapper: None,
                 beside_it: 0,
                 hidden: Tally::default(),
+                beside: Vec::new(),
                 manifest: None,
             })
         };

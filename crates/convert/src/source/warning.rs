@@ -5,6 +5,7 @@ use std::fmt;
 use packds_format::DType;
 use packds_system::counted;
 
+use super::layout::WRITE_LABELS;
 use super::unread::{Unread, UnreadFiles};
 use crate::error::quoted;
 use crate::metadata::Metadata;
@@ -397,6 +398,43 @@ pub enum Warning {
         /// The key in the objects.
         key: String,
     },
+    /// The JSON objects of a manifest's column contain a key with a label name.
+    LabelNested {
+        /// The column.
+        field: String,
+        /// The key in the objects.
+        key: String,
+    },
+    /// A file beside the images may have the labels, and is of no form that names paths.
+    LabelsUnread {
+        /// Its name.
+        file: Vec<u8>,
+    },
+    /// A file beside the images or the manifest has class names, which are not used.
+    ClassNamesUnread {
+        /// Its name.
+        file: Vec<u8>,
+    },
+    /// The last dimension of the images may be that of the samples.
+    ImagesLast {
+        /// The shape of the array.
+        shape: [u64; 4],
+    },
+    /// The labels are the folders of a manifest's paths.
+    FolderLabels {
+        /// The first.
+        first: String,
+    },
+    /// The words after the first on each line of a list are one cell.
+    RestOfLine {
+        /// That of the first line.
+        label: String,
+    },
+    /// The files of a manifest are in a folder beside its own.
+    RootBeside {
+        /// The folder.
+        folder: Vec<u8>,
+    },
     /// Images exist, but no label file.
     LabelsMissing {
         /// The expected label file.
@@ -688,6 +726,34 @@ impl Warning {
                 shown(cell),
                 LABEL_KEY.with(field)
             ),
+            _ => self.fmt_of_list(out),
+        }
+    }
+
+    /// Writes a warning about a list of paths, or a file of labels or class names.
+    fn fmt_of_list(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::FolderLabels { first } => {
+                write!(
+                    out,
+                    "the list has no labels: the folders of its paths are the classes, such as {}",
+                    shown(first)
+                )
+            }
+            Self::RestOfLine { label } => {
+                write!(out, "all words after the first on a line are one label, such as {}", shown(label))
+            }
+            Self::RootBeside { folder } => write!(out, "the files are read from the folder '{}'", text(folder)),
+            Self::LabelNested { field, key } => {
+                write!(out, "no labels found: to use '{key}' inside '{field}', write it as a separate column")
+            }
+            Self::LabelsUnread { file } => {
+                write!(out, "'{}' was not read: if it has labels, {WRITE_LABELS}", text(file))
+            }
+            Self::ClassNamesUnread { file } => {
+                write!(out, "'{}' was not read: classes have the names of their folders or labels", text(file))
+            }
             _ => self.fmt_of_arrays(out),
         }
     }
@@ -695,6 +761,10 @@ impl Warning {
     /// Writes a warning about arrays.
     fn fmt_of_arrays(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::ImagesLast { shape: [rows, width, channels, n] } => write!(
+                out,
+                "the array [{rows}, {width}, {channels}, {n}] is read as {rows} images: if it has {n}, put that dimension first with numpy.moveaxis(images, 3, 0)"
+            ),
             Self::LabelMaps { field } => {
                 write!(out, "masks are read from '{field}', which has a number for each pixel")
             }

@@ -1,0 +1,42 @@
+//! Files of class names beside the data. They are not read, because the order of ids is not known.
+
+use std::path::Path;
+
+use super::directory::Directory;
+use super::there::first_there;
+use super::warning::Warning;
+use crate::error::ConvertError;
+
+/// Usual names of such files.
+const FILES: [&str; 17] = [
+    "classes.txt",
+    "classes.json",
+    "class_names.txt",
+    "class_names.json",
+    "classnames.txt",
+    "ClassName.txt",
+    "names.txt",
+    "categories.txt",
+    "wnids.txt",
+    "words.txt",
+    "synset_words.txt",
+    "synsets.txt",
+    "LOC_synset_mapping.txt",
+    "imagenet_class_index.json",
+    "class_to_idx.json",
+    "cat_to_name.json",
+    "label_map.json",
+];
+
+/// The warning about such a file among those of a folder.
+pub(super) fn among(top: &Directory) -> Option<Warning> {
+    let is_one = |name: &&[u8]| FILES.iter().any(|known| known.as_bytes() == *name);
+    top.names().filter(is_one).min().map(|file| Warning::ClassNamesUnread { file: file.to_vec() })
+}
+
+/// The warning about such a file beside a table whose labels are numbers.
+pub(super) fn beside(table: &Path) -> Result<Option<Warning>, ConvertError> {
+    let found = first_there(FILES.map(|name| table.with_file_name(name)))?.filter(|found| found != table);
+    let name = found.as_ref().and_then(|found| found.file_name());
+    Ok(name.map(|name| Warning::ClassNamesUnread { file: name.as_encoded_bytes().to_vec() }))
+}

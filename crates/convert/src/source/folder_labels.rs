@@ -1,0 +1,38 @@
+//! The folders of a list of paths as class names, as in an image folder: `a/abbey` of `/a/abbey/1.jpg`.
+
+use std::collections::BTreeSet;
+
+/// The folder of a path.
+pub(super) fn folder_of(path: &str) -> &str {
+    path.trim_start_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The rest of a folder below another.
+pub(super) fn class_below<'a>(folder: &'a str, above: &str) -> &'a str {
+    folder.strip_prefix(above).unwrap_or(folder).trim_start_matches('/')
+}
+
+/// What all folders have above them.
+pub(super) fn common_folder(folders: &BTreeSet<String>) -> String {
+    let mut common: Vec<&str> = folders.first().map(|first| first.split('/').collect()).unwrap_or_default();
+    for folder in folders {
+        let n = common.iter().zip(folder.split('/')).take_while(|(one, other)| *one == other).count();
+        common.truncate(n);
+    }
+    common.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_what_folders_do_not_share() {
+        let folders = ["data/a/abbey", "data/b/balcony"].map(str::to_owned).into();
+        let common = common_folder(&folders);
+        assert_eq!(common, "data");
+        assert_eq!(class_below(folder_of("/data/a/abbey/1.jpg"), &common), "a/abbey");
+        assert_eq!(common_folder(&["cat", "cats"].map(str::to_owned).into()), "");
+        assert_eq!((folder_of("1.jpg"), class_below("cat", "")), ("", "cat"));
+    }
+}
