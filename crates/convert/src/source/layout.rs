@@ -10,7 +10,7 @@ use super::captions::is_box;
 use super::choice;
 use super::directory::Directory;
 use super::mistaken::{as_classes, refuse_named};
-use super::paths::{as_path, joined, lossy};
+use super::paths::{as_path, joined, lossy, stem};
 use super::split::{is_split_folder, is_split_name};
 use super::there::text_file;
 use crate::error::{ConvertError, quoted};
@@ -328,7 +328,8 @@ fn masks_in((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Option
 #[derive(Debug, Default)]
 struct Contents {
     images: bool,
-    texts: bool,
+    /// The first text file.
+    text: Option<Vec<u8>>,
     /// The texts hold numbers like boxes, or nothing.
     boxes: bool,
     xml: bool,
@@ -360,8 +361,8 @@ impl Contents {
             }
             for name in directory.names().filter(|name| name.ends_with(b".txt")).take(MAX_TEXTS) {
                 let text = text_file(&inside(root, &joined(&path, name)))?.unwrap_or_default();
-                found.boxes = (found.boxes || !found.texts) && text.lines().all(is_box);
-                found.texts = true;
+                found.boxes = (found.boxes || found.text.is_none()) && text.lines().all(is_box);
+                found.text.get_or_insert_with(|| joined(&path, name));
             }
             found.mat |= directory.names().any(|name| name.ends_with(b".mat"));
             found.xml |= directory.names().any(|name| name.ends_with(b".xml"));
@@ -411,6 +412,9 @@ fn refuse_annotated(
         if contents.boxes && !contents.images {
             return refused("a YOLO dataset with boxes in labels", images, None);
         }
+        if let Some(text) = contents.text.filter(|_| !contents.images) {
+            refuse_texts((root, files), images, labels, &text)?;
+        }
     }
     refuse_devkit((root, files), folders)?;
     refuse_data((root, files), folders)?;
@@ -420,6 +424,38 @@ fn refuse_annotated(
         return Err(ConvertError::unsupported(root, "", reason, format!("pack only the images with {from}")));
     }
     Ok(())
+}
+
+/// Refuses a folder with a text for each image in the folder of images. Other texts are lists.
+fn refuse_texts(
+    (root, files): (&Path, SampleFiles),
+    images: &[u8],
+    labels: &[u8],
+    text: &[u8],
+) -> Result<(), ConvertError> {
+    let below = &text[labels.len() + 1..];
+    let (folder, name) = below
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or((&b""[..], below), |slash| (&below[..slash], &below[slash + 1..]));
+    let folder = if folder.is_empty() { images.to_vec() } else { joined(images, folder) };
+    if !inside(root, &folder).is_dir() {
+        return Ok(());
+    }
+    let beside = Directory::scan(root, &folder, files)?;
+    if !beside.sample_names().any(|image| stem(image) == stem(name)) {
+        return Ok(());
+    }
+    let reason = format!(
+        "'{}' has a text for each image in '{}', and packds reads texts only beside their images",
+        lossy(labels),
+        lossy(images)
+    );
+    let hint = format!(
+        "{WRITE_LABELS}; or move each text beside its image, to pack it as a caption; or pack only the images with {}",
+        IMAGES.with(lossy(images))
+    );
+    Err(ConvertError::unsupported(root, "", reason, hint))
 }
 
 /// Refuses a folder `devkit` with labels in MATLAB files.

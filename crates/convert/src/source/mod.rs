@@ -101,6 +101,7 @@ mod walk;
 mod warning;
 pub(crate) mod webdataset;
 mod whole;
+mod wording;
 #[cfg(feature = "zarr")]
 pub(crate) mod zarr;
 mod zip_dir;

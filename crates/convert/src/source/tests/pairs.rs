@@ -1,5 +1,6 @@
 //! Folders of images and masks, folders around others, and annotated datasets.
 
+use std::fs;
 use std::path::PathBuf;
 
 use super::{Tree, classes, labels, paths};
@@ -147,8 +148,14 @@ fn an_annotated_dataset_is_refused_with_the_part_that_can_be_packed() {
         (&["annotations/instances_train2017.json", "train2017/1.jpg"], "COCO", "images='train2017'"),
         (&["images/1.jpg", "labels/1.txt"], "YOLO", "images='images'"),
         (&["images/train/1.jpg", "labels/train/1.txt", "data.yaml"], "YOLO", "images='images'"),
+        (&["images/1.jpg", "labels/1.txt", "words"], "a text for each image", "images='images'"),
+        (&["images/train/1.jpg", "labels/train/1.txt", "words"], "a text for each image", "images='images'"),
     ] {
         let tree = Tree::new(files);
+        let text = if files.contains(&"words") { "a cat" } else { "0 0.5 0.5 0.1 0.1" };
+        for file in files.iter().filter(|file| file.ends_with(".txt")) {
+            fs::write(tree.root().join(file), text).unwrap();
+        }
         let error = tree.list().unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
         assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint());

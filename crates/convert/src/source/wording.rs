@@ -1,0 +1,358 @@
+//! The wording of warnings.
+
+use std::fmt;
+
+use packds_system::counted;
+
+use super::layout::WRITE_LABELS;
+use super::unread::Unread;
+use super::warning::Warning;
+use crate::error::quoted;
+use crate::opt::{IMAGES, LABEL_KEY};
+
+const BESIDE_PAIRS: &str = " beside the folders of images and masks";
+
+impl Warning {
+    /// The parts of a warning that counts cases. None for warnings worded otherwise.
+    fn counted(&self) -> Option<Counted<'_>> {
+        let ignored =
+            |count: &u64, noun, rest, first| Counted { verb: "ignored", count: *count, noun, rest, first, why: "" };
+        let counted = match self {
+            Self::FilesBesideClasses { count, first } => ignored(count, "image", " beside the class folders", first),
+            Self::FoldersBesideSplits { count, first } => ignored(count, "folder", " beside the splits", first),
+            Self::FoldersBesidePairs { count, first } => ignored(count, "folder", BESIDE_PAIRS, first),
+            Self::FilesBesidePairs { count, first } => ignored(count, "image", BESIDE_PAIRS, first),
+            Self::FoldersWithoutImages { count, first } => {
+                ignored(count, "folder", " without a folder of images", first)
+            }
+            Self::UnusedMasks { count, first } => ignored(count, "mask", " without an image", first),
+            Self::BrokenLinks { count, first } => ignored(count, "broken link", "", first),
+            Self::LinksLeftOut { count, first } => ignored(count, "link", " without a target in the archive", first),
+            Self::SpecialFiles { count, first } => ignored(count, "special file", "", first),
+            Self::SystemFolders { count, first } => ignored(count, "folder", " of other programs", first),
+            Self::HiddenFolders { count, first } => ignored(count, "hidden folder", "", first),
+            Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
+            Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
+            Self::Pickles { count, first } => {
+                Counted { why: ": pickles are never run", ..ignored(count, "pickle", "", first) }
+            }
+            _ => return self.counted_decision(),
+        };
+        Some(counted)
+    }
+
+    /// The same, for cases that are not ignored.
+    fn counted_decision(&self) -> Option<Counted<'_>> {
+        let either = |count: &u64, one, many| if *count == 1 { one } else { many };
+        let (verb, count, noun, rest, first, why) = match self {
+            Self::FewMasks { count, first } => {
+                let rest = either(count, " named like a mask as an image", " named like masks as images");
+                ("packed", count, "file", rest, first, ": most images have no mask")
+            }
+            Self::FoldersInImages { count, first } => {
+                let why = ": there are masks beside the images";
+                let rest = either(count, " of the images as a class", " of the images as classes");
+                ("did not use", count, "subfolder", rest, first, why)
+            }
+            Self::OpenEndedTars { count, first } => {
+                ("found", count, "tar file", " without an end marker", first, ": the end of the data may be missing")
+            }
+            Self::NestedClasses { count, first } => {
+                ("found", count, "class", " with images only in subfolders", first, ": subfolders are not classes")
+            }
+            Self::LossyMasks { count, first } => {
+                let why = ": JPEG changes class numbers, so save masks as PNG";
+                ("found", count, "mask", " in JPEG format", first, why)
+            }
+            Self::TarClasses { count, first } => {
+                ("read", count, "tar file", either(count, " as a class", " as classes"), first, "")
+            }
+            Self::FoldersInTar { count, first } => {
+                let rest = either(count, " in the tar file as a class", " in the tar file as classes");
+                ("read", count, "folder", rest, first, "")
+            }
+            _ => return None,
+        };
+        Some(Counted { verb, count: *count, noun, rest, first, why })
+    }
+}
+
+/// A warning that counts cases: "ignored 2 folders beside the splits (first: 'other')".
+struct Counted<'a> {
+    verb: &'static str,
+    count: u64,
+    noun: &'static str,
+    rest: &'static str,
+    first: &'a [u8],
+    why: &'static str,
+}
+
+impl fmt::Display for Counted<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = if self.count == 1 { "" } else { "first: " };
+        let first = String::from_utf8_lossy(self.first);
+        write!(out, "{} {}{} ({label}'{first}'){}", self.verb, counted(self.count, self.noun), self.rest, self.why)
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::EmptyClasses { count: 1, first, id } => {
+                let class = text(first);
+                write!(out, "class '{class}' has no images and keeps its id {id}")
+            }
+            Self::EmptyClasses { count, first, id } => {
+                let first = text(first);
+                write!(out, "{count} classes have no images and keep their ids (first: '{first}', id {id})")
+            }
+            Self::ManifestUnread { file } => {
+                let file = text(file);
+                write!(out, "'{file}' was not read: if it has labels or other fields, name it as the source")
+            }
+            Self::Captions { missing: 0 } => out.write_str("the .txt files beside the images are packed as 'caption'"),
+            Self::Captions { missing } => write!(
+                out,
+                "the .txt files beside the images are packed as 'caption', which is empty for {} without such a file",
+                counted(*missing, "image")
+            ),
+            Self::BoxesUnread { count } => {
+                write!(
+                    out,
+                    "ignored {} beside the images: they hold boxes in the format of YOLO",
+                    counted(*count, ".txt file")
+                )
+            }
+            Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
+            Self::BadMetadata { reason } => write!(out, "ignored the metadata of the original pack: {reason}"),
+            Self::LeftOut { field, reason } => write!(out, "left out the field '{field}': {reason}"),
+            Self::NotLabels { field, found } => write!(
+                out,
+                "'{field}' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has {found}"
+            ),
+            Self::Renamed { field, to } => {
+                write!(out, "the field '{field}' is packed as '{to}', because packs reserve the name '{field}'")
+            }
+            Self::Stacks { shape } => write!(
+                out,
+                "each file is read as one sample of shape {shape:?}; if each file holds {} images instead, merge all images into x.npy (numpy.concatenate) and their labels into y.npy",
+                shape.first().unwrap_or(&0)
+            ),
+            Self::SameNames { one, other } => {
+                let (one, other) = (text(one), text(other));
+                let alone = IMAGES.with(&one);
+                write!(
+                    out,
+                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack one with {alone}"
+                )
+            }
+            Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
+            Self::NoLabels { fields, is_program } => {
+                write!(out, "no labels found: none of the fields {} has a usual name for labels", quoted(fields))?;
+                match is_program {
+                    true => out.write_str("; give it the kind 'label'"),
+                    false => write!(out, "; name them with {LABEL_KEY}"),
+                }
+            }
+            Self::LabelInside { field, key } => {
+                write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
+            }
+            Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
+            Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
+            other => match other.counted() {
+                Some(counted) => counted.fmt(out),
+                None => other.fmt_of_files(out),
+            },
+        }
+    }
+}
+
+impl Warning {
+    /// Writes a warning about names of files that belong together.
+    fn fmt_of_files(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::SameStems { count, one, other } => write!(
+                out,
+                "{count} names have a {one} and a {other} file, and each is an image of its own: if they are versions of the same images, move one kind away"
+            ),
+            Self::MasksByExtension { images, masks } => {
+                write!(out, "the {masks} files are read as the masks of the {images} files with the same names")
+            }
+            Self::MarkedNames { first, of } => write!(
+                out,
+                "'{}' and others have the name of another image, here '{}': rename masks to '.._mask', and move other versions of the images away",
+                text(first),
+                text(of)
+            ),
+            _ => self.fmt_of_table(out),
+        }
+    }
+
+    /// Writes a warning about a manifest.
+    fn fmt_of_table(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::IndexColumn => {
+                out.write_str("left out the first column: it has no name, like the index column that pandas writes")
+            }
+            Self::LinesSkipped { count } => {
+                let lines = if *count == 1 { "the first line" } else { &format!("the first {count} lines") };
+                write!(out, "skipped {lines}: only comments or the number of rows")
+            }
+            Self::NoHeader { first } => {
+                write!(
+                    out,
+                    "the first line is read as a row and not as a header, because it contains a number: '{first}'"
+                )
+            }
+            Self::NoPathName { first } => write!(
+                out,
+                "the first column is read as 'path': the header has one name too few (first path: '{}')",
+                text(first)
+            ),
+            Self::PixelColumns { height, width } => {
+                write!(out, "each row is read as a gray image of {height} x {width} pixels")
+            }
+            Self::FilesLocated { column, named, path } => {
+                write!(
+                    out,
+                    "the paths in '{column}' are incomplete, and the files were found by name: '{}' is '{}'",
+                    text(named),
+                    text(path)
+                )
+            }
+            Self::RepeatedImages { column, n_images, n_rows, first } => write!(
+                out,
+                "the {n_rows} rows name only {n_images} images in '{column}', first '{}' again: each row is packed as a sample",
+                text(first)
+            ),
+            Self::BoxColumns { fields } => {
+                write!(
+                    out,
+                    "{} look like boxes, and are packed as fields: resizing and cropping do not change them",
+                    quoted(fields)
+                )
+            }
+            _ => self.fmt_of_labels(out),
+        }
+    }
+
+    /// Writes a warning about the labels of a manifest.
+    fn fmt_of_labels(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingNames { field, name, n_rows } => write!(
+                out,
+                "'{name}' is packed as a class ({n_rows} rows of '{field}'): if these labels are missing, leave the cells empty"
+            ),
+            Self::NumbersAsNames { field, name, line } => {
+                write!(
+                    out,
+                    "the labels in '{field}' are read as names, because {} in line {line} is no number",
+                    shown(name)
+                )
+            }
+            Self::NumbersAsText { field, cell } => {
+                write!(
+                    out,
+                    "'{field}' is packed as text, because of cells such as {}: write numbers as 0.5, and leave missing ones empty",
+                    shown(cell)
+                )
+            }
+            Self::OnlyOtherColumn { field } => {
+                write!(out, "labels are read from '{field}', the only column beside the paths")
+            }
+            Self::SingleLabels { field } => {
+                write!(
+                    out,
+                    "every list in '{field}' has one label: to read single labels, add {}",
+                    LABEL_KEY.with(field)
+                )
+            }
+            Self::JoinedLabels { field, cell } => {
+                write!(out, "the cells of '{field}' are read as lists of labels (first: {})", shown(cell))
+            }
+            Self::MaybeJoined { field, cell } => write!(
+                out,
+                "{} in '{field}' is packed as one class name: if it is a list of labels, separate them with ';' and add {}",
+                shown(cell),
+                LABEL_KEY.with(field)
+            ),
+            _ => self.fmt_of_list(out),
+        }
+    }
+
+    /// Writes a warning about a list of paths, or a file of labels or class names.
+    fn fmt_of_list(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::FolderLabels { first } => {
+                write!(
+                    out,
+                    "the list has no labels: the folders of its paths are the classes, such as {}",
+                    shown(first)
+                )
+            }
+            Self::RestOfLine { label } => {
+                write!(out, "all words after the first on a line are one label, such as {}", shown(label))
+            }
+            Self::RootBeside { folder } => write!(out, "the files are read from the folder '{}'", text(folder)),
+            Self::LabelNested { field, key } => {
+                write!(out, "no labels found: to use '{key}' inside '{field}', write it as a separate column")
+            }
+            Self::LabelsUnread { file } => {
+                write!(out, "'{}' was not read: if it has labels, {WRITE_LABELS}", text(file))
+            }
+            Self::ClassNamesUnread { file } => {
+                write!(out, "'{}' was not read: classes have the names of their folders or labels", text(file))
+            }
+            _ => self.fmt_of_arrays(out),
+        }
+    }
+
+    /// Writes a warning about arrays.
+    fn fmt_of_arrays(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ImagesLast { shape: [rows, width, channels, n] } => write!(
+                out,
+                "the array [{rows}, {width}, {channels}, {n}] is read as {rows} images: if it has {n}, put that dimension first with numpy.moveaxis(images, 3, 0)"
+            ),
+            Self::LabelMaps { field } => {
+                write!(out, "masks are read from '{field}', which has a number for each pixel")
+            }
+            Self::OneHotMasks { n } => {
+                write!(out, "the masks are one-hot: the {n} classes are packed as the numbers 0 to {}", n - 1)
+            }
+            Self::DatasetEach { n } => {
+                write!(
+                    out,
+                    "each of the {n} datasets is read as one image; if there are several groups, they are the classes"
+                )
+            }
+            Self::AssumedPixels { dtype } => write!(
+                out,
+                "the raw pixels have {} bytes per number and are read as {dtype}; to state another type, add a feature 'dtype'",
+                dtype.size()
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes the warning about files of a type that is not read.
+fn fmt_unread(out: &mut fmt::Formatter<'_>, name: &str, count: u64, first: &[u8]) -> fmt::Result {
+    let label = if count == 1 { "" } else { "first: " };
+    let first = String::from_utf8_lossy(first);
+    write!(out, "ignored {} of the type {name} ({label}'{first}')", counted(count, "file"))?;
+    Unread::named(name).map_or(Ok(()), |row| write!(out, "; to read them, {}", row.hint))
+}
+
+/// A cell in quotes, cut if it is long.
+fn shown(cell: &str) -> String {
+    const MAX_SHOWN: usize = 60;
+    match cell.char_indices().nth(MAX_SHOWN) {
+        None => format!("'{cell}'"),
+        Some((end, _)) => format!("'{}...'", &cell[..end]),
+    }
+}
