@@ -353,12 +353,17 @@ fn splits_are_told_apart_and_share_their_class_ids() {
         copy_tree(&folder().join(class), &source.join(split).join(class));
     }
     let out = dir.path().join("out.pack");
-    let result = run(&[], &source, &out);
+    let table = source.join("train.csv");
+    fs::write(&table, "path,label\n").unwrap();
     let message = format!("{}: expected class folders, found only the splits 'train', 'val'", source.display());
-    refused(&result, 2, &message);
-    assert!(stderr(&result).contains("hint: --split all writes one pack for each split"), "{}", stderr(&result));
-    let result = run(&["--split", "all", "--json"], &source, &out);
+    refused(&run(&[], &source, &out), 2, &message);
+    fs::remove_file(table).unwrap();
+    let result = run(&["--json"], &source, &out);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    let told = "found the splits 'train', 'val': each gets its own pack; --split NAME writes only one";
+    assert!(stderr(&result).contains(told), "{}", stderr(&result));
+    let all = run(&["--split", "all", "--force", "--json"], &source, &out);
+    assert!(all.status.success() && !stderr(&all).contains("found the splits"), "{}", stderr(&all));
     let report: Value = serde_json::from_str(&stdout(&result)).unwrap();
     assert_eq!(report["n_samples"], 15);
     assert_eq!(report["splits"]["val"]["n_samples"], 8);

@@ -98,14 +98,14 @@ fn a_path_may_lead_into_an_archive() {
 #[test]
 fn messages_about_an_archive_name_it_and_not_its_temporary_folder() {
     let folder = archives();
-    let splits = folder.packds(&["convert", "splits.zip", "no.pack"]);
-    assert_eq!(splits.code, 2);
-    let expected = "splits.zip: expected class folders, found only the splits 'test', 'train'";
-    assert!(splits.stderr.contains(expected) && splits.stderr.contains("--split all"), "{splits:?}");
+    let none = folder.packds(&["convert", "splits.zip", "no.pack", "--split", "none"]);
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.contains("splits.zip: no split 'none' here, found 'test', 'train'"), "{none:?}");
     let dry = folder.packds(&["convert", "classes.zip", "no.pack", "--dry-run"]);
     assert_eq!(dry.code, 0);
     assert!(dry.stdout.contains("the first image is cat/cat.1.png"), "{dry:?}");
-    let all = folder.packds(&["convert", "splits.zip", "both.pack", "--split", "all"]);
+    let all = folder.packds(&["convert", "splits.zip", "both.pack"]);
     assert_eq!(all.code, 0, "{all:?}");
+    assert!(all.stderr.contains("found the splits 'test', 'train': each gets its own pack"), "{all:?}");
     assert!(folder.path("both.train.pack").exists() && folder.path("both.test.pack").exists());
 }

@@ -77,11 +77,10 @@ fn lists_that_torch_saves_are_labels_and_fields() {
 #[test]
 fn what_is_of_no_split_is_not_lost_beside_one_that_is() {
     let (folder, _) = sources();
-    let halves: [(&[&str], &str); 5] = [
+    let halves: [(&[&str], &str); 4] = [
         (&["rest.h5"], "found the splits 'test', and arrays that belong to no split"),
         (&["rest.zarr"], "found the splits 'test', and arrays that belong to no split"),
         (&["rest.npz"], "found the splits 'test', and arrays that belong to no split"),
-        (&["halves.safetensors"], "found the splits 'test', 'train'"),
         (&["beside", "--split", "all"], "found the splits 'train', and files that belong to no split"),
     ];
     for (args, expected) in halves {
@@ -321,7 +320,6 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
         (&["nothing.npy"], 1, "it contains no samples", "whose first dimension is the samples"),
         (&["nameless.parquet"], 2, "nameless.parquet: schema: field ``: a name has 1 to 255 bytes", "--leave-out"),
         (&["zlib.tfrecord"], 2, "the records are compressed with ZLIB, which is not supported", "GZIP"),
-        (&["converted"], 2, "found the splits 'test', 'train'", "--split"),
     ];
     assert_refused(&folder, &refused);
     let again = said(&folder, &["twice.safetensors"], 1);

@@ -142,7 +142,7 @@ fn folders_of_papers_tell_of_labels_elsewhere() {
 #[test]
 fn run_lengths_are_refused_and_pairs_of_labels_are_not() {
     let (folder, _) = sources();
-    let words = ["'EncodedPixels' has masks as run lengths (RLE)", "order='F'", "--leave-out EncodedPixels"];
+    let words = ["'EncodedPixels' holds run-length encoded (RLE) masks", "order='F'", "--leave-out EncodedPixels"];
     assert_refused(&folder, "others/rle.csv", 2, &words);
     assert_eq!(items(&convert(&folder, "others/rle.csv", &["--leave-out", "EncodedPixels"]), "image").len(), 12);
     assert_eq!(items(&convert(&folder, "others/pairs.csv", &[]), "image").len(), 12);

@@ -161,7 +161,6 @@ fn refusals(folder: &Folder) {
         ("null_label.parquet", "image/1: sample 1: column `label`: the label is missing (null)"),
         ("no_rows.parquet", "it has no rows"),
         ("no_image.parquet", "no field of images"),
-        ("hf_saved", "found the splits 'test', 'train'"),
     ] {
         let source = format!("in/{name}");
         let ran = folder.packds(&["convert", &source, "no.pack"]);

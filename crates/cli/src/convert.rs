@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
-use packds_convert::source::{Decision, ListOptions, Listing, Reading, list, list_splits};
+use packds_convert::source::{Decision, ListOptions, Listed, Listing, Reading, list_all, list_splits};
 use packds_convert::{
     ConvertError, ConvertOptions, Forecast, OnError, Report, check_apart, check_output, convert_listing, forecast,
 };
@@ -82,15 +82,26 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     let shown = Shown::new(console);
     shown.reading(&args.source);
     options.list.unpacking = shown.unpacking();
+    let started = Instant::now();
     if options.list.split.as_deref() == Some("all") {
-        return run_splits(args, &options, &shown, console);
+        options.check_splits()?;
+        let list_options = ListOptions { split: None, ..options.list.clone() };
+        let splits = shown.during("listing", || list_splits(&args.source, &list_options))?;
+        return run_splits((args, &options), splits, started.elapsed(), &shown, console);
     }
     if !args.dry_run {
         check_apart(&args.source, &args.output)?;
         check_output(&args.output, options.force)?;
     }
-    let started = Instant::now();
-    let listing = shown.during("listing", || list(&args.source, &options.list))?;
+    let listed = shown.during("listing", || list_all(&args.source, &options.list))?;
+    listed.choice().iter().for_each(|choice| console.warn(&escape(choice)));
+    let listing = match listed {
+        Listed::One(listing) => *listing,
+        Listed::Splits(splits) => {
+            options.check_splits()?;
+            return run_splits((args, &options), splits, started.elapsed(), &shown, console);
+        }
+    };
     if args.dry_run {
         let forecast = shown.during("planning", || forecast(&listing, &options))?;
         if let Some(sheet) = &args.sheet {
@@ -127,16 +138,12 @@ fn draw_sheet(listing: &Listing, sheet: &SheetFile, options: &ConvertOptions, sh
 
 /// Converts every split to its own pack. All packs share the class ids.
 fn run_splits(
-    args: &ConvertArgs,
-    options: &ConvertOptions,
+    (args, options): (&ConvertArgs, &ConvertOptions),
+    splits: Vec<(String, Listing)>,
+    list_time: Duration,
     shown: &Shown,
     console: &mut Console,
 ) -> Result<Exit, Failure> {
-    options.check_splits()?;
-    let started = Instant::now();
-    let list_options = ListOptions { split: None, ..options.list.clone() };
-    let splits = shown.during("listing", || list_splits(&args.source, &list_options))?;
-    let list_time = started.elapsed();
     let with_output = |(name, listing): (String, Listing)| {
         let output = split_output(&args.output, &name);
         (name, listing, output)

@@ -423,6 +423,11 @@ impl ConvertError {
         }
     }
 
+    /// Whether the source has splits, and nothing else that could be meant.
+    pub(crate) fn has_only_splits(&self) -> bool {
+        matches!(self, Self::OnlySplits { manifest: None, .. } | Self::SeveralSplits { and: "", .. })
+    }
+
     fn hint_of_splits(&self) -> Option<String> {
         let one = SPLIT.with("NAME");
         Some(match self {

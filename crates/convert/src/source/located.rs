@@ -22,6 +22,8 @@ pub(super) struct Located {
     in_folder: Option<HashMap<Vec<u8>, File>>,
     /// All files by name, with and without extension.
     by_name: HashMap<Vec<u8>, File>,
+    /// The folder with most of them is named like masks.
+    is_in_masks: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +63,7 @@ impl Located {
         narrow(&mut best, |folder| is_mask_folder(last(folder)) == is_mask);
         let split = manifest.file_stem().map(|stem| stem.as_encoded_bytes().to_ascii_lowercase()).unwrap_or_default();
         narrow(&mut best, |folder| starts_alike(last(folder), &split));
+        let is_in_masks = best.first().is_some_and(|folder| is_mask_folder(last(folder)));
         // If the files are in many folders, such as one per class, their names are unique.
         let has_folder = 2 * most > first.len();
         let in_folder = match best.as_slice() {
@@ -76,7 +79,7 @@ impl Located {
             }
         };
         let by_name = by_name.into_iter().filter_map(|(key, all)| Some((key, file_of(&all)?))).collect();
-        Ok(Some(Self { paths, in_folder, by_name }))
+        Ok(Some(Self { paths, in_folder, by_name, is_in_masks }))
     }
 
     /// The file that a path names, relative to the root. None if there is none.
@@ -101,6 +104,11 @@ impl Located {
 }
 
 impl Located {
+    /// Whether the files are in a folder that is named like masks.
+    pub(super) fn is_in_masks(&self) -> bool {
+        self.is_in_masks
+    }
+
     fn is_in_split(&self, idx: usize) -> bool {
         self.paths.directory(idx).split(|byte| *byte == b'/').any(is_split_folder)
     }

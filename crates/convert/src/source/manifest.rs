@@ -15,13 +15,17 @@ use std::{
 use packds_system::to_u64;
 
 use super::{
-    ListOptions, class_names,
+    ListOptions,
+    cell_form::CellForm,
+    class_names,
     column::{ColumnValues, SourceColumn},
+    column_roles::{Choices, Roles, find_known},
     csv_rows::PATH,
     folder_labels::{class_below, common_folder, folder_of},
     foreign::Foreign,
     found::{Names, role_of, target},
     image_folder::known_metadata,
+    indicators::{are_classes, class_of},
     joined::JoinedScan,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, MISSING, NEGATIVE, in_known_order},
     listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
@@ -31,12 +35,9 @@ use super::{
     paths::FileTable,
     pixel_rows::{PixelSpool, Pixels},
     repeats,
-    roles::{
-        IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_PATH_NAMES, OTHER_NAMES, SPLIT_COLUMN_NAMES, TAG_NAMES,
-    },
+    roles::{LABEL_COLUMN_NAMES, LABEL_LIST_NAME, OTHER_NAMES, SPLIT_COLUMN_NAMES, TAG_NAMES},
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
-    run_lengths::RunLengths,
     split::is_split_folder,
     values::{KindsSeen, text_of},
     warning::Warning,
@@ -82,6 +83,8 @@ struct Manifest<'a> {
     names: Vec<String>,
     scans: Vec<ColumnScan>,
     n_rows: u64,
+    /// Columns of 0 and 1 that give one class in every row.
+    indicators: Option<Vec<usize>>,
     /// Commas separate the cells.
     has_commas: bool,
     /// Where the pixels are, if the rows do not name files.
@@ -104,10 +107,23 @@ impl<'a> Manifest<'a> {
         let (scans, n_rows) = scan(&mut rows, options, pixels.as_ref())?;
         let has_commas = rows.has_commas();
         for (name, scan) in rows.columns.iter().zip(&scans).filter(|(name, _)| !options.is_left_out(name)) {
-            scan.run_lengths.refuse(file, name)?;
+            scan.form.refuse(file, name)?;
         }
         let (names, warnings) = (rows.columns, rows.warnings);
-        Ok(Self { file, form, options, metadata, names, scans, n_rows, has_commas, pixels, warnings })
+        check_last_name(file, &names, &scans)?;
+        let indicators = if pixels.is_none() && metadata.is_none() {
+            let mut rows = Rows::open(file, form)?;
+            rows.expect_columns(&names);
+            indicators_of(&mut rows, &scans)?
+        } else {
+            None
+        };
+        Ok(Self { file, form, options, metadata, names, scans, n_rows, indicators, has_commas, pixels, warnings })
+    }
+
+    /// The columns of 0 and 1 that give one class in every row, if all are kept.
+    fn indicators(&self, kept: &[usize]) -> Option<Vec<usize>> {
+        self.indicators.clone().filter(|columns| columns.iter().all(|column| kept.contains(column)))
     }
 
     /// The values of the column of splits, if there is one.
@@ -234,7 +250,7 @@ struct ColumnScan {
     labels: LabelScan,
     joined: JoinedScan,
     numerals: Numerals,
-    run_lengths: RunLengths,
+    form: CellForm,
     /// The folders of a list with only paths; none if there are too many.
     folders: Option<BTreeSet<String>>,
     /// Hashes of the distinct cells; none if there are too many.
@@ -275,7 +291,7 @@ fn scan(
                 labels: LabelScan::new(label_split(name, rows.form, options)),
                 joined: JoinedScan::new(),
                 numerals: Numerals::default(),
-                run_lengths: RunLengths::default(),
+                form: CellForm::default(),
                 folders: is_list.then(BTreeSet::new),
                 distinct: Some(HashSet::new()),
                 values: is_split.then(BTreeSet::new),
@@ -304,7 +320,7 @@ impl ColumnScan {
         self.kinds.observe(cell);
         self.labels.observe(cell, line);
         self.numerals.observe(cell);
-        self.run_lengths.observe(cell);
+        self.form.observe(cell);
         let text = text_of(cell);
         if let Some(distinct) = &mut self.distinct {
             let mut hasher = DefaultHasher::new();
@@ -334,6 +350,12 @@ impl ColumnScan {
         (repeats || self.joined.lists().is_some()) && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
     }
 
+    /// Whether some rows have the same cell, and others not. Such a column may hold labels.
+    fn repeats(&self, n_rows: u64) -> bool {
+        let distinct = self.distinct.as_ref().map_or(n_rows, |distinct| to_u64(distinct.len()));
+        distinct > 1 && distinct < n_rows && !self.kinds.is_float()
+    }
+
     /// Warns of class names that may be none: words for missing values, or a text among numbers.
     fn doubtful_names(&self, field: &str) -> Option<Warning> {
         let field = field.to_owned();
@@ -354,6 +376,22 @@ impl ColumnScan {
     }
 }
 
+/// The columns of 0 and 1, if they give one class in every row. Reads all rows.
+fn indicators_of(rows: &mut Rows<'_>, scans: &[ColumnScan]) -> Result<Option<Vec<usize>>, ConvertError> {
+    let columns: Vec<usize> = (0..scans.len()).filter(|column| scans[*column].form.are_indicators()).collect();
+    Ok((columns.len() > 1 && are_classes(rows, &columns)?).then_some(columns))
+}
+
+/// Refuses a last column without a name, unless it is empty: each line ends with a comma.
+fn check_last_name(file: &RowFile, names: &[String], scans: &[ColumnScan]) -> Result<(), ConvertError> {
+    match (names, scans) {
+        ([_, .., name], [.., scan]) if name.is_empty() && scan.kinds.is_some() => {
+            Err(malformed(&file.path, 1, format!("column {} has no name", names.len())))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// How to split the labels of a column with this name.
 fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
     let is_key = options.label_key.as_deref() == Some(name);
@@ -362,61 +400,6 @@ fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
         true if name.eq_ignore_ascii_case(LABEL_LIST_NAME) => LabelSplit::Always,
         // JSON has arrays, so texts are not split.
         _ => LabelSplit::Never,
-    }
-}
-
-/// The columns of paths, masks and labels.
-struct Roles {
-    /// None in a table of pixels.
-    path: Option<usize>,
-    mask: Option<usize>,
-    label: Option<usize>,
-}
-
-impl Roles {
-    fn find(
-        source: &Path,
-        names: &[String],
-        options: &ListOptions,
-        pixels: Option<&Pixels>,
-    ) -> Result<Self, ConvertError> {
-        let missing = |wanted: String| ConvertError::ManifestColumnMissing {
-            path: source.to_owned(),
-            wanted,
-            found: names.to_vec(),
-        };
-        let find = |key: &Option<String>, known: &[&str]| match key {
-            Some(key) => match names.iter().position(|name| name == key) {
-                Some(column) => Ok(Some(column)),
-                None => Err(missing(format!("'{key}'"))),
-            },
-            None => Ok(find_known(names, known)),
-        };
-        let no_path = || missing(format!("of image paths ({}, ...)", IMAGE_PATH_NAMES[..6].join(", ")));
-        let (path, mask) = match pixels {
-            Some(_) => (None, None),
-            None => (
-                Some(find(&options.image_key, &IMAGE_PATH_NAMES)?.ok_or_else(no_path)?),
-                find(&options.mask_key, &MASK_PATH_NAMES)?,
-            ),
-        };
-        let single_names = LABEL_NAMES.map(|name| match name {
-            LABEL_LIST_NAME => "",
-            name => name,
-        });
-        let single = find(&options.label_key, &single_names)?;
-        let list = find_known(names, &[LABEL_LIST_NAME]);
-        if let (Some(single), Some(list), None) = (single, list, &options.label_key) {
-            let names = format!("'{}' and '{}'", names[single], names[list]);
-            let reason = format!("{names} may both be the labels: choose one by name");
-            return Err(malformed(source, 1, reason));
-        }
-        let label = if options.label_key.is_some() { single } else { single.or(list) };
-        if path.is_some_and(|path| Some(path) == mask || Some(path) == label) || (mask.is_some() && mask == label) {
-            let reason = "one column cannot have two roles (path, label or mask)".to_owned();
-            return Err(malformed(source, 1, reason));
-        }
-        Ok(Self { path, mask, label })
     }
 }
 
@@ -437,16 +420,31 @@ struct PlannedLabel {
     names: bool,
     lists: bool,
     split: LabelSplit,
-    /// The labels are the folders of the paths, below this one.
-    below: Option<String>,
+    from: LabelFrom,
+}
+
+/// Where the label of a row is.
+enum LabelFrom {
+    /// In the cell.
+    Cell,
+    /// In the path: its folder, below this one.
+    FolderBelow(String),
+    /// In the name of the column that has a 1.
+    Indicators(Vec<usize>),
 }
 
 impl PlannedLabel {
     /// Passes the current row's label on.
     fn with_cell<T>(&self, rows: &Rows<'_>, take: impl FnOnce(Cell<'_>) -> T) -> T {
-        match (&self.below, text_of(rows.cell(self.column))) {
-            (None, _) => take(rows.cell(self.column)),
-            (Some(below), path) => take(Cell::Text(class_below(folder_of(&path), below))),
+        match &self.from {
+            LabelFrom::Cell => take(rows.cell(self.column)),
+            LabelFrom::FolderBelow(below) => {
+                let path = text_of(rows.cell(self.column));
+                take(Cell::Text(class_below(folder_of(&path), below)))
+            }
+            LabelFrom::Indicators(columns) => {
+                take(class_of(rows, columns).map_or(Cell::Missing, |column| Cell::Text(&rows.columns[column])))
+            }
         }
     }
 }
@@ -456,7 +454,7 @@ impl Plan {
         let Manifest { file, names, scans, options, pixels, .. } = manifest;
         options.check_left_out(&file.path, names)?;
         let mut warnings = manifest.warnings.clone();
-        if names.iter().any(String::is_empty) {
+        if names.first().is_some_and(String::is_empty) {
             warnings.push(Warning::IndexColumn);
         }
         let split = manifest.wanted_split(wanted)?;
@@ -468,18 +466,29 @@ impl Plan {
         };
         let kept: Vec<usize> = (0..names.len()).filter(is_kept).collect();
         let kept_names: Vec<String> = kept.iter().map(|c| names[*c].clone()).collect();
-        let Roles { path, mask, label } = Roles::find(&file.path, &kept_names, options, pixels.as_ref())?;
+        let are_files = kept.iter().map(|column| scans[*column].form.are_files()).collect();
+        let choices = Choices { source: &file.path, names: &kept_names, are_files, options };
+        let Roles { path, mask, label } = choices.roles(pixels.as_ref(), &mut warnings)?;
         let [path, mask, label] = [path, mask, label].map(|column| column.map(|column| kept[column]));
         let has_header = names.first().is_none_or(|name| name != "column_1");
+        let indicators = manifest.indicators(&kept).filter(|_| label.is_none());
         let label = match label {
             Some(label) => Some(label),
+            None if indicators.is_some() => None,
             // A table of pixels without a header has its label first.
             None if pixels.is_some() && !has_header => Some(0),
             None => manifest.unnamed_label(&kept, [path, mask], &mut warnings),
         };
-        let label = match label {
-            None => path.and_then(|path| manifest.folder_label(path, &mut warnings)),
-            Some(column) => plan_label(manifest, column, &mut warnings)?,
+        let label = match (label, indicators) {
+            (Some(column), _) => plan_label(manifest, column, &mut warnings)?,
+            (None, Some(columns)) => {
+                warnings.push(Warning::Indicators {
+                    fields: columns.iter().map(|column| names[*column].clone()).collect(),
+                });
+                let from = LabelFrom::Indicators(columns);
+                Some(PlannedLabel { column: 0, names: true, lists: false, split: LabelSplit::Never, from })
+            }
+            (None, None) => path.and_then(|path| manifest.folder_label(path, &mut warnings)),
         };
         let is_single =
             |label: &&PlannedLabel| label.split == LabelSplit::Always && scans[label.column].labels.has_single_labels();
@@ -487,10 +496,14 @@ impl Plan {
             warnings.push(Warning::SingleLabels { field: names[label.column].clone() });
         }
         let known = manifest.metadata.as_ref().filter(|_| manifest.form == RowForm::JsonLines);
-        let label_column = label.as_ref().map(|label| label.column);
+        let label_columns: &[usize] = match label.as_ref() {
+            Some(PlannedLabel { from: LabelFrom::Indicators(columns), .. }) => columns,
+            Some(PlannedLabel { column, .. }) => std::slice::from_ref(column),
+            None => &[],
+        };
         let columns: Vec<(usize, SourceColumn)> = kept
             .into_iter()
-            .filter(|column| ![path, mask, label_column].contains(&Some(*column)))
+            .filter(|column| ![path, mask].contains(&Some(*column)) && !label_columns.contains(column))
             .map(|column| {
                 let name = names[column].clone();
                 let known = known.and_then(|metadata| metadata.field(&name));
@@ -522,7 +535,13 @@ impl Manifest<'_> {
         let below = common_folder(folders);
         let first = class_below(folders.first()?, &below).to_owned();
         warnings.push(Warning::FolderLabels { first });
-        Some(PlannedLabel { column: path, names: true, lists: false, split: LabelSplit::Never, below: Some(below) })
+        Some(PlannedLabel {
+            column: path,
+            names: true,
+            lists: false,
+            split: LabelSplit::Never,
+            from: LabelFrom::FolderBelow(below),
+        })
     }
 
     /// The label column if none has a usual name: the only column besides the paths. Warns about it, or about columns like labels.
@@ -535,23 +554,32 @@ impl Manifest<'_> {
         let split = self.split_column();
         let is_free = |column: &usize| !paths.contains(&Some(*column)) && Some(*column) != split;
         let others: Vec<usize> = kept.iter().copied().filter(is_free).collect();
+        let has_name =
+            |column: &usize| LABEL_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
         let is_like = |column: &usize| self.scans[*column].is_like_labels(self.n_rows);
         let is_tags = |column: &usize| TAG_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
         let may_be =
             |column: &usize| !is_other(column) && (is_like(column) || is_tags(column) || self.scans[*column].are_ids());
         let like: Vec<usize> = others.iter().copied().filter(may_be).collect();
-        match (others.as_slice(), like.as_slice()) {
-            ([only], [_]) if is_like(only) && !self.scans[*only].labels.has_missing() => {
+        let named: Vec<usize> = like.iter().copied().filter(has_name).collect();
+        match (others.as_slice(), like.as_slice(), named.as_slice()) {
+            ([only], [_], _) if is_like(only) && !self.scans[*only].labels.has_missing() => {
                 warnings.push(Warning::OnlyOtherColumn { field: self.names[*only].clone() });
-                Some(*only)
+                return Some(*only);
             }
-            (_, []) => None,
-            (_, like) => {
-                let fields = like.iter().map(|column| self.names[*column].clone()).collect();
-                warnings.push(Warning::NoLabels { fields, is_program: false });
-                None
+            (_, _, [named]) if is_like(named) => {
+                warnings.push(Warning::LabelColumn { field: self.names[*named].clone() });
+                return Some(*named);
             }
+            _ => {}
         }
+        let repeats = |column: &usize| !is_other(column) && self.scans[*column].repeats(self.n_rows);
+        let doubtful: Vec<usize> = if like.is_empty() { others.into_iter().filter(repeats).collect() } else { like };
+        if !doubtful.is_empty() {
+            let fields = doubtful.iter().map(|column| self.names[*column].clone()).collect();
+            warnings.push(Warning::NoLabels { fields, is_program: false });
+        }
+        None
     }
 }
 
@@ -572,7 +600,13 @@ fn plan_label(
     }
     if let Some((separator, example, names)) = lists {
         warnings.push(Warning::JoinedLabels { field: name.clone(), cell: example.to_owned() });
-        return Ok(Some(PlannedLabel { column, names, lists: true, split: LabelSplit::At(separator), below: None }));
+        return Ok(Some(PlannedLabel {
+            column,
+            names,
+            lists: true,
+            split: LabelSplit::At(separator),
+            from: LabelFrom::Cell,
+        }));
     }
     match scan.labels.form() {
         Ok(LabelForm::Classes { names, lists }) => {
@@ -580,7 +614,7 @@ fn plan_label(
             if let Some(cell) = scan.joined.doubtful().filter(|_| names && !scan.labels.are_lists()) {
                 warnings.push(Warning::MaybeJoined { field: name.clone(), cell: cell.to_owned() });
             }
-            Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split, below: None }))
+            Ok(Some(PlannedLabel { column, names, lists, split: scan.labels.split, from: LabelFrom::Cell }))
         }
         Ok(LabelForm::Numbers) => Ok(None),
         Ok(LabelForm::Negatives { line }) if options.label_key.is_some() => Err(wrong(line, NEGATIVE.to_owned())),
@@ -590,11 +624,6 @@ fn plan_label(
         }
         Err((line, reason)) => Err(wrong(line, reason)),
     }
-}
-
-/// The first column with one of these names.
-fn find_known(names: &[String], known: &[&str]) -> Option<usize> {
-    known.iter().find_map(|known| names.iter().position(|name| name.eq_ignore_ascii_case(known)))
 }
 
 /// The second pass's result.

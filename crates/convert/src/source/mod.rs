@@ -20,10 +20,12 @@ pub(crate) mod arrow;
 mod beside;
 mod candidate;
 mod captions;
+mod cell_form;
 mod choice;
 pub(crate) mod cifar;
 mod class_names;
 mod column;
+mod column_roles;
 mod compressed;
 mod csv_rows;
 mod detect;
@@ -40,6 +42,7 @@ mod grid;
 #[cfg(feature = "hdf5")]
 pub(crate) mod hdf5;
 mod image_folder;
+mod indicators;
 mod joined;
 mod json_rows;
 mod key_split;
@@ -76,7 +79,6 @@ mod repeats;
 mod roles;
 mod root;
 mod rows;
-mod run_lengths;
 pub(crate) mod safetensors;
 mod several;
 mod shards;
@@ -130,14 +132,14 @@ pub use self::{
 
 use std::path::{Path, PathBuf};
 
-use self::archive::Archive;
+use self::archive::{Archive, Opened};
 use self::candidate::SampleFiles;
 use self::spool::SpoolFolder;
 use crate::data_format::DataFormat;
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 use crate::formats::Input;
 use crate::opt::{
-    IMAGE_KEY, IMAGES, LABEL_KEY, LEAVE_OUT, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS, ONE_SAMPLE_PER_FILE, ROOT,
+    IMAGE_KEY, IMAGES, LABEL_KEY, LEAVE_OUT, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS, ONE_SAMPLE_PER_FILE, ROOT, SPLIT,
 };
 
 /// Options for listing a source.
@@ -227,19 +229,25 @@ impl ListOptions {
 /// If the source is missing, empty, unreadable or damaged, lacks images, or has only splits and `options` chooses none. In a
 /// manifest, malformed rows and missing files are errors too.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    let mut listing = list_at(source, options, 0)?;
+    let mut listing = in_archives(source, options, 0, &list_one, &Opened::listing)?;
     listing.note_lossy_masks();
     Ok(listing)
 }
 
-/// Lists a source that is in `depth` archives.
-fn list_at(source: &Path, options: &ListOptions, depth: usize) -> Result<Listing, ConvertError> {
+/// Lists a source with `list`. If it is in archives, `place` names the samples by the outermost of them.
+fn in_archives<T>(
+    source: &Path,
+    options: &ListOptions,
+    depth: usize,
+    list: &dyn Fn(&Path, &ListOptions) -> Result<T, ConvertError>,
+    place: &dyn Fn(&Opened, T) -> T,
+) -> Result<T, ConvertError> {
     let Some(archive) = Archive::find(source, options, depth)? else {
-        return list_one(source, options).map_err(|error| explained_by_format(error, source, options));
+        return list(source, options).map_err(|error| explained_by_format(error, source, options));
     };
     let opened = archive.open(options)?;
-    let listing = list_at(&opened.source, &opened.options(options), depth + 1);
-    listing.map(|listing| opened.listing(listing)).map_err(|error| opened.error(error))
+    let listed = in_archives(&opened.source, &opened.options(options), depth + 1, list, place);
+    listed.map(|listed| place(&opened, listed)).map_err(|error| opened.error(error))
 }
 
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
@@ -279,20 +287,74 @@ fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static I
 ///
 /// As [`list`], and if the source has no splits.
 pub fn list_splits(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
-    let mut listings = list_splits_at(source, options, 0)?;
-    listings.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks());
-    Ok(listings)
+    let mut splits = in_archives(source, options, 0, &list_each, &splits_of)?;
+    splits.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks());
+    Ok(splits)
 }
 
-/// Lists every split of a source that is in `depth` archives.
-fn list_splits_at(source: &Path, options: &ListOptions, depth: usize) -> Result<Vec<(String, Listing)>, ConvertError> {
-    let Some(archive) = Archive::find(source, options, depth)? else {
-        return list_each(source, options).map_err(|error| explained_by_format(error, source, options));
+fn splits_of(opened: &Opened, splits: Vec<(String, Listing)>) -> Vec<(String, Listing)> {
+    splits.into_iter().map(|(split, listing)| (split, opened.listing(listing))).collect()
+}
+
+/// What a source contains.
+#[derive(Debug)]
+pub enum Listed {
+    /// One set of samples.
+    One(Box<Listing>),
+    /// Several splits, in name order.
+    Splits(Vec<(String, Listing)>),
+}
+
+impl Listed {
+    /// That every split is read, and how to read one.
+    #[must_use]
+    pub fn choice(&self) -> Option<String> {
+        let Self::Splits(splits) = self else { return None };
+        let names: Vec<String> = splits.iter().map(|(name, _)| name.clone()).collect();
+        Some(format!(
+            "found the splits {}: each gets its own pack; {} writes only one",
+            quoted(&names),
+            SPLIT.with("NAME")
+        ))
+    }
+}
+
+/// Lists a source: its samples, or each split if it contains splits and nothing else that could be meant.
+///
+/// # Errors
+///
+/// As [`list`], and if a source of splits also has samples outside them, or a table that may have the labels.
+pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
+    let place = |opened: &Opened, listed| match listed {
+        Listed::One(listing) => Listed::One(Box::new(opened.listing(*listing))),
+        Listed::Splits(splits) => Listed::Splits(splits_of(opened, splits)),
     };
-    let opened = archive.open(options)?;
-    let splits = list_splits_at(&opened.source, &opened.options(options), depth + 1);
-    let splits = splits.map_err(|error| opened.error(error))?;
-    Ok(splits.into_iter().map(|(split, listing)| (split, opened.listing(listing))).collect())
+    let mut listed = in_archives(source, options, 0, &list_one_or_each, &place)?;
+    match &mut listed {
+        Listed::One(listing) => listing.note_lossy_masks(),
+        Listed::Splits(splits) => splits.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks()),
+    }
+    Ok(listed)
+}
+
+fn list_one_or_each(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
+    let error = match list_one(source, options) {
+        Ok(listing) => return Ok(Listed::One(Box::new(listing))),
+        Err(error) if error.has_only_splits() => error,
+        Err(error) => return Err(error),
+    };
+    let mut splits = list_each(source, options)?;
+    match splits.pop() {
+        Some((split, mut listing)) if splits.is_empty() => {
+            listing.warnings.push(Warning::OnlySplit { split });
+            Ok(Listed::One(Box::new(listing)))
+        }
+        Some(last) => {
+            splits.push(last);
+            Ok(Listed::Splits(splits))
+        }
+        None => Err(error),
+    }
 }
 
 /// Adds the detected format to the error if `options` name a different one.

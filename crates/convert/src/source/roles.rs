@@ -50,13 +50,26 @@ pub const LABEL_NAMES: [&str; 14] = [
     "class_id",
     "arr_1",
 ];
+/// Other usual names of a manifest's column of labels. A warning names the column.
+pub(super) const LABEL_COLUMN_NAMES: [&str; 10] = [
+    "diagnosis",
+    "dx",
+    "breed",
+    "species",
+    "emotion",
+    "finding labels",
+    "finding_labels",
+    "class_name",
+    "label_name",
+    "category_name",
+];
 /// Usual names of the mask field.
 pub(super) const MASK_NAMES: [&str; 8] =
     ["mask", "masks", "mask_path", "segmentation", "annotation", "seg", "gt", "segmentation_mask"];
 /// Usual names of a manifest's column of mask files. Other names may mean labels.
 pub(super) const MASK_PATH_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
 /// Usual names of a manifest's column of image files.
-pub(super) const IMAGE_PATH_NAMES: [&str; 23] = [
+pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
     "path",
     "image",
     "image_path",
@@ -76,6 +89,8 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 23] = [
     "image_filename",
     "image_id",
     "imageid",
+    "image index",
+    "image_index",
     "img_id",
     "id_code",
     "isic_id",

@@ -43,7 +43,7 @@ pub(super) struct Root {
     base: Option<PathBuf>,
     /// The files of columns that name them without their folder or extension.
     located: BTreeMap<usize, Located>,
-    /// The first rows lead to no file below the root.
+    /// The first rows lead to no file below the root, or images are found only in a folder of masks.
     is_lost: bool,
     /// The prefix of paths that were written on another machine. The rest is a path below the root.
     elsewhere: BTreeMap<usize, Vec<String>>,
@@ -178,6 +178,7 @@ impl Root {
                 let (column, named) = (rows.columns[*column].clone(), named.clone());
                 warnings.push(Warning::FilesLocated { column, named, path });
             }
+            self.is_lost |= !*is_mask && located.is_in_masks();
             self.located.insert(*column, located);
         }
         Ok(warnings)

@@ -104,13 +104,24 @@ impl KindsSeen {
         }
     }
 
+    /// Whether there is a cell that is not missing.
+    pub(super) fn is_some(self) -> bool {
+        self.integer || self.float || self.boolean || self.text || self.nested
+    }
+
+    /// Whether all cells are numbers, and some have a fraction or an exponent.
+    pub(super) fn is_float(self) -> bool {
+        self.float && !self.boolean && !self.text && !self.nested
+    }
+
     /// No values yet, of the type that holds every cell of a column exported from the pack field `known`. Needed because JSON texts
     /// can look like numbers or texts, and NaN and infinity like missing values.
     pub(super) fn column_as(self, known: Option<&Field>) -> ColumnValues {
-        let present = self.integer || self.float || self.boolean || self.text || self.nested;
         match known {
             Some(field) if field.kind == FieldKind::Json => ColumnValues::Json(TextArena::default()),
-            Some(field) if !present && matches!(field.dtype, DType::F32 | DType::F64) => ColumnValues::F64(Vec::new()),
+            Some(field) if !self.is_some() && matches!(field.dtype, DType::F32 | DType::F64) => {
+                ColumnValues::F64(Vec::new())
+            }
             _ => self.column(),
         }
     }

@@ -373,6 +373,26 @@ pub enum Warning {
         /// The type.
         dtype: DType,
     },
+    /// A column is read as labels because of its name.
+    LabelColumn {
+        /// The column.
+        field: String,
+    },
+    /// Columns of 0 and 1 are read as one label.
+    Indicators {
+        /// The columns.
+        fields: Vec<String>,
+    },
+    /// A column is read as image paths because its cells are names of image files.
+    PathColumn {
+        /// The column.
+        field: String,
+    },
+    /// A column is read as masks because its cells are names of image files.
+    MaskColumn {
+        /// The column.
+        field: String,
+    },
     /// No column has a label name, so the only other column gives the labels.
     OnlyOtherColumn {
         /// The column.
@@ -428,6 +448,11 @@ pub enum Warning {
     RootBeside {
         /// The folder.
         folder: Vec<u8>,
+    },
+    /// The source has one split, which is read.
+    OnlySplit {
+        /// Its name.
+        split: String,
     },
     /// Images exist, but no label file.
     LabelsMissing {

@@ -124,6 +124,7 @@ impl fmt::Display for Warning {
                     counted(*count, ".txt file")
                 )
             }
+            Self::OnlySplit { split } => write!(out, "read the split '{split}', the only one"),
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
             Self::BadMetadata { reason } => write!(out, "ignored the metadata of the original pack: {reason}"),
             Self::LeftOut { field, reason } => write!(out, "left out the field '{field}': {reason}"),
@@ -228,6 +229,12 @@ impl Warning {
                 "the {n_rows} rows name only {n_images} images in '{column}', first '{}' again: each row is packed as a sample",
                 text(first)
             ),
+            Self::PathColumn { field } => {
+                write!(out, "image paths are read from '{field}', because its cells are names of image files")
+            }
+            Self::MaskColumn { field } => {
+                write!(out, "masks are read from '{field}', because its cells are names of image files")
+            }
             Self::BoxColumns { fields } => {
                 write!(
                     out,
@@ -259,6 +266,10 @@ impl Warning {
                     "'{field}' is packed as text, because of cells such as {}: write numbers as 0.5, and leave missing ones empty",
                     shown(cell)
                 )
+            }
+            Self::LabelColumn { field } => write!(out, "labels are read from '{field}', because of its name"),
+            Self::Indicators { fields } => {
+                write!(out, "the label of a row is the column that has a 1: {}", quoted(fields))
             }
             Self::OnlyOtherColumn { field } => {
                 write!(out, "labels are read from '{field}', the only column beside the paths")

@@ -109,10 +109,80 @@ fn the_only_other_column_gives_the_labels_if_its_values_repeat() {
     let listing = listed(&four, "m.csv", b"path,caption\na.jpg,x\nb.jpg,y\nc.jpg,z\nd.jpg,w\n").unwrap();
     assert!(!listing.has_labels() && listing.warnings().is_empty());
     // With another column, there is only a warning.
-    let listing = listed(&four, "m.csv", b"path,diagnosis,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
+    let listing = listed(&four, "m.csv", b"path,kind,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told.len(), 1);
-    assert!(!listing.has_labels() && told[0].contains("none of the fields 'diagnosis' has"), "{told:?}");
+    assert!(!listing.has_labels() && told[0].contains("none of the fields 'kind' has"), "{told:?}");
+    let listing = listed(&four, "m.csv", b"path,dx,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
+    assert_eq!(classes(&listing), ["x", "y"]);
+    assert_eq!(listing.warnings(), [Warning::LabelColumn { field: "dx".to_owned() }]);
+    // Few rows prove nothing, so there is only a warning.
+    let listing = listed(&four, "m.csv", b"Image,Id\na.jpg,x\nb.jpg,y\nc.jpg,z\nd.jpg,y\n").unwrap();
+    assert!(!listing.has_labels() && matches!(listing.warnings(), [Warning::NoLabels { .. }]));
+}
+
+#[test]
+fn columns_of_0_and_1_are_classes_if_each_row_has_one() {
+    let four = ["a.jpg", "b.jpg", "c.jpg", "d.jpg"];
+    let text = "image,age,rust,healthy\na,1,0.0,1.0\nb,0,1,0\nc,5,0,1\nd,6,0,1\n";
+    let listing = listed(&four, "m.csv", text.as_bytes()).unwrap();
+    assert_eq!((classes(&listing), labels(&listing)), (vec!["healthy", "rust"], vec![0, 1, 0, 0]));
+    assert_eq!(listing.columns().iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), ["age"]);
+    assert!(listing.warnings().iter().any(|warning| matches!(warning, Warning::Indicators { .. })));
+    // Two classes, none, or no 0 and 1 at all.
+    for row in ["d,6,1,1", "d,6,0,0", "d,6,0,2", "d,6,,1"] {
+        let text = text.replace("d,6,0,1", row);
+        assert!(!listed(&four, "m.csv", text.as_bytes()).unwrap().has_labels(), "{row}");
+    }
+    let named = listed(&four, "m.csv", b"image,label,x,y\na,2,0,1\nb,1,1,0\nc,1,1,0\nd,0,0,1\n").unwrap();
+    assert_eq!((labels(&named), named.columns().len()), (vec![2, 1, 1, 0], 2));
+}
+
+#[test]
+fn columns_of_file_names_are_images_and_masks() {
+    let files = ["train/1_sat.jpg", "train/1_mask.png", "train/2_sat.jpg", "train/2_mask.png"];
+    let mask_of = |listing: &Listing| {
+        let mut mask = Vec::new();
+        listing.mask_path_into(1, &mut mask);
+        String::from_utf8(mask).unwrap()
+    };
+    let rows = "1,train/1_sat.jpg,train/1_mask.png\n2,train/2_sat.jpg,train/2_mask.png\n";
+    for header in ["image_id,sat_image_path,mask_path\n", "n,picture,scene_mask\n", "n,picture,label\n"] {
+        let listing = listed(&files, "m.csv", format!("{header}{rows}").as_bytes()).unwrap();
+        assert_eq!((paths(&listing)[1].as_str(), mask_of(&listing).as_str()), ("train/2_sat.jpg", "train/2_mask.png"));
+        assert!(!listing.has_labels());
+    }
+    // A list of two paths on each line, from another machine.
+    let list = "/data/train/1_sat.jpg /data/train/1_mask.png\n/data/train/2_sat.jpg /data/train/2_mask.png\n";
+    let listing = listed(&files, "train.txt", list.as_bytes()).unwrap();
+    assert_eq!((paths(&listing)[1].as_str(), mask_of(&listing).as_str()), ("train/2_sat.jpg", "train/2_mask.png"));
+    assert!(listing.warnings().contains(&Warning::MaskColumn { field: "label".to_owned() }));
+}
+
+#[test]
+fn boxes_in_a_label_are_refused() {
+    let error = listed(&["a.jpg"], "m.csv", b"ImageId,PredictionString\na,n01440764 1 2 30 40 n01440764 5 6 7 8\n")
+        .unwrap_err();
+    assert!(error.to_string().contains("'PredictionString' holds a class with a bounding box"), "{error}");
+    assert!(error.hint().unwrap().contains(".str.split().str[0]"));
+}
+
+#[test]
+fn a_comma_at_the_end_of_each_line_is_no_column() {
+    let listing = listed(&["a.jpg"], "m.csv", b"path,label,\na.jpg,1,\n").unwrap();
+    assert!(labels(&listing) == [1] && listing.columns().is_empty() && listing.warnings().is_empty());
+    let error = listed(&["a.jpg"], "m.csv", b"path,label,\na.jpg,1,5\n").unwrap_err();
+    assert!(error.to_string().contains("column 3 has no name"), "{error}");
+}
+
+#[test]
+fn ids_beside_masks_are_those_of_the_images() {
+    let files =
+        ["images/cat_1.jpg", "images/cat_2.jpg", "annotations/trimaps/cat_1.png", "annotations/trimaps/cat_2.png"];
+    let tree = Tree::new(&files);
+    tree.write("annotations/list.txt", b"cat_1 5\ncat_2 6\n");
+    let listing = list(&tree.path("annotations/list.txt"), &ListOptions::default()).unwrap();
+    assert_eq!((paths(&listing), labels(&listing)), (vec!["cat_1.jpg".to_owned(), "cat_2.jpg".to_owned()], vec![5, 6]));
 }
 
 #[test]

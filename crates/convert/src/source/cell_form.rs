@@ -1,0 +1,115 @@
+//! The form of a column's cells: names of image files, boxes, masks as run lengths.
+
+use super::candidate::is_image_name;
+use super::indicators::indicator;
+use super::rows::{Cell, RowFile};
+use crate::error::ConvertError;
+use crate::opt::LEAVE_OUT;
+
+/// Usual names of columns of run lengths, in lower case. Pairs of numbers in other columns are labels.
+const RUN_LENGTH_NAMES: [&str; 10] = [
+    "encodedpixels",
+    "encoded_pixels",
+    "rle",
+    "rle_mask",
+    "mask_rle",
+    "encoding",
+    "mask",
+    "masks",
+    "segmentation",
+    "annotation",
+];
+
+/// The forms that all cells of a column have.
+#[derive(Debug, Default)]
+pub(super) struct CellForm {
+    files: Every,
+    boxes: Every,
+    run_lengths: Every,
+    indicators: Every,
+}
+
+/// Whether every cell has a form, and at least one is there.
+#[derive(Debug, Default)]
+struct Every {
+    has_some: bool,
+    has_others: bool,
+}
+
+impl Every {
+    fn observe(&mut self, text: Option<&str>, has_form: impl Fn(&str) -> bool) {
+        match text {
+            _ if self.has_others => {}
+            Some(text) if has_form(text) => self.has_some = true,
+            _ => self.has_others = true,
+        }
+    }
+
+    fn holds(&self) -> bool {
+        self.has_some && !self.has_others
+    }
+}
+
+impl CellForm {
+    pub(super) fn observe(&mut self, cell: Cell<'_>) {
+        // A missing cell is not 0.
+        self.indicators.observe(Some(""), |_| indicator(cell).is_some());
+        let text = match cell {
+            Cell::Missing => return,
+            Cell::Text(text) => Some(text),
+            Cell::Json(value) => value.as_str(),
+        };
+        self.files.observe(text, |text| is_image_name(text.as_bytes()));
+        self.boxes.observe(text, are_boxes);
+        // No mask.
+        if text != Some("-1") {
+            self.run_lengths.observe(text, are_run_lengths);
+        }
+    }
+
+    /// Whether the cells are names of image files.
+    pub(super) fn are_files(&self) -> bool {
+        self.files.holds()
+    }
+
+    /// Whether each cell is 0 or 1.
+    pub(super) fn are_indicators(&self) -> bool {
+        self.indicators.holds()
+    }
+
+    /// Refuses a column of boxes or masks that are not read.
+    pub(super) fn refuse(&self, file: &RowFile, name: &str) -> Result<(), ConvertError> {
+        let (reason, way_out) = if self.boxes.holds() {
+            (
+                format!("'{name}' holds a class with a bounding box, which packds cannot pack yet"),
+                format!(
+                    "keep only the class; in Python: t = pandas.read_csv('x.csv'); t['label'] = t.pop('{name}').str.split().str[0]; t.to_csv('y.csv', index=False)"
+                ),
+            )
+        } else if self.run_lengths.holds() && RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
+            (
+                format!("'{name}' holds run-length encoded (RLE) masks, which packds does not decode"),
+                "decode each cell to a PNG file, and put the file names in a column 'mask'; in Python: r = list(map(int, text.split())); m = numpy.zeros(height * width, 'uint8'); [m[s - 1 : s - 1 + n].fill(1) for s, n in zip(r[::2], r[1::2])]; Image.fromarray(m.reshape(height, width, order='F')).save('1.png')".to_owned(),
+            )
+        } else {
+            return Ok(());
+        };
+        let hint = format!("{way_out}; or leave the column out with {}", LEAVE_OUT.with(name));
+        Err(ConvertError::unsupported(&file.path, "", reason, hint))
+    }
+}
+
+/// Whether a text is pairs of whole numbers.
+fn are_run_lengths(text: &str) -> bool {
+    let mut n_words = 0;
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_ascii_whitespace().inspect(|_| n_words += 1).all(is_number) && n_words > 0 && n_words % 2 == 0
+}
+
+/// Whether a text is classes with four numbers each, as in ImageNet's `LOC_train_solution.csv`: `n01440764 240 82 285 231`.
+fn are_boxes(text: &str) -> bool {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let is_number = |word: &&str| word.parse::<f64>().is_ok();
+    let is_box = |words: &[&str]| words.len() == 5 && !is_number(&words[0]) && words[1..].iter().all(is_number);
+    !words.is_empty() && words.chunks(5).all(is_box)
+}
