@@ -46,7 +46,25 @@ pairs("depth", "rgb", "depth", deep)
 pairs("letters", "x", "y")
 pairs("short", "img", "lbl")
 pairs("words", "Original", "Ground Truth")
-pairs("alike", "cat", "dog", photo)
+for name in ("000001", "000002", "000003", "000004"):
+    pixels = RANDOM.integers(0, 240, (3, 4, 3)).repeat(10, 0).repeat(10, 1)
+    for folder in ("clear", "rainy"):
+        path = ROOT / "alike" / folder / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((pixels + RANDOM.integers(0, 16, pixels.shape)).astype(np.uint8)).save(path)
+for folder in ("00000", "00001"):
+    write(f"signs/{folder}/{{}}.ppm", photo, ["00000_00000", "00000_00001", "00001_00000"])
+    write(f"faces/{folder}/{{}}.pgm", lambda: photo().convert("L"), ["1", "2", "3"])
+for version, make in (("color", photo), ("grayscale", lambda: photo().convert("L")), ("segmented", photo)):
+    for leaf in ("Apple___healthy", "Corn___rust"):
+        write(f"plants/{version}/{leaf}/{{}}.jpg", make)
+write("cats/cat.{}.jpg", photo, "0123")
+write("cats/dog.{}.jpg", photo, "0123")
+write("ages/{}.jpg", photo, ["25_0_2_2017", "25_1_0_2018", "7_0_0_2017", "7_1_1_2019"])
+write("frames/frame_{}.jpg", photo)
+write("faces/00000/{}.pgm", lambda: photo().convert("L"), ["4", "5"])
+(ROOT / "faces/00000/4.pgm").rename(ROOT / "faces/00000/1.pgm.bad")
+(ROOT / "faces/00000/5.pgm").rename(ROOT / "faces/00000/2.pgm~")
 for split in ("train", "test"):
     write(f"cracks/{split}_img/{{}}.jpg", photo)
     write(f"cracks/{split}_lab/{{}}.png", mask)

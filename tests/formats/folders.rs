@@ -63,7 +63,48 @@ fn folders_of_the_same_names_are_refused_with_lines_that_work() {
         }
     }
     let (_, told) = read(&folder, &["alike"]);
-    assert!(told.contains("the classes 'cat' and 'dog' have files with the same names"), "{told}");
+    assert!(told.contains("the classes 'clear' and 'rainy' have files with the same names"), "{told}");
+}
+
+#[test]
+fn classes_of_numbered_files_are_no_versions_unless_the_images_resemble_each_other() {
+    let folder = sources();
+    for source in ["signs", "faces"] {
+        let (said, told) = read(&folder, &[source]);
+        assert!(said.contains("of 2 classes") && !told.contains("same names"), "{told}");
+    }
+}
+
+#[test]
+fn gray_photos_are_versions_and_no_masks() {
+    let folder = sources();
+    let said = refused(&folder, &["plants"]);
+    assert!(said.contains("'color' and 'grayscale' have 8 files with the same names"), "{said}");
+    assert!(said.contains("two versions of each image") && !said.contains("--masks"), "{said}");
+    let (said, _) = read(&folder, &["plants", "--images", "color"]);
+    assert!(said.contains("8 images of 2 classes"), "{said}");
+}
+
+#[test]
+fn words_in_the_names_of_images_without_labels_are_told() {
+    let folder = sources();
+    for (source, words) in [("cats", "such as 'cat' in 'cat.0.jpg'"), ("ages", "such as '25' in '25_0_2_2017.jpg'")] {
+        let (_, told) = read(&folder, &[source]);
+        assert!(
+            told.contains("no labels found: the names of the files may have them") && told.contains(words),
+            "{told}"
+        );
+    }
+    let (_, told) = read(&folder, &["frames"]);
+    assert_eq!(told, "");
+}
+
+#[test]
+fn backups_of_images_are_ignored_and_told() {
+    let folder = sources();
+    let (said, told) = read(&folder, &["faces"]);
+    assert!(said.contains("6 images of 2 classes"), "{said}");
+    assert!(told.contains("ignored 2 images (first: '00000/1.pgm.bad'): names with this ending are backups"), "{told}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::{
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
-    mistaken, pairs,
+    mistaken, name_words, pairs,
     paths::{as_path, lossy},
     rows::RowForm,
     split, twins,
@@ -188,6 +188,9 @@ pub(super) fn list_opened(
     }
     if !has_only_classes {
         captions::add(&mut listing)?;
+        if manifest.is_none() && told.is_empty() {
+            listing.warnings.extend(name_words::find(&listing));
+        }
     }
     if !has_only_classes {
         // The hint for a file of labels replaces that for files of its type.

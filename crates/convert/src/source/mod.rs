@@ -56,6 +56,7 @@ pub(crate) mod mnist;
 #[cfg(test)]
 #[path = "tests/mutation.rs"]
 mod mutation;
+mod name_words;
 mod narrow;
 pub(crate) mod npy;
 pub(crate) mod npz;

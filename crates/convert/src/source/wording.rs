@@ -30,6 +30,10 @@ impl Warning {
             Self::LinksLeftOut { count, first } => ignored(count, "link", " without a target in the archive", first),
             Self::SpecialFiles { count, first } => ignored(count, "special file", "", first),
             Self::SystemFolders { count, first } => ignored(count, "folder", " of other programs", first),
+            Self::BackupFiles { count, first } => Counted {
+                why: ": names with this ending are backups or partial downloads",
+                ..ignored(count, "image", "", first)
+            },
             Self::HiddenFolders { count, first } => ignored(count, "hidden folder", "", first),
             Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
             Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
@@ -185,6 +189,12 @@ impl Warning {
                 "'{}' and others have the name of another image, here '{}': rename masks to '.._mask', and move other versions of the images away",
                 text(first),
                 text(of)
+            ),
+            Self::LabelsInNames { word, image } => write!(
+                out,
+                "no labels found: the names of the files may have them, such as '{}' in '{}'; if so, write them to a CSV file with the columns 'path' and 'label', and convert that file",
+                text(word),
+                text(image)
             ),
             _ => self.fmt_of_table(out),
         }
