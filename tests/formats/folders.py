@@ -6,6 +6,7 @@ from pathlib import Path
 # The folder of this script has modules with the names of libraries.
 sys.path.pop(0)
 
+import h5py
 import numpy as np
 from PIL import Image
 
@@ -65,6 +66,30 @@ write("frames/frame_{}.jpg", photo)
 write("faces/00000/{}.pgm", lambda: photo().convert("L"), ["4", "5"])
 (ROOT / "faces/00000/4.pgm").rename(ROOT / "faces/00000/1.pgm.bad")
 (ROOT / "faces/00000/5.pgm").rename(ROOT / "faces/00000/2.pgm~")
+for place in ("a/abbey", "c/church/indoor", "c/church/outdoor"):
+    write(f"sun/{place}/{{}}.jpg", photo)
+    write(f"the sun/{place}/{{}}.jpg", photo, "12")
+    write(f"the sun/{place}/{{}}.PNG", photo, "3")
+for place in ("broken", "good"):
+    write(f"bottle/test/{place}/{{}}.png", photo)
+write("bottle/ground_truth/broken/{}_mask.png", mask)
+write("pets/images/{}.jpg", photo)
+write("pets/annotations/trimaps/{}.png", mask)
+write("food/images/{}/1.jpg", photo, ["pie", "soup"])
+write("dtd/images/{}/1.jpg", photo, ["banded", "dotted"])
+for file in ("pets/annotations/list.txt", "pets/annotations/README", "food/meta/train.json", "food/meta/classes.txt", "dtd/imdb/imdb.mat"):
+    (ROOT / file).parent.mkdir(parents=True, exist_ok=True)
+    (ROOT / file).write_text("x")
+for split in ("train", "test"):
+    for group in ("a/x", "b/y"):
+        write(f"told/{split}/{group}/{{}}.jpg", photo)
+    (ROOT / "told" / split / "a/x/0.heic").write_bytes(b"x")
+(ROOT / "told/test/a/x/1.dcm").write_bytes(b"x")
+for part in (1, 2):
+    (ROOT / "brats").mkdir(exist_ok=True)
+    with h5py.File(ROOT / f"brats/slice_{part}.h5", "w") as file:
+        file["image"] = RANDOM.random((60, 60, 4))
+        file["mask"] = np.zeros((60, 60, 3), np.uint8)
 for split in ("train", "test"):
     write(f"cracks/{split}_img/{{}}.jpg", photo)
     write(f"cracks/{split}_lab/{{}}.png", mask)

@@ -14,7 +14,7 @@ use super::{
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
     mistaken, name_words, pairs,
-    paths::{as_path, lossy},
+    paths::{PathTable, as_path, joined, lossy, stem},
     rows::RowForm,
     split, twins,
     walk::{Found, count},
@@ -23,6 +23,9 @@ use super::{
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 use crate::ordered::{Next, ordered};
+
+/// Maximum number of folders beside the images to search for lists.
+const MAX_BESIDE: usize = 16;
 
 /// A folder whose meaning is known.
 pub(super) struct Opened {
@@ -63,6 +66,14 @@ impl Opened {
             if layout != Layout::Classes {
                 top.subdirectories.iter().filter(|name| name.starts_with(b".")).for_each(|name| hidden.add(name));
             }
+            let read: Option<&[&[u8]]> = match &layout {
+                Layout::Pairs(Pair { images, masks }) => Some(&[images, masks]),
+                Layout::Wrapper(folder) => Some(&[folder]),
+                _ => None,
+            };
+            if let (Some(read), None) = (read, &options.images) {
+                beside.extend(list_beside((&root, files), &top, read)?);
+            }
             let Layout::Wrapper(folder) = layout else {
                 return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifest });
             };
@@ -90,6 +101,38 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
         [".npy", ".npz", ".pkl", ".pickle", ".pt", ".pth", ".h5", ".hdf5", ".parquet", ".xlsx", ".xls", ".xml"];
     let is_one = |name: &&[u8]| name.ends_with(b".mat") || is_list(name, &ENDS);
     top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
+}
+
+/// The warning about lists in the folders beside those that are read. They may have labels or splits.
+fn list_beside(
+    (root, files): (&Path, SampleFiles),
+    top: &Directory,
+    read: &[&[u8]],
+) -> Result<Option<Warning>, ConvertError> {
+    const LISTS: [&str; 5] = [".txt", ".csv", ".tsv", ".json", ".jsonl"];
+    const OTHERS: [&str; 3] = [".mat", ".xml", ".npy"];
+    const NO_LISTS: [&str; 4] = ["readme", "license", "licence", "changelog"];
+    let mut folders: Vec<&Vec<u8>> = top.subdirectories.iter().collect();
+    folders.retain(|name| !name.starts_with(b".") && !read.contains(&name.as_slice()));
+    folders.sort_unstable();
+    let (mut lists, mut others) = (Vec::new(), Vec::new());
+    for folder in folders.into_iter().take(MAX_BESIDE) {
+        for name in Directory::scan(root, folder, files)?.names() {
+            let lower = lossy(name).to_ascii_lowercase();
+            let ends = |ends: &[&str]| ends.iter().any(|end| lower.ends_with(end));
+            if lower.starts_with('.') || NO_LISTS.iter().any(|start| lower.starts_with(start)) {
+                continue;
+            }
+            if ends(&LISTS) {
+                lists.push((!is_list(name, &LISTS), joined(folder, name)));
+            } else if ends(&OTHERS) {
+                others.push(joined(folder, name));
+            }
+        }
+    }
+    let n = lists.len() + others.len();
+    let list = lists.into_iter().min().map(|(_, file)| Warning::ListsUnread { file, others: count(n - 1) });
+    Ok(list.or_else(|| others.into_iter().min().map(|file| Warning::LabelsUnread { file })))
 }
 
 /// Whether a file's name ends in one of these, and has a word for labels in it.
@@ -292,7 +335,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
         warnings.push(Warning::FilesBesideClasses { count: count(top.sample_names().count()), first: first.to_vec() });
     }
     top.note_system(&mut found.oddities);
-    warnings.extend(nested(&found));
+    warnings.extend(nested(root, &found));
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
         labels: Labels::ByDirectory(found.directory_labels),
@@ -305,7 +348,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
 }
 
 /// The warning about two or more classes with images only in subfolders, which may be the real classes.
-fn nested(found: &Found) -> Option<Warning> {
+fn nested(root: &Path, found: &Found) -> Option<Warning> {
     let (mut direct, mut inner) = (BTreeSet::new(), BTreeMap::new());
     for idx in 0..found.paths.len() {
         let directory = found.paths.directory(idx);
@@ -318,7 +361,22 @@ fn nested(found: &Found) -> Option<Warning> {
     }
     let mut tally = Tally::default();
     inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
-    tally.warning(|count, first| Warning::NestedClasses { count, first }).filter(|_| inner.len() > 1)
+    let list = Some(list_command(root, &found.paths));
+    tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| inner.len() > 1)
+}
+
+/// The command that writes a list of all images, whose folders are their classes.
+fn list_command(root: &Path, images: &PathTable) -> String {
+    let end = |idx: usize| {
+        let name = images.name(idx);
+        lossy(&name[stem(name).len()..])
+    };
+    let ends: BTreeSet<String> = (0..images.len()).map(end).collect();
+    let names: Vec<String> = ends.iter().map(|end| format!("-name '*{end}'")).collect();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    let root = root.display().to_string();
+    let root = if root.chars().all(is_plain) { root } else { format!("'{}'", root.replace('\'', "'\\''")) };
+    format!("find {root} {} | sort > paths.txt", names.join(" -o "))
 }
 
 /// Walks the classes with `jobs` threads. The result, including which error is returned, does not depend on the number of threads.

@@ -184,6 +184,8 @@ pub enum Warning {
         count: u64,
         /// The first folder inside one.
         first: Vec<u8>,
+        /// The command that lists the images; none for an archive.
+        list: Option<String>,
     },
     /// Masks in JPEG files: JPEG changes class numbers.
     LossyMasks {
@@ -417,6 +419,13 @@ pub enum Warning {
     LabelsUnread {
         /// Its name.
         file: Vec<u8>,
+    },
+    /// Lists in folders beside that of the images may have labels or splits; not read.
+    ListsUnread {
+        /// The first.
+        file: Vec<u8>,
+        /// How many others.
+        others: u64,
     },
     /// A file beside the images or the manifest has class names, which are not used.
     ClassNamesUnread {

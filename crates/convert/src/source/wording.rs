@@ -61,7 +61,7 @@ impl Warning {
             Self::OpenEndedTars { count, first } => {
                 ("found", count, "tar file", " without an end marker", first, ": the end of the data may be missing")
             }
-            Self::NestedClasses { count, first } => {
+            Self::NestedClasses { count, first, .. } => {
                 ("found", count, "class", " with images only in subfolders", first, ": subfolders are not classes")
             }
             Self::LossyMasks { count, first } => {
@@ -161,6 +161,10 @@ impl fmt::Display for Warning {
             }
             Self::LabelInside { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
+            }
+            Self::NestedClasses { list: Some(list), .. } => {
+                self.counted().map_or(Ok(()), |counted| counted.fmt(out))?;
+                write!(out, "; if they are, convert a list of the images, as written by: {list}")
             }
             Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
@@ -313,6 +317,17 @@ impl Warning {
             }
             Self::LabelsUnread { file } => {
                 write!(out, "'{}' was not read: if it has labels, {WRITE_LABELS}", text(file))
+            }
+            Self::ListsUnread { file, others } => {
+                let file = text(file);
+                match others {
+                    0 => write!(out, "'{file}' was not read: if it has labels or splits, name it as the source"),
+                    _ => write!(
+                        out,
+                        "'{file}' and {} were not read: if they have labels or splits, name one as the source",
+                        counted(*others, "other file")
+                    ),
+                }
             }
             Self::ClassNamesUnread { file } => {
                 write!(out, "'{}' was not read: classes have the names of their folders or labels", text(file))
