@@ -68,8 +68,8 @@ write("faces/00000/{}.pgm", lambda: photo().convert("L"), ["4", "5"])
 (ROOT / "faces/00000/5.pgm").rename(ROOT / "faces/00000/2.pgm~")
 for place in ("a/abbey", "c/church/indoor", "c/church/outdoor"):
     write(f"sun/{place}/{{}}.jpg", photo)
-    write(f"the sun/{place}/{{}}.jpg", photo, "12")
-    write(f"the sun/{place}/{{}}.PNG", photo, "3")
+    write(f"sun(2)/{place}/{{}}.jpg", photo, "12")
+    write(f"sun(2)/{place}/{{}}.PNG", photo, "3")
 for place in ("broken", "good"):
     write(f"bottle/test/{place}/{{}}.png", photo)
 write("bottle/ground_truth/broken/{}_mask.png", mask)

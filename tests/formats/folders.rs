@@ -166,7 +166,7 @@ fn masks_that_are_no_image_files_are_refused() {
 #[test]
 fn nested_classes_are_told_with_a_command_that_makes_them_classes() {
     let folder = sources();
-    for (source, n) in [("sun", 12), ("the sun", 9)] {
+    for (source, n) in [("sun", 12), ("sun(2)", 9)] {
         let (_, told) = read(&folder, &[source]);
         let command = told.split_once("as written by: ").unwrap().1.lines().next().unwrap();
         let ran = std::process::Command::new("sh").args(["-c", command]).current_dir(folder.path("")).status().unwrap();
@@ -175,6 +175,10 @@ fn nested_classes_are_told_with_a_command_that_makes_them_classes() {
         assert!(said.contains(&format!("{n} images of 3 classes")), "{said}");
         assert!(said.contains("classes  a/abbey, c/church/indoor, c/church/outdoor"), "{said}");
     }
+    // A list ends a path at a space.
+    std::fs::rename(folder.path("sun"), folder.path("the sun")).unwrap();
+    let (_, told) = read(&folder, &["the sun"]);
+    assert!(told.contains("subfolders are not classes") && !told.contains("find "), "{told}");
 }
 
 #[test]

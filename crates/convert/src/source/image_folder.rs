@@ -3,6 +3,7 @@
 //! Splits are only detected here; `split` handles them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::{
@@ -361,12 +362,17 @@ fn nested(root: &Path, found: &Found) -> Option<Warning> {
     }
     let mut tally = Tally::default();
     inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
-    let list = Some(list_command(root, &found.paths));
+    let list = list_command(root, &found.paths);
     tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| inner.len() > 1)
 }
 
-/// The command that writes a list of all images, whose folders are their classes.
-fn list_command(root: &Path, images: &PathTable) -> String {
+/// The command that writes a list of all images, whose folders are their classes. None if a path has a space, which ends it in
+/// a list.
+fn list_command(root: &Path, images: &PathTable) -> Option<String> {
+    let has_space = |text: &[u8]| text.iter().any(u8::is_ascii_whitespace);
+    if has_space(root.as_os_str().as_bytes()) || (0..images.len()).any(|idx| has_space(&images.path(idx))) {
+        return None;
+    }
     let end = |idx: usize| {
         let name = images.name(idx);
         lossy(&name[stem(name).len()..])
@@ -376,7 +382,7 @@ fn list_command(root: &Path, images: &PathTable) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
     let root = root.display().to_string();
     let root = if root.chars().all(is_plain) { root } else { format!("'{}'", root.replace('\'', "'\\''")) };
-    format!("find {root} {} | sort > paths.txt", names.join(" -o "))
+    Some(format!("find {root} {} | sort > paths.txt", names.join(" -o ")))
 }
 
 /// Walks the classes with `jobs` threads. The result, including which error is returned, does not depend on the number of threads.

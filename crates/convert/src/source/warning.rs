@@ -184,7 +184,7 @@ pub enum Warning {
         count: u64,
         /// The first folder inside one.
         first: Vec<u8>,
-        /// The command that lists the images; none for an archive.
+        /// The command that lists the images; none for an archive, and for paths with spaces.
         list: Option<String>,
     },
     /// Masks in JPEG files: JPEG changes class numbers.
