@@ -77,7 +77,7 @@ write("pets/images/{}.jpg", photo)
 write("pets/annotations/trimaps/{}.png", mask)
 write("food/images/{}/1.jpg", photo, ["pie", "soup"])
 write("dtd/images/{}/1.jpg", photo, ["banded", "dotted"])
-for file in ("pets/annotations/list.txt", "pets/annotations/README", "food/meta/train.json", "food/meta/classes.txt", "dtd/imdb/imdb.mat"):
+for file in ("pets/annotations/list.txt", "pets/annotations/README", "food/meta/train.json", "food/meta/labels.txt", "dtd/imdb/imdb.mat"):
     (ROOT / file).parent.mkdir(parents=True, exist_ok=True)
     (ROOT / file).write_text("x")
 for split in ("train", "test"):

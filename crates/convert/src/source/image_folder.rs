@@ -2,8 +2,6 @@
 //!
 //! Splits are only detected here; `split` handles them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::{
@@ -14,8 +12,8 @@ use super::{
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
-    mistaken, name_words, pairs,
-    paths::{PathTable, as_path, joined, lossy, stem},
+    lists, mistaken, name_words, nested, pairs,
+    paths::{as_path, lossy},
     rows::RowForm,
     split, twins,
     walk::{Found, count},
@@ -24,9 +22,6 @@ use super::{
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 use crate::ordered::{Next, ordered};
-
-/// Maximum number of folders beside the images to search for lists.
-const MAX_BESIDE: usize = 16;
 
 /// A folder whose meaning is known.
 pub(super) struct Opened {
@@ -72,8 +67,8 @@ impl Opened {
                 Layout::Wrapper(folder) => Some(&[folder]),
                 _ => None,
             };
-            if let (Some(read), None) = (read, &options.images) {
-                beside.extend(list_beside((&root, files), &top, read)?);
+            if let (Some(read), None, None) = (read, &options.images, &manifest) {
+                beside.extend(lists::find((&root, files), &top, read)?);
             }
             let Layout::Wrapper(folder) = layout else {
                 return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifest });
@@ -104,40 +99,8 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
 }
 
-/// The warning about lists in the folders beside those that are read. They may have labels or splits.
-fn list_beside(
-    (root, files): (&Path, SampleFiles),
-    top: &Directory,
-    read: &[&[u8]],
-) -> Result<Option<Warning>, ConvertError> {
-    const LISTS: [&str; 5] = [".txt", ".csv", ".tsv", ".json", ".jsonl"];
-    const OTHERS: [&str; 3] = [".mat", ".xml", ".npy"];
-    const NO_LISTS: [&str; 4] = ["readme", "license", "licence", "changelog"];
-    let mut folders: Vec<&Vec<u8>> = top.subdirectories.iter().collect();
-    folders.retain(|name| !name.starts_with(b".") && !read.contains(&name.as_slice()));
-    folders.sort_unstable();
-    let (mut lists, mut others) = (Vec::new(), Vec::new());
-    for folder in folders.into_iter().take(MAX_BESIDE) {
-        for name in Directory::scan(root, folder, files)?.names() {
-            let lower = lossy(name).to_ascii_lowercase();
-            let ends = |ends: &[&str]| ends.iter().any(|end| lower.ends_with(end));
-            if lower.starts_with('.') || NO_LISTS.iter().any(|start| lower.starts_with(start)) {
-                continue;
-            }
-            if ends(&LISTS) {
-                lists.push((!is_list(name, &LISTS), joined(folder, name)));
-            } else if ends(&OTHERS) {
-                others.push(joined(folder, name));
-            }
-        }
-    }
-    let n = lists.len() + others.len();
-    let list = lists.into_iter().min().map(|(_, file)| Warning::ListsUnread { file, others: count(n - 1) });
-    Ok(list.or_else(|| others.into_iter().min().map(|file| Warning::LabelsUnread { file })))
-}
-
 /// Whether a file's name ends in one of these, and has a word for labels in it.
-fn is_list(name: &[u8], ends: &[&str]) -> bool {
+pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     const WORDS: [&str; 10] =
         ["train", "val", "test", "label", "labels", "annotation", "annotations", "caption", "captions", "dataset"];
     let lower = lossy(name).to_ascii_lowercase();
@@ -336,7 +299,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
         warnings.push(Warning::FilesBesideClasses { count: count(top.sample_names().count()), first: first.to_vec() });
     }
     top.note_system(&mut found.oddities);
-    warnings.extend(nested(root, &found));
+    warnings.extend(nested::find(root, &found));
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
         labels: Labels::ByDirectory(found.directory_labels),
@@ -346,43 +309,6 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
         ignored: found.ignored + count(top.n_others()),
         ..Listing::of_files(SourceKind::ImageFolder, root, found.paths, found.bytes)
     })
-}
-
-/// The warning about two or more classes with images only in subfolders, which may be the real classes.
-fn nested(root: &Path, found: &Found) -> Option<Warning> {
-    let (mut direct, mut inner) = (BTreeSet::new(), BTreeMap::new());
-    for idx in 0..found.paths.len() {
-        let directory = found.paths.directory(idx);
-        let class = directory.split(|byte| *byte == b'/').next().unwrap_or_default();
-        if class.len() == directory.len() {
-            direct.insert(class);
-        } else {
-            inner.entry(class).or_insert(directory);
-        }
-    }
-    let mut tally = Tally::default();
-    inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
-    let list = list_command(root, &found.paths);
-    tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| inner.len() > 1)
-}
-
-/// The command that writes a list of all images, whose folders are their classes. None if a path has a space, which ends it in
-/// a list.
-fn list_command(root: &Path, images: &PathTable) -> Option<String> {
-    let has_space = |text: &[u8]| text.iter().any(u8::is_ascii_whitespace);
-    if has_space(root.as_os_str().as_bytes()) || (0..images.len()).any(|idx| has_space(&images.path(idx))) {
-        return None;
-    }
-    let end = |idx: usize| {
-        let name = images.name(idx);
-        lossy(&name[stem(name).len()..])
-    };
-    let ends: BTreeSet<String> = (0..images.len()).map(end).collect();
-    let names: Vec<String> = ends.iter().map(|end| format!("-name '*{end}'")).collect();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
-    let root = root.display().to_string();
-    let root = if root.chars().all(is_plain) { root } else { format!("'{}'", root.replace('\'', "'\\''")) };
-    Some(format!("find {root} {} | sort > paths.txt", names.join(" -o ")))
 }
 
 /// Walks the classes with `jobs` threads. The result, including which error is returned, does not depend on the number of threads.

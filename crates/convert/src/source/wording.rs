@@ -162,14 +162,10 @@ impl fmt::Display for Warning {
             Self::LabelInside { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
-            Self::NestedClasses { list: Some(list), .. } => {
-                self.counted().map_or(Ok(()), |counted| counted.fmt(out))?;
-                write!(out, "; if they are, convert a list of the images, as written by: {list}")
-            }
             Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
-                Some(counted) => counted.fmt(out),
+                Some(counted) => write!(out, "{counted}{}", other.way_out()),
                 None => other.fmt_of_files(out),
             },
         }
@@ -177,6 +173,16 @@ impl fmt::Display for Warning {
 }
 
 impl Warning {
+    /// What to do, for warnings that count cases.
+    fn way_out(&self) -> String {
+        match self {
+            Self::NestedClasses { list: Some(list), .. } => {
+                format!("; if they are, convert a list of the images, as written by: {list}")
+            }
+            _ => String::new(),
+        }
+    }
+
     /// Writes a warning about names of files that belong together.
     fn fmt_of_files(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
