@@ -405,7 +405,7 @@ fn dry_run_explains_the_reading_and_draws_some_samples() {
     let options = ["--dry-run", "--explain", "--sheet", sheet.to_str().unwrap()];
     let text = stdout(&run(&options, &folder(), &out));
     assert!(text.contains("why      format: it is a folder with image files; instead: --from FORMAT"), "{text}");
-    assert!(text.contains("why      label: each folder with images is a class; instead: --label-key NAME"), "{text}");
+    assert!(text.contains("why      label: each folder with images is a class; instead: a CSV file"), "{text}");
     assert!(fs::read(&sheet).unwrap().starts_with(b"\x89PNG"));
     assert_eq!(names_in(dir.path()), ["sheet.png"]);
     let again = run(&options, &folder(), &out);

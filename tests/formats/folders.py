@@ -6,6 +6,7 @@ from pathlib import Path
 # The folder of this script has modules with the names of libraries.
 sys.path.pop(0)
 
+import h5py
 import numpy as np
 from PIL import Image
 
@@ -46,7 +47,49 @@ pairs("depth", "rgb", "depth", deep)
 pairs("letters", "x", "y")
 pairs("short", "img", "lbl")
 pairs("words", "Original", "Ground Truth")
-pairs("alike", "cat", "dog", photo)
+for name in ("000001", "000002", "000003", "000004"):
+    pixels = RANDOM.integers(0, 240, (3, 4, 3)).repeat(10, 0).repeat(10, 1)
+    for folder in ("clear", "rainy"):
+        path = ROOT / "alike" / folder / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((pixels + RANDOM.integers(0, 16, pixels.shape)).astype(np.uint8)).save(path)
+for folder in ("00000", "00001"):
+    write(f"signs/{folder}/{{}}.ppm", photo, ["00000_00000", "00000_00001", "00001_00000"])
+    write(f"faces/{folder}/{{}}.pgm", lambda: photo().convert("L"), ["1", "2", "3"])
+for version, make in (("color", photo), ("grayscale", lambda: photo().convert("L")), ("segmented", photo)):
+    for leaf in ("Apple___healthy", "Corn___rust"):
+        write(f"plants/{version}/{leaf}/{{}}.jpg", make)
+write("cats/cat.{}.jpg", photo, "0123")
+write("cats/dog.{}.jpg", photo, "0123")
+write("ages/{}.jpg", photo, ["25_0_2_2017", "25_1_0_2018", "7_0_0_2017", "7_1_1_2019"])
+write("frames/frame_{}.jpg", photo)
+write("faces/00000/{}.pgm", lambda: photo().convert("L"), ["4", "5"])
+(ROOT / "faces/00000/4.pgm").rename(ROOT / "faces/00000/1.pgm.bad")
+(ROOT / "faces/00000/5.pgm").rename(ROOT / "faces/00000/2.pgm~")
+for place in ("a/abbey", "c/church/indoor", "c/church/outdoor"):
+    write(f"sun/{place}/{{}}.jpg", photo)
+    write(f"sun(2)/{place}/{{}}.jpg", photo, "12")
+    write(f"sun(2)/{place}/{{}}.PNG", photo, "3")
+for place in ("broken", "good"):
+    write(f"bottle/test/{place}/{{}}.png", photo)
+write("bottle/ground_truth/broken/{}_mask.png", mask)
+write("pets/images/{}.jpg", photo)
+write("pets/annotations/trimaps/{}.png", mask)
+write("food/images/{}/1.jpg", photo, ["pie", "soup"])
+write("dtd/images/{}/1.jpg", photo, ["banded", "dotted"])
+for file in ("pets/annotations/list.txt", "pets/annotations/README", "food/meta/train.json", "food/meta/labels.txt", "dtd/imdb/imdb.mat"):
+    (ROOT / file).parent.mkdir(parents=True, exist_ok=True)
+    (ROOT / file).write_text("x")
+for split in ("train", "test"):
+    for group in ("a/x", "b/y"):
+        write(f"told/{split}/{group}/{{}}.jpg", photo)
+    (ROOT / "told" / split / "a/x/0.heic").write_bytes(b"x")
+(ROOT / "told/test/a/x/1.dcm").write_bytes(b"x")
+for part in (1, 2):
+    (ROOT / "brats").mkdir(exist_ok=True)
+    with h5py.File(ROOT / f"brats/slice_{part}.h5", "w") as file:
+        file["image"] = RANDOM.random((60, 60, 4))
+        file["mask"] = np.zeros((60, 60, 3), np.uint8)
 for split in ("train", "test"):
     write(f"cracks/{split}_img/{{}}.jpg", photo)
     write(f"cracks/{split}_lab/{{}}.png", mask)

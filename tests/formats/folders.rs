@@ -63,7 +63,48 @@ fn folders_of_the_same_names_are_refused_with_lines_that_work() {
         }
     }
     let (_, told) = read(&folder, &["alike"]);
-    assert!(told.contains("the classes 'cat' and 'dog' have files with the same names"), "{told}");
+    assert!(told.contains("the classes 'clear' and 'rainy' have files with the same names"), "{told}");
+}
+
+#[test]
+fn classes_of_numbered_files_are_no_versions_unless_the_images_resemble_each_other() {
+    let folder = sources();
+    for source in ["signs", "faces"] {
+        let (said, told) = read(&folder, &[source]);
+        assert!(said.contains("of 2 classes") && !told.contains("same names"), "{told}");
+    }
+}
+
+#[test]
+fn gray_photos_are_versions_and_no_masks() {
+    let folder = sources();
+    let said = refused(&folder, &["plants"]);
+    assert!(said.contains("'color' and 'grayscale' have 8 files with the same names"), "{said}");
+    assert!(said.contains("two versions of each image") && !said.contains("--masks"), "{said}");
+    let (said, _) = read(&folder, &["plants", "--images", "color"]);
+    assert!(said.contains("8 images of 2 classes"), "{said}");
+}
+
+#[test]
+fn words_in_the_names_of_images_without_labels_are_told() {
+    let folder = sources();
+    for (source, words) in [("cats", "such as 'cat' in 'cat.0.jpg'"), ("ages", "such as '25' in '25_0_2_2017.jpg'")] {
+        let (_, told) = read(&folder, &[source]);
+        assert!(
+            told.contains("no labels found: the names of the files may have them") && told.contains(words),
+            "{told}"
+        );
+    }
+    let (_, told) = read(&folder, &["frames"]);
+    assert_eq!(told, "");
+}
+
+#[test]
+fn backups_of_images_are_ignored_and_told() {
+    let folder = sources();
+    let (said, told) = read(&folder, &["faces"]);
+    assert!(said.contains("6 images of 2 classes"), "{said}");
+    assert!(told.contains("ignored 2 images (first: '00000/1.pgm.bad'): names with this ending are backups"), "{told}");
 }
 
 #[test]
@@ -120,4 +161,79 @@ fn masks_that_are_no_image_files_are_refused() {
     let said = refused(&folder, &["arrays"]);
     assert!(said.contains("'masks/000001.npy' is beside image files"), "{said}");
     read(&folder, &["arrays", "--images", "images"]);
+}
+
+#[test]
+fn nested_classes_are_told_with_a_command_that_makes_them_classes() {
+    let folder = sources();
+    for (source, n) in [("sun", 12), ("sun(2)", 9)] {
+        let (_, told) = read(&folder, &[source]);
+        let command = told.split_once("as written by: ").unwrap().1.lines().next().unwrap();
+        let ran = std::process::Command::new("sh").args(["-c", command]).current_dir(folder.path("")).status().unwrap();
+        assert!(ran.success(), "{command}");
+        let (said, _) = read(&folder, &["paths.txt"]);
+        assert!(said.contains(&format!("{n} images of 3 classes")), "{said}");
+        assert!(said.contains("classes  a/abbey, c/church/indoor, c/church/outdoor"), "{said}");
+    }
+    // A list ends a path at a space.
+    std::fs::rename(folder.path("sun"), folder.path("the sun")).unwrap();
+    let (_, told) = read(&folder, &["the sun"]);
+    assert!(told.contains("subfolders are not classes") && !told.contains("find "), "{told}");
+}
+
+#[test]
+fn images_without_masks_are_refused_with_a_line_that_writes_masks_of_zeros() {
+    let folder = sources();
+    let args = ["bottle", "--images", "test", "--masks", "ground_truth"];
+    let said = refused(&folder, &args);
+    assert!(said.contains("'ground_truth' has no mask with its name") && !said.contains("substitute"), "{said}");
+    let line = said.split_once("in Python: ").unwrap().1.split_once("; --on-error").unwrap().0;
+    let root = folder.path("bottle");
+    python(&["-c", &line.replace("\"bottle", &format!("\"{}", root.to_str().unwrap()))]);
+    let (said, _) = read(&folder, &args);
+    assert!(said.contains("8 images") && is_pairs(&said, "ground_truth/broken/000001_mask.png"), "{said}");
+}
+
+#[test]
+fn lists_in_folders_beside_the_images_are_told() {
+    let folder = sources();
+    for (source, words) in [
+        ("pets", "'annotations/list.txt' was not read: if it has labels or splits, name it as the source"),
+        ("food", "'meta/train.json' and 1 other file were not read: if they have labels or splits, name one"),
+        ("dtd", "'imdb/imdb.mat' was not read: if it has labels, write its labels to a CSV file"),
+    ] {
+        let (_, told) = read(&folder, &[source]);
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[test]
+fn warnings_of_all_splits_are_told_once_and_others_with_their_split() {
+    let folder = sources();
+    for more in [&["--dry-run"][..], &[]] {
+        let ran = folder.packds(&[&["convert", "told", "told.pack", "--split", "all"], more].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(ran.stderr.matches("of the type HEIC").count(), 1, "{ran:?}");
+        assert!(ran.stderr.contains("packds: warning: ignored 1 file of the type HEIC"), "{ran:?}");
+        assert!(ran.stderr.contains("packds: warning: split 'test': ignored 1 file of the type DICOM"), "{ran:?}");
+    }
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn channels_that_are_no_classes_are_refused_with_the_way_out() {
+    let folder = sources();
+    let said = refused(&folder, &["brats", "--one-sample-per-file"]);
+    assert!(said.contains("expected exactly one of 3 classes at each pixel"), "{said}");
+    assert!(said.contains("mask.any(2) * (mask.argmax(2) + 1)") && said.contains("--leave-out"), "{said}");
+    read(&folder, &["brats", "--one-sample-per-file", "--leave-out", "mask"]);
+}
+
+#[test]
+fn a_folder_is_explained_without_options_for_fields() {
+    let folder = sources();
+    let (said, _) = read(&folder, &["stems", "--explain"]);
+    assert!(said.contains("why      mask: the files beside the images have their names; instead: --from"), "{said}");
+    assert!(said.contains("why      label: there are no class folders; instead: a CSV file"), "{said}");
+    assert!(!said.contains("a field") && !said.contains("-key"), "{said}");
 }

@@ -153,13 +153,15 @@ fn run_splits(
         let hint = "name one split with --split, or leave --sheet out";
         return Err(Failure::not_run("--sheet draws one split").hint(hint));
     }
+    let told = Told::of(&outputs);
     if args.dry_run {
         let mut documents = serde_json::Map::new();
         for (name, listing, _) in &outputs {
-            let forecast = shown.during("planning", || forecast(listing, options))?;
+            let mut forecast = shown.during("planning", || forecast(listing, options))?;
             if console.json {
                 documents.insert(name.clone(), json!(forecast));
             } else {
+                forecast.warnings = told.in_split(name, &forecast.warnings);
                 show_forecast(&forecast, (Some(name), args.explain), console)?;
             }
         }
@@ -176,7 +178,8 @@ fn run_splits(
             shown.stoppable("planning", &escape(name), || convert_listing(listing, list_time, output, options, shown));
         let report = report.map_err(|error| stopped_at(error, output, &reports))?;
         if !console.json {
-            show_report(&report, console)?;
+            warn(&told.in_split(name, &report.warnings), console);
+            show_pack(&report, console)?;
             console.out.flush()?;
         }
         reports.push((name.clone(), report));
@@ -253,8 +256,40 @@ fn warn(warnings: &[String], console: &mut Console) {
     warnings.iter().for_each(|warning| console.warn(&escape(warning)));
 }
 
+/// The warnings that all splits share.
+struct Told {
+    shared: Vec<String>,
+    first: Option<String>,
+}
+
+impl Told {
+    fn of(outputs: &[(String, Listing, PathBuf)]) -> Self {
+        let mut all = outputs.iter().map(|(_, listing, _)| listing.warnings());
+        let mut shared = all.next().unwrap_or_default().to_vec();
+        all.for_each(|warnings| shared.retain(|warning| warnings.contains(warning)));
+        let first = outputs.first().map(|(name, ..)| name.clone());
+        Self { shared: shared.iter().map(ToString::to_string).collect(), first }
+    }
+
+    /// The warnings to print for a split: shared ones with the first split, others with the name of their split.
+    fn in_split(&self, split: &str, warnings: &[String]) -> Vec<String> {
+        let is_first = self.first.as_deref() == Some(split);
+        let is_new = |warning: &&String| is_first || !self.shared.contains(warning);
+        let named = |warning: &String| match self.shared.contains(warning) {
+            true => warning.clone(),
+            false => format!("split '{split}': {warning}"),
+        };
+        warnings.iter().filter(is_new).map(named).collect()
+    }
+}
+
 fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
     warn(&report.warnings, console);
+    show_pack(report, console)
+}
+
+/// Shows a pack without the warnings.
+fn show_pack(report: &Report, console: &mut Console) -> Result<(), Failure> {
     let Report { n_samples, n_chunks, chunk_samples, n_classes, .. } = report;
     let path = escape_path(&report.output);
     let classes = match n_classes {

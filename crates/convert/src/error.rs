@@ -558,6 +558,10 @@ fn hint_of_sample(error: &SampleError) -> String {
             let hint = Unread::named(name).map_or("", |row| row.hint);
             format!("{hint}; {skip} leaves out bad samples and lists them")
         }
+        SampleError::NoMask { line, .. } => {
+            let line = line.as_ref().map_or(String::new(), |line| format!(", in Python: {line}"));
+            format!("if nothing is marked in an image, write a mask of zeros{line}; {skip} leaves out images without masks and lists them")
+        }
         SampleError::NoFile { file, .. } if is_numbers(file) => {
             "pixels stored as text are not read: convert each text to an array (numpy.fromstring(text, sep=' ')), and save all of them as one array in a .npz file".to_owned()
         }

@@ -65,6 +65,16 @@ pub enum SampleError {
         /// The line on which the row starts, counted from 1.
         line: u64,
     },
+    /// The folder of masks has none for this image.
+    #[error("sample {sample}: '{masks}' has no mask with its name")]
+    NoMask {
+        /// The number of the sample.
+        sample: usize,
+        /// The folder of masks.
+        masks: String,
+        /// The line that writes masks for all images beside it, if none of them has one.
+        line: Option<String>,
+    },
     /// The item does not exist.
     #[error("the source has no such item")]
     Missing,

@@ -84,6 +84,11 @@ impl Opened {
     /// The listing of the source, with the names of the archive.
     pub(super) fn listing(&self, mut listing: Listing) -> Listing {
         listing.keep_unpacked(&self.unpacked);
+        for warning in &mut listing.warnings {
+            if let Warning::NestedClasses { list, .. } = warning {
+                *list = None;
+            }
+        }
         listing.warnings.splice(0..0, self.warnings.iter().cloned());
         listing
     }

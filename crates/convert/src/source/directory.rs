@@ -11,7 +11,7 @@ use rustix::{
 };
 
 use super::{
-    candidate::{SNIFFED_BYTES, SampleFiles, is_image_bytes, is_system_folder},
+    candidate::{SNIFFED_BYTES, SampleFiles, is_backup_name, is_image_bytes, is_system_folder},
     paths::{as_path, joined},
     warning::Oddities,
 };
@@ -148,6 +148,7 @@ impl Directory {
                 _ if self.files != SampleFiles::Images => (false, None),
                 OtherForm::BrokenLink => (false, Some(&mut oddities.broken_links)),
                 OtherForm::Regular => match self.sniff(other) {
+                    Ok(true) if is_backup_name(self.name(other)) => (false, Some(&mut oddities.backup_files)),
                     Ok(true) => (true, None),
                     Ok(false) => {
                         oddities.unread.add(&self.path_of(other));

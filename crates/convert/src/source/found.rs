@@ -251,6 +251,7 @@ impl Found {
                 format!("leave the field out with {LEAVE_OUT}, name another field with {MASK_KEY}, or write a number for each pixel"),
             )
         })?;
+        numbers.refuse_channels(source)?;
         if let Some(n) = numbers.one_hot() {
             self.warnings.push(Warning::OneHotMasks { n });
         }

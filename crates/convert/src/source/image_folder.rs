@@ -2,7 +2,6 @@
 //!
 //! Splits are only detected here; `split` handles them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{
@@ -13,7 +12,7 @@ use super::{
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
-    mistaken, pairs,
+    lists, mistaken, name_words, nested, pairs,
     paths::{as_path, lossy},
     rows::RowForm,
     split, twins,
@@ -63,6 +62,14 @@ impl Opened {
             if layout != Layout::Classes {
                 top.subdirectories.iter().filter(|name| name.starts_with(b".")).for_each(|name| hidden.add(name));
             }
+            let read: Option<&[&[u8]]> = match &layout {
+                Layout::Pairs(Pair { images, masks }) => Some(&[images, masks]),
+                Layout::Wrapper(folder) => Some(&[folder]),
+                _ => None,
+            };
+            if let (Some(read), None, None) = (read, &options.images, &manifest) {
+                beside.extend(lists::find((&root, files), &top, read)?);
+            }
             let Layout::Wrapper(folder) = layout else {
                 return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifest });
             };
@@ -93,7 +100,7 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
 }
 
 /// Whether a file's name ends in one of these, and has a word for labels in it.
-fn is_list(name: &[u8], ends: &[&str]) -> bool {
+pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     const WORDS: [&str; 10] =
         ["train", "val", "test", "label", "labels", "annotation", "annotations", "caption", "captions", "dataset"];
     let lower = lossy(name).to_ascii_lowercase();
@@ -188,6 +195,9 @@ pub(super) fn list_opened(
     }
     if !has_only_classes {
         captions::add(&mut listing)?;
+        if manifest.is_none() && told.is_empty() {
+            listing.warnings.extend(name_words::find(&listing));
+        }
     }
     if !has_only_classes {
         // The hint for a file of labels replaces that for files of its type.
@@ -289,7 +299,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
         warnings.push(Warning::FilesBesideClasses { count: count(top.sample_names().count()), first: first.to_vec() });
     }
     top.note_system(&mut found.oddities);
-    warnings.extend(nested(&found));
+    warnings.extend(nested::find(root, &found));
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
         labels: Labels::ByDirectory(found.directory_labels),
@@ -299,23 +309,6 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
         ignored: found.ignored + count(top.n_others()),
         ..Listing::of_files(SourceKind::ImageFolder, root, found.paths, found.bytes)
     })
-}
-
-/// The warning about two or more classes with images only in subfolders, which may be the real classes.
-fn nested(found: &Found) -> Option<Warning> {
-    let (mut direct, mut inner) = (BTreeSet::new(), BTreeMap::new());
-    for idx in 0..found.paths.len() {
-        let directory = found.paths.directory(idx);
-        let class = directory.split(|byte| *byte == b'/').next().unwrap_or_default();
-        if class.len() == directory.len() {
-            direct.insert(class);
-        } else {
-            inner.entry(class).or_insert(directory);
-        }
-    }
-    let mut tally = Tally::default();
-    inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
-    tally.warning(|count, first| Warning::NestedClasses { count, first }).filter(|_| inner.len() > 1)
 }
 
 /// Walks the classes with `jobs` threads. The result, including which error is returned, does not depend on the number of threads.

@@ -130,6 +130,12 @@ pub(super) type Faults = BTreeMap<usize, Fault>;
 pub(super) enum Fault {
     /// A message from the source's reader.
     Said(Arc<str>),
+    /// The folder of masks has none for the image.
+    NoMask {
+        masks: Arc<str>,
+        /// The line that writes masks for all images of the folder, if none of them has one.
+        line: Option<Arc<str>>,
+    },
     /// The file that a manifest names on this line.
     File {
         manifest: Arc<Path>,
@@ -414,6 +420,11 @@ impl Listing {
         let (manifest, line, is_mask, is_there) = match self.faults.get(&idx)? {
             Fault::Said(reason) => {
                 return Some(SampleError::Source(format!("sample {idx}: {reason}")));
+            }
+            Fault::NoMask { masks, line } => {
+                // The files of an archive are unpacked elsewhere.
+                let line = line.as_ref().filter(|_| self.unpacked.is_empty()).map(ToString::to_string);
+                return Some(SampleError::NoMask { sample: idx, masks: masks.to_string(), line });
             }
             Fault::File { manifest, line, is_mask, is_there } => {
                 let manifest =

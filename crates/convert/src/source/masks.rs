@@ -1,11 +1,14 @@
 //! Masks that are arrays of another type than `u8`: booleans, wider numbers, and one-hot classes.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use packds_format::Scalar;
 use packds_system::to_usize;
 
 use super::store::{ArrayType, Content, PixelShape, Store};
+use crate::error::ConvertError;
+use crate::opt::LEAVE_OUT;
 use crate::sample::SampleError;
 
 /// Another store's masks as `u8` numbers of shape height x width.
@@ -52,6 +55,17 @@ impl Numbers {
             Classes::Numbers => None,
             Classes::OneHot { n, .. } => Some(n),
         }
+    }
+
+    /// Refuses one-hot masks if the first is none: the shape alone is no proof.
+    pub(super) fn refuse_channels(&self, source: &Path) -> Result<(), ConvertError> {
+        let Classes::OneHot { first, .. } = self.classes else { return Ok(()) };
+        let Err(SampleError::Source(reason)) = self.append(0, u64::MAX, &mut Vec::new()) else { return Ok(()) };
+        let axis = if first { 0 } else { 2 };
+        let hint = format!(
+            "write class numbers, with 0 for pixels without a class and the first of several classes, in Python: mask = (mask.any({axis}) * (mask.argmax({axis}) + 1)).astype(\"uint8\"); or leave the field out with {LEAVE_OUT}"
+        );
+        Err(ConvertError::contradictory(source, "", reason, hint))
     }
 
     /// The class of each pixel of a mask.
@@ -114,8 +128,6 @@ impl Store for Numbers {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use packds_format::DType;
 
     use super::*;

@@ -49,6 +49,7 @@ mod key_split;
 mod labels;
 mod layout;
 mod listing;
+mod lists;
 pub(crate) mod lmdb;
 mod located;
 mod look;
@@ -59,7 +60,9 @@ pub(crate) mod mnist;
 #[cfg(test)]
 #[path = "tests/mutation.rs"]
 mod mutation;
+mod name_words;
 mod narrow;
+mod nested;
 pub(crate) mod npy;
 pub(crate) mod npz;
 mod numbers;

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::candidate::SampleFiles;
 use super::directory::{Directory, Identity};
@@ -174,16 +175,19 @@ impl Both {
 
     fn listing(mut self, root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
         let matched = Matched::of(root, &self.images.paths, &self.image_keys, &self.mask_keys)?;
-        let shown = lossy(&pair.masks);
         if matched.of_image.iter().all(Option::is_none) {
-            let reason = format!("no mask in '{shown}' has the same name as an image in '{}'", lossy(&pair.images));
+            let reason = format!(
+                "no mask in '{}' has the same name as an image in '{}'",
+                lossy(&pair.masks),
+                lossy(&pair.images)
+            );
             let hint = format!("rename them, name other folders with {IMAGES} and {MASKS}; {}", as_classes());
             return Err(ConvertError::contradictory(root, "", reason, hint));
         }
         let mut warnings = std::mem::take(&mut self.images.oddities).into_warnings();
         warnings.extend(std::mem::take(&mut self.masks.oddities).into_warnings());
         warnings.extend(matched.unused(&self.masks.paths));
-        let (masks, faults) = matched.masks(&self.images, &self.masks, &shown);
+        let (masks, faults) = matched.masks((root, pair), &self.images, &self.masks);
         Ok(Listing {
             masks: Some(masks),
             metadata: known_metadata(root)?,
@@ -293,8 +297,11 @@ impl Matched {
     }
 
     /// The masks in the images' order. An image without one is a bad sample, with its own path as a filler.
-    fn masks(&self, images: &Found, masks: &Found, folder: &str) -> (Masks, Faults) {
+    fn masks(&self, (root, pair): (&Path, &Pair), images: &Found, masks: &Found) -> (Masks, Faults) {
         let (mut table, mut bytes, mut faults) = (FileTable::default(), Vec::new(), Faults::new());
+        let with_mask = |(image, mask): (usize, &Option<usize>)| mask.map(|_| images.paths.directory_idx(image));
+        let with_masks: HashSet<usize> = self.of_image.iter().enumerate().filter_map(with_mask).collect();
+        let folder: Arc<str> = lossy(&pair.masks).into();
         for (image, mask) in self.of_image.iter().enumerate() {
             match mask {
                 Some(mask) => {
@@ -304,12 +311,27 @@ impl Matched {
                 None => {
                     table.push(&images.paths.path(image));
                     bytes.push(images.bytes[image]);
-                    faults.insert(image, Fault::Said(format!("'{folder}' has no mask with its name").into()));
+                    let is_bare = !with_masks.contains(&images.paths.directory_idx(image));
+                    let line = is_bare.then(|| zeros((root, pair), &images.paths, image)).flatten();
+                    let line = line.map(Into::into);
+                    faults.insert(image, Fault::NoMask { masks: Arc::clone(&folder), line });
                 }
             }
         }
         (Masks::Files { paths: table.paths, bytes }, faults)
     }
+}
+
+/// The line that writes a mask of zeros for each image in the folder of one.
+fn zeros((root, pair): (&Path, &Pair), images: &PathTable, image: usize) -> Option<String> {
+    let directory = images.directory(image);
+    let below = directory.strip_prefix(pair.images.as_slice())?.strip_prefix(b"/").filter(|below| !below.is_empty())?;
+    let masks = inside(root, &joined(&pair.masks, below));
+    let name = images.name(image);
+    let (from, end) = (inside(root, directory), lossy(&name[stem(name).len()..]));
+    Some(format!(
+        "import pathlib; from PIL import Image; m = pathlib.Path({masks:?}); m.mkdir(parents=True, exist_ok=True); [Image.new(\"L\", Image.open(i).size).save(m / (i.stem + \".png\")) for i in pathlib.Path({from:?}).glob(\"*{end}\")]"
+    ))
 }
 
 /// Moves masks beside their images, such as `1_mask.png` beside `1.png`, out of a listing of a folder.

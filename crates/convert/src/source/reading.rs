@@ -76,10 +76,16 @@ impl Reading {
 
 fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
     let decided = |what, because: String, instead: String| Decision { what, because, instead };
+    let is_folder =
+        matches!(listing.kind(), SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders);
     let mut all = vec![format_decision(listing, options)];
     all.extend(sample_decision(listing, options));
     if let SourceKind::ImageFolder | SourceKind::FlatFolder = listing.kind() {
-        let because = "no folder has a usual name for masks or splits".to_owned();
+        let because = match listing.has_masks() {
+            true => "the other files beside them are their masks",
+            false => "no folder has a usual name for masks or splits",
+        };
+        let because = because.to_owned();
         let instead = format!("{} with {MASKS} for image and mask pairs, {SPLIT} for one split", IMAGES.with("DIR"));
         all.push(decided("image", because, instead));
     } else if !matches!(listing.kind(), SourceKind::PairedFolders | SourceKind::SampleFiles(_)) {
@@ -94,21 +100,29 @@ fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
         (Labels::ByDirectory(_), None) => "each folder with images is a class".to_owned(),
         _ if has_class_folders(listing) => "each folder with files is a class".to_owned(),
         (Labels::PerSample(_) | Labels::Lists(_), None) => "a field has a usual name for labels".to_owned(),
+        (Labels::None, None) if is_folder => "there are no class folders".to_owned(),
         (Labels::None, None) => {
             format!("there are no class folders, and no field has one of the names {}", LABEL_NAMES.join(", "))
         }
     };
-    all.push(decided("label", because, LABEL_KEY.with("NAME").to_string()));
+    let instead = match is_folder {
+        // A folder has no fields.
+        true => "a CSV file with the columns 'path' and 'label' as the source".to_owned(),
+        false => LABEL_KEY.with("NAME").to_string(),
+    };
+    all.push(decided("label", because, instead));
     if listing.has_masks() {
         let because = match &options.mask_key {
             Some(key) => format!("you named '{key}'"),
             None if listing.kind() == SourceKind::PairedFolders => {
                 "the files in the folder have the same names as the images".to_owned()
             }
+            None if is_folder => "the files beside the images have their names".to_owned(),
             None => "a field has a usual name for masks".to_owned(),
         };
         let instead = match listing.kind() {
             SourceKind::PairedFolders => format!("{}: every folder is a class", FROM.with("image-folder")),
+            _ if is_folder => format!("{}: every file is an image", FROM.with("image-folder")),
             _ => MASK_KEY.with("NAME").to_string(),
         };
         all.push(decided("mask", because, instead));

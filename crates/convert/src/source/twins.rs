@@ -2,12 +2,12 @@
 //!
 //! `layout` decides what a folder is. This module refuses what is certain to be no class, and names what is in doubt.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::layout::is_mask_folder;
 use super::listing::Listing;
-use super::look::{Look, MAX_LOOKED, MIN_FILES, look_at};
+use super::look::{Look, MAX_LOOKED, MIN_FILES, are_alike, has_few_levels, look_at};
 use super::mistaken::{FEW_FOLDERS, as_classes, way_out};
 use super::paths::{lossy, stem};
 use super::warning::Warning;
@@ -71,14 +71,19 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
         .take(MAX_LOOKED)
         .filter_map(|pair| Some([look(listing, pair[0])?, look(listing, pair[1])?]))
         .collect();
-    let are_masks = |of: usize| !looks.is_empty() && looks.iter().all(|look| look[of].is_mask && !look[1 - of].is_mask);
-    let masks = (0..2).find(|of| are_masks(*of));
+    let may_be_masks =
+        |of: usize| !looks.is_empty() && looks.iter().all(|look| look[of].is_mask && !look[1 - of].is_mask);
+    let masks = (0..2).find(|of| may_be_masks(*of));
     let is_most = 10 * shared.len() >= 9 * most;
     if is_named || (is_most && masks.is_some()) {
-        return Err(refused(&listing.root, names, shared.len(), masks));
+        // A gray photo has one channel, too.
+        let is_sure = |of: &usize| is_mask_folder(names[*of]) || has_few_levels(&listing.file_path(shared[0][*of]));
+        return Err(refused(&listing.root, names, shared.len(), masks.filter(is_sure)));
     }
-    let same_sizes = !looks.is_empty() && looks.iter().all(|[one, other]| one.size == other.size);
-    let is_doubt = is_most && (same_sizes || !are_counted(one));
+    let looked: Vec<[_; 2]> =
+        shared.iter().take(MAX_LOOKED).map(|pair| pair.map(|idx| listing.file_path(idx))).collect();
+    // Every class may have files of the same numbers.
+    let is_doubt = is_most && (!one.keys().all(|key| is_number(key)) || are_alike(&looked));
     Ok(is_doubt.then(|| Warning::SameNames { one: names[0].to_vec(), other: names[1].to_vec() }))
 }
 
@@ -160,23 +165,9 @@ fn look(listing: &Listing, idx: usize) -> Option<Look> {
     look_at(&listing.file_path(idx))
 }
 
-/// Whether the names count the files: 0 to n, or 1 to n, maybe after letters. Every class may have such files.
-fn are_counted(keys: &Keys) -> bool {
-    let number = |key: &Vec<u8>| {
-        let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-        str::from_utf8(&key[key.len() - digits..]).ok()?.parse::<usize>().ok()
-    };
-    let Some(numbers) = keys.keys().map(number).collect::<Option<BTreeSet<usize>>>() else { return false };
-    let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { return false };
-    *first <= 1
-        && numbers.len() == keys.len()
-        && last - first + 1 == keys.len()
-        && keys.keys().all(|key| is_number(key))
-}
-
-/// Whether a file's name is a number after letters, such as `img_001`.
+/// Whether a file's name is a number after letters, such as `img_001`, or several, such as `00001_00002`.
 fn is_number(key: &[u8]) -> bool {
     let name = key.rsplit(|byte| *byte == b'/').next().unwrap_or(key);
     let letters = name.iter().take_while(|byte| !byte.is_ascii_digit()).count();
-    letters < name.len() && name[letters..].iter().all(u8::is_ascii_digit)
+    letters < name.len() && name[letters..].iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'_' | b'-'))
 }

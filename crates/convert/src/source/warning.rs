@@ -86,6 +86,13 @@ pub enum Warning {
         /// The image whose name it has.
         of: Vec<u8>,
     },
+    /// The names of images without labels begin with a few words, which may be the labels.
+    LabelsInNames {
+        /// The first word.
+        word: Vec<u8>,
+        /// The first image.
+        image: Vec<u8>,
+    },
     /// A split has no labels, but another one has class folders.
     SplitUnlabelled,
     /// Masks whose names match no image; ignored.
@@ -150,6 +157,13 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// Images whose names say that they are backups or partial downloads, such as `1.jpg.bak`; ignored.
+    BackupFiles {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
     /// Folders left by other programs, such as `.ipynb_checkpoints`; ignored, even if torchvision reads them as classes.
     SystemFolders {
         /// How many.
@@ -170,6 +184,8 @@ pub enum Warning {
         count: u64,
         /// The first folder inside one.
         first: Vec<u8>,
+        /// The command that lists the images; none for an archive, and for paths with spaces.
+        list: Option<String>,
     },
     /// Masks in JPEG files: JPEG changes class numbers.
     LossyMasks {
@@ -424,6 +440,13 @@ pub enum Warning {
         /// Its name.
         file: Vec<u8>,
     },
+    /// Lists in folders beside that of the images may have labels or splits; not read.
+    ListsUnread {
+        /// The first.
+        file: Vec<u8>,
+        /// How many others.
+        others: u64,
+    },
     /// A file beside the images or the manifest has class names, which are not used.
     ClassNamesUnread {
         /// Its name.
@@ -519,6 +542,7 @@ pub(super) struct Oddities {
     pub(super) broken_links: Tally,
     pub(super) special_files: Tally,
     pub(super) system_folders: Tally,
+    pub(super) backup_files: Tally,
     pub(super) unread: UnreadFiles,
     pub(super) unreadable_files: Tally,
 }
@@ -528,6 +552,7 @@ impl Oddities {
         self.broken_links.append(other.broken_links);
         self.special_files.append(other.special_files);
         self.system_folders.append(other.system_folders);
+        self.backup_files.append(other.backup_files);
         self.unread.append(other.unread);
         self.unreadable_files.append(other.unreadable_files);
     }
@@ -537,6 +562,7 @@ impl Oddities {
             self.broken_links.warning(|count, first| Warning::BrokenLinks { count, first }),
             self.special_files.warning(|count, first| Warning::SpecialFiles { count, first }),
             self.system_folders.warning(|count, first| Warning::SystemFolders { count, first }),
+            self.backup_files.warning(|count, first| Warning::BackupFiles { count, first }),
             self.unreadable_files.warning(|count, first| Warning::UnreadableFiles { count, first }),
         ];
         warnings.into_iter().flatten().chain(self.unread.into_warnings()).collect()

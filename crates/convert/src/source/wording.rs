@@ -30,6 +30,10 @@ impl Warning {
             Self::LinksLeftOut { count, first } => ignored(count, "link", " without a target in the archive", first),
             Self::SpecialFiles { count, first } => ignored(count, "special file", "", first),
             Self::SystemFolders { count, first } => ignored(count, "folder", " of other programs", first),
+            Self::BackupFiles { count, first } => Counted {
+                why: ": names with this ending are backups or partial downloads",
+                ..ignored(count, "image", "", first)
+            },
             Self::HiddenFolders { count, first } => ignored(count, "hidden folder", "", first),
             Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
             Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
@@ -57,7 +61,7 @@ impl Warning {
             Self::OpenEndedTars { count, first } => {
                 ("found", count, "tar file", " without an end marker", first, ": the end of the data may be missing")
             }
-            Self::NestedClasses { count, first } => {
+            Self::NestedClasses { count, first, .. } => {
                 ("found", count, "class", " with images only in subfolders", first, ": subfolders are not classes")
             }
             Self::LossyMasks { count, first } => {
@@ -162,7 +166,7 @@ impl fmt::Display for Warning {
             Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
-                Some(counted) => counted.fmt(out),
+                Some(counted) => write!(out, "{counted}{}", other.way_out()),
                 None => other.fmt_of_files(out),
             },
         }
@@ -170,6 +174,16 @@ impl fmt::Display for Warning {
 }
 
 impl Warning {
+    /// What to do, for warnings that count cases.
+    fn way_out(&self) -> String {
+        match self {
+            Self::NestedClasses { list: Some(list), .. } => {
+                format!("; if they are, convert a list of the images, as written by: {list}")
+            }
+            _ => String::new(),
+        }
+    }
+
     /// Writes a warning about names of files that belong together.
     fn fmt_of_files(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -186,6 +200,12 @@ impl Warning {
                 "'{}' and others have the name of another image, here '{}': rename masks to '.._mask', and move other versions of the images away",
                 text(first),
                 text(of)
+            ),
+            Self::LabelsInNames { word, image } => write!(
+                out,
+                "no labels found: the names of the files may have them, such as '{}' in '{}'; if so, write them to a CSV file with the columns 'path' and 'label', and convert that file",
+                text(word),
+                text(image)
             ),
             _ => self.fmt_of_table(out),
         }
@@ -314,6 +334,17 @@ impl Warning {
             }
             Self::LabelsUnread { file } => {
                 write!(out, "'{}' was not read: if it has labels, {WRITE_LABELS}", text(file))
+            }
+            Self::ListsUnread { file, others } => {
+                let file = text(file);
+                match others {
+                    0 => write!(out, "'{file}' was not read: if it has labels or splits, name it as the source"),
+                    _ => write!(
+                        out,
+                        "'{file}' and {} were not read: if they have labels or splits, name one as the source",
+                        counted(*others, "other file")
+                    ),
+                }
             }
             Self::ClassNamesUnread { file } => {
                 write!(out, "'{}' was not read: classes have the names of their folders or labels", text(file))

@@ -1,0 +1,39 @@
+//! Words in the names of images without labels. They may be the labels, as in `cat.0.jpg`.
+
+use std::collections::BTreeSet;
+
+use super::listing::{Labels, Listing, SourceKind};
+use super::paths::stem;
+use super::warning::Warning;
+
+/// Fewer images prove nothing.
+const MIN_IMAGES: usize = 4;
+
+/// The warning about a flat folder whose names begin with a few words, each of them in two or more names on average.
+pub(super) fn find(listing: &Listing) -> Option<Warning> {
+    let is_flat = listing.kind() == SourceKind::FlatFolder && matches!(listing.labels, Labels::None);
+    let is_told = |warning: &Warning| {
+        matches!(warning, Warning::MarkedNames { .. } | Warning::SameStems { .. } | Warning::FewMasks { .. })
+    };
+    let has_other_marks = listing.warnings.iter().any(is_told);
+    if !is_flat || has_other_marks || listing.masks.is_some() || listing.len() < MIN_IMAGES {
+        return None;
+    }
+    let mut words = BTreeSet::new();
+    for idx in 0..listing.len() {
+        words.insert(first_word(listing.paths.name(idx))?);
+        if 2 * words.len() > listing.len() {
+            return None;
+        }
+    }
+    let image = listing.paths.name(0);
+    let word = first_word(image)?.to_vec();
+    (words.len() > 1).then(|| Warning::LabelsInNames { word, image: image.to_vec() })
+}
+
+/// What stands before the first separator of a name.
+fn first_word(name: &[u8]) -> Option<&[u8]> {
+    let stem = stem(name);
+    let end = stem.iter().position(|byte| matches!(byte, b'.' | b'_' | b'-' | b' '))?;
+    Some(&stem[..end])
+}
