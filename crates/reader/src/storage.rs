@@ -20,7 +20,7 @@ use bytes::Bytes;
 
 pub(crate) use self::memory::Memory;
 
-/// The bytes of one pack. They are expected not to change.
+/// A storage backend: the bytes of one pack, which it lends as one slice. They are expected not to change.
 pub(crate) trait Storage: fmt::Debug + Send + Sync {
     /// All bytes, without a copy. Every call returns the same slice. A page that cannot be read appears as zeros, and
     /// [`first_lost`](Self::first_lost) reports it.
