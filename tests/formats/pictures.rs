@@ -82,7 +82,7 @@ fn files_beside_images_that_are_not_read_are_told_by_type() {
 fn a_heic_photo_with_the_name_of_a_jpeg_is_named_as_heic() {
     let (folder, _) = sources();
     let said = refused(&folder, "unread/lying", 1);
-    assert!(said.contains("IMG_1.jpg: not an image of a known format, but a file of the type HEIC"), "{said}");
+    assert!(said.contains("IMG_1.jpg: not an image of a known format, but a file of type HEIC"), "{said}");
     assert!(said.contains("heif-convert"), "{said}");
 }
 
@@ -154,7 +154,7 @@ fn tiff_files_that_are_not_decoded_are_refused_with_what_to_do() {
     let (folder, _) = sources();
     for (name, what) in [
         ("floats", "floats"),
-        ("ints", "numbers with a sign"),
+        ("ints", "signed numbers"),
         ("jpeg", "compression method ModernJPEG is unsupported"),
         ("lab", "CIELab"),
     ] {

@@ -467,7 +467,7 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
     let cheap = match tried {
         [_] => "the only configuration tried for this batch size".to_owned(),
         _ => format!(
-            "the cheapest ({}, {}) that waits about as little as the best, {:.1} % of the time",
+            "the cheapest ({}, {}) whose wait is about as short as the shortest, {:.1} % of the time",
             counted(run.threads, "thread"),
             counted(run.slots, "slot"),
             least / (1.0 + least) * 100.0

@@ -171,7 +171,7 @@ enum Target<'a> {
 
 impl<'a> Target<'a> {
     fn of(args: &'a ShowArgs, console: &Console) -> Result<Self, Failure> {
-        let hint = "name an output file: packds show PACK -o sheet.png";
+        let hint = "pass an output file: packds show PACK -o sheet.png";
         match args.output.as_ref() {
             Some(file) if file.path().as_os_str() == "-" && console.json => {
                 Err(Failure::not_run("cannot write both the sheet and the JSON document to stdout").hint(hint))

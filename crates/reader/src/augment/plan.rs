@@ -182,7 +182,7 @@ impl AugmentPlan {
             let shown = frame.crop_resize(picture, self.size(), self.filter);
             shown.ok_or_else(|| AugmentError::TooSmall {
                 op: "crop".to_owned(),
-                expected: "a crop that needs neither padding nor a resize of the whole picture".to_owned(),
+                expected: "a crop that needs neither padding nor a resize of the whole image".to_owned(),
                 found: picture.to_string(),
             })
         };
@@ -280,7 +280,7 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
     }
     if augment.dct_scaling && !augment.ops.iter().any(|op| matches!(op, Op::Resize(_))) {
         let expected =
-            "used with a resize of the whole picture (resize256,center224): random parts are decoded at full size";
+            "used with a resize of the whole image (resize256,center224): random parts are decoded at full size";
         return Err(setting("dct", "setting", expected, "no resize".to_owned()));
     }
     if !augment.fill.is_empty() && !augment.ops.iter().any(Op::maps) {
@@ -354,7 +354,7 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         if matches!(op, Op::RandomResizedCrop { .. }) {
             return order(
                 previous,
-                "a random resized crop uses the stored picture and sets the size itself: omit the resize",
+                "a random resized crop uses the stored image and sets the size itself: omit the resize",
             );
         }
     }

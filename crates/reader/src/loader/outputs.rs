@@ -115,7 +115,7 @@ impl Outputs {
             outputs.add(schema, number)?;
         }
         if outputs.fields.is_empty() {
-            return Err(LoadError::Option("no field is loaded: name at least one".to_owned()));
+            return Err(LoadError::Option("no field is loaded: list at least one".to_owned()));
         }
         if let Some(pictures) = &outputs.pictures {
             outputs.positions.extend(pictures.positions());

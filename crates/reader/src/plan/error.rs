@@ -28,7 +28,7 @@ pub enum PlanError {
         order: &'static str,
     },
     /// The rank does not exist.
-    #[error("rank {rank} does not exist in a world of {world}: ranks count from 0")]
+    #[error("rank {rank} does not exist in a world of {world}: ranks are numbered from 0")]
     Rank {
         /// The rank given.
         rank: u32,
@@ -88,7 +88,7 @@ pub enum PlanError {
         limit: f64,
     },
     /// A selection for another number of samples.
-    #[error("the selection is for {expected} samples, but the pack has {found}")]
+    #[error("the selection is for a pack of {expected} samples, but this pack has {found}")]
     Selection {
         /// Number of samples that the selection was made for.
         expected: u64,
