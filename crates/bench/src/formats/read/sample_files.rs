@@ -76,7 +76,7 @@ impl Reader for OneByOne {
                 }
                 continue;
             }
-            // Read the fixed part of the header first. That takes two reads: the second one goes directly into the
+            // Read the fixed part of the header first. That takes two reads, and the second one goes directly into the
             // batch.
             let mut head = [0; 128];
             file.read_exact(&mut head).map_err(BenchError::io(path))?;
