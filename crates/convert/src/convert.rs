@@ -208,7 +208,7 @@ pub(crate) fn path_of(listing: &Listing, id: usize) -> String {
     String::from_utf8_lossy(&path).into_owned()
 }
 
-/// Makes an error while writing name the output, wherever it occurs.
+/// Adds the path of the output to an error that occurs while writing it.
 fn write_error(output: &Output, error: packds_format::FormatError) -> ConvertError {
     match error {
         packds_format::FormatError::Io(source) => ConvertError::Io { path: output.target().to_owned(), source },
@@ -294,9 +294,9 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
         return None;
     }
     let why = match plan.form {
-        ImageForm::Array(_) => "these are different samples, and statistics are kept for u8 only".to_owned(),
+        ImageForm::Array(_) => "the samples are different, and statistics are kept for u8 only".to_owned(),
         _ => format!(
-            "not all images are decoded, and their files differ from the files in that pack; {} decodes and counts them",
+            "not all images are decoded, and their files differ from the files in that pack; {} decodes and counts all images",
             CHECK_DECODE.on()
         ),
     };
@@ -311,7 +311,7 @@ fn kept_sorted(stats: &Stats, plan: &Plan, options: &ConvertOptions, n_samples: 
     let is_sorted = options.keep_order && in_chunks && icc > LabelStats::SHUFFLED_ICC;
     is_sorted.then(|| {
         format!(
-            "the samples keep the order of the source, which is sorted by class (icc {icc:.2}): training on them needs a large window; without {KEEP_ORDER} the samples are shuffled"
+            "the samples keep the order of the source, which is sorted by class (icc {icc:.2}): training on such a pack needs a large window; without {KEEP_ORDER}, the samples are shuffled"
         )
     })
 }
@@ -355,7 +355,7 @@ fn report(
     if findings.cut > 0 {
         let images = counted(findings.cut, "image");
         warnings.push(format!(
-            "{images} with more than 8 bits per channel: cut to 8, as Pillow does; in gray images, all values above 255 are white"
+            "reduced {images} with more than 8 bits per channel to 8 bits, as Pillow does; in gray images, all values above 255 become white"
         ));
     }
     if let Some((n, first)) = findings.with_more {
@@ -363,7 +363,7 @@ fn report(
         listing.path_into(first, &mut path);
         let first = String::from_utf8_lossy(&path);
         warnings.push(format!(
-            "{n} images have several frames or pages, and only the first of each is packed, first '{first}': save each as a file if you need them"
+            "{n} images have several frames or pages, and only the first of each image is packed (the first such image is '{first}'): save each frame as a file if you need all"
         ));
     }
     let mut notes = plan.notes.clone();

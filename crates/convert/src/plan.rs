@@ -205,7 +205,7 @@ fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
                         "the arrays differ in type or shape: {} {:?} and {} {:?}",
                         before.dtype, before.shape, array.dtype, array.shape
                     ),
-                    "give all arrays one type and shape",
+                    "give all arrays the same type and shape",
                 ));
             }
             _ => return Ok(found),
@@ -228,7 +228,10 @@ fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), Conver
         return Ok(());
     }
     Err(ConvertError::Options {
-        reason: format!("the images are {} arrays of shape {:?}, which are stored unchanged", array.dtype, array.shape),
+        reason: format!(
+            "the images are {} arrays of shape {:?}, and such arrays are stored unchanged",
+            array.dtype, array.shape
+        ),
         hint: format!(
             "omit {MODE}, {RESIZE}, {CROP}, {GRAY}, {DTYPE}, {LAYOUT} and {NORMALIZE}: they only apply to u8 images with 1 or 3 channels"
         ),
