@@ -220,9 +220,9 @@ fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], opt
     let mut stats = Stats::default();
     let substituted = if options.on_error == OnError::Substitute { findings.bad.len() } else { 0 };
     let samples = to_u64(ids.len() - substituted);
-    // Zeros that replace bad samples do not count, whether this conversion wrote them or an earlier one did.
+    // Zeros in place of bad samples do not count, whether this conversion or an earlier one wrote them.
     let valid = samples.saturating_sub(findings.invalid);
-    // Statistics of only some images would look like statistics of all images.
+    // Statistics of some images would look like statistics of all images.
     if findings.counted == valid && valid > 0 {
         let h = &findings.histogram;
         let channels = 0..options.color().channels();
@@ -276,7 +276,7 @@ fn exported_stats<'a>(
             known.n_pixels.checked_mul(channels) == values
         }
         ImageForm::Encoded { .. } | ImageForm::Mixed { .. } => {
-            // Files that were re-encoded from the same pixels differ in size.
+            // Files that were encoded again from the same pixels differ in size.
             let total = stats.sizes.get("image").map(|sizes| sizes.total);
             known.n_pixels == findings.n_pixels
                 && total == Some(findings.sizes.total)

@@ -18,7 +18,7 @@ use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField};
 use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
 
-/// Short side and centre crop for images of several sizes. They are the usual evaluation at 224 pixels.
+/// Short side for images of several sizes. With the centre crop below, it is the usual evaluation at 224 pixels.
 const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
 /// JPEG quality of the encoded part of a mixed pack.
@@ -161,7 +161,7 @@ fn decide_image(
         (Crop::None, _, Sizes::One { width, height }) => Some((width, height)),
         (Crop::None, _, Sizes::Several) => None,
         (Crop::None, _, Sizes::Unknown) => {
-            // No file could be read. Any size will do, because the conversion will report the bad file.
+            // No file could be read. Any size is correct here, because the conversion will report the bad file.
             Some((DEFAULT_CROP, DEFAULT_CROP))
         }
     };
@@ -469,7 +469,7 @@ fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields, 
     numbers.source_fields = numbers.extra.split_off(n_columns);
 }
 
-/// The fields of a schema under construction.
+/// The fields of a schema that is being built.
 #[derive(Default)]
 struct Fields {
     list: Vec<Field>,
