@@ -180,7 +180,7 @@ fn a_flipped_bit_in_a_chunk_names_chunk_sample_class_and_path() {
     let expected = "\
 out.pack: chunk 1 (samples 4..8): checksum mismatch at byte 8480: expected 0x########, found 0x########
 out.pack:   sample 5, class sea lion, sea lion/img-5.png
-out.pack: damaged: 1 of 3 chunks, 1 sample named, 0 other errors
+out.pack: damaged: 1 of 3 chunks, 1 sample listed, 0 other errors
 ";
     assert_eq!((report.code, blank_checksums(&report.stdout).as_str()), (1, expected));
     assert_eq!(report.stderr, "");

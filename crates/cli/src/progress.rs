@@ -246,7 +246,7 @@ impl Observer for Shown {
             Phase::Convert => "converting",
             Phase::Measure => "measuring mean and std",
             Phase::Export => "exporting",
-            Phase::FindFirst => "found a bad image, searching for the first one",
+            Phase::FindFirst => "found a bad image; searching for the first one",
             Phase::Sync => "writing to disk",
             _ => "working",
         };

@@ -243,7 +243,7 @@ pub enum ConvertError {
         path: PathBuf,
     },
     /// A folder with the output's name exists.
-    #[error("{path}: this is a folder, expected the name of a file to write")]
+    #[error("{path}: this is a folder, but the output must be a file")]
     OutputIsFolder {
         /// The output.
         path: PathBuf,
@@ -255,7 +255,7 @@ pub enum ConvertError {
         path: PathBuf,
     },
     /// The output's name belongs to something other than a regular file.
-    #[error("{path}: this is {found}, expected a regular file or a new name")]
+    #[error("{path}: this is {found}, but the output must be a regular file or a new name")]
     OutputNotRegular {
         /// The output.
         path: PathBuf,
@@ -263,7 +263,7 @@ pub enum ConvertError {
         found: &'static str,
     },
     /// The output's working name is taken.
-    #[error("{path}: the output is first written under this name, but {found} is in the way")]
+    #[error("{path}: the output is first written under this name, which is taken by {found}")]
     WorkingOccupied {
         /// The working file or folder.
         path: PathBuf,

@@ -142,8 +142,8 @@ fn decide_image(
         geometry.resize = Resize::Short(DEFAULT_SHORT);
         geometry.crop = Crop::Center { width: DEFAULT_CROP, height: DEFAULT_CROP };
         notes.push(format!(
-            "images have several sizes: short side {DEFAULT_SHORT}, centre crop {DEFAULT_CROP} (the evaluation \
-             standard); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
+            "images have several sizes, so they are resized to short side {DEFAULT_SHORT} and cropped to {DEFAULT_CROP} \
+             (the evaluation standard); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
             RESIZE.with("short:256"),
             MODE.with("encoded")
         ));

@@ -89,7 +89,7 @@ impl Server {
             None => Reply::error(400, "malformed or oversized request"),
             Some(request) if request.method != "GET" => Reply::error(405, "only GET requests are supported"),
             // Pages of other sites can make a browser send requests, but those requests have another host name.
-            Some(request) if request.host != self.address.to_string() => Reply::error(403, "wrong host"),
+            Some(request) if request.host != self.address.to_string() => Reply::error(403, "wrong host name"),
             Some(request) => self.reply(&request.target, catalogue),
         };
         reply.send(&mut stream)

@@ -34,7 +34,7 @@ pub enum SampleError {
         found: u64,
     },
     /// The source is shorter than before, or shorter than it claims.
-    #[error("{path}: expected {expected} bytes at {offset}, found {found}")]
+    #[error("{path}: expected {expected} bytes at byte {offset}, found {found}")]
     SourceShort {
         /// The file.
         path: std::path::PathBuf,
