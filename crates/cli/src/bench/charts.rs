@@ -131,7 +131,7 @@ impl<'a> View<'a> {
         Self { report, threads: threads.unwrap_or(1) }
     }
 
-    /// The runs on the fewest threads, for the time of a batch: with several threads, batches arrive in groups.
+    /// The runs on the fewest threads, which show the time of a batch. With several threads, batches arrive in groups.
     fn of_batches(report: &'a Report) -> Self {
         let threads = report.options.threads.iter().copied().min();
         Self { report, threads: threads.unwrap_or(1) }

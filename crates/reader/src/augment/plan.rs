@@ -326,18 +326,18 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         if let Some(previous) = before.iter().find(|previous| previous.stage() > op.stage()) {
             let reason = match op.stage() {
                 Stage::Resize => {
-                    "a resize comes first: move it to the front, or omit it if a random resized crop sets the size"
+                    "a resize must come first: move it to the front, or omit it if a random resized crop sets the size"
                 }
                 Stage::Crop => {
                     "only a resize may come before a crop, so that only the cropped part is decoded: move the crop forward"
                 }
                 Stage::Flip => {
-                    "flips come right after the crop, where they cost nothing: put them before rotations, colours and erasing"
+                    "flips must come right after the crop, where they cost nothing: put them before rotations, colours and erasing"
                 }
-                Stage::Map => "rotations come before policies, colours and erasing: put them before these",
-                Stage::Policy => "policies come before colours and erasing: put them before these",
+                Stage::Map => "rotations must come before policies, colours and erasing: put them before these",
+                Stage::Policy => "policies must come before colours and erasing: put them before these",
                 Stage::Color | Stage::Erase => {
-                    "erasing comes last, because it writes finished values: put it at the end"
+                    "erasing must come last, because it writes finished values: put it at the end"
                 }
             };
             return order(previous, reason);
