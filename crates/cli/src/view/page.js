@@ -160,7 +160,7 @@ async function loadMore() {
       });
       element("found").append(reset);
     }
-    element("more").textContent = found.total === 0 ? "No sample matches." : state.loaded < state.total ? "Scroll for more" : "";
+    element("more").textContent = found.total === 0 ? "No samples match." : state.loaded < state.total ? "Scroll down for more" : "";
     state.busy = false;
     if (isEndVisible()) loadMore();
   } catch (error) {
