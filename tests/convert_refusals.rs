@@ -180,10 +180,10 @@ fn outputs_that_cannot_be_are_refused_before_any_work() {
     let missing = dir.path().join("no/out.pack");
     let message = format!("{}: the folder {} does not exist", missing.display(), dir.path().join("no").display());
     refused(&run(&[], &same_size(), &missing), 2, &message);
-    let message = format!("{}: this is a folder, expected the name of a file to write", dir.path().display());
+    let message = format!("{}: this is a folder, but the output must be a file", dir.path().display());
     refused(&run(&["--force"], &same_size(), dir.path()), 2, &message);
     // The path of the folder does not end in a name.
-    let message = ".: this is a folder, expected the name of a file to write";
+    let message = ".: this is a folder, but the output must be a file";
     refused(&run(&[], &same_size(), Path::new(".")), 2, message);
     let result = run(&[], &same_size(), Path::new("/proc/out.pack"));
     assert_eq!(result.status.code(), Some(2));

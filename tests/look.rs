@@ -33,7 +33,7 @@ fields    image          u8 [4, 6, 3] hwc rgb
           sample_crc32c  u32, column
 classes   3 of `label`: 3 to 4 samples each
           cat 4, dog 3, sea lion 3
-pixels    image: mean 0.5000 0.2500 0.1250, std 0.1000 0.2000 0.3000 (of 0..1)
+pixels    image: mean 0.5000 0.2500 0.1250, std 0.1000 0.2000 0.3000 (on a scale of 0 to 1)
 order     as in the source
           `label`: icc -0.154 between chunks, shuffled
 source    kind=image_folder n_files=11 ignored=1
@@ -180,7 +180,7 @@ fn a_flipped_bit_in_a_chunk_names_chunk_sample_class_and_path() {
     let expected = "\
 out.pack: chunk 1 (samples 4..8): checksum mismatch at byte 8480: expected 0x########, found 0x########
 out.pack:   sample 5, class sea lion, sea lion/img-5.png
-out.pack: damaged: 1 of 3 chunks, 1 sample named, 0 other errors
+out.pack: damaged: 1 of 3 chunks, 1 sample listed, 0 other errors
 ";
     assert_eq!((report.code, blank_checksums(&report.stdout).as_str()), (1, expected));
     assert_eq!(report.stderr, "");
@@ -363,7 +363,7 @@ fn a_damaged_sample_is_a_crossed_box() {
 fn show_needs_a_place_for_the_sheet() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "out.pack");
-    let hint = "\n\nhint: name an output file: packds show PACK -o sheet.png\n";
+    let hint = "\n\nhint: pass an output file: packds show PACK -o sheet.png\n";
     let ran = folder.packds(&["show", "out.pack"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert_eq!(ran.stderr, format!("packds: error: stdout is not a terminal{hint}"));

@@ -116,5 +116,5 @@ fn the_exit_code_of_several_packs_is_the_worst_and_every_pack_is_read() {
         assert_eq!(document[1]["path"], "a.pack");
     }
     let ran = folder.packds(&["info", "a.pack", "bad.pack", "--shuffle", "--plot", "x.svg"]);
-    assert!(ran.code == 2 && ran.stderr.contains("--plot draws one pack"), "{ran:?}");
+    assert!(ran.code == 2 && ran.stderr.contains("--plot can draw only one pack"), "{ran:?}");
 }

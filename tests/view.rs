@@ -107,11 +107,11 @@ fn a_wrong_question_is_refused_with_the_reason() {
     let (_dir, pack) = pack(&[]);
     let view = View::start(&pack);
     assert!(view.refusal("sample?sample=999").starts_with("no sample 999: the pack has "));
-    assert_eq!(view.refusal("sample"), "which sample?");
+    assert_eq!(view.refusal("sample"), "the parameter `sample` is missing");
     assert_eq!(view.refusal("samples?class=cat"), "class: expected a whole number, found `cat`");
-    assert_eq!(view.refusal("samples?column=weight"), "no column `weight` of numbers");
+    assert_eq!(view.refusal("samples?column=weight"), "no numeric column `weight`");
     assert_eq!(view.refusal("samples?column=source_width&min=x"), "min: expected a number, found `x`");
-    assert_eq!(view.refusal("picture?sample=0&field=label"), "no field `label` with pictures");
+    assert_eq!(view.refusal("picture?sample=0&field=label"), "no field `label` that contains images");
     assert_eq!(view.stop("-TERM"), Some(143));
 }
 

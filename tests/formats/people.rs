@@ -144,5 +144,5 @@ fn images_of_more_than_8_bits_are_told() {
     let (folder, _) = sources();
     let ran = folder.packds(&["convert", "foreign/deep", "deep.pack"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stderr.contains("2 images with more than 8 bits per channel: cut to 8"), "{ran:?}");
+    assert!(ran.stderr.contains("reduced 2 images with more than 8 bits per channel to 8 bits"), "{ran:?}");
 }

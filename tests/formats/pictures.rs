@@ -82,7 +82,7 @@ fn files_beside_images_that_are_not_read_are_told_by_type() {
 fn a_heic_photo_with_the_name_of_a_jpeg_is_named_as_heic() {
     let (folder, _) = sources();
     let said = refused(&folder, "unread/lying", 1);
-    assert!(said.contains("IMG_1.jpg: not an image of a known format, but a file of the type HEIC"), "{said}");
+    assert!(said.contains("IMG_1.jpg: not an image of a known format, but a file of type HEIC"), "{said}");
     assert!(said.contains("heif-convert"), "{said}");
 }
 
@@ -92,7 +92,7 @@ fn files_of_several_frames_or_pages_are_told() {
     for args in [&["--resize", "4x4"][..], &["--mode", "encoded"]] {
         let ran = folder.packds(&[&["convert", "frames", "frames.pack", "--force"], args].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
-        let told = "4 images have several frames or pages, and only the first of each is packed, first 'a.gif'";
+        let told = "4 images have several frames or pages, and only the first of each image is packed (the first such image is 'a.gif')";
         assert!(ran.stderr.contains(told), "{args:?}: {ran:?}");
     }
 }
@@ -154,7 +154,7 @@ fn tiff_files_that_are_not_decoded_are_refused_with_what_to_do() {
     let (folder, _) = sources();
     for (name, what) in [
         ("floats", "floats"),
-        ("ints", "numbers with a sign"),
+        ("ints", "signed numbers"),
         ("jpeg", "compression method ModernJPEG is unsupported"),
         ("lab", "CIELab"),
     ] {

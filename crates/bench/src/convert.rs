@@ -25,7 +25,7 @@ pub struct ConvertBenchOptions {
     pub jobs: usize,
     /// Pairs of runs of packds and its limit, after one warm-up pair.
     pub runs: usize,
-    /// Where to write. Default: the system's temporary folder.
+    /// Folder to write to. Default: the system's temporary folder.
     pub scratch: Option<PathBuf>,
 }
 
@@ -107,9 +107,10 @@ pub fn bench_convert(
     })
 }
 
-/// Images for a sufficiently long decoding run.
+/// Number of images that makes a decoding run long enough.
 const ENOUGH_TO_DECODE: usize = 1000;
-/// Images for a sufficiently long copying run: with fewer, starting threads and filling buffers would dominate.
+/// Number of images that makes a copying run long enough. With fewer, starting threads and filling buffers would
+/// dominate.
 const ENOUGH_TO_COPY: usize = 10_000;
 
 struct Bench {
@@ -156,7 +157,7 @@ impl Bench {
         let mut peak = 0;
         for run in 0..=self.runs {
             progress.begin(&self.run_name(name, run))?;
-            // Flush and drop the output of earlier runs, so that the next run does not pay for it.
+            // Flush the output of earlier runs to disk and remove it, so that the next run does not pay for it.
             rustix::fs::sync();
             let limit_time = limit()?;
             match std::fs::remove_file(&output) {

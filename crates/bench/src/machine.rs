@@ -69,7 +69,7 @@ impl PeakRss {
     /// Resets the peak. If the kernel does not allow that, the peak covers the whole life of the process.
     #[must_use]
     pub fn reset() -> Self {
-        // On failure, see above.
+        // If this fails, the peak covers the whole life of the process.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         Self(())
     }

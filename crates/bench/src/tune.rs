@@ -31,7 +31,7 @@ const LEAST_BATCHES: usize = 10;
 const SLEEP_SLACK: Duration = Duration::from_micros(500);
 /// Minimum number of batches per epoch to measure a wait, because the first batch also waits for the epoch to start.
 const LEAST_STEPS: u64 = 2;
-/// Slots in addition to prefetched ones: the batch in use, and the requested batch.
+/// Number of slots besides those for prefetched batches: one for the batch in use, and one for the requested batch.
 const IN_USE: usize = 2;
 
 /// Prefetch depth.
@@ -39,7 +39,7 @@ const IN_USE: usize = 2;
 pub enum Ahead {
     /// This many batches.
     Fixed(NonZero<usize>),
-    /// As many as the loader finds necessary.
+    /// As many batches as the loader finds necessary.
     Auto,
 }
 
@@ -109,7 +109,7 @@ pub struct TuneBench {
     pub resident_after: f64,
     /// The limit applied to default batch sizes because the pack has too few samples.
     pub batch_cut_to: Option<u32>,
-    /// One per configuration.
+    /// The results, one per configuration.
     pub runs: Vec<TuneRun>,
     /// Time that an epoch takes besides its batches, at its start and end, in the recommended configuration.
     pub fixed_cost_ms: Option<f64>,
@@ -421,13 +421,14 @@ impl Recommended {
     }
 }
 
-/// Waiting per step, in units of a step. The start and end of epochs count: otherwise many short epochs would look fine.
+/// Waiting per step, in units of a step. The start and end of epochs are included, because otherwise many short epochs
+/// would look good.
 fn wait_in_steps(run: &TuneRun) -> f64 {
     run.wait_share / (1.0 - run.wait_share).max(1e-9)
 }
 
-/// For each batch size, the cheapest configuration (fewest threads, then least memory) that waits about as little as
-/// the best one. Overall, the configuration with the largest batch that waits about as little as any, because larger
+/// For each batch size, the cheapest configuration (fewest threads, then least memory) whose wait is about as short as
+/// the shortest. Overall, the configuration with the largest batch whose wait is about as short as any, because larger
 /// steps train more. Configurations without a measured wait are ignored.
 fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recommended>) {
     let measured = runs.iter().filter(|run| run.wait_ms.is_some());
@@ -467,7 +468,7 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
     let cheap = match tried {
         [_] => "the only configuration tried for this batch size".to_owned(),
         _ => format!(
-            "the cheapest ({}, {}) that waits about as little as the best, {:.1} % of the time",
+            "the cheapest ({}, {}) whose wait is about as short as the shortest, {:.1} % of the time",
             counted(run.threads, "thread"),
             counted(run.slots, "slot"),
             least / (1.0 + least) * 100.0
@@ -540,7 +541,7 @@ mod tests {
     fn a_cheaper_configuration_that_waits_longer_is_not_recommended() {
         let runs = [run(32, 1, 1, 9.0), run(32, 2, 2, 5.0), run(32, 2, 4, 4.8)];
         assert_eq!(chosen(&runs), (32, 2, "2".to_owned()));
-        // 1 % of a step is noise. More is not.
+        // A difference of 1 % of a step is noise, but a larger one is not.
         let runs = [run(32, 1, 1, 0.5), run(32, 2, 2, 0.1)];
         assert_eq!(chosen(&runs), (32, 1, "1".to_owned()));
         let runs = [run(32, 1, 1, 0.7), run(32, 2, 2, 0.1)];

@@ -81,10 +81,10 @@ pub(crate) struct PackPath {
     pub(crate) pack: PathBuf,
 }
 
-/// The packs that a command reads, one after the other.
+/// The packs that a command reads, one after another.
 #[derive(Debug, Args)]
 pub(crate) struct PackPaths {
-    /// The pack, or several
+    /// One pack or several
     #[arg(value_name = "PACK", required = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) packs: Vec<PathBuf>,
 }
@@ -143,7 +143,7 @@ mod tests {
         super::command().debug_assert();
     }
 
-    /// Names of values that nothing can complete: numbers, names from a file, and free texts.
+    /// Names of values that cannot be completed: numbers, names from a file, and free text.
     const FREE: [&str; 17] = [
         "N", "N,..", "B", "P", "Q", "S", "V", "MS", "BYTES", "CHUNKS", "LIST", "NAME", "OPS", "PIXELS", "SEED",
         "COMMAND", "KEY",

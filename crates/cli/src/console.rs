@@ -34,7 +34,8 @@ pub(crate) enum Detail {
     Verbose,
 }
 
-/// Whether to colour what is written to this stream. Pipes, NO_COLOR and terminals that cannot do it get no colours.
+/// Whether output to this stream is coloured. By default it is not if the stream is a pipe, NO_COLOR is set, or the
+/// terminal cannot show colours.
 pub(crate) fn is_colored(choice: ColorChoice, stream: &impl IsTerminal) -> bool {
     let has_no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match choice {

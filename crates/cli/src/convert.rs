@@ -33,10 +33,10 @@ Examples:
   packds convert photos/ photos.pack --dtype f32 --normalize dataset
   packds convert photos/ photos.pack --dry-run";
 
-/// Number of samples on a sheet of a dry run.
+/// Number of samples on the sheet of a dry run.
 const SHEET_SAMPLES: usize = 36;
 
-/// Number of skipped files listed on the terminal. `--json` lists all.
+/// Maximum number of skipped files listed on the terminal. `--json` lists all.
 const SHOWN_SKIPPED: usize = 10;
 
 /// Convert an image folder, a manifest or a dataset in another format to a pack
@@ -58,10 +58,10 @@ pub(crate) struct ConvertArgs {
     /// Print the expected result without writing anything
     #[arg(long)]
     dry_run: bool,
-    /// With --dry-run: say why the source is read as it is, and which option reads it otherwise
+    /// With --dry-run: explain why the source is read as it is, and which option changes that
     #[arg(long, requires = "dry_run")]
     explain: bool,
-    /// With --dry-run: draw some samples as they would be packed into this PNG or JPEG file
+    /// With --dry-run: draw some samples, as they would be packed, to this PNG or JPEG file
     #[arg(long, value_name = "FILE", requires = "dry_run", value_hint = ValueHint::FilePath)]
     #[arg(value_parser = OsStringValueParser::new().try_map(SheetFile::parse))]
     sheet: Option<SheetFile>,
@@ -150,8 +150,8 @@ fn run_splits(
     };
     let outputs: Vec<(String, Listing, PathBuf)> = splits.into_iter().map(with_output).collect();
     if args.dry_run && args.sheet.is_some() {
-        let hint = "name one split with --split, or leave --sheet out";
-        return Err(Failure::not_run("--sheet draws one split").hint(hint));
+        let hint = "choose one split with --split, or omit --sheet";
+        return Err(Failure::not_run("--sheet can draw only one split").hint(hint));
     }
     let told = Told::of(&outputs);
     if args.dry_run {
@@ -319,7 +319,12 @@ fn show_pack(report: &Report, console: &mut Console) -> Result<(), Failure> {
 
 fn show_details(report: &Report, console: &mut Console) -> Result<(), Failure> {
     if !report.mean.is_empty() {
-        writeln!(console.out, "pixels   mean {}, std {} (of 0..1)", numbers(&report.mean), numbers(&report.std))?;
+        writeln!(
+            console.out,
+            "pixels   mean {}, std {} (on a scale of 0 to 1)",
+            numbers(&report.mean),
+            numbers(&report.std)
+        )?;
     }
     if let Some(seek) = &report.seek {
         writeln!(console.out, "seek     {}", seek_line(seek, report.n_samples))?;

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 /// How the command ended. The discriminant is the exit code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
-    /// Success.
+    /// The command succeeded.
     #[default]
     Done = 0,
-    /// Bad data, such as a damaged pack, a bad input file, or skipped samples.
+    /// The data is bad: for example a damaged pack, a bad input file, or skipped samples.
     BadData = 1,
-    /// Could not run: invalid arguments, a missing source, an output that already exists.
+    /// The command could not run: for example invalid arguments, a missing source, or an output that already exists.
     NotRun = 2,
     /// The terminal was closed (SIGHUP).
     HungUp = 129,

@@ -40,9 +40,9 @@ const RUN: usize = 32;
 
 /// Write samples to files: u8 pixels as PNG, other arrays as .npy, encoded images unchanged
 ///
-/// Files are named CLASS/NUMBER-NAME.EXT, where NAME is the name of the source file. A pack with several fields
-/// gives several files per sample: the image as above, and the others with their field's name before the extension.
-/// Checksums are checked; damaged samples are listed and skipped.
+/// Files are named CLASS/NUMBER-NAME.EXT, where NAME is the name of the source file. A pack with several fields gives
+/// several files per sample: the image is named as above, and the other files have their field's name before the
+/// extension. Checksums are checked; damaged samples are listed and skipped.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExtractArgs {
@@ -107,7 +107,7 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
     Ok(if done.bad.is_empty() { Exit::Done } else { Exit::BadData })
 }
 
-/// Reads the metadata for file names and encodings. Damage there is then reported once, not once per sample.
+/// Reads the metadata for file names and encodings first, so that damage to it is reported once, not once per sample.
 fn check_described(pack: &Pack) -> Result<(), ReadError> {
     if pack.n_samples() == 0 {
         return Ok(());
@@ -152,7 +152,7 @@ struct Extraction<'a> {
     jobs: usize,
     labels: Labels<'a>,
     folders: Vec<String>,
-    /// The text before the extension, for each body field. Empty for the first image field.
+    /// The text that precedes the extension, for each body field. It is empty for the first image field.
     infixes: Vec<String>,
     has_paths: bool,
     /// Width of a sample's number, in digits.

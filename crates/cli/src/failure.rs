@@ -81,7 +81,7 @@ impl Failure {
         self.broken_pipe
     }
 
-    /// Whether there is no point in going on with other packs.
+    /// Whether to stop instead of continuing with the other packs.
     pub(crate) fn ends_all(&self) -> bool {
         self.broken_pipe || self.exit.is_stopped()
     }
@@ -111,7 +111,7 @@ impl Failure {
             Some(path) => format!("{}: {}", escape_path(path), self.message),
             None => self.message.clone(),
         };
-        // What the user stopped did not go wrong.
+        // A command that the user stopped has not failed.
         if self.exit.is_stopped() {
             console.note(&message);
         } else {
@@ -166,7 +166,7 @@ impl From<ConvertError> for Failure {
     }
 }
 
-/// The path that a conversion error begins with, if it is about a file.
+/// The path with which the message of a conversion error begins, if the error is about a file.
 fn path_of(error: &ConvertError) -> Option<&Path> {
     use ConvertError as E;
     match error {

@@ -27,12 +27,12 @@ Examples:
   packds head train.pack -n 3 --class cat
   packds head train.pack --json | jq '.samples[].path'";
 
-/// Numbers that a small array has at most. Larger arrays are not shown.
+/// Maximum number of values in an array that is shown. Larger arrays are left out.
 const SMALL: u64 = 16;
 
 /// List the first samples: label, class, image size, path and small fields
 ///
-/// The table is as wide as the terminal; longer texts are cut. Arrays of more than 16 numbers are not shown.
+/// The table is as wide as the terminal; longer text is cut. Arrays of more than 16 numbers are left out.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct HeadArgs {
@@ -92,7 +92,7 @@ fn table(pack: &Pack, labels: &Labels, names: &[&str], rows: &[Row]) -> Table {
     table
 }
 
-/// The fields to show with their numbers in the schema: the images first, without what describes them.
+/// The fields to show, with their numbers in the schema. Images come first. Fields that describe an image are left out.
 fn small_fields<'a>(pack: &'a Pack, labels: &Labels) -> Vec<(usize, &'a Field)> {
     let is_small = |field: &Field| {
         is_viewable(field) || field.kind != FieldKind::Tensor || field.shape.iter().product::<u64>() <= SMALL
@@ -154,13 +154,13 @@ impl Row {
     }
 }
 
-/// What is shown of a sample's field.
+/// The value that is shown for a field of a sample.
 enum Cell {
     Numbers(Label),
     Text(String),
     /// Width and height of an image.
     Size(u64, u64),
-    /// The number of bytes of something else.
+    /// Number of bytes of an item of another kind.
     Bytes(u64),
     Damaged,
 }

@@ -18,7 +18,7 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
         if tenths < 10 * 1024 {
             break;
         }
-        // Rounding at every step is good enough for one decimal.
+        // Rounding at every step is accurate enough for one decimal place.
         tenths = (tenths + 512) / 1024;
         shown = unit;
     }
@@ -60,7 +60,7 @@ pub(crate) fn human_time(time: Duration) -> String {
     }
 }
 
-/// A duration and the rate in it.
+/// A duration, and the rate at which things were done in it.
 pub(crate) fn time_line(seconds: f64, n: u64, things: &str) -> String {
     format!("{seconds:.2} s, {:.0} {things}/s", to_f64(n) / seconds.max(1e-9))
 }
@@ -70,7 +70,7 @@ pub(crate) fn numbers(values: &[f64]) -> String {
     all.join(" ")
 }
 
-/// How many images have a seek index, and how large the indexes are.
+/// The number of images that have a seek index, and the size of the indexes.
 pub(crate) fn seek_line(seek: &SeekStats, n_samples: u64) -> String {
     let SeekStats { n_indexed, bytes, image_bytes } = *seek;
     let percent = 100.0 * to_f64(bytes) / to_f64(image_bytes.max(1));

@@ -25,15 +25,16 @@ Examples:
   packds info train.pack --shuffle --batch 256 --window 64
   packds info train.pack --shuffle --batch 256 --plot order.svg";
 
-/// Number of classes shown as text. `--json` has all.
+/// Maximum number of classes in the text. `--json` lists all.
 const SHOWN_CLASSES: usize = 6;
-/// Number of skipped files shown as text. `--json` has all.
+/// Maximum number of skipped files in the text. `--json` lists all.
 const SHOWN_SKIPPED: usize = 3;
 
 /// Show what a pack contains: samples, fields, classes, statistics, provenance
 ///
-/// Reads only the header and footer: milliseconds, whatever the size of the pack. Fails if the pack is truncated, extended,
-/// or damaged there; `packds verify` checks the rest. Only `--plot` reads more: the labels.
+/// Reads only the header and footer, which takes milliseconds whatever the size of the pack. Fails if the pack is
+/// truncated or extended, or if these parts are damaged; `packds verify` checks the rest. Only `--plot` reads more,
+/// namely the labels.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InfoArgs {
@@ -45,7 +46,7 @@ pub(crate) struct InfoArgs {
 
 pub(crate) fn run(args: &InfoArgs, console: &mut Console) -> Result<Exit, Failure> {
     if args.packs.packs.len() > 1 && args.shuffle.has_plot() {
-        return Err(Failure::not_run("--plot draws one pack").hint("name one pack, or leave --plot out"));
+        return Err(Failure::not_run("--plot can draw only one pack").hint("pass one pack, or omit --plot"));
     }
     each_pack(&args.packs.packs, true, console, |path, console| with_pack(path, |pack| tell(args, pack, console)))
 }
@@ -203,7 +204,7 @@ impl<'a> Info<'a> {
         }
         for (name, stats) in &self.stats.fields {
             let (name, mean, std) = (escape(name), numbers(&stats.mean), numbers(&stats.std));
-            lines.put("pixels", &format!("{name}: mean {mean}, std {std} (of 0..1)"))?;
+            lines.put("pixels", &format!("{name}: mean {mean}, std {std} (on a scale of 0 to 1)"))?;
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ impl Signals {
         let signals = Self::default();
         let ignored = ignored_signals();
         for (signal, exit) in STOPPING {
-            // `nohup` and shells ignore signals for background commands. Keep that.
+            // `nohup` and shells ignore signals for background commands. Such signals stay ignored.
             if ignored >> (signal - 1) & 1 == 1 {
                 continue;
             }

@@ -21,7 +21,8 @@ Examples:
 /// List label, class and path of every sample, in file order
 ///
 /// One line per sample: number, label, class name and source path, separated by tabs. Missing values are empty.
-/// With --json, one document with `labels`, `classes` and `paths`. Several packs have a heading each; in JSON they are a list.
+/// With --json, the output is one document with `labels`, `classes` and `paths`. If there are several packs, each has a
+/// heading; in JSON, they form a list.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LabelsArgs {
@@ -43,7 +44,7 @@ fn list(pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Whether the pack knows the paths of its samples.
+/// Whether the pack stores the paths of its samples.
 pub(crate) fn has_paths(pack: &Pack) -> bool {
     pack.sections().iter().any(|s| s.tag == SectionTag::PATHS)
 }
@@ -101,7 +102,7 @@ fn document(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Fai
 }
 
 fn for_each_path(pack: &Pack, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> Result<(), Failure> {
-    /// Either the pack or the console can stop the iteration.
+    /// The error that stopped the iteration, either of the pack or of the console.
     enum Stop {
         Read(FormatError),
         Write(io::Error),

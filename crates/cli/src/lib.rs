@@ -59,7 +59,7 @@ pub use verify::verify_document;
 
 /// Runs the command. `args` starts with the program's name. Results go to stdout, everything else to stderr.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
-    // Do not hold the locks: other threads draw and warn meanwhile.
+    // Do not hold the locks, because other threads draw and warn in the meantime.
     let (stdout, mut err) = (io::stdout(), io::stderr());
     let out_is_terminal = stdout.is_terminal();
     let mut out = BufWriter::with_capacity(1 << 16, stdout);

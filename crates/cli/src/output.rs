@@ -51,7 +51,7 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let _ = fs::remove_file(&working);
     let written = write_new(&working, bytes).and_then(|()| fs::rename(&working, path));
     written.map_err(|error| {
-        // If this fails too, the write error is the one to report.
+        // If this fails too, the write error is reported.
         let _ = fs::remove_file(&working);
         Failure::write(path, &error)
     })
@@ -61,7 +61,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     written.inspect_err(|_| {
-        // Leave no partial file. If it cannot be removed either, the write error is the one to report.
+        // Leave no partial file. If removing it fails too, the write error is reported.
         let _ = fs::remove_file(path);
     })
 }

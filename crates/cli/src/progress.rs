@@ -51,7 +51,7 @@ enum Place {
 struct Now {
     task: Option<Task>,
     phase: Option<Phase>,
-    /// What the task belongs to, such as a split. May be empty.
+    /// The name of the whole to which the task belongs, such as a split. May be empty.
     about: String,
     /// The source being read, for the warning about a stall.
     source: String,
@@ -98,7 +98,8 @@ impl Shown {
     }
 
     /// Runs work that checks [`cancelled`](Observer::cancelled) and cleans up by itself. From now on, stopping never
-    /// ends the process, so completed work is still reported. `about` names what the work is part of. It may be empty.
+    /// ends the process, so completed work is still reported. `about` is the name of the whole to which the work
+    /// belongs. It may be empty.
     pub(crate) fn stoppable<T>(&self, what: &str, about: &str, work: impl FnOnce() -> T) -> T {
         {
             let mut now = lock(&self.shared.now);
@@ -119,7 +120,8 @@ impl Shown {
         }
     }
 
-    /// Records how much of a source has been unpacked. An archive stops by itself, because its temporary folder must be removed.
+    /// Records how much of a source has been unpacked. Unpacking checks by itself whether to stop, because it must
+    /// remove its temporary folder.
     pub(crate) fn unpacking(&self) -> Unpacking {
         let (shared, of_archive) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
         let told = move |bytes| {
@@ -197,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// Reports a stall, so that the user knows what is stuck.
+    /// Reports a stall, so that the user can see which task is stuck.
     fn note_standstill(&self) {
         let mut place = lock(&self.place);
         let mut now = lock(&self.now);
@@ -244,7 +246,7 @@ impl Observer for Shown {
             Phase::Convert => "converting",
             Phase::Measure => "measuring mean and std",
             Phase::Export => "exporting",
-            Phase::FindFirst => "found a bad image, searching for the first one",
+            Phase::FindFirst => "found a bad image; searching for the first one",
             Phase::Sync => "writing to disk",
             _ => "working",
         };
@@ -291,7 +293,7 @@ impl Watcher for Benchmarking {
         }
     }
 
-    // Draw only between cells: drawing would disturb the timing.
+    // Draw only between cells, because drawing would disturb the timing.
     fn cell(&self, what: &str, done: u64, total: u64) {
         if let Some(line) = &self.line {
             let elapsed = self.started.elapsed();
@@ -304,7 +306,7 @@ impl Watcher for Benchmarking {
     }
 }
 
-/// Cells done, time elapsed, estimated time left, and the current cell.
+/// The number of complete cells, the time elapsed, the estimated time left, and the current cell.
 fn cell_line(what: &str, done: u64, total: u64, elapsed: Duration) -> String {
     let so_far = format!("{done} of {total}, {}", human_time(elapsed));
     match time_left(done, total, elapsed) {

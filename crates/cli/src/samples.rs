@@ -54,7 +54,7 @@ impl SampleList {
     }
 }
 
-/// Names bad samples on stderr. The messages name the samples. Samples of a damaged chunk may share one.
+/// Reports bad samples on stderr. Each message includes its sample. Samples of a damaged chunk may share a message.
 pub(crate) fn note_bad(bad: &[(u64, String)], pack: &Path, console: &mut Console) {
     for same in bad.chunk_by(|(_, one), (_, other)| one == other) {
         let Some((_, message)) = same.first() else { continue };
@@ -90,7 +90,7 @@ mod tests {
         for wrong in ["", "a", "1,,2", "5-3", "-3", "1-", "1-2-3", "99999999999999999999"] {
             assert!(wrong.parse::<SampleList>().is_err(), "{wrong}");
         }
-        // The range must be checked before it is expanded.
+        // A range must be checked before it is expanded.
         assert!("0-18446744073709551615".parse::<SampleList>().unwrap().within(10).is_err());
     }
 

@@ -41,7 +41,7 @@ Examples:
   packds show train.pack --samples 0-11,500 --columns 4";
 
 const MAX_PICTURES: usize = 4;
-/// Side of a picture in a preview, in pixels.
+/// Side of a thumbnail in a preview, in pixels.
 const PREVIEW_SIDE: u32 = 128;
 
 /// Draw a contact sheet of random or selected samples with their labels
@@ -101,7 +101,7 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
     let shown = Shown::new(console);
     let Sheet { canvas, bad } = sheet(pack, &fields, &samples, (args.size, args.columns), (&title, &shown))?;
     let (width, height) = (canvas.width, canvas.height);
-    // A signal must not end the process here, because that would leave a partial file.
+    // A signal must not end the process here, because it would leave a partial file.
     let bytes_out = shown.stoppable("writing", "", || target.write(&canvas, args.force, console))?;
     note_bad(&bad, &args.pack.pack, console);
     if console.json {
@@ -124,7 +124,7 @@ struct Sheet {
     bad: Vec<BadPicture>,
 }
 
-/// Draws samples with this title. Pictures have at most `side` pixels a side.
+/// Draws a sheet of samples with this title. Each side of a thumbnail has at most `side` pixels.
 fn sheet(
     pack: &Pack,
     fields: &[(usize, &Field)],
@@ -171,7 +171,7 @@ enum Target<'a> {
 
 impl<'a> Target<'a> {
     fn of(args: &'a ShowArgs, console: &Console) -> Result<Self, Failure> {
-        let hint = "name an output file: packds show PACK -o sheet.png";
+        let hint = "pass an output file: packds show PACK -o sheet.png";
         match args.output.as_ref() {
             Some(file) if file.path().as_os_str() == "-" && console.json => {
                 Err(Failure::not_run("cannot write both the sheet and the JSON document to stdout").hint(hint))
@@ -246,14 +246,14 @@ fn chosen_fields<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<(usize, &'a
 /// One sample as a PNG file, drawn as the command shows it, at most `side` pixels wide and high.
 ///
 /// # Errors
-/// The sample cannot be shown, or no field of the pack contains images.
+/// If the sample cannot be shown, or no field of the pack contains images.
 pub fn sample_picture(pack: &Pack, sample: u64, side: u32) -> Result<Vec<u8>, String> {
     let mut body = pack.schema().body().map(|(_, field)| field).enumerate();
     let shown = body.find(|(_, field)| is_viewable(field)).ok_or("no field of this pack contains images")?;
     field_picture(pack, shown, sample, side)
 }
 
-/// One field of a sample as a PNG file, as [`sample_picture`]. The field comes with its position in the body.
+/// One field of a sample as a PNG file, like [`sample_picture`]. The field is given with its position in the body.
 pub(crate) fn field_picture(
     pack: &Pack,
     (position, field): (usize, &Field),

@@ -69,7 +69,7 @@ struct Plot {
 }
 
 impl Shuffle {
-    /// The report on this order, if requested.
+    /// The report on this order, if it was requested.
     pub(crate) fn read(args: &ShuffleArgs, pack: &Pack, stats: &Stats) -> Result<Option<Self>, Failure> {
         if !args.shuffle {
             return Ok(None);
@@ -112,7 +112,7 @@ impl Shuffle {
         Ok(report)
     }
 
-    /// The report as lines. Each has a key and text.
+    /// The report as lines, each with a key and a text.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let report = &self.report;
         let verdict = report

@@ -21,7 +21,7 @@ const DIM: Rgb = [96, 96, 100];
 const GRID: Rgb = [200, 200, 198];
 const BLUE: Rgb = [0, 114, 178];
 const RED: Rgb = [213, 94, 0];
-/// A palette for all kinds of color vision. Adjacent colours also differ in lightness.
+/// A palette that works for all kinds of colour vision. Adjacent colours also differ in lightness.
 const BANDS: [Rgb; 8] = [
     [0, 0, 0],
     [230, 159, 0],
@@ -119,7 +119,7 @@ impl Evidence {
         let name = pack.file_path().file_name().unwrap_or_default();
         let order = order_name(report);
         let (this, uniform) = (show(&plan), show(&uniform));
-        // Do not draw data that the file has lost in the meantime.
+        // Do not draw data of a file that was truncated in the meantime.
         pack.still_good()?;
         Ok(Self {
             title: format!("{}: {order}, batches of {batch}, seed {seed}", escape(&name.to_string_lossy())),
@@ -155,7 +155,7 @@ impl Evidence {
         figure
     }
 
-    /// Batches run to the right, positions in the file downwards.
+    /// Batches are drawn from left to right, and positions in the file from top to bottom.
     fn scatter(&self, figure: &mut Figure, left: f64, batches: &Batches) {
         let (top, height) = (90.0, 230.0);
         figure.boxes(vec![[left, top, ACROSS, height]], PLOT);

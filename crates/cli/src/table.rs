@@ -3,14 +3,14 @@
 use crate::human::counted;
 use crate::terminal_line::{shortened, width};
 
-/// Columns between two cells.
+/// Number of columns between two cells.
 const GAP: usize = 2;
-/// Width to which a cell may be cut.
+/// Minimum width to which a cell may be cut.
 const LEAST: usize = 8;
-/// Width of a cell where there is no terminal.
+/// Maximum width of a cell if there is no terminal.
 const MOST: usize = 1000;
 
-/// The first row has the titles. Every row has as many cells.
+/// The rows of the table. The first row has the titles, and all rows have the same number of cells.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -24,7 +24,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The lines. Long cells are cut. The last columns are left out if even short ones do not fit.
+    /// The lines of the table. Long cells are cut. If the columns do not fit even then, the last ones are left out.
     pub(crate) fn lines(&self, columns: usize) -> Vec<String> {
         let widths = self.widths(columns);
         let line = |row: &Vec<String>| {

@@ -16,13 +16,13 @@ const STANDSTILL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
-    /// Not known.
+    /// The amount is unknown.
     Unknown,
-    /// Bytes of an unknown total.
+    /// A number of bytes of an unknown total.
     Bytes(u64),
-    /// Bytes of a known total.
+    /// A number of bytes of a known total.
     OfBytes { done: u64, total: u64 },
-    /// Items of a known total, what one is called, and the bytes read for them.
+    /// A number of items of a known total, the name of one item, and the bytes read for these items.
     Of { done: u64, total: u64, thing: &'static str, bytes: u64 },
 }
 
@@ -49,7 +49,7 @@ impl Task {
         self.amount = amount;
     }
 
-    /// The text to report if nothing has moved for a minute. Returned once per stall.
+    /// The text to report if there was no progress for a minute. It is returned once per stall.
     pub(crate) fn standstill(&mut self) -> Option<String> {
         let stood = self.moved.elapsed();
         if self.stall_reported || stood < STANDSTILL {
@@ -178,7 +178,7 @@ mod tests {
         let mut task = Task::new("unpacking the source".to_owned(), Amount::Bytes(7));
         assert_eq!(task.standstill(), None);
         task.moved = long_ago;
-        // The same amount does not count as progress.
+        // An unchanged amount does not count as progress.
         task.update(Amount::Bytes(7));
         let expected = "unpacking the source: no progress for 2 min";
         assert_eq!(task.standstill().as_deref(), Some(expected));

@@ -36,8 +36,8 @@ fn put(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Available columns. Some stay free for the cursor and the terminal's `^C`, because a line that wraps cannot be
-/// cleared.
+/// The available columns. Some columns stay free for the cursor and the terminal's `^C`, because a line that wraps
+/// cannot be cleared.
 pub(crate) fn columns() -> usize {
     columns_of(io::stderr()).saturating_sub(3).max(1)
 }
@@ -62,7 +62,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> &str {
     end.map_or(text, |(end, _)| text.get(..end).unwrap_or_default())
 }
 
-/// A text that fits. What is cut ends with an ellipsis.
+/// The text, cut if it does not fit. A text that was cut ends with an ellipsis.
 pub(crate) fn shortened(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();

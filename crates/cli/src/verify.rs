@@ -139,7 +139,7 @@ fn text(report: &VerifyReport, path: &str, out: &mut dyn Write) -> Result<(), Fa
     let (bad, chunks) = (report.bad_chunks.len(), counted(*n_chunks, "chunk"));
     let samples = counted(to_u64(report.bad_samples.len()), "sample");
     let errors = counted(to_u64(report.errors.len()), "other error");
-    writeln!(out, "{path}: damaged: {bad} of {chunks}, {samples} named, {errors}")?;
+    writeln!(out, "{path}: damaged: {bad} of {chunks}, {samples} listed, {errors}")?;
     Ok(())
 }
 

@@ -208,7 +208,7 @@ pub(crate) fn path_of(listing: &Listing, id: usize) -> String {
     String::from_utf8_lossy(&path).into_owned()
 }
 
-/// Makes an error while writing name the output, wherever it occurs.
+/// Adds the path of the output to an error that occurs while writing it.
 fn write_error(output: &Output, error: packds_format::FormatError) -> ConvertError {
     match error {
         packds_format::FormatError::Io(source) => ConvertError::Io { path: output.target().to_owned(), source },
@@ -220,9 +220,9 @@ fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], opt
     let mut stats = Stats::default();
     let substituted = if options.on_error == OnError::Substitute { findings.bad.len() } else { 0 };
     let samples = to_u64(ids.len() - substituted);
-    // Zeros that replace bad samples do not count, whether this conversion wrote them or an earlier one did.
+    // Zeros in place of bad samples do not count, whether this conversion or an earlier one wrote them.
     let valid = samples.saturating_sub(findings.invalid);
-    // Statistics of only some images would look like statistics of all images.
+    // Statistics of some images would look like statistics of all images.
     if findings.counted == valid && valid > 0 {
         let h = &findings.histogram;
         let channels = 0..options.color().channels();
@@ -276,7 +276,7 @@ fn exported_stats<'a>(
             known.n_pixels.checked_mul(channels) == values
         }
         ImageForm::Encoded { .. } | ImageForm::Mixed { .. } => {
-            // Files that were re-encoded from the same pixels differ in size.
+            // Files that were encoded again from the same pixels differ in size.
             let total = stats.sizes.get("image").map(|sizes| sizes.total);
             known.n_pixels == findings.n_pixels
                 && total == Some(findings.sizes.total)
@@ -294,9 +294,9 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
         return None;
     }
     let why = match plan.form {
-        ImageForm::Array(_) => "these are different samples, and statistics are kept for u8 only".to_owned(),
+        ImageForm::Array(_) => "the samples are different, and statistics are kept for u8 only".to_owned(),
         _ => format!(
-            "not all images are decoded, and their files differ from the files in that pack; {} decodes and counts them",
+            "not all images are decoded, and their files differ from the files in that pack; {} decodes and counts all images",
             CHECK_DECODE.on()
         ),
     };
@@ -311,7 +311,7 @@ fn kept_sorted(stats: &Stats, plan: &Plan, options: &ConvertOptions, n_samples: 
     let is_sorted = options.keep_order && in_chunks && icc > LabelStats::SHUFFLED_ICC;
     is_sorted.then(|| {
         format!(
-            "the samples keep the order of the source, which is sorted by class (icc {icc:.2}): training on them needs a large window; without {KEEP_ORDER} the samples are shuffled"
+            "the samples keep the order of the source, which is sorted by class (icc {icc:.2}): training on such a pack needs a large window; without {KEEP_ORDER}, the samples are shuffled"
         )
     })
 }
@@ -355,7 +355,7 @@ fn report(
     if findings.cut > 0 {
         let images = counted(findings.cut, "image");
         warnings.push(format!(
-            "{images} with more than 8 bits per channel: cut to 8, as Pillow does; in gray images, all values above 255 are white"
+            "reduced {images} with more than 8 bits per channel to 8 bits, as Pillow does; in gray images, all values above 255 become white"
         ));
     }
     if let Some((n, first)) = findings.with_more {
@@ -363,7 +363,7 @@ fn report(
         listing.path_into(first, &mut path);
         let first = String::from_utf8_lossy(&path);
         warnings.push(format!(
-            "{n} images have several frames or pages, and only the first of each is packed, first '{first}': save each as a file if you need them"
+            "{n} images have several frames or pages, and only the first of each image is packed (the first such image is '{first}'): save each frame as a file if you need all"
         ));
     }
     let mut notes = plan.notes.clone();

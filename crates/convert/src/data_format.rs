@@ -101,7 +101,7 @@ impl DataFormat {
         self.entry().input.is_some()
     }
 
-    /// What it contains, in a few words.
+    /// The contents of the format, in a few words.
     #[must_use]
     pub fn describe(self) -> &'static str {
         self.entry().describe

@@ -53,7 +53,7 @@ pub enum ConvertError {
         /// What to do, if the bytes themselves are not damaged.
         hint: Option<String>,
     },
-    /// A source lacks a field that is required or was requested.
+    /// The source does not have a field that is required or was requested.
     #[error("{path}: no field {wanted}, found {}", quoted(found))]
     KeyMissing {
         /// The source.
@@ -63,7 +63,7 @@ pub enum ConvertError {
         /// The existing fields, in order.
         found: Vec<String>,
     },
-    /// A source lacks a field that the user asked to exclude.
+    /// The source does not have a field that the user asked to exclude.
     #[error("{path}: no field '{wanted}' to leave out, found {}", quoted(found))]
     LeftOutMissing {
         /// The source.
@@ -243,7 +243,7 @@ pub enum ConvertError {
         path: PathBuf,
     },
     /// A folder with the output's name exists.
-    #[error("{path}: this is a folder, expected the name of a file to write")]
+    #[error("{path}: this is a folder, but the output must be a file")]
     OutputIsFolder {
         /// The output.
         path: PathBuf,
@@ -255,7 +255,7 @@ pub enum ConvertError {
         path: PathBuf,
     },
     /// The output's name belongs to something other than a regular file.
-    #[error("{path}: this is {found}, expected a regular file or a new name")]
+    #[error("{path}: this is {found}, but the output must be a regular file or a new name")]
     OutputNotRegular {
         /// The output.
         path: PathBuf,
@@ -263,7 +263,7 @@ pub enum ConvertError {
         found: &'static str,
     },
     /// The output's working name is taken.
-    #[error("{path}: the output is first written under this name, but {found} is in the way")]
+    #[error("{path}: the output is first written under this name, which is taken by {found}")]
     WorkingOccupied {
         /// The working file or folder.
         path: PathBuf,
@@ -393,18 +393,18 @@ impl ConvertError {
             Self::UnknownFormat { .. } => {
                 Some(format!("{LIST_FORMATS} lists the known formats; choose one with {}", FROM.with("FORMAT")))
             }
-            Self::FormatLeftOut { .. } => Some("build it with the cargo feature of that format".to_owned()),
+            Self::FormatLeftOut { .. } => Some("build packds with the cargo feature of that format".to_owned()),
             Self::SourceMalformed { hint: None, .. } => Some(
                 "the data is damaged or truncated: copy or create it again; nothing was written".to_owned(),
             ),
             Self::KeyMissing { found, .. } => Some(hint_of_fields(found)),
-            Self::LeftOutMissing { .. } => Some(format!("name a field of the source with {LEAVE_OUT}")),
+            Self::LeftOutMissing { .. } => Some(format!("pass an existing field of the source with {LEAVE_OUT}")),
             Self::Spool { .. } => {
-                Some("sources without random access need space for the unpacked data there".to_owned())
+                Some("a source without random access must be unpacked: this needs free space in that folder".to_owned())
             }
             Self::EmptySource { holds, .. } => Some(match holds {
                 Some((inside, _)) if inside.to_string_lossy().contains('=') => {
-                    "folders named NAME=VALUE are a column of a partitioned dataset: write it as one table with that column first (pyarrow.dataset)".to_owned()
+                    "folders named NAME=VALUE are a column of a partitioned dataset: first write the dataset as one table with that column (pyarrow.dataset)".to_owned()
                 }
                 Some((inside, format)) => format!("pass {}, which looks like {format}", inside.display()),
                 None => "images are recognized by their extension or first bytes; check the path".to_owned(),
@@ -414,7 +414,7 @@ impl ConvertError {
             }
             Self::ManifestMalformed { .. } => Some("correct this line; nothing was written".to_owned()),
             Self::ManifestColumnMissing { .. } => {
-                Some(format!("name the columns with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}"))
+                Some(format!("choose the columns with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}"))
             }
             Self::ManifestPathEscapes { .. } => {
                 Some(format!("pass {ROOT} with a folder that contains every file of the manifest"))
@@ -433,7 +433,7 @@ impl ConvertError {
         Some(match self {
             Self::SeveralSplits { and, .. } if !and.is_empty() => {
                 format!(
-                    "{one} reads one split; to read data outside the splits, pass a pattern or a separate folder for files, or name arrays with {IMAGE_KEY} and {LABEL_KEY}"
+                    "{one} reads one split; to read data outside the splits, pass a pattern or a separate folder for files, or choose arrays with {IMAGE_KEY} and {LABEL_KEY}"
                 )
             }
             Self::OnlySplits { manifest: Some(manifest), .. } => {
@@ -447,7 +447,7 @@ impl ConvertError {
             }
             Self::SplitMissing { available, .. } if available.is_empty() => {
                 format!(
-                    "packds finds splits in folders named train, val or test, and in files that are named after splits or have parts named after splits; omit {SPLIT}"
+                    "packds finds splits in folders named train, val or test, in files that are named after splits, and in files whose parts are named after splits; omit {SPLIT}"
                 )
             }
             Self::SplitMissing { available, .. } => format!("choose one of {}, or 'all'", quoted(available)),
@@ -502,10 +502,10 @@ pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there, or write to another disk",
         io::ErrorKind::FileTooLarge => {
-            "the limit on file sizes was reached: raise it ('ulimit -f'), or write to another file system"
+            "the file would exceed the limit on file sizes: raise the limit ('ulimit -f'), or write to another file system"
         }
         io::ErrorKind::InvalidFilename => {
-            "choose a shorter name: names have at most 255 bytes, and packds needs nine of them while it writes the file"
+            "choose a shorter name: a name has at most 255 bytes, and packds adds nine while it writes the file"
         }
         _ => return None,
     })
@@ -529,7 +529,7 @@ pub(crate) fn quoted(names: &[String]) -> String {
     if rest == 0 { shown.join(", ") } else { format!("{} and {rest} more", shown.join(", ")) }
 }
 
-/// What to do if a source has these fields but not the required ones.
+/// What to do if a source has only these fields, which do not include the required ones.
 fn hint_of_fields(found: &[String]) -> String {
     /// With more fields than this, each field is the array of one image.
     const MANY: usize = 16;
@@ -537,9 +537,9 @@ fn hint_of_fields(found: &[String]) -> String {
         let rest = |other: &String| other.strip_prefix(name.as_str()).map(str::to_owned);
         found.iter().filter_map(rest).any(|rest| rest.starts_with('.'))
     };
-    let keys = format!("name the fields with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}");
+    let keys = format!("choose the fields with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}");
     if found.iter().any(has_more) {
-        "in a tar file, the name of a sample ends at the first dot, and the rest is the field: use names without dots for the samples".to_owned()
+        "in a tar file, the name of a sample ends at the first dot, and the rest is the name of the field: use sample names without dots".to_owned()
     } else if found.len() > MANY {
         format!("{keys}; if each image is a separate array, combine them into one array first (numpy.stack)")
     } else {
@@ -552,7 +552,7 @@ fn hint_of_sample(error: &SampleError) -> String {
     match error {
         SampleError::Mask { source, .. } => hint_of_sample(source),
         SampleError::Pixels(PixelError::Unsupported { .. }) => {
-            format!("in Python, Image.open(file).convert(\"RGB\").save(\"x.png\") writes 8-bit pixels, and numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) keeps the values; {skip} leaves out bad samples and lists them")
+            format!("convert it in Python: Image.open(file).convert(\"RGB\").save(\"x.png\") writes 8-bit pixels, and numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) keeps the values; {skip} leaves out bad samples and lists them")
         }
         SampleError::Pixels(PixelError::OtherFormat { name }) => {
             let hint = Unread::named(name).map_or("", |row| row.hint);
@@ -577,7 +577,7 @@ fn hint_of_sample(error: &SampleError) -> String {
     }
 }
 
-/// Whether the supposed file name is really a list of numbers separated by spaces.
+/// Whether the supposed file name is in fact a list of numbers separated by spaces.
 fn is_numbers(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let mut numbers = name.split_ascii_whitespace();

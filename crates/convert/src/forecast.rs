@@ -21,11 +21,11 @@ const TRIED: usize = 32;
 /// Bytes copied to measure the speed.
 const COPY_BYTES: usize = 64 << 20;
 
-/// One way to store the images.
+/// One form in which the images can be stored.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct FormForecast {
-    /// Its name: `raw`, `encoded` or `mixed`.
+    /// The name of the form: `raw`, `encoded` or `mixed`.
     pub mode: &'static str,
     /// Bytes of the body.
     pub bytes: u64,

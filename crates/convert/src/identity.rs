@@ -108,7 +108,8 @@ fn encode_texts(kind: u64, texts: &TextArena, out: &mut Encoder, feed: &mut impl
     }
 }
 
-/// Encodes nothing for a listing without fields and faults, because there were identifiers before these existed.
+/// Encodes nothing for a listing without fields and faults, so that such a listing keeps the identifiers from before
+/// fields and faults existed.
 fn encode_fields_and_faults(listing: &Listing, out: &mut Encoder) {
     if listing.fields().is_empty() && listing.faulty().next().is_none() {
         return;

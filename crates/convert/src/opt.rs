@@ -1,4 +1,4 @@
-//! The options that messages of this crate name.
+//! The options that appear in messages of this crate.
 
 use packds_system::{Opt, Words};
 

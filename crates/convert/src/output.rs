@@ -45,7 +45,7 @@ impl Output {
         };
         let working = working_path(&place);
         let file = lock_working(&working, kind, target)?;
-        // Remove what a killed conversion left behind.
+        // Remove anything that a killed conversion left behind.
         let emptied = if is_folder { empty_folder(&working) } else { file.set_len(0) };
         emptied.map_err(ConvertError::io(&working))?;
         Ok(Self { file, target: target.to_owned(), place, working, force, is_folder, committed: false })
@@ -64,14 +64,14 @@ impl Output {
         bytes_below(&self.working).map_err(ConvertError::io(&self.target))
     }
 
-    /// The name that the user gave, for error messages.
+    /// The path that the user gave, for error messages.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
     pub(crate) fn sync(&self) -> Result<(), ConvertError> {
         let synced = if self.is_folder {
-            // A single call is enough for any number of files.
+            // A single call syncs the whole file system, however many files the folder has.
             rustix::fs::syncfs(&self.file).map_err(io::Error::from)
         } else {
             self.file.sync_all()
@@ -88,7 +88,7 @@ impl Output {
             _ => ConvertError::Io { path: self.target.clone(), source },
         })?;
         self.committed = true;
-        // The folder contains the name, so it must reach the disk too.
+        // The folder contains the name, so the folder must reach the disk too.
         let folder = parent(&self.place);
         File::open(&folder).and_then(|f| f.sync_all()).map_err(ConvertError::io(&folder))
     }
@@ -96,7 +96,7 @@ impl Output {
     fn rename_new(&self) -> io::Result<()> {
         let here = rustix::fs::CWD;
         match renameat_with(here, &self.working, here, &self.place, RenameFlags::NOREPLACE) {
-            // Some network file systems cannot do this in one step. A hard link does not replace a file either.
+            // Some network file systems cannot rename without replacing. A hard link does not replace a file either.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
                 std::fs::hard_link(&self.working, &self.place)?;
                 std::fs::remove_file(&self.working)

@@ -16,21 +16,21 @@ use crate::source::Listing;
 
 pub(crate) struct Findings {
     pub(crate) histogram: Histogram,
-    /// Samples whose pixels are in the histogram.
+    /// Number of samples whose pixels are in the histogram.
     pub(crate) counted: u64,
-    /// Samples that the source marks as zeros that replace bad samples.
+    /// Number of samples that the source marks as zeros in place of bad samples.
     pub(crate) invalid: u64,
-    /// Valid pixels of the source's images.
+    /// Number of valid pixels in the source's images.
     pub(crate) n_pixels: u64,
     pub(crate) n_samples: u64,
     pub(crate) bytes_in: u64,
     pub(crate) oriented: u64,
-    /// Images whose channels had more than 8 bits.
+    /// Number of images whose channels had more than 8 bits.
     pub(crate) cut: u64,
-    /// Images whose files have more frames or pages: how many, and the first listing index.
+    /// Number of images whose files have more frames or pages, and the listing index of the first one.
     pub(crate) with_more: Option<(u64, usize)>,
     pub(crate) sizes: ItemSizes,
-    /// The images' seek indexes, if requested.
+    /// Number and size of the images' seek indexes, if requested.
     pub(crate) seek: SeekStats,
     /// Skipped or substituted samples by listing index, with the reason.
     pub(crate) bad: Vec<(usize, String)>,
@@ -113,7 +113,7 @@ pub trait Observer: Sync {
 
 impl Observer for () {}
 
-/// A flag is an observer. Set it to cancel the conversion.
+/// An atomic flag as an observer. Setting the flag cancels the conversion.
 impl Observer for AtomicBool {
     fn cancelled(&self) -> bool {
         self.load(Ordering::Relaxed)
@@ -145,7 +145,8 @@ impl Pass<'_> {
         self.tell(&all);
         ordered(
             jobs,
-            // Enough tasks to keep every thread busy while the oldest block is slow or a chunk is being written.
+            // There are enough tasks to keep every thread busy while the oldest block is slow or a chunk is being
+            // written.
             jobs * 2 + self.blocks_per_chunk(),
             || SampleReader::new(self.listing, self.options, self.plan),
             |reader, task| self.make(reader, task),
@@ -154,7 +155,7 @@ impl Pass<'_> {
                 Ok::<_, ConvertError>(state.borrow_mut().next_task())
             },
             |made: Made| {
-                // Checked here too, because all tasks may already have been dispatched.
+                // Cancellation is checked here too, because all tasks may already have been dispatched.
                 self.observer.check()?;
                 let mut dispatch = state.borrow_mut();
                 dispatch.taken();
@@ -165,7 +166,7 @@ impl Pass<'_> {
                 let skip = self.options.on_error == OnError::Skip && !made.bad.is_empty();
                 all.bad.extend(made.bad.iter().map(|(id, e)| (*id, e.to_string())));
                 if skip {
-                    // Later samples move up. Therefore the rest of this block and all dispatched tasks are made again.
+                    // Later samples move up, so the rest of this block and all dispatched tasks must be made again.
                     let bad: Vec<usize> = made.bad.iter().map(|(id, _)| *id).collect();
                     dispatch.redo(made.ids.into_iter().filter(|id| !bad.contains(id)).collect());
                     return Ok(Next::Restart);

@@ -18,7 +18,7 @@ use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField};
 use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
 
-/// Short side and centre crop for images of several sizes. They are the usual evaluation at 224 pixels.
+/// Short side for images of several sizes. With the centre crop below, it is the usual evaluation at 224 pixels.
 const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
 /// JPEG quality of the encoded part of a mixed pack.
@@ -142,8 +142,8 @@ fn decide_image(
         geometry.resize = Resize::Short(DEFAULT_SHORT);
         geometry.crop = Crop::Center { width: DEFAULT_CROP, height: DEFAULT_CROP };
         notes.push(format!(
-            "images have several sizes: short side {DEFAULT_SHORT}, centre crop {DEFAULT_CROP} (the evaluation \
-             standard); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
+            "images have several sizes, so they are resized to short side {DEFAULT_SHORT} and cropped to {DEFAULT_CROP} \
+             (the evaluation standard); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
             RESIZE.with("short:256"),
             MODE.with("encoded")
         ));
@@ -161,7 +161,7 @@ fn decide_image(
         (Crop::None, _, Sizes::One { width, height }) => Some((width, height)),
         (Crop::None, _, Sizes::Several) => None,
         (Crop::None, _, Sizes::Unknown) => {
-            // No file could be read. Any size will do, because the conversion will report the bad file.
+            // No file could be read. Any size is correct here, because the conversion will report the bad file.
             Some((DEFAULT_CROP, DEFAULT_CROP))
         }
     };
@@ -205,7 +205,7 @@ fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
                         "the arrays differ in type or shape: {} {:?} and {} {:?}",
                         before.dtype, before.shape, array.dtype, array.shape
                     ),
-                    "give all arrays one type and shape",
+                    "give all arrays the same type and shape",
                 ));
             }
             _ => return Ok(found),
@@ -228,7 +228,10 @@ fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), Conver
         return Ok(());
     }
     Err(ConvertError::Options {
-        reason: format!("the images are {} arrays of shape {:?}, which are stored unchanged", array.dtype, array.shape),
+        reason: format!(
+            "the images are {} arrays of shape {:?}, and such arrays are stored unchanged",
+            array.dtype, array.shape
+        ),
         hint: format!(
             "omit {MODE}, {RESIZE}, {CROP}, {GRAY}, {DTYPE}, {LAYOUT} and {NORMALIZE}: they only apply to u8 images with 1 or 3 channels"
         ),
@@ -466,7 +469,7 @@ fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields, 
     numbers.source_fields = numbers.extra.split_off(n_columns);
 }
 
-/// The fields of a schema under construction.
+/// The fields of a schema that is being built.
 #[derive(Default)]
 struct Fields {
     list: Vec<Field>,

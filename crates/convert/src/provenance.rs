@@ -87,8 +87,8 @@ pub(crate) fn provenance(
     value
 }
 
-/// Maximum number of bytes for the list of bad files. The section is limited, and this must not make a conversion fail
-/// at its end.
+/// Maximum number of bytes for the list of bad files. The size of the section is limited, and a long list must not make
+/// a conversion fail at its end.
 const LISTED_BYTES: usize = 4 << 20;
 
 /// As many bad files as fit, in listing order.

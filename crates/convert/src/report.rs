@@ -90,7 +90,7 @@ pub struct Report {
     pub oriented: u64,
     /// Files in the source that are not images.
     pub ignored: u64,
-    /// The images' seek indexes, if requested.
+    /// Number and size of the images' seek indexes, if requested.
     pub seek: Option<SeekStats>,
     /// Bytes of the files read.
     pub bytes_in: u64,
@@ -110,7 +110,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether a file of the source was skipped or substituted.
+    /// Whether any file of the source was skipped or substituted.
     #[must_use]
     pub fn has_bad_samples(&self) -> bool {
         !self.skipped.is_empty() || !self.substituted.is_empty()

@@ -24,11 +24,11 @@ pub(crate) enum Sizes {
     Unknown,
 }
 
-/// Files inspected per batch.
+/// Number of files that are inspected per batch.
 const BATCH: usize = 256;
-/// Enough bytes for the header of most image files.
+/// Number of bytes that is enough for the header of most image files.
 const HEAD_BYTES: u64 = 32 << 10;
-/// Samples encoded to estimate the size of variable-size items.
+/// Number of samples that are encoded to estimate the size of variable-size items.
 const MEAN_SAMPLES: usize = 32;
 
 /// Reads image headers in listing order until two sizes differ. Bad files and images with too many pixels are ignored,
@@ -77,8 +77,8 @@ pub(crate) fn first_in_colour(
     look(listing, options.n_jobs(), observer, None, one, Option::or, Option::is_some)
 }
 
-/// Inspects images in order until no more are needed. `unit` is the result for no images. `one` gives the result for
-/// one image and has a buffer for its first bytes. `fold` combines the results of earlier images with the next one.
+/// Inspects images in order until no more are needed. `unit` is the result for no images. `one` computes the result for
+/// one image, with a buffer for its first bytes. `fold` combines the results of earlier images with the next one.
 fn look<T: Copy + Send + Sync>(
     listing: &Listing,
     jobs: usize,
@@ -110,7 +110,7 @@ fn look<T: Copy + Send + Sync>(
             (known, n)
         },
         || {
-            // The first batch is small because a few images usually suffice.
+            // The first batch is small, because a few images are usually enough.
             let len = if next == 0 { 8 } else { BATCH };
             let range = next..listing.len().min(next + len);
             next = range.end;

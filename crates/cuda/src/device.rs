@@ -12,13 +12,13 @@ use crate::error::CudaError;
 use crate::resident::{Resident, Tables, Tier};
 use crate::staging::{Copies, FilePlan, Images, Ring, RingWith, Window, WindowPlan};
 
-/// The reason if chunks cannot be read from the disk.
+/// The message if chunks cannot be read from the disk.
 const NOT_READABLE: &str = "only the tier gpu-window reads chunks from the disk into the GPU's memory";
 
-/// The reason if the mapped file cannot be registered.
+/// The message if the mapped file cannot be registered.
 const NOT_REGISTRABLE: &str = "the mapped file can only be registered for the tiers gpu-window and host";
 
-/// The reason if there is no window on the host.
+/// The message if there cannot be a window on the host.
 const NO_WINDOW: &str =
     "the tier host-window needs the order window, which shuffles the samples of a few chunks at a time";
 
@@ -30,7 +30,7 @@ pub struct CudaDevice {
     images: ImageSource,
     /// The requested source, if it is not staging memory.
     requested: Requested,
-    /// Why it is in its tier, if the tier was not requested.
+    /// The reason for the tier, if the tier was not requested.
     why: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub struct CudaDevice {
 enum ImageSource {
     /// The slots.
     Slots,
-    /// The slots, or the file if batches are stored contiguously in it.
+    /// The slots of the ring, or the file if batches are stored contiguously in it.
     Batches(Arc<Copies>),
     /// A dataset that is completely on the GPU.
     Resident(Arc<Resident>),
@@ -117,8 +117,8 @@ impl CudaDevice {
     ///
     /// # Errors
     /// [`LoadError`] if images are requested on the GPU but cannot be there, or if a resident dataset cannot be loaded
-    /// completely. Also if registering the file is requested without `GpuWindow` or `Host`, or if reading chunks from
-    /// the disk is requested without `GpuWindow` or with checksums.
+    /// completely. The same error is returned if registering the file is requested without `GpuWindow` or `Host`, or if
+    /// reading chunks from the disk is requested without `GpuWindow` or with checksums.
     pub fn in_tier(&self, builder: &LoaderBuilder, wanted: Option<Tier>) -> Result<(Self, Tier), LoadError> {
         let probe = Probe::new(builder);
         let because = |images, tier: Tier, why: Option<String>| {
@@ -300,7 +300,7 @@ impl Device for CudaDevice {
     }
 }
 
-/// Makes a ring that only gets slots.
+/// Makes a ring that needs nothing except slots.
 fn ring_with(driver: Arc<dyn Driver>, images: Images) -> Attach<dyn Receiver> {
     Box::new(move |ring| Ok(Arc::new(Ring::new(driver, Arc::clone(ring), images)?)))
 }

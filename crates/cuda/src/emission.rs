@@ -56,14 +56,14 @@ pub struct Emission {
     pub n_colors: u32,
     /// 1 if the colour operations may include contrast, which needs the mean of its image.
     pub measures: u32,
-    /// Zero.
+    /// Always zero.
     pub reserved: u32,
 }
 
 /// An entry point of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// No feature of the other entry points.
+    /// Has no feature of the other entry points.
     Plain,
     /// Sets values, mixes or resamples.
     Changed,

@@ -13,7 +13,7 @@ const CODEC: Opt = Opt::new("codec");
 const MODE: Opt = Opt::new("mode");
 const RESIZE: Opt = Opt::new("resize");
 
-/// Minimum gain for a change to be reported.
+/// Minimum ratio of the new rate to the current rate for a change to be reported.
 const WORTH: f64 = 1.05;
 
 /// A suggested change.
@@ -188,9 +188,9 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
         all.extend(codec(case));
         return all;
     }
-    // Neither a disk nor memory is faster than the page cache was.
+    // Neither a disk nor memory can be faster than the page cache was.
     let least = case.time(Level::PageCache).ms;
-    // A disk twice as fast is easy to imagine. The ladder shows the gain of an even faster disk.
+    // Twice the speed is a plausible upgrade. The ladder shows the gain of an even faster disk.
     let text = "a disk twice as fast, or the data on a local one";
     let disk = Candidate::stages(case, "disk", text, Stages { read: stages.read / 2.0, ..*stages });
     let ms = disk.batch_ms(case, case.overlap.batch_ms(stages)).max(least);

@@ -4,7 +4,7 @@ use crate::model::Time;
 
 /// Number of slices per run, from which the spread is computed.
 const SLICES: usize = 5;
-/// Fewer slices, of at least two batches each, are not enough for a spread.
+/// Minimum number of slices for a spread. A slice has at least two batches.
 const FEW: usize = 3;
 
 /// The completion times of each epoch's batches, in milliseconds since the start of the run.
@@ -17,7 +17,7 @@ pub struct Clock {
 /// The batches of an epoch.
 #[derive(Debug, Clone, Default)]
 struct Laps {
-    /// The time from one batch to the next. The first one counts from the start of the epoch.
+    /// The times from one batch to the next. The first time begins at the start of the epoch.
     spans: Vec<f64>,
     last: f64,
     is_whole: bool,

@@ -9,7 +9,7 @@ use crate::{Advice, Report, Rung, Stage};
 
 /// Maximum length of a bar, in characters.
 const BAR: usize = 40;
-/// A prediction failed if the measured rate is lower by this fraction.
+/// A prediction has failed if the measured rate is lower by more than this fraction.
 const FAILED: f64 = 0.2;
 const SECONDS: Opt = Opt::new("seconds");
 

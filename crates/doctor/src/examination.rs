@@ -23,12 +23,12 @@ const RUNS: u32 = 12;
 const SHORT_CHUNK: u64 = 1 << 20;
 /// Preferred number of stored pixels per output pixel, for random crops.
 const WANTED_PIXELS: f64 = 2.0;
-/// Images count as too large if they need less than this fraction of their pixels.
+/// Images count as too large if less than this fraction of their pixels is needed.
 const TOO_LARGE: f64 = 0.7;
 
 /// The training step.
 pub enum Step<'a> {
-    /// A given time in milliseconds. It is added in the model and not waited for.
+    /// A given time in milliseconds, which is added in the model. Nothing waits for it.
     Modelled(f64),
     /// Measured elsewhere.
     Measured(MeasuredStep),
@@ -252,7 +252,7 @@ impl Bench<'_> {
         if !loader.access().past_cache {
             return Ok(self.epochs(loader, steps, nothing)?.time);
         }
-        // With the mapped file, each sample would decompress its block again. Normal loading does not do that.
+        // Through the mapped file, each sample would decompress its block again, which normal loading does not do.
         let access = if is_compressed(loader) { Access::Auto } else { Access::Mapped };
         let through = alone.clone().access(access).build()?;
         // Run once untimed to fill the page cache.
@@ -403,7 +403,7 @@ fn facts(builder: &LoaderBuilder, loader: &Loader, loaded: &Loaded) -> Facts {
     }
 }
 
-/// Whether all data is in the page cache and read through it, so that the disk is not involved.
+/// Whether all data is in the page cache and is read through it, so that the disk is not involved.
 fn is_in_page_cache(loader: &Loader) -> bool {
     let mut packs = loader.packs().iter();
     !loader.access().past_cache && packs.all(|pack| pack.is_resident() == Some(true))

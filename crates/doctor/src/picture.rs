@@ -114,7 +114,7 @@ fn advice(figure: &mut Figure, report: &Report, top: f64) {
         row(figure, y, advice.change);
         let width = advice.images_per_s / most * ROOM;
         figure.boxes(vec![[LEFT, y, width, BAR]], GRID);
-        // Only a terminal shows the backquotes.
+        // Backquotes are only meant for a terminal.
         let text = advice.text.replace('`', "");
         let text = format!("{:.0}: {text}", advice.images_per_s);
         let text = fit(&text, ROOM + 100.0, SMALL.size, false);

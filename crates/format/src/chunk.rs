@@ -390,7 +390,7 @@ impl<'a> ChunkView<'a> {
         self.check_index(index)?;
         let (field, _, bytes) = self.part(position)?;
         if !field.codec.is_none() {
-            return Err(FormatError::WrongUse(format!("field `{}` is compressed: read it by blocks", field.name)));
+            return Err(FormatError::WrongUse(format!("field `{}` is compressed: read it block by block", field.name)));
         }
         item_of(field, bytes, self.n_samples, index)
     }

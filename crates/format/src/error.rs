@@ -27,7 +27,7 @@ pub enum FormatError {
         found: [u8; 8],
     },
     /// The pack was written by a later major version.
-    #[error("pack has format version {found}, this reader knows {expected}: read it with a newer packds")]
+    #[error("pack has format version {found}, but this reader supports {expected}: read it with a newer packds")]
     UnsupportedVersion {
         /// The major version this crate reads.
         expected: u16,
@@ -36,7 +36,7 @@ pub enum FormatError {
     },
     /// The pack uses a feature that readers must support, but this reader does not.
     #[error(
-        "pack uses features this reader does not know: unknown required bits {unknown:#018x}: read it with a newer packds"
+        "pack uses features that this reader does not support: unknown required bits {unknown:#018x}: read it with a newer packds"
     )]
     UnknownFeatures {
         /// The unknown bits.
@@ -55,7 +55,7 @@ pub enum FormatError {
         found: [u8; 8],
     },
     /// The trailer's file length differs from the actual one.
-    #[error("pack is truncated or extended: its trailer says {expected} bytes, the file has {found}")]
+    #[error("pack is truncated or extended: its trailer says {expected} bytes, but the file has {found}")]
     WrongLength {
         /// The length in the trailer.
         expected: u64,
@@ -63,7 +63,7 @@ pub enum FormatError {
         found: u64,
     },
     /// Header and trailer come from different packs.
-    #[error("pack is spliced: header has uuid {expected}, trailer has {found}")]
+    #[error("pack is spliced: its header has the uuid {expected}, but its trailer has {found}")]
     UuidMismatch {
         /// The id in the header.
         expected: String,

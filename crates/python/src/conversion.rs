@@ -72,7 +72,7 @@ fn every_split(
         }
         return Ok(Value::Object(reports));
     }
-    // Check all outputs first: it is better to write no split than half of them.
+    // Check all outputs first, because it is better to write no split than half of them.
     for (name, _) in &splits {
         check_output(&packds_cli::split_output(output, name), options.force)?;
     }
@@ -99,7 +99,7 @@ pub(crate) fn export(
     packds_convert::check_apart(pack.file_path(), &target).map_err(Failure::from)?;
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
         let report = packds_convert::export(&**pack, &target, &options, &**watch);
-        // If the file was truncated in the meantime, the lost part would be read as zeros.
+        // If the file was truncated in the meantime, the lost part was read as zeros.
         pack.still_good().map_err(Failure::from)?;
         report.map_err(Failure::from)
     })?;

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::loader_options::{get, must};
 use crate::watch::{AfterInterrupt, watched};
 
-/// Milliseconds: the time, the fastest, the slowest. Also whether there were too few batches.
+/// The time, the fastest time and the slowest time in milliseconds, and whether there were too few batches.
 type Millis = (f64, f64, f64, bool);
 
 /// The doctor's report.
@@ -39,7 +39,7 @@ impl Diagnosis {
         packds_doctor::picture(&self.report, name).svg()
     }
 
-    /// Writes the picture. Replaces an existing one.
+    /// Writes the plot to a file. Replaces an existing file.
     fn plot(&self, py: Python<'_>, name: &str, path: PathBuf) -> PyResult<()> {
         let written = py.detach(|| packds_cli::doctor_plot(&self.report, name, &path));
         Ok(written.map_err(Failure::Option)?)

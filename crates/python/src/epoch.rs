@@ -34,7 +34,7 @@ pub(crate) struct Epoch {
 /// The result of requesting a batch.
 enum Asked {
     NotYet,
-    /// Every slot is in use. The last slot is not used by an array (see `take`), but by a Python thread that copies it.
+    /// Every slot is in use. The last slot is used by a Python thread that copies it, not by an array (see `take`).
     Full(Box<Failure>),
     Closed,
     End,
@@ -130,7 +130,7 @@ impl Epoch {
         self.look(py, |epoch| epoch.steps().saturating_sub(epoch.next_step()))
     }
 
-    /// Stops its threads.
+    /// Stops the threads of the epoch.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
             let epoch = lock(&self.epoch).take();

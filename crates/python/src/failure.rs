@@ -11,7 +11,7 @@ use packds_reader::loader::LoadError;
 use packds_reader::plan::PlanError;
 use pyo3::prelude::*;
 
-/// An error in code without the GIL.
+/// An error that occurred in code without the GIL.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A pack cannot be read, or is damaged.
@@ -51,7 +51,7 @@ impl Failure {
     fn text(&self) -> String {
         match self {
             Self::Read(error) => error.to_string(),
-            // The advice becomes the hint.
+            // The part of the message that says what to do becomes the hint.
             Self::Load(LoadError::OnDevice { why, .. }) => why.clone(),
             Self::Load(error) => error.to_string(),
             Self::Convert(error) => error.to_string(),

@@ -1,6 +1,6 @@
 //! The Python package's native part: packs, loaders and conversions as Python sees them.
 //!
-//! It is thin on purpose: the Rust crates have everything that it has. Conveniences for Python are in python/packds.
+//! It is deliberately thin: everything in it is also in the Rust crates. Conveniences for Python are in python/packds.
 //! The GIL is released around everything that waits, copies, decodes or checks. Waits end when Python has a signal to
 //! handle.
 

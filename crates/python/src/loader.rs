@@ -137,7 +137,7 @@ impl Loader {
         (report.access.name(), report.engine, report.reason.clone())
     }
 
-    /// Decisions made by default, and doubts.
+    /// Decisions that were made by default, and doubts about the options.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut notices = py.detach(|| self.loader.notices().map_err(Failure::from))?;
         if let Some(on_gpu) = &self.on_gpu {
@@ -147,7 +147,7 @@ impl Loader {
         Ok(notices)
     }
 
-    /// The doubts that cost accuracy.
+    /// The doubts that concern accuracy.
     fn doubts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(py.detach(|| self.loader.doubts().map_err(Failure::from))?)
     }
@@ -164,7 +164,7 @@ impl Loader {
         examined(py, self.builder.clone(), step, seconds, check)
     }
 
-    /// Tuning history: batches delivered, threads, batches made ahead, and why.
+    /// Tuning history: for each entry, the batches delivered, the threads, the batches prepared ahead, and the reason.
     fn tuning(&self) -> Vec<(u64, usize, usize, String)> {
         let entries = self.loader.tuning().into_iter();
         entries.map(|entry| (entry.batches, entry.threads, entry.prefetch, entry.why)).collect()

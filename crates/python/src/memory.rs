@@ -92,7 +92,7 @@ impl Memory {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let bytes = self.bytes();
-        // NumPy trusts this, and would read past the end if the memory were smaller.
+        // NumPy trusts the shape, and would read past the end if the memory were smaller.
         if self.needed() != Some(bytes.len()) {
             let text = format!("{} has {} bytes", self.__repr__(), bytes.len());
             return Err(Failure::Damaged(text).into());

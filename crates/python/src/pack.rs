@@ -232,7 +232,7 @@ impl Pack {
         Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))
     }
 
-    /// A sample's picture as a PNG file.
+    /// A sample's image as a PNG file.
     fn picture<'py>(&self, py: Python<'py>, sample: u64, side: u32) -> PyResult<Bound<'py, PyBytes>> {
         let png = py.detach(|| {
             let png = packds_cli::sample_picture(self.pack()?, sample, side);

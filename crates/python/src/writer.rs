@@ -16,7 +16,7 @@ use crate::conversion::{GivenTexts, options_of};
 use crate::failure::Failure;
 use crate::watch::{AfterInterrupt, watched};
 
-/// Name, kind, and for arrays also the element type and shape.
+/// A field: its name, its kind, and for arrays also the element type and shape.
 type FieldTuple = (String, String, Option<String>, Option<Vec<u64>>);
 
 /// Collects samples. The pack only appears under its name when it is finished.

@@ -269,7 +269,7 @@ def test_formats_are_listed():
 
 
 def test_sizes_that_were_decided_here_are_warned_of_in_pythons_words(photos, tmp_path):
-    with pytest.warns(UserWarning, match="images have several sizes: short side 256, centre crop 224") as warned:
+    with pytest.warns(UserWarning, match="images have several sizes, so they are resized to short side 256") as warned:
         report = packds.convert(photos, tmp_path / "a.pack", progress=False)
     assert [str(one.message) for one in warned] == report["notes"]
     assert warned[0].filename == __file__

@@ -236,7 +236,7 @@ def test_no_sample_is_an_error_and_leaves_nothing(tmp_path):
 def test_a_target_that_cannot_be_says_what_to_name(tmp_path, monkeypatch, schema):
     monkeypatch.chdir(tmp_path)
     for target, text in [
-        (".", "^\\.: this is a folder, expected the name of a file to write\nhint: choose a file name"),
+        (".", "^\\.: this is a folder, but the output must be a file\nhint: choose a file name"),
         ("..", "this is a folder"),
         ("no/dir/y.pack", "the folder no/dir does not exist\nhint: create the folder first"),
     ]:

@@ -46,7 +46,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The length of the file changed after it was opened.
-    #[error("{}: changed while it was read: it had {expected} bytes, and now has {found}", path.display())]
+    #[error("{}: changed while it was read: it had {expected} bytes and now has {found}", path.display())]
     Changed {
         /// The file.
         path: PathBuf,

@@ -7,10 +7,10 @@ use packds_pixels::PixelError;
 #[non_exhaustive]
 pub enum DrawError {
     /// The rasterizer rejected the drawing.
-    #[error("cannot draw the picture: {0}")]
+    #[error("cannot draw the image: {0}")]
     Svg(String),
     /// A figure is too large.
-    #[error("cannot draw a picture of {width}x{height} units: too large")]
+    #[error("cannot draw an image of {width}x{height} units: too large")]
     TooLarge {
         /// In units.
         width: u32,

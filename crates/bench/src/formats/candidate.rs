@@ -21,7 +21,7 @@ pub(crate) trait Reader: Send {
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError>;
 }
 
-/// A batch being filled: labels, and contiguous pixels in huge pages, like packds' own batches.
+/// A batch that is being filled. It has labels, and contiguous pixels in huge pages, like the batches of packds.
 pub(crate) struct Batch {
     memory: SlotMut,
     sample_bytes: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// A batch in a free slot of `arena`. `None` if there is none.
+    /// A batch in a free slot of `arena`. `None` if no slot is free.
     pub(crate) fn take(arena: &Arc<Arena>, sample_bytes: usize, rows: usize) -> Option<Self> {
         Some(Self { memory: arena.try_take()?, sample_bytes, labels: vec![0; rows] })
     }

@@ -31,7 +31,7 @@ pub(crate) struct Export {
     pub(crate) read: Read,
 }
 
-/// How many samples are read together, if the format has a choice.
+/// Number of samples that are read together, if the format leaves a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
     Unset,
@@ -136,7 +136,7 @@ fn hdf5() -> Vec<Entry> {
     const SAMPLE: &str = "contiguous, one call per sample";
     const SLICES: &str = "contiguous, one call per run of consecutive samples";
     const CHUNKED: &str = "bypasses the library's chunk cache";
-    const GZIP: &str = "level 4, one sample per chunk; the library locates chunks, threads inflate them";
+    const GZIP: &str = "level 4, one sample per chunk; the library locates chunks, and threads inflate them";
     let hdf5 = |target, read| Export::pixels(DataFormat::Hdf5, target, read);
     let sample = hdf5("per-sample.h5", read::hdf5_per_sample);
     let slices = hdf5("slices.h5", read::hdf5_slices);
@@ -197,7 +197,7 @@ fn streams() -> Vec<Entry> {
 }
 
 fn packs() -> Vec<Entry> {
-    const RAW: &[&str] = &["the loader's defaults; batches are in its staging ring, none is borrowed"];
+    const RAW: &[&str] = &["the loader's defaults; all batches are in its staging ring, and none is borrowed"];
     let pack = |name, title, make, notes| Entry { name, title, make, streamed: false, notes };
     vec![
         pack("packds-raw", "packds, raw", Make::Pack(None), RAW),

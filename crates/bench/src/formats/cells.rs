@@ -12,7 +12,8 @@ use super::{CacheName, FormatsBenchOptions, cache, checksum};
 use crate::BenchError;
 use crate::watch::Progress;
 
-/// No new epoch of a warm run starts after this time: one epoch of few images is too short to time.
+/// A warm run starts no new epoch after this time. It may take several epochs, because one epoch of few images is too
+/// short to time.
 const LEAST: Duration = Duration::from_secs(1);
 const LEAST_QUICK: Duration = Duration::from_millis(40);
 /// Maximum share of the files that may be missing from the page cache in a warm run.

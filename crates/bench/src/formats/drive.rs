@@ -13,12 +13,12 @@ use crate::measure::{median, percentile};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// The consumer sleeps this long per batch, like a process that waits for an accelerator.
+    /// Time that the consumer sleeps per batch, like a process that waits for an accelerator.
     pub(crate) step: Duration,
     /// No new epoch starts after this time.
     pub(crate) least: Duration,
-    /// No batch is requested later than this after the first one. The time counts from the first batch, so that formats
-    /// that open slowly get a chance.
+    /// No batch is requested later than this after the first batch. The time starts with the first batch, so that
+    /// formats that open slowly are measured too.
     pub(crate) most: Duration,
 }
 

@@ -14,7 +14,7 @@ use crate::threads::start;
 
 /// Maximum number of finished batches per thread.
 const DEPTH: usize = 2;
-/// The same number, plus one batch being filled and one held by the consumer.
+/// The same number, plus one batch that is being filled and one that the consumer holds.
 const BUFFERS: usize = DEPTH + 2;
 
 /// Receives each batch's pixels and labels. Returns whether to continue.
@@ -105,7 +105,7 @@ fn consume(
         let (ready, free) = ends.get(planned.lane).ok_or_else(ended)?;
         let batch = ready.recv().map_err(|_| ended())??;
         let go_on = take(batch.pixels(), batch.labels());
-        // A finished thread needs no more memory.
+        // A thread that is finished needs no more memory.
         let _ = free.send(batch);
         if !go_on {
             break;

@@ -1,4 +1,4 @@
-//! Maps whole files, and counts their cached pages. For packs, use their reader instead.
+//! Maps whole files, and counts their cached pages. Packs are read through their own reader instead.
 
 use packds_system::to_u64;
 use std::fs::File;

@@ -38,9 +38,9 @@ use written::Written;
 /// State of the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheName {
-    /// All files are cached.
+    /// All files are in the page cache.
     Warm,
-    /// No file is cached.
+    /// No file is in the page cache.
     Cold,
 }
 
@@ -53,15 +53,15 @@ pub struct FormatsBenchOptions {
     pub command: String,
     /// Batch size. Reduced if there are fewer than four batches of images.
     pub batch: u32,
-    /// Numbers of threads.
+    /// Numbers of threads to measure.
     pub threads: Vec<usize>,
     /// Orders.
     pub orders: Vec<OrderName>,
-    /// States of the page cache.
+    /// States of the page cache to measure.
     pub cache: Vec<CacheName>,
     /// Duration of an additional training step in ms. 0 for none.
     pub step_ms: f64,
-    /// Short and rough runs.
+    /// Whether runs are short and rough.
     pub quick: bool,
     /// Number of runs; the median is reported.
     pub rounds: usize,

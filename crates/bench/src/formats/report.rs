@@ -78,7 +78,7 @@ pub struct Data {
     pub height: u64,
     /// Columns of an image.
     pub width: u64,
-    /// 1 or 3.
+    /// Channels of an image: 1 or 3.
     pub channels: u64,
     /// Bytes of pixels per image.
     pub bytes_per_image: u64,
@@ -97,9 +97,9 @@ pub struct OptionsShown {
     pub batch_asked: Option<u32>,
     /// Numbers of threads.
     pub threads: Vec<usize>,
-    /// `sequential`, `per-sample`, `chunk`.
+    /// The measured orders: `sequential`, `per-sample`, `chunk`.
     pub orders: Vec<String>,
-    /// `warm`, `cold`.
+    /// The measured states of the page cache: `warm`, `cold`.
     pub cache: Vec<String>,
     /// Duration of a training step in ms; 0 for none.
     pub step_ms: f64,
@@ -129,7 +129,7 @@ pub struct FormatRow {
     pub format: String,
     /// Display name.
     pub title: String,
-    /// `rust` or `python`.
+    /// Language of the reader: `rust` or `python`.
     pub runtime: String,
     /// Whether it keeps the exact pixels. All lossless formats have the same checksum.
     pub lossless: bool,
@@ -152,7 +152,7 @@ pub struct RunRow {
     pub format: String,
     /// `sequential`, `per-sample` or `chunk`.
     pub order: String,
-    /// `warm` or `cold`.
+    /// State of the page cache: `warm` or `cold`.
     pub cache: String,
     /// Number of loading threads.
     pub threads: usize,

@@ -335,7 +335,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Whether the pack's images are variable-size. Then batches need an augmentation.
+/// Whether the pack's images are variable-size, in which case batches need an augmentation.
 #[must_use]
 pub fn has_encoded_images(pack: &Pack) -> bool {
     let mut images = pack.schema().body().filter(|(_, f)| f.role == Some(Role::Image));

@@ -42,7 +42,7 @@ pub(crate) fn run(
         reason = "a positive number; precision does not matter"
     )]
     let n_batches = (wanted as u64).clamp(1, steps);
-    // Cold reads need a whole epoch per slice. Otherwise read-ahead for later batches would be included.
+    // Cold reads need a whole epoch per slice. Otherwise, the time would include read-ahead for later batches.
     let n_batches = if options.cold { steps } else { n_batches };
     let images = n_batches * batch;
     let budget = Duration::from_secs_f64(options.seconds);

@@ -111,7 +111,7 @@ fn charts(report: &Report) -> Vec<Chart> {
     if report.options.step_ms > 0.0 {
         add(
             "training-wait".to_owned(),
-            "How long a training step waits for its batch while the loader runs in parallel. Further left is better.",
+            "Time that a training step waits for its batch while the loader runs in parallel. Further left is better.",
             view.waits(&orders).figure(),
         );
     }
@@ -131,7 +131,7 @@ impl<'a> View<'a> {
         Self { report, threads: threads.unwrap_or(1) }
     }
 
-    /// The runs on the fewest threads, for the time of a batch: with several threads, batches arrive in groups.
+    /// The runs on the fewest threads, which show the time of a batch. With several threads, batches arrive in groups.
     fn of_batches(report: &'a Report) -> Self {
         let threads = report.options.threads.iter().copied().min();
         Self { report, threads: threads.unwrap_or(1) }
@@ -148,7 +148,7 @@ impl<'a> View<'a> {
         self.report.runs.iter().find(fits)
     }
 
-    /// Whether there is any result. A format without one is listed only on the page.
+    /// Whether there is any result. A format without results is listed only on the page.
     fn is_measured(&self, format: &FormatRow) -> bool {
         self.report.runs.iter().any(|run| run.format == format.format && run.images_per_s.is_some())
     }
@@ -181,7 +181,7 @@ impl<'a> View<'a> {
             let sign = if more_is_better { -1.0 } else { 1.0 };
             let least = floor.unwrap_or(0.0);
             let key = |row: &Row| match row.warm.or(row.cold) {
-                // Below the floor all medians are equally good, so the slow end decides the order.
+                // Below the floor, all medians are equally good, so the order follows the 95th percentile.
                 Some(mark) if mark.value <= least => mark.slow.unwrap_or(0.0).min(least) * 1e-9,
                 Some(mark) => mark.value * sign,
                 None => f64::MAX,
@@ -193,7 +193,7 @@ impl<'a> View<'a> {
     }
 
     fn batch_times(&self, orders: &[&str]) -> DotChart {
-        // The median can be the time to take a batch that was already ready.
+        // The median can be the time to take a batch that was ready before.
         let panels = self.panels(orders, false, false, None, |run| {
             let value = run.mean_batch_ms()?;
             let slow = run.batch_ms.map(|ms| ms.p95).filter(|slow| *slow > value);
@@ -314,7 +314,7 @@ fn label(format: &FormatRow) -> String {
     format!("{}{}", format.title, sign(format))
 }
 
-/// Marks to show wherever a format is named.
+/// Marks that follow the name of a format wherever it appears.
 fn sign(format: &FormatRow) -> String {
     let is_python = format.runtime == "python" && !format.title.to_lowercase().contains("python");
     let python = if is_python { " (Python)" } else { "" };

@@ -13,10 +13,10 @@ use crate::progress::Benchmarking;
 use crate::{Console, Exit, Failure};
 
 /// Measure convert and verify, and compare them with reading, decoding, copying and checksumming the same files
-///
-/// Compares raw conversion (short side 256, crop 224) with a loop that only reads and fully decodes the same files, encoded
-/// conversion with `cat`, and verify with reading the pack and computing CRC32C. Also times opening a pack of 1.28 million
-/// samples. Runs of packds and of the limit alternate; ratios are medians of the pairs. Files are repeated, by links, until a run is long enough.
+/// Compares raw conversion (short side 256, crop 224) with a loop that only reads and fully decodes the same files.
+/// Compares encoded conversion with `cat`, and verify with reading the pack and computing CRC32C. Also times opening a
+/// pack of 1.28 million samples. Runs of packds and of the limit alternate; ratios are medians of the pairs. If there
+/// are too few files for a run of sufficient length, they are repeated as links.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertBenchArgs {
     /// Image folder

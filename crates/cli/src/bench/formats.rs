@@ -222,7 +222,7 @@ fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     groups
 }
 
-/// A column of the table: its heading, a function that gives its value for a run, and a function that formats the
+/// A column of the table: its heading, a function that returns its value for a run, and a function that formats the
 /// value. The smallest value is the best.
 type Column = (&'static str, fn(&RunRow, &FormatRow) -> Option<f64>, fn(f64) -> String);
 

@@ -19,8 +19,8 @@ use crate::{Console, Exit, Failure};
 /// Measure how long training waits, by threads, prefetch and batch size, and recommend settings
 ///
 /// For each configuration, a consumer takes batches and sleeps for the time of a step, with the pack in the page cache.
-/// The recommendation is the cheapest configuration (fewest threads, then least memory) whose wait is within 1 % of a step of
-/// the best one. The start and the end of an epoch count.
+/// The recommendation is the cheapest configuration (fewest threads, then least memory) whose wait is within 1 % of a
+/// step of the shortest wait. Waits at the start and the end of an epoch are included.
 #[derive(Debug, Args)]
 pub(crate) struct TuneBenchArgs {
     /// Pack to measure
@@ -153,7 +153,7 @@ fn show_too_small(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure>
     Ok(())
 }
 
-/// Prints a line of the table. The best configuration of its batch size has one star, the overall best has two.
+/// Prints a line of the table. The best configuration of each batch size has one star, and the best of all has two.
 fn show_run(bench: &TuneBench, run: &TuneRun, out: &mut dyn Write) -> Result<(), Failure> {
     let of_batch = bench.recommended_by_batch.iter().any(|one| one.is(run));
     let recommended = bench.recommended.as_ref();

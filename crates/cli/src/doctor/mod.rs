@@ -35,10 +35,11 @@ Examples:
 
 /// Find the training bottleneck, the possible speed, and what to change
 ///
-/// Caches a batch at one stage after another and times the rest: reading, decoding, transforming and copying. Together
-/// with the duration of a training step, this gives the bottleneck, the possible throughput and the gain from each
-/// change. Pass the step as --step-ms, or pass a training command after `--`: a program whose packds.Loader reads this
-/// pack. The command is stopped after some steps. Options not given here are taken from its loader.
+/// Caches a batch at one stage after another and times the rest: reading, decoding, transforming and copying. From
+/// these times and the duration of a training step, the doctor computes the bottleneck, the possible throughput and the
+/// gain from each change. Pass the step as --step-ms, or pass a training command after `--`: a program whose
+/// packds.Loader reads this pack. The command is stopped after some steps. Options not given here are taken from its
+/// loader.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
@@ -113,10 +114,11 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Fail
     args.show(&report, training.as_ref(), console)
 }
 
-/// Writes the plot of a report to an .svg or .png file, replacing an existing one. `name` is that of the pack or dataset.
+/// Writes the plot of a report to an .svg or .png file, replacing an existing file. `name` is the name of the pack or
+/// dataset.
 ///
 /// # Errors
-/// The command's error message.
+/// Returns the command's error message.
 pub fn doctor_plot(report: &Report, name: &str, path: &Path) -> Result<(), String> {
     let file = PlotFile::parse(&path.to_string_lossy())?;
     let written = write_plot(&file, &picture(report, name), true);
@@ -231,7 +233,7 @@ impl DoctorArgs {
             }
             console.out.write_all(text(report).as_bytes())?;
             if self.check && report.checked.is_none() {
-                writeln!(console.out, "checked  nothing: none of the advice is a loader option")?;
+                writeln!(console.out, "checked  nothing, because none of the advice is a loader option")?;
             }
         }
         Ok(Exit::Done)

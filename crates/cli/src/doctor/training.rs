@@ -25,18 +25,18 @@ use crate::interrupt;
 
 /// Maximum runtime of the command, including its startup.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The command is stopped earlier if steps and waits took this long and there were this many batches.
+/// The command is stopped earlier once its steps and waits have taken this time, over at least this number of batches.
 const ENOUGH: (Duration, u64) = (Duration::from_secs(5), 3);
-/// This time is ignored at the start, because of compilation.
+/// Initial time that is ignored, because the first steps may include compilation.
 const WARMING: Duration = Duration::from_millis(250);
-/// A deviation from the predicted rate is reported if it exceeds this fraction.
+/// Fraction of the predicted rate by which the measured rate may deviate before this is reported.
 const DIFFERS: f64 = 0.2;
 /// Minimum duration of a timed part.
 const PART: Duration = Duration::from_millis(50);
 /// With fewer batches than this, times are unreliable.
 const FEW: u64 = 10;
 const LOOK: Duration = Duration::from_millis(50);
-/// Time to exit after SIGTERM.
+/// Time that the command has to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Timing of a training command's steps.
@@ -49,7 +49,7 @@ pub(super) struct Training {
     busy: Time,
     /// Time from requesting a batch to receiving it.
     waited: Time,
-    /// The sum of both.
+    /// The sum of `busy` and `waited`.
     passed: Time,
     batches: u64,
     notes: Vec<String>,
@@ -64,7 +64,7 @@ pub(super) struct LoaderOptions {
     pub(super) fields: Option<Vec<String>>,
     pub(super) threads: Option<NonZero<usize>>,
     pub(super) memory_bytes: Option<u64>,
-    /// Whether it reads a subset, or some samples more often.
+    /// Whether the loader reads only a subset, or reads some samples more often than others.
     #[serde(skip_serializing)]
     chosen: bool,
 }
@@ -149,7 +149,7 @@ impl Training {
         })
     }
 
-    /// The timing as the doctor's input. It includes the copy to the device.
+    /// The timing in the form that the doctor takes. The step includes the copy to the device.
     pub(super) fn step(&self) -> MeasuredStep {
         MeasuredStep { step: self.busy, copy: Time::default(), pinned_copy: None, trained: Some(self.passed) }
     }
@@ -298,7 +298,7 @@ struct Journal(PathBuf);
 impl Journal {
     fn new() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("packds-doctor-{}", std::process::id()));
-        // A killed process with this id may have left a journal behind.
+        // A process that had this id and was killed may have left a journal behind.
         let _ = std::fs::remove_file(&path);
         let made = OpenOptions::new().write(true).create_new(true).open(&path);
         made.map_err(|error| Failure::write(&path, &error))?;
@@ -315,7 +315,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // It cannot be removed; nothing more can be done.
+        // If the journal cannot be removed, nothing more can be done.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -345,7 +345,7 @@ impl Running {
 
     /// Waits until the journal has enough data, the command exits, or time is up.
     fn watch(mut self, journal: &Journal, uuid: &str) -> Result<(Vec<Line>, Option<ExitStatus>), Failure> {
-        // The command has its own process group, which Ctrl-C does not reach. Stop it here.
+        // Ctrl-C does not reach the command, because it has its own process group. It is stopped here.
         let _catching = interrupt::catch();
         let started = Instant::now();
         while started.elapsed() < LONGEST {

@@ -9,7 +9,7 @@ use packds_pixels::{Color, DecodeOptions, Decoder, Filter, Geometry, Image, Imag
 use packds_reader::Pack;
 use packds_report::Rgb;
 
-/// Whether a field seems to contain pictures.
+/// Whether a field seems to contain images.
 pub(crate) fn is_viewable(field: &Field) -> bool {
     matches!(field.role, Some(Role::Image | Role::Mask))
         || field.kind == FieldKind::Image
@@ -89,7 +89,7 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
     viewable(bytes, shape, is_chw)
 }
 
-/// Reduces the channels to 1 or 3: four become the first three, other numbers the first one.
+/// Reduces the channels to 1 or 3. Of four channels, the first three are kept; of any other number, the first one.
 fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result<Image, String> {
     let (height, width, channels) = shape;
     let shown = if matches!(channels, 3 | 4) { 3 } else { 1 };
@@ -142,8 +142,8 @@ fn to_byte(value: f64) -> u8 {
     (value + 0.5).clamp(0.0, 255.0) as u8
 }
 
-/// The colour of a mask's class: 0 is dark, 255 (usually "ignore") is white. The others step around the colour wheel by
-/// the golden angle, so that neighbouring classes differ.
+/// The colour of a mask's class: 0 is dark, 255 (usually "ignore") is white. The other classes step around the colour
+/// wheel by the golden angle, so that consecutive classes have different colours.
 fn class_color(class: u8) -> Rgb {
     match class {
         0 => return [32; 3],

@@ -1,4 +1,4 @@
-//! What the page asks about a pack, answered as JSON and pictures.
+//! Answers the page's requests about a pack with JSON and images.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,22 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::escape::{escape, escape_path, lossy};
+use crate::human::counted;
 use crate::info::info_document;
 use crate::label::{Label, Labels};
 use crate::labels::has_paths;
 use crate::show::{field_picture, is_viewable};
 
-/// Bars of a histogram.
+/// Number of bars in a histogram.
 const N_BINS: u8 = 24;
-/// Samples of one answer.
+/// Maximum number of samples in one answer.
 const MAX_PAGE: usize = 500;
-/// Longest text of a field that is shown, in bytes.
+/// Maximum length of a field's text that is shown, in bytes.
 const MAX_TEXT: usize = 4096;
-/// Side of the largest picture, in pixels.
+/// Maximum side of an image, in pixels.
 const MAX_SIDE: u32 = 2048;
 
-/// Why a question has no answer. The page shows it.
+/// The reason why a request failed. The page shows it.
 pub(super) struct Refused(pub(super) String);
 
 impl<E: std::error::Error> From<E> for Refused {
@@ -34,7 +35,7 @@ impl<E: std::error::Error> From<E> for Refused {
 
 type Query = BTreeMap<String, String>;
 
-/// A pack and what is known of all its samples.
+/// A pack, with the labels and columns of all its samples.
 pub(super) struct Catalogue<'a> {
     pack: &'a Pack,
     labels: Labels<'a>,
@@ -58,7 +59,7 @@ impl<'a> Catalogue<'a> {
     pub(super) fn open(pack: &'a Pack) -> Result<Self, Failure> {
         let mut columns = Vec::new();
         for (number, field) in pack.schema().columns() {
-            // Checksums and ids of classes are no quantities.
+            // Checksums and class ids are not quantities.
             let is_quantity =
                 field.shape.is_empty() && matches!(field.role, None | Some(Role::SourceWidth | Role::SourceHeight));
             if is_quantity {
@@ -89,8 +90,8 @@ impl<'a> Catalogue<'a> {
         }))
     }
 
-    /// A part of the samples that match: `class` (an id), `text` (a part of the path or of the class name), `column` with
-    /// `min` and `max`; from `offset`, at most `limit`.
+    /// The matching samples from `offset` on, at most `limit`. The filters are `class` (an id), `text` (a part of the
+    /// path or of the class name), and `column` with `min` and `max`.
     pub(super) fn samples(&self, query: &Query) -> Result<Value, Refused> {
         let matching = self.matching(query)?;
         let offset = to_usize(number(query, "offset")?.unwrap_or(0));
@@ -100,7 +101,7 @@ impl<'a> Catalogue<'a> {
         Ok(json!({ "total": matching.len(), "samples": listed? }))
     }
 
-    /// Everything about one sample but its pictures.
+    /// Everything about one sample except its images.
     pub(super) fn sample(&self, query: &Query) -> Result<Value, Refused> {
         let sample = self.asked(query)?;
         let mut all = self.listed(sample)?;
@@ -116,19 +117,20 @@ impl<'a> Catalogue<'a> {
         let side = number(query, "side")?.and_then(|side| u32::try_from(side).ok()).unwrap_or(128).clamp(1, MAX_SIDE);
         let name = query.get("field").map_or("", String::as_str);
         let found = self.pictures().find(|(_, field)| field.name == name);
-        let shown = found.ok_or_else(|| Refused(format!("no field `{name}` with pictures")))?;
+        let shown = found.ok_or_else(|| Refused(format!("no field `{name}` that contains images")))?;
         field_picture(self.pack, shown, sample, side).map_err(Refused)
     }
 
-    /// The fields with pictures, with their positions in the body.
+    /// The fields that contain images, with their positions in the body.
     fn pictures(&self) -> impl Iterator<Item = (usize, &'a Field)> {
         self.pack.schema().body().map(|(_, field)| field).enumerate().filter(|(_, field)| is_viewable(field))
     }
 
     fn asked(&self, query: &Query) -> Result<u64, Refused> {
-        let sample = number(query, "sample")?.ok_or_else(|| Refused("which sample?".to_owned()))?;
+        let sample = number(query, "sample")?.ok_or_else(|| Refused("the parameter `sample` is missing".to_owned()))?;
         if sample >= self.pack.n_samples() {
-            return Err(Refused(format!("no sample {sample}: the pack has {}", self.pack.n_samples())));
+            let samples = counted(self.pack.n_samples(), "sample");
+            return Err(Refused(format!("no sample {sample}: the pack has {samples}")));
         }
         Ok(sample)
     }
@@ -171,7 +173,7 @@ impl<'a> Catalogue<'a> {
     fn range(&self, query: &Query) -> Result<Option<(&Column<'a>, f64, f64)>, Refused> {
         let Some(name) = query.get("column").filter(|name| !name.is_empty()) else { return Ok(None) };
         let column = self.columns.iter().find(|column| column.name == name);
-        let column = column.ok_or_else(|| Refused(format!("no column `{name}` of numbers")))?;
+        let column = column.ok_or_else(|| Refused(format!("no numeric column `{name}`")))?;
         let bound = |key, default| match query.get(key).filter(|text| !text.is_empty()) {
             None => Ok(default),
             Some(text) => text.parse().map_err(|_| Refused(format!("{key}: expected a number, found `{text}`"))),
@@ -179,7 +181,7 @@ impl<'a> Catalogue<'a> {
         Ok(Some((column, bound("min", f64::NEG_INFINITY)?, bound("max", f64::INFINITY)?)))
     }
 
-    /// The samples whose path contains this text in lower case, ascending.
+    /// The samples whose path in lower case contains this text, in ascending order.
     fn paths_with(&self, text: &str) -> Result<Vec<u64>, Refused> {
         let mut found = Vec::new();
         if has_paths(self.pack) {
@@ -216,7 +218,7 @@ impl<'a> Catalogue<'a> {
         json!({ "name": field.name, "value": value })
     }
 
-    /// The size of a picture, and how it is stored.
+    /// The size of an image, and how it is stored.
     fn described(&self, field: &Field, sample: u64, bytes: usize) -> String {
         let shape = self.pack.item_shape(&field.name, sample).ok().flatten().or(field.image_shape());
         let size =

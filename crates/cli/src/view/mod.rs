@@ -1,6 +1,6 @@
 //! `packds view`: a local page in the browser that shows the samples of a pack.
 //!
-//! The page reads the pack and changes nothing. `catalogue` answers what the page asks, `server` speaks HTTP.
+//! The page reads the pack and changes nothing. `catalogue` answers the page's requests, and `server` speaks HTTP.
 
 mod catalogue;
 mod server;
@@ -22,10 +22,10 @@ Examples:
   packds view train.pack
   packds view train.pack --port 8000 --no-browser";
 
-/// Show a pack in the browser: pictures, classes, masks, histograms, search
+/// Show a pack in the browser: images, classes, masks, histograms, search
 ///
-/// Serves one page on this machine only (127.0.0.1) until Ctrl-C. The address contains a random key, so that other users
-/// of the machine cannot open the page. It loads nothing from elsewhere and changes nothing.
+/// Serves one page on this machine only (127.0.0.1) until you press Ctrl-C. The address contains a random key, so that
+/// other users of the machine cannot open the page. The page loads nothing from elsewhere and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ViewArgs {
@@ -50,7 +50,7 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     console.result(|| json!({ "url": url }), |console| Ok(writeln!(console.out, "{url}")?))?;
     console.out.flush()?;
     if !console.json {
-        console.doing("the page is open until you press Ctrl-C");
+        console.doing("serving the page until you press Ctrl-C");
     }
     if !args.no_browser && console.out_is_terminal {
         open_browser(&url);
@@ -58,7 +58,7 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     Ok(server.serve(&catalogue))
 }
 
-/// Asks the desktop to show the page. Without a desktop nothing happens, because the address was printed.
+/// Asks the desktop to show the page. Without a desktop, nothing happens; the address was printed anyway.
 fn open_browser(url: &str) {
     let has_desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     if has_desktop {

@@ -1,5 +1,5 @@
 "use strict";
-// The page of `packds view`. It asks the server for samples in parts while the reader scrolls.
+// The page of `packds view`. It requests samples from the server in parts while the user scrolls.
 
 const PART = 120;
 const state = {pack: null, query: {}, loaded: 0, total: 0, busy: false, asked: 0, shown: []};
@@ -68,7 +68,7 @@ function showClasses(classes) {
 function showColumns(columns) {
   element("columns").hidden = columns.every((column) => column.min === column.max);
   for (const column of columns) {
-    // There is nothing to choose by a number that never changes.
+    // A column with only one value cannot narrow down the samples.
     if (column.min === column.max) continue;
     const bound = (key, value) => {
       const input = make("input", {type: "number", step: "any", placeholder: short(value)});
@@ -96,7 +96,7 @@ function showPixels(fields) {
     stats.histogram.forEach((channel) => channel.forEach((count, value) => { counts[value >> 3] += count; }));
     const mean = stats.mean.map((m) => m.toFixed(3)).join(", ");
     element("pixels").querySelector("div").append(make("div", {className: "column"}, make("h3", {textContent: name}), bars(counts),
-      make("div", {className: "range"}, make("span", {textContent: "0"}), make("span", {textContent: `mean ${mean} of 1`}), make("span", {textContent: "255"}))));
+      make("div", {className: "range"}, make("span", {textContent: "0"}), make("span", {textContent: `mean ${mean} (scale 0 to 1)`}), make("span", {textContent: "255"}))));
   }
 }
 
@@ -160,13 +160,13 @@ async function loadMore() {
       });
       element("found").append(reset);
     }
-    element("more").textContent = found.total === 0 ? "No sample matches." : state.loaded < state.total ? "Scroll for more" : "";
+    element("more").textContent = found.total === 0 ? "No samples match." : state.loaded < state.total ? "Scroll down for more" : "";
     state.busy = false;
     if (isEndVisible()) loadMore();
   } catch (error) {
     if (asked !== state.asked) return;
     state.busy = false;
-    element("more").textContent = error instanceof TypeError ? "packds view was stopped. Start it again and open the new address." : error.message;
+    element("more").textContent = error instanceof TypeError ? "packds view has stopped. Start it again, and open the new address." : error.message;
   }
 }
 

@@ -17,13 +17,13 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Connections at one time. A browser opens six; others wait in the system's queue.
+/// Maximum number of simultaneous connections. A browser opens six; further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 32;
-/// How long the server sleeps between two looks for connections and for Ctrl-C.
+/// How long the server sleeps between two checks for connections and for Ctrl-C.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long a client may take to send its request, or to take a part of the answer.
+/// How long a client may take to send its request, or to receive a part of the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum length of a request's lines, in bytes, and their maximum number.
+/// Maximum length of a line of a request, in bytes, and maximum number of its lines.
 const MAX_HEAD: usize = 16 << 10;
 const MAX_HEADERS: usize = 64;
 
@@ -86,10 +86,10 @@ impl Server {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let reply = match Request::read(&mut stream)? {
-            None => Reply::error(400, "this is not a request that a browser sends"),
-            Some(request) if request.method != "GET" => Reply::error(405, "only GET is answered"),
-            // A page of another site can make a browser send requests, but under the other site's name.
-            Some(request) if request.host != self.address.to_string() => Reply::error(403, "wrong host"),
+            None => Reply::error(400, "malformed or oversized request"),
+            Some(request) if request.method != "GET" => Reply::error(405, "only GET requests are supported"),
+            // Pages of other sites can make a browser send requests, but those requests have another host name.
+            Some(request) if request.host != self.address.to_string() => Reply::error(403, "wrong host name"),
             Some(request) => self.reply(&request.target, catalogue),
         };
         reply.send(&mut stream)
@@ -115,7 +115,7 @@ impl Server {
     }
 }
 
-/// The parts of a request that matter.
+/// The parts of a request that are used.
 struct Request {
     method: String,
     target: String,

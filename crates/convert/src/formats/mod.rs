@@ -80,7 +80,7 @@ pub(crate) enum Input {
         parts: fn(&Path, &ListOptions) -> Result<Vec<Shards>, ConvertError>,
         /// Finds the samples of one part.
         read: fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,
-        /// Reads a file that is one sample; none if the format has no such files.
+        /// Reads a file that is one sample. `None` if the format has no such files.
         whole: Option<ReadWhole>,
     },
 }
@@ -106,7 +106,7 @@ impl Output {
         Self::by(|start, run| run.write_to(S::create(start)?), holds, target)
     }
 
-    /// The same for a format with several sinks.
+    /// The output of a format with several sinks, also without compression, chunks or shards.
     pub(crate) const fn by(write: Write, holds: Holds, target: Target) -> Self {
         Self { holds, codecs: &["none"], has_chunks: false, has_shards: false, target, write }
     }
@@ -122,7 +122,7 @@ pub(crate) enum Target {
     FileOrSamples,
 }
 
-/// The parts of a source whose splits only follow from file names.
+/// The parts of a source whose splits follow only from file names.
 pub(crate) fn parts_by_name(source: &Path, format: crate::DataFormat) -> Result<Vec<Shards>, ConvertError> {
     Ok(Shards::find(source, format)?.by_split())
 }

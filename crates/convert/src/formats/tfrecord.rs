@@ -21,7 +21,10 @@ pub(crate) static ENTRY: Entry = Entry {
         has_shards: true,
         ..Output::new::<TfRecordSink>(Holds::FilesFirst, Target::FileOrShards)
     }),
-    ..Entry::new(&["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"], "records of tf.Example, both checksums checked")
+    ..Entry::new(
+        &["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"],
+        "records of tf.Example, with both checksums checked",
+    )
 };
 
 /// A length and its checksum.

@@ -219,7 +219,7 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::ONE_SAMPLE_PER_FILE,
             |o| o.list.one_sample_per_file = Some(true),
-            "Read each file of arrays (.npy, .npz, .pt, .safetensors, .h5, .zarr) as one sample [default: if they are in class folders]",
+            "Read each file of arrays (.npy, .npz, .pt, .safetensors, .h5, .zarr) as one sample [default: only if the files are in class folders]",
         )
         .under(SOURCE)
         .excludes(opt::MANY_SAMPLES_PER_FILE)
@@ -361,14 +361,14 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::JPEG_SCALING,
             |o| o.jpeg_scaling = true,
-            "Decode JPEGs at 1/2, 1/4 or 1/8 size if that is large enough: faster, but pixels differ (see docs/reference/pixels.md)",
+            "Decode JPEGs at 1/2, 1/4 or 1/8 size if that is large enough; this is faster, but pixels differ (see docs/reference/pixels.md)",
         )
         .under(IMAGES)
         .recorded("jpeg_scaling", |o| Some(o.jpeg_scaling.into())),
         Spec::switch(
             opt::CHECK_DECODE,
             |o| o.check_decode = true,
-            "Fully decode files even if they are stored unchanged: finds every damaged file, and measures mean and std",
+            "Fully decode files even if they are stored unchanged, to find every damaged file and to measure mean and std",
         )
         .under(IMAGES)
         .recorded("check_decode", |o| o.check_decode.then(|| true.into())),
@@ -418,7 +418,7 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::KEEP_ORDER,
             |o| o.keep_order = true,
-            "Keep the source's order. If it is sorted by class, do not read the pack chunk by chunk for training",
+            "Keep the source's order. If the source is sorted by class, do not read the pack chunk by chunk for training",
         )
         .under(LAYOUT)
         .recorded("order", |o| Some(if o.keep_order { "kept" } else { "shuffled" }.into())),

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use packds_system::{BadValue, Opt};
 use serde_json::Value;
 
-/// A set of options that are declared.
+/// A set of declared options.
 pub trait Declared: Default + 'static {
     /// The declarations, in the order of the help.
     const OPTIONS: &'static [OptionSpec<Self>];
@@ -42,17 +42,17 @@ pub struct OptionSpec<O: 'static> {
     pub value_name: &'static str,
     /// The allowed values, if there are few.
     pub names: &'static [&'static str],
-    /// Values to offer for completion. Others are valid too, or have an error message of their own.
+    /// Values that completion offers. Other values may be valid too; invalid ones have their own error message.
     pub offers: &'static [&'static str],
-    /// A letter that stands for it.
+    /// The letter of its short form.
     pub short: Option<char>,
-    /// The text of its default, if that is a single value.
+    /// The text of its default, if the default is a single value.
     pub default: Option<fn(&O) -> String>,
     /// Whether it may be given several times.
     pub repeats: bool,
     /// An option that it cannot be combined with.
     pub excludes: Option<Opt>,
-    /// What it does, in a line or two.
+    /// A description of its effect, in a line or two.
     pub help: &'static str,
     /// Its entry in a pack's provenance, if it affects the bytes.
     pub(crate) recorded: Option<Recorded<O>>,

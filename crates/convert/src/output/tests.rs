@@ -140,7 +140,10 @@ fn only_regular_files_are_replaced() {
     pipe(&target);
     for force in [false, true] {
         let error = check_output(&target, force).unwrap_err().to_string();
-        assert!(error.ends_with("this is a pipe, socket or device, expected a regular file or a new name"), "{error}");
+        assert!(
+            error.ends_with("this is a pipe, socket or device, but the output must be a regular file or a new name"),
+            "{error}"
+        );
         assert!(Output::create(&target, force).is_err());
     }
     assert!(fs::metadata(&target).unwrap().file_type().is_fifo());

@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 
 use crate::ConvertError;
 
-/// Maximum number of attempts. In each one, another conversion has just renamed or removed its file.
+/// Maximum number of attempts. An attempt fails if another conversion has just renamed or removed its file.
 const MAX_TRIES: usize = 100;
 
 /// What is written under the working name.
@@ -28,7 +28,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) file: File,
-    /// Whether it was just created.
+    /// Whether this process has just created it.
     is_new: bool,
 }
 
@@ -109,8 +109,8 @@ fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Op
     }
 }
 
-/// Names the obstacle, if there is one. Anyone who has the file open or owns it could change the pack after its
-/// checksums are made.
+/// Returns the name of the obstacle, if there is one. Anyone who has the file open or owns it could change the pack
+/// after its checksums are computed.
 fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> {
     let form = there.file_type();
     match kind {

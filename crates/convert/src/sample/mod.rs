@@ -26,7 +26,7 @@ pub enum SampleError {
     #[error("cannot read this file: {0}")]
     Read(#[from] std::io::Error),
     /// The file is longer than any valid image.
-    #[error("file has {found} bytes, more than the limit of {limit}")]
+    #[error("the file has {found} bytes, more than the limit of {limit}")]
     TooLarge {
         /// The limit.
         limit: u64,
@@ -34,7 +34,7 @@ pub enum SampleError {
         found: u64,
     },
     /// The source is shorter than before, or shorter than it claims.
-    #[error("{path}: expected {expected} bytes at {offset}, found {found}")]
+    #[error("{path}: expected {expected} bytes at byte {offset}, found {found}")]
     SourceShort {
         /// The file.
         path: std::path::PathBuf,
@@ -93,7 +93,7 @@ pub enum SampleError {
     #[error("{0}")]
     Pixels(#[from] PixelError),
     /// The image's size differs from that of all others.
-    #[error("expected an image of {expected:?} pixels (width, height) after resize and crop, found {found:?}")]
+    #[error("expected {expected:?} pixels (width, height) after resize and crop, found {found:?}")]
     OtherSize {
         /// Width and height of the others.
         expected: (u32, u32),
@@ -151,7 +151,7 @@ impl Times {
     }
 }
 
-/// What was learned about a sample while making it.
+/// Facts about a sample that were found while it was made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) bytes_in: u64,
@@ -181,7 +181,7 @@ pub(crate) struct SampleReader<'a> {
     plan: &'a Plan,
     decoder: Decoder,
     mask_decoder: Decoder,
-    /// Created for the first raw image.
+    /// Writes pixels in the type and layout of the pack. It is created for the first raw image.
     emit: Option<Emit>,
     file: Vec<u8>,
     pixels: Vec<u8>,
@@ -285,7 +285,7 @@ impl<'a> SampleReader<'a> {
                 block.tensor_mut(mask)?.fill(0);
             }
         } else {
-            // Use the smallest possible image with the same geometry.
+            // Add the smallest possible image with the same geometry.
             let (width, height) = self.plan.geometry.output_size(1, 1, 1);
             let one =
                 |channels| Item { width, height, channels: u8::try_from(channels).unwrap_or(0), coding: Coding::Raw };

@@ -135,7 +135,7 @@ fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
                 "{} needs images of one size, but this pack contains image files or images of several sizes",
                 IMAGES.with("pixels")
             ),
-            format!("omit {IMAGES}, or first convert with {} and one size", MODE.with("raw")),
+            format!("omit {IMAGES}, or first convert to images of one size with {}", MODE.with("raw")),
         ),
         Some(ImagesAs::Files) => {
             (format!("{format} cannot store image files"), format!("omit {IMAGES}, or choose another format"))
@@ -143,7 +143,7 @@ fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
         None => (
             format!("{format} stores arrays of one shape, but this pack has image files or images of several sizes"),
             format!(
-                "choose a format that stores files, such as webdataset or parquet, or first convert with {} and one size",
+                "choose a format that stores files, such as webdataset or parquet, or first convert to images of one size with {}",
                 MODE.with("raw")
             ),
         ),

@@ -45,7 +45,7 @@ pub(crate) struct Hdf5Sink {
     datasets: Vec<Place>,
     paths: Option<Dataset>,
     lost: Vec<String>,
-    /// Number of paths that are not UTF-8.
+    /// Number of paths that are not valid UTF-8.
     bent_paths: u64,
 }
 
@@ -106,7 +106,7 @@ impl Hdf5Sink {
     ) -> ::hdf5::Result<Dataset> {
         let dims = |n: usize| [&[n], shape].concat();
         let builder = self.file.new_dataset_builder().empty_as(dtype);
-        // Timestamps would make every file different.
+        // With timestamps, no two files would be the same.
         let builder = builder.shape(dims(self.n_samples)).obj_track_times(false);
         let builder = match chunk {
             Some(chunk) => {

@@ -68,7 +68,7 @@ pub(super) fn left_out(field: &Field, form: &Form) -> Option<String> {
         "path" => Some("field `path`: the manifest has its own column with that name".to_owned()),
         _ if is_held => None,
         _ => Some(format!(
-            "field `{name}`: besides images, an image folder can store numbers and text, but not arrays, masks or files"
+            "field `{name}`: besides images, an image folder can store numbers and text, but no arrays, masks or files"
         )),
     }
 }
@@ -179,7 +179,7 @@ impl ImageFolderSink {
         });
         if let Some((id, folder, place)) = other {
             self.lost.push(format!(
-                "class ids: ImageFolder numbers folders by name, so '{folder}' has the id {place} there but {id} in the pack; {MANIFEST_FILE} has the ids of the pack"
+                "class ids: ImageFolder numbers folders by name, so '{folder}' has the id {place} there, but {id} in the pack; {MANIFEST_FILE} has the ids of the pack"
             ));
         }
         let n_empty = self.names.len().min(named);
@@ -323,7 +323,7 @@ mod tests {
         let report = to(&pack, &target, &options()).unwrap();
         let notes = report.lost.join("\n");
         assert!(notes.contains("field `points`"), "{notes}");
-        assert!(notes.contains("'zebra' has the id 3 there but 0"), "{notes}");
+        assert!(notes.contains("'zebra' has the id 3 there, but 0"), "{notes}");
         assert!(notes.contains("first: 'none'"), "{notes}");
         let again = back(&target.join(MANIFEST_FILE), None);
         for name in ["image", "label", "caption", "meta", "weight", "flag"] {

@@ -33,7 +33,7 @@ pub(crate) struct NpzSink {
 
 struct Open {
     member: Member,
-    /// Bytes of the NumPy header before the items.
+    /// Length of the NumPy header that precedes the items.
     header: u64,
     item_bytes: u64,
     /// Holds deflated bytes until the end of the previous member is known. `None` for the first member.
@@ -121,7 +121,7 @@ pub(super) fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
         let before = (state.total_in(), out.len());
         let status = state.compress_vec(rest, &mut out, FlushCompress::Full);
         taken += to_usize(state.total_in() - before.0);
-        // If space is left, everything has been flushed.
+        // If space is left in the output, everything has been flushed.
         let done = taken == bytes.len() && out.len() < out.capacity();
         if done || !matches!(status, Ok(Status::Ok | Status::BufError)) {
             return out;

@@ -32,7 +32,7 @@ impl Planned {
         n.saturating_mul(self.item_bytes)
     }
 
-    /// Its type and shape as numbers. Paths become rows of bytes.
+    /// Its type and shape as an array of numbers. Paths become rows of bytes.
     pub(super) fn as_numbers(&self) -> (DType, Vec<u64>) {
         match self.dtype {
             Some(dtype) => (dtype, self.shape.clone()),
@@ -149,7 +149,7 @@ pub(super) fn crc32_joined(first: u32, second: u32, len: u64) -> u32 {
 
 pub(crate) struct PlacedFile {
     file: File,
-    /// The name for errors.
+    /// The name that appears in errors.
     target: PathBuf,
 }
 

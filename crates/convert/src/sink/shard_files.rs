@@ -133,7 +133,7 @@ impl ShardFiles {
         let written = match (&mut self.file, piece) {
             (Some(Out::Plain(file)), Piece::Plain(bytes)) => file.write_all(bytes),
             (Some(Out::Gzip(file)), Piece::Packed(part)) => file.append(part),
-            // Pieces always match the file.
+            // The pieces always match the current file.
             _ => Err(std::io::ErrorKind::InvalidInput.into()),
         };
         written.map_err(ConvertError::io(&self.path))

@@ -59,7 +59,7 @@ pub(crate) struct TableLayout {
 #[derive(Debug, Clone)]
 pub(crate) struct BytesColumn {
     pub(super) parts: Vec<String>,
-    /// Whether they are image files, which are already compressed.
+    /// Whether the items are image files, which are already compressed.
     pub(super) is_files: bool,
 }
 

@@ -227,7 +227,7 @@ mod tests {
                     for name in ["image", "points", "caption", "weight", "label"] {
                         assert_same_field(&pack, &again, name);
                     }
-                    // Only the metadata contains the class without samples.
+                    // Only the metadata contains the class that has no samples.
                     let names = &again.classes().unwrap()[0].names;
                     assert_eq!(*names, ["zebra", "ant", "sea lion"]);
                 }

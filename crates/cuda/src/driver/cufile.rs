@@ -19,10 +19,10 @@ use crate::error::CudaError;
 /// Names for the dynamic linker: first from packages without headers, which PyTorch also loads, then from packages with
 /// headers.
 const NAMES: [&str; 2] = ["libcufile.so.0", "libcufile.so"];
-/// A file given by its descriptor.
+/// Type of a handle for a file that is given by its descriptor.
 const OPAQUE_FD: c_int = 1;
 const SUCCESS: c_int = 0;
-/// Other code in this process has already opened the driver.
+/// Status if other code in this process has already opened the driver.
 const ALREADY_OPEN: c_int = 5026;
 /// Maximum size of a single read.
 const MOST_BYTES: usize = 1 << 30;

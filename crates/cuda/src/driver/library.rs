@@ -8,7 +8,7 @@ use libloading::Library;
 /// types must match its header.
 macro_rules! functions {
     ($library:literal in $names:expr, or install $remedy:literal; $($symbol:literal as $field:ident: $kind:ty;)+) => {
-        /// The functions in use.
+        /// The functions that are used.
         struct Functions {
             $($field: $kind,)+
             /// The library that contains them.

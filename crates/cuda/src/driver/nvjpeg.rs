@@ -19,17 +19,17 @@ use crate::error::CudaError;
 /// elsewhere.
 const NAMES: [&str; 2] = ["libnvjpeg.so.13", "libnvjpeg.so.12"];
 const SUCCESS: c_int = 0;
-/// The flag is not supported.
+/// Status if a flag is not supported.
 const INVALID_PARAMETER: c_int = 2;
-/// Errors caused by a file, not by the decoder: damaged, unsupported or truncated.
+/// Errors that are caused by a file, not by the decoder: the file is damaged, unsupported or truncated.
 const OF_FILES: [c_int; 3] = [3, 4, 10];
-/// The backend. This value lets nvJPEG choose.
+/// Value that lets nvJPEG choose the backend.
 const BACKEND: c_int = 0;
-/// Interpolate subsampled chroma, like libjpeg.
+/// Flag to interpolate subsampled chroma, like libjpeg.
 const INTERPOLATED: c_uint = 1 << 5;
-/// Luma only.
+/// Output format with luma only.
 const LUMA: c_int = 2;
-/// Interleaved RGB.
+/// Output format with interleaved RGB.
 const INTERLEAVED: c_int = 5;
 /// Maximum number of planes of an image.
 const PLANES: usize = 4;
@@ -314,7 +314,7 @@ impl JpegDecoder for NvJpeg {
         super::nvidia::checked("cuEventSynchronize", unsafe { sys::cuEventSynchronize(turn.done) })?;
         // SAFETY: guaranteed by the caller. The state is not decoding anything.
         let queued = unsafe { self.queue(turn, files, format, stream) };
-        // This is necessary even after an error, because work may be queued.
+        // The event is recorded even after an error, because work may be queued.
         // SAFETY: the event and the stream exist.
         let recorded = super::nvidia::checked("cuEventRecord", unsafe { sys::cuEventRecord(turn.done, stream) });
         queued.and_then(|refused| recorded.map(|()| refused))

@@ -20,10 +20,10 @@ use crate::driver::{DevicePtr, Driver};
 use crate::error::CudaError;
 use crate::resident::End;
 
-/// Number of bytes that are registered to test whether this makes pages dirty. A smaller file is written back quickly
-/// anyway.
+/// Number of bytes that are registered to test whether this makes pages dirty. A file smaller than this is written back
+/// quickly anyway.
 const TRIAL_BYTES: usize = 16 << 20;
-/// Number of attempts at this test, because other processes may write files at the same time.
+/// Number of attempts at this test. Several are needed, because other processes may write files at the same time.
 const TRIALS: usize = 4;
 /// Size of the pages in the system's counters.
 const PAGE_BYTES: u64 = 4096;
@@ -35,7 +35,7 @@ const COMPARED_BYTES: usize = 1 << 20;
 pub(crate) enum Copies {
     /// Through staging memory.
     Staged,
-    /// The same, although registering the file or reading from the disk was requested. With the reason.
+    /// Through staging memory, although registering the file or reading from the disk was requested. Has the reason.
     Refused(String),
     /// From the registered file.
     File(Arc<RegisteredFile>),

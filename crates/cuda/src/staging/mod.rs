@@ -368,7 +368,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         *lock(&self.reaper) = None;
         if let Some(thread) = lock(&self.thread).take() {
-            // The thread has seen the end of every copy. If it panicked, nobody is left to report that to.
+            // The thread has seen the end of every copy. If it panicked, that can no longer be reported to anyone.
             let _ = thread.join();
         }
         let driver = &self.driver;

@@ -68,7 +68,7 @@ fn rows(data: &[u8], width: usize, height: usize, layout: &BmpLayout) -> Result<
     let used = (width * usize::from(layout.bits)).div_ceil(8);
     let needed = layout.row_bytes(to_u64(width), to_u64(height));
     if to_u64(data.len()) < needed {
-        return Err(cut(&format!("{needed} bytes of pixels expected, {} found", data.len())));
+        return Err(cut(&format!("expected {needed} bytes of pixels, found {}", data.len())));
     }
     let mut packed = zeroed(used * height)?;
     for (row, source) in packed.chunks_exact_mut(used).zip(data.chunks(used.next_multiple_of(4))) {

@@ -60,7 +60,7 @@ pub(super) fn convert(raster: &mut Raster, info: &ImageInfo, color: Color, out: 
     let expected = n_pixels * raster.kind.sizes().1;
     let found = raster.samples.len();
     if found != expected {
-        let reason = format!("{found} bytes of samples, {expected} expected");
+        let reason = format!("expected {expected} bytes of samples, found {found}");
         return Err(PixelError::malformed(info.format, reason));
     }
     match color {
@@ -103,7 +103,7 @@ fn to_index(raster: &Raster, format: ImageFormat, out: &mut [u8]) -> Result<(), 
             Ok(())
         }
         Kind::Gray16 => {
-            Err(PixelError::unsupported(format, "a mask of 16 bits, expected class numbers of 8 bits (0 to 255)"))
+            Err(PixelError::unsupported(format, "a 16-bit mask; masks must have 8-bit class numbers (0 to 255)"))
         }
         ref other => Err(PixelError::NotSingleChannel { channels: other.sizes().0 }),
     }

@@ -13,7 +13,7 @@ use crate::probe::ImageInfo;
 fn error(error: DecodingError) -> PixelError {
     match error {
         DecodingError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            PixelError::truncated(ImageFormat::Gif, "the data end inside the image")
+            PixelError::truncated(ImageFormat::Gif, "the data ends inside the image")
         }
         other => PixelError::malformed(ImageFormat::Gif, other.to_string()),
     }

@@ -17,7 +17,7 @@ const MAX_EXPANSION: u64 = 1040;
 fn error(error: DecodingError) -> PixelError {
     match error {
         DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            PixelError::truncated(ImageFormat::Png, "the data end inside the image")
+            PixelError::truncated(ImageFormat::Png, "the data ends inside the image")
         }
         other => PixelError::malformed(ImageFormat::Png, other.to_string()),
     }

@@ -17,7 +17,7 @@ const FORMAT: ImageFormat = ImageFormat::Tiff;
 fn error(error: TiffError) -> PixelError {
     match error {
         TiffError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            PixelError::truncated(FORMAT, "the data end inside the image")
+            PixelError::truncated(FORMAT, "the data ends inside the image")
         }
         TiffError::UnsupportedError(what) => PixelError::unsupported(FORMAT, what.to_string()),
         other => PixelError::malformed(FORMAT, other.to_string()),
@@ -36,7 +36,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     let (width, height) = decoder.dimensions().map_err(error)?;
     let turned = if colors.orientation >= 5 { (height, width) } else { (width, height) };
     if turned != (info.width, info.height) {
-        return Err(PixelError::malformed(FORMAT, "directories that differ in size"));
+        return Err(PixelError::malformed(FORMAT, "directories of different sizes"));
     }
     let color = decoder.colortype().map_err(error)?;
     let layout = decoder.image_buffer_layout().map_err(error)?;
@@ -50,7 +50,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
             return Err(PixelError::unsupported(FORMAT, "floats"));
         }
         DecodingResult::I8(_) | DecodingResult::I16(_) | DecodingResult::I32(_) | DecodingResult::I64(_) => {
-            return Err(PixelError::unsupported(FORMAT, "numbers with a sign"));
+            return Err(PixelError::unsupported(FORMAT, "signed numbers"));
         }
         _ => return Err(PixelError::unsupported(FORMAT, "numbers of more than 16 bits")),
     };
@@ -69,7 +69,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
 /// So it decodes the samples as gray with 0 as black, and their meaning is applied afterwards.
 fn as_the_decoder_reads<'a>(bytes: &'a [u8], colors: &TiffColors) -> Result<Cow<'a, [u8]>, PixelError> {
     let reversed = colors.reversed.as_deref();
-    let reversed = reversed.ok_or_else(|| PixelError::malformed(FORMAT, "strips that are missing or overlap"))?;
+    let reversed = reversed.ok_or_else(|| PixelError::malformed(FORMAT, "missing or overlapping strips"))?;
     if colors.photometric_at.is_none() && reversed.is_empty() {
         return Ok(Cow::Borrowed(bytes));
     }

@@ -15,7 +15,7 @@ use crate::probe::ImageInfo;
 pub(super) fn error(format: crate::format::ImageFormat, error: &image::ImageError) -> PixelError {
     match error {
         image::ImageError::IoError(cause) if cause.kind() == std::io::ErrorKind::UnexpectedEof => {
-            PixelError::truncated(format, "the data end inside the image")
+            PixelError::truncated(format, "the data ends inside the image")
         }
         image::ImageError::Unsupported(what) => PixelError::unsupported(format, what.to_string()),
         other => PixelError::malformed(format, other.to_string()),

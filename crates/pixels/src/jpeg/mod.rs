@@ -176,7 +176,7 @@ impl Session<'_> {
         self.call(|cinfo| unsafe { jpeg_start_decompress(cinfo) })?;
         let found = to_usize(self.state.cinfo.output_components.max(0).cast_unsigned());
         if found != raw.channels() {
-            let reason = format!("{found} channels decoded, {} expected", raw.channels());
+            let reason = format!("decoded {found} channels, expected {}", raw.channels());
             return Err(PixelError::malformed(ImageFormat::Jpeg, reason));
         }
         Ok((self.state.cinfo.output_width, self.state.cinfo.output_height))
@@ -237,7 +237,7 @@ impl Session<'_> {
     fn error(&mut self) -> PixelError {
         let format = ImageFormat::Jpeg;
         match self.state.errors.failure.take() {
-            Some(Failure::OutOfInput) => PixelError::truncated(format, "the data end inside the image"),
+            Some(Failure::OutOfInput) => PixelError::truncated(format, "the data ends inside the image"),
             Some(Failure::TooManyScans) => PixelError::malformed(format, format!("more than {MAX_SCANS} scans")),
             Some(Failure::Fatal(code, _)) if code == mozjpeg_sys::JERR_OUT_OF_MEMORY as c_int => {
                 PixelError::OutOfMemory { bytes: 0 }

@@ -79,6 +79,6 @@ pub(super) fn check_end(bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError
     let end = qoi_runs(bytes, info, |_, _| {})?;
     match bytes.get(end..).is_some_and(|rest| rest.starts_with(&END)) {
         true => Ok(()),
-        false => Err(PixelError::truncated(FORMAT, "no end after the last pixel")),
+        false => Err(PixelError::truncated(FORMAT, "no end marker after the last pixel")),
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     match declared {
         Some(declared) if declared <= bytes.len() => Ok(()),
         declared => {
-            let declared = declared.map_or("no number of".to_owned(), |n| n.to_string());
+            let declared = declared.map_or("an unreadable number of".to_owned(), |n| n.to_string());
             let reason = format!("declares {declared} bytes, has {}", bytes.len());
             Err(PixelError::truncated(ImageFormat::WebP, reason))
         }

@@ -67,8 +67,8 @@ def convert(
     """Packs an image folder, a manifest or a dataset of another format into the file `dst`.
 
     The options are those of `packds convert`, which docs/reference/convert.md explains; `from_format` is its `--from`. Doubts
-    about the source, and sizes chosen by default (images of several sizes become 224 x 224), are reported as Python warnings,
-    and in the report.
+    about the source, and sizes chosen by default (images of several sizes become 224 x 224), are in the report and are also
+    issued as Python warnings.
 
     >>> report = packds.convert("photos", "photos.pack", resize="short:256", crop=224, progress=False)
     >>> report["n_samples"], report["skipped"]
@@ -95,7 +95,7 @@ def convert(
             normalized; with `u8`, the values are only recorded for readers.
         jpeg_scaling: Decodes JPEGs at 1/2, 1/4 or 1/8 if that is large enough. This is faster, but pixels differ
             (docs/reference/pixels.md).
-        check_decode: Decodes files even if they are stored unchanged: finds every damaged file, and measures mean and std.
+        check_decode: Decodes files even if they are stored unchanged, to find every damaged file and to measure mean and std.
         seekable: With `encoded`, adds an index to each JPEG, 1 to 2 % of its size, so that random crops decode faster.
         layout: `hwc` or `chw`; by default that of the source's arrays, else `hwc`.
         codec: `none` (the default) or `zstd[:LEVEL]`, after a filter for pixels.

@@ -23,7 +23,7 @@ from ._types import DatasetChecksums
 
 PathLike = Union[str, "os.PathLike[str]"]
 
-#: Number of pictures shown in a notebook.
+#: Number of images shown in a notebook.
 _SHOWN_PICTURES = 8
 _PICTURE_SIDE = 96
 
@@ -261,7 +261,7 @@ class Dataset(Sealed):
         True
 
         Raises:
-            OptionError: The pack has no such statistics: its pixels are files that were not decoded, or not u8.
+            OptionError: The pack has no such statistics, because its images are files that were not decoded, or are not u8.
         """
         image = self._by_role("image")
         name = _checks.text("field", field) if field is not None else "image" if image is None else image.name
@@ -377,7 +377,7 @@ class Dataset(Sealed):
         return self._pack.raw(field, sample)
 
     def picture(self, index: int, side: int = 256) -> bytes:
-        """A sample's picture as a PNG file with sides of at most `side` pixels. Masks are coloured.
+        """A sample's image as a PNG file with sides of at most `side` pixels. Masks are coloured.
 
         >>> ds = packds.open("train.pack")
         >>> png = ds.picture(0, side=32)
@@ -475,7 +475,7 @@ class Dataset(Sealed):
         for index in (len(self) * place // n for place in range(n)):
             try:
                 png = base64.b64encode(self.picture(index, _PICTURE_SIDE)).decode()
-            except Exception as error:  # A notebook still shows the other pictures.
+            except Exception as error:  # A notebook still shows the other images.
                 yield f"<span>#{index}: {html.escape(str(error))}</span> "
                 continue
             yield f"<img src='data:image/png;base64,{png}' title='#{index}' style='margin:2px'>"

@@ -113,7 +113,8 @@ def doctor(
 ) -> DoctorReport:
     """Measures training with batches cached at each stage in turn, and reports the bottleneck.
 
-    It really trains, so pass a model that some training steps may change. The loader's position in its epoch does not change.
+    The function really trains, so pass a model that some training steps may change. The loader's position in
+    its epoch does not change.
 
     >>> def train_step(batch):
     ...     images, labels = batch
@@ -126,7 +127,7 @@ def doctor(
         loader: A `packds.Loader`, or a PyTorch `DataLoader`. For a DataLoader, it also estimates the speed with a pack.
         train_step: A function that is called with each batch of the loader.
         seconds: Approximate duration. Slow sources take up to twice as long.
-        device: The device to which `train_step` itself moves batches; by default the loader's device, or the first GPU if there
+        device: The device to which `train_step` moves batches by itself; by default the loader's device, or the first GPU if there
             is one.
         check: Applies the first recommended change that is an option of a `packds.Loader`, and measures again. With other
             loaders, this is an error before anything is measured.

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: Minimum similarity of names: below this, a suggestion would be absurd.
+#: Minimum similarity of two names. Below this, a suggestion would be absurd.
 _ALIKE = 0.8
 
 _NO_WORKERS = "leave it out: there are no worker processes"

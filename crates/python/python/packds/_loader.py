@@ -204,8 +204,8 @@ class Loader(Sealed):
         memory: The loader's memory: `auto`, bytes, or a string such as `2GiB`.
         threads: Number of threads that decode and copy. With `auto`, as many as training needs, at most one per core.
         prefetch: Number of batches that are loaded ahead. With `auto`, as many as training needs and memory allows.
-        slots: Number of batches that exist at the same time, including those that the program holds. If it holds more, batches
-            are copied.
+        slots: Number of batches that exist at the same time, including those that the program holds. If the program holds more,
+            batches are copied.
         access: `auto`, `mapped` or `direct`.
         checksums: `first_touch`, `always` or `off`.
         bad_samples: What to do about damaged samples: `error`, `skip` or `substitute`.

@@ -223,8 +223,8 @@ def cropped_to(augment: str | Sequence[str] | None, size: Any) -> str:
 
 
 def _resized(width: str, height: str | None, before: tuple[int, int], after: tuple[int, int]) -> str:
-    """`resize` for another crop size, rounded to pixels. The short side is scaled by the larger factor of the two sides, so a
-    picture that covered its crop still does."""
+    """`resize` for another crop size, rounded to pixels. The short side is scaled by the larger factor of the two sides, so an
+    image that covered its crop still does."""
     factors = [Fraction(new, max(old, 1)) for new, old in zip(after, before)]
     if height is None:
         return f"resize{_nearest(int(width) * max(factors))}"

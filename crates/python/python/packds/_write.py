@@ -1,4 +1,4 @@
-"""Writes packs from a program's samples: arrays, pictures, any dataset."""
+"""Writes packs from a program's samples: arrays, images, or any dataset."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ pub enum AugmentError {
     SizesVary,
     /// A picture is smaller than its crop.
     #[error(
-        "{op}: the picture, padding included, must be at least {expected}, found {found}: request padding as needed (crop32+4?) or use a smaller crop"
+        "{op}: the image, including padding, must be at least {expected}, found {found}: request padding as needed (crop32+4?) or use a smaller crop"
     )]
     TooSmall {
         /// The op, as in the text form.
@@ -76,7 +76,7 @@ pub enum AugmentError {
         found: String,
     },
     /// A picture that does not belong to the plan's field.
-    #[error("picture: {what} must be {expected}, found {found}")]
+    #[error("image: {what} must be {expected}, found {found}")]
     Picture {
         /// Which property.
         what: &'static str,

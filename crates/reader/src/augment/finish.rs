@@ -68,7 +68,7 @@ impl AugmentPlan {
             None => None,
             Some((to, of_areas)) => {
                 let made = Resampling::new(sides(picture), sides(to), self.filter, of_areas);
-                Some(Arc::new(made.ok_or("the tables for resizing pictures of this size take too much memory")?))
+                Some(Arc::new(made.ok_or("the tables for resizing images of this size take too much memory")?))
             }
         };
         let row_bytes = picture.width.checked_mul(self.output().channels.into());
@@ -121,7 +121,7 @@ impl AugmentPlan {
             i32::try_from(at).map_err(|_| AugmentError::Parameter {
                 op: "crop".to_owned(),
                 what: "start",
-                expected: "at most 2^31 pixels from the picture",
+                expected: "at most 2^31 pixels from the image",
                 found: at.to_string(),
             })
         };

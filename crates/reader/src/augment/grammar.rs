@@ -106,7 +106,8 @@ fn refused(word: &str, expected: String) -> AugmentError {
 /// Suggestions for an unknown name.
 fn unknown(name: &str) -> String {
     if name.eq_ignore_ascii_case("augmix") {
-        return "randaugment, trivialaugment or autoaugment: AugMix is not supported because it blends several pictures".to_owned();
+        return "randaugment, trivialaugment or autoaugment: AugMix is not supported because it blends several images"
+            .to_owned();
     }
     let names: Vec<&str> = WORDS.iter().map(|(known, _)| *known).chain(["hwc"]).chain(PIXEL_TYPES).collect();
     format!("one of {}", names.join(", "))

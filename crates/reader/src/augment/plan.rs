@@ -182,7 +182,7 @@ impl AugmentPlan {
             let shown = frame.crop_resize(picture, self.size(), self.filter);
             shown.ok_or_else(|| AugmentError::TooSmall {
                 op: "crop".to_owned(),
-                expected: "a crop that needs neither padding nor a resize of the whole picture".to_owned(),
+                expected: "a crop that needs neither padding nor a resize of the whole image".to_owned(),
                 found: picture.to_string(),
             })
         };
@@ -280,7 +280,7 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
     }
     if augment.dct_scaling && !augment.ops.iter().any(|op| matches!(op, Op::Resize(_))) {
         let expected =
-            "used with a resize of the whole picture (resize256,center224): random parts are decoded at full size";
+            "used with a resize of the whole image (resize256,center224): random parts are decoded at full size";
         return Err(setting("dct", "setting", expected, "no resize".to_owned()));
     }
     if !augment.fill.is_empty() && !augment.ops.iter().any(Op::maps) {
@@ -326,18 +326,18 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         if let Some(previous) = before.iter().find(|previous| previous.stage() > op.stage()) {
             let reason = match op.stage() {
                 Stage::Resize => {
-                    "a resize comes first: move it to the front, or omit it if a random resized crop sets the size"
+                    "a resize must come first: move it to the front, or omit it if a random resized crop sets the size"
                 }
                 Stage::Crop => {
                     "only a resize may come before a crop, so that only the cropped part is decoded: move the crop forward"
                 }
                 Stage::Flip => {
-                    "flips come right after the crop, where they cost nothing: put them before rotations, colours and erasing"
+                    "flips must come right after the crop, where they cost nothing: put them before rotations, colours and erasing"
                 }
-                Stage::Map => "rotations come before policies, colours and erasing: put them before these",
-                Stage::Policy => "policies come before colours and erasing: put them before these",
+                Stage::Map => "rotations must come before policies, colours and erasing: put them before these",
+                Stage::Policy => "policies must come before colours and erasing: put them before these",
                 Stage::Color | Stage::Erase => {
-                    "erasing comes last, because it writes finished values: put it at the end"
+                    "erasing must come last, because it writes finished values: put it at the end"
                 }
             };
             return order(previous, reason);
@@ -354,7 +354,7 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         if matches!(op, Op::RandomResizedCrop { .. }) {
             return order(
                 previous,
-                "a random resized crop uses the stored picture and sets the size itself: omit the resize",
+                "a random resized crop uses the stored image and sets the size itself: omit the resize",
             );
         }
     }

@@ -89,14 +89,15 @@ fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, avail
     }
     if let Some(budget) = options.budget.filter(|budget| wanted > *budget) {
         let budget = tenths(budget);
-        let reason = format!("direct, because the pack has {size}, but the memory budget is {budget}");
+        let reason = format!("direct, because the size of the pack is {size}, but the memory budget is {budget}");
         return choice(Access::Direct, true, reason);
     }
     let fits = match available {
         Some(available) if wanted > available / 10 * MAPPED_TENTHS => {
             let available = tenths(available);
-            let reason =
-                format!("direct, because the pack has {size}, more than 0.6 of the {available} of available memory");
+            let reason = format!(
+                "direct, because the size of the pack is {size}, more than 0.6 of the {available} of available memory"
+            );
             return choice(Access::Direct, true, reason);
         }
         Some(available) => {
@@ -151,7 +152,7 @@ fn against(file_len: u64, available: Option<u64>, kind: Option<u64>) -> Option<S
     };
     (file_len > available / 10 * MAPPED_TENTHS).then(|| {
         format!(
-            "the pack has {}, more than 0.6 of the {} of available memory, and all of it would stay in memory",
+            "the size of the pack is {}, more than 0.6 of the {} of available memory, and all of it would stay in memory",
             tenths(file_len),
             tenths(available)
         )
@@ -190,7 +191,7 @@ mod tests {
         assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
         assert_eq!(
             larger.reason,
-            "direct, because the pack has 6.0 GiB, more than 0.6 of the 10.0 GiB of available memory"
+            "direct, because the size of the pack is 6.0 GiB, more than 0.6 of the 10.0 GiB of available memory"
         );
     }
 
@@ -214,7 +215,7 @@ mod tests {
         let larger = beside(GIB + 1, Some(4 * GIB));
         assert_eq!(
             larger.reason,
-            "direct, because the pack has 3.0 GiB (plus 1.0 GiB of smaller packs), but the memory budget is 4.0 GiB"
+            "direct, because the size of the pack is 3.0 GiB (plus 1.0 GiB of smaller packs), but the memory budget is 4.0 GiB"
         );
     }
 

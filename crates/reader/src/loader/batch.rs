@@ -160,8 +160,8 @@ impl Batch {
             return refused("items", "vary in size: read them one by one with `item`");
         };
         match field.source {
-            Source::Held => return refused("images", "are on the device: the batch has windows of them"),
-            Source::File => return refused("images", "are decoded on the device: the batch has their files"),
+            Source::Held => return refused("images", "are on the device: the batch contains only their windows"),
+            Source::File => return refused("images", "are decoded on the device: the batch contains only their files"),
             _ => {}
         }
         let mut shape = vec![self.len()];

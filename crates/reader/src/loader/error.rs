@@ -105,7 +105,7 @@ pub enum LoadError {
     Thread(std::io::Error),
     /// The consumer holds every slot, so loading cannot continue.
     #[error(
-        "all {slots} slots of the staging ring are held by batches that were not dropped: drop some, copy what you need, or give the loader more `slots`"
+        "all {slots} slots of the staging ring are held by batches that were not dropped: drop some batches, copy the data that you need, or give the loader more `slots`"
     )]
     SlotsHeld {
         /// Number of slots in the ring.
@@ -125,7 +125,7 @@ pub enum LoadError {
         found: u32,
     },
     /// Every sample of a batch was bad, so there is none to replace them.
-    #[error("step {step}: all {samples} samples of the batch are bad; the first: {first}")]
+    #[error("step {step}: all {samples} samples of the batch are bad; the first error is: {first}")]
     NothingLeft {
         /// The step.
         step: u64,

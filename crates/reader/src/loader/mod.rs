@@ -370,7 +370,7 @@ impl Loader {
     fn too_far_ahead(&self) -> Option<String> {
         let (requested, slots) = (self.requested_prefetch?.get(), self.shared.arena.n_slots());
         (requested > slots).then(|| {
-            format!("prefetch is {requested}, but the staging ring has {slots} slots, so at most {slots} batches are made ahead; increase `slots` to make more")
+            format!("prefetch is {requested}, but the staging ring has {slots} slots, so at most {slots} batches are prepared ahead; increase `slots` to make more")
         })
     }
 

@@ -115,7 +115,7 @@ impl Outputs {
             outputs.add(schema, number)?;
         }
         if outputs.fields.is_empty() {
-            return Err(LoadError::Option("no field is loaded: name at least one".to_owned()));
+            return Err(LoadError::Option("no field is loaded: list at least one".to_owned()));
         }
         if let Some(pictures) = &outputs.pictures {
             outputs.positions.extend(pictures.positions());
@@ -198,7 +198,7 @@ impl Outputs {
     fn place_table(&mut self, mut finish: Finish, views: u32) -> Result<Finish, LoadError> {
         let end = finish.place(self.slot_bytes, self.rows, views);
         let end = end.and_then(|end| end.checked_next_multiple_of(SLOT_ALIGN));
-        let too_large = || LoadError::Option("a batch is larger than this machine can address".to_owned());
+        let too_large = || LoadError::Option("a batch has more bytes than this machine can address".to_owned());
         self.slot_bytes = end.ok_or_else(too_large)?;
         Ok(finish)
     }
@@ -214,7 +214,7 @@ impl Outputs {
     ) -> Result<(), LoadError> {
         let too_large = || {
             LoadError::Option(format!(
-                "field `{}`: {} samples of {item_bytes} bytes exceed what this machine can address",
+                "field `{}`: {} samples of {item_bytes} bytes are more than this machine can address",
                 field.name, self.rows
             ))
         };

@@ -144,7 +144,7 @@ impl Tuner {
         };
         let says = |number: &Tunable| if number.is_fixed { "fixed" } else { "tuned" };
         let (threads, prefetch) = (says(&tuner.threads), says(&tuner.prefetch));
-        tuner.write(format!("initial values; threads are {threads}, batches ahead are {prefetch}"));
+        tuner.write(format!("initial values; threads are {threads}, and the number of batches ahead is {prefetch}"));
         tuner
     }
 

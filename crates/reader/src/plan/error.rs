@@ -28,7 +28,7 @@ pub enum PlanError {
         order: &'static str,
     },
     /// The rank does not exist.
-    #[error("rank {rank} does not exist in a world of {world}: ranks count from 0")]
+    #[error("rank {rank} does not exist in a world of {world}: ranks are numbered from 0")]
     Rank {
         /// The rank given.
         rank: u32,
@@ -36,7 +36,7 @@ pub enum PlanError {
         world: u32,
     },
     /// The global batch cannot be divided equally among the ranks.
-    #[error("a global batch of {batch} does not divide among {world} ranks")]
+    #[error("a global batch of {batch} cannot be divided equally among {world} ranks")]
     World {
         /// Samples in the global batch.
         batch: u32,
@@ -44,7 +44,7 @@ pub enum PlanError {
         world: u32,
     },
     /// The global batch is too large for this batch per rank.
-    #[error("{per_rank} samples on each of {world} ranks is more than 2^32 - 1")]
+    #[error("{per_rank} samples on each of {world} ranks are more than 2^32 - 1")]
     BatchTooLarge {
         /// Samples per rank.
         per_rank: u32,
@@ -70,7 +70,7 @@ pub enum PlanError {
         why: &'static str,
     },
     /// A selection contains a sample past the end.
-    #[error("sample {sample} is selected, but there are only {samples}")]
+    #[error("sample {sample} is selected, but the number of samples is {samples}")]
     NoSuchSample {
         /// The sample.
         sample: u64,
@@ -88,7 +88,7 @@ pub enum PlanError {
         limit: f64,
     },
     /// A selection for another number of samples.
-    #[error("the selection is for {expected} samples, but the pack has {found}")]
+    #[error("the selection is for a pack of {expected} samples, but this pack has {found}")]
     Selection {
         /// Number of samples that the selection was made for.
         expected: u64,

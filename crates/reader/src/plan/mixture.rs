@@ -103,7 +103,7 @@ impl Mixture {
             let all = Batching::global(quota);
             let schedule = source.sampler.schedule(source.dataset, Ranks::single(), all)?;
             if schedule.choice.is_some() {
-                return Err(wrong("a mixture uses whole packs, not a choice of samples"));
+                return Err(wrong("a mixture uses whole packs, not a selection of samples"));
             }
             let state = schedule.epoch(0)?.state(0);
             hash = hash_bytes(hash, state.to_json().as_bytes());

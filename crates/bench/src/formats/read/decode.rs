@@ -2,7 +2,7 @@
 
 use packds_pixels::{Color, DecodeOptions, Decoder, PixelError};
 
-/// A decoder and its buffers. Each thread has its own.
+/// A decoder and its buffers. Each thread has its own decoder.
 pub(crate) struct Pictures(Decoder);
 
 impl Pictures {

@@ -1,7 +1,7 @@
-//! How each format is read. Whatever a format stores, its pixels and labels end up in a batch's memory.
+//! The readers of all formats. Whatever a format stores, its pixels and labels end up in a batch's memory.
 //!
-//! The converter's readers are not used here. They unpack a source once, in order and with every check, before the
-//! first sample. The figures here show what training gets. If the format has a library (`zarr`, `hdf5`, `arrow`,
+//! The converter's readers are not used here. Those unpack a source once, in order and with every check, before the
+//! first sample. The benchmark measures what training gets. If the format has a library (`zarr`, `hdf5`, `arrow`,
 //! `parquet`, `lmdb`), it is used. Otherwise the shortest reader that gives the same pixels is used: `shards` and
 //! `proto` for tar and TFRecord, mapped files in `array_file`, and files with one sample in `sample_files`.
 
@@ -101,7 +101,7 @@ impl Made {
     }
 }
 
-/// Stands in for the readers that are not part of this build. The converter writes only LMDB among their formats.
+/// Replaces the readers that are not part of this build. The converter writes only LMDB among their formats.
 #[cfg(not(all(feature = "arrow", feature = "hdf5", feature = "lmdb", feature = "zarr")))]
 pub(crate) fn left_out(made: &Made) -> Result<super::candidate::Open, BenchError> {
     let format = packds_convert::DataFormat::Lmdb;

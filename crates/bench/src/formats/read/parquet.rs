@@ -36,7 +36,7 @@ struct RowGroups {
 }
 
 impl RowGroups {
-    /// Reads rows of some row groups in file order, in as few pieces as the reader makes.
+    /// Reads rows of some row groups in file order, in the pieces that the reader returns.
     fn read(&self, groups: Vec<usize>, rows: Option<RowSelection>, n: usize) -> Result<Vec<RecordBatch>, ParquetError> {
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
         let columns = ProjectionMask::columns(builder.parquet_schema(), ["image", "label"]);

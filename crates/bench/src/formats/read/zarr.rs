@@ -13,14 +13,14 @@ use crate::formats::order::Rows;
 
 type Images = Array<FilesystemStore>;
 
-/// How much one call reads.
+/// The amount that one call reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadBy {
-    /// A chunk, which holds one sample.
+    /// A whole chunk, which holds one sample.
     Sample,
-    /// A chunk, which holds one batch. If single samples are needed, a part of it.
+    /// A whole chunk, which holds one batch, or a part of it if single samples are needed.
     Batch,
-    /// Always a sample, which is a part of a chunk.
+    /// A single sample, which is always a part of a chunk.
     PartOfChunk,
     /// Samples of a shard. The index of the shard is cached once it has been read.
     Shard,
@@ -53,7 +53,7 @@ fn open(made: &Made, by: ReadBy) -> Open {
             by,
             images: Arc::clone(&images),
             cache: Arc::clone(&cache),
-            // Each of our threads reads on its own, so the number of threads is as requested.
+            // Each reader works on its own thread without further concurrency, so the number of threads is as requested.
             options: CodecOptions::default().with_concurrent_target(1),
         })
     })

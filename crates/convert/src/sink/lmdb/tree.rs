@@ -11,22 +11,22 @@ use std::os::unix::fs::FileExt;
 
 const PAGE: usize = 4096;
 const PAGE_BYTES: u64 = 4096;
-/// Bytes before the nodes of a page, and before a value in its own pages.
+/// Number of bytes before the nodes of a page, and before a value in its own pages.
 const PAGE_HEADER: usize = 16;
-/// Bytes before the key of a node.
+/// Number of bytes before the key of a node.
 const NODE_HEADER: usize = 8;
 /// Maximum size of a node: its page must have space for another node. The library uses the same limit.
 const MAX_NODE: usize = (((PAGE - PAGE_HEADER) / 2) & !1) - 2;
 /// Maximum key length that the library accepts.
 pub(super) const MAX_KEY: usize = 511;
-/// The root of an empty database means "no page".
+/// The root of an empty database, which means "no page".
 const NO_PAGE: u64 = u64::MAX;
 
 const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
 const OVERFLOW: u16 = 4;
 const META: u16 = 8;
-/// The value has its own pages.
+/// Flag of a node whose value has its own pages.
 const BIG: u16 = 1;
 
 pub(crate) struct TreeWriter {
@@ -99,7 +99,7 @@ fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
 }
 
 impl TreeWriter {
-    /// Starts with an empty file.
+    /// Starts to write to an empty file.
     pub(super) fn create(file: File) -> std::io::Result<Self> {
         const WRITE_BYTES: usize = 1 << 20;
         let mut file = BufWriter::with_capacity(WRITE_BYTES, file);
@@ -119,7 +119,7 @@ impl TreeWriter {
         if NODE_HEADER + key.len() + value.len() <= MAX_NODE {
             return self.add_node(key, bytes, 0, value);
         }
-        // The value gets its own pages, before the leaf that refers to them.
+        // The value gets its own pages, which precede the leaf that refers to them.
         let n_pages = (PAGE_HEADER + value.len()).div_ceil(PAGE);
         let first = self.next_page;
         let mut header = [0; PAGE_HEADER];

@@ -51,7 +51,9 @@ impl JpegDecoder for SimJpeg {
                 refused.push(number);
             }
             if (found.width, found.height) != (file.width, file.height) {
-                let text = format!("a file has {}x{} pixels", found.width, found.height);
+                let (width, height) = (file.width, file.height);
+                let text =
+                    format!("expected a file of {width}x{height} pixels, found {}x{}", found.width, found.height);
                 state.faults.push(Fault::BadLaunch(text));
             }
         }

@@ -129,9 +129,9 @@ fn ops_out_of_order_are_refused_with_the_reason() {
         ("center32,crop16", "only one crop"),
         ("rotate:5,flip", "right after the crop"),
         ("gray,rotate:5", "come before policies, colours"),
-        ("gray,randaugment", "policies come before colours"),
+        ("gray,randaugment", "policies must come before colours"),
         ("autoaugment,rotate:5", "come before policies"),
-        ("cutout:4,gray", "erasing comes last"),
+        ("cutout:4,gray", "erasing must come last"),
     ] {
         let error = refused(text);
         assert!(matches!(error, AugmentError::Order { .. }), "{text}: {error}");
