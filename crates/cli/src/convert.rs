@@ -26,7 +26,7 @@ Examples:
   packds convert imagenet/train train.pack
   packds convert photos/ photos.pack --resize short:256 --batch 256
   packds convert photos/ photos.pack --mode encoded --seekable
-  packds convert dataset/ out.pack --split all
+  packds convert dataset/ out.pack --split train
   packds convert captions.jsonl captions.pack --label-key species
   packds convert 'shards/train-{000..099}.tar' train.pack
   packds convert train.h5 train.pack --image-key x --label-key y
