@@ -89,7 +89,7 @@ pub enum PixelError {
         /// The requested area.
         area: Area,
     },
-    /// An area that extends beyond the picture.
+    /// An area that extends beyond the image.
     #[error(
         "area of {}x{} at ({}, {}) is not inside the picture of {width}x{height}",
         area.width, area.height, area.x, area.y
@@ -97,9 +97,9 @@ pub enum PixelError {
     AreaOutside {
         /// The requested area.
         area: Area,
-        /// Width of the picture.
+        /// Width of the image.
         width: u32,
-        /// Height of the picture.
+        /// Height of the image.
         height: u32,
     },
     /// A seek index that is damaged, or belongs to another image.

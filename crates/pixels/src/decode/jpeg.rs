@@ -159,7 +159,7 @@ impl Decoder {
         stream(reader, &mut self.resampler, corner, size, out)
     }
 
-    /// Fills `pixels` with an area of the stored picture.
+    /// Fills `pixels` with an area of the stored image.
     pub(super) fn decode_jpeg_area(&mut self, bytes: &[u8], info: &ImageInfo, area: Area) -> Result<(), PixelError> {
         let color = self.options.color;
         let mut reader = RowReader::open(&mut self.jpeg, bytes, info, color, &mut self.samples)?;
@@ -177,8 +177,8 @@ impl Decoder {
     }
 }
 
-/// Reads the rows that the resampler needs from a picture of `size`, and writes the result. The pixel at `corner` of
-/// the picture is the first pixel of the resampler.
+/// Reads the rows that the resampler needs from an image of `size`, and writes the result. The pixel at `corner` of
+/// the image is the first pixel of the resampler.
 fn stream(
     mut reader: RowReader<'_>,
     resampler: &mut Resampler,

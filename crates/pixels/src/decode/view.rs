@@ -92,7 +92,7 @@ impl Decoder {
         Ok(((area.x, area.y), usize_of(area.width) * channels))
     }
 
-    /// Calls `decode` with a JPEG, its headers, and an area of the stored picture in it. The JPEG is a small spliced
+    /// Calls `decode` with a JPEG, its headers, and an area of the stored image in it. The JPEG is a small spliced
     /// one if an index makes that worthwhile, otherwise the image itself.
     fn with_spliced<T>(
         &mut self,
@@ -127,7 +127,7 @@ fn span_of(views: &[CropResize]) -> Option<Area> {
     Some(Area { x, y, width: right - x, height: bottom - y })
 }
 
-/// The stored area for an area of the upright picture.
+/// The stored area for an area of the upright image.
 fn stored_area(area: Area, info: &ImageInfo) -> Area {
     let stored = |x, y| orient::stored(info.orientation, (x, y), (info.width, info.height));
     let (first, last) = (stored(area.x, area.y), stored(area.x + area.width - 1, area.y + area.height - 1));

@@ -7,7 +7,7 @@ use super::planes::{BLOCK, join, mapped, split};
 use super::{fastest, whole};
 
 /// Rotates all hues by `factor` of the circle, -0.5 to 0.5, like torchvision's `adjust_hue` on Pillow images. Values
-/// outside this range wrap around. Pictures without 3 channels stay unchanged.
+/// outside this range wrap around. Images without 3 channels stay unchanged.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the hue is a byte that wraps around")]
 pub fn adjust_hue(pixels: &mut [u8], channels: u8, factor: f32) {
     if channels == 3 {

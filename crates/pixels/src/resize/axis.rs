@@ -6,7 +6,7 @@ use crate::geometry::{Filter, Span};
 /// The weights of each output position of an axis. A value is the sum of `weight * byte` over a run of source
 /// positions, plus half of `1 << AxisTaps::PRECISION`, shifted right by `PRECISION` bits and clamped to a byte.
 ///
-/// A picture is resampled along one axis, rounded to bytes, and then resampled along the other. Columns come first,
+/// An image is resampled along one axis, rounded to bytes, and then resampled along the other. Columns come first,
 /// unless [`rows_come_first`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AxisTaps {

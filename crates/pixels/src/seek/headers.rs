@@ -186,7 +186,7 @@ impl<'a> Headers<'a> {
         (all.iter().any(|c| c.h < h), all.iter().any(|c| c.v < v))
     }
 
-    /// Writes the headers for a picture of another size with other Huffman tables.
+    /// Writes the headers for an image of another size with other Huffman tables.
     pub(super) fn write_into(
         &self,
         (width, height): (u16, u16),

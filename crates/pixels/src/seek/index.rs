@@ -23,7 +23,7 @@ const MAX_PARAMETER: u8 = 24;
 /// Numbers per entry: position, and DC coefficients of up to three components.
 const FIELDS: usize = 4;
 
-/// The grid of entries over a picture.
+/// The grid of entries over an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
     /// MCUs between entries of a row.

@@ -47,7 +47,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// The layout that `area` of the picture needs. `None` if this is nearly everything.
+    /// The layout that `area` of the image needs. `None` if this is nearly everything.
     fn new(headers: &Headers<'_>, grid: &Grid, area: Area) -> Option<Self> {
         let (mcu_width, mcu_height) = headers.mcu_size();
         let (margin_x, margin_y) = headers.is_subsampled();
@@ -73,7 +73,7 @@ impl Layout {
         is_worth_it.then_some(Self { columns, rows, dummy_left, dummy_right, dummy_top, mcus })
     }
 
-    /// Width and height. They extend to the picture's edge if the area reaches it, otherwise to whole MCUs.
+    /// Width and height. They extend to the image's edge if the area reaches it, otherwise to whole MCUs.
     fn size(&self, headers: &Headers<'_>, grid: &Grid) -> Option<(u16, u16)> {
         let (mcu_width, mcu_height) = headers.mcu_size();
         let beyond = |n: u32, mcu: u32, side: u32| n * mcu - side;
@@ -345,7 +345,7 @@ impl BitWriter<'_> {
         Some(())
     }
 
-    /// Pads the last byte with ones and ends the picture.
+    /// Pads the last byte with ones and ends the image.
     fn finish(mut self) {
         let missing = self.n_bits.wrapping_neg() & 7;
         self.put((1 << missing) - 1, missing);

@@ -32,7 +32,7 @@ fn jpeg(width: u32, height: u32, channels: u8, quality: u8) -> Vec<u8> {
     encode_jpeg(width, height, channels, &data, quality).unwrap()
 }
 
-/// A 4:2:0 file with different sampling factors in its header. The picture is nonsense, but valid.
+/// A 4:2:0 file with different sampling factors in its header. The image is nonsense, but valid.
 fn with_sampling(width: u16, height: u16, factors: u8) -> Vec<u8> {
     let (h, v) = (u16::from(factors >> 4), u16::from(factors & 15));
     let (across, down) = (width.div_ceil(8 * h), height.div_ceil(8 * v));

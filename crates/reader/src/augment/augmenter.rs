@@ -63,7 +63,7 @@ impl Augmenter {
     /// channels; an encoded mask has one.
     ///
     /// # Errors
-    /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the picture cannot be decoded. After an error, the
+    /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the image cannot be decoded. After an error, the
     /// contents of the outputs are unspecified.
     pub fn apply(
         &mut self,

@@ -18,7 +18,7 @@ pub(super) fn color_adjustments(plan: &AugmentPlan, root: u64, view: u32) -> imp
     })
 }
 
-/// Maximum number of steps of an op. `None` if a step needs more than single pixels and the mean of its picture.
+/// Maximum number of steps of an op. `None` if a step needs more than single pixels and the mean of its image.
 pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     match *op {
         Op::Jitter { brightness, contrast, saturation, hue, .. } => {
@@ -31,7 +31,7 @@ pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     }
 }
 
-/// Whether an op may need the mean of its picture.
+/// Whether an op may need the mean of its image.
 pub(super) fn measures(op: &Op) -> bool {
     matches!(*op, Op::Jitter { contrast, .. } if contrast > 0.0)
 }

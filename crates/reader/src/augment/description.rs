@@ -62,20 +62,20 @@ impl Augment {
     }
 
     ops! {
-        /// A random part of the picture, resized to `size`: 8 to 100% of the area, with an aspect ratio from 3:4 to 4:3.
+        /// A random part of the image, resized to `size`: 8 to 100% of the area, with an aspect ratio from 3:4 to 4:3.
         random_resized_crop(size: impl Into<Size>) =
             Op::RandomResizedCrop { size: size.into(), scale: CROP_SCALE, ratio: CROP_RATIO };
         /// Like `random_resized_crop`, with other ranges. `scale` is the fraction of the area, drawn uniformly. `ratio` is width
         /// divided by height, drawn uniformly in its logarithm.
         random_resized_crop_with(size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) =
             Op::RandomResizedCrop { size: size.into(), scale, ratio };
-        /// A random window of `size` pixels in the picture with `padding` pixels around it. If the padded picture is
+        /// A random window of `size` pixels in the image with `padding` pixels around it. If the padded image is
         /// still too small, it is padded more if `pad_if_needed` is set. Otherwise it is an error.
         random_crop(size: impl Into<Size>, padding: u32, mode: Padding, pad_if_needed: bool) =
             Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed };
-        /// The central `size` pixels. If the picture is smaller, it is surrounded with black.
+        /// The central `size` pixels. If the image is smaller, it is surrounded with black.
         center_crop(size: impl Into<Size>) = Op::CenterCrop(size.into());
-        /// Resizes the whole picture.
+        /// Resizes the whole image.
         resize(resize: Resize) = Op::Resize(resize);
         /// Swaps left and right with probability `p`.
         horizontal_flip(p: f64) = Op::HorizontalFlip(p);
@@ -136,7 +136,7 @@ impl Augment {
         /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16
         /// pixels for `Bicubic`, and 4 pixels otherwise. The default is `Bilinear`.
         filter(filter: Filter) = filter;
-        /// The value outside the picture in rotations, maps and policies. It has one number, or one per channel. The
+        /// The value outside the image in rotations, maps and policies. It has one number, or one per channel. The
         /// default is black. Masks always get 0.
         fill(value: &[u8]) = value.to_vec();
         /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. This requires a

@@ -2,7 +2,7 @@
 
 use packds_pixels::PixelError;
 
-/// Why an augmentation cannot be made, or cannot be applied to a picture.
+/// Why an augmentation cannot be made, or cannot be applied to an image.
 ///
 /// `Word`, `Parameter`, `Order` and `Twice` are errors in the description. `Source`, `SizesVary` and `TooSmall` are conflicts
 /// with the pack. `Picture`, `MaskSize` and `Pixels` are errors in the sample. `Label` and `Buffer` are errors of the caller.
@@ -63,7 +63,7 @@ pub enum AugmentError {
         "the images vary in size, and no operation gives them one size: start with rrc224, crop224, center224 or resize224x224"
     )]
     SizesVary,
-    /// A picture is smaller than its crop.
+    /// An image is smaller than its crop.
     #[error(
         "{op}: the picture, padding included, must be at least {expected}, found {found}: request padding as needed (crop32+4?) or use a smaller crop"
     )]
@@ -75,7 +75,7 @@ pub enum AugmentError {
         /// Actual width and height.
         found: String,
     },
-    /// A picture that does not belong to the plan's field.
+    /// An image that does not belong to the plan's field.
     #[error("picture: {what} must be {expected}, found {found}")]
     Picture {
         /// Which property.
@@ -113,7 +113,7 @@ pub enum AugmentError {
         /// Actual size.
         found: usize,
     },
-    /// The picture cannot be decoded or processed.
+    /// The image cannot be decoded or processed.
     #[error(transparent)]
     Pixels(#[from] PixelError),
 }

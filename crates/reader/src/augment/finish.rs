@@ -13,13 +13,13 @@ use super::op::{Op, Size, Stage};
 use super::{AugmentError, SampleKey};
 use crate::device::{self, Changes, ColorOp, FileLimits, Finish, Patch, Resampling, Windows};
 
-/// A picture in the memory of a device.
+/// An image in the memory of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Located {
     pub(crate) size: Size,
     /// Bytes from one row to the next.
     pub(crate) row_bytes: u32,
-    /// Offset of its first byte from the first byte of the first picture.
+    /// Offset of its first byte from the first byte of the first image.
     pub(crate) source: u64,
 }
 
@@ -38,7 +38,7 @@ impl AugmentPlan {
         (is_some && !self.erases_randomly()).then_some(finish)
     }
 
-    /// The work needed to make images from pictures of one size. A device can resize areas, show windows, flip, change
+    /// The work needed to make images from images of one size. A device can resize areas, show windows, flip, change
     /// the colours of single pixels, and finish the values. If more is needed, the error says why, as a sentence.
     pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
         let mut padding = Padding::Constant([0; 4]);
@@ -104,7 +104,7 @@ impl AugmentPlan {
         self.finish_windows(side)
     }
 
-    /// The window of a picture that a view of a sample shows. `None` if `resampling` has no taps for its area.
+    /// The window of an image that a view of a sample shows. `None` if `resampling` has no taps for its area.
     pub(crate) fn window(
         &self,
         key: SampleKey,

@@ -97,12 +97,12 @@ impl Op {
         }
     }
 
-    /// Whether it may move pixels after the picture is cropped and resized.
+    /// Whether it may move pixels after the image is cropped and resized.
     pub(super) fn maps(&self) -> bool {
         matches!(self.stage(), Stage::Map | Stage::Policy)
     }
 
-    /// Checks the parameters that do not depend on the pictures.
+    /// Checks the parameters that do not depend on the images.
     pub(super) fn check(&self) -> Result<(), AugmentError> {
         match *self {
             Self::RandomResizedCrop { size, scale, ratio } => {

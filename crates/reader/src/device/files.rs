@@ -48,9 +48,9 @@ pub enum FileHead {
     File {
         /// Its size.
         len: u32,
-        /// Width of its picture.
+        /// Width of its image.
         width: u32,
-        /// Height of its picture.
+        /// Height of its image.
         height: u32,
     },
 }
@@ -86,7 +86,7 @@ impl FileLimits {
         most.checked_add(FileHead::BYTES)?.checked_next_multiple_of(FileHead::BYTES)
     }
 
-    /// Whether the device decodes a file of this length with a picture of this size.
+    /// Whether the device decodes a file of this length with an image of this size.
     pub(crate) fn admit(self, len: usize, (width, height): (u32, u32), channels: u8) -> bool {
         let pixels = u64::from(width) * u64::from(height);
         len <= self.file_bytes

@@ -29,7 +29,7 @@ pub struct Finish {
     /// The bit patterns of the result for each byte, channel by channel. If a type has fewer than 32 bits, the upper
     /// bits are zero.
     pub table: Vec<u32>,
-    /// The pictures that the images show: pictures that the device holds or decodes, or pixels made by the host that
+    /// The images that the images show: images that the device holds or decodes, or pixels made by the host that
     /// have the size of the images. `None` if the slot has the pixels of all images, one after another.
     pub windows: Option<Windows>,
     /// Erasing of finished values, and mixing of images.
@@ -83,18 +83,18 @@ pub struct Share {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColorOp(pub Option<Adjustment>);
 
-/// Images that are windows of pictures held by a device. The slot has a [`Frame`] for each image.
+/// Images that are windows of images held by a device. The slot has a [`Frame`] for each image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windows {
-    /// Width of each picture.
+    /// Width of each image.
     pub width: u32,
-    /// Height of each picture.
+    /// Height of each image.
     pub height: u32,
-    /// Bytes from one row of a picture to the next.
+    /// Bytes from one row of an image to the next.
     pub row_bytes: u32,
-    /// The contents of windows outside the picture.
+    /// The contents of windows outside the image.
     pub padding: Padding,
-    /// How an area of each picture is resized before the windows are taken. `None` if it is not resized.
+    /// How an area of each image is resized before the windows are taken. `None` if it is not resized.
     pub resampling: Option<Arc<Resampling>>,
     /// Offset of the frames in each slot, grouped by view.
     pub(crate) offset: usize,
@@ -102,23 +102,23 @@ pub struct Windows {
     pub(crate) rows: usize,
 }
 
-/// The part of a picture that an image shows. Each picture may have its own size.
+/// The part of an image that an image shows. Each image may have its own size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Offset of the area from the first byte of the first picture. If the area is not resized, it is the whole
-    /// picture.
+    /// Offset of the area from the first byte of the first image. If the area is not resized, it is the whole
+    /// image.
     pub source: u64,
-    /// The start column of the window in the picture or its resized area. It may be outside.
+    /// The start column of the window in the image or its resized area. It may be outside.
     pub x: i32,
     /// The start row of the window. It may be outside.
     pub y: i32,
     /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`], [`Frame::ROWS_FIRST`] and [`Frame::RESIZED`].
     pub flips: u32,
-    /// Width of the picture, or of its resized area.
+    /// Width of the image, or of its resized area.
     pub width: u32,
-    /// Height of the picture, or of its resized area.
+    /// Height of the image, or of its resized area.
     pub height: u32,
-    /// Bytes from one row of the picture to the next.
+    /// Bytes from one row of the image to the next.
     pub row_bytes: u32,
     /// Index of the column taps in [`Resampling::taps`], if the area is resized.
     pub across: u32,

@@ -26,7 +26,7 @@ pub(crate) enum Held {
 }
 
 impl Pictures {
-    /// The start of each row's picture on the device. The device takes the missing chunks for slot number `slot`.
+    /// The start of each row's image on the device. The device takes the missing chunks for slot number `slot`.
     fn places(&self, held: Held, rows: &[Row], slot: usize, source: &ChunkSource<'_>) -> Result<Vec<u64>, LoadError> {
         let bytes = self.picture_bytes().unwrap_or(0);
         if held == Held::All {
