@@ -35,13 +35,13 @@ impl Area {
     }
 }
 
-/// A view of an image: crop, then resize, then flip.
+/// A view of an image: it is cropped, then resized, then flipped.
 ///
-/// The pixels are equal to those of `picture.crop(box).resize((width, height), filter)` in Pillow 13: the resize does
+/// The pixels are equal to those of `image.crop(box).resize((width, height), filter)` in Pillow 13: the resize does
 /// not use pixels outside the area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CropResize {
-    /// The crop.
+    /// The area to crop.
     pub area: Area,
     /// Width of the result.
     pub width: u32,
@@ -77,7 +77,7 @@ pub(crate) fn check_out(width: u32, height: u32, channels: usize, found: usize) 
 pub struct Encoded<'a> {
     /// The file.
     pub bytes: &'a [u8],
-    /// The JPEG's seek index: see `build_seek_index`. Empty if there is none.
+    /// The seek index of a JPEG: see `build_seek_index`. Empty if there is none.
     pub seek_index: Option<&'a [u8]>,
 }
 
@@ -95,7 +95,8 @@ pub struct Pixels<'a> {
 }
 
 impl Pixels<'_> {
-    /// Checks that the image is not empty and that the data matches its size. Returns the number of bytes per row.
+    /// Checks that the image is not empty and that the length of the data matches its size. Returns the number of bytes
+    /// per row.
     ///
     /// # Errors
     /// `InvalidArgument` for an empty image, `WrongBuffer` if the data does not match its size.

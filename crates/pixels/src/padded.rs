@@ -127,7 +127,7 @@ fn overlap(first: i64, len: u32, side: u32) -> Range<usize> {
     start..end.max(start)
 }
 
-/// The source position for `position` on a side of `len`. `None` if the padding has a constant colour.
+/// The source position for `position` on a side of `len`. `None` if the padding is a constant colour at this position.
 fn source(position: i64, len: u32, padding: Padding) -> Option<u32> {
     let side = i64::from(len);
     let mirrored = |position: i64, period: i64, last: i64| {

@@ -21,7 +21,7 @@ pub enum Adjustment {
 }
 
 impl Adjustment {
-    /// Applies it to an image of 1 or 3 channels.
+    /// Applies the operation to an image of 1 or 3 channels.
     pub fn apply(self, pixels: &mut [u8], channels: u8) {
         match self {
             Self::Brightness(factor) => adjust_brightness(pixels, factor),

@@ -24,7 +24,7 @@ pub enum Sampling {
 /// of the source. The centre of the first pixel is (0.5, 0.5).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Affine {
-    /// a to f, in pixels.
+    /// The coefficients a to f, in pixels.
     pub matrix: [f64; 6],
     /// Interpolation between pixels.
     pub sampling: Sampling,
@@ -125,7 +125,7 @@ impl Affine {
         Ok(())
     }
 
-    /// Draws with all filters except nearest, which `smooth` implements.
+    /// Applies the map with any filter except nearest. `smooth` does the interpolation.
     fn draw<const N: usize>(
         &self,
         picture: Picture<'_, N>,
@@ -208,7 +208,7 @@ struct Fixed {
 }
 
 impl Fixed {
-    /// `None` if a corner is beyond 32768.
+    /// `None` if a corner of the image is beyond 32768.
     #[expect(clippy::cast_precision_loss, reason = "sides are exact in f64")]
     fn of(matrix: &[f64; 6], width: usize, height: usize) -> Option<Self> {
         let [a, b, c, d, e, f] = *matrix;

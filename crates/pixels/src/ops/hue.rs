@@ -1,7 +1,7 @@
 //! Hue rotation in Pillow's 8-bit HSV.
 //!
-//! Every step is rounded like in Pillow, sometimes in `f32` and sometimes in `f64`. 8-bit HSV loses colours, and it
-//! must lose the same colours as in Pillow. Even a rotation by 0 goes through HSV.
+//! Every step is rounded as in Pillow, sometimes in `f32` and sometimes in `f64`. 8-bit HSV loses colours, and this
+//! code must lose the same colours as Pillow. Even a rotation by 0 converts to HSV and back.
 
 use super::planes::{BLOCK, join, mapped, split};
 use super::{fastest, whole};
@@ -123,7 +123,7 @@ fn middle(value: u8, saturation: u8, sector: u8, part: f32) -> u8 {
     darkened(value, if sector & 1 == 1 { falling } else { rising })
 }
 
-/// The value minus a fraction of it. Halves are rounded up.
+/// The value minus a fraction of it, rounded to an integer. Halves are rounded up.
 #[inline(always)]
 fn darkened(value: u8, by: f64) -> u8 {
     whole::cut(f64::from(value) * (1.0 - by) + 0.5)

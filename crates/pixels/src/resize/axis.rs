@@ -24,7 +24,7 @@ impl AxisTaps {
     /// Fractional bits of a weight.
     pub const PRECISION: u32 = PRECISION;
 
-    /// The taps for resampling an axis from `source` to `out` positions, both at least 1.
+    /// Computes the taps for resampling an axis from `source` to `out` positions, which are both at least 1.
     #[must_use]
     pub fn new(source: u32, out: u32, filter: Filter) -> Self {
         let narrow = |n: &usize| u32::try_from(*n).unwrap_or(u32::MAX);
@@ -35,7 +35,7 @@ impl AxisTaps {
         for index in 0..taps.start.len() {
             let own = &taps.weights[index * taps.stride..];
             match taps.stride {
-                // Each position is copied.
+                // Without resampling, each position is copied.
                 0 => weights.push(1 << PRECISION),
                 _ => weights.extend(&own[..stride]),
             }

@@ -24,7 +24,7 @@ impl BitReader<'_> {
         if let Some(eight) = self.data[self.at..].first_chunk() {
             let word = be_word(*eight);
             if !has_255(word) {
-                // The bits after the whole bytes are the ones that come next anyway.
+                // The bits after the whole bytes are the next bits anyway.
                 self.buffer |= word >> self.n_bits;
                 let n_bytes = (64 - self.n_bits) / 8;
                 self.at += n_bytes as usize;

@@ -38,8 +38,9 @@ impl AugmentPlan {
         (is_some && !self.erases_randomly()).then_some(finish)
     }
 
-    /// The work needed to make images from images of one size. A device can resize areas, show windows, flip, change
-    /// the colours of single pixels, and finish the values. If more is needed, the error says why, as a sentence.
+    /// Describes how a device makes the results from stored images of one size. A device can resize areas, show
+    /// windows, flip, change the colours of single pixels, and finish the values. If more is needed, the error says
+    /// why, as a sentence.
     pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
@@ -89,9 +90,9 @@ impl AugmentPlan {
         })
     }
 
-    /// The work needed to make images from JPEG files that a device decodes. A device can resize random areas of one
-    /// view. Otherwise it can do the same as in [`finish_windows`](Self::finish_windows). If more is needed, the error
-    /// says why, as a sentence.
+    /// Describes how a device makes the results from JPEG files that it decodes. A device can resize random areas of
+    /// one view. Otherwise it can do the same as in [`finish_windows`](Self::finish_windows). If more is needed, the
+    /// error says why, as a sentence.
     pub(crate) fn finish_files(&self, limits: FileLimits) -> Result<Finish, &'static str> {
         let is_area = |op: &Op| matches!(op, Op::RandomResizedCrop { .. });
         if !self.ops.iter().any(is_area) {
@@ -189,7 +190,7 @@ impl AugmentPlan {
         drawn(self, root, view).map(|(_, _, patch)| patch)
     }
 
-    /// The `n` colour operations of a view of a sample. Unused ones come last.
+    /// The `n` colour operations of a view of a sample. If there are fewer, the rest have no effect and come last.
     pub(crate) fn colors(&self, key: SampleKey, view: u32, n: usize) -> impl Iterator<Item = ColorOp> {
         let adjustments = color_adjustments(self, key.root(), view);
         let adjustments = adjustments.map(|adjustment| ColorOp(Some(adjustment)));

@@ -1,5 +1,5 @@
-//! The mapping from a stored image to a view, as a window and as a matrix. It is for data that refers to positions in the
-//! image.
+//! The mapping from a stored image to a view, as a window and as a matrix. It is for data that refers to positions in
+//! the image.
 
 use packds_pixels::ops::Affine;
 
@@ -14,11 +14,11 @@ pub struct Geometry {
     /// Left edge of the part, in pixels of the stored image. With padding, this and the other values may be outside
     /// the image.
     pub x: f64,
-    /// Top edge.
+    /// Top edge of the part.
     pub y: f64,
-    /// Width.
+    /// Width of the part.
     pub width: f64,
-    /// Height.
+    /// Height of the part.
     pub height: f64,
     /// Whether left and right are swapped.
     pub flip_horizontal: bool,
@@ -30,7 +30,7 @@ pub struct Geometry {
 }
 
 impl AugmentPlan {
-    /// Whether it moves pixels.
+    /// Whether the augmentation moves pixels.
     pub fn moves_pixels(&self) -> bool {
         let stays = |op: &Op| matches!(op.stage(), Stage::Color | Stage::Erase);
         !self.ops.iter().all(stays)
@@ -83,7 +83,7 @@ impl Geometry {
     }
 }
 
-/// Combines `before` with a map that is applied after it. The matrix of the map is the inverse mapping.
+/// Combines `before` with a map that is applied after it. The matrix of a map is the inverse mapping.
 fn after(map: &Affine, before: [f64; 6]) -> [f64; 6] {
     let [p, q, r, s, t, u] = map.matrix;
     // This is positive, because scales are positive and shears are below 90 degrees.

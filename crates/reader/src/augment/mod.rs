@@ -1,4 +1,4 @@
-//! What happens to a sample at load time: crops, flips, colours, erasing, normalization, mixing.
+//! Applies crops, flips, colours, erasing, normalization and mixing to samples at load time.
 //!
 //! [`Augment`] is the description. [`AugmentPlan`] is the description checked against a field of a pack. An
 //! [`Augmenter`], one per thread, applies it. All random draws are pure functions of seed, epoch, sample and view, as

@@ -32,7 +32,7 @@ impl std::fmt::Display for Size {
 
 pub(super) type Span = (f64, f64);
 
-/// torchvision's defaults.
+/// The default ranges of torchvision.
 pub(super) const CROP_SCALE: Span = (0.08, 1.0);
 pub(super) const CROP_RATIO: Span = (3.0 / 4.0, 4.0 / 3.0);
 pub(super) const ERASE_SCALE: Span = (0.02, 0.33);
@@ -97,7 +97,7 @@ impl Op {
         }
     }
 
-    /// Whether it may move pixels after the image is cropped and resized.
+    /// Whether the op may move pixels after the image is cropped and resized.
     pub(super) fn maps(&self) -> bool {
         matches!(self.stage(), Stage::Map | Stage::Policy)
     }

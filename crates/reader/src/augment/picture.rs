@@ -1,4 +1,4 @@
-//! The input: an image, and the sample that it belongs to.
+//! The input of an augmentation: an image, and the sample that it belongs to.
 
 use packds_pixels::{Encoded, Pixels, probe};
 

@@ -199,7 +199,7 @@ impl AugmentPlan {
             && self.cutmix.is_none()
     }
 
-    /// Whether it may move pixels.
+    /// Whether the augmentation may move pixels.
     pub(super) fn maps(&self) -> bool {
         self.ops.iter().any(Op::maps)
     }

@@ -36,8 +36,8 @@ struct Kind {
 }
 
 impl Resampling {
-    /// For images of size `from` that are resized to `to`: any area of them, or only the whole. `None` if the table
-    /// would be too large.
+    /// Makes the table for images of size `from` that are resized to `to`: any area of them, or only the whole image.
+    /// `None` if the table would be too large.
     pub(crate) fn new(from: (u32, u32), to: (u32, u32), filter: Filter, of_areas: bool) -> Option<Self> {
         let kind = Kind { from, to, filter, of_areas };
         let mut taps = Vec::new();

@@ -50,7 +50,7 @@ pub(super) fn key(sample: u64) -> SampleKey {
     SampleKey { seed: 42, epoch: 3, sample }
 }
 
-/// All views of one sample, one after another.
+/// Returns all views of one sample, one after another.
 pub(super) fn apply(augmenter: &mut Augmenter, sample: u64, image: Picture<'_>) -> Vec<u8> {
     let n = augmenter.plan().item_bytes();
     let views = usize::try_from(augmenter.plan().output().views).unwrap();
