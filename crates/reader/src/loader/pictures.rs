@@ -34,7 +34,7 @@ pub(crate) use self::host::{PictureFiller, Views};
 pub(crate) struct Pictures {
     /// The complete augmentation.
     made: AugmentPlan,
-    /// The host's part of it.
+    /// The host's part of the augmentation.
     plan: Arc<AugmentPlan>,
     place: Place,
     /// Why the device does not hold or decode these images, although it could do so for others, as a sentence. `None`
