@@ -11,7 +11,7 @@ use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::ImageInfo;
 
-/// Deflate expands one byte to at most 1032 bytes, approximately.
+/// Deflate expands one byte to at most about 1032 bytes.
 const MAX_EXPANSION: u64 = 1040;
 
 fn error(error: DecodingError) -> PixelError {
