@@ -8,7 +8,8 @@ use crate::le::{self, len_u64};
 use crate::{Field, FieldKind, FormatError, Schema};
 use packds_system::{to_u64, to_usize};
 
-/// Writes a chunk made of whole `blocks`. `write` receives the bytes piece by piece, each with its CRC32C.
+/// Writes a chunk that consists of whole `blocks`. `write` receives the bytes piece by piece, each piece with its
+/// CRC32C.
 pub(crate) fn write_chunk(
     schema: &Schema,
     chunk_samples: u32,
@@ -80,7 +81,7 @@ fn write_explicit(
     Ok(end)
 }
 
-/// The table before a part: item offsets, or block offsets and decoded lengths, or nothing.
+/// The table before a part: item offsets, or block offsets and decoded lengths. Empty if the part needs no table.
 fn part_table(field: &Field, parts: &[&BlockPart]) -> Vec<u8> {
     let mut table = Vec::new();
     if field.codec.is_none() {

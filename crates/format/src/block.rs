@@ -1,4 +1,4 @@
-//! Blocks: runs of whole samples. Blocks are encoded in parallel, before they become chunks.
+//! Blocks: runs of whole samples. They are encoded in parallel, before they become chunks.
 
 use crate::checksum::{self, Crc32c, crc32c};
 use crate::filter::ItemShape;
@@ -18,7 +18,7 @@ pub(crate) enum BlockPart {
 }
 
 impl BlockPart {
-    /// The bytes after the part's table.
+    /// The bytes of the part after its table.
     pub(crate) fn payload(&self) -> &[u8] {
         match self {
             Self::Tensor { bytes, used } => bytes.get(..*used).unwrap_or(&[]),
@@ -64,7 +64,7 @@ impl Block {
         self.n_samples
     }
 
-    /// Whether the block's parts and columns match `schema`.
+    /// Whether the parts and columns of the block match `schema`.
     pub(crate) fn is_of(&self, schema: &Schema) -> bool {
         let n = u64::from(self.n_samples);
         let part_fits = |(part, (_, field)): (&BlockPart, (usize, &Field))| match part {
@@ -170,7 +170,7 @@ impl BlockBuilder {
         fresh
     }
 
-    /// Samples so far.
+    /// Number of samples so far.
     #[must_use]
     pub fn n_samples(&self) -> u32 {
         self.block.n_samples
@@ -215,7 +215,7 @@ impl BlockBuilder {
         }
     }
 
-    /// The part of a field in the body.
+    /// The part of a body field.
     fn part_mut(&mut self, field: usize) -> Option<&mut BlockPart> {
         let Some(Place::Part(position)) = self.places.get(field) else { return None };
         self.block.parts.get_mut(*position)
@@ -332,7 +332,7 @@ impl BlockBuilder {
         Ok(self.block)
     }
 
-    /// The codec's input for a part: filtered items, preceded by the table if they are variable-size.
+    /// The codec's input for a part: its filtered items. If they are variable-size, the table precedes them.
     fn filtered(&mut self, position: usize, field: &Field) -> Vec<u8> {
         let filter = field.codec.filter();
         let shapes = self.raw_shapes(field);

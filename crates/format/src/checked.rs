@@ -1,7 +1,7 @@
 //! Lazy verification of an open pack: each column, chunk and sample is checked against its checksum on first use.
 //!
 //! All values are read through this module: [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and functions built
-//! on them. Code with its own policy, and code that searches for damage, calls the accessors named `_unchecked`.
+//! on them. Code with its own policy, and code that searches for damage, call the accessors named `_unchecked`.
 //! `tests/architecture.rs` lists where this is allowed. Only successful checks are cached, so damaged data fails every
 //! time.
 
@@ -16,7 +16,7 @@ use crate::le;
 use crate::pack::{Pack, find, section};
 use crate::{FormatError, Role};
 
-/// Data already verified.
+/// Records what was already verified.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     /// One bit per column, in the order of the column directory.
@@ -127,9 +127,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// Verifies a sample's body items unless they have been verified: against the sample's own checksum, or against its
-    /// chunk's if samples have no checksums or are compressed. An intact sample in a damaged chunk passes if it has its
-    /// own checksum.
+    /// Verifies a sample's body items unless they have been verified already: against the sample's own checksum, or
+    /// against its chunk's checksum if samples have no checksums or are compressed. An intact sample in a damaged chunk
+    /// passes if it has its own checksum.
     pub(crate) fn check_body(&self, sample: u64) -> Result<(), FormatError> {
         let (chunk, _) = self.geometry().locate(sample);
         let has_own = self.schema().by_role(Role::SampleCrc32c, None).is_some();
@@ -148,7 +148,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     }
 
     /// Verifies one sample's body items against its own checksum, even if they were verified before. If the pack has no
-    /// sample checksums, verifies the chunk on first use.
+    /// checksums of samples, verifies the chunk on first use.
     ///
     /// # Errors
     /// [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or the error in the bytes.
@@ -179,7 +179,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.checked.chunks.get_or_init(|| Bitmap::new(n))
     }
 
-    /// The file bounds the size: it contains a 4-byte checksum for each of these bits.
+    /// The file's length bounds this size: the file contains a 4-byte checksum for each of these bits.
     fn whole_samples(&self) -> &Bitmap {
         let n = self.n_samples();
         self.checked.samples.get_or_init(|| Bitmap::new(n))

@@ -35,7 +35,7 @@ pub struct ChunkEntry {
     pub stored_len: u64,
     /// CRC32C of these bytes.
     pub crc32c: u32,
-    /// Number of samples.
+    /// Number of samples in the chunk.
     pub n_samples: u32,
 }
 
@@ -301,7 +301,8 @@ impl<'a> ChunkView<'a> {
         FormatError::check_value("part's blocks", at + 16, expected, part.n_blocks)
     }
 
-    /// The number of ends in a part's table: one for each item or block. `None` if the part has no table.
+    /// The number of offsets in a part's table after the first: one for each item or block. `None` if the part has no
+    /// table.
     fn n_ends(field: &Field, part: &PartEntry, n_samples: u32) -> Option<u64> {
         match (field.codec.is_none(), field.item_bytes()) {
             (true, Some(_)) => None,
@@ -362,7 +363,7 @@ impl<'a> ChunkView<'a> {
         le::check_zero(what, gap, chunk_offset.saturating_add(start))
     }
 
-    /// Number of samples.
+    /// Number of samples in the chunk.
     #[must_use]
     pub fn n_samples(&self) -> u32 {
         self.n_samples
@@ -477,7 +478,7 @@ pub(crate) fn item_of<'a>(field: &Field, bytes: &'a [u8], n: u32, index: u32) ->
     le::slice("item", bytes, range.start, range.end - range.start)
 }
 
-/// The location of that item in `bytes`. Variable-size items are preceded by a table of `n + 1` offsets.
+/// The location of the same item in `bytes`. Variable-size items are preceded by a table of `n + 1` offsets.
 fn item_range(field: &Field, bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatError> {
     if let Some(size) = field.item_bytes() {
         let start = size.saturating_mul(index.into());
@@ -498,7 +499,7 @@ fn item_range(field: &Field, bytes: &[u8], n: u32, index: u32) -> Result<Range<u
     Ok(table_len + start..table_len + end)
 }
 
-/// Where item or block `index` starts and ends, from a table of offsets.
+/// The start and end of item or block `index`, from a table of offsets.
 fn ends_at(table: &[u8], index: u32) -> Range<u64> {
     let at = to_usize(index).saturating_mul(8);
     let end = |at| le::u64_at(table, at).unwrap_or(u64::MAX);

@@ -13,7 +13,7 @@ use crate::filter::Filter;
 
 pub(crate) use zstd::{compress, decompress};
 
-/// Required feature: some parts are compressed with Zstandard.
+/// Required feature: some field is compressed with Zstandard.
 pub const FEATURE_ZSTD: u64 = 2;
 /// The required features of all codecs.
 pub(crate) const FEATURES: u64 = FEATURE_ZSTD;
@@ -50,7 +50,7 @@ impl Codec {
         }
     }
 
-    /// The number that stands for the codec in a part entry.
+    /// The number of the codec in a part entry.
     #[must_use]
     pub const fn number(&self) -> u8 {
         match self {

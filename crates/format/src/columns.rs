@@ -21,7 +21,7 @@ pub struct ColumnEntry {
     pub field: usize,
     /// Where it starts in the file.
     pub offset: u64,
-    /// Its length: samples times the field's item size.
+    /// Its length in bytes: the number of samples times the field's item size.
     pub len: u64,
     /// Where its checksums start in the file: 4 bytes per MiB or part of one.
     pub(crate) crcs_off: u64,
@@ -65,7 +65,7 @@ pub(crate) fn directory_bytes(columns: &[(usize, u64, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// Parses the directory (`section`, at `offset` in the file). All locations follow from the schema, the number of
-/// samples and `body_end`, and are compared with these. Also returns the end of the last column.
+/// samples and `body_end`, so the stored ones are compared with them. Also returns the end of the last column.
 pub(crate) fn parse_directory(
     section: &[u8],
     offset: u64,
@@ -102,7 +102,7 @@ pub(crate) fn parse_directory(
 /// The verified values of one column.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnView<'a> {
-    /// The values as stored: samples times item size, little-endian.
+    /// The values as stored, little-endian. Their length is the number of samples times the item size.
     pub bytes: &'a [u8],
     /// Bytes of one sample's value.
     pub item_bytes: usize,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Declares the types. A line gives the name in the schema, the name in NumPy or `ml_dtypes`, the type string of NumPy,
-/// and the size of an element in bytes.
+/// Declares the types. Each line gives the name in the schema, the name in NumPy or `ml_dtypes`, the type string of
+/// NumPy, and the size of an element in bytes.
 macro_rules! dtypes {
     ($($(#[$doc:meta])* $dtype:ident: $name:literal, $numpy:literal, $typestr:literal, $size:literal;)*) => {
         /// The type of one element of a tensor. Elements are little-endian in the file.

@@ -4,7 +4,7 @@ use crate::footer::SectionTag;
 
 /// Why a pack could not be written, opened or read.
 ///
-/// The variants tell who caused the error. Most variants mean that the file is wrong. Otherwise the cause is a limit
+/// The variants show who caused the error. Most variants mean that the file is wrong. Otherwise the cause is a limit
 /// ([`FormatError::LimitExceeded`]), the caller ([`FormatError::WrongUse`], [`FormatError::NoSuchField`],
 /// [`FormatError::OutOfRange`]) or the writer's target ([`FormatError::Io`]).
 #[derive(Debug, thiserror::Error)]
@@ -29,12 +29,12 @@ pub enum FormatError {
     /// The pack was written by a later major version.
     #[error("pack has format version {found}, but this reader supports {expected}: read it with a newer packds")]
     UnsupportedVersion {
-        /// The major version this crate reads.
+        /// The major version that this crate reads.
         expected: u16,
         /// The major version of the file.
         found: u16,
     },
-    /// The pack uses a feature that readers must support, but this reader does not.
+    /// The pack uses a feature that readers must support, but this reader does not support it.
     #[error(
         "pack uses features that this reader does not support: unknown required bits {unknown:#018x}: read it with a newer packds"
     )]
@@ -146,7 +146,7 @@ pub enum FormatError {
         /// Length of the containing bytes.
         len: u64,
     },
-    /// A section that readers must support, but this reader does not.
+    /// The pack has a section that readers must support, but this reader does not support it.
     #[error("footer has a required section {tag} that this reader does not know: read it with a newer packds")]
     UnknownSection {
         /// The section's tag.
@@ -233,7 +233,7 @@ pub enum FormatError {
     /// A sample, chunk or field number is too large.
     #[error("{what} {index} is out of range: there are {len}")]
     OutOfRange {
-        /// The kind of number.
+        /// What is numbered: samples, chunks or fields.
         what: &'static str,
         /// The number.
         index: u64,

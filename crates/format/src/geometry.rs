@@ -1,4 +1,4 @@
-//! The division of samples into chunks. It is pure arithmetic, validated on construction and infallible afterwards.
+//! The division of samples into chunks. This is pure arithmetic, validated on construction and infallible afterwards.
 
 use crate::FormatError;
 use crate::limits::{MAX_CHUNK_BYTES, MAX_CHUNK_SAMPLES, MAX_SAMPLES};
@@ -11,7 +11,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// `n_samples` samples in chunks of `chunk_samples`. Only the last chunk may be shorter.
+    /// Divides `n_samples` samples into chunks of `chunk_samples`. Only the last chunk may be shorter.
     ///
     /// # Errors
     /// [`FormatError::LimitExceeded`] or [`FormatError::BadValue`] for invalid numbers.
@@ -55,7 +55,7 @@ impl Geometry {
         chunk.saturating_mul(u64::from(self.chunk_samples)).min(self.n_samples)
     }
 
-    /// Samples of a chunk. 0 beyond the last.
+    /// Number of samples in a chunk. 0 beyond the last chunk.
     #[must_use]
     pub fn samples_in(&self, chunk: u64) -> u32 {
         let rest = self.n_samples - self.first_sample(chunk);
@@ -80,9 +80,9 @@ pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     }
 }
 
-/// Samples per chunk, at most `most`, if all chunks have equal length and the last one is padded. If padding would
-/// exceed an eighth of all samples, the same number of chunks is used, but the chunks are shorter and nearly equal in
-/// size.
+/// Number of samples per chunk, at most `most`, if all chunks have equal length and the last one is padded. If padding
+/// would exceed an eighth of all samples, the number of chunks stays the same, but the chunks are shorter and nearly
+/// equal in size.
 #[must_use]
 pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
     let n_chunks = n_samples.div_ceil(u64::from(most.max(1))).max(1);

@@ -6,17 +6,17 @@ use crate::le;
 use crate::limits::MAX_CHUNK_SAMPLES;
 use crate::{FormatError, Schema};
 
-/// The first eight bytes of every pack. As in PNG, they reveal text-mode and 7-bit transfers.
+/// The first eight bytes of every pack. As in PNG, they reveal damage by text-mode and 7-bit transfers.
 pub const MAGIC: [u8; 8] = [0x89, b'P', b'A', b'C', b'K', 0x0d, 0x0a, 0x1a];
 /// The major version. Readers reject any other.
 pub const MAJOR: u16 = 1;
-/// The minor version. Later minor versions only add what older readers may ignore.
+/// The minor version. Later minor versions only add parts that older readers may ignore.
 pub const MINOR: u16 = 0;
 /// Length of the header.
 pub const HEADER_BYTES: u64 = 4096;
 /// Required feature: the chunk table contains the location of each chunk.
 pub const FEATURE_EXPLICIT_CHUNKS: u64 = 1;
-/// All required features this crate supports.
+/// All required features that this crate supports.
 const KNOWN_FEATURES: u64 = FEATURE_EXPLICIT_CHUNKS | codec::FEATURES;
 
 const RESERVED_FROM: usize = 116;
@@ -87,8 +87,8 @@ impl Header {
         bytes
     }
 
-    /// Parses the header of a file of `file_len` bytes. Checks magic and version first, to tell apart other kinds of
-    /// files.
+    /// Parses the header of a file of `file_len` bytes. Checks magic and version first, so that files of other kinds
+    /// and versions get their own errors.
     pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<Self, FormatError> {
         let short = || FormatError::TooShort { expected: HEADER_BYTES + 64, found: file_len };
         let found = le::array_at::<8>(bytes, 0).ok_or_else(short)?;
@@ -154,7 +154,7 @@ impl Header {
         check("data offset", 88, data_off.unwrap_or(0), self.data_off)
     }
 
-    /// The features a schema requires.
+    /// The features that a schema requires.
     pub(crate) fn features_of(schema: &Schema) -> u64 {
         let explicit = if schema.is_strided() { 0 } else { FEATURE_EXPLICIT_CHUNKS };
         schema.body().fold(explicit, |features, (_, field)| features | field.codec.feature())

@@ -25,8 +25,8 @@ pub(crate) struct ChunkItems<'a, D> {
 /// A decompressed block. Pixel filters are not undone.
 #[derive(Default)]
 struct DecodedBlock {
-    /// Its number, and its number of samples. `None` before the first block. The number of samples is `None` if
-    /// decompression failed.
+    /// The block's number, and its number of samples. The outer `None` means that no block was decompressed yet. The
+    /// number of samples is `None` if decompression failed.
     number: Option<(u32, Option<u32>)>,
     bytes: Vec<u8>,
 }
@@ -71,16 +71,16 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
 }
 
 thread_local! {
-    /// A decompressed block and one row of each plane. They are reused per thread, because allocating this much memory
+    /// A decompressed block, and one row of each plane. Each thread reuses this memory, because allocating so much
     /// takes as long as decompressing.
     static UNDOING: RefCell<(Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
-/// The items of one decompressed block. The memory is reusable.
+/// The items of one decompressed block. The memory can be reused.
 #[derive(Debug, Default)]
 pub struct BlockItems {
     bytes: Vec<u8>,
-    /// The end of each item.
+    /// The end of each item in the decompressed bytes.
     ends: Vec<usize>,
 }
 
@@ -171,7 +171,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// chunks, only the necessary blocks are decompressed. Chunks and columns are verified on first use.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], errors in the bytes, or what `each` returns.
+    /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], errors in the
+    /// bytes, or what `each` returns.
     pub fn for_each_item_in<E: From<FormatError>>(
         &self,
         field: usize,

@@ -7,8 +7,8 @@
 //!
 //! No input makes this crate panic or allocate more than the input justifies (see [`Limits`]).
 //!
-//! A [`Schema`] names the fields. Samples are collected in blocks, and the writer takes the blocks. A [`Pack`] returns
-//! samples. Each is compared with its checksum on first access:
+//! A [`Schema`] declares the fields. Samples are collected in blocks, and the writer takes the blocks. A [`Pack`]
+//! returns samples. Each sample is compared with its checksum on first access:
 //!
 //! ```
 //! use packds_format::{BlockBuilder, DType, Field, FooterParts, Pack, PackOptions, PackWriter, Schema};

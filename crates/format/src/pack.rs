@@ -1,4 +1,4 @@
-//! Reads a pack. Only here untrusted bytes become a [`Pack`].
+//! Reads a pack. Only this module turns untrusted bytes into a [`Pack`].
 
 use packds_system::to_u64;
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
 use crate::{ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntry, Role, Schema, Stats, Store, paths};
 
-/// An open pack. Its header, schema and tables are validated; its chunks are not yet read.
+/// An open pack. Its header, schema and tables are validated, but its chunks have not been read.
 ///
 /// Opening reads the first page, the footer's tables and the trailer. It verifies the chunk table, which has 4 or 32
 /// bytes per chunk: this takes milliseconds for millions of samples. Columns, paths and chunks are verified on first
@@ -189,7 +189,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.item_unchecked(field, sample)
     }
 
-    /// Like [`item`](Self::item), but body items are not verified. Columns are.
+    /// Like [`item`](Self::item), but body items are not verified. Columns are verified.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], or errors in the bytes.
@@ -358,7 +358,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.json(SectionTag::CLASSES, "classes").map(Option::unwrap_or_default)
     }
 
-    /// The provenance as the text of a JSON object: what the pack was made from, and how.
+    /// The provenance, as the text of a JSON object: the source of the pack, and the options used.
     ///
     /// # Errors
     /// As for [`stats`](Self::stats).

@@ -91,7 +91,7 @@ impl Scalar {
         }
     }
 
-    /// The value as a class id: an integer, or a float with an integral value within ±2^53.
+    /// The value as a class id, if it is an integer, or a float with an integral value within ±2^53.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "integral and within 2^53")]
     pub fn class_id(self) -> Option<i64> {
@@ -135,7 +135,7 @@ impl Scalar {
     }
 }
 
-/// Returns `narrow` if it equals `scalar`.
+/// Returns `narrow` if it equals `scalar`, and `None` otherwise.
 fn same<T: Copy>(scalar: Scalar, narrow: T, wide: impl Fn(T) -> f64) -> Option<T> {
     let value = scalar.float()?;
     let is_same = wide(narrow).to_bits() == value.to_bits() || value.is_nan();

@@ -152,18 +152,18 @@ impl Coding {
 /// Normalization of stored values for a network: `(value * scale - mean) / std` per channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Normalize {
-    /// Scales stored values to 0..1: 1/255 for `u8` pixels.
+    /// The factor that scales stored values to a range of 0 to 1: 1/255 for `u8` pixels.
     pub scale: f64,
-    /// Mean of each channel, in 0..1.
+    /// Mean of each channel, on a scale of 0 to 1.
     pub mean: Vec<f64>,
-    /// Standard deviation of each channel, in 0..1.
+    /// Standard deviation of each channel, on a scale of 0 to 1.
     pub std: Vec<f64>,
     /// Whether the stored values are already normalized.
     pub applied: bool,
 }
 
 impl Normalize {
-    /// Whether every channel has both numbers, and all numbers are finite, as JSON requires.
+    /// Whether every channel has both values, and all values are finite, as JSON requires.
     fn is_usable(&self) -> bool {
         let all = self.mean.iter().chain(&self.std).chain([&self.scale]);
         self.mean.len() == self.std.len() && all.into_iter().all(|v| v.is_finite())

@@ -26,9 +26,9 @@ pub struct Stats {
 pub struct FieldStats {
     /// Number of pixels in each channel's histogram.
     pub n_pixels: u64,
-    /// Mean of each channel, scaled to 0..1.
+    /// Mean of each channel, on a scale of 0 to 1.
     pub mean: Vec<f64>,
-    /// Population standard deviation of each channel, scaled to 0..1.
+    /// Population standard deviation of each channel, on a scale of 0 to 1.
     pub std: Vec<f64>,
     /// Smallest value of each channel, 0 to 255.
     pub min: Vec<u8>,
@@ -53,13 +53,13 @@ impl LabelStats {
 /// Sizes of a field's stored items, in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeStats {
-    /// Smallest item.
+    /// Size of the smallest item.
     pub min: u64,
-    /// The mean.
+    /// Mean size.
     pub mean: f64,
-    /// Largest item.
+    /// Size of the largest item.
     pub max: u64,
-    /// Sum of all items.
+    /// Total size of all items.
     pub total: u64,
 }
 

@@ -75,7 +75,7 @@ impl Trailer {
     }
 }
 
-/// CRC32C of the trailer without the checksum itself.
+/// CRC32C of the trailer, excluding the checksum itself.
 fn checksum(bytes: &[u8; 64]) -> u32 {
     let mut crc = Crc32c::new();
     crc.update(bytes.get(..52).unwrap_or(&[]));

@@ -95,7 +95,7 @@ pub fn check_chunk<D: AsRef<[u8]>>(pack: &Pack<D>, chunk: u64, bytes: &[u8]) -> 
     }
     let error = match pack.compare_chunk(chunk, found) {
         Err(error) => error,
-        // The length is wrong, although the checksum is correct.
+        // The length is wrong, although the checksum matches.
         Ok(()) => FormatError::bad_value("chunk's bytes", entry.offset, entry.stored_len, bytes.len()),
     };
     Err(ChunkDamage { error, bad_samples: pack.bad_samples(chunk, bytes) })

@@ -40,7 +40,7 @@ impl PackOptions {
         Self { schema, chunk_samples, align_log2: 12, pack_uuid: none, dataset_uuid: none }
     }
 
-    /// Samples per block: 1 MiB of fixed-size items, but at least 1 sample and at most a chunk.
+    /// Samples per block: as many as have 1 MiB of fixed-size items, but at least 1 sample and at most a chunk.
     #[must_use]
     pub fn block_samples(&self) -> u32 {
         const BLOCK_BYTES: u64 = 1 << 20;
@@ -76,9 +76,11 @@ pub struct WriteSummary {
     pub file_len: u64,
 }
 
-/// Writes a pack sequentially. Bytes that were written never change. The pack is valid once its trailer is written.
+/// Writes a pack sequentially. Bytes that have been written never change. The pack is valid once its trailer is
+/// written.
 ///
-/// Memory: one chunk of blocks, and data for the footer (4 or 32 bytes per chunk, the columns, the compressed paths).
+/// Memory use: one chunk of blocks, and data for the footer (4 or 32 bytes per chunk, the columns, the compressed
+/// paths).
 #[derive(Debug)]
 pub struct PackWriter<W> {
     target: W,
@@ -271,7 +273,7 @@ impl<W: Write> PackWriter<W> {
     ) -> Result<Vec<(SectionTag, Vec<u8>)>, FormatError> {
         let json = |what, value: Result<Vec<u8>, serde_json::Error>| {
             let bytes = value.map_err(FormatError::json(what))?;
-            // Do not write what readers reject by default.
+            // Do not write anything that readers reject by default.
             FormatError::check_limit(what, Limits::default().json_bytes, len_u64(&bytes)).map(|()| bytes)
         };
         let strided = self.options.schema.is_strided();

@@ -1,10 +1,10 @@
-//! Areas and views of pictures.
+//! Areas and views of images.
 
 use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 use crate::geometry::Filter;
 
-/// A rectangle of pixels. If a decoder rotates pictures, the rectangle refers to the upright picture.
+/// A rectangle of pixels. If a decoder rotates images, the rectangle refers to the upright image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Area {
     /// Left column.
@@ -18,7 +18,7 @@ pub struct Area {
 }
 
 impl Area {
-    /// Checks that the area is not empty and is inside a picture of `width` x `height`.
+    /// Checks that the area is not empty and is inside an image of `width` x `height`.
     ///
     /// # Errors
     /// `EmptyArea` or `AreaOutside`.
@@ -35,13 +35,13 @@ impl Area {
     }
 }
 
-/// A view of a picture: crop, then resize, then flip.
+/// A view of an image: it is cropped, then resized, then flipped.
 ///
-/// The pixels are equal to those of `picture.crop(box).resize((width, height), filter)` in Pillow 13: the resize does
+/// The pixels are equal to those of `image.crop(box).resize((width, height), filter)` in Pillow 13: the resize does
 /// not use pixels outside the area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CropResize {
-    /// The crop.
+    /// The area to crop.
     pub area: Area,
     /// Width of the result.
     pub width: u32,
@@ -56,7 +56,7 @@ pub struct CropResize {
 }
 
 impl CropResize {
-    /// Checks that the view fits a picture of `width` x `height` with `found` bytes.
+    /// Checks that the view fits an image of `width` x `height` with `found` bytes.
     pub(crate) fn check(&self, width: u32, height: u32, channels: usize, found: usize) -> Result<(), PixelError> {
         self.area.check_inside(width, height)?;
         check_out(self.width, self.height, channels, found)
@@ -77,7 +77,7 @@ pub(crate) fn check_out(width: u32, height: u32, channels: usize, found: usize) 
 pub struct Encoded<'a> {
     /// The file.
     pub bytes: &'a [u8],
-    /// The JPEG's seek index: see `build_seek_index`. Empty if there is none.
+    /// The seek index of a JPEG: see `build_seek_index`. Empty if there is none.
     pub seek_index: Option<&'a [u8]>,
 }
 
@@ -95,10 +95,11 @@ pub struct Pixels<'a> {
 }
 
 impl Pixels<'_> {
-    /// Checks that the picture is not empty and that the data matches its size. Returns the number of bytes per row.
+    /// Checks that the image is not empty and that the length of the data matches its size. Returns the number of bytes
+    /// per row.
     ///
     /// # Errors
-    /// `InvalidArgument` for an empty picture, `WrongBuffer` if the data does not match its size.
+    /// `InvalidArgument` for an empty image, `WrongBuffer` if the data does not match its size.
     pub fn check(&self) -> Result<usize, PixelError> {
         let channels = usize::from(self.channels);
         let expected = byte_count(self.width, self.height, channels)?;

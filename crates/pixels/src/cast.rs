@@ -1,4 +1,4 @@
-//! The order of channels, and tables from bytes to floats.
+//! The order of an image's values, and tables from bytes to floats.
 
 use crate::error::PixelError;
 
@@ -58,7 +58,7 @@ pub(crate) fn tables<const N: usize>(
         .collect()
 }
 
-/// Writes the tables' values of all pixels, but skips the first `n_written`.
+/// Writes the tables' values for all pixels, but skips the first `n_written` pixels.
 pub(crate) fn write<const N: usize>(
     hwc: &[u8],
     tables: &[[[u8; N]; 256]],

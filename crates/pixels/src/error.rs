@@ -3,13 +3,13 @@
 use crate::area::Area;
 use crate::format::ImageFormat;
 
-/// The variants tell who caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`, `Truncated`), a limit
-/// (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`), or the caller (`WrongBuffer`, `NotSingleChannel`,
-/// `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller adds it.
+/// The variants show who caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`,
+/// `Truncated`), a limit (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`), or the caller (`WrongBuffer`,
+/// `NotSingleChannel`, `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller adds it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PixelError {
-    /// The first bytes match no known format.
+    /// The first bytes do not match any known format.
     #[error("not an image of a known format: starts with {}", hex(first_bytes))]
     UnknownFormat {
         /// Up to eight bytes from the start of the file.
@@ -56,7 +56,7 @@ pub enum PixelError {
     /// Memory for the image could not be allocated.
     #[error("not enough memory for {bytes} bytes of pixels")]
     OutOfMemory {
-        /// The size requested.
+        /// The requested size in bytes.
         bytes: u64,
     },
     /// The file may be valid, but this library does not support it.
@@ -89,7 +89,7 @@ pub enum PixelError {
         /// The requested area.
         area: Area,
     },
-    /// An area that extends beyond the picture.
+    /// An area that extends beyond the image.
     #[error(
         "area of {}x{} at ({}, {}) is not inside the image of {width}x{height}",
         area.width, area.height, area.x, area.y
@@ -97,9 +97,9 @@ pub enum PixelError {
     AreaOutside {
         /// The requested area.
         area: Area,
-        /// Width of the picture.
+        /// Width of the image.
         width: u32,
-        /// Height of the picture.
+        /// Height of the image.
         height: u32,
     },
     /// A seek index that is damaged, or belongs to another image.

@@ -1,4 +1,4 @@
-//! Image formats. They are detected from the content, and the extension is only a hint.
+//! Image formats. They are detected from the content; the extension is only a hint.
 
 use std::fmt;
 
@@ -25,7 +25,8 @@ pub enum ImageFormat {
     Qoi,
 }
 
-/// The name of a file that is no image or none that can be decoded, if its first bytes tell what it is. Names may lie.
+/// The name of a type of file that cannot be decoded, if the first bytes identify one: an image format, or something
+/// else. Extensions are not used, because they may be wrong.
 ///
 /// ```
 /// assert_eq!(packds_pixels::other_format(b"\0\0\0\x18ftypheic\0\0\0\0"), Some("HEIC"));
@@ -62,12 +63,13 @@ pub fn other_format(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Whether a byte is between two numbers of a PNM header.
+/// Whether a byte may separate two numbers of a PNM header.
 pub(crate) fn is_pnm_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Whether this is the start of a PNM file: a number or a comment must follow the two letters, because text may start with them.
+/// Whether this is the start of a PNM file. After the two letters, there must be a number or a comment, because text
+/// may also start with these letters.
 fn is_pnm(bytes: &[u8]) -> bool {
     let &[b'P', b'1'..=b'6', space, ref rest @ ..] = bytes else { return false };
     let first = rest.iter().find(|byte| !is_pnm_space(**byte));
@@ -124,7 +126,7 @@ impl ImageFormat {
         }
     }
 
-    /// The extension and the name.
+    /// The file extension and the name of the format.
     const fn row(self) -> (&'static str, &'static str) {
         match self {
             Self::Jpeg => ("jpg", "JPEG"),

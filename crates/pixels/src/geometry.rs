@@ -39,12 +39,12 @@ pub enum Resize {
     /// Unchanged.
     #[default]
     None,
-    /// The short side has exactly this size, the long side is in proportion, rounded down (torchvision's
+    /// The short side has exactly this size, and the long side is in proportion, rounded down (torchvision's
     /// `Resize(int)`).
     Short(u32),
-    /// The long side has exactly this size, the short side is in proportion, rounded down, at least 1.
+    /// The long side has exactly this size, and the short side is in proportion, rounded down, at least 1.
     Long(u32),
-    /// Like `Long`, but images whose long side is not longer stay unchanged.
+    /// Like `Long`, but an image stays unchanged if its long side is not longer than this.
     Max(u32),
     /// Exactly this size, ignoring proportions (torchvision's `Resize((height, width))`).
     Exact {
@@ -124,7 +124,7 @@ pub enum Crop {
     /// No crop.
     #[default]
     None,
-    /// The centre. It is padded with zeros if the image is smaller (torchvision's `CenterCrop`).
+    /// The centre. If the image is smaller, it is padded with zeros (torchvision's `CenterCrop`).
     Center {
         /// Width of the result.
         width: u32,
@@ -158,7 +158,7 @@ impl FromStr for Crop {
     }
 }
 
-/// Only digits, 1 to 65535, without sign or space.
+/// Parses a number from 1 to 65535 that has only digits, without a sign or spaces.
 fn side(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let value = if digits { text.parse::<u16>().ok()? } else { 0 };
@@ -212,7 +212,7 @@ impl Geometry {
         (window.x.out, window.y.out)
     }
 
-    /// Whether the result is equal to the stored image.
+    /// Whether the result always equals the stored image.
     #[must_use]
     pub fn is_identity_for(&self, width: u32, height: u32, orientation: u8) -> bool {
         let upright = self.turn(orientation) == 1;

@@ -5,7 +5,7 @@
 /// Integer counts do not depend on the order of addition, so the statistics are the same however the work is split
 /// among threads.
 ///
-/// Methods with a `channel` panic if it does not exist.
+/// Methods with a `channel` panic if the channel does not exist.
 ///
 /// ```
 /// use packds_pixels::Histogram;
@@ -102,13 +102,13 @@ impl Histogram {
         if count == 0 { 0.0 } else { float(numerator).sqrt() / float(count) }
     }
 
-    /// Mean of a channel, scaled to 0 to 1.
+    /// Mean of a channel, on a scale of 0 to 1.
     #[must_use]
     pub fn mean_scaled(&self, channel: usize) -> f64 {
         self.mean(channel) / 255.0
     }
 
-    /// Standard deviation of a channel, scaled to 0 to 1.
+    /// Standard deviation of a channel, on a scale of 0 to 1.
     #[must_use]
     pub fn std_scaled(&self, channel: usize) -> f64 {
         self.std(channel) / 255.0

@@ -1,8 +1,8 @@
 //! Decodes, resizes, crops and casts images. The pixels are exactly those of Pillow.
 //!
-//! All functions are pure functions over slices: no files, no threads, no clock. A [`Decoder`] turns the bytes of a
-//! file into output pixels. [`probe`](probe()) and [`check_structure`] only read headers. [`Histogram`] counts pixels
-//! for mean and deviation. [`ops`] modifies pixels and converts them to floats.
+//! All functions are pure functions over slices: they do not use files, threads or clocks. A [`Decoder`] turns the
+//! bytes of a file into output pixels. [`probe`](probe()) and [`check_structure`] read only headers. [`Histogram`]
+//! counts pixels for mean and deviation. [`ops`] modifies pixels and converts them to floats.
 //!
 //! The reference is Pillow 13: `Image.open(file).convert("RGB")`, followed by torchvision's `Resize` and `CenterCrop`
 //! on the Pillow image. docs/reference/pixels.md lists what was measured, and the few differences.
@@ -27,7 +27,7 @@
 //! # Ok::<(), packds_pixels::PixelError>(())
 //! ```
 //!
-//! The header of a file describes its image without decoding:
+//! `probe` describes an image from the header of its file, without decoding:
 //!
 //! ```
 //! use packds_pixels::{ImageFormat, encode_png, probe};

@@ -1,4 +1,4 @@
-//! Crops that may extend beyond the picture.
+//! Crops that may extend beyond the image.
 
 use packds_system::to_usize;
 use std::ops::Range;
@@ -7,27 +7,27 @@ use crate::area::{Pixels, check_out};
 use crate::decode::usize_of;
 use crate::error::PixelError;
 
-/// Padding outside the picture in a padded crop, named as in torchvision.
+/// Padding outside the image in a padded crop, named as in torchvision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// A constant colour. Pictures with fewer channels use the first values.
+    /// A constant colour. Images with fewer channels use the first values.
     Constant([u8; 4]),
-    /// The nearest pixel of the picture.
+    /// The nearest pixel of the image.
     Edge,
-    /// The picture mirrored at its edge pixels, which are not repeated: `d c b | a b c d | c b a`.
+    /// The image mirrored at its edge pixels, which are not repeated: `d c b | a b c d | c b a`.
     Reflect,
-    /// The picture mirrored at its edges: `c b a | a b c d | d c b`.
+    /// The image mirrored at its edges: `c b a | a b c d | d c b`.
     Symmetric,
 }
 
 /// `RandomCrop` with padding. Copies a window of `width` x `height` pixels that starts at column `x` and row `y` of the
-/// picture. The window may extend beyond the picture. Flips the window if requested.
+/// image. The window may extend beyond the image. Flips the window if requested.
 ///
-/// Mirroring continues beyond the size of the picture, like in NumPy's `pad`.
+/// Mirroring continues beyond the size of the image, like in NumPy's `pad`.
 ///
 /// # Errors
-/// `WrongBuffer` if the data does not match the picture's size, or if `out` does not have `width * height * channels`
-/// bytes. `InvalidArgument` if the picture or the window is empty, or if there are more than 4 channels.
+/// `WrongBuffer` if the data does not match the image's size, or if `out` does not have `width * height * channels`
+/// bytes. `InvalidArgument` if the image or the window is empty, or if there are more than 4 channels.
 #[expect(
     clippy::too_many_arguments,
     reason = "the arguments are a window and its options, and a struct would only be used by this call"
@@ -81,7 +81,7 @@ struct Crop<'a> {
     channels: usize,
     columns: u32,
     x: i64,
-    /// The columns of the window that are inside the picture, and the picture's column for the first of them.
+    /// The columns of the window that are inside the image, and the image's column for the first of them.
     inside: Range<usize>,
     source: usize,
     padding: Padding,
@@ -127,7 +127,7 @@ fn overlap(first: i64, len: u32, side: u32) -> Range<usize> {
     start..end.max(start)
 }
 
-/// The source position for `position` on a side of `len`. `None` if the padding has a constant colour.
+/// The source position for `position` on a side of `len`. `None` if the padding is a constant colour at this position.
 fn source(position: i64, len: u32, padding: Padding) -> Option<u32> {
     let side = i64::from(len);
     let mirrored = |position: i64, period: i64, last: i64| {

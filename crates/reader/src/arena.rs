@@ -1,8 +1,9 @@
 //! Memory for whole chunks and batches: one anonymous map, reserved once and divided into slots of equal size that are
 //! reused.
 //!
-//! The map is aligned to 2 MiB and requests huge pages, so that the kernel zeroes, pins and walks one page instead of 512. Memory
-//! is allocated on first touch. Slots start at multiples of 4096, as required by reads that bypass the page cache.
+//! The map is aligned to 2 MiB and requests huge pages, so that the kernel zeroes, pins and walks one page instead of
+//! 512. Memory is allocated on first touch. Slots start at multiples of 4096, as required by reads that bypass the page
+//! cache.
 //!
 //! # Why references never conflict
 //!
@@ -14,8 +15,8 @@
 //! - [`SlotMut::split`] moves the `Owner` into an `Arc` that only pieces hold. Their ranges do not overlap, and each
 //!   piece only lends its own range. [`PieceMut::join`] makes a `SlotMut` again only from the last piece, when there
 //!   are no other borrowers.
-//! - [`SlotMut::freeze`] moves the `Owner` into an `Arc` that only [`SlotRef`]s hold. They lend shared references and cannot be
-//!   converted back.
+//! - [`SlotMut::freeze`] moves the `Owner` into an `Arc` that only [`SlotRef`]s hold. They lend shared references and
+//!   cannot be converted back.
 //!
 //! Bytes are plain `u8` and the map starts as zeros, so every byte is always initialized. The map lives as long as the
 //! `Arc<Arena>` in each `Owner`.
@@ -83,7 +84,7 @@ impl Arena {
         let map = MmapRaw::from(options.map_anon()?);
         let start = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
         if !cfg!(miri) {
-            // This is only a hint. Small pages are slower.
+            // This is only a hint. Without it, pages are small, which is slower.
             let _ = map.advise_range(Advice::HugePage, start, len);
         }
         Ok(Arc::new(Self {
@@ -112,7 +113,8 @@ impl Arena {
         self.lock().len()
     }
 
-    /// The address of the first slot and the size of all slots, to register them with a device. To read or write, take a slot.
+    /// The address of the first slot and the size of all slots, to register them with a device. To read or write, take
+    /// a slot.
     pub fn address(&self) -> (*const u8, usize) {
         let base = self.map.as_ptr().wrapping_add(self.start);
         (base, self.n_slots.saturating_mul(self.slot_bytes))
@@ -185,7 +187,7 @@ impl Arena {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
-        // The list of numbers is consistent after every single operation.
+        // The list of slot numbers is consistent after every single operation.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -220,7 +222,7 @@ pub struct SlotMut {
 }
 
 impl SlotMut {
-    /// The slot's number in its arena, from 0.
+    /// The slot's number in its arena, counted from 0.
     pub const fn number(&self) -> usize {
         self.owner.number
     }
@@ -277,7 +279,7 @@ pub struct PieceMut {
 }
 
 impl PieceMut {
-    /// Gives this piece up. The caller that gives up the last piece gets the whole slot.
+    /// Gives up this piece. The caller that gives up the last piece gets the whole slot.
     #[must_use]
     pub fn join(self) -> Option<SlotMut> {
         Arc::into_inner(self.owner).map(|owner| SlotMut { owner })
@@ -310,7 +312,7 @@ pub struct SlotRef {
 }
 
 impl SlotRef {
-    /// The slot's number in its arena, from 0.
+    /// The slot's number in its arena, counted from 0.
     pub fn number(&self) -> usize {
         self.owner.number
     }

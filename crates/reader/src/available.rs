@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::human;
 
-/// Rejects requests for more memory than is available. The system would grant them, but end the process when the memory
-/// is touched.
+/// Rejects requests for more memory than is available. The system would grant them, but would end the process when the
+/// memory is touched.
 ///
 /// # Errors
 /// [`io::ErrorKind::OutOfMemory`], with the available memory.
@@ -27,8 +27,8 @@ pub(crate) fn check_available(needed: usize) -> io::Result<()> {
     }
 }
 
-/// Memory that can be allocated without evicting anything except page cache: that of the machine, or what remains to
-/// the control group, if known.
+/// Memory that can be allocated without evicting anything except page cache: the available memory of the machine or, if
+/// known, what remains for the control group.
 pub(crate) fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -60,7 +60,8 @@ fn group_available(root: &Path, groups: &str) -> Option<u64> {
         } else {
             continue;
         };
-        // In a container the group's path may belong to the host. Missing paths are skipped, but the root is always checked.
+        // In a container, the group's path may belong to the host. Missing paths are skipped, but the root is always
+        // checked.
         let path = root.join(group.trim_start_matches('/'));
         for folder in path.ancestors().take_while(|folder| folder.starts_with(&root)) {
             least = least.into_iter().chain(left_in(folder, names)).min();
@@ -124,7 +125,7 @@ mod tests {
         write("a/b/memory.max", "500\n");
         write("a/b/memory.current", "499\n");
         assert_eq!(group_available(root.path(), "0::/a/b\n"), Some(1));
-        // Version 1 has a tree for each controller.
+        // Version 1 of control groups has a tree for each controller.
         write("memory/c/memory.limit_in_bytes", "90\n");
         write("memory/c/memory.usage_in_bytes", "100\n");
         let groups = "5:cpu,cpuacct:/c\n4:memory:/c\n";

@@ -1,4 +1,4 @@
-//! The numbers of a pack that plans need.
+//! The numbers that a plan needs from a pack.
 
 use packds_format::FieldKind;
 

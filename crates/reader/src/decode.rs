@@ -43,7 +43,7 @@ impl ItemDecoder {
         &self.field.name
     }
 
-    /// The pixels of a sample's item. If the item is a file, it is decoded. If it is raw, it is unchanged.
+    /// The pixels of a sample's item. If the item is a file, it is decoded. Raw pixels are returned unchanged.
     ///
     /// # Errors
     /// [`AugmentError::Pixels`] if the file cannot be decoded. [`AugmentError::Picture`] if the size of raw pixels
@@ -70,10 +70,11 @@ impl SizedField {
         &self.name
     }
 
-    /// The shape of a sample's raw pixels with this number of bytes. `None` if the item is a file.
+    /// The shape of a sample's item with this number of bytes, if it is raw pixels. `None` if the item is a file.
     ///
     /// # Errors
-    /// [`AugmentError::Picture`] if the number of bytes does not match the size, or the columns with the size are damaged.
+    /// [`AugmentError::Picture`] if the number of bytes does not match the size, or the columns with the size are
+    /// damaged.
     pub(crate) fn raw_shape(
         &self,
         pack: &Pack,

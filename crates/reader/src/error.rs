@@ -1,4 +1,4 @@
-//! Errors when reading a pack. They contain its path.
+//! Errors of reading a pack. They contain its path.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use packds_format::FormatError;
 use packds_system::Opt;
 
-/// An option of conversions.
+/// An option of `packds convert`, for hints.
 const CHUNK: Opt = Opt::new("chunk");
 
 const DAMAGED: &str = "`packds verify` lists all damage; copy the pack again or convert it again";
@@ -74,7 +74,8 @@ pub enum ReadError {
         sample: u64,
         /// The chunk that contains it.
         chunk: u64,
-        /// The positions of its items in the file, one per body field. For a compressed item, the block that contains it.
+        /// The positions of its items in the file, one per body field. For a compressed item, the block that contains
+        /// it.
         places: Vec<Range<u64>>,
         /// The stored checksum.
         expected: u32,
@@ -102,7 +103,7 @@ pub enum ReadError {
     },
 }
 
-/// Byte ranges, formatted for a sentence.
+/// Formats byte ranges for use in a sentence.
 struct Places<'a>(&'a [Range<u64>]);
 
 impl fmt::Display for Places<'_> {
@@ -137,7 +138,7 @@ impl ReadError {
         whole.strip_prefix(&prefix).unwrap_or(&whole).to_owned()
     }
 
-    /// Whether the cause is the file, and not the caller or the system.
+    /// Whether the file is the cause, not the caller or the system.
     pub fn is_data(&self) -> bool {
         match self {
             Self::Format { source, .. } => !matches!(

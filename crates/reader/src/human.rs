@@ -10,7 +10,7 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-/// The same, always with tenths: `1.5 GiB`, `2.0 GiB`.
+/// Formats bytes in the same way, but always with tenths: `1.5 GiB`, `2.0 GiB`.
 pub(crate) fn tenths(n: u64) -> String {
     let Some((size, unit)) = UNITS.into_iter().find(|(size, _)| n >= *size) else {
         return format!("{n} bytes");

@@ -49,11 +49,11 @@
 //!
 //! # Where to look
 //!
-//! - [`loader`] makes batches in an order that [`plan`] computes, optionally [augmented](augment).
+//! - [`loader`] makes batches in an order that [`plan`] computes. It can also [augment](augment) images.
 //! - [`Pack::sample`] and [`Pack::chunk`] read single samples and chunks in place. [`verify()`] reports all damage.
-//! - [`device`] is for those who write their own destination of batches.
+//! - [`device`] is for programs with their own destination of batches.
 //!
-//! docs/reference/loading.md is the guide.
+//! The guide is docs/reference/loading.md.
 
 #[doc(hidden)]
 pub mod arena;

@@ -22,7 +22,7 @@ pub struct Pack {
     pack: packds_format::Pack<PackBytes>,
     storage: Arc<dyn Storage>,
     path: PathBuf,
-    /// The version of the bytes at open time.
+    /// The version of the bytes when the pack was opened.
     opened: Version,
 }
 
@@ -70,9 +70,9 @@ impl Pack {
         &*self.storage
     }
 
-    /// Makes pages that the file loses read as zeros instead of ending the process. Repeat it before each read, because
-    /// other code may have replaced the SIGBUS handler. If the handler cannot be installed, this compares the file's
-    /// length. It costs one system call.
+    /// Makes pages that the file loses read as zeros instead of ending the process. Call it again before each read,
+    /// because other code may have replaced the SIGBUS handler. If the handler cannot be installed, the file's length
+    /// is compared instead. This costs one system call.
     ///
     /// # Errors
     /// [`ReadError::Changed`] if the length differs, [`ReadError::Open`] if it cannot be determined.
@@ -110,8 +110,8 @@ impl Pack {
     /// not compared again. It costs one system call.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] if the length differs, [`ReadError::Modified`] if the file was written to, [`ReadError::Read`] if
-    /// a page could not be read.
+    /// [`ReadError::Changed`] if the length differs, [`ReadError::Modified`] if the file was written to,
+    /// [`ReadError::Read`] if a page could not be read.
     pub fn still_good(&self) -> Result<(), ReadError> {
         self.check_unchanged()?;
         self.check_pages()
@@ -129,7 +129,7 @@ impl Pack {
         Err(ReadError::Read { path: self.path.clone(), offset, len: 1, source: io::Error::other(reason) })
     }
 
-    /// Reads bytes into a buffer.
+    /// Reads bytes at an offset into a buffer.
     pub(crate) fn read_at(&self, out: &mut [u8], offset: u64) -> Result<(), ReadError> {
         let mut filled = 0;
         while let Some(rest) = out.get_mut(filled..).filter(|rest| !rest.is_empty()) {

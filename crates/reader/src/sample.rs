@@ -15,7 +15,7 @@ pub struct Sample<'a> {
     id: u64,
 }
 
-/// One field of one sample: borrowed from the pack or decompressed.
+/// One field of one sample. Its bytes are borrowed from the pack or decompressed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item<'a> {
     /// Element type. `u8` for variable-size items.
@@ -72,7 +72,7 @@ impl Pack {
 }
 
 impl<'a> Sample<'a> {
-    /// Its position in the file, from 0.
+    /// The sample's position in the file, counted from 0.
     pub const fn id(&self) -> u64 {
         self.id
     }
@@ -81,8 +81,8 @@ impl<'a> Sample<'a> {
     /// described in [`Pack::item`](packds_format::Pack::item).
     ///
     /// # Errors
-    /// [`ReadError::Format`] if the field does not exist or its bytes are damaged, [`ReadError::Changed`] if the file was
-    /// truncated.
+    /// [`ReadError::Format`] if the field does not exist or its bytes are damaged, [`ReadError::Changed`] if the file
+    /// was truncated.
     pub fn field(&self, name: &str) -> Result<Item<'a>, ReadError> {
         let (number, field) = self.pack.field_named(name)?;
         let bytes = self.pack.whole(self.pack.item(number, self.id))?;
@@ -119,23 +119,24 @@ impl Item<'_> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Its number, from 0.
+    /// The chunk's number, counted from 0.
     pub const fn number(&self) -> u64 {
         self.number
     }
 
-    /// Positions of its samples in the file.
+    /// The positions of its samples in the file.
     pub fn samples(&self) -> std::ops::Range<u64> {
         let geometry = self.pack.geometry();
         let first = geometry.first_sample(self.number);
         first..first + u64::from(geometry.samples_in(self.number))
     }
 
-    /// Returns a field of all samples, `[samples, ..]`, in place. This works for columns and for uncompressed fixed-size
-    /// body fields. The first access verifies the checksum of the column or chunk.
+    /// Returns a field of all samples, `[samples, ..]`, in place. This works for columns and for uncompressed
+    /// fixed-size body fields. The first access verifies the checksum of the column or chunk.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] for other fields, [`ReadError::Format`] if the field does not exist or the chunk is damaged.
+    /// [`FormatError::WrongUse`] for other fields, [`ReadError::Format`] if the field does not exist or the chunk is
+    /// damaged.
     pub fn field(&self, name: &str) -> Result<ArrayView<'a>, ReadError> {
         let pack = self.pack;
         let (number, field) = pack.field_named(name)?;

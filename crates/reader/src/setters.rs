@@ -1,7 +1,7 @@
-//! Macros for methods of builders that do the same under different names.
+//! Macros for methods of builders that do the same thing under different names.
 
-/// Methods that set the field with the same name. Each has documentation, a name, an argument and the field's new
-/// value.
+/// Defines methods that set the field of the same name. Each method has documentation, a name, an argument and the
+/// field's new value.
 macro_rules! setters {
     ($($(#[$doc:meta])* $name:ident($argument:ident: $type:ty) = $value:expr;)+) => {$(
         $(#[$doc])*
@@ -12,7 +12,7 @@ macro_rules! setters {
     )+};
 }
 
-/// Methods of an augmentation that add an op. Each has documentation, a name, arguments and the op.
+/// Defines methods of an augmentation that add an op. Each method has documentation, a name, arguments and the op.
 macro_rules! ops {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),+) = $op:expr;)+) => {$(
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! Handles SIGBUS, which a memory map raises if its file was truncated or its disk fails.
+//! Handles SIGBUS, which a memory map raises if its file was truncated or its disk failed.
 //!
 //! A process has a single handler for this signal, so this module has a single one too. If the address is in guarded
 //! memory, the handler maps pages of zeros there, counts them, and lets the read continue. The reader checks the guard
@@ -200,7 +200,7 @@ fn is_ours(action: &libc::sigaction) -> bool {
     action.sa_sigaction == address()
 }
 
-/// Saves an action for passing on signals. A handler that is installed repeatedly does not take more memory each time.
+/// Saves an action for passing on signals. A handler that is installed repeatedly does not take memory each time.
 fn remember(action: &libc::sigaction) {
     // SAFETY: the pointer is null or from `Box::into_raw` below. It is never freed and never written again.
     let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
@@ -232,8 +232,8 @@ fn default_action() -> libc::sigaction {
     unsafe { mem::zeroed() }
 }
 
-/// The signal handler. It must be async-signal-safe: it only reads and writes atomics and makes system calls. It does not
-/// allocate, lock or panic.
+/// The signal handler. It must be async-signal-safe: it only reads and writes atomics and makes system calls. It does
+/// not allocate, lock or panic.
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: because of SA_SIGINFO, the kernel calls the handler with a valid siginfo that no other code uses.
     let fault = unsafe { &*info };
@@ -339,7 +339,7 @@ fn next_action(info: *mut siginfo_t, passing: Option<&Passing>) -> Option<&'stat
     unsafe { latest.unwrap_or(&FIRST).load(Ordering::Acquire).as_ref() }
 }
 
-/// Does what would happen without this handler.
+/// Does what would happen if this handler were not installed.
 fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let passing = Passing::begin();
     let previous = next_action(info, passing.as_ref());
@@ -355,7 +355,7 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
             unsafe { libc::raise(signal) };
         }
     } else if action == libc::SIG_IGN {
-        // The signal was ignored before, so ignore it.
+        // The signal was ignored before, so it is ignored here.
     } else if flags & libc::SA_SIGINFO != 0 {
         type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
         // SAFETY: the flag says that the number is a function with this signature. It is neither of the two numbers

@@ -1,8 +1,8 @@
 //! Verifies a whole pack on all cores, at memory speed.
 //!
-//! Chunks are read with `pread`, not through the map. With a truncated file or a failing disk, this returns an error
-//! and does not end the process. Each thread reads small pieces into the same buffer, so the bytes are still cached
-//! when they are hashed. A whole chunk is read only if its checksum is wrong.
+//! Chunks are read with `pread`, not through the map. So if the file is truncated or the disk fails, the result is an
+//! error and the process does not end. Each thread reads small pieces into the same buffer, so the bytes are still
+//! cached when they are hashed. A whole chunk is read only if its checksum is wrong.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,11 +42,11 @@ impl VerifyOptions {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BadChunk {
-    /// Its number.
+    /// The chunk's number.
     pub chunk: u64,
-    /// Its first sample.
+    /// The first sample of the chunk.
     pub first_sample: u64,
-    /// One past its last sample.
+    /// One past the last sample of the chunk.
     pub end_sample: u64,
     /// Its offset in the file.
     pub offset: u64,
@@ -58,7 +58,7 @@ pub struct BadChunk {
     pub found: u32,
     /// Whether the damaged samples are known: the pack has checksums per sample, and at least one of them fails.
     pub samples_known: bool,
-    /// The same as a format error.
+    /// The same damage as a format error.
     pub error: FormatError,
 }
 
@@ -66,9 +66,9 @@ pub struct BadChunk {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadSample {
-    /// Its number.
+    /// The sample's number.
     pub sample: u64,
-    /// Its chunk.
+    /// The chunk that contains it.
     pub chunk: u64,
     /// Its class id, if the pack has labels and their column is intact.
     pub label: Option<i64>,
@@ -111,8 +111,8 @@ impl VerifyReport {
 /// to check their size.
 ///
 /// # Errors
-/// [`ReadError::Changed`] if the length of the file changed, [`ReadError::Read`] if a read failed. Damage is part of the
-/// report, not an error.
+/// [`ReadError::Changed`] if the length of the file changed, [`ReadError::Read`] if a read failed. Damage is part of
+/// the report, not an error.
 pub fn verify(
     pack: &Pack,
     options: VerifyOptions,

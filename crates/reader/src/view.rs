@@ -23,7 +23,7 @@ pub struct WrongType {
     pub expected: &'static str,
     /// The actual type.
     pub found: &'static str,
-    /// Whether the type is right but the bytes are not aligned.
+    /// Whether the type is correct but the bytes are not aligned.
     pub misaligned: bool,
 }
 

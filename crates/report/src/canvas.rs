@@ -11,9 +11,9 @@ pub(crate) const GLYPH: u32 = 8;
 
 /// RGB pixels. Drawing is clipped to the canvas.
 pub struct Canvas {
-    /// In pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// In pixels.
+    /// Height in pixels.
     pub height: u32,
     /// Row by row, 3 bytes per pixel.
     pub pixels: Vec<u8>,

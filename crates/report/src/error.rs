@@ -1,8 +1,8 @@
-//! Why a picture cannot be drawn.
+//! Errors of drawing.
 
 use packds_pixels::PixelError;
 
-/// Why a picture cannot be drawn.
+/// Why an image cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DrawError {
@@ -12,20 +12,20 @@ pub enum DrawError {
     /// A figure is too large.
     #[error("cannot draw an image of {width}x{height} units: too large")]
     TooLarge {
-        /// In units.
+        /// Width, in units.
         width: u32,
-        /// In units.
+        /// Height, in units.
         height: u32,
     },
     /// A contact sheet is too large.
     #[error("a sheet of {width}x{height} pixels is too large")]
     SheetTooLarge {
-        /// In pixels.
+        /// Width, in pixels.
         width: u64,
-        /// In pixels.
+        /// Height, in pixels.
         height: u64,
     },
-    /// The picture cannot be encoded.
+    /// The image cannot be encoded.
     #[error(transparent)]
     Encode(#[from] PixelError),
 }

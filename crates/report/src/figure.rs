@@ -49,9 +49,9 @@ pub struct Font {
 pub const PLAIN: Font = Font { size: 12.0, bold: false };
 /// Numbers and notes.
 pub const SMALL: Font = Font { size: 11.0, bold: false };
-/// Titles of parts of a picture.
+/// Titles of parts of an image.
 pub const SUBHEADING: Font = Font { size: 13.0, bold: true };
-/// Titles of pictures.
+/// Titles of images.
 pub const HEADING: Font = Font { size: 16.0, bold: true };
 
 /// A drawn element. Shapes are drawn in order.
@@ -59,11 +59,11 @@ pub const HEADING: Font = Font { size: 16.0, bold: true };
 enum Shape {
     /// Left, top, width and height of each box.
     Boxes(Vec<[f64; 4]>, Rgb),
-    /// Centres and a diameter.
+    /// Centres and a diameter of circles.
     Dots(Vec<Place>, f64, Rgb),
-    /// Points, width, dashed or not.
+    /// Points and width of a line, and whether it is dashed.
     Line(Vec<Place>, f64, bool, Rgb),
-    /// Position of the baseline.
+    /// Text with the position of its baseline.
     Text(Place, Anchor, Font, Rgb, String),
 }
 
@@ -108,7 +108,7 @@ impl Figure {
         self.words(at, anchor, PLAIN, color, text);
     }
 
-    /// The title of the picture.
+    /// The title of the image.
     pub fn heading(&mut self, at: Place, color: Rgb, text: &str) {
         self.words(at, Anchor::Start, HEADING, color, text);
     }
@@ -239,7 +239,7 @@ pub fn xml(text: &str) -> String {
     out
 }
 
-/// A count as a float, for arithmetic in units.
+/// Converts a count to a float, for arithmetic in units.
 pub fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).unwrap_or(u32::MAX))
 }

@@ -2,7 +2,7 @@
 //! machine.
 //!
 //! A [`Figure`] is a drawing, written as SVG or PNG. [`Axis`] maps values to positions. [`palette`] has the colours,
-//! and [`chart`] the charts that several reports share. A [`Canvas`] holds pixels. [`sheet`] arranges pictures on a
+//! and [`chart`] the charts that several reports share. A [`Canvas`] holds pixels. [`sheet`] arranges images on a
 //! canvas. [`page`] makes HTML. Nothing here measures, opens a pack or writes a file.
 //!
 //! ```

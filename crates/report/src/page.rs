@@ -1,4 +1,4 @@
-//! A self-contained HTML page. It works without scripts, which only sort the tables.
+//! A self-contained HTML page. It works without scripts, which are needed only to sort the tables.
 
 pub use crate::figure::xml;
 

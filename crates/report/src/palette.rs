@@ -1,4 +1,4 @@
-//! Colours of benchmark charts, distinct for all kinds of color vision. Each has a substitute on a dark page.
+//! Colours of benchmark charts, distinct for all kinds of colour vision. Each colour has a substitute for dark pages.
 
 use crate::figure::{Rgb, hex};
 
@@ -20,7 +20,7 @@ pub const BAND: Rgb = [222, 236, 248];
 pub const OTHER: Rgb = [110, 114, 122];
 /// Hardware limits.
 pub const LIMIT: Rgb = [196, 78, 0];
-/// Colours of lines, in the order of the quantity that the lines stand for.
+/// Colours of lines, in the order of the quantities that they stand for.
 pub const SERIES: [Rgb; 7] =
     [[230, 159, 0], [0, 158, 115], [0, 114, 178], [204, 121, 167], [60, 60, 66], [86, 180, 233], [150, 88, 30]];
 

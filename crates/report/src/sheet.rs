@@ -17,28 +17,28 @@ const BAD: Rgb = [196, 52, 46];
 const MARGIN: u32 = 16;
 /// Space between cells.
 const GAP: u32 = 12;
-/// Space between the pictures of one sample.
+/// Space between the images of one sample.
 const SEAM: u32 = 2;
 /// Maximum number of pixels: 286 MiB of memory.
 const MAX_PIXELS: u64 = 100_000_000;
 
-/// One sample: its pictures, or the reason why there are none, and two lines of text.
+/// One sample: its images, or the reason why it has none, and two lines of text.
 pub struct Cell {
-    /// Each picture, or why it is missing.
+    /// Each image, or the reason why it is missing.
     pub pictures: Vec<Result<Image, String>>,
-    /// The first line, such as the class.
+    /// The first line of text, such as the class.
     pub caption: String,
-    /// The second line.
+    /// The second line of text.
     pub number: String,
 }
 
 /// The layout of the sheet.
 pub struct Layout {
-    /// Largest side of a picture, in pixels.
+    /// Largest side of an image, in pixels.
     pub side: u32,
     /// Samples per row.
     pub columns: u32,
-    /// Pictures per sample.
+    /// Images per sample.
     pub pictures: u32,
     /// Number of samples.
     pub n_cells: u32,

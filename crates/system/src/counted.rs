@@ -1,4 +1,4 @@
-//! Counts in texts.
+//! Counts in messages.
 
 use std::fmt::Display;
 

@@ -1,7 +1,7 @@
 //! Helpers around the operating system that several crates share: opening files, starting threads, and converting
-//! sizes. Also how messages name options, their values, and counts.
+//! sizes. The crate also defines how messages show options, their values, and counts.
 //!
-//! It does not read file formats: the crate that opens a file knows its format.
+//! It does not read file formats: that is the task of the crate that opens a file.
 #![forbid(unsafe_code)]
 
 mod counted;

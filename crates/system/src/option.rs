@@ -1,4 +1,4 @@
-//! Names of options in messages, written as the user of the current front end writes them.
+//! Options in messages, written in the notation of the current front end.
 //!
 //! A library writes `CHUNK.with(64)`. The command prints `--chunk 64`, and Python prints `chunk=64`. Options are parsed
 //! elsewhere.
@@ -6,15 +6,15 @@
 use std::fmt::{Display, Formatter, Result};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The front end whose notation messages use. It is global to the process, because a message does not know who will
-/// read it.
+/// The front end whose notation messages use. It is global to the process, because code that makes a message does not
+/// know who will read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrontEnd {
-    /// A Rust program, which sets fields: `keep_order`.
+    /// A Rust program, in which options are fields: `keep_order`.
     Rust,
-    /// The command, which takes flags: `--keep-order`.
+    /// The command, in which options are flags: `--keep-order`.
     Command,
-    /// The Python package, which takes keywords: `keep_order=True`.
+    /// The Python package, in which options are keywords: `keep_order=True`.
     Python,
 }
 
@@ -71,7 +71,7 @@ impl Opt {
         Self { name, keyword: name }
     }
 
-    /// The same option with a different name in Python, because `name` is a reserved word there.
+    /// The same option under a different name in Python, because `name` is a reserved word there.
     pub const fn keyword(self, keyword: &'static str) -> Self {
         Self { keyword, ..self }
     }
@@ -101,7 +101,7 @@ impl Opt {
         On(self)
     }
 
-    /// The option in the example of a shell command, which is the same in every front end: `--chunk`.
+    /// The option in an example of a shell command, which is the same for every front end: `--chunk`.
     pub fn in_command(self) -> String {
         format!("--{}", self.flag())
     }
@@ -129,7 +129,7 @@ impl<T: Display> Display for With<T> {
         let Self { option, value } = self;
         let value = value.to_string();
         if FrontEnd::current() == FrontEnd::Command {
-            // As a shell takes it for one word.
+            // Quoted so that a shell takes it for one word.
             return match value.contains([' ', '\'', '(', '&']) {
                 true => write!(f, "{option} '{}'", value.replace('\'', "'\\''")),
                 false => write!(f, "{option} {value}"),
@@ -163,9 +163,9 @@ impl Display for On {
 /// Other text that differs between Python and the command: the notation of a value, or the name of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
-    /// On the command line, and in Rust, which parses options from the same text.
+    /// The text for the command line, and for Rust, which parses options from the same text.
     pub command: &'static str,
-    /// In Python.
+    /// The text for Python.
     pub python: &'static str,
 }
 

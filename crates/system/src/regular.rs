@@ -33,7 +33,7 @@ pub fn is_regular(path: &Path) -> io::Result<bool> {
     match path.metadata() {
         Ok(found) => check(&found).map(|()| true),
         Err(error) => match error.kind() {
-            // No file can have such a name.
+            // No file can have a name like this.
             io::ErrorKind::InvalidFilename => Ok(false),
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if !path.is_symlink() => Ok(false),
             io::ErrorKind::NotFound => {
@@ -62,12 +62,12 @@ fn open_checked(path: &Path, flags: OFlags) -> io::Result<File> {
     let mode = Mode::from_raw_mode(0o666);
     let file = match rustix::io::retry_on_intr(|| openat(CWD, path, flags, mode)) {
         Ok(file) => File::from(file),
-        // The system's error for a socket, and for a pipe without a reader.
+        // The system returns this error for a socket, and for a pipe without a reader.
         Err(rustix::io::Errno::NXIO) => return Err(not_regular()),
         Err(error) => return Err(error.into()),
     };
     check(&file.metadata()?)?;
-    // With this flag set, io_uring would return early instead of waiting.
+    // While this flag is set, io_uring returns early instead of waiting.
     fcntl_setfl(&file, OFlags::empty())?;
     Ok(file)
 }

@@ -10,7 +10,7 @@ pub const fn to_u64(n: usize) -> u64 {
     n as u64
 }
 
-/// Converts a size in a file to a size in memory. It can still be larger than the memory.
+/// Converts a size in a file to a size in memory. The result can still be larger than the available memory.
 pub fn to_usize(n: impl Into<u64>) -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "both have 64 bits, as asserted above")]
     let n = n.into() as usize;

@@ -1,4 +1,4 @@
-//! Stands in for Zstandard if the feature `zstd` is off.
+//! Replaces Zstandard if the feature `zstd` is off.
 
 use std::io::{Error, ErrorKind};
 

@@ -30,8 +30,8 @@ fn window_of(frame: &[u8], content: Option<u64>) -> Option<u64> {
     Some(base + base / 8 * u64::from(descriptor & 7))
 }
 
-/// Maximum decoded size of a frame of this length: each block has a 3-byte header and at least one byte, and decodes to at
-/// most 128 KiB (RFC 8878, 3.1.1.2).
+/// Maximum decoded size of a frame of this length: each block has a 3-byte header and at least one byte, and decodes to
+/// at most 128 KiB (RFC 8878, 3.1.1.2).
 fn most_of(frame: &[u8]) -> u64 {
     len_u64(frame).div_ceil(4).saturating_mul(128 << 10)
 }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(out, vec![7; 100_000]);
         assert!(decompress(&frame, 99_999, &mut out).is_err());
         assert_eq!(decompress(&frame, 100_001, &mut out).unwrap_err(), "expected 100001 bytes, found 100000");
-        // Memory is never reserved for more data than so few bytes can contain.
+        // Memory is never reserved for more data than a frame of this length can contain.
         let error = decompress(&frame, 1 << 60, &mut out).unwrap_err();
         assert!(error.contains("at most"), "{error}");
     }

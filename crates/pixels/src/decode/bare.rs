@@ -1,4 +1,4 @@
-//! Pixels that are already decoded get the same colour conversion, resize and crop as files.
+//! The colour conversion, resize and crop of pixels that are already decoded. They are the same as for files.
 
 use super::convert::{self, Kind, Raster};
 use super::{Decoder, byte_count, resize_zeroed, usize_of};
@@ -47,7 +47,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Fills `self.pixels` with these pixels in the output's channels.
+    /// Fills `self.pixels` with these pixels, in the channels of the output.
     fn convert_bare(&mut self, pixels: Pixels<'_>) -> Result<(), PixelError> {
         let kind = match pixels.channels {
             1 => Kind::Gray,
@@ -60,7 +60,7 @@ impl Decoder {
         samples.clear();
         samples.extend_from_slice(pixels.data);
         let mut raster = Raster { kind, samples };
-        // The format is only used in errors about missing samples. Such errors cannot occur here.
+        // The format is used only in errors about missing samples. Such errors cannot occur here.
         let info = ImageInfo::plain(ImageFormat::Bmp, pixels.width, pixels.height, pixels.channels);
         let converted = convert::convert(&mut raster, &info, self.options.color, &mut self.pixels);
         self.samples = raster.samples;

@@ -1,4 +1,4 @@
-//! BMP with 1 to 32 bits, either uncompressed, with bit fields, or run-length coded.
+//! Decodes BMP with 1 to 32 bits, either uncompressed, with bit fields, or run-length coded.
 
 use packds_system::to_u64;
 
@@ -43,7 +43,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
         (16, 0) => masked(&rows()?, 2, [0x7C00, 0x3E0, 0x1F])?,
         (32, 0) => masked(&rows()?, 4, [0xFF_0000, 0xFF00, 0xFF])?,
         (16 | 32, 3) => {
-            // After the 40 bytes of the oldest header, or in a longer one.
+            // The masks are after the 40 bytes of the oldest header, or in a longer header.
             let mask = |at| le32(bytes, at).ok_or_else(|| cut("ends inside its bit fields"));
             masked(&rows()?, usize::from(bits / 8), [mask(54)?, mask(58)?, mask(62)?])?
         }
@@ -109,8 +109,8 @@ fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, Pixe
     Ok(Raster { kind: Kind::Rgb, samples })
 }
 
-/// Decodes run-length coded indices that start at `at`. As in Pillow, runs end with their row, skipped pixels are 0, and
-/// an image that lacks pixels is an error.
+/// Decodes run-length coded indices that start at `at`. As in Pillow, runs end with their row, skipped pixels are 0,
+/// and an image that lacks pixels is an error.
 fn run_lengths(
     bytes: &[u8],
     mut at: usize,

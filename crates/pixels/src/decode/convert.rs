@@ -71,7 +71,7 @@ pub(super) fn convert(raster: &mut Raster, info: &ImageInfo, color: Color, out: 
     Ok(())
 }
 
-/// Writes the colour of each pixel. `of` converts the colour to the output's channels.
+/// Writes the colour of each pixel. `of` converts a colour to the channels of the output.
 pub(super) fn write<const N: usize>(kind: &Kind, samples: &[u8], out: &mut [u8], of: impl Fn([u8; 3]) -> [u8; N]) {
     let pixels = out.as_chunks_mut::<N>().0.iter_mut();
     let pairs = samples.as_chunks::<2>().0;
@@ -118,7 +118,7 @@ fn clip_16([low, high]: [u8; 2]) -> u8 {
     if high == 0 { low } else { 255 }
 }
 
-/// A colour as the single channel of gray images.
+/// A colour converted to the single channel of a gray image.
 pub(super) fn gray(rgb: [u8; 3]) -> [u8; 1] {
     [luma(rgb)]
 }

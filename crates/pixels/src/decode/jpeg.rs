@@ -12,7 +12,7 @@ use crate::jpeg::{JpegDecoder, Raw, Session};
 use crate::probe::{ImageInfo, check_jpeg_end};
 use crate::resize::Resampler;
 
-/// Minimum number of decoded columns. If chroma has two columns or less, libjpeg repeats instead of interpolating.
+/// Minimum number of decoded columns. If chroma has at most two columns, libjpeg repeats them instead of interpolating.
 const MIN_COLUMNS: u32 = 8;
 
 /// Converts a decoded row to the output's channels.
@@ -29,8 +29,8 @@ struct RowReader<'a> {
 }
 
 impl<'a> RowReader<'a> {
-    /// Opens a complete JPEG. A truncated one is rejected before anything is decoded, so that the result does not
-    /// depend on the area.
+    /// Opens a complete JPEG. A truncated file is rejected before anything is decoded, so the result does not depend on
+    /// the area.
     fn open(
         decoder: &'a mut Option<JpegDecoder>,
         bytes: &'a [u8],
@@ -55,7 +55,7 @@ impl<'a> RowReader<'a> {
         self.session.start(self.raw, eighths)
     }
 
-    /// Whether libjpeg can write directly to the destination.
+    /// Whether libjpeg can write directly to the output.
     fn is_direct(&self) -> bool {
         self.raw.channels() == self.color.channels()
     }
@@ -102,7 +102,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// Ends the session after the rows that are needed. `complete` means that all rows were needed.
+    /// Ends the session after the last needed row. `complete` means that all rows were needed.
     fn end(self, complete: bool) -> Result<(), PixelError> {
         if complete { self.session.finish() } else { Ok(()) }
     }
@@ -159,7 +159,7 @@ impl Decoder {
         stream(reader, &mut self.resampler, corner, size, out)
     }
 
-    /// Fills `pixels` with an area of the stored picture.
+    /// Fills `pixels` with an area of the stored image.
     pub(super) fn decode_jpeg_area(&mut self, bytes: &[u8], info: &ImageInfo, area: Area) -> Result<(), PixelError> {
         let color = self.options.color;
         let mut reader = RowReader::open(&mut self.jpeg, bytes, info, color, &mut self.samples)?;
@@ -177,8 +177,8 @@ impl Decoder {
     }
 }
 
-/// Reads the rows that the resampler needs from a picture of `size`, and writes the result. The pixel at `corner` of
-/// the picture is the first pixel of the resampler.
+/// Reads the rows that the resampler needs from an image of `size`, and writes the result. The pixel at `corner` of
+/// the image is the first pixel of the resampler.
 fn stream(
     mut reader: RowReader<'_>,
     resampler: &mut Resampler,

@@ -1,4 +1,4 @@
-//! Stands in for the decoders if the feature `codecs` is off.
+//! Replaces the decoders if the feature `codecs` is off.
 
 use super::convert::Raster;
 use super::{Decoder, ImageInfo};

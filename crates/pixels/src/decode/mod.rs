@@ -36,19 +36,19 @@ use crate::resize::Resampler;
 use crate::seek::Splicer;
 use packds_system::{to_u64, to_usize};
 
-/// Pillow's own error limit. It is twice `Image.MAX_IMAGE_PIXELS`, which only causes a warning.
+/// Pillow's limit for errors. It is twice `Image.MAX_IMAGE_PIXELS`, which causes only a warning.
 const MAX_PIXELS: u64 = 178_956_970;
 
 /// The channels of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Color {
-    /// Red, green, blue: Pillow's `convert("RGB")`.
+    /// Red, green and blue, as from Pillow's `convert("RGB")`.
     #[default]
     Rgb,
-    /// Luma: Pillow's `convert("L")`.
+    /// Luma, as from Pillow's `convert("L")`.
     Gray,
-    /// For masks: palette indices, gray values, or the 0 and 1 of a 1-bit image. Other images do not have a single
-    /// channel. Resize with `Filter::Nearest`.
+    /// For masks: palette indices, gray values, or the values 0 and 1 of a 1-bit image. Other images do not have a
+    /// single channel. Resize masks with `Filter::Nearest`.
     Index,
 }
 
@@ -100,7 +100,7 @@ pub struct Image {
 /// A rendered image's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rendered {
-    /// The headers of the source.
+    /// The header values of the source.
     pub info: ImageInfo,
     /// Width of the result.
     pub width: u32,
@@ -130,7 +130,7 @@ pub struct Decoder {
     samples: Vec<u8>,
     /// Pixels rotated upright.
     upright: Vec<u8>,
-    /// Assembles the visible part of a JPEG with a seek index.
+    /// Builds a small JPEG of the visible part of a JPEG with a seek index.
     splicer: Splicer,
 }
 

@@ -1,4 +1,4 @@
-//! Rotating stored pixels upright.
+//! Rotates stored pixels upright.
 
 use super::usize_of;
 

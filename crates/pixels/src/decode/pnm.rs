@@ -1,4 +1,4 @@
-//! PBM, PGM and PPM, binary or plain, with 1 to 16 bits.
+//! Decodes PBM, PGM and PPM, binary or plain, with 1 to 16 bits.
 
 use super::convert::{Kind, Raster, unpack};
 use super::usize_of;

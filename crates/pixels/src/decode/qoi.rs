@@ -1,4 +1,4 @@
-//! QOI of three or four channels.
+//! Decodes QOI with three or four channels.
 
 use super::convert::{Kind, Raster};
 use crate::error::PixelError;

@@ -1,4 +1,4 @@
-//! TGA of gray, colours or a palette, with and without run lengths.
+//! Decodes TGA with gray, colours or a palette, with and without run lengths.
 
 use super::convert::{Kind, Raster, palette, unpack};
 use super::usize_of;
@@ -32,7 +32,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, PixelError> {
     Ok(Raster { kind, samples })
 }
 
-/// Red, green and blue of a stored colour: 15 bits, or blue, green, red and an unused alpha.
+/// Red, green and blue of a stored colour: either 15 bits, or bytes for blue, green, red and an unused alpha.
 fn color(stored: &[u8]) -> [u8; 3] {
     match *stored {
         [low, high] => {
@@ -51,7 +51,7 @@ fn colors(bytes: &[u8], header: &TgaHeader) -> Result<Kind, PixelError> {
     Ok(palette(std::iter::repeat_n([0; 3], header.first_color).chain(colors)))
 }
 
-/// Brings the top row and the left pixel to the front.
+/// Reverses rows and pixels so that the top row and the left pixel come first.
 fn turn(samples: &mut Vec<u8>, width: usize, header: &TgaHeader) {
     let n_channels = samples.len() / (width * usize_of(header.height)).max(1);
     let stride = (width * n_channels).max(1);

@@ -1,4 +1,4 @@
-//! Decodes the first page of a TIFF. Like in Pillow, it is always rotated upright.
+//! Decodes the first page of a TIFF. As in Pillow, the page is always rotated upright.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -66,7 +66,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
 }
 
 /// The decoder supports neither palettes nor bytes that start with their lowest bit, and it inverts only some depths.
-/// So it decodes the samples as gray with 0 as black, and their meaning is applied afterwards.
+/// Therefore it decodes the samples as gray with 0 as black, and their meaning is applied afterwards.
 fn as_the_decoder_reads<'a>(bytes: &'a [u8], colors: &TiffColors) -> Result<Cow<'a, [u8]>, PixelError> {
     let reversed = colors.reversed.as_deref();
     let reversed = reversed.ok_or_else(|| PixelError::malformed(FORMAT, "missing or overlapping strips"))?;

@@ -1,4 +1,4 @@
-//! Views of encoded images, which are cropped, resized and flipped.
+//! Decodes views of encoded images: areas that are cropped, resized and flipped.
 
 use super::{Decoder, orient, resize_zeroed, usize_of};
 use crate::area::{Area, CropResize, Encoded};
@@ -11,7 +11,7 @@ impl Decoder {
     /// Writes each view of the image to the buffer at the same position, which must have exactly `width * height *
     /// channels` bytes. The option `orientation` decides whether views refer to the stored image or the upright one.
     /// The image is decoded once for all views. For a JPEG, only the rows and columns that the areas span are decoded.
-    /// With a seek index, hardly anything else is even read. The pixels are equal to those of a full decode at full
+    /// With a seek index, hardly any other data is even read. The pixels are equal to those of a full decode at full
     /// size; `jpeg_scaling` is ignored.
     ///
     /// # Errors
@@ -92,8 +92,8 @@ impl Decoder {
         Ok(((area.x, area.y), usize_of(area.width) * channels))
     }
 
-    /// Calls `decode` with a JPEG, its headers, and an area of the stored picture in it. The JPEG is a small spliced
-    /// one if an index makes that worthwhile, otherwise the image itself.
+    /// Calls `decode` with a JPEG, its headers, and the area to decode in its stored pixels. The JPEG is a small
+    /// spliced JPEG if an index makes that worthwhile, otherwise the image itself.
     fn with_spliced<T>(
         &mut self,
         image: &Encoded<'_>,
@@ -127,7 +127,7 @@ fn span_of(views: &[CropResize]) -> Option<Area> {
     Some(Area { x, y, width: right - x, height: bottom - y })
 }
 
-/// The stored area for an area of the upright picture.
+/// The area of the stored image that corresponds to an area of the upright image.
 fn stored_area(area: Area, info: &ImageInfo) -> Area {
     let stored = |x, y| orient::stored(info.orientation, (x, y), (info.width, info.height));
     let (first, last) = (stored(area.x, area.y), stored(area.x + area.width - 1, area.y + area.height - 1));

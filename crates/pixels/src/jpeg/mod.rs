@@ -23,7 +23,7 @@ use crate::format::ImageFormat;
 
 pub use encode::encode_jpeg;
 
-/// Maximum number of scans. No encoder writes as many. Without a limit, a small file could take hours.
+/// Maximum number of scans. No encoder writes this many. Without a limit, a small file could take hours.
 const MAX_SCANS: c_int = 500;
 /// libjpeg's `JMSG_LENGTH_MAX`.
 const MESSAGE_BYTES: usize = 200;
@@ -59,7 +59,7 @@ impl Errors {
 /// The unwind payload. The cause is in `Errors::failure`.
 struct Unwound;
 
-/// The decompressor and the data that it points to. Boxed, because it must not move.
+/// The decompressor and the data that it points to. It is boxed, because it must not move.
 struct State {
     cinfo: jpeg_decompress_struct,
     errors: Errors,
@@ -67,8 +67,8 @@ struct State {
     progress: mozjpeg_sys::jpeg_progress_mgr,
 }
 
-/// A JPEG decoder for a sequence of files. Each file gets its own decompressor. If one was reused, it would keep the
-/// previous file's tables and use them for a file that lacks its own.
+/// A JPEG decoder for a sequence of files. Each file gets its own decompressor, because a reused one would keep the
+/// tables of the previous file and use them for a file that lacks its own.
 pub(crate) struct JpegDecoder {
     state: Box<State>,
 }
@@ -83,7 +83,7 @@ unsafe impl Send for JpegDecoder {}
 pub(crate) enum Raw {
     Gray,
     Rgb,
-    /// Stored inverted, as Adobe does and Pillow assumes.
+    /// CMYK, stored inverted, as Adobe does and Pillow assumes.
     Cmyk,
 }
 

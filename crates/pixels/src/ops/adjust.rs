@@ -3,7 +3,7 @@
 use super::{adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, solarize, to_grayscale};
 
 /// A colour operation. All of them work on single pixels, except that [`Contrast`](Self::Contrast) also needs the
-/// picture's mean.
+/// image's mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Adjustment {
     /// [`adjust_brightness`].
@@ -21,7 +21,7 @@ pub enum Adjustment {
 }
 
 impl Adjustment {
-    /// Applies it to a picture of 1 or 3 channels.
+    /// Applies the operation to an image of 1 or 3 channels.
     pub fn apply(self, pixels: &mut [u8], channels: u8) {
         match self {
             Self::Brightness(factor) => adjust_brightness(pixels, factor),

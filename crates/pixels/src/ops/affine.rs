@@ -24,7 +24,7 @@ pub enum Sampling {
 /// of the source. The centre of the first pixel is (0.5, 0.5).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Affine {
-    /// a to f, in pixels.
+    /// The coefficients a to f, in pixels.
     pub matrix: [f64; 6],
     /// Interpolation between pixels.
     pub sampling: Sampling,
@@ -33,7 +33,7 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// torchvision's `affine` for a picture of `width` x `height`: shears, scales and rotates around the centre, then
+    /// torchvision's `affine` for an image of `width` x `height`: shears, scales and rotates around the centre, then
     /// translates. The filter is nearest and the fill is black. Both are fields that can be changed.
     ///
     /// `degrees` is clockwise, `translate` is in pixels to the right and down, and `shear` is in degrees along rows and
@@ -104,11 +104,11 @@ impl Affine {
         Ok(Self { matrix, sampling: Sampling::Nearest, fill: [0; 4] })
     }
 
-    /// Writes the mapped picture at the same size. The bytes are those of Pillow's `image.transform(image.size, AFFINE,
+    /// Writes the mapped image at the same size. The bytes are those of Pillow's `image.transform(image.size, AFFINE,
     /// matrix, filter, fillcolor=fill)`.
     ///
     /// # Errors
-    /// `InvalidArgument` if a number of the matrix is not finite or the picture has more than 4
+    /// `InvalidArgument` if a number of the matrix is not finite or the image has more than 4
     /// channels, `WrongBuffer` if a buffer has the wrong length.
     pub fn apply_into(&self, image: Pixels<'_>, out: &mut [u8]) -> Result<(), PixelError> {
         check(&self.matrix)?;
@@ -125,7 +125,7 @@ impl Affine {
         Ok(())
     }
 
-    /// Draws with all filters except nearest, which `smooth` implements.
+    /// Applies the map with any filter except nearest. `smooth` does the interpolation.
     fn draw<const N: usize>(
         &self,
         picture: Picture<'_, N>,
@@ -208,7 +208,7 @@ struct Fixed {
 }
 
 impl Fixed {
-    /// `None` if a corner is beyond 32768.
+    /// `None` if a corner of the image is beyond 32768.
     #[expect(clippy::cast_precision_loss, reason = "sides are exact in f64")]
     fn of(matrix: &[f64; 6], width: usize, height: usize) -> Option<Self> {
         let [a, b, c, d, e, f] = *matrix;
@@ -227,7 +227,7 @@ impl Fixed {
         for pixels in out.chunks_exact_mut(picture.width) {
             let (mut x, mut y) = (first_x, first_y);
             for pixel in pixels {
-                // A negative position becomes a huge column or row, which is outside every picture.
+                // A negative position becomes a huge column or row, which is outside every image.
                 let (column, row) = (whole(x), whole(y));
                 *pixel = if column < picture.width && row < picture.height {
                     picture.pixels[row * picture.width + column]

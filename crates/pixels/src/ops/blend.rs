@@ -1,7 +1,7 @@
 //! Brightness, contrast and saturation: linear interpolation from black, mean gray, and the pixel's gray.
 //!
-//! Pillow's `ImageEnhance` interpolates in `f32` between a degenerate picture (black, its mean luma, or its own luma)
-//! and the picture: `base + factor * (value - base)`, truncated and clipped.
+//! Pillow's `ImageEnhance` interpolates in `f32` between a degenerate image (black, its mean luma, or its own luma)
+//! and the image: `base + factor * (value - base)`, truncated and clipped.
 
 use super::gray::{luma, mean_luma};
 use super::planes::{BLOCK, join, mapped, split};
@@ -12,7 +12,7 @@ pub fn adjust_brightness(pixels: &mut [u8], factor: f32) {
     fastest!(blend(pixels, 0, factor));
 }
 
-/// Scales the distance from the picture's mean luma: 0 is uniform gray, 1 is unchanged. Pillow's
+/// Scales the distance from the image's mean luma: 0 is uniform gray, 1 is unchanged. Pillow's
 /// `ImageEnhance.Contrast`. `channels` is 1 or 3.
 pub fn adjust_contrast(pixels: &mut [u8], channels: u8, factor: f32) {
     let mean = mean_luma(pixels, channels);
@@ -20,7 +20,7 @@ pub fn adjust_contrast(pixels: &mut [u8], channels: u8, factor: f32) {
 }
 
 /// Scales the distance of every colour from its own luma: 0 is gray, 1 is unchanged. Pillow's
-/// `ImageEnhance.Color`. Pictures without 3 channels are unchanged.
+/// `ImageEnhance.Color`. Images without 3 channels are unchanged.
 pub fn adjust_saturation(pixels: &mut [u8], channels: u8, factor: f32) {
     if channels == 3 {
         fastest!(saturate(pixels, factor));

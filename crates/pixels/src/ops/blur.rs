@@ -13,11 +13,11 @@ const LANES: usize = 32;
 /// Maximum kernel size, in pixels.
 const MAX_KERNEL: u32 = 4095;
 
-/// Blurs pictures. Its memory is reused.
+/// Blurs images. Its memory is reused.
 #[derive(Debug, Default)]
 pub struct Blur {
     kernel: Kernel,
-    /// The picture before the blur.
+    /// The image before the blur.
     source: Vec<u8>,
     /// A row of column sums, with padding on both sides.
     sums: Vec<f32>,
@@ -48,12 +48,12 @@ impl Blur {
         Self::default()
     }
 
-    /// Blurs a picture in place, with a Gaussian of `sigma` pixels in a square of `kernel` pixels.
+    /// Blurs an image in place, with a Gaussian of `sigma` pixels in a square of `kernel` pixels.
     ///
     /// Edges are mirrored without repeating the edge pixels. Values differ from torchvision's by at most one level.
     ///
     /// # Errors
-    /// `InvalidArgument` if the kernel is even, is larger than 4095 pixels, or extends beyond the mirrored picture
+    /// `InvalidArgument` if the kernel is even, is larger than 4095 pixels, or extends beyond the mirrored image
     /// (half of it must be less than both sides), or if sigma is not finite and positive. `WrongBuffer` if the pixels
     /// do not match the size.
     pub fn gaussian(

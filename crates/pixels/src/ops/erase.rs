@@ -3,9 +3,9 @@
 use crate::area::Area;
 use crate::decode::usize_of;
 
-/// Fills `area` in a picture with `width` columns. Each pixel gets the first `channels` values of `fill`.
+/// Fills `area` in an image with `width` columns. Each pixel gets the first `channels` values of `fill`.
 ///
-/// The area is clipped to the picture, like torchvision's slices. `channels` is at most 4. Bytes after the last whole
+/// The area is clipped to the image, like torchvision's slices. `channels` is at most 4. Bytes after the last whole
 /// row stay unchanged.
 pub fn erase(pixels: &mut [u8], width: u32, channels: u8, area: Area, fill: [u8; 4]) {
     let channels = usize::from(channels).min(fill.len());

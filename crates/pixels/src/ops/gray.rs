@@ -12,7 +12,7 @@ pub(crate) fn luma([red, green, blue]: [u8; 3]) -> u8 {
 }
 
 /// Replaces every colour with its luma in all three channels, like torchvision's `rgb_to_grayscale` with three output
-/// channels. Pictures without 3 channels stay unchanged.
+/// channels. Images without 3 channels stay unchanged.
 pub fn to_grayscale(pixels: &mut [u8], channels: u8) {
     if channels == 3 {
         fastest!(grayscale(pixels));

@@ -1,13 +1,13 @@
 //! Hue rotation in Pillow's 8-bit HSV.
 //!
-//! Every step is rounded like in Pillow, sometimes in `f32` and sometimes in `f64`. 8-bit HSV loses colours, and it
-//! must lose the same colours as in Pillow. Even a rotation by 0 goes through HSV.
+//! Every step is rounded as in Pillow, sometimes in `f32` and sometimes in `f64`. 8-bit HSV loses colours, and this
+//! code must lose the same colours as Pillow. Even a rotation by 0 converts to HSV and back.
 
 use super::planes::{BLOCK, join, mapped, split};
 use super::{fastest, whole};
 
 /// Rotates all hues by `factor` of the circle, -0.5 to 0.5, like torchvision's `adjust_hue` on Pillow images. Values
-/// outside this range wrap around. Pictures without 3 channels stay unchanged.
+/// outside this range wrap around. Images without 3 channels stay unchanged.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the hue is a byte that wraps around")]
 pub fn adjust_hue(pixels: &mut [u8], channels: u8, factor: f32) {
     if channels == 3 {
@@ -123,7 +123,7 @@ fn middle(value: u8, saturation: u8, sector: u8, part: f32) -> u8 {
     darkened(value, if sector & 1 == 1 { falling } else { rising })
 }
 
-/// The value minus a fraction of it. Halves are rounded up.
+/// The value minus a fraction of it, rounded to an integer. Halves are rounded up.
 #[inline(always)]
 fn darkened(value: u8, by: f64) -> u8 {
     whole::cut(f64::from(value) * (1.0 - by) + 0.5)

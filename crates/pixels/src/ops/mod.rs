@@ -1,7 +1,7 @@
 //! Operations on decoded pixels at load time, with the results of Pillow and torchvision.
 //!
 //! Every operation works on interleaved bytes `[height, width, channels]` with 1 or 3 channels and keeps the size. The
-//! colour operations, `erase`, `Blur` and `Sharpen` work in place. `Affine` writes to another picture, and `Emit` makes
+//! colour operations, `erase`, `Blur` and `Sharpen` work in place. `Affine` writes to another image, and `Emit` makes
 //! the floats of a batch in one pass. docs/reference/pixels.md lists what was compared. The caller draws all random
 //! numbers and passes the factors.
 //!

@@ -8,7 +8,7 @@ use super::{fastest, whole};
 /// Pixels per block.
 const LANES: usize = 32;
 
-/// The source picture.
+/// The source image.
 #[derive(Debug)]
 pub(super) struct Picture<'a, const N: usize> {
     pub(super) pixels: &'a [[u8; N]],

@@ -1,11 +1,11 @@
-//! Sharpness: linear interpolation between a smoothed picture and the picture itself.
+//! Sharpness: linear interpolation between a smoothed image and the image itself.
 
 use super::blend::mixed;
 use super::fastest;
 use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 
-/// Sharpens pictures. Its memory is reused.
+/// Sharpens images. Its memory is reused.
 #[derive(Debug, Default)]
 pub struct Sharpen {
     /// Copies of the row above and the current row.
@@ -19,7 +19,7 @@ impl Sharpen {
         Self::default()
     }
 
-    /// Scales the difference to the picture smoothed by 3 x 3 pixels: 0 is smooth, 1 is unchanged, 2 is sharp. This is
+    /// Scales the difference to the image smoothed by 3 x 3 pixels: 0 is smooth, 1 is unchanged, 2 is sharp. This is
     /// Pillow's `ImageEnhance.Sharpness`, which does not change the pixels at the edges.
     ///
     /// # Errors

@@ -4,13 +4,13 @@ use super::tiff::{Entries, ORIENTATION};
 
 /// The orientation (1 to 8) in an EXIF block that starts with `II` or `MM`. 1 if there is none.
 pub(super) fn orientation(block: &[u8]) -> u8 {
-    // Some writers keep the prefix that JPEG uses in PNG and WebP chunks.
+    // Some writers keep JPEG's prefix of the EXIF block in PNG and WebP chunks.
     let block = block.strip_prefix(b"Exif\0\0").unwrap_or(block);
     let value = Entries::open(block).and_then(|entries| entries.first_value(ORIENTATION));
     valid(value)
 }
 
-/// A valid orientation, or 1.
+/// The value if it is a valid orientation, otherwise 1.
 pub(super) fn valid(value: Option<u64>) -> u8 {
     match value {
         Some(value @ 1..=8) => u8::try_from(value).unwrap_or(1),

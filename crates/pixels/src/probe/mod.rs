@@ -26,9 +26,9 @@ pub(crate) use tiff::{TiffColors, tiff_colors};
 /// Image properties from the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageInfo {
-    /// The format, detected from content.
+    /// The format, detected from the content.
     pub format: ImageFormat,
-    /// Stored width, before any rotation (but see `orientation`).
+    /// Stored width, before any rotation (but see `orientation` for TIFF).
     pub width: u32,
     /// Stored height, before any rotation.
     pub height: u32,

@@ -16,7 +16,7 @@ pub(crate) struct PnmHeader {
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) channels: u8,
-    /// The sample that is white. In a bitmap, which has none, 1.
+    /// The value of a white sample. 1 for a bitmap, whose header does not state it.
     pub(crate) max: u32,
     pub(crate) is_bitmap: bool,
     /// Whether the samples are decimal numbers.
@@ -31,7 +31,7 @@ impl PnmHeader {
         n_pixels.saturating_mul(self.channels.into())
     }
 
-    /// Bytes of the whole image, if it is not plain.
+    /// Number of bytes of the whole image if it is not plain.
     pub(crate) fn n_bytes(&self) -> u64 {
         match self.is_bitmap {
             true => u64::from(self.width.div_ceil(8)).saturating_mul(self.height.into()),
@@ -39,7 +39,7 @@ impl PnmHeader {
         }
     }
 
-    /// The bytes of the image, if all are there.
+    /// The bytes of the image, if the file has all of them.
     pub(crate) fn data<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], PixelError> {
         let data = bytes.get(self.data_at..).unwrap_or_default();
         let needed = self.n_bytes();
@@ -104,7 +104,7 @@ impl Numbers<'_> {
         Ok(number)
     }
 
-    /// The next digit, which needs no space around it.
+    /// The next digit of a plain bitmap. Digits need no space between them.
     fn bit(&mut self) -> Result<Option<u32>, PixelError> {
         while let Some(byte) = self.byte() {
             match byte {
@@ -155,7 +155,7 @@ pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     if !header.is_plain {
         return header.data(bytes).map(|_| ());
     }
-    // A sample takes a byte or more, so a lying header is found before its samples are counted.
+    // A sample takes at least one byte, so a header with a wrong size is detected before the samples are counted.
     if header.n_samples() > to_u64(bytes.len()) {
         let reason = format!("{} bytes cannot hold {} samples", bytes.len(), header.n_samples());
         return Err(PixelError::truncated(FORMAT, reason));

@@ -55,7 +55,7 @@ pub(crate) fn qoi_runs(
     }
 }
 
-/// The pixel after `pixel`, and the bytes that code it.
+/// Reads one code. Returns the pixel after `pixel`, and how many bytes the code has.
 fn changed(pixel: [u8; 4], rest: &[u8], seen: &[[u8; 4]; 64]) -> Option<([u8; 4], usize)> {
     let [red, green, blue, alpha] = pixel;
     Some(match *rest {

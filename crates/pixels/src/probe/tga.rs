@@ -1,6 +1,6 @@
 //! TGA headers and run lengths.
 //!
-//! A TGA file has no signature. Its header is only looked for in files that no signature identifies.
+//! A TGA file has no signature. Therefore its header is checked only in files that no signature identifies.
 
 use packds_system::{to_u64, to_usize};
 
@@ -13,7 +13,7 @@ const FORMAT: ImageFormat = ImageFormat::Tga;
 /// Length of the header.
 const HEADER: usize = 18;
 
-/// What the samples are.
+/// The meaning of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TgaKind {
     Palette,
@@ -34,7 +34,7 @@ pub(crate) struct TgaHeader {
     pub(crate) is_right_to_left: bool,
     /// First index of the palette.
     pub(crate) first_color: usize,
-    /// Bits of a palette's colour: 16, 24 or 32.
+    /// Bits of a palette entry: 16, 24 or 32.
     pub(crate) color_bits: u8,
     pub(crate) palette_at: usize,
     pub(crate) data_at: usize,
@@ -46,7 +46,7 @@ impl TgaHeader {
         u64::from(self.width).saturating_mul(self.depth.into()).div_ceil(8)
     }
 
-    /// The bytes of the image, if all are there. They are not those of an image with run lengths.
+    /// The bytes of the image, if the file has all of them. Not for images with run lengths.
     pub(crate) fn data<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], PixelError> {
         let data = bytes.get(self.data_at..).unwrap_or_default();
         let needed = self.row_bytes().saturating_mul(self.height.into());
@@ -79,7 +79,7 @@ fn cut(needed: u64, found: usize) -> PixelError {
     PixelError::truncated(FORMAT, format!("needs {needed} bytes of pixels, has {found}"))
 }
 
-/// The header, if this is one that Pillow decodes, too.
+/// The header, if Pillow decodes such files, too.
 pub(crate) fn tga_header(bytes: &[u8]) -> Option<TgaHeader> {
     let header: [u8; HEADER] = array(bytes, 0)?;
     let [id_len, has_palette, kind, ..] = header;

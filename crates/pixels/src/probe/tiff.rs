@@ -21,7 +21,7 @@ const COLOR_MAP: u16 = 320;
 const TILE_OFFSETS: u16 = 324;
 const TILE_BYTE_COUNTS: u16 = 325;
 const EXTRA_SAMPLES: u16 = 338;
-/// Maximum number of strips whose ends are checked. No sane file has more.
+/// Maximum number of strips whose ends are checked. No reasonable file has more.
 const MAX_VALUES: u64 = 1 << 20;
 
 /// The first directory of a TIFF or BigTIFF file.
@@ -70,7 +70,7 @@ impl<'a> Entries<'a> {
         Some(self)
     }
 
-    /// Whether another page follows. A smaller copy of the first is none.
+    /// Whether another page follows. A smaller copy of the first page does not count.
     fn has_more(&self) -> bool {
         let link = self.first.checked_add(self.n_entries * self.entry_bytes());
         let next = link.and_then(|link| match self.big_tiff {
@@ -109,7 +109,7 @@ impl<'a> Entries<'a> {
         self.entry(at)
     }
 
-    /// Where the directory and all data that it refers to end. `None` if this is beyond the end of the file.
+    /// The end of the directory and of all data that it refers to. `None` if this is beyond the end of the file.
     fn end(&self) -> Option<usize> {
         let link = if self.big_tiff { 8 } else { 4 };
         let end = self.first.checked_add(self.n_entries * self.entry_bytes() + link)?;
@@ -183,8 +183,8 @@ impl<'a> Entries<'a> {
         Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// The strips of a file whose bytes start with their lowest bit. Strips beyond the end are left out. `None` if strips share
-    /// bytes, or if there are too many.
+    /// The strips of a file whose bytes start with their lowest bit. Strips beyond the end are left out. `None` if
+    /// strips share bytes, or if there are too many.
     fn reversed(&self) -> Option<Vec<Range<usize>>> {
         if self.first_value(FILL_ORDER) != Some(2) {
             return Some(Vec::new());

@@ -6,7 +6,7 @@ use crate::geometry::{Filter, Span};
 /// The weights of each output position of an axis. A value is the sum of `weight * byte` over a run of source
 /// positions, plus half of `1 << AxisTaps::PRECISION`, shifted right by `PRECISION` bits and clamped to a byte.
 ///
-/// A picture is resampled along one axis, rounded to bytes, and then resampled along the other. Columns come first,
+/// An image is resampled along one axis, rounded to bytes, and then resampled along the other. Columns come first,
 /// unless [`rows_come_first`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AxisTaps {
@@ -24,7 +24,7 @@ impl AxisTaps {
     /// Fractional bits of a weight.
     pub const PRECISION: u32 = PRECISION;
 
-    /// The taps for resampling an axis from `source` to `out` positions, both at least 1.
+    /// Computes the taps for resampling an axis from `source` to `out` positions, which are both at least 1.
     #[must_use]
     pub fn new(source: u32, out: u32, filter: Filter) -> Self {
         let narrow = |n: &usize| u32::try_from(*n).unwrap_or(u32::MAX);
@@ -35,7 +35,7 @@ impl AxisTaps {
         for index in 0..taps.start.len() {
             let own = &taps.weights[index * taps.stride..];
             match taps.stride {
-                // Each position is copied.
+                // Without resampling, each position is copied.
                 0 => weights.push(1 << PRECISION),
                 _ => weights.extend(&own[..stride]),
             }

@@ -96,7 +96,7 @@ impl Kernel {
         kernels
     }
 
-    /// Whether it uses `Lanes`.
+    /// Whether this kernel uses `Lanes`.
     pub(super) fn has_lanes(self) -> bool {
         match self {
             Self::Scalar => false,

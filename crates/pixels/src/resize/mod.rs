@@ -1,4 +1,4 @@
-//! Pillow's resampling, bit for bit: two passes with bytes in between.
+//! Pillow's resampling, bit for bit. It has two passes, and the values between them are bytes.
 //!
 //! Each output value is a weighted mean of the source values around it. The weights are computed in `f64`, rounded to
 //! 22 fractional bits, and summed in 32-bit integers, so the result does not depend on the machine. Pillow 13 runs the

@@ -1,11 +1,11 @@
-//! Views of pictures in memory.
+//! Views of images in memory.
 
 use super::Resampler;
 use crate::area::{CropResize, Pixels};
 use crate::decode::usize_of;
 use crate::error::PixelError;
 
-/// Crops and resizes pictures one at a time, reusing its tables and row buffers.
+/// Crops and resizes images one at a time, reusing its tables and row buffers.
 ///
 /// ```
 /// use packds_pixels::{Area, CropResize, Filter, Pixels, Resizer};
@@ -36,12 +36,12 @@ impl Resizer {
         Self::default()
     }
 
-    /// Writes a view of a picture with 1 or 3 channels to `out`, which must have exactly
+    /// Writes a view of an image with 1 or 3 channels to `out`, which must have exactly
     /// `view.width * view.height * channels` bytes.
     ///
     /// # Errors
-    /// `EmptyArea` or `AreaOutside`. `WrongBuffer` if the data does not match the picture's size, or if `out` does not
-    /// match the view's size. `InvalidArgument` if the picture or the result is empty, or if the number of channels is
+    /// `EmptyArea` or `AreaOutside`. `WrongBuffer` if the data does not match the image's size, or if `out` does not
+    /// match the view's size. `InvalidArgument` if the image or the result is empty, or if the number of channels is
     /// not 1 or 3.
     pub fn crop_resize_into(&mut self, image: Pixels<'_>, view: &CropResize, out: &mut [u8]) -> Result<(), PixelError> {
         let stride = image.check()?;

@@ -1,13 +1,13 @@
 //! Headers of JPEGs that can be indexed: they have one baseline scan of one or three components.
 //!
-//! It is stricter than a decoder, so unusual files cannot be indexed.
+//! This parser is stricter than a decoder, so unusual files cannot be indexed.
 
 use std::ops::Range;
 
 use super::huffman::CodeList;
 use crate::probe::be16;
 
-/// libjpeg's limit.
+/// libjpeg's limits.
 const MAX_SAMPLING: u8 = 4;
 const MAX_BLOCKS_IN_MCU: usize = 10;
 
@@ -19,7 +19,7 @@ pub(super) struct Component {
     pub(super) h: u8,
     pub(super) v: u8,
     quantization: u8,
-    /// The Huffman tables that the scan uses for it.
+    /// The Huffman tables that the scan uses for this component.
     pub(super) dc: usize,
     pub(super) ac: usize,
 }
@@ -186,7 +186,7 @@ impl<'a> Headers<'a> {
         (all.iter().any(|c| c.h < h), all.iter().any(|c| c.v < v))
     }
 
-    /// Writes the headers for a picture of another size with other Huffman tables.
+    /// Writes the headers for an image of another size with other Huffman tables.
     pub(super) fn write_into(
         &self,
         (width, height): (u16, u16),

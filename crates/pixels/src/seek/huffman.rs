@@ -1,4 +1,4 @@
-//! Huffman tables as they are stored, with added codes, and as decoding tables.
+//! Huffman tables in three forms: as stored, with added codes, and as decoding tables.
 
 use packds_system::to_usize;
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn missing_codes_are_added_behind_the_old_ones() {
-        // Two codes of 2 bits, 00 and 01. Free codes start with 10 and 11.
+        // There are two codes of 2 bits, 00 and 01. Free codes start with 10 and 11.
         let mut counts = [0; 16];
         counts[1] = 2;
         let table = CodeList::new(counts, &[5, 0]).unwrap();

@@ -23,7 +23,7 @@ const MAX_PARAMETER: u8 = 24;
 /// Numbers per entry: position, and DC coefficients of up to three components.
 const FIELDS: usize = 4;
 
-/// The grid of entries over a picture.
+/// The grid of entries over an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
     /// MCUs between entries of a row.
@@ -40,7 +40,7 @@ impl Grid {
         Self::with_step(headers, step)
     }
 
-    /// The grid of an existing index.
+    /// The grid of an existing index, from its header.
     pub(super) fn of_index(headers: &Headers<'_>, index: &[u8]) -> Result<Self, PixelError> {
         let step = index.get(1).filter(|&&step| step > 0);
         let step = step.ok_or_else(|| bad("has no entries"))?;

@@ -10,7 +10,7 @@ use packds_system::to_usize;
 
 /// libjpeg's maximum side.
 const MAX_SIDE: u32 = 65_500;
-/// Splices with more than this share of the MCUs are not worthwhile. The share is `WORTH.0 / WORTH.1`.
+/// A splice with more than this share of the MCUs is not worthwhile. The share is `WORTH.0 / WORTH.1`.
 const WORTH: (u64, u64) = (9, 10);
 
 /// Builds small JPEGs, reusing its buffers.
@@ -37,7 +37,7 @@ struct Layout {
     columns: (u32, u32),
     /// Rows of MCUs.
     rows: (u32, u32),
-    /// Dummy MCUs next to the rows set the DC predictors where MCUs were left out.
+    /// Dummy MCUs before each row set the DC predictors where MCUs were left out.
     dummy_left: bool,
     dummy_right: bool,
     /// A row of dummy MCUs at the top does this for the first row.
@@ -47,7 +47,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// The layout that `area` of the picture needs. `None` if this is nearly everything.
+    /// The layout that `area` of the image needs. `None` if this would be nearly the whole image.
     fn new(headers: &Headers<'_>, grid: &Grid, area: Area) -> Option<Self> {
         let (mcu_width, mcu_height) = headers.mcu_size();
         let (margin_x, margin_y) = headers.is_subsampled();
@@ -73,7 +73,7 @@ impl Layout {
         is_worth_it.then_some(Self { columns, rows, dummy_left, dummy_right, dummy_top, mcus })
     }
 
-    /// Width and height. They extend to the picture's edge if the area reaches it, otherwise to whole MCUs.
+    /// Width and height. They extend to the image's edge if the area reaches it, otherwise to whole MCUs.
     fn size(&self, headers: &Headers<'_>, grid: &Grid) -> Option<(u16, u16)> {
         let (mcu_width, mcu_height) = headers.mcu_size();
         let beyond = |n: u32, mcu: u32, side: u32| n * mcu - side;
@@ -294,7 +294,7 @@ impl BitWriter<'_> {
         let (skipped, tail) = (from % 8, to % 8);
         let data = data.get(..end + usize::from(tail > 0))?;
         if at == end {
-            // There are no bits, or only bits of a single byte.
+            // The range has no bits, or only bits of a single byte.
             let n = tail.checked_sub(skipped)?;
             let byte = data.get(at).copied().unwrap_or(0);
             self.put(u32::from(byte) >> (8 - tail) & ((1 << n) - 1), n);
@@ -345,7 +345,7 @@ impl BitWriter<'_> {
         Some(())
     }
 
-    /// Pads the last byte with ones and ends the picture.
+    /// Pads the last byte with ones and ends the image.
     fn finish(mut self) {
         let missing = self.n_bits.wrapping_neg() & 7;
         self.put((1 << missing) - 1, missing);

@@ -1,4 +1,4 @@
-//! The pixels of a splice are equal to those of the whole file, and indexes and files can do no harm.
+//! The pixels of a splice are equal to those of the whole file, and damaged indexes and files do no harm.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn jpeg(width: u32, height: u32, channels: u8, quality: u8) -> Vec<u8> {
     encode_jpeg(width, height, channels, &data, quality).unwrap()
 }
 
-/// A 4:2:0 file with different sampling factors in its header. The picture is nonsense, but valid.
+/// A 4:2:0 file with different sampling factors in its header. The image is meaningless, but valid.
 fn with_sampling(width: u16, height: u16, factors: u8) -> Vec<u8> {
     let (h, v) = (u16::from(factors >> 4), u16::from(factors & 15));
     let (across, down) = (width.div_ceil(8 * h), height.div_ceil(8 * v));
@@ -157,7 +157,7 @@ fn a_file_cut_short_gets_no_index() {
     }
 }
 
-/// A change here changes the format: docs/reference/format.md, "Seek index".
+/// If this test fails, the format has changed: docs/reference/format.md, "Seek index".
 #[test]
 fn an_index_has_the_bytes_that_it_always_had() {
     for (name, len, sum) in [

@@ -24,7 +24,7 @@ impl BitReader<'_> {
         if let Some(eight) = self.data[self.at..].first_chunk() {
             let word = be_word(*eight);
             if !has_255(word) {
-                // The bits after the whole bytes are the ones that come next anyway.
+                // The bits after the whole bytes are the next bits anyway.
                 self.buffer |= word >> self.n_bits;
                 let n_bytes = (64 - self.n_bits) / 8;
                 self.at += n_bytes as usize;
@@ -102,7 +102,7 @@ pub(super) struct Walked {
     pub(super) scan_bytes: u32,
 }
 
-/// Walks through the data. `None` if the data is damaged or does not end with the picture.
+/// Walks through the data. `None` if the data is damaged or does not end with the image.
 pub(super) fn walk(headers: &Headers<'_>, grid: &Grid, data: &[u8]) -> Option<Walked> {
     let mut reader = BitReader { data, at: 0, buffer: 0, n_bits: 0 };
     let dc = [0, 1, 2, 3].map(|number: usize| headers.dc[number].map(Lookup::dc));

@@ -1,5 +1,5 @@
-//! The arena with system threads. `arena.rs` does not declare this module, because `tests/ring_model.rs` includes that file
-//! unchanged.
+//! The arena with system threads. `arena.rs` does not declare this module, because `tests/ring_model.rs` includes that
+//! file unchanged.
 
 use std::{io, thread};
 
@@ -148,7 +148,7 @@ fn memory_lies_where_it_is_asked_for_or_nothing_is_changed() {
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     assert!(arena.prefer_node(1000).is_err());
     assert_eq!(arena.node(), None);
-    // Some sandboxes do not allow the call.
+    // Some sandboxes do not allow this call.
     if !cfg!(miri) && arena.prefer_node(0).is_ok() {
         assert_eq!(arena.node(), Some(0));
     }

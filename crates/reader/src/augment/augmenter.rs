@@ -24,9 +24,9 @@ struct Workshop {
     images: Renderer,
     masks: Renderer,
     tools: Tools,
-    /// The unfinished views of one sample.
+    /// The unfinished views of a sample.
     scratch: Vec<u8>,
-    /// The destination of geometric maps.
+    /// The memory into which geometric maps write.
     turned: Vec<u8>,
     frames: Vec<Frame>,
 }
@@ -51,7 +51,7 @@ impl Augmenter {
         Self { plan, workshop }
     }
 
-    /// The plan that is applied.
+    /// The plan that this augmenter applies.
     pub fn plan(&self) -> &AugmentPlan {
         &self.plan
     }
@@ -59,11 +59,11 @@ impl Augmenter {
     /// Makes all views of one sample. `outs[view]` has `item_bytes()` bytes.
     ///
     /// A mask gets the geometry of its image, with nearest-neighbour sampling and black outside. Colours, erasing and
-    /// normalization do not change it. `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask keeps its
-    /// channels; an encoded mask has one.
+    /// normalization do not change it. `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask
+    /// keeps its channels; an encoded mask has one.
     ///
     /// # Errors
-    /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the picture cannot be decoded. After an error, the
+    /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the image cannot be decoded. After an error, the
     /// contents of the outputs are unspecified.
     pub fn apply(
         &mut self,

@@ -18,7 +18,7 @@ pub(super) fn color_adjustments(plan: &AugmentPlan, root: u64, view: u32) -> imp
     })
 }
 
-/// Maximum number of steps of an op. `None` if a step needs more than single pixels and the mean of its picture.
+/// Maximum number of steps of an op. `None` if a step needs more than single pixels and the mean of their image.
 pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     match *op {
         Op::Jitter { brightness, contrast, saturation, hue, .. } => {
@@ -31,7 +31,7 @@ pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     }
 }
 
-/// Whether an op may need the mean of its picture.
+/// Whether an op may need the mean of its image.
 pub(super) fn measures(op: &Op) -> bool {
     matches!(*op, Op::Jitter { contrast, .. } if contrast > 0.0)
 }
@@ -65,7 +65,7 @@ fn jitter(op: &Op, draws: Draws) -> [Option<Adjustment>; 4] {
     })
 }
 
-/// Brightness 0, contrast 1, saturation 2 and hue 3 in random order. It is a shuffle from the last position down.
+/// Brightness 0, contrast 1, saturation 2 and hue 3 in random order: a shuffle from the last position down.
 pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
     let mut order = [0, 1, 2, 3];
     for (index, last) in [(1, 3_u32), (2, 2), (3, 1)] {

@@ -10,11 +10,11 @@ use crate::setters::{ops, setters};
 /// Mean and standard deviation of ImageNet's training images, for values from 0 to 1.
 pub(super) const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
 
-/// What happens to a sample at load time: ops in order, and settings of the result.
+/// Describes what happens to a sample at load time: ops in order, and settings of the result.
 ///
-/// All checks are done in [`AugmentPlan::new`](super::AugmentPlan::new), which needs the complete description. Ops must be in this
-/// order: resize, crop (or `random_resized_crop`, which is both), flips, rotation and affine maps, policies, colours, erasing.
-/// A later setting replaces an earlier one.
+/// All checks are done in [`AugmentPlan::new`](super::AugmentPlan::new), which needs the complete description. Ops must
+/// be in this order: resize, crop (or `random_resized_crop`, which is both), flips, rotation and affine maps, policies,
+/// colours, erasing. A later setting replaces an earlier one.
 ///
 /// ```
 /// use packds_reader::augment::Augment;
@@ -28,7 +28,7 @@ pub struct Augment {
     pub(super) ops: Vec<Op>,
     pub(super) views: u32,
     pub(super) filter: Filter,
-    /// Empty, one value, or one per channel.
+    /// One value, or one per channel. Empty if no value was set.
     pub(super) fill: Vec<u8>,
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
@@ -45,7 +45,7 @@ impl Default for Augment {
 }
 
 impl Augment {
-    /// One view, `u8`, height x width x channels, without ops.
+    /// An augmentation without ops. It makes one view as `u8`, height x width x channels.
     pub fn new() -> Self {
         Self {
             ops: Vec::new(),
@@ -62,20 +62,20 @@ impl Augment {
     }
 
     ops! {
-        /// A random part of the picture, resized to `size`: 8 to 100% of the area, with an aspect ratio from 3:4 to 4:3.
+        /// A random part of the image, resized to `size`: 8 to 100% of the area, with an aspect ratio from 3:4 to 4:3.
         random_resized_crop(size: impl Into<Size>) =
             Op::RandomResizedCrop { size: size.into(), scale: CROP_SCALE, ratio: CROP_RATIO };
-        /// Like `random_resized_crop`, with other ranges. `scale` is the fraction of the area, drawn uniformly. `ratio` is width
-        /// divided by height, drawn uniformly in its logarithm.
+        /// Like `random_resized_crop`, with other ranges. `scale` is the fraction of the area, drawn uniformly. `ratio`
+        /// is width divided by height, drawn uniformly in its logarithm.
         random_resized_crop_with(size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) =
             Op::RandomResizedCrop { size: size.into(), scale, ratio };
-        /// A random window of `size` pixels in the picture with `padding` pixels around it. If the padded picture is
-        /// still too small, it is padded more if `pad_if_needed` is set. Otherwise it is an error.
+        /// A random window of `size` pixels in the image with `padding` pixels around it. If the padded image is still
+        /// too small, it is padded more if `pad_if_needed` is set. Otherwise this is an error.
         random_crop(size: impl Into<Size>, padding: u32, mode: Padding, pad_if_needed: bool) =
             Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed };
-        /// The central `size` pixels. If the picture is smaller, it is surrounded with black.
+        /// The central `size` pixels. If the image is smaller, it is surrounded with black.
         center_crop(size: impl Into<Size>) = Op::CenterCrop(size.into());
-        /// Resizes the whole picture.
+        /// Resizes the whole image.
         resize(resize: Resize) = Op::Resize(resize);
         /// Swaps left and right with probability `p`.
         horizontal_flip(p: f64) = Op::HorizontalFlip(p);
@@ -88,15 +88,15 @@ impl Augment {
         affine(degrees: f64, translate: (f64, f64), scale: (f64, f64), shear: (f64, f64)) =
             Op::Affine { degrees, translate, scale, shear };
         /// torchvision's `RandAugment`: `n` random operations from the list of policies. All have the same `magnitude`,
-        /// out of `bins` evenly spaced ones. Common values are 2, 9 and 31.
+        /// out of `bins` evenly spaced magnitudes. Common values are 2, 9 and 31.
         rand_augment(n: u32, magnitude: u32, bins: u32) = Op::RandAugment { n, magnitude, bins };
         /// torchvision's `TrivialAugmentWide`: one random operation from the list of policies, with one of `bins`
         /// random magnitudes. The common value is 31.
         trivial_augment(bins: u32) = Op::TrivialAugment { bins };
         /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a dataset.
         auto_augment(policy: Policy) = Op::AutoAugment(policy);
-        /// Multiplies brightness, contrast and saturation by `1 - x` to `1 + x` (at least 0), and rotates the hue by `-hue` to
-        /// `hue` of the circle. The order is random.
+        /// Multiplies brightness, contrast and saturation by `1 - x` to `1 + x` (at least 0), and rotates the hue by
+        /// `-hue` to `hue` of the circle. The order is random.
         color_jitter(brightness: f64, contrast: f64, saturation: f64, hue: f64) =
             Op::Jitter { brightness, contrast, saturation, hue, p: 1.0 };
         /// Like `color_jitter`, with probability `p`.
@@ -109,12 +109,12 @@ impl Augment {
         gaussian_blur(kernel: u32, sigma: (f64, f64), p: f64) = Op::Blur { kernel, sigma, p };
         /// Inverts values of at least `threshold` with probability `p`.
         solarize(threshold: u8, p: f64) = Op::Solarize { threshold, p };
-        /// Sets a random rectangle to 0 with probability `p`, after normalization. It has 2 to 33% of the area and an aspect ratio
-        /// from 0.3 to 3.3.
+        /// Sets a random rectangle to 0 with probability `p`, after normalization. It has 2 to 33% of the area and an
+        /// aspect ratio from 0.3 to 3.3.
         random_erasing(p: f64) =
             Op::Erase { p, scale: ERASE_SCALE, ratio: ERASE_RATIO, value: Filling::Values(vec![0.0]) };
         /// Like `random_erasing`, with the given `scale` (fraction of the area), `ratio` (height divided by width) and
-        /// value. The value has one number, or one per channel, and is the one that appears in the result.
+        /// value. The value has one number, or one per channel. It appears unchanged in the result.
         random_erasing_with(p: f64, scale: (f64, f64), ratio: (f64, f64), value: &[f32]) =
             Op::Erase { p, scale, ratio, value: Filling::Values(value.to_vec()) };
         /// Like `random_erasing_with`, but with normally distributed random values. Only for floats.
@@ -125,8 +125,8 @@ impl Augment {
     }
 
     setters! {
-        /// Blends each sample of a batch with another one. The weight is drawn from Beta(alpha, alpha). If `cutmix` is also set,
-        /// each sample gets one of the two with equal probability.
+        /// Blends each sample of a batch with another one. The weight is drawn from Beta(alpha, alpha). If `cutmix` is
+        /// also set, each sample gets one of the two with equal probability.
         mixup(alpha: f64) = Some(alpha);
         /// Copies a rectangle of another sample of the batch into each sample. The fraction of the area that it covers
         /// is drawn from Beta(alpha, alpha).
@@ -136,7 +136,7 @@ impl Augment {
         /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16
         /// pixels for `Bicubic`, and 4 pixels otherwise. The default is `Bilinear`.
         filter(filter: Filter) = filter;
-        /// The value outside the picture in rotations, maps and policies. It has one number, or one per channel. The
+        /// The value outside the image in rotations, maps and policies. It has one number, or one per channel. The
         /// default is black. Masks always get 0.
         fill(value: &[u8]) = value.to_vec();
         /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. This requires a
@@ -161,16 +161,16 @@ impl Augment {
         self.normalize(&IMAGENET.0, &IMAGENET.1)
     }
 
-    /// The same without normalization, as `U8`. The device then only has to multiply and add. `None` if the result is
-    /// already `U8`.
+    /// The same augmentation without normalization, as `U8`. The device then only has to multiply and add. `None` if
+    /// the result is already `U8`.
     #[doc(hidden)]
     pub fn as_bytes(&self) -> Option<Self> {
         let is_bytes = self.normalize.is_none() && matches!(self.dtype, None | Some(DType::U8));
         (!is_bytes).then(|| Self { normalize: None, dtype: None, ..self.clone() })
     }
 
-    /// The same up to the finishing of values, as interleaved `u8` pixels. The draws are the same, because erasing
-    /// comes last.
+    /// The same augmentation, but without the finishing of values. It makes interleaved `u8` pixels. The draws are the
+    /// same, because erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
         let mut pixels =
             Self { layout: Layout::Hwc, mixup: None, cutmix: None, ..self.as_bytes().unwrap_or_else(|| self.clone()) };
@@ -178,7 +178,7 @@ impl Augment {
         pixels
     }
 
-    /// Only the areas and windows, for a device that also changes colours.
+    /// Only the areas and windows of this augmentation, for a device that also changes colours.
     pub(crate) fn as_windows(&self) -> Self {
         let mut windows = self.as_pixels();
         windows.ops.retain(|op| op.stage() != Stage::Color);

@@ -5,7 +5,7 @@ use crate::plan::{Domain, key, random};
 
 use super::SampleKey;
 
-/// Used instead of the view and the op for the draws of a batch's mix, which do not belong to a view.
+/// Replaces the view and the op in the draws for mixing a batch, which do not belong to a view.
 pub(super) const MIX: u32 = u32::MAX;
 
 /// The draws of one op in one view of one sample.
@@ -55,7 +55,7 @@ impl Draws {
         u32::try_from(below).unwrap_or(0)
     }
 
-    /// Whether draw `index` is true, with probability `p`. It is never true for 0 and always true for 1.
+    /// Whether draw `index` is true, with probability `p`. It is never true for `p` = 0 and always true for `p` = 1.
     pub(super) fn chance(self, index: u64, p: f64) -> bool {
         self.unit(index) < p
     }

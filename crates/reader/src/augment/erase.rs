@@ -23,7 +23,7 @@ pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
 }
 
 impl AugmentPlan {
-    /// Whether random values are set. Devices do not support that.
+    /// Whether random values are set. Devices do not support this.
     pub(super) fn erases_randomly(&self) -> bool {
         let random = Filling::Random;
         let mut ops = self.ops.iter();
@@ -109,8 +109,8 @@ impl AugmentPlan {
         self.float.map_or(1, FloatType::n_bytes)
     }
 
-    /// Calls `run` with the byte ranges of a rectangle in a result, row by row. If the result has separate planes, goes
-    /// plane by plane.
+    /// Calls `run` with the byte ranges of a rectangle in a result, row by row. If the result has separate planes,
+    /// calls it plane by plane.
     pub(super) fn for_each_run(&self, patch: Patch, mut run: impl FnMut(std::ops::Range<usize>, Option<usize>)) {
         let channels = usize::from(self.output().channels);
         let (planes, values) = match self.output().layout {
@@ -137,7 +137,7 @@ fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8])
     let (width, height) = (side(patch.x), side(patch.y));
     let channels = u64::from(plan.output().channels);
     let n = float.n_bytes();
-    // Adjacent values of a plane usually share a pair, so cache the last pair of each plane.
+    // Adjacent values of a plane usually share a pair, so the last pair of each plane is cached.
     let mut pairs = [(u64::MAX, [0.0; 2]); 3];
     let mut row = 0;
     plan.for_each_run(patch, |run, plane| {

@@ -2,11 +2,11 @@
 
 use packds_pixels::PixelError;
 
-/// Why an augmentation cannot be made, or cannot be applied to a picture.
+/// Why an augmentation cannot be made, or cannot be applied to an image.
 ///
-/// `Word`, `Parameter`, `Order` and `Twice` are errors in the description. `Source`, `SizesVary` and `TooSmall` are conflicts
-/// with the pack. `Picture`, `MaskSize` and `Pixels` are errors in the sample. `Label` and `Buffer` are errors of the caller.
-/// The caller adds the file and the sample.
+/// `Word`, `Parameter`, `Order` and `Twice` are errors in the description. `Source`, `SizesVary` and `TooSmall` are
+/// conflicts with the pack. `Picture`, `MaskSize` and `Pixels` are errors in the sample. `Label` and `Buffer` are
+/// errors of the caller. The caller adds the file and the sample.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
@@ -18,7 +18,7 @@ pub enum AugmentError {
         /// What was expected.
         expected: String,
     },
-    /// A value that is invalid for an op.
+    /// A value is invalid for an op.
     #[error("{op}: {what} must be {expected}, found {found}")]
     Parameter {
         /// The op, as in the text form.
@@ -30,7 +30,7 @@ pub enum AugmentError {
         /// The given value.
         found: String,
     },
-    /// Two ops in an unsupported order.
+    /// Two ops are in an unsupported order.
     #[error("{op} after {previous}: {reason}")]
     Order {
         /// The op, as in the text form.
@@ -40,18 +40,18 @@ pub enum AugmentError {
         /// The reason, and how to fix it.
         reason: &'static str,
     },
-    /// An op or a setting that is allowed only once.
+    /// An op or a setting occurs twice, but is allowed only once.
     #[error("{op} after {previous}: it can only be used once")]
     Twice {
-        /// The second one.
+        /// The second occurrence.
         op: String,
-        /// The first one.
+        /// The first occurrence.
         previous: String,
     },
     /// The field cannot be augmented.
     #[error("cannot augment: {what} must be {expected}, found {found}")]
     Source {
-        /// Which property.
+        /// The property that does not match.
         what: &'static str,
         /// The required value.
         expected: &'static str,
@@ -63,7 +63,7 @@ pub enum AugmentError {
         "the images vary in size, and no operation gives them one size: start with rrc224, crop224, center224 or resize224x224"
     )]
     SizesVary,
-    /// A picture is smaller than its crop.
+    /// An image is smaller than the crop.
     #[error(
         "{op}: the image, including padding, must be at least {expected}, found {found}: request padding as needed (crop32+4?) or use a smaller crop"
     )]
@@ -75,17 +75,17 @@ pub enum AugmentError {
         /// Actual width and height.
         found: String,
     },
-    /// A picture that does not belong to the plan's field.
+    /// An image does not belong to the plan's field.
     #[error("image: {what} must be {expected}, found {found}")]
     Picture {
-        /// Which property.
+        /// The property that differs.
         what: &'static str,
         /// The value in the plan.
         expected: String,
         /// The actual value.
         found: String,
     },
-    /// A mask with another size than its image.
+    /// A mask has another size than its image.
     #[error("mask: expected the size of the image, {expected}, found {found}")]
     MaskSize {
         /// Width and height of the image.
@@ -93,7 +93,7 @@ pub enum AugmentError {
         /// Width and height of the mask.
         found: String,
     },
-    /// A label outside the classes.
+    /// A label is outside the classes.
     #[error("label {place} of the batch: expected 0 to {n_classes} (exclusive), found {found}")]
     Label {
         /// Its index in the batch.
@@ -106,14 +106,14 @@ pub enum AugmentError {
     /// A buffer of the caller has the wrong size.
     #[error("{what}: expected {expected}, found {found}")]
     Buffer {
-        /// Which buffer, and the unit.
+        /// The buffer, and the unit of the sizes.
         what: &'static str,
         /// Required size.
         expected: usize,
         /// Actual size.
         found: usize,
     },
-    /// The picture cannot be decoded or processed.
+    /// The image cannot be decoded or processed.
     #[error(transparent)]
     Pixels(#[from] PixelError),
 }

@@ -13,13 +13,13 @@ use super::op::{Op, Size, Stage};
 use super::{AugmentError, SampleKey};
 use crate::device::{self, Changes, ColorOp, FileLimits, Finish, Patch, Resampling, Windows};
 
-/// A picture in the memory of a device.
+/// An image in the memory of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Located {
     pub(crate) size: Size,
     /// Bytes from one row to the next.
     pub(crate) row_bytes: u32,
-    /// Offset of its first byte from the first byte of the first picture.
+    /// Offset of its first byte from the first byte of the first image.
     pub(crate) source: u64,
 }
 
@@ -38,8 +38,9 @@ impl AugmentPlan {
         (is_some && !self.erases_randomly()).then_some(finish)
     }
 
-    /// The work needed to make images from pictures of one size. A device can resize areas, show windows, flip, change
-    /// the colours of single pixels, and finish the values. If more is needed, the error says why, as a sentence.
+    /// Describes how a device makes the results from stored images of one size. A device can resize areas, show
+    /// windows, flip, change the colours of single pixels, and finish the values. If more is needed, the error says
+    /// why, as a sentence.
     pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
@@ -89,9 +90,9 @@ impl AugmentPlan {
         })
     }
 
-    /// The work needed to make images from JPEG files that a device decodes. A device can resize random areas of one
-    /// view. Otherwise it can do the same as in [`finish_windows`](Self::finish_windows). If more is needed, the error
-    /// says why, as a sentence.
+    /// Describes how a device makes the results from JPEG files that it decodes. A device can resize random areas of
+    /// one view. Otherwise it can do the same as in [`finish_windows`](Self::finish_windows). If more is needed, the
+    /// error says why, as a sentence.
     pub(crate) fn finish_files(&self, limits: FileLimits) -> Result<Finish, &'static str> {
         let is_area = |op: &Op| matches!(op, Op::RandomResizedCrop { .. });
         if !self.ops.iter().any(is_area) {
@@ -104,7 +105,7 @@ impl AugmentPlan {
         self.finish_windows(side)
     }
 
-    /// The window of a picture that a view of a sample shows. `None` if `resampling` has no taps for its area.
+    /// The window of an image that a view of a sample shows. `None` if `resampling` has no taps for its area.
     pub(crate) fn window(
         &self,
         key: SampleKey,
@@ -189,7 +190,7 @@ impl AugmentPlan {
         drawn(self, root, view).map(|(_, _, patch)| patch)
     }
 
-    /// The `n` colour operations of a view of a sample. Unused ones come last.
+    /// The `n` colour operations of a view of a sample. If there are fewer, the rest have no effect and come last.
     pub(crate) fn colors(&self, key: SampleKey, view: u32, n: usize) -> impl Iterator<Item = ColorOp> {
         let adjustments = color_adjustments(self, key.root(), view);
         let adjustments = adjustments.map(|adjustment| ColorOp(Some(adjustment)));

@@ -1,4 +1,4 @@
-//! The part of a picture that a view shows: the draws of crops and flips.
+//! The part of an image that a view shows: the draws of crops and flips.
 
 use packds_pixels::{Area, CropResize, Filter, Resize};
 
@@ -14,18 +14,18 @@ pub(super) struct Frame {
     pub(super) flip_vertical: bool,
 }
 
-/// The part of the picture.
+/// The part of the image that a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// An area, resized to the size of the output.
+    /// An area that is resized to the size of the output.
     Area(Area),
-    /// A window of the size of the output. It starts at (x, y) of the picture resized to `resized`, and may extend
+    /// A window of the size of the output. It starts at (x, y) of the image resized to `resized`, and may extend
     /// beyond it.
     Window { resized: Size, x: i64, y: i64 },
 }
 
 impl Frame {
-    /// Draws the frame of a view of a picture with this size. `root` and `view` select the draws.
+    /// Draws the frame of a view for an image of this size. `root` and `view` select the draws.
     pub(super) fn draw(ops: &[Op], picture: Size, root: u64, view: u32) -> Result<Self, AugmentError> {
         if picture.width == 0 || picture.height == 0 {
             return Err(AugmentError::Picture {
@@ -68,7 +68,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// The visible area of the picture, if the frame is an area. It is then resized to `out`.
+    /// The visible area of the image, if the frame is an area. The area is resized to `out` later.
     pub(super) fn crop_resize(&self, picture: Size, out: Size, filter: Filter) -> Option<CropResize> {
         let area = match self.shown {
             Shown::Area(area) => area,
@@ -101,8 +101,8 @@ pub(super) fn resized_size(resize: Resize, picture: Size) -> Size {
     Size { width, height }
 }
 
-/// torchvision's `RandomResizedCrop.get_params`. Attempt `t` uses draws `2 t` (area) and `2 t + 1` (ratio). Draws 20 (y) and
-/// 21 (x) decide the position.
+/// torchvision's `RandomResizedCrop.get_params`. Attempt `t` uses draws `2 t` (area) and `2 t + 1` (ratio). Draws 20
+/// (y) and 21 (x) decide the position.
 fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
     let (full_width, full_height) = (f64::from(picture.width), f64::from(picture.height));
     let full = full_width * full_height;

@@ -1,5 +1,5 @@
-//! The mapping from a stored picture to a view, as a window and as a matrix. It is for data that refers to positions in the
-//! image.
+//! The mapping from a stored image to a view, as a window and as a matrix. It is for data that refers to positions in
+//! the image.
 
 use packds_pixels::ops::Affine;
 
@@ -8,38 +8,38 @@ use super::op::{Op, Size, Stage};
 use super::steps::{Step, each_step};
 use super::{AugmentError, AugmentPlan, SampleKey};
 
-/// The part of a stored picture that a view shows, and how it is transformed.
+/// The part of a stored image that a view shows, and how it is transformed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Geometry {
-    /// Left edge of the part, in pixels of the stored picture. With padding, this and the other values may be outside
-    /// the picture.
+    /// Left edge of the part, in pixels of the stored image. With padding, this and the other values may be outside
+    /// the image.
     pub x: f64,
-    /// Top edge.
+    /// Top edge of the part.
     pub y: f64,
-    /// Width.
+    /// Width of the part.
     pub width: f64,
-    /// Height.
+    /// Height of the part.
     pub height: f64,
     /// Whether left and right are swapped.
     pub flip_horizontal: bool,
     /// Whether top and bottom are swapped.
     pub flip_vertical: bool,
-    /// The coefficients a to f. The point (x, y) of the stored picture is at (a x + b y + c, d x + e y + f) of the
+    /// The coefficients a to f. The point (x, y) of the stored image is at (a x + b y + c, d x + e y + f) of the
     /// view, after resize, flips, rotations and shears. The centre of the first pixel is (0.5, 0.5).
     pub matrix: [f64; 6],
 }
 
 impl AugmentPlan {
-    /// Whether it moves pixels.
+    /// Whether the augmentation moves pixels.
     pub fn moves_pixels(&self) -> bool {
         let stays = |op: &Op| matches!(op.stage(), Stage::Color | Stage::Erase);
         !self.ops.iter().all(stays)
     }
 
-    /// What a view of a sample shows, if the stored picture has this size.
+    /// What a view of a sample shows, if the stored image has this size.
     ///
     /// # Errors
-    /// `TooSmall` if the picture is smaller than the crop.
+    /// `TooSmall` if the image is smaller than the crop.
     pub fn geometry(&self, key: SampleKey, view: u32, (width, height): (u32, u32)) -> Result<Geometry, AugmentError> {
         let picture = Size { width, height };
         let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
@@ -83,7 +83,7 @@ impl Geometry {
     }
 }
 
-/// Combines `before` with a map that is applied after it. The matrix of the map is the inverse mapping.
+/// Combines `before` with a map that is applied after it. The matrix of a map is the inverse mapping.
 fn after(map: &Affine, before: [f64; 6]) -> [f64; 6] {
     let [p, q, r, s, t, u] = map.matrix;
     // This is positive, because scales are positive and shears are below 90 degrees.

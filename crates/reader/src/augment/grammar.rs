@@ -93,7 +93,8 @@ impl Augment {
     }
 }
 
-/// The error for an unknown or malformed word. If only its case is wrong, the error contains the correct word.
+/// The error for an unknown or malformed word. If only the case of the word is wrong, the error contains the correct
+/// word.
 fn refused(word: &str, expected: String) -> AugmentError {
     let lower = word.to_ascii_lowercase();
     let is_lower_meant = lower != word && Augment::new().word(&lower).is_ok();
@@ -113,7 +114,7 @@ fn unknown(name: &str) -> String {
     format!("one of {}", names.join(", "))
 }
 
-/// Explains missing or extra numbers if the syntax of the word alone does not.
+/// Explains missing or extra numbers if the syntax of the word alone does not explain them.
 fn missing(name: &str, options: Option<&str>) -> String {
     match options.map_or(0, |options| options.split('/').count()) {
         2 if name == "affine" => "; Y is missing after X".to_owned(),
@@ -122,7 +123,7 @@ fn missing(name: &str, options: Option<&str>) -> String {
     }
 }
 
-/// The setting that a word changes. Words of the same setting exclude each other.
+/// The setting that a word changes. Words for the same setting exclude each other.
 fn setting_kind(word: &str) -> &str {
     match word.split(':').next().unwrap_or(word) {
         name if PIXEL_TYPES.contains(&name) => "dtype",
@@ -247,7 +248,7 @@ fn size(text: &str) -> Option<Size> {
     }
 }
 
-/// Digits only, without sign or whitespace.
+/// Parses digits without a sign or whitespace.
 fn whole(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
@@ -278,8 +279,8 @@ impl FromStr for Augment {
     }
 }
 
-/// The text form, which [`Augment::parse`] can parse. `Resize::Long` and `Resize::Max` have no word. They are written
-/// in the notation of the command's other options.
+/// The text form, which [`Augment::parse`] can parse. `Resize::Long` and `Resize::Max` have no word, so they are
+/// written in the notation of the command's other options.
 impl fmt::Display for Augment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words: Vec<String> = self.ops.iter().map(Op::to_string).collect();
@@ -396,7 +397,7 @@ impl fmt::Display for Op {
     }
 }
 
-/// Only the name if the probability is the default.
+/// Writes only the name if the probability is the default.
 fn chance(name: &str, p: f64, usual: f64) -> String {
     if p.to_bits() == usual.to_bits() { name.to_owned() } else { format!("{name}:{p}") }
 }

@@ -8,8 +8,8 @@ use super::frame::pixels;
 use super::{AugmentError, AugmentPlan, SampleKey};
 use crate::device::{Patch, Share};
 
-/// How to mix a batch's labels: sample `i` has the weight `lambda[i]` for itself and `1 - lambda[i]` for its partner,
-/// the sample at index `partner[i]` of the batch.
+/// How to mix a batch's labels. The label of sample `i` has the weight `lambda[i]`, and the label of its partner, the
+/// sample at index `partner[i]` of the batch, has the weight `1 - lambda[i]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// The index of each sample's partner in the batch. It is the sample before it; the partner of the first sample is
@@ -44,7 +44,7 @@ impl Mix {
             .map_err(|_| PixelError::OutOfMemory { bytes: to_u64(n_values.saturating_mul(4)) })?;
         soft.resize(n_values, 0.0);
         let shares = self.partner.iter().zip(&self.lambda);
-        // If there are no classes, no label passes the check above.
+        // If there are no classes, every label has failed the check above.
         let rows = soft.chunks_exact_mut(n_classes.max(1));
         for ((place, row), (partner, lambda)) in rows.enumerate().zip(shares) {
             let partner = to_usize(*partner);
@@ -74,8 +74,8 @@ fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), 
 }
 
 impl AugmentPlan {
-    /// Mixes a finished batch in place. `None` if the plan has neither mixup nor cutmix. `batch` has the results of
-    /// `keys`, one after another.
+    /// Mixes a finished batch in place. Returns `None` if the plan has neither mixup nor cutmix. `batch` has the
+    /// results of `keys`, one after another.
     ///
     /// Weights and rectangles depend only on the sample. Partners depend on the batch.
     ///
@@ -90,7 +90,7 @@ impl AugmentPlan {
             return Ok(Some(mix));
         }
         // Samples are mixed from last to first, so each sample's partner is still unchanged. Only the partner of the
-        // first sample, which is the last one, is mixed before, so it is copied.
+        // first sample, which is the last sample, is mixed before, so it is copied.
         let last = batch[expected - n_bytes..].to_vec();
         for (place, key) in keys.iter().enumerate().rev() {
             let (before, item) = batch.split_at_mut(place * n_bytes);
@@ -165,7 +165,8 @@ impl AugmentPlan {
     }
 }
 
-/// Mixes values into the first array: `lambda * own + (1 - lambda) * other`, rounded to the type. `None` stands for bytes.
+/// Mixes values into the first array: `lambda * own + (1 - lambda) * other`, rounded to the type. `None` stands for
+/// bytes.
 pub fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]) {
     let mixed = |own: f32, other: f32| lambda * own + (1.0 - lambda) * other;
     match float {

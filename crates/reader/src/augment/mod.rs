@@ -1,8 +1,8 @@
-//! What happens to a sample at load time: crops, flips, colours, erasing, normalization, mixing.
+//! Applies crops, flips, colours, erasing, normalization and mixing to samples at load time.
 //!
 //! [`Augment`] is the description. [`AugmentPlan`] is the description checked against a field of a pack. An
 //! [`Augmenter`], one per thread, applies it. All random draws are pure functions of seed, epoch, sample and view, as
-//! specified in docs/reference/augmentation.md. This module does not read or batch. Pictures are passed in as bytes,
+//! specified in docs/reference/augmentation.md. This module does not read or batch. Images are passed in as bytes,
 //! and results go into the caller's memory.
 //!
 //! ```

@@ -32,7 +32,7 @@ impl std::fmt::Display for Size {
 
 pub(super) type Span = (f64, f64);
 
-/// torchvision's defaults.
+/// The default ranges of torchvision.
 pub(super) const CROP_SCALE: Span = (0.08, 1.0);
 pub(super) const CROP_RATIO: Span = (3.0 / 4.0, 4.0 / 3.0);
 pub(super) const ERASE_SCALE: Span = (0.02, 0.33);
@@ -97,12 +97,12 @@ impl Op {
         }
     }
 
-    /// Whether it may move pixels after the picture is cropped and resized.
+    /// Whether the op may move pixels after the image is cropped and resized.
     pub(super) fn maps(&self) -> bool {
         matches!(self.stage(), Stage::Map | Stage::Policy)
     }
 
-    /// Checks the parameters that do not depend on the pictures.
+    /// Checks the parameters that do not depend on the images.
     pub(super) fn check(&self) -> Result<(), AugmentError> {
         match *self {
             Self::RandomResizedCrop { size, scale, ratio } => {

@@ -1,4 +1,4 @@
-//! The input: a picture, and the sample that it belongs to.
+//! The input of an augmentation: an image, and the sample that it belongs to.
 
 use packds_pixels::{Encoded, Pixels, probe};
 
@@ -16,7 +16,7 @@ pub struct SampleKey {
     pub sample: u64,
 }
 
-/// A picture as stored in a pack.
+/// An image as stored in a pack.
 #[derive(Debug, Clone, Copy)]
 pub enum Picture<'a> {
     /// The bytes of an image file.

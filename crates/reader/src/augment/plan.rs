@@ -105,7 +105,7 @@ pub struct Output {
 pub struct AugmentPlan {
     pub(super) ops: Vec<Op>,
     pub(super) filter: Filter,
-    /// The value outside rotated or mapped pictures.
+    /// The value outside rotated or mapped images.
     pub(super) fill: [u8; 4],
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
@@ -170,11 +170,11 @@ impl AugmentPlan {
         self.item_bytes
     }
 
-    /// The part of a picture of this size that each view of a sample shows, with its flips. This is what a decoder
-    /// needs. A view that extends beyond the picture (padding) is an error.
+    /// The part of an image of this size that each view of a sample shows, with its flips. This is what a decoder
+    /// needs. A view that extends beyond the image (padding) is an error.
     ///
     /// # Errors
-    /// `TooSmall` if the picture is smaller than the crop.
+    /// `TooSmall` if the image is smaller than the crop.
     pub fn crops(&self, key: SampleKey, width: u32, height: u32) -> Result<Vec<CropResize>, AugmentError> {
         let picture = Size { width, height };
         let crop = |view| {
@@ -189,17 +189,17 @@ impl AugmentPlan {
         (0..self.output.views).map(crop).collect()
     }
 
-    /// Whether the output equals the stored pixels, for pictures of one size.
+    /// Whether the output equals the stored pixels, for images of one size.
     pub(crate) fn changes_nothing(&self) -> bool {
         let output = self.output;
-        // Variable-size pictures always need a resize or a crop.
+        // Variable-size images always need a resize or a crop.
         self.ops.is_empty()
             && (output.dtype, output.layout, output.views) == (DType::U8, Layout::Hwc, 1)
             && self.mixup.is_none()
             && self.cutmix.is_none()
     }
 
-    /// Whether it may move pixels.
+    /// Whether the augmentation may move pixels.
     pub(super) fn maps(&self) -> bool {
         self.ops.iter().any(Op::maps)
     }

@@ -76,7 +76,7 @@ pub(super) struct Drawn {
 /// The range that magnitudes are drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
-    /// The range of `RandAugment` and `AutoAugment`. It depends on the picture's size.
+    /// The range of `RandAugment` and `AutoAugment`. It depends on the image's size.
     Sized(Size),
     /// The range of `TrivialAugmentWide`.
     Wide,

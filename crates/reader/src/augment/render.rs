@@ -17,7 +17,7 @@ pub(super) struct Renderer {
     /// Number of channels that files are decoded to.
     file_channels: u8,
     resizer: Resizer,
-    /// The whole picture, if a frame needs it to be resized or padded.
+    /// The whole image, resized or padded, if a frame needs it.
     resized: Vec<u8>,
     views: Vec<CropResize>,
 }
@@ -106,7 +106,7 @@ impl Renderer {
         Ok(())
     }
 
-    /// Renders a geometry of a file: `size` pixels, in the renderer's own memory.
+    /// Renders a geometry of a file. The result has `size` pixels in the renderer's own memory.
     fn rendered(&mut self, bytes: &[u8], geometry: &Geometry, size: Size) -> Result<Pixels<'_>, AugmentError> {
         let n_bytes = self.admit(size, self.file_channels)?;
         let memory = self.resized.get_mut(..n_bytes).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Renderer {
         Ok(Pixels { data: memory, width: size.width, height: size.height, channels: self.file_channels })
     }
 
-    /// Makes `resized` large enough for a picture of this size. Returns the size in bytes.
+    /// Makes `resized` large enough for an image of this size. Returns the size in bytes.
     fn admit(&mut self, size: Size, channels: u8) -> Result<usize, AugmentError> {
         let Size { width, height } = size;
         let limit = self.max_pixels;
@@ -141,7 +141,7 @@ impl Renderer {
         Ok(())
     }
 
-    /// Resizes the whole picture of raw pixels.
+    /// Resizes the whole image of raw pixels.
     fn whole(&mut self, raw: Pixels<'_>, resized: Size, filter: Filter) -> Result<Pixels<'_>, AugmentError> {
         let n_bytes = self.admit(resized, raw.channels)?;
         let memory = self.resized.get_mut(..n_bytes).unwrap_or_default();

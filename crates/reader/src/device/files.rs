@@ -1,4 +1,4 @@
-//! JPEG files that a device decodes. In a slot, they take the place of pixels.
+//! JPEG files that a device decodes. In a slot, they replace pixels.
 
 use super::Transfer;
 use super::finish::put_words;
@@ -29,7 +29,7 @@ pub struct FilesPart {
     pub channels: u32,
 }
 
-/// The result of submitting a batch with files.
+/// The result of submitting a batch that has files.
 #[derive(Debug)]
 pub enum FilesTaken {
     /// The device accepted it.
@@ -48,9 +48,9 @@ pub enum FileHead {
     File {
         /// Its size.
         len: u32,
-        /// Width of its picture.
+        /// Width of its image.
         width: u32,
-        /// Height of its picture.
+        /// Height of its image.
         height: u32,
     },
 }
@@ -59,7 +59,7 @@ impl FileHead {
     /// Size of a head in a slot.
     pub const BYTES: usize = 16;
 
-    /// The form of a head in a slot: length, width and height, little-endian. All zeros if pixels follow.
+    /// The head as stored in a slot: length, width and height, little-endian. All zeros if pixels follow.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         if let Self::File { len, width, height } = self {
@@ -80,13 +80,13 @@ impl FileHead {
 }
 
 impl FileLimits {
-    /// The size of an image's place, if the pixels that the host makes have this size.
+    /// The size of an image's place in a slot, if the pixels that the host makes have this size.
     pub(crate) fn item_bytes(self, made: usize) -> Option<usize> {
         let most = made.max(self.file_bytes);
         most.checked_add(FileHead::BYTES)?.checked_next_multiple_of(FileHead::BYTES)
     }
 
-    /// Whether the device decodes a file of this length with a picture of this size.
+    /// Whether the device decodes a file of this length with an image of this size.
     pub(crate) fn admit(self, len: usize, (width, height): (u32, u32), channels: u8) -> bool {
         let pixels = u64::from(width) * u64::from(height);
         len <= self.file_bytes

@@ -29,8 +29,8 @@ pub struct Finish {
     /// The bit patterns of the result for each byte, channel by channel. If a type has fewer than 32 bits, the upper
     /// bits are zero.
     pub table: Vec<u32>,
-    /// The pictures that the images show: pictures that the device holds or decodes, or pixels made by the host that
-    /// have the size of the images. `None` if the slot has the pixels of all images, one after another.
+    /// The stored images of which the results show parts: the device holds or decodes them, or the host made them as
+    /// pixels of the size of the results. `None` if the slot has the pixels of all results, one after another.
     pub windows: Option<Windows>,
     /// Erasing of finished values, and mixing of images.
     pub changes: Changes,
@@ -64,13 +64,13 @@ pub struct Changes {
 /// A rectangle of an image. It is empty unless the end is after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Patch {
-    /// First column, and one past the last.
+    /// First column, and one past the last column.
     pub x: (u32, u32),
-    /// First row, and one past the last.
+    /// First row, and one past the last row.
     pub y: (u32, u32),
 }
 
-/// What an image gets from the image that it is mixed with.
+/// The change to an image that is mixed with another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
     /// The changed area.
@@ -83,18 +83,18 @@ pub struct Share {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColorOp(pub Option<Adjustment>);
 
-/// Images that are windows of pictures held by a device. The slot has a [`Frame`] for each image.
+/// Images that are windows of stored images held by a device. The slot has a [`Frame`] for each image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windows {
-    /// Width of each picture.
+    /// Width of each stored image.
     pub width: u32,
-    /// Height of each picture.
+    /// Height of each stored image.
     pub height: u32,
-    /// Bytes from one row of a picture to the next.
+    /// Bytes from one row of a stored image to the next.
     pub row_bytes: u32,
-    /// The contents of windows outside the picture.
+    /// The value of windows outside the stored image.
     pub padding: Padding,
-    /// How an area of each picture is resized before the windows are taken. `None` if it is not resized.
+    /// How an area of each stored image is resized before the windows are taken. `None` if it is not resized.
     pub resampling: Option<Arc<Resampling>>,
     /// Offset of the frames in each slot, grouped by view.
     pub(crate) offset: usize,
@@ -102,23 +102,23 @@ pub struct Windows {
     pub(crate) rows: usize,
 }
 
-/// The part of a picture that an image shows. Each picture may have its own size.
+/// The part of a stored image that a result shows. Each stored image may have its own size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Offset of the area from the first byte of the first picture. If the area is not resized, it is the whole
-    /// picture.
+    /// Offset of the area from the first byte of the first stored image. If the area is not resized, it is the whole
+    /// image.
     pub source: u64,
-    /// The start column of the window in the picture or its resized area. It may be outside.
+    /// The start column of the window in the image or its resized area. It may be outside.
     pub x: i32,
     /// The start row of the window. It may be outside.
     pub y: i32,
     /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`], [`Frame::ROWS_FIRST`] and [`Frame::RESIZED`].
     pub flips: u32,
-    /// Width of the picture, or of its resized area.
+    /// Width of the stored image, or of its resized area.
     pub width: u32,
-    /// Height of the picture, or of its resized area.
+    /// Height of the stored image, or of its resized area.
     pub height: u32,
-    /// Bytes from one row of the picture to the next.
+    /// Bytes from one row of the stored image to the next.
     pub row_bytes: u32,
     /// Index of the column taps in [`Resampling::taps`], if the area is resized.
     pub across: u32,
@@ -133,12 +133,13 @@ impl Frame {
     pub const VERTICAL: u32 = 2;
     /// Rows are resampled before columns.
     pub const ROWS_FIRST: u32 = 4;
-    /// The area is resized: from the columns and rows given by its taps to [`width`](Self::width) and [`height`](Self::height).
+    /// The area is resized from the columns and rows given by its taps to [`width`](Self::width) and
+    /// [`height`](Self::height).
     pub const RESIZED: u32 = 8;
     /// Size of a frame in a slot.
     pub const BYTES: usize = 40;
 
-    /// The form of a frame in a slot: little-endian, in field order.
+    /// The frame as stored in a slot: little-endian, in field order.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         let (source, words) = bytes.split_at_mut(8);
@@ -153,7 +154,7 @@ impl Patch {
     /// Size of a patch in a slot.
     pub const BYTES: usize = 16;
 
-    /// The form of a patch in a slot: columns, then rows, little-endian.
+    /// The patch as stored in a slot: columns, then rows, little-endian.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         put_words(&mut bytes, [self.x.0, self.x.1, self.y.0, self.y.1]);
@@ -165,7 +166,7 @@ impl Share {
     /// Size of a share in a slot.
     pub const BYTES: usize = 24;
 
-    /// The form of a share in a slot, little-endian: the patch, a 1 if values are replaced, and the weight of its own
+    /// The share as stored in a slot, little-endian: the patch, a 1 if values are replaced, and the weight of its own
     /// values.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -179,7 +180,7 @@ impl ColorOp {
     /// Size of an operation in a slot.
     pub const BYTES: usize = 8;
 
-    /// The form of an operation in a slot, little-endian: its index in [`Adjustment`], counted from 1 (0 for none), and
+    /// The operation as stored in a slot, little-endian: its index in [`Adjustment`], counted from 1 (0 for none), and
     /// the bits of its number.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let (kind, by): (u32, u32) = match self.0 {

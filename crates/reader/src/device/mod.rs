@@ -1,7 +1,7 @@
 //! The destination of batches: host memory, or a device that takes them from the staging slots.
 //!
-//! A [`Device`] says once per loader what it takes: its [`Placement`]. It is then attached to the loader's ring as a
-//! [`Receiver`] that takes exactly that.
+//! A [`Device`] says once per loader what it takes: its [`Placement`]. A [`Receiver`] then takes exactly that from the
+//! loader's ring.
 //!
 //! Each slot of the staging ring is in one state at a time: Free, Filling (the loader's threads write it), Ready,
 //! InFlight (the user holds the batch or the device reads it), and Free again. Both the user's batch and the device
@@ -37,8 +37,8 @@ pub use self::{
 
 /// A destination of batches.
 pub trait Device: fmt::Debug + Send + Sync {
-    /// How this device handles the batches of a loader for these packs. The loader calls this when it is built, plans its
-    /// batches accordingly, and then attaches the device to its ring.
+    /// How this device handles the batches of a loader for these packs. The loader calls this when it is built, plans
+    /// its batches accordingly, and then attaches the device to its ring.
     fn placement(self: Arc<Self>, packs: &[Arc<Pack>]) -> Placement;
 }
 
@@ -87,8 +87,8 @@ pub enum Placement {
     },
 }
 
-/// Called once per loader with the ring of its slots. Makes the part of the device that serves this ring. If it returns
-/// an error, building the loader fails.
+/// A function that is called once per loader with the ring of its slots. It makes the part of the device that serves
+/// this ring. If it returns an error, building the loader fails.
 #[doc(hidden)]
 pub type Attach<T> = Box<dyn FnOnce(&Arc<Arena>) -> Result<Arc<T>, DeviceError>>;
 
@@ -112,7 +112,7 @@ pub trait Receiver: fmt::Debug + Send + Sync {
 /// A receiver that reads parts of batches from the pack.
 #[doc(hidden)]
 pub trait StoredReceiver: Receiver {
-    /// Like [`submit`](Receiver::submit), for a batch of which a part is in the pack's bytes instead of the slot.
+    /// Like [`submit`](Receiver::submit), for a batch that is partly in the pack's bytes instead of the slot.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
@@ -162,18 +162,18 @@ pub enum OnDevice {
     Nothing,
     /// It finishes pixels.
     Pixels,
-    /// It shows windows of stored images, and holds all of these images.
+    /// It shows windows of stored images, and holds all stored images.
     Held,
-    /// The same, but it takes the images chunk by chunk.
+    /// It shows windows of stored images, and takes them chunk by chunk.
     Chunks,
-    /// The same, but it reads the chunks from the file.
+    /// It shows windows of stored images, and reads them from the file chunk by chunk.
     ChunksOfFile,
     /// It decodes JPEG files within these limits.
     Files(FileLimits),
 }
 
 impl Placement {
-    /// Full slots, for a device that treats all rings in the same way.
+    /// A placement of full slots, for a device that treats all rings in the same way.
     pub fn slots(device: Arc<impl Receiver + 'static>) -> Self {
         Self::Slots(Box::new(move |_| Ok(device)))
     }
@@ -231,7 +231,7 @@ impl Attached {
     }
 }
 
-/// Bytes of a pack that replace those of a slot from an offset on.
+/// Bytes of a pack that replace the bytes of a slot from an offset on.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct StoredPart<'a> {
@@ -243,7 +243,7 @@ pub struct StoredPart<'a> {
     pub offset: usize,
 }
 
-/// The images of a chunk, for a device that takes it.
+/// The images of a chunk, for a device that takes the chunk.
 #[doc(hidden)]
 pub trait ChunkImages {
     /// Their contiguous range in the pack's file, after verification. `None` if the loader does not read them in place
@@ -255,7 +255,8 @@ pub trait ChunkImages {
     fn write(&mut self, to: &mut [u8]) -> bool;
 }
 
-/// A transfer of one slot to a device. Downcast `&dyn Any` to the device's own type to continue with the batch on the device.
+/// A transfer of one slot to a device. To continue with the batch on the device, downcast `&dyn Any` to the device's
+/// own type.
 pub trait Transfer: Any + fmt::Debug + Send + Sync {
     /// Whether the device has all bytes.
     fn is_done(&self) -> bool;

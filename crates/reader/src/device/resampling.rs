@@ -1,12 +1,12 @@
-//! Precomputed numbers for resizing pictures on a device before windows are taken.
+//! Precomputed numbers for resizing images on a device before windows are taken.
 
 use packds_pixels::{AxisTaps, Filter};
 use packds_system::to_usize;
 
-/// Maximum number of words of taps: 64 MiB. If there are more, pictures are not resized on a device.
+/// Maximum number of words of taps: 64 MiB. If there are more, images are not resized on a device.
 const MOST_WORDS: usize = 16 << 20;
 
-/// How to resample areas of pictures to one size, for each possible length of an axis.
+/// How to resample areas of images to one size, for each possible length of an axis.
 ///
 /// The taps of a length start with the maximum number of weights per output. After that, each output has its first
 /// source position in the area, its number of weights, and its weights, padded with zeros. See [`AxisTaps`] for the
@@ -36,8 +36,8 @@ struct Kind {
 }
 
 impl Resampling {
-    /// For pictures of size `from` that are resized to `to`: any area of them, or only the whole. `None` if the table
-    /// would be too large.
+    /// Makes the table for images of size `from` that are resized to `to`: any area of them, or only the whole image.
+    /// `None` if the table would be too large.
     pub(crate) fn new(from: (u32, u32), to: (u32, u32), filter: Filter, of_areas: bool) -> Option<Self> {
         let kind = Kind { from, to, filter, of_areas };
         let mut taps = Vec::new();
@@ -56,7 +56,7 @@ impl Resampling {
         Some((self.across.of(width)?, self.down.of(height)?))
     }
 
-    /// Width and height of a resized picture.
+    /// Width and height of a resized image.
     pub const fn size(&self) -> (u32, u32) {
         self.kind.to
     }

@@ -1,4 +1,4 @@
-//! A simulated device: it copies late, overwrites recycled memory and records every slot that changes while it is read.
+//! A simulated device. It copies late, overwrites recycled memory and records every slot that changes while it is read.
 
 use packds_system::{lock, nanos, wait};
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ pub enum Violation {
     },
 }
 
-/// A device for tests. A thread takes the place of its copy engine.
+/// A device for tests. A thread replaces its copy engine.
 pub struct SimDevice {
     shared: Arc<Shared>,
     jobs: Mutex<Option<Sender<Job>>>,
@@ -144,7 +144,7 @@ impl Drop for SimDevice {
     fn drop(&mut self) {
         *lock(&self.jobs) = None;
         if let Some(thread) = self.thread.take() {
-            // If the thread panicked, transfers hung before, so the panic does not need to be reported here.
+            // If the thread panicked, transfers hung before that, so the panic does not need to be reported here.
             let _ = thread.join();
         }
     }

@@ -12,7 +12,7 @@ pub enum Access {
     /// Mapped if the pack fits in memory, otherwise direct.
     #[default]
     Auto,
-    /// Through a memory map. All processes share the page cache, and data is not copied.
+    /// The pack is read through a memory map. All processes share the page cache, and data is not copied.
     Mapped,
     /// Whole chunks are read into the loader's buffers. This bypasses the page cache if the system allows it.
     Direct,
@@ -28,7 +28,7 @@ pub struct AccessReport {
     pub access: Access,
     /// The I/O engine: `mmap`, `io_uring` or `pread`.
     pub engine: &'static str,
-    /// Whether it bypasses the page cache, provided that the file system supports this.
+    /// Whether reads bypass the page cache, provided that the file system supports this.
     pub past_cache: bool,
     /// The reason, as a sentence.
     pub reason: String,
@@ -73,7 +73,7 @@ fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
 fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, available: Option<u64>) -> Choice {
     let choice = |access, past_cache, reason| Choice { access, past_cache, reason };
     if options.positions.is_empty() {
-        // Direct reads would read whole chunks, although none are needed.
+        // Direct reads would read whole chunks, although no chunks are needed.
         let reason = "mapped, because only columns are read".to_owned();
         return choice(Access::Mapped, false, reason);
     }
@@ -131,7 +131,7 @@ const REMOTE: &[(u64, &str)] = &[
     (0x5346_414F, "AFS"),
 ];
 
-/// The reason if the pages of a pack's map should not stay in memory for the lifetime of a loader. `None` if they may.
+/// The reason why the pages of a pack's map should not stay in memory for the lifetime of a loader. `None` if they may.
 pub(crate) fn against_holding(pack: &Pack) -> Option<String> {
     let file = match pack.file() {
         Ok(file) => file,

@@ -2,7 +2,7 @@
 //!
 //! Threads load pieces of 2 MiB in the order of the plan. `MADV_POPULATE_READ` reads each piece and adds it to the page
 //! table. With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so the threads
-//! that copy do not take page faults. With the usual `MADV_WILLNEED`, the system would read single pages, and every
+//! table. With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so the threads
 //! process would fault on each of them. With `MADV_RANDOM`, it would read them one by one.
 //!
 //! If a pack is already in memory, only its page table needs to be filled, once. After that, no thread is started.
@@ -107,7 +107,7 @@ struct State {
     stopped: bool,
     /// Whether other data must be read first.
     waits: bool,
-    /// Whether there was anything to load.
+    /// Whether there was any data to load.
     found: bool,
     /// Whether a thread is finding the pieces of `next_step`.
     planning: bool,
@@ -119,7 +119,7 @@ struct State {
     queue: VecDeque<(u64, u64)>,
     /// Number of pieces that are not loaded yet, by step.
     missing: BTreeMap<u64, u64>,
-    /// Number of pieces of each step that has not been requested yet, whether loaded or not.
+    /// For each step that has not been requested yet, the number of its pieces, whether loaded or not.
     ahead: VecDeque<(u64, u64)>,
 }
 
@@ -128,7 +128,7 @@ impl State {
         step < self.next_step && self.missing.range(..=step).next().is_none()
     }
 
-    /// Whether enough has been loaded or is in progress for steps that have not been requested yet.
+    /// Whether enough data for steps that have not been requested yet is loaded or being loaded.
     fn is_far_ahead(&self) -> bool {
         let pieces: u64 = self.ahead.iter().map(|(_, pieces)| pieces).sum();
         self.next_step > self.requested && pieces * PIECE_BYTES >= AHEAD_BYTES
@@ -150,7 +150,7 @@ impl State {
 }
 
 impl Ahead {
-    /// Starts loading. If it `waits`, loading begins after [`go`](Self::go). `None` if there is nothing to load.
+    /// Starts loading. If `waits` is set, loading begins after [`go`](Self::go). `None` if there is nothing to load.
     pub(super) fn start(fetch: &Arc<MappedFetch>, plan: Arc<dyn Route>, first_step: u64, waits: bool) -> Option<Self> {
         let cold = is_cold(fetch);
         let pieces = &fetch.pieces;
@@ -434,7 +434,7 @@ mod tests {
             counts: Counts::default(),
         };
         let ahead = Ahead { shared: Arc::new(shared), threads: Vec::new() };
-        // There is no loading thread, so only stopping can end the wait.
+        // There is no loading thread, so only `stop` can end the wait.
         thread::scope(|scope| {
             let waiting = scope.spawn(|| ahead.wait(3));
             while lock(&ahead.shared.state).requested < 3 {

@@ -29,7 +29,7 @@ pub enum Checksums {
 
 packds_system::named!(Checksums { Always = "always", FirstTouch = "first_touch", Off = "off" });
 
-/// What a loader has verified of its pack. Call the methods with the pack that it was made for.
+/// Records what a loader has verified of its pack. Call the methods only with the pack that the record was made for.
 #[derive(Debug)]
 pub(super) struct Checks {
     policy: Checksums,
@@ -37,9 +37,9 @@ pub(super) struct Checks {
     sample_crcs: Option<usize>,
     samples: Bitmap,
     chunks: Bitmap,
-    /// Whether `bad` has entries. Most loaders never need to lock it.
+    /// Whether `bad` has entries. Most loaders never need to lock `bad`.
     any_bad: AtomicBool,
-    /// The failures, with the computed checksum.
+    /// The failed checks, with the computed checksums.
     bad: Mutex<BTreeMap<Unit, u32>>,
     bytes_checked: AtomicU64,
     chunks_checked: AtomicU64,
@@ -124,8 +124,8 @@ impl Checks {
         Ok(())
     }
 
-    /// Verifies all decoded body items of a sample, in schema order, against its checksum, even if they were verified before.
-    /// `places` are their positions in the file. Does nothing if samples have no checksums.
+    /// Verifies all decoded body items of a sample, in schema order, against its checksum, even if they were verified
+    /// before. `places` are their positions in the file. Does nothing if samples have no checksums.
     ///
     /// # Errors
     /// [`ReadError::Sample`].
@@ -174,7 +174,7 @@ impl Checks {
         pack.column(self.sample_crcs?).ok()?.u32(sample)
     }
 
-    /// The wrong checksum that was computed now or before. `None` if all checksums match.
+    /// The wrong checksum that was computed now or before. `None` if the checksums match.
     fn verdict(&self, unit: Unit, expected: u32, computed: u32) -> Option<u32> {
         if self.any_bad.load(Ordering::Acquire)
             && let Some(found) = lock(&self.bad).get(&unit)

@@ -40,7 +40,7 @@ impl Early {
             return None;
         }
         let (bytes, pieces) = fetch.cost_of(&plan.samples_at(step));
-        // All slots except the last one are at least half full.
+        // All slots except the last one are at least half full, which bounds their number.
         let needed = bytes.checked_mul(2)?.checked_add(fetch.chunk_memory())?;
         if pieces / LEAST_GAIN < bytes || needed > memory_bytes {
             return None;
@@ -69,14 +69,14 @@ impl Early {
         Some(items)
     }
 
-    /// Wakes threads that wait for it.
+    /// Wakes threads that wait for the step.
     pub(super) fn stop(&self) {
         if let Some(epoch) = self.reading() {
             epoch.stop();
         }
     }
 
-    /// Statistics of reading and waiting. The verified data is counted by the pack's own checks.
+    /// Statistics of reading and waiting. The pack's own checks count the verified data.
     pub(super) fn stats(&self) -> FetchStats {
         let stats = match &*lock(&self.state) {
             State::Reading(epoch) => epoch.stats(),

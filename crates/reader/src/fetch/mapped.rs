@@ -135,7 +135,7 @@ impl MappedFetch {
         self.pack.bytes_unchecked().get(range.clone()).ok_or_else(out)
     }
 
-    /// A lost page, which reads as zeros, may cause a mismatch. If so, this reports the lost page.
+    /// A lost page reads as zeros, which may cause a mismatch. In this case, the error reports the lost page.
     fn or_lost(&self, result: Result<(), ReadError>) -> Result<(), ReadError> {
         result.or_else(|error| self.pack.no_page_lost().and(Err(error)))
     }
@@ -179,7 +179,7 @@ pub(super) struct MappedEpoch {
 }
 
 impl MappedEpoch {
-    /// The first step may use `memory_bytes` if the pack is not in memory.
+    /// If the pack is not in memory, the first step may use `memory_bytes`.
     pub(super) fn start(
         fetch: &Arc<MappedFetch>,
         plan: Arc<dyn Route>,
@@ -239,8 +239,8 @@ impl EpochFetch for MappedEpoch {
 #[derive(Debug)]
 pub(super) struct MappedStep {
     fetch: Arc<MappedFetch>,
-    /// Chunks that were verified for this step, if every step verifies again. Once per step is enough for all their
-    /// samples.
+    /// Chunks that were verified for this step, if every step verifies again. A chunk is verified once per step for all
+    /// of its samples.
     checked: Mutex<BTreeSet<u64>>,
 }
 

@@ -38,11 +38,11 @@ use crate::{Pack, ReadError};
 pub(crate) struct FetchOptions {
     pub(crate) access: Access,
     pub(crate) checksums: Checksums,
-    /// Memory for buffers of chunks, if chunks are read into buffers.
+    /// Memory for the buffers, if chunks are read into buffers.
     pub(crate) memory_bytes: u64,
     /// The user's memory limit, if it is set. [`Access::Auto`] does not map a pack that is larger than this.
     pub(crate) budget: Option<u64>,
-    /// Size of the loader's smaller packs. They get memory first.
+    /// Total size of the loader's smaller packs, which get memory first.
     pub(crate) beside: u64,
     /// The requested body fields, by their positions in the body.
     pub(crate) positions: Vec<usize>,
@@ -141,12 +141,13 @@ pub(crate) struct Fetch {
 #[derive(Debug)]
 enum Engine {
     Mapped(Arc<MappedFetch>),
-    /// It may also have a map, for steps that would otherwise read whole chunks for single samples.
+    /// There may also be a map, for steps that would otherwise read whole chunks for single samples.
     Direct(Arc<DirectFetch>, Option<Arc<MappedFetch>>),
 }
 
 impl Fetch {
-    /// Reads as `choice` says, which [`choose`] made from the same options. Verifies the column of sample checksums.
+    /// Reads the pack as in `choice`, which [`choose`] made from the same options. Verifies the column of sample
+    /// checksums.
     ///
     /// # Errors
     /// [`ReadError::Format`] if a position is not a body field or the column of checksums is damaged.

@@ -107,7 +107,7 @@ fn nothing_of_the_body_is_loaded_where_no_field_of_it_is_read() {
     }
 }
 
-/// A copy of a golden pack for a test to damage.
+/// A copy of a golden pack that a test can damage.
 fn copy(name: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::TempDir::new().unwrap();
     let golden = golden().into_iter().find(|path| path.ends_with(name));

@@ -37,9 +37,9 @@ impl Prepared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadSample {
-    /// Index of its pack among the loader's packs.
+    /// The index of its pack in the list of the loader's packs.
     pub pack: usize,
-    /// The sample.
+    /// The sample's number in the pack.
     pub sample: u64,
     /// The problem: file, chunk, sample and byte.
     pub error: String,
@@ -89,7 +89,7 @@ impl Batch {
         &self.ids
     }
 
-    /// The pack of each sample. All zeros if there is only one pack.
+    /// The index of each sample's pack. All zeros if there is only one pack.
     pub fn packs(&self) -> Vec<usize> {
         self.prepared.rows.iter().map(|row| row.pack).collect()
     }
@@ -200,7 +200,7 @@ impl Batch {
         self.ragged(number)?.shape(row)
     }
 
-    /// The items of a variable-size field.
+    /// The items of a variable-size field, one after another.
     fn ragged(&self, number: usize) -> Option<&Ragged> {
         let fields = self.contents.outputs.fields.iter();
         let before = fields.take(number).filter(|f| f.shape.is_none()).count();
@@ -249,7 +249,7 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        // Free the slot before notifying others.
+        // Frees the slot before others are notified.
         self.slot = None;
         self.board.batch_dropped();
     }

@@ -44,7 +44,7 @@ pub(crate) struct Progress {
     pub(crate) steps: u64,
     /// Whether a thread is beginning a step. Slots are taken in the order of steps.
     pub(crate) beginning: bool,
-    /// Steps with unassigned pieces.
+    /// Steps whose pieces are not all assigned yet.
     pub(crate) filling: VecDeque<Arc<Filling>>,
     /// Finished steps that the consumer has not taken yet.
     pub(crate) done: BTreeMap<u64, Result<Ready, LoadError>>,
@@ -80,7 +80,7 @@ impl Board {
         self.work.notify_all();
     }
 
-    /// Sets the number of active threads and of prefetched batches.
+    /// Sets the number of active threads and the number of prefetched batches.
     pub(crate) fn set(&self, tuner: &Tuner) {
         let mut progress = self.lock();
         progress.threads = tuner.threads();
@@ -90,8 +90,8 @@ impl Board {
         self.work.notify_all();
     }
 
-    /// Stores a step's result for the consumer. After a stop, the result is dropped. Otherwise a batch that keeps the
-    /// board would also keep the slot.
+    /// Stores a step's result for the consumer. After a stop, the result is dropped. Otherwise the board would keep the
+    /// batch, and the batch would keep its slot and the board.
     pub(crate) fn put(&self, step: u64, result: Result<Ready, LoadError>) {
         let mut progress = self.lock();
         if self.is_stopped() {

@@ -22,14 +22,14 @@ pub struct Epoch {
     workers: Arc<Workers>,
     threads: Vec<JoinHandle<()>>,
     number: u32,
-    /// The step of the next batch. The board has it too, but the board's lock may still be locked after a fork.
+    /// The step of the next batch. The board has it too, but after a fork, the board may still be locked.
     next_step: u64,
     steps: u64,
-    /// When the consumer took its last batch.
+    /// The time when the consumer took its last batch.
     taken: Instant,
-    /// When the consumer began to wait, if it called `wait` before `next`.
+    /// The time when the consumer began to wait, if it called `wait` before `next`.
     waits_since: Option<Instant>,
-    /// Total busy time and total time waiting for the disk, of all threads, when the last batch was taken.
+    /// The busy time and the time waiting for the disk of all threads together, up to the last batch that was taken.
     threads_before: Option<(Duration, Duration)>,
     over: bool,
     made_in: u32,
@@ -113,7 +113,7 @@ impl Epoch {
     /// it to handle signals and other events while waiting. The time counts as waiting for the next batch.
     pub fn wait(&mut self, at_most: Duration) -> bool {
         if self.over || std::process::id() != self.made_in {
-            // This is an error or the end, which `next` reports immediately.
+            // The result is an error or the end, which `next` reports immediately.
             return true;
         }
         let requested = Instant::now();
@@ -144,7 +144,7 @@ impl Epoch {
         let ready = loop {
             let step = progress.next_out;
             if step >= progress.steps {
-                // The time since then was spent on the last batch.
+                // The time since the last batch was spent on that batch.
                 add_time(&self.workers.shared.counters.consumer_busy, requested - self.taken);
                 return Ok(None);
             }

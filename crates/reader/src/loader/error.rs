@@ -61,9 +61,9 @@ pub enum LoadError {
         path: PathBuf,
         /// The label field.
         field: String,
-        /// The first difference, as found in pack 0.
+        /// The first difference: what pack 0 has.
         expected: String,
-        /// The same, as found in this pack.
+        /// The first difference: what this pack has.
         found: String,
     },
     /// An option cannot be used. The message says which one, what was found, and what to change.
@@ -72,9 +72,9 @@ pub enum LoadError {
     /// Images cannot be on the device as requested.
     #[error("{why}: {remedy}")]
     OnDevice {
-        /// Why not.
+        /// The reason.
         why: String,
-        /// How to fix it.
+        /// What to do instead.
         remedy: Remedy,
     },
     /// The memory budget is too small for a batch.
@@ -124,7 +124,7 @@ pub enum LoadError {
         /// This process.
         found: u32,
     },
-    /// Every sample of a batch was bad, so there is none to replace them.
+    /// Every sample of a batch is bad, so no sample can replace the others.
     #[error("step {step}: all {samples} samples of the batch are bad; the first error is: {first}")]
     NothingLeft {
         /// The step.

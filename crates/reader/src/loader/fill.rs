@@ -13,7 +13,7 @@ use crate::copy::{copy_past_caches, fence};
 use crate::fetch::StepItems;
 use crate::{ItemDecoder, Pack};
 
-/// Larger batches bypass the CPU caches, because they would not stay there.
+/// Batches above this size bypass the CPU caches, because they would not stay there.
 const PAST_CACHES: usize = 4 << 20;
 
 /// The state that a thread needs to write rows.
@@ -30,7 +30,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// A filler. It skips work whose results are kept.
+    /// A filler that skips work whose results are kept.
     pub(crate) fn new(contents: &Arc<Contents>, bad_samples: BadSamples, kept: Option<&Arc<Kept>>) -> Self {
         let pictures = contents.outputs.pictures_on_host();
         Self {
@@ -43,8 +43,8 @@ impl Filler {
         }
     }
 
-    /// Writes the rows of `piece` until `stopped` is set. Depending on the policy, rows that fail are recorded in the
-    /// piece, or the first failure ends the work.
+    /// Writes the rows of `piece` until `stopped` is set. Depending on the policy, either rows that fail are recorded
+    /// in the piece, or the first failure ends the work.
     pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece, stopped: &AtomicBool) -> Result<(), LoadError> {
         for (place, number) in piece.rows.clone().enumerate() {
             if stopped.load(Ordering::Acquire) {

@@ -12,11 +12,11 @@ use crate::fetch::StepItems;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Index of its pack among the loader's packs.
+    /// The index of its pack in the list of the loader's packs.
     pub(crate) pack: usize,
     /// The sample, by position in its pack's file.
     pub(crate) sample: u64,
-    /// The pack's epoch. Augmentation is seeded by it.
+    /// The pack's epoch, which is part of the seed of augmentation.
     pub(crate) epoch: u32,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Piece {
     pub(crate) rows: Range<usize>,
     /// The bytes of these rows, for each field that [`BatchField::is_filled`], in field order.
     pub(crate) regions: Vec<PieceMut>,
-    /// The concatenated items of these rows for each ragged field, in field order.
+    /// The items of these rows, concatenated, for each ragged field in field order.
     pub(crate) ragged: Vec<Ragged>,
     /// Rows that failed, with their errors.
     pub(crate) bad: Vec<(usize, LoadError)>,

@@ -82,7 +82,7 @@ fn spaced(name: &str) -> String {
     spaced
 }
 
-/// The fields that look like positions or pixels of an augmented image but do not move with it. These are: images and
+/// The fields that look like positions or pixels of an augmented image but do not move with it. These are images and
 /// masks other than the augmented ones, arrays with the rows and columns of the image, and numbers or JSON whose names
 /// suggest positions.
 pub(crate) fn unmoved<'a>(pack: &Pack, outputs: &'a Outputs) -> Vec<&'a str> {

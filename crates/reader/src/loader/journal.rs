@@ -51,7 +51,7 @@ impl Journal {
     ) -> Option<Self> {
         static LOADERS: AtomicU64 = AtomicU64::new(0);
         let path = std::env::var_os(JOURNAL)?;
-        // If the file cannot be opened, it stays empty. The doctor then reports that there are no timings.
+        // If the file cannot be opened, it stays empty. The doctor then reports that there are no times.
         let file = OpenOptions::new().append(true).create(true).open(path).ok()?;
         let number = LOADERS.fetch_add(1, Ordering::Relaxed);
         let mut hasher = DefaultHasher::new();
@@ -68,7 +68,7 @@ impl Journal {
         })
     }
 
-    /// Appends a line, unless the last one is recent.
+    /// Appends a line, unless the last line is recent.
     pub(crate) fn tell(&self) {
         let mut state = lock(&self.state);
         if state.1.elapsed() < EVERY {
@@ -92,7 +92,7 @@ impl Journal {
     }
 }
 
-/// Writes a last line, because a loader for a single short epoch may not have written a line before.
+/// Writes a last line, because a loader with only one short epoch may not have written a line yet.
 impl Drop for Journal {
     fn drop(&mut self) {
         let Ok(mut file) = self.state.get_mut().map(|state| state.0.try_clone()) else {

@@ -17,7 +17,7 @@ const MOST_SAMPLES: usize = 64;
 /// After this many bytes of decoded pixels, no more samples are kept.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The form in which samples are kept. Stages before it are not repeated.
+/// The form in which samples are kept. The stages before this form are not repeated.
 #[derive(Debug)]
 enum Form {
     /// Stored items, which are decoded and transformed.
@@ -38,7 +38,7 @@ pub struct Kept {
 /// The samples, in all forms except the finished batch.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    /// The schedule that they came from. It is stopped and does not read any more.
+    /// The schedule that the samples came from. It has been stopped and does not read any more.
     pub(crate) schedule: EpochSchedule,
     pub(crate) epoch: u32,
     pub(crate) rows: Vec<Row>,
@@ -48,7 +48,7 @@ pub(crate) struct Samples {
     size: ImageSize,
 }
 
-/// Total size of the images of some samples.
+/// Total size of the images of the kept samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImageSize {
     /// Stored bytes.
@@ -78,7 +78,7 @@ impl Kept {
         for row in rows.iter().take(MOST_SAMPLES) {
             match samples.add(loader, *row) {
                 Err(error) if loader.shared.bad_samples == BadSamples::Error => return Err(error),
-                // Bad samples are skipped here, regardless of the policy for training.
+                // Bad samples are skipped here, whatever the policy for training is.
                 Err(_) => {}
                 Ok(()) if samples.size.decoded > MOST_BYTES => break,
                 Ok(()) => {}
@@ -118,7 +118,7 @@ impl Kept {
         self.samples.size
     }
 
-    /// The pixels of a row's image, if kept.
+    /// The pixels of a row's image, if they are kept.
     pub(crate) fn pixels(&self, row: Row) -> Option<Pixels<'_>> {
         if !matches!(self.form, Form::Decoded) {
             return None;
@@ -127,7 +127,7 @@ impl Kept {
         Some(Pixels { data: &image.data, width: image.width, height: image.height, channels: image.channels })
     }
 
-    /// The bytes of the finished batch, if kept.
+    /// The bytes of the finished batch, if they are kept.
     pub(crate) fn batch(&self) -> Option<&[u8]> {
         match &self.form {
             Form::Processed(batch) => Some(batch),
@@ -158,7 +158,7 @@ impl Samples {
 }
 
 impl Loader {
-    /// Endless batches of kept samples.
+    /// Returns endless batches of the kept samples.
     ///
     /// # Errors
     /// [`LoadError`], as for an epoch.

@@ -112,16 +112,17 @@ pub enum BadSamples {
     Error,
     /// Leave it out. The batch is shorter.
     Skip,
-    /// Replace it with the sample before it in the batch, or with the first good one after it.
+    /// Replace it with the last good sample before it in the batch, or if there is none, with the first good one after
+    /// it.
     Substitute,
 }
 
 packds_system::named!(BadSamples { Error = "error", Skip = "skip", Substitute = "substitute" });
 
-/// One pack, or several in fixed proportions, with all decisions made: order, batches, fields, augmentation, memory.
-/// See the [module](self).
+/// The loader of one pack, or of several packs in fixed proportions. All decisions are made: order, batches, fields,
+/// augmentation, memory. See the [module](self).
 ///
-/// It only has threads while an [`Epoch`] is open. It may be shared between threads. It has one staging ring, so only
+/// It has threads only while an [`Epoch`] is open. It may be shared between threads. It has one staging ring, so only
 /// one epoch can be open at a time.
 #[derive(Debug)]
 pub struct Loader {
@@ -135,13 +136,13 @@ pub struct Loader {
     mixture: Option<Arc<Mixture>>,
     /// Number of threads per epoch. The tuner decides how many of them are active.
     threads: usize,
-    /// How many of them the system could not start for the last epoch.
+    /// How many of these threads the system could not start for the last epoch.
     not_started: AtomicUsize,
     requested_prefetch: Option<NonZero<usize>>,
     in_use: Arc<AtomicBool>,
     held: Arc<AtomicUsize>,
     made_in: u32,
-    /// The threads of the last epoch, for statistics, while they exist.
+    /// The threads of the last epoch, as long as they exist. They are used for statistics.
     last: Mutex<Weak<Workers>>,
 }
 
@@ -178,8 +179,8 @@ impl Loader {
         })
     }
 
-    /// The batches from a saved state to the end of its epoch. Make the loader with [`LoaderBuilder::resume`], or with exactly
-    /// the same options.
+    /// The batches from a saved state to the end of its epoch. Make the loader with [`LoaderBuilder::resume`], or with
+    /// exactly the same options.
     ///
     /// # Errors
     /// [`LoadError::Plan`] if the state is from another run, otherwise as for [`epoch`](Self::epoch).
@@ -197,8 +198,8 @@ impl Loader {
     /// proportions, order, seed, memory budget and global batch must be the same.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] if the state is from another run, [`LoadError::Option`] if there is only one pack, otherwise as for
-    /// [`epoch`](Self::epoch).
+    /// [`LoadError::Plan`] if the state is from another run, [`LoadError::Option`] if there is only one pack, otherwise
+    /// as for [`epoch`](Self::epoch).
     pub fn epoch_at_mixture(&self, state: &MixtureState) -> Result<Epoch, LoadError> {
         let Some(mixture) = &self.mixture else {
             return Err(LoadError::Option(
@@ -240,7 +241,7 @@ impl Loader {
         Ok(epoch)
     }
 
-    /// The pack. For a mixture, the first one.
+    /// The pack. For a mixture, the first pack.
     pub fn pack(&self) -> &Arc<Pack> {
         // A loader has at least one pack.
         &self.contents.packs[0]
@@ -301,7 +302,7 @@ impl Loader {
         self.mixture.as_deref()
     }
 
-    /// How the pack is read, and why. For a mixture, the first pack.
+    /// How the pack is read, and why. For a mixture, this is about the first pack.
     pub fn access(&self) -> &AccessReport {
         self.fetches[0].report()
     }
@@ -310,7 +311,8 @@ impl Loader {
     /// a verdict. For a mixture, this is about the share of its first pack.
     ///
     /// # Errors
-    /// [`LoadError::Read`] if the pack's statistics are damaged, [`LoadError::Plan`] if the epoch would have no batches.
+    /// [`LoadError::Read`] if the pack's statistics are damaged, [`LoadError::Plan`] if the epoch would have no
+    /// batches.
     pub fn shuffle_report(&self) -> Result<ShuffleReport, LoadError> {
         shuffle_report(self.pack(), &self.schedule)
     }
@@ -348,7 +350,8 @@ impl Loader {
         Ok(doubts)
     }
 
-    /// The result of `tell` for the only pack, or for each pack with its path.
+    /// Calls `tell` for each pack and returns the results. If there are several packs, each result begins with the
+    /// path.
     fn of_each_pack(
         &self,
         tell: impl Fn(&Pack, &Schedule, &AccessReport) -> Result<Vec<String>, LoadError>,
@@ -391,7 +394,7 @@ impl Loader {
     /// What the loader has done so far, and where it waited.
     pub fn stats(&self) -> LoaderStats {
         let workers = lock(&self.last).upgrade();
-        // These do not include an epoch that is still open.
+        // The totals do not include an epoch that is still open.
         let fetched = *lock(&self.shared.fetched);
         let counters = &self.shared.counters;
         let (threads, prefetch) = {

@@ -36,7 +36,7 @@ pub use self::probe::{Decodable, FileSurvey, Holdable, Probe};
 
 /// The default memory. It is the same on every machine, because the default window depends on it.
 const DEFAULT_MEMORY: u64 = 4 << 30;
-/// Default maximum number of slots. Slots may use up to a quarter of the memory.
+/// Default maximum number of slots. By default, slots use at most a quarter of the memory.
 const MOST_SLOTS: u64 = 16;
 /// Minimum number of slots: one is filled while the consumer holds the other.
 const LEAST_SLOTS: u64 = 2;
@@ -132,7 +132,8 @@ impl LoaderBuilder {
         self
     }
 
-    /// The fields to load, by name. By default, all fields except those that describe other fields or the origin of a sample.
+    /// The fields to load, by name. By default, all fields except those that describe other fields or the origin of a
+    /// sample.
     pub fn fields<S: AsRef<str>>(mut self, names: &[S]) -> Self {
         self.fields = Some(names.iter().map(|name| name.as_ref().to_owned()).collect());
         self
@@ -143,7 +144,7 @@ impl LoaderBuilder {
         proportion(proportion: f64) = proportion;
         /// Samples per batch on each rank. Default 32.
         batch(samples: u32) = samples;
-        /// The rank of this process in the training run. By default it is the only process.
+        /// The rank of this process in the training run. By default, it is the only process.
         ranks(ranks: Ranks) = ranks;
         /// What to do with samples that do not fill the last batch. Default [`Last::Drop`].
         last(last: Last) = last;
@@ -152,17 +153,17 @@ impl LoaderBuilder {
         resume(state: &State) = Some(*state);
         /// The augmentation of images. By default, tensors are unchanged, and encoded images are delivered as files.
         augment(augment: Augment) = Some(augment);
-        /// Whether to decode variable-size images that are not augmented. Decoded images have a shape ([`Batch::item_shape`]). By
-        /// default they are delivered as stored.
+        /// Whether to decode variable-size images that are not augmented. Decoded images have a shape
+        /// ([`Batch::item_shape`]). By default they are delivered as stored.
         ///
         /// [`Batch::item_shape`]: super::Batch::item_shape
         decode_images(decodes: bool) = decodes;
         /// A fixed number of threads that copy and decode, at most 1024. By default, the number adapts to the training
-        /// run, from 1 to one per core. See [`Loader::tuning`].
+        /// run, between 1 and one per core. See [`Loader::tuning`].
         threads(threads: NonZero<usize>) = Some(threads);
         /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count, because it
-        /// belongs to the page cache. Packs that are larger than this bypass the page cache. The default is 4 GiB; in
-        /// this case, the memory of the machine decides how the pack is read.
+        /// belongs to the page cache. Packs that are larger than this bypass the page cache. The default is 4 GiB. With
+        /// the default, the memory of the machine decides how the pack is read.
         memory_bytes(bytes: u64) = Some(bytes);
         /// Number of slots in the staging ring. It limits how many batches exist at a time, including those that the
         /// consumer holds. By default, as many as fit in a quarter of the memory, between 2 and 16.
@@ -253,7 +254,7 @@ impl LoaderBuilder {
         })
     }
 
-    /// The journal, if a doctor started this program.
+    /// The journal, if the doctor started this program.
     fn journal(&self, recipe: Recipe, counters: &Arc<Counters>) -> Option<Journal> {
         let kind = (recipe.order, &self.augment, &self.fields);
         let told = || {
@@ -279,7 +280,7 @@ impl LoaderBuilder {
         self.augment.as_ref()
     }
 
-    /// The same batches with items as they are stored.
+    /// The same loader, but with items as they are stored.
     pub fn unaugmented(mut self) -> Self {
         self.augment = None;
         self
@@ -307,7 +308,7 @@ impl LoaderBuilder {
         self.on_device() != OnDevice::Nothing
     }
 
-    /// The same batches, delivered on the host.
+    /// The same loader, but with batches that stay on the host.
     pub fn on_host(mut self) -> Self {
         self.device = match self.placement() {
             Placement::Host => Arc::new(HostDevice),
@@ -337,7 +338,7 @@ impl LoaderBuilder {
         Ok(outputs)
     }
 
-    /// How the packs are read with this much memory.
+    /// How the packs are read if the buffers have this much memory.
     fn fetching(&self, memory_bytes: u64, outputs: &Outputs) -> FetchOptions {
         FetchOptions {
             access: self.access,
@@ -374,7 +375,7 @@ impl LoaderBuilder {
         }
     }
 
-    /// Rejects options that are not supported if a device holds the images.
+    /// Rejects options that are not supported for images held by a device.
     fn check_held(&self, held: Held, schedule: &Schedule) -> Result<(), LoadError> {
         let (why, remedy) = if held == Held::All {
             return Ok(());
@@ -453,14 +454,14 @@ impl LoaderBuilder {
     }
 }
 
-/// The staging ring. Its slots are reserved now, but only take memory when they are first written to.
+/// The staging ring. Its slots are reserved now, but take memory only when they are first written to.
 fn ring(
     outputs: &Outputs,
     memory: u64,
     slots: Option<NonZero<usize>>,
     placement: &Placement,
 ) -> Result<Arc<Arena>, LoadError> {
-    // The actual slot size in the arena.
+    // The size that slots will have in the arena.
     let slot_bytes = outputs.slot_bytes.max(1);
     let slot_bytes = slot_bytes.checked_next_multiple_of(SLOT_ALIGN).unwrap_or(usize::MAX);
     let bytes = to_u64(slot_bytes);

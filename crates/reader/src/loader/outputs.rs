@@ -1,4 +1,5 @@
-//! The contents of a batch: each field's type, shape and place in a staging slot. It is decided once per loader.
+//! The contents of a batch: the type and shape of each field, and its place in a staging slot. They are decided once
+//! per loader.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub struct BatchField {
     /// Offset in a slot of `batch` samples.
     pub(crate) offset: usize,
     pub(crate) source: Source,
-    /// How the device finishes its pixels, if it does. The field itself describes the contents of the slot.
+    /// How the device finishes the field's pixels, if it does. The field itself describes the contents of the slot.
     pub finish: Option<Arc<Finish>>,
 }
 
@@ -43,7 +44,7 @@ pub(crate) enum Source {
     Tensor(usize),
     /// A variable-size body field, by its position in the body. It is copied into separate memory of the batch.
     Ragged(usize),
-    /// The same, but its images are decoded.
+    /// The same as `Ragged`, but its images are decoded.
     Decoded(usize),
     /// A view of the augmented image.
     Image,
@@ -66,7 +67,7 @@ impl BatchField {
         self.offset
     }
 
-    /// Its schema number, if it is a column.
+    /// The schema number of the field, if it is a column.
     pub(crate) const fn column(&self) -> Option<usize> {
         match self.source {
             Source::Column(number) => Some(number),
@@ -74,7 +75,7 @@ impl BatchField {
         }
     }
 
-    /// Whether it has a region in each slot that the pieces of the batch fill.
+    /// Whether the field has a region in each slot that the pieces of the batch fill.
     pub(crate) const fn is_filled(&self) -> bool {
         matches!(self.source, Source::Tensor(_) | Source::Image | Source::File | Source::Mask)
     }
@@ -102,7 +103,7 @@ pub(crate) struct Contents {
 }
 
 impl Outputs {
-    /// The fields in `wanted`, or all data fields, in batches of `rows` samples.
+    /// The fields in `wanted`, or all data fields if it is not given, in batches of `rows` samples.
     pub(crate) fn new(
         pack: &Pack,
         wanted: Option<&[String]>,

@@ -1,7 +1,7 @@
 //! The augmentation of images: which fields they are in, and where they are made.
 //!
-//! `host` makes images or pixels. `held` writes windows of images that a device holds. `files` writes JPEG files that a device
-//! decodes.
+//! `host` makes images or pixels. `held` writes windows of images that a device holds. `files` writes JPEG files that a
+//! device decodes.
 
 mod files;
 mod held;
@@ -34,7 +34,7 @@ pub(crate) use self::host::{PictureFiller, Views};
 pub(crate) struct Pictures {
     /// The complete augmentation.
     made: AugmentPlan,
-    /// The host's part of it.
+    /// The host's part of the augmentation.
     plan: Arc<AugmentPlan>,
     place: Place,
     /// Why the device does not hold or decode these images, although it could do so for others, as a sentence. `None`
@@ -155,7 +155,7 @@ impl Pictures {
         (&self.image.name, !self.image.is_flat)
     }
 
-    /// Size of a stored picture. `None` for variable-size pictures.
+    /// Size of a stored image. `None` for variable-size images.
     pub(crate) fn picture_bytes(&self) -> Option<u64> {
         let (width, height, channels) = self.image.size?;
         let pixels = u64::from(width).checked_mul(height.into())?;
@@ -192,7 +192,7 @@ impl Pictures {
         }
     }
 
-    /// The window of a picture that a view of a row shows. If there is none, `lost` is the error message.
+    /// The window of an image that a view of a row shows. If there is none, `lost` is the error message.
     fn frame(
         &self,
         key: SampleKey,
@@ -250,12 +250,12 @@ impl Pictures {
         self.made.moves_pixels()
     }
 
-    /// Width and height of all stored pictures. `None` for variable-size pictures.
+    /// Width and height of all stored images. `None` for variable-size images.
     pub(crate) fn stored_size(&self) -> Option<(u32, u32)> {
         self.image.size.map(|(width, height, _)| (width, height))
     }
 
-    /// The part of a row's picture that a view shows.
+    /// The part of a row's image that a view shows.
     pub(crate) fn geometry(&self, pack: &Pack, row: Row, seeds: &[u64], view: u32) -> Result<Geometry, LoadError> {
         let size = match self.stored_size() {
             Some(size) => Some(size),

@@ -11,17 +11,17 @@ const ORDER: Opt = Opt::new("order");
 const REGISTER: Opt = Opt::new("register");
 const TIER: Opt = Opt::new("tier");
 
-/// What to request instead. It is displayed in the notation of the front end.
+/// An alternative to request. It is displayed in the notation of the front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
     /// Use batches of images that the host makes.
     TierHost,
-    /// Use a tier that may register the file, by name.
+    /// Request a tier that may register the file, by name.
     NameTier,
-    /// Use the tier that may read chunks from the disk.
+    /// Request the tier that may read chunks from the disk.
     NameWindow,
-    /// Decode on the host.
+    /// Decode files on the host.
     HostDecodes,
     /// Use an order that visits chunk after chunk.
     OrderWindow,

@@ -1,4 +1,4 @@
-//! The rows of each step and their bytes. It combines the plan of an epoch with fetching.
+//! The rows of each step and their bytes. This combines the plan of an epoch with fetching.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::kept::Kept;
 use crate::fetch::{EpochFetch, Fetch, FetchStats, StepItems};
 use crate::plan::{EpochPlan, Mixture, MixtureState, Route, Slot, SourcePlan, State};
 
-/// What to iterate over.
+/// The batches to iterate over.
 #[derive(Debug)]
 pub(crate) enum Sequence {
     Epoch(Arc<EpochPlan>),
@@ -47,7 +47,7 @@ pub(crate) enum EpochSchedule {
     Kept(Arc<Kept>),
 }
 
-/// The schedule of one epoch of a mixture. The reading of each pack continues across the pack's own epochs.
+/// The schedule of one epoch of a mixture. Each pack is read on across the pack's own epochs.
 #[derive(Debug)]
 pub(crate) struct MixedSchedule {
     mixture: Arc<Mixture>,
@@ -142,7 +142,7 @@ impl EpochSchedule {
         }
     }
 
-    /// The kept samples, if this repeats them.
+    /// The kept samples, if this schedule repeats them.
     pub(crate) fn kept(&self) -> Option<&Arc<Kept>> {
         match self {
             Self::Kept(kept) => Some(kept),

@@ -17,7 +17,7 @@ const CHUNKS_AHEAD: u64 = 64;
 /// Columns that describe the items of an image field.
 const DESCRIBING: [Role; 4] = [Role::Coding, Role::Height, Role::Width, Role::Channels];
 
-/// A property of a field, as text.
+/// A property of a field, as text. It is compared between packs.
 type Tell = fn(&Field) -> String;
 
 const fn store(store: Store) -> &'static str {
@@ -38,7 +38,8 @@ fn normalization(field: &Field) -> String {
     })
 }
 
-/// Checks that each loaded field is the same and at the same position in all packs, and that its ids mean the same classes.
+/// Checks that each loaded field is the same and at the same position in all packs, and that class ids mean the same
+/// classes.
 pub(crate) fn check_alike(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
     let Some((first, others)) = packs.split_first() else {
         return Ok(());
@@ -81,7 +82,7 @@ fn names<'a>(classes: &'a [Classes], field: &str) -> &'a [String] {
     of_field.map_or(&[], |classes| &classes.names)
 }
 
-/// The first difference between two lists of class names, as found in each.
+/// The first difference between two lists of class names, as found in each list.
 fn first_difference(expected: &[String], found: &[String]) -> Option<(String, String)> {
     let listed = |names: &[String]| match names.first() {
         None => "no class names".to_owned(),
@@ -199,7 +200,7 @@ fn need(pack: &Pack, schedule: &Schedule, positions: &[usize]) -> Result<u64, Lo
     Ok(chunk.saturating_mul(wanted.min(pack.n_chunks())))
 }
 
-/// For each pack, the size of all smaller packs. Smaller packs get memory first.
+/// For each pack, the total size of all smaller packs. Smaller packs get memory first.
 fn smaller(lens: &[u64]) -> Vec<u64> {
     let is_first = |a: (usize, u64), b: (usize, u64)| (a.1, a.0) < (b.1, b.0);
     let of = |own: (usize, &u64)| {

@@ -45,12 +45,13 @@ impl Spent {
         self.waited * 100 > self.passed
     }
 
-    /// Whether the consumer hardly waited. The limit is well below that of `is_waiting`, so that the tuner does not oscillate.
+    /// Whether the consumer hardly waited. The limit is well below that of `is_waiting`, so that the tuner does not
+    /// oscillate.
     fn is_quiet(&self) -> bool {
         self.waited * 400 <= self.passed
     }
 
-    /// Number of threads that could do this work without a break, plus half as many.
+    /// Number of threads that could do this work without idle time, plus half as many.
     fn threads_needed(&self) -> usize {
         let occupied = nanos(self.busy + self.read).saturating_mul(3);
         let needed = occupied.div_ceil(nanos(self.passed).saturating_mul(2).max(1));
@@ -64,7 +65,7 @@ impl Spent {
     }
 }
 
-/// A value that can be set.
+/// A setting that the tuner changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Knob {
     Threads,
@@ -73,7 +74,7 @@ enum Knob {
 
 packds_system::named!(Knob { Threads = "threads", Prefetch = "batches ahead" });
 
-/// A value that is tuned, unless it is fixed.
+/// A number that is tuned, unless it is fixed.
 #[derive(Debug)]
 pub(crate) struct Tunable {
     now: usize,
@@ -85,18 +86,18 @@ pub(crate) struct Tunable {
 }
 
 impl Tunable {
-    /// A value from 1 to `most` that starts at `first`.
+    /// A number from 1 to `most` that starts at `first`.
     pub(crate) fn up_to(most: usize, first: usize) -> Self {
         let most = most.max(1);
         Self { now: first.clamp(1, most), most, is_fixed: false, patience: PATIENCE }
     }
 
-    /// A fixed value.
+    /// A fixed number.
     pub(crate) fn fixed(number: usize) -> Self {
         Self { is_fixed: true, ..Self::up_to(number, number) }
     }
 
-    /// Doubles the value if possible.
+    /// Doubles the number if possible.
     fn double(&mut self) -> bool {
         let before = self.now;
         if !self.is_fixed {
@@ -206,7 +207,7 @@ impl Tuner {
         };
         let more = knobs.into_iter().find(|knob| self.number(*knob).double());
         match more {
-            // The preferred value is at its maximum.
+            // The preferred setting is at its maximum.
             Some(knob) if knob != knobs[0] => {
                 self.write(format!("{says}: more {knob}, because {} are at their maximum", knobs[0]));
             }
@@ -221,7 +222,7 @@ impl Tuner {
     }
 
     fn try_less(&mut self, round: &Spent) -> bool {
-        // Never lower it by more than half at a time, even if there was little to do.
+        // The number is never lowered by more than half at a time, even if there was little to do.
         let threads = round.threads_needed().max(self.threads.now.div_ceil(2));
         let (knob, number) = if self.threads.may_try(threads, self.quiet) {
             (Knob::Threads, threads)

@@ -1,4 +1,4 @@
-//! The loader's threads. They begin steps in order, fill their pieces and finish them.
+//! The loader's threads. They begin steps in order, fill the pieces of these steps and finish them.
 
 use packds_system::{lock, to_u64, wait};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) arena: Arc<Arena>,
     pub(crate) device: Attached,
     pub(crate) counters: Arc<Counters>,
-    /// Each epoch starts with what the previous one learned.
+    /// The tuner. Each epoch starts with the settings of the previous one.
     pub(crate) tuner: Mutex<Tuner>,
     /// Records step times, if requested.
     pub(crate) journal: Option<Journal>,
@@ -62,7 +62,7 @@ impl Drop for Workers {
     }
 }
 
-/// A slot that the device returned, and whether any of the rejected files was unknown so far.
+/// A slot that the device returned, and whether at least one of the rejected files was not known before.
 struct Refused {
     slot: SlotMut,
     is_new: bool,
@@ -185,7 +185,7 @@ impl Workers {
             add_time(&self.shared.counters.threads_idle, idle.elapsed());
             slot
         };
-        // Now another thread may begin the next step. It gets a later slot.
+        // Another thread may now begin the next step, which gets a later slot.
         self.board.lock().beginning = false;
         self.board.tell_threads();
         let Some(slot) = slot else { return Ok(()) };
@@ -207,7 +207,7 @@ impl Workers {
         self.shared.device.receiver().recycle(&mut slot);
         self.write_columns(&mut slot, &rows)?;
         let borrowed = self.borrow(&rows, &items)?;
-        // Columns and tables were read from maps. They are not valid if a file was truncated.
+        // Columns and tables were read from maps. If a file was truncated, they are not valid.
         self.still_good()?;
         if let Some(borrowed) = borrowed {
             let mix = match &self.contents.outputs.pictures {
@@ -216,7 +216,7 @@ impl Workers {
             };
             let prepared = Prepared { rows, padding, borrowed: Some(borrowed), mix, ..Prepared::new(step) };
             add_time(&self.shared.counters.threads_busy, planned + started.elapsed());
-            // Files are always copied, and only files can be rejected.
+            // Only files can be rejected, and files are always copied.
             return self.hand_over(slot, prepared, &items).map(drop);
         }
         let pieces = cut(slot, &self.contents.outputs, rows.len(), self.shared.piece_rows);
@@ -384,7 +384,7 @@ impl Workers {
         Ok(run.map(|run| (number, run)))
     }
 
-    /// Makes pages that files lose read as zeros. Without this, they would end the process.
+    /// Makes lost pages of files read as zeros. Without this, they would end the process.
     fn protect(&self) -> Result<(), LoadError> {
         for pack in self.contents.packs.iter() {
             pack.protect()?;

@@ -14,7 +14,7 @@ use super::rng::{Domain, key, random};
 
 /// Maximum weight. It limits how often one sample occurs in an epoch.
 const MAX_WEIGHT: f64 = 65_536.0;
-/// 1.0 as a weight in the palette: 32 fractional bits.
+/// The weight 1.0 in the palette, which has 32 fractional bits.
 const ONE: u64 = 1 << 32;
 /// Bits per code if there are more than two weights.
 const WEIGHT_BITS: u8 = 7;
@@ -153,7 +153,7 @@ impl Choice {
         self.palette.iter().any(|weight| !weight.is_multiple_of(ONE))
     }
 
-    /// A hash of the whole choice, for comparing choices.
+    /// A hash of the whole choice. Equal choices have equal hashes.
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
@@ -185,7 +185,7 @@ const WEIGHT_BITS_MASK: u8 = (1 << WEIGHT_BITS) - 1;
 
 impl Codes {
     fn new(n_samples: u64, bits: u8) -> Self {
-        // One extra byte, because a code is read as two bytes.
+        // There is one extra byte, because a code is read as two bytes.
         let len = (n_samples * u64::from(bits)).div_ceil(8) + 1;
         Self { n_samples, bits, bytes: vec![0; to_usize(len)] }
     }
@@ -226,7 +226,7 @@ fn fixed(sample: u64, weight: f64) -> Result<u64, PlanError> {
     Err(PlanError::Weight { sample, weight, limit: MAX_WEIGHT })
 }
 
-/// 0, and 127 levels from `low` to `high` in a geometric sequence. Also returns their common ratio minus 1.
+/// The levels: 0, and 127 levels from `low` to `high` in a geometric sequence. Also returns their common ratio minus 1.
 fn geometric_levels(low: u64, high: u64) -> (Vec<u64>, f64) {
     let steps = (LEVELS - 2) as f64;
     let factor = (high as f64 / low as f64).powf(1.0 / steps);

@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use super::epoch::EpochPlan;
 
 impl EpochPlan {
-    /// The variance of label counts in this rank's batches, relative to uniform batches. It uses up to `n_steps`
-    /// batches, spread over the epoch. For classes of equal size, it is the chi-square of the counts divided by its
-    /// degrees of freedom. It makes one pass over all labels of the epoch. `None` if there is only one class or one
-    /// batch.
+    /// The variance of label counts in this rank's batches, relative to uniform batches. Up to `n_steps` batches are
+    /// used, spread over the epoch. For classes of equal size, the result is the chi-square of the counts divided by
+    /// its degrees of freedom. This makes one pass over all labels of the epoch. `None` if there is only one class or
+    /// one batch.
     pub fn counted_deff(&self, n_steps: u64, label: impl Fn(u64) -> i64) -> Option<f64> {
         let mut totals: BTreeMap<i64, f64> = BTreeMap::new();
         for sample in self.samples() {
             *totals.entry(label(sample)).or_default() += 1.0;
         }
         let expected = agreeing(&totals);
-        // Exclude the last batch if it is padded.
+        // The last batch is excluded if it is padded.
         let last = self.batch(self.steps().saturating_sub(1));
         let padded = u64::from(last.into_iter().any(|slot| slot.padding));
         let steps = self.steps() - padded;

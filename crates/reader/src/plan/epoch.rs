@@ -1,4 +1,4 @@
-//! The plan of one epoch: which sample is at which position, and which rank gets it. docs/reference/sampling.md.
+//! The plan of one epoch: which sample is at which position, and which rank gets it. See docs/reference/sampling.md.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use super::state::State;
 pub struct Slot {
     /// The sample, in file order from 0.
     pub sample: u64,
-    /// Whether it is padding of the last batch. Padding repeats samples from earlier in the epoch.
+    /// Whether the position is padding of the last batch. Padding repeats samples from earlier in the epoch.
     pub padding: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct ChunkUse {
     pub until: u64,
 }
 
-/// The visiting order of one epoch. It is computed and not stored.
+/// The order of one epoch. It is computed and not stored.
 #[derive(Debug, Clone)]
 pub struct EpochPlan {
     schedule: Schedule,
@@ -48,11 +48,11 @@ pub struct EpochPlan {
 /// How the order of the line is shuffled.
 #[derive(Debug, Clone)]
 enum Mix {
-    /// It is not shuffled.
+    /// The line is not shuffled.
     Keep,
-    /// All samples together.
+    /// All samples are shuffled together.
     All(Permutation),
-    /// The samples of each group in a lane.
+    /// The samples of each group in a lane are shuffled.
     Groups(Vec<LaneGroups>),
 }
 
@@ -127,8 +127,8 @@ impl EpochPlan {
         self.len().saturating_sub(delivered)
     }
 
-    /// Size of the tables that this plan keeps. There are some for each lane, and with a choice of samples some for
-    /// each chunk.
+    /// Size of the tables that this plan keeps. There are tables for each lane and, with a choice of samples, for each
+    /// chunk.
     pub fn memory_bytes(&self) -> u64 {
         let lanes = match &self.mix {
             Mix::Groups(lanes) => size_of_val(lanes.as_slice()),
@@ -213,7 +213,7 @@ impl EpochPlan {
 
     /// All samples of the epoch in an unspecified order. Each occurs as often as in the epoch.
     pub(crate) fn samples(&self) -> impl Iterator<Item = u64> {
-        // Without a choice, each sample occurs once, so positions are not needed.
+        // Without a choice, each sample occurs once, so positions do not need to be computed.
         let all = self.schedule.choice.is_none();
         (0..self.len()).filter_map(move |x| if all { Some(x) } else { self.position(x) })
     }

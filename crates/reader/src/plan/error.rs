@@ -12,16 +12,16 @@ pub enum PlanError {
     /// There are no samples to plan.
     #[error("no samples to plan: the pack is empty, or nothing was selected")]
     NoSamples,
-    /// Inconsistent pack metadata.
+    /// The metadata of the pack is inconsistent.
     #[error("inconsistent pack metadata: {0}")]
     Geometry(String),
-    /// A number that must be at least 1.
+    /// A number must be at least 1.
     #[error("{what} is 0: it must be at least 1")]
     Zero {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
     },
-    /// A window for an order that has none.
+    /// A window was given for an order that does not use one.
     #[error("{WINDOW} requires {}, found {}", ORDER.with("window"), ORDER.with(order))]
     OtherOrder {
         /// The order.
@@ -30,7 +30,7 @@ pub enum PlanError {
     /// The rank does not exist.
     #[error("rank {rank} does not exist in a world of {world}: ranks are numbered from 0")]
     Rank {
-        /// The rank given.
+        /// The given rank.
         rank: u32,
         /// The number of ranks.
         world: u32,
@@ -69,7 +69,7 @@ pub enum PlanError {
         /// The violated rule.
         why: &'static str,
     },
-    /// A selection contains a sample past the end.
+    /// A selection contains a sample that the pack does not have.
     #[error("sample {sample} is selected, but the number of samples is {samples}")]
     NoSuchSample {
         /// The sample.
@@ -77,17 +77,17 @@ pub enum PlanError {
         /// Number of samples in the pack.
         samples: u64,
     },
-    /// A weight that is negative, NaN or too large.
+    /// A weight is negative, NaN or too large.
     #[error("weight {weight} of sample {sample} is not between 0 and {limit}")]
     Weight {
-        /// Its sample.
+        /// The sample that has the weight.
         sample: u64,
         /// The weight.
         weight: f64,
         /// The largest allowed weight.
         limit: f64,
     },
-    /// A selection for another number of samples.
+    /// A selection was made for another number of samples.
     #[error("the selection is for a pack of {expected} samples, but this pack has {found}")]
     Selection {
         /// Number of samples that the selection was made for.
@@ -95,7 +95,7 @@ pub enum PlanError {
         /// Number of samples in the pack.
         found: u64,
     },
-    /// A pack of a mixture would contribute no samples to a batch, or more than it has.
+    /// A pack of a mixture would contribute no samples to a batch, or more samples than it has.
     #[error("pack {source_index} of the mixture: {why}")]
     Mixture {
         /// Its index in the mixture, from 0.

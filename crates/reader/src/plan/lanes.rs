@@ -1,9 +1,9 @@
-//! Lanes divide the line into equal parts that are read in parallel. Every global batch takes the same number of samples from
-//! each, so a rank reads few chunks at a time. docs/reference/sampling.md, "Lanes".
+//! Lanes divide the line into equal parts that are read in parallel. Every global batch takes the same number of
+//! samples from each lane, so a rank reads few chunks at a time. See docs/reference/sampling.md, "Lanes".
 
 use super::line::Line;
 
-/// How many samples each lane contributes to a planned batch, and where lanes are on the line.
+/// How many samples each lane contributes to a planned batch, and where each lane is on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lanes {
     /// Samples on the line.
@@ -32,7 +32,7 @@ impl Lanes {
         self.count * self.run
     }
 
-    /// Samples after the last full batch.
+    /// Number of samples after the last full batch.
     const fn rest(&self) -> u64 {
         self.len - self.batches * self.batch()
     }
@@ -58,7 +58,7 @@ impl Lanes {
         (lane, self.batches * self.run + (q - before))
     }
 
-    /// The last position that visits place `place` or an earlier place of a lane.
+    /// The last position that visits place `place` of a lane or an earlier place.
     pub(crate) const fn last_position(&self, lane: u64, place: u64) -> u64 {
         if place >= self.batches * self.run {
             return self.len.saturating_sub(1);
@@ -70,7 +70,7 @@ impl Lanes {
 /// How the slots of one lane are divided into groups. Chunks are shuffled within a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaneGroups {
-    /// The lane's part of the line.
+    /// The part of the line that is this lane.
     pub(crate) start: u64,
     pub(crate) end: u64,
     first_slot: u64,
@@ -78,7 +78,7 @@ pub(crate) struct LaneGroups {
     groups: u64,
 }
 
-/// A group's part of the line.
+/// The part of the line that is this group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) start: u64,

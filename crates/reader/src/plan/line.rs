@@ -22,10 +22,10 @@ pub(crate) enum ChunkOrder {
     /// Shuffled. The short chunk is placed as late as possible, but so that full batches contain all of it. Chunks
     /// before it stay aligned with batches.
     Aligned {
-        /// Samples in full batches.
+        /// Number of samples in full batches.
         delivered: u64,
     },
-    /// Shuffled, with the short chunk at any place.
+    /// Shuffled, with the short chunk at any position.
     Anywhere,
 }
 
@@ -80,7 +80,7 @@ impl Line {
         line
     }
 
-    /// Samples on the line.
+    /// Number of samples on the line.
     pub(crate) fn len(&self) -> u64 {
         match &self.counts {
             None => self.geometry.n_samples(),
@@ -112,7 +112,7 @@ impl Line {
         (start, start + self.geometry.n_samples() % per_chunk)
     }
 
-    /// Samples before a slot.
+    /// Number of samples before a slot.
     pub(crate) fn start(&self, slot: u64) -> u64 {
         let Some(counts) = &self.counts else { return self.whole_start(slot) };
         let slot = slot.min(self.geometry.n_chunks());

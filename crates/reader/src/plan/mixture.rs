@@ -1,5 +1,5 @@
-//! Several packs in fixed proportions. Every batch has the same number of samples from each pack. docs/reference/sampling.md,
-//! "Mixtures".
+//! Several packs in fixed proportions. Every batch has the same number of samples from each pack.
+//! docs/reference/sampling.md, "Mixtures".
 
 use packds_system::{lock, to_u64, to_usize};
 use std::collections::VecDeque;
@@ -48,7 +48,7 @@ pub struct MixtureState {
 }
 
 impl MixtureState {
-    /// One line of JSON, under 100 bytes.
+    /// The position as one line of JSON, under 100 bytes.
     pub fn to_json(&self) -> String {
         format!("{{\"v\":{VERSION},\"mixture\":\"{:016x}\",\"step\":{}}}", self.mixture, self.step)
     }
@@ -67,7 +67,7 @@ impl MixtureState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
     parts: Vec<Part>,
-    /// For each place of the global batch: its source, and its index among the samples of that source in the batch.
+    /// For each place of the global batch, its source, and its index among the samples of that source in the batch.
     places: Vec<(usize, u32)>,
     ranks: Ranks,
     steps_per_epoch: u64,
@@ -148,7 +148,7 @@ impl Mixture {
         Ok(self.rank_places().iter().filter_map(slot).collect())
     }
 
-    /// For each place of this rank's batches: its source, and its index among the samples of that source in the global
+    /// For each place of this rank's batches, its source, and its index among the samples of that source in the global
     /// batch.
     fn rank_places(&self) -> &[(usize, u32)] {
         let per_rank = self.places.len() / to_usize(self.ranks.world()).max(1);
@@ -186,7 +186,7 @@ impl Mixture {
         self.parts.iter().map(|part| &part.schedule)
     }
 
-    /// The state to save in order to resume at `step`.
+    /// The state to save for resuming at `step`.
     pub const fn state(&self, step: u64) -> MixtureState {
         MixtureState { mixture: self.fingerprint, step }
     }
@@ -239,7 +239,7 @@ impl SourcePlan {
         lock(&self.epochs).iter().map(|plan| plan.memory_bytes()).sum()
     }
 
-    /// The pack's own state before a step.
+    /// The state of the pack alone before a step.
     pub(crate) fn state(&self, step: u64) -> State {
         let (epoch, at) = self.place_of(step);
         self.schedule.state(epoch, at * u64::from(self.schedule.batch))
@@ -312,8 +312,8 @@ pub(crate) fn check_proportion(source_index: usize, proportion: f64) -> Result<(
     Err(PlanError::Mixture { source_index, why: "its proportion is not a positive number" })
 }
 
-/// Number of samples of each source in a batch. Proportions of `batch` are rounded down, and the largest remainders get
-/// one more.
+/// Number of samples of each source in a batch. The shares of `batch` are rounded down, and the sources with the
+/// largest remainders get one more.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a non-negative share of a u32 is a u32")]
 fn apportion(sources: &[Source], batch: u32) -> Result<Vec<u32>, PlanError> {
     let total: f64 = sources.iter().map(|source| source.proportion).sum();

@@ -1,5 +1,5 @@
-//! Orders: their names, and what each of them shuffles. `epoch` computes them. The rest of the crate uses these
-//! properties and does not name orders.
+//! Orders: their names, and what each of them shuffles. `epoch` computes them. The rest of the crate uses only these
+//! properties, not the names of orders.
 
 use super::error::PlanError;
 
@@ -71,13 +71,13 @@ pub enum OrderKind {
     Window,
 }
 
-// The names in states and reports.
+// These names are used in states and reports.
 packds_system::named!(OrderKind { Sequential = "sequential", Random = "random", Chunks = "chunks", Window = "window" });
 
 /// Which samples an order shuffles together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shuffled {
-    /// None. Samples of a chunk stay in file order.
+    /// Samples are not shuffled together. Those of a chunk stay in file order.
     Nothing,
     /// The samples of a window of chunks.
     Windows,

@@ -10,7 +10,7 @@ use super::sampler::Recipe;
 pub enum Verdict {
     /// Design effect at most 1.05: as good as a full shuffle.
     UniformLike,
-    /// At most 1.5.
+    /// The design effect is at most 1.5.
     Ok,
     /// The design effect is at most 3. Training loses some accuracy.
     Weak,
@@ -35,7 +35,7 @@ impl Verdict {
     }
 }
 
-// The names in reports.
+// These names are used in reports.
 packds_system::named!(Verdict { UniformLike = "uniform-like", Ok = "ok", Weak = "weak", Harmful = "harmful" });
 
 /// The numbers that determine the quality of an order.
@@ -138,8 +138,8 @@ impl Mixing {
         };
         let of_chunk = ratio(self.chunk_mates(), self.batch - 1.0);
         let pairs = self.chunk_pairs();
-        // The mean over all pairs is the uniform rate. If pairs from one chunk meet more often, other pairs meet less
-        // often.
+        // The mean over all pairs is the uniform rate. So if pairs from one chunk meet more often, other pairs meet
+        // less often.
         let others = ratio(uniform - pairs * again, 1.0 - pairs).max(0.0);
         (of_chunk * again + (1.0 - of_chunk) * others) / uniform
     }

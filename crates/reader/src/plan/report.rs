@@ -24,16 +24,16 @@ pub enum Notice {
     AutoRandom {
         /// Size of the dataset.
         total_bytes: u64,
-        /// Memory limit.
+        /// The memory limit.
         memory_bytes: u64,
     },
     /// The default window does not fit in memory.
     WindowReduced {
-        /// The window chosen.
+        /// The chosen window.
         chunks: u32,
-        /// The default.
+        /// The default window.
         from: u32,
-        /// Memory limit for two windows.
+        /// The memory limit for two windows.
         memory_bytes: u64,
     },
     /// The file is sorted by this label, and the order mixes too little.
@@ -53,13 +53,13 @@ pub enum Notice {
         times: f64,
         /// The number of ranks.
         world: u32,
-        /// The smallest window, at least the chosen one, that gives a rank its own lanes. `None` if no window does, or the order
-        /// has no windows.
+        /// The smallest window, at least the chosen one, that gives a rank its own lanes. `None` if no window does, or
+        /// the order has no windows.
         window: Option<u32>,
     },
     /// The same samples are left out of every epoch.
     NeverSeen {
-        /// Number of samples.
+        /// Number of these samples.
         samples: u64,
     },
     /// There are too many different weights to represent each one exactly.
@@ -130,7 +130,7 @@ pub struct LabelReport {
     pub icc: Option<f64>,
     /// The variance of a batch's statistics, relative to uniform batches.
     pub deff: f64,
-    /// The verdict on it.
+    /// The verdict on this effect.
     pub verdict: Verdict,
     /// The smallest window with a verdict of `ok`.
     pub window_ok: u64,
@@ -157,7 +157,7 @@ pub struct ShuffleReport {
     pub repetition: f64,
     /// Memory for two windows, over all ranks. For the random order, the size of the whole dataset.
     pub window_bytes: u64,
-    /// The same on one rank.
+    /// Memory for two windows on one rank.
     pub rank_window_bytes: u64,
     /// Memory for the choice of samples and the tables of a plan, per rank.
     pub table_bytes: u64,
@@ -200,7 +200,8 @@ impl Schedule {
         Ok(windows.map(quality).collect())
     }
 
-    /// The quality of this order for labels with these names and intra-chunk correlations. It makes the plan of epoch 0.
+    /// The quality of this order for labels with these names and intra-chunk correlations. It makes the plan of epoch
+    /// 0.
     ///
     /// # Errors
     /// As for [`epoch`](Self::epoch).

@@ -1,5 +1,5 @@
-//! The randomness of a plan: keys and a counter-based generator. Both are pure functions. docs/reference/sampling.md,
-//! "Keys and random numbers".
+//! The randomness of a plan: keys and a counter-based generator. Both are pure functions. See
+//! docs/reference/sampling.md, "Keys and random numbers".
 
 use packds_format::{hash_bytes, mix64};
 
@@ -42,7 +42,7 @@ pub const fn random(key: u64, index: u64) -> u64 {
     mix64(key.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN)))
 }
 
-/// Maps a random 64-bit number to 0..n, or to 0 if `n` is 0. The bias is at most `n / 2^64`.
+/// Maps a random 64-bit number to `0..n`, or to 0 if `n` is 0. The bias is at most `n / 2^64`.
 pub fn below(word: u64, n: u64) -> u64 {
     // The product is below n * 2^64, so its upper half is below n.
     ((u128::from(word) * u128::from(n)) >> 64) as u64

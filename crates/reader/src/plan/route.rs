@@ -1,4 +1,4 @@
-//! A plan as fetching sees it: which samples each step needs, without how they were ordered.
+//! A plan as seen by the code that fetches: which samples each step needs, regardless of how they were ordered.
 
 use std::fmt::Debug;
 

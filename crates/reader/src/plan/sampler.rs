@@ -1,5 +1,5 @@
-//! Samplers: which samples, in which order, in which batches, and for which rank. They are checked once and then fixed
-//! for a run.
+//! Samplers decide which samples come in which order, in which batches, and on which rank. They are checked once and
+//! then fixed for a run.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// This window, with as many lanes as it allows.
+    /// The recipe with this window, and as many lanes as it allows.
     pub(crate) fn of_window(geometry: &Geometry, window: u32, batch: u32) -> Self {
         Self { order: OrderKind::Window, window, lanes: default_lanes(geometry, window, batch), batch }
     }
@@ -101,7 +101,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Rank `rank` of `world`.
+    /// Rank number `rank` of `world` ranks.
     ///
     /// # Errors
     /// [`PlanError::Rank`] unless `rank` is below `world`.
@@ -112,7 +112,7 @@ impl Ranks {
         Ok(Self { rank, world })
     }
 
-    /// The only process.
+    /// The rank of a single process.
     pub const fn single() -> Self {
         Self { rank: 0, world: 1 }
     }
@@ -154,12 +154,12 @@ enum BatchSize {
 }
 
 impl Batching {
-    /// This many samples on each rank.
+    /// Batches with this many samples on each rank.
     pub const fn per_rank(samples: u32) -> Self {
         Self { size: BatchSize::PerRank(samples), last: Last::Drop }
     }
 
-    /// This many samples over all ranks.
+    /// Batches with this many samples over all ranks.
     pub const fn global(samples: u32) -> Self {
         Self { size: BatchSize::Global(samples), last: Last::Drop }
     }
@@ -211,14 +211,14 @@ impl Sampler {
     }
 
     setters! {
-        /// The order.
+        /// The order of samples.
         order(order: Order) = order;
-        /// The seed.
+        /// The seed of the run.
         seed(seed: u64) = seed;
         /// Selects samples, or makes some of them more frequent than others.
         choice(choice: Choice) = Some(Arc::new(choice));
-        /// The number of lanes. The default is the largest divisor of the global batch that the window allows. Only for `Chunks`
-        /// and `Window`.
+        /// The number of lanes. The default is the largest divisor of the global batch that the window allows. Only for
+        /// `Chunks` and `Window`.
         lanes(lanes: u32) = Some(lanes);
         /// Memory for the windows of all ranks. Two windows must fit.
         memory_bytes(bytes: u64) = bytes;

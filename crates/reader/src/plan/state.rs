@@ -1,4 +1,5 @@
-//! The position of a run. With less than 200 bytes, a run can resume at any step. docs/reference/sampling.md, "State".
+//! The position of a run. It has fewer than 200 bytes, and a run can resume from it at any step.
+//! docs/reference/sampling.md, "State".
 
 use super::error::PlanError;
 use super::order::OrderKind;
@@ -25,7 +26,7 @@ pub struct State {
 }
 
 impl State {
-    /// One line of JSON, under 200 bytes.
+    /// The state as one line of JSON, under 200 bytes.
     pub fn to_json(&self) -> String {
         let Recipe { order, window, lanes, batch } = self.recipe;
         format!(

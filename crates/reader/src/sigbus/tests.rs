@@ -28,7 +28,7 @@ pub(super) static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 const PAGES: usize = 16;
 
-/// A file with pages full of 7. It has already been deleted, so other code cannot open it.
+/// A file whose pages are filled with 7. It has already been deleted, so other code cannot open it.
 fn file() -> (File, usize) {
     let page = rustix::param::page_size();
     let mut file = tempfile::tempfile().unwrap();
@@ -57,7 +57,7 @@ fn is_child() -> bool {
 /// Reads a page of an unguarded map that the file no longer has.
 fn fault_elsewhere() {
     let (file, page) = file();
-    // SAFETY: this is unsafe on purpose. The file is shortened while it is mapped, and the process ends.
+    // SAFETY: this is unsafe on purpose. The file is truncated while it is mapped, and the process ends.
     let map: Mmap = unsafe { MmapOptions::new().map(&file) }.unwrap();
     file.set_len(0).unwrap();
     std::hint::black_box(map[3 * page]);
@@ -276,7 +276,7 @@ fn a_handler_that_comes_later_is_found_behind_again() {
         protect().unwrap();
         file.set_len(0).unwrap();
         assert_eq!((map.bytes()[page], map.first_lost()), (0, Some(len(page))));
-        // Signals for other memory go to the latest handler.
+        // Signals for other memory are passed to the latest handler.
         put_in_front(leave_too);
         protect().unwrap();
         fault_elsewhere();
@@ -324,7 +324,7 @@ fn a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away() {
         let (file, loader) = loader_of_one_slot();
         let mut epoch = loader.epoch(0).unwrap();
         let batch = epoch.next().unwrap().unwrap();
-        // The prefetching threads look into the map too, and another handler may be installed just after they check.
+        // The prefetching threads read the map too, and another handler may be installed just after they check.
         while is_loading_ahead() {
             thread::yield_now();
         }
@@ -412,7 +412,7 @@ fn loader_of_one_slot() -> (File, Loader) {
     (file, builder.build().unwrap())
 }
 
-/// The same, but not built yet. The column is after the body, and nothing that was not read is in memory.
+/// The same loader, but not built yet. The column is after the body, and only what was read is in memory.
 fn builder_of_one_slot() -> (File, LoaderBuilder) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");

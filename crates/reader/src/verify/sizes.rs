@@ -12,7 +12,7 @@ pub(super) struct RawSizes<'a> {
 }
 
 impl<'a> RawSizes<'a> {
-    /// Only includes fields whose size columns are intact. Damaged columns are reported elsewhere.
+    /// Includes only fields whose size columns are intact. Damaged columns are reported elsewhere.
     pub(super) fn new(pack: &'a Pack) -> Self {
         let is_told = |field: &Field| {
             let sizes = pack.item_shape(&field.name, 0);

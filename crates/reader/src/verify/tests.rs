@@ -127,7 +127,7 @@ fn errors_say_whose_fault_they_are() {
     assert!(open(&path).unwrap_err().is_data());
 }
 
-/// The reference for verify: each of `jobs` threads reads and hashes its share of the file in pieces.
+/// The baseline for `verify`: each of `jobs` threads reads and hashes its share of the file in pieces.
 fn read_and_sum(path: &Path, jobs: u64, piece: usize) {
     let file = File::open(path).unwrap();
     let len = file.metadata().unwrap().len();
@@ -149,7 +149,7 @@ fn read_and_sum(path: &Path, jobs: u64, piece: usize) {
     });
 }
 
-/// A pack of 2.1 GB with samples of the size of 224 x 224 pixels.
+/// A pack of 2.1 GB with samples as large as 224 x 224 pixels.
 fn large_pack(path: &Path) {
     let crc = Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c);
     let fields = vec![Field::tensor("x", DType::U8, &[150_528]), crc];
@@ -169,8 +169,8 @@ fn large_pack(path: &Path) {
     writer.finish(FooterParts::default()).unwrap();
 }
 
-/// Run it with `cargo test --release -p packds-reader -- --ignored --nocapture`. It uses a warm page cache and medians
-/// of 5 runs.
+/// Run this with `cargo test --release -p packds-reader -- --ignored --nocapture`. It uses a warm page cache and
+/// reports medians of 5 runs.
 #[test]
 #[ignore = "a measurement: writes 2 GB and takes half a minute"]
 fn verify_keeps_up_with_reading_and_summing() {

@@ -6,29 +6,29 @@ use crate::palette::{BAND, DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
 
 use crate::axis::{Axis, number, tick_label, tick_number};
 
-/// The data of a row: a warm and a cold value, or the reason why there are none.
+/// The data of a row: a warm and a cold value, or the reason why it has none.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
     /// Its name.
     pub label: String,
-    /// Appended to the label, and never cut off.
+    /// Text that is appended to the name and never cut off.
     pub sign: String,
     /// Whether it stands out.
     pub ours: bool,
-    /// In the page cache.
+    /// The value if the data is in the page cache.
     pub warm: Option<Mark>,
-    /// Read from disk.
+    /// The value if the data is read from disk.
     pub cold: Option<Mark>,
-    /// Why there are no values.
+    /// Why the row has no values.
     pub skipped: Option<String>,
 }
 
 /// A value and, if known, its slow end.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
-    /// Where the dot is.
+    /// The value at the dot.
     pub value: f64,
-    /// Where the line ends.
+    /// The value at the end of the line.
     pub slow: Option<f64>,
 }
 
@@ -52,11 +52,11 @@ pub struct DotChart {
     pub unit: String,
     /// The statistic that a dot shows, such as `, median`. May be empty.
     pub kind: &'static str,
-    /// From top to bottom.
+    /// The groups of rows, from top to bottom.
     pub panels: Vec<Panel>,
     /// Vertical lines through all rows.
     pub limits: Vec<(String, f64)>,
-    /// Values below this are drawn here, because they count as equally good.
+    /// Values below this one are drawn at this position, because they count as equally good.
     pub floor: Option<f64>,
     /// Lines below the panels.
     pub footnotes: Vec<String>,

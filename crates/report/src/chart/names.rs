@@ -180,8 +180,8 @@ fn in_columns(group: &[Dot], sides: &[bool]) -> Vec<Name> {
 /// sorted.
 fn spread(wanted: &[f64]) -> Vec<f64> {
     let line = |nth: usize| f64::from(u32::try_from(nth).unwrap_or(u32::MAX)) * LINE;
-    // Subtracting the lines above turns this into isotonic regression: heights that would run backwards
-    // are pooled to their mean.
+    // Subtracting the height of the lines above turns this into isotonic regression: heights in the wrong order are
+    // replaced by their mean.
     let mut runs: Vec<(f64, usize)> = Vec::new();
     for (nth, y) in wanted.iter().enumerate() {
         let mut run = (y - line(nth), 1);
@@ -199,7 +199,7 @@ fn spread(wanted: &[f64]) -> Vec<f64> {
     heights.map(|(nth, y)| y + line(nth)).collect()
 }
 
-/// Possible places for a name, the nearest first: beside, above and below, then farther away.
+/// Possible positions for a name, the nearest first: beside, above and below the point, then farther away.
 fn candidates(dot: Place, wide: f64) -> impl Iterator<Item = Name> {
     (0..30).flat_map(move |ring| {
         let far = DOT / 2.0 + 4.0 + f64::from(ring) * 8.0;
@@ -227,7 +227,7 @@ impl Name {
     }
 }
 
-/// Whether a line crosses an area.
+/// Whether a line crosses a rectangle.
 fn crosses(&(from, to): &(Place, Place), [left, top, right, bottom]: &Area) -> bool {
     (0..=40).any(|step| {
         let part = f64::from(step) / 40.0;
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn no_two_names_lie_over_each_other() {
-        // All at almost the same place.
+        // All points are almost at the same position.
         let places: Vec<Place> = (0..24).map(|n| (400.0 + f64::from(n), 300.0)).collect();
         areas(&places, Taken::default());
     }

@@ -1,4 +1,4 @@
-//! The chart of size against speed: one dot per format with a name. Names do not overlap.
+//! The chart of size and speed: one dot per format, with its name. Names do not overlap.
 
 use crate::figure::{Anchor, Figure, Font, Place, SMALL};
 use crate::lettering::text_width;
@@ -14,7 +14,7 @@ pub struct Point {
     pub label: String,
     /// Whether it stands out.
     pub ours: bool,
-    /// Its size.
+    /// The size of its data.
     pub x: f64,
     /// Its speed.
     pub y: f64,
@@ -33,7 +33,7 @@ pub struct Scatter {
     pub up: String,
     /// One point for each row of the data.
     pub points: Vec<Point>,
-    /// A size for comparison.
+    /// A size to compare with.
     pub line: Option<(String, f64)>,
 }
 

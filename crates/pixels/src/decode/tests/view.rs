@@ -31,7 +31,7 @@ fn view_of(area: (u32, u32, u32, u32)) -> CropResize {
     CropResize { area, width: 2, height: 2, filter: Filter::Bilinear, flip_horizontal: false, flip_vertical: false }
 }
 
-/// The crop, `resize` and flips of a picture in memory, as separate steps.
+/// The crop, `resize` and flips of an image in memory, as separate steps.
 fn step_by_step(image: &Image, view: &CropResize) -> Vec<u8> {
     let channels = usize::from(image.channels);
     let area = view.area;
@@ -57,7 +57,7 @@ fn step_by_step(image: &Image, view: &CropResize) -> Vec<u8> {
     sized.data
 }
 
-/// A random area of a picture, and a size. Equal widths or heights, single pixels and edges occur often.
+/// A random area of an image, and a size. Equal widths or heights, single pixels and edges occur often.
 fn any_view(width: u32, height: u32) -> impl Strategy<Value = CropResize> {
     let side = |side: u32| {
         (0..side, 1..=side, 1_u32..90, 0_u32..6).prop_map(move |(first, len, to, kind)| {

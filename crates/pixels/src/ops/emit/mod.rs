@@ -1,4 +1,4 @@
-//! The final pass over a picture: normalizes it and converts it to the batch's type and layout.
+//! The final pass over an image: normalizes it and converts it to the batch's type and layout.
 //!
 //! A byte has 256 values, so tables map each value to its result. The vector loops compute the results instead. They
 //! are used only if they match the tables for all 256 bytes of every channel when the `Emit` is created.
@@ -10,7 +10,7 @@ use crate::cast::{Layout, check, tables, to_layout_into, write};
 use crate::error::PixelError;
 use crate::float::FloatType;
 
-/// Writes pictures to batches. Create it once and use it for every picture.
+/// Writes images to batches. Create it once and use it for every image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Emit {
     channels: usize,
@@ -29,7 +29,7 @@ enum Values {
 }
 
 impl Emit {
-    /// A pass over pictures with `channels` values per pixel.
+    /// A pass over images with `channels` values per pixel.
     ///
     /// With a float type, every value becomes `(value / 255 - mean) / std` of its channel. `normalize` has means and
     /// deviations in 0 to 1. Without `normalize`, every value becomes `value / 255`. Without a float type, bytes are

@@ -152,7 +152,7 @@ fn random_policies_draw_operations_magnitudes_and_signs_evenly() {
         assert_even(&shares(14, |draws| place(policy::drawn(&rand, draws, size).nth(number).unwrap().op)));
     }
     assert_even(&shares(14, |draws| place(policy::drawn(&trivial, draws, size).next().unwrap().op)));
-    // The bin and the sign of a magnitude in the wide space. It uses brightness, which has both.
+    // These draws give the bin and the sign of a magnitude in the wide space. The test uses brightness, which has both.
     let bin = |drawn: policy::Drawn| {
         (0..11)
             .position(|bin| {
@@ -183,8 +183,8 @@ fn learned_policies_draw_pairs_evenly_and_keep_their_probabilities() {
     });
     assert!(shares.iter().all(|share| *share > 0.01), "{shares:?}");
     let pairs = 25.0;
-    // Solarize is the first operation to be applied if it is the first of its pair (0.7 of one of them), or if the
-    // first of its pair is not applied.
+    // Solarize is the first operation to be applied if it is the first of its pair and is applied (the probability is
+    // 0.7 in one of the pairs), or if the first of its pair is not applied.
     let second = [(0.6, 0.6), (0.9, 0.2), (0.9, 0.3), (0.7, 0.4)];
     let left: f64 = second.iter().map(|(p, q)| (1.0 - p) * q).sum();
     let wanted = (0.7 + left) / pairs;

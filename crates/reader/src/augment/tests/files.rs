@@ -1,4 +1,4 @@
-//! Pictures in files: orientation as stored, views through the decoder, all types and orders.
+//! Images in files: orientation as stored, views through the decoder, all types and orders.
 
 use packds_pixels::ops::{Affine, Emit, Sampling};
 use packds_pixels::{
@@ -89,7 +89,7 @@ fn dct_scaling_is_that_of_the_conversion() {
         assert!(found == converted(&file, resize, crop, true), "{text}");
         assert!(found != converted(&file, resize, crop, false), "{text}");
     }
-    // A random window of the resized picture.
+    // A random window of the resized image.
     let whole = converted(&file, "short:60", "none", true);
     let found = apply(&mut augmenter("resize60,crop48,flip,dct", None), 3, encoded(&file));
     let wanted = apply(&mut augmenter("resize60,crop48,flip", Some((80, 60))), 3, raw(&whole, 80, 60, 3));

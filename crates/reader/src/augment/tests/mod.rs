@@ -16,7 +16,7 @@ use packds_pixels::{Encoded, Pixels};
 
 use super::{Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey, Size};
 
-/// A picture of random bytes.
+/// An image of random bytes.
 pub(super) fn picture(width: u32, height: u32, channels: u8, seed: u64) -> Vec<u8> {
     let n = u64::from(width) * u64::from(height) * u64::from(channels);
     (0..n).map(|i| crate::plan::random(seed, i).to_le_bytes()[0]).collect()
@@ -50,7 +50,7 @@ pub(super) fn key(sample: u64) -> SampleKey {
     SampleKey { seed: 42, epoch: 3, sample }
 }
 
-/// All views of one sample, one after another.
+/// Returns all views of one sample, one after another.
 pub(super) fn apply(augmenter: &mut Augmenter, sample: u64, image: Picture<'_>) -> Vec<u8> {
     let n = augmenter.plan().item_bytes();
     let views = usize::try_from(augmenter.plan().output().views).unwrap();

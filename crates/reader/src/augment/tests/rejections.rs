@@ -1,4 +1,4 @@
-//! One test for each reason for rejection.
+//! There is one test for each reason for rejection.
 
 use packds_format::{DType, Field, FieldKind};
 use packds_pixels::{Encoded, PixelError};

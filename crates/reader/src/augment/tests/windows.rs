@@ -1,4 +1,4 @@
-//! Renders the windows of variable-size pictures for a device in plain arithmetic.
+//! Renders the windows of variable-size images for a device in plain arithmetic.
 
 use packds_pixels::{AxisTaps, Filter};
 
@@ -8,7 +8,7 @@ use crate::device::{Frame, Resampling};
 
 /// Unused bytes after each row.
 const MORE: u32 = 7;
-/// Unused bytes before the first picture.
+/// Unused bytes before the first image.
 const BEFORE: usize = 11;
 
 /// The sources of each position on an axis: the first position and the weights.

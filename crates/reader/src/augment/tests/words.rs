@@ -1,4 +1,4 @@
-//! The text form can be parsed again.
+//! The text form of every augmentation can be parsed again.
 
 use packds_format::DType;
 use packds_pixels::{Filter, Layout, Resize};

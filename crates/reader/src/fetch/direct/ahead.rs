@@ -93,7 +93,7 @@ impl Ahead {
             self.turn(Some(seen))?;
         }
         let held = if shared.by_sample { self.plan_samples(step)? } else { self.plan_chunks(step)? };
-        // If there is nothing to wait for, this is the only check.
+        // If there are no reads to wait for, this is the only check.
         if shared.is_stopped() {
             return Err(End::Stopped);
         }
@@ -110,7 +110,7 @@ impl Ahead {
             return Err(End::Failed(Failure::Memory { needed }));
         }
         self.resident.retain(|_, resident| resident.until >= step);
-        // In random order, later needs are unknown until the end. Therefore chunks are kept only if everything fits.
+        // In random order, later needs are unknown. Therefore chunks are kept only if everything fits.
         let keep = self.plan.order() != OrderKind::Random || fetch.fits_whole(slots);
         let mut held = Vec::with_capacity(uses.len());
         for chunk_use in &uses {
@@ -197,7 +197,7 @@ impl Ahead {
         }
     }
 
-    /// Evicts the unused chunk that would be kept longest.
+    /// Evicts the unused chunk that would otherwise be kept longest.
     fn evict(&mut self, uses: &[ChunkUse]) -> bool {
         let unused = |chunk: &u64, resident: &Resident| {
             Arc::strong_count(&resident.buffer) == 1 && uses.iter().all(|chunk_use| chunk_use.chunk != *chunk)
@@ -246,7 +246,7 @@ struct Slots {
     slot_bytes: usize,
     slots: Vec<Vec<Extent>>,
     places: Vec<SamplePlace>,
-    /// Bytes used in the last slot.
+    /// Number of bytes used in the last slot.
     taken: usize,
 }
 
@@ -271,7 +271,8 @@ impl Slots {
         });
     }
 
-    /// Adds an extent. It is merged with the last one if they touch and both fit. Returns the last extent, which ends at `taken`.
+    /// Adds an extent. It is merged with the last one if they touch and both fit. Returns the last extent, which ends
+    /// at `taken`.
     fn place(&mut self, extent: Extent) -> Extent {
         let last = self.slots.last_mut().and_then(|extents| extents.last_mut());
         if let Some(last) = last {

@@ -1,5 +1,4 @@
-//! A buffer with bytes of the file, once they are read. It also has the result of verifying them, and their
-//! decompressed blocks.
+//! A buffer for bytes of the file. It also has the result of verifying them, and their decompressed blocks.
 
 use packds_system::{lock, to_usize};
 use std::io;
@@ -70,9 +69,9 @@ pub(super) struct Buffer {
     verdict: OnceLock<bool>,
     /// Decompressed blocks, by field and number.
     blocks: OnceLock<Vec<Vec<OnceLock<Option<Block>>>>>,
-    /// Set while the user holds it.
+    /// Set while the user holds the buffer.
     pin: Mutex<Weak<Pin>>,
-    /// Declared after the bytes, so that they are free when it rings.
+    /// Declared after the bytes, so that they are already free when the bell rings.
     _ring: Ring,
 }
 
@@ -117,7 +116,7 @@ impl Buffer {
         self.slot(self.start, self.len).unwrap_or(&[])
     }
 
-    /// Verifies it now, unless another thread has already begun.
+    /// Verifies the buffer now, unless another thread has already begun.
     pub(super) fn check_if_unclaimed(&self, fetch: &DirectFetch) {
         if self.chunk.is_some_and(|chunk| !fetch.checks.is_chunk_done(chunk))
             && !self.claimed.swap(true, Ordering::Relaxed)

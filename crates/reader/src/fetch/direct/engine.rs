@@ -1,5 +1,5 @@
-//! The I/O engine takes requests and returns them with the system's result. Grouping requests into loads and retrying
-//! is done in `loads`.
+//! The I/O engine takes requests and returns them with the system's result. The module `loads` groups requests into
+//! loads and retries them.
 
 use std::fs::File;
 use std::io;
@@ -26,9 +26,9 @@ pub(super) struct Request {
     pub(super) filled: usize,
     /// Number of bytes available in the file. At the end of the file, there are fewer than the piece has.
     pub(super) wanted: usize,
-    /// How many times it completed without progress.
+    /// How many times the request completed without progress.
     pub(super) attempts: u32,
-    /// Whether it goes through the page cache.
+    /// Whether the request goes through the page cache.
     pub(super) buffered: bool,
     /// Notifies threads that wait for memory. Declared after the piece, so that the piece is released first.
     pub(super) _ring: Ring,
@@ -48,7 +48,8 @@ pub(super) trait Engine {
     /// Collects completed requests, and waits for at least one. At least one request must be in progress.
     ///
     /// # Errors
-    /// If the engine itself failed and cannot continue. Failures of single requests are returned in `done`.
+    /// An error means that the engine itself failed and cannot continue. Failures of single requests are returned in
+    /// `done`.
     fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()>;
 }
 
@@ -56,7 +57,7 @@ pub(super) trait Engine {
 #[derive(Debug)]
 pub(super) struct Source {
     pack: Arc<Pack>,
-    /// `None` if the file system does not support it, or if the pack is in memory.
+    /// `None` if the file system does not support such a descriptor, or if the pack is in memory.
     direct: Option<File>,
     /// Whether data read through the page cache should stay in it.
     keep: bool,
@@ -105,8 +106,8 @@ impl Source {
         }
     }
 
-    /// Evicts data that only went through the page cache because there was no alternative. It must not displace other
-    /// data.
+    /// Evicts data that only went through the page cache because there was no alternative, so that it does not displace
+    /// other data.
     pub(super) fn forget(&self, request: &Request) {
         if self.keep || self.is_direct(request) {
             return;

@@ -16,7 +16,7 @@ const ASSUMED_RATIO: usize = 2;
 pub(super) struct Layout {
     /// The positions of each body field's items in a chunk. Only for fixed-size uncompressed fields in strided chunks.
     pub(super) places: Vec<Option<Place>>,
-    /// Whether any requested body field is compressed.
+    /// Whether a requested body field is compressed.
     pub(super) compressed: bool,
     /// Size of the largest chunk, extended to multiples of 4096 in the file.
     pub(super) chunk_slot: usize,

@@ -19,7 +19,7 @@ const REQUEST_BYTES: usize = 2 << 20;
 /// How often a request may complete without progress before it fails.
 const MAX_ATTEMPTS: u32 = 64;
 
-/// A range of the file that starts and ends at a multiple of 4096.
+/// A range of the file whose start and end are multiples of 4096.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) offset: u64,
@@ -167,7 +167,8 @@ impl Loads {
                     return self.finish(request);
                 }
                 let next = match self.source.is_direct(&request) {
-                    // The next read must again start at a multiple. Bytes after the last multiple are read again.
+                    // The next read must also start at a multiple of 4096. Bytes after the last multiple are read
+                    // again.
                     true => end - end % SLOT_ALIGN,
                     false => end,
                 };

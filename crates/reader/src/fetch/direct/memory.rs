@@ -32,7 +32,7 @@ impl Bell {
         self.rung.notify_all();
     }
 
-    /// Waits until it has rung since `seen` was read.
+    /// Waits until the bell has rung since `seen` was read.
     pub(super) fn wait(&self, seen: u64) {
         let rings = lock(&self.rings);
         drop(self.rung.wait_while(rings, |rings| *rings == seen));
@@ -115,7 +115,7 @@ pub(super) struct Pin {
 }
 
 impl Pin {
-    /// `None` if too many buffers are borrowed.
+    /// `None` if too many buffers are already borrowed.
     pub(super) fn new(buffer: &Arc<Buffer>, memory: &Arc<Memory>) -> Option<Arc<Self>> {
         let most = memory.arena.n_slots() / 2;
         memory

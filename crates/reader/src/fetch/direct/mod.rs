@@ -81,7 +81,7 @@ pub(super) struct DirectFetch {
     positions: Vec<usize>,
     source: Arc<Source>,
     engine: EngineKind,
-    /// Why it does not use io_uring. `None` if it does.
+    /// Why this pack is not read with io_uring. `None` if it is.
     no_uring: Option<String>,
     memory_bytes: u64,
     /// Memory of finished epochs.
@@ -93,8 +93,8 @@ impl DirectFetch {
     /// page cache, which is good for packs that fit in memory.
     ///
     /// # Errors
-    /// [`ReadError::Memory`] if `options.memory_bytes` is too small for one chunk, [`ReadError::Format`] if a position is not
-    /// a body field, [`ReadError::Open`].
+    /// [`ReadError::Memory`] if `options.memory_bytes` is too small for one chunk, [`ReadError::Format`] if a position
+    /// is not a body field, [`ReadError::Open`].
     pub(super) fn new(
         pack: Arc<Pack>,
         checks: impl Into<Arc<Checks>>,
@@ -160,8 +160,8 @@ impl DirectFetch {
     /// Starts reading what `plan` needs from `first_step` on.
     ///
     /// # Errors
-    /// [`ReadError::Memory`] if the first step does not fit, [`ReadError::Changed`] and [`ReadError::Modified`] if the file has
-    /// changed since it was opened, [`ReadError::Open`] if the system refuses a thread or memory.
+    /// [`ReadError::Memory`] if the first step does not fit, [`ReadError::Changed`] and [`ReadError::Modified`] if the
+    /// file has changed since it was opened, [`ReadError::Open`] if the system refuses a thread or memory.
     pub(super) fn start(self: &Arc<Self>, plan: Arc<dyn Route>, first_step: u64) -> Result<DirectEpoch, ReadError> {
         let by_sample =
             plan.order() == OrderKind::Random && !self.layout.compressed && !self.fits_whole(self.slots(false));
@@ -204,7 +204,7 @@ impl DirectFetch {
     }
 
     /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. Each such sample
-    /// costs a chunk.
+    /// would cost reading a chunk.
     pub(super) fn wastes_chunks(&self, plan: &dyn Route) -> bool {
         let compressed = self.layout.compressed;
         plan.order() == OrderKind::Random && compressed && !self.fits_whole(self.slots(false))
@@ -345,7 +345,7 @@ impl Shared {
 #[derive(Debug)]
 struct StepParts {
     held: Held,
-    /// Declared after the buffers, so that they are free when it rings.
+    /// Declared after the buffers, so that they are already free when the bell rings.
     _outstanding: Outstanding,
 }
 
@@ -475,7 +475,7 @@ impl DirectEpoch {
         self.shared.error(FormatError::OutOfRange { what: "step, each to be requested once,", index: step, len: end })
     }
 
-    /// The reason if a step is missing after the thread has ended.
+    /// The reason why a step is missing after the thread has ended.
     fn ended(&self, step: u64, state: &State) -> ReadError {
         match &state.failure {
             Some(failure) => failure.error(&self.shared.fetch),
@@ -485,7 +485,7 @@ impl DirectEpoch {
 }
 
 impl Drop for DirectEpoch {
-    /// Returns immediately. The thread that owns the buffers waits for slow reads, then ends.
+    /// Dropping returns immediately. The thread that owns the buffers waits for slow reads, then ends.
     fn drop(&mut self) {
         self.shared.stop();
         lock(&self.shared.fetch.idle).push(Arc::clone(&self.shared.memory));

@@ -49,7 +49,7 @@ impl Pread {
 
 impl Engine for Pread {
     fn depth(&self) -> usize {
-        // There is one extra request per thread, so that no thread waits for its next request.
+        // The queue has space for one extra request per thread, so that no thread waits for its next request.
         2 * THREADS
     }
 

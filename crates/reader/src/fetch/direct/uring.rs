@@ -1,4 +1,4 @@
-//! Reads with io_uring. A single thread has many requests in progress, and each costs a few microseconds.
+//! Reads with io_uring. A single thread has many requests in progress, and each request costs a few microseconds.
 //!
 //! # Why the kernel never writes to memory that is in use elsewhere
 //!
@@ -32,7 +32,7 @@ pub(super) struct Uring {
 
 impl Uring {
     /// # Errors
-    /// If the kernel does not have io_uring or does not allow it.
+    /// An error if the kernel does not have io_uring or does not allow it.
     pub(super) fn new(source: Arc<Source>) -> io::Result<Self> {
         let ring = IoUring::builder().setup_coop_taskrun().build(DEPTH).or_else(|_| IoUring::new(DEPTH))?;
         let depth = to_usize(DEPTH);

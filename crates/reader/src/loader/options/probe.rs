@@ -1,4 +1,4 @@
-//! Determines what a device could take of a loader's batches. The device uses this to decide where images are made.
+//! Finds out what a device could take of a loader's batches. The device uses this to decide where images are made.
 
 mod files;
 
@@ -28,7 +28,7 @@ pub struct Holdable {
     pub field: String,
     /// Size of the images of all samples.
     pub bytes: u64,
-    /// How they are resized, if at all.
+    /// How the images are resized, if at all.
     pub resampling: Option<Arc<Resampling>>,
     /// Size of the images in a chunk. The last chunk may be smaller.
     pub chunk_bytes: u64,
@@ -42,7 +42,7 @@ impl<'a> Probe<'a> {
         Self(builder)
     }
 
-    /// The pack. For a mixture, the first one.
+    /// The pack. For a mixture, the first pack.
     pub const fn pack(self) -> &'a Arc<Pack> {
         &self.0.pack
     }

@@ -85,7 +85,7 @@ impl Pictures {
     }
 }
 
-/// Writes a picture into the slot: its file if the device decodes it, otherwise its pixels.
+/// Writes an image into the slot: its file if the device decodes it, otherwise its pixels.
 pub(super) fn file_or_pixels(
     augmenter: &mut Augmenter,
     limits: Option<FileLimits>,
@@ -114,7 +114,7 @@ pub(super) fn file_or_pixels(
     Ok(())
 }
 
-/// The size of a picture whose file the device decodes. The file must be a complete 8-bit JPEG file within the limits.
+/// The size of an image whose file the device decodes. The file must be a complete 8-bit JPEG file within the limits.
 /// It must have luma/chroma colours and as many channels as the output.
 fn device_file(image: Picture<'_>, limits: FileLimits, channels: u8) -> Option<(u32, u32)> {
     let Picture::Encoded(encoded) = image else { return None };

@@ -1,4 +1,5 @@
-//! Images that a device holds. A batch consists of windows of them. Some devices take the images chunk by chunk.
+//! Images that a device holds. A batch consists of windows of these images. Some devices take the images chunk by
+//! chunk.
 
 use packds_system::to_usize;
 use std::borrow::Cow;
@@ -17,16 +18,16 @@ use crate::{Pack, ReadError};
 /// How a device holds stored images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// All of them, in file order.
+    /// The device holds all images, in file order.
     All,
-    /// It takes them chunk by chunk.
+    /// The device takes the images chunk by chunk.
     Chunks,
-    /// It reads their chunks itself.
+    /// The device reads the chunks from the file itself.
     ChunksOfFile,
 }
 
 impl Pictures {
-    /// The start of each row's picture on the device. The device takes the missing chunks for slot number `slot`.
+    /// The start of each row's image on the device. The device takes the missing chunks for slot number `slot`.
     fn places(&self, held: Held, rows: &[Row], slot: usize, source: &ChunkSource<'_>) -> Result<Vec<u64>, LoadError> {
         let bytes = self.picture_bytes().unwrap_or(0);
         if held == Held::All {
@@ -101,17 +102,17 @@ impl Pictures {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChunkSource<'a> {
-    /// Takes the chunks, if the device does that.
+    /// Takes the chunks of a step, if the device takes chunks.
     pub(crate) device: Option<&'a dyn ChunkReceiver>,
     pub(crate) pack: &'a Pack,
-    /// The items of the step. They include all samples of its chunks.
+    /// The items of the step, which include all samples of its chunks.
     pub(crate) items: &'a StepItems,
 }
 
 struct StoredImages<'a> {
     source: &'a ChunkSource<'a>,
     position: usize,
-    /// Their field in the schema, if the loader has not read the images.
+    /// The schema number of the image field, if the loader has not read the images.
     unread: Option<usize>,
     samples: Range<u64>,
     bytes: usize,

@@ -158,7 +158,7 @@ pub(super) fn write(
     write_with(n, fields, FooterParts::default(), sample_into)
 }
 
-/// Like `write`, with these parts in the footer.
+/// Like `write`, with these additional parts in the footer.
 pub(super) fn write_with(
     n: u64,
     fields: Vec<Field>,
@@ -186,7 +186,7 @@ fn augmented(pack: &Arc<Pack>, ops: &str) -> super::LoaderBuilder {
     builder(pack).order(Order::Random).augment(Augment::parse(ops).unwrap())
 }
 
-/// The augmentation of one sample without a loader.
+/// The result of augmenting one sample without a loader.
 fn directly(ops: &str, epoch: u32, sample: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let source = ImageSource::raw(Some(Size::from(SIDE)), 3);
     let plan = AugmentPlan::new(&Augment::parse(ops).unwrap(), &source).unwrap();

@@ -201,7 +201,7 @@ fn a_batch_that_outlives_its_epoch_keeps_one_slot_and_no_other() {
     for round in 0..500_u64 {
         let mut epoch = loader.epoch(0).unwrap();
         let batch = epoch.next().unwrap().unwrap();
-        // Stop at any moment of the threads' work.
+        // Stops at different moments of the threads' work.
         std::thread::sleep(Duration::from_micros(round % 50));
         drop(epoch);
         let arena = &loader.shared.arena;

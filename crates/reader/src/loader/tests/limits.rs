@@ -1,4 +1,4 @@
-//! Tests numbers that exceed any machine. Building the loader fails, and the message has the number and a remedy.
+//! Tests numbers that exceed any machine. Building the loader fails, and the message has the number and a hint.
 
 use packds_format::{Field, FieldKind};
 

@@ -54,8 +54,8 @@ fn epoch_of(loader: &Loader, state: Option<&State>) -> Option<Epoch> {
     }
 }
 
-/// Resumes an epoch in each of `worlds`. Each continues for some tenths of what the previous one left. Returns the
-/// delivered and the expected samples.
+/// Resumes an epoch in each of `worlds`. Each world continues for some tenths of what the previous one left. Returns
+/// the delivered and the expected samples.
 fn broken_run(worlds: &[(World, u64)], options: impl Fn(World) -> super::LoaderBuilder) -> (Vec<u64>, Vec<u64>) {
     let mut seen = Vec::new();
     let (mut state, mut had, mut planned) = (None::<State>, 0, Vec::new());
@@ -85,7 +85,7 @@ fn broken_run(worlds: &[(World, u64)], options: impl Fn(World) -> super::LoaderB
         }
         let (saved, more) = next.unwrap();
         had += more as usize;
-        // As stored in a checkpoint.
+        // The state goes through its text, as in a checkpoint.
         state = Some(State::from_json(&saved.to_json()).unwrap());
     }
     planned.truncate(had);

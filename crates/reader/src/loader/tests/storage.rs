@@ -1,4 +1,4 @@
-//! Tests loading from any storage, with faults at any time.
+//! Tests loading from a storage that may fail at any time.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -117,8 +117,8 @@ fn a_damaged_or_cut_pack_in_memory_is_refused_by_its_name() {
     assert_eq!((report.bad_chunks.len(), report.bad_samples.len()), (1, 1));
 }
 
-/// The result of an epoch of a pack that fails after some calls. The epoch is complete or ends with an error. It always
-/// ends.
+/// The result of an epoch of a pack whose storage fails after some calls. The epoch is complete or ends with an error.
+/// It always ends.
 fn broken(
     bytes: &[u8],
     (fault, after): (Fault, u64),
@@ -136,7 +136,7 @@ fn broken(
     result
 }
 
-/// Whether this is the error of this fault, with the pack's name and the known position.
+/// Whether this is the error that this fault causes, with the pack's name and the known position.
 fn is_of(error: &LoadError, fault: Fault, len: u64) -> bool {
     let text = error.to_string();
     let contains = |part: &str| text.contains(part);

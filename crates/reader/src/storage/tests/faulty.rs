@@ -27,7 +27,7 @@ pub(crate) enum Fault {
     Cold,
 }
 
-/// Works until the `after`th call, and fails from then on.
+/// Works until call number `after`, and fails from then on.
 #[derive(Debug)]
 pub(crate) struct Faulty {
     memory: Memory,

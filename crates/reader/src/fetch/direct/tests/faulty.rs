@@ -97,7 +97,7 @@ impl Engine for Faulty {
         if self.faults.dies_after.is_some_and(|after| reads >= after) {
             return Err(io::Error::other("the ring is gone"));
         }
-        // Complete the last request first, because the order must not matter.
+        // Completes the last request first, because the order must not matter.
         let mut request = self.under_way.pop().expect("something is under way");
         let result = self.read(&mut request);
         done.push((request, result));

@@ -18,7 +18,7 @@ const INSPECTED: u64 = 1024;
 const ONE_OF: usize = 50;
 /// Number of slots that the limits allow for, if the user does not set it.
 const FEW_SLOTS: u64 = 4;
-/// The longest side that is tried.
+/// The longest side that is considered.
 const LONGEST: u32 = 16 << 10;
 /// Limits are multiples of these numbers: the size of a page in a slot, and a row alignment that is suitable for GPUs.
 const FILE_STEP: u64 = 4 << 10;
@@ -29,7 +29,7 @@ const PIXEL_STEP: u64 = 256;
 pub struct Decodable {
     /// Number of images per batch.
     pub rows: u32,
-    /// How their windows are resized.
+    /// How the windows of these images are resized.
     pub resampling: Arc<Resampling>,
 }
 
@@ -73,7 +73,7 @@ impl SeenFiles {
         }
     }
 
-    /// A size that most of them do not exceed.
+    /// A size that most of the files do not exceed.
     fn usual(&self, size: impl Fn(&SeenFile) -> u64) -> u64 {
         let mut sizes: Vec<u64> = self.files.iter().map(size).collect();
         sizes.sort_unstable();
@@ -112,7 +112,8 @@ impl Probe<'_> {
     /// The work of a device that [decodes](crate::device::Placement::Files) such files.
     ///
     /// # Errors
-    /// [`LoadError`] if there is nothing to decode, otherwise as for [`LoaderBuilder::build`](super::LoaderBuilder::build).
+    /// [`LoadError`] if there is nothing to decode, otherwise as for
+    /// [`LoaderBuilder::build`](super::LoaderBuilder::build).
     pub fn decodable(self, limits: FileLimits) -> Result<Decodable, LoadError> {
         let pictures = self.with_files(limits)?;
         let lost = || not_decodable("it is not known how they are resized");
@@ -187,7 +188,7 @@ impl Probe<'_> {
     }
 }
 
-/// The error, with a reason, if a device has nothing to decode.
+/// The error, with a reason, if there is nothing that a device could decode.
 pub(in super::super) fn not_decodable(why: &str) -> LoadError {
     LoadError::OnDevice { why: format!("the device cannot decode the images: {why}"), remedy: Remedy::HostDecodes }
 }
