@@ -46,6 +46,7 @@ mod indicators;
 mod joined;
 mod json_rows;
 mod key_split;
+mod labelled_table;
 mod labels;
 mod layout;
 mod listing;
@@ -256,7 +257,10 @@ fn in_archives<T>(
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     let (format, input) = input(source, options)?;
     match (input, &options.split) {
-        (Input::Folder, None) => image_folder::list_source(source, options, SampleFiles::Images),
+        (Input::Folder, None) => {
+            let found = image_folder::list_source(source, options, SampleFiles::Images);
+            labelled_table::instead(source, &found, options).map_or(found, Ok)
+        }
         (Input::Folder, Some(split)) => split::list_one(source, split, options, SampleFiles::Images),
         (Input::Manifest, _) => manifest::list(source, manifest_form(source)?, options),
         (Input::Samples { parts, read: of, whole }, split) => {

@@ -472,6 +472,11 @@ pub enum Warning {
         /// The folder.
         folder: Vec<u8>,
     },
+    /// A table beside the images is read, because it has their labels.
+    TableRead {
+        /// Its name.
+        file: Vec<u8>,
+    },
     /// The source has one split, which is read.
     OnlySplit {
         /// Its name.

@@ -8,7 +8,7 @@ use super::layout::WRITE_LABELS;
 use super::unread::Unread;
 use super::warning::Warning;
 use crate::error::quoted;
-use crate::opt::{IMAGES, LABEL_KEY};
+use crate::opt::{FROM, IMAGES, LABEL_KEY};
 
 const BESIDE_PAIRS: &str = " beside the folders of images and masks";
 
@@ -127,6 +127,10 @@ impl fmt::Display for Warning {
                     "ignored {} beside the images: they hold boxes in the format of YOLO",
                     counted(*count, ".txt file")
                 )
+            }
+            Self::TableRead { file } => {
+                let folder = FROM.with("image-folder");
+                write!(out, "read the rows of '{}', which has labels; {folder} reads the folder itself", text(file))
             }
             Self::OnlySplit { split } => write!(out, "read the split '{split}', the only one"),
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),

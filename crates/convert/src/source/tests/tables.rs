@@ -160,6 +160,27 @@ fn columns_of_file_names_are_images_and_masks() {
 }
 
 #[test]
+fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
+    let tree = Tree::new(&["train/1.png", "train/2.png", "test/3.png"]);
+    tree.write("sample_submission.csv", b"id,label\n3,0\n");
+    tree.write("train.csv", b"id,label\n1,cat\n2,dog\n");
+    let listing = list(tree.root(), &ListOptions::default()).unwrap();
+    assert_eq!(
+        (paths(&listing), classes(&listing)),
+        (vec!["train/1.png".to_owned(), "train/2.png".to_owned()], vec!["cat", "dog"])
+    );
+    assert_eq!(listing.warnings()[0], Warning::TableRead { file: b"train.csv".to_vec() });
+    // A table without labels, or for other files, is not read.
+    for table in ["id,width\n1,5\n2,6\n", "id,label\n8,cat\n9,dog\n"] {
+        tree.write("train.csv", table.as_bytes());
+        assert!(list(tree.root(), &ListOptions::default()).unwrap_err().to_string().contains("only the splits"));
+    }
+    let flat = Tree::new(&["images/1.png", "images/2.png"]);
+    flat.write("labels.csv", b"id,label\n1,pug\n2,husky\n");
+    assert_eq!(classes(&list(flat.root(), &ListOptions::default()).unwrap()), ["husky", "pug"]);
+}
+
+#[test]
 fn boxes_in_a_label_are_refused() {
     let error = listed(&["a.jpg"], "m.csv", b"ImageId,PredictionString\na,n01440764 1 2 30 40 n01440764 5 6 7 8\n")
         .unwrap_err();
