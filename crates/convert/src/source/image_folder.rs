@@ -105,7 +105,12 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
         ["train", "val", "test", "label", "labels", "annotation", "annotations", "caption", "captions", "dataset"];
     let lower = lossy(name).to_ascii_lowercase();
     let stem = ends.iter().find_map(|end| lower.strip_suffix(end));
-    stem.is_some_and(|stem| stem.split(['_', '-', '.', ' ']).any(|word| WORDS.contains(&word)))
+    // Also as a part of a word, as in `sceneCategories.txt`.
+    const PARTS: [&str; 4] = ["label", "annotation", "caption", "categor"];
+    stem.is_some_and(|stem| {
+        stem.split(['_', '-', '.', ' ']).any(|word| WORDS.contains(&word))
+            || PARTS.iter().any(|part| stem.contains(part))
+    })
 }
 
 /// Whether a name in lower case is that of an archive.
@@ -190,6 +195,7 @@ pub(super) fn list_opened(
         pairs::split_masks(&mut listing);
     }
     if !has_only_classes && listing.masks.is_none() {
+        nested::refuse_masks(&listing)?;
         let twins = twins::find(&listing)?;
         listing.warnings.extend(twins);
     }

@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::paths::{PathTable, lossy, stem};
+use super::layout::is_mask_folder;
+use super::listing::Listing;
+use super::mistaken::as_classes;
+use super::paths::{PathTable, as_path, lossy, stem};
 use super::walk::Found;
 use super::warning::{Tally, Warning};
+use crate::error::ConvertError;
 
 /// The warning about two or more such classes.
 pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
@@ -24,6 +28,23 @@ pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
     let list = list_command(root, &found.paths);
     tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| inner.len() > 1)
+}
+
+/// Refuses classes that contain folders of images and masks: `TRAIN/TRAIN-Image` beside `TRAIN/TRAIN-Mask`.
+pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
+    let paths = &listing.paths;
+    let folders: BTreeSet<&[u8]> = (0..paths.len()).map(|idx| paths.directory(idx)).collect();
+    let parted = |folder: &&[u8]| folder.iter().rposition(|byte| *byte == b'/').map(|slash| slash + 1);
+    let is_masks = |folder: &&&[u8]| parted(*folder).is_some_and(|start| is_mask_folder(&folder[start..]));
+    let Some(masks) = folders.iter().find(is_masks) else { return Ok(()) };
+    let parent = &masks[..parted(masks).unwrap_or_default()];
+    let is_beside = |folder: &&&[u8]| **folder != *masks && folder.starts_with(parent);
+    let Some(images) = folders.iter().find(is_beside) else { return Ok(()) };
+    let reason = format!("'{}' looks like the masks of '{}', not like a class", lossy(masks), lossy(images));
+    let alone = listing.root().join(as_path(parent));
+    let hint =
+        format!("convert each folder of images and masks alone, such as '{}'; {}", alone.display(), as_classes());
+    Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 
 /// The command that writes a list of all images, whose folders are their classes. None if a path has a space, which ends it in

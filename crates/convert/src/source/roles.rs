@@ -51,7 +51,8 @@ pub const LABEL_NAMES: [&str; 14] = [
     "arr_1",
 ];
 /// Other usual names of a manifest's column of labels. A warning names the column.
-pub(super) const LABEL_COLUMN_NAMES: [&str; 10] = [
+pub(super) const LABEL_COLUMN_NAMES: [&str; 11] = [
+    "classid",
     "diagnosis",
     "dx",
     "breed",

@@ -52,11 +52,28 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     if !are_splits {
         return Ok(());
     }
-    let manifest = manifest_in(top).map(|name| lossy(&name));
+    // Splits of class folders have labels. A single folder in a split may be the split again.
+    let manifest = match manifest_in(top) {
+        Some(name) if !has_classes_in_any(root, &splits)? => Some(lossy(&name)),
+        _ => None,
+    };
     Err(ConvertError::OnlySplits { path: root.to_owned(), splits, others, manifest })
 }
 
+fn has_classes_in_any(root: &Path, splits: &[String]) -> Result<bool, ConvertError> {
+    for split in splits {
+        if folders_in(root, split)?.len() > 1 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn folders_in(root: &Path, split: &str) -> Result<Vec<Vec<u8>>, ConvertError> {
+    // The splits of pairs are in the folder of images.
+    if !root.join(split).is_dir() {
+        return Ok(Vec::new());
+    }
     Ok(Directory::scan(root, split.as_bytes(), SampleFiles::Images)?.subdirectories)
 }
 
@@ -116,6 +133,8 @@ struct Splits {
     names: Vec<String>,
     /// The names of all folders beside them.
     folders: Vec<Vec<u8>>,
+    /// About files beside them.
+    beside: Vec<Warning>,
 }
 
 impl Splits {
@@ -124,7 +143,9 @@ impl Splits {
         let mut named = options.images.iter().chain(&options.masks);
         let is_inside = !named.all(|folder| source.join(folder).exists());
         let own = ListOptions { images: None, masks: None, ..options.clone() };
-        let Opened { root, top, layout, .. } = Opened::at(source, if is_inside { &own } else { options }, files)?;
+        let opened = Opened::at(source, if is_inside { &own } else { options }, files)?;
+        let Opened { root, top, layout, mut beside, manifest, .. } = opened;
+        beside.extend(manifest.map(|file| Warning::ManifestUnread { file }));
         let top = match &layout {
             Layout::Pairs(pair) => Directory::scan(&root, &pair.images, files)?,
             _ => top,
@@ -134,10 +155,10 @@ impl Splits {
         if let Layout::SplitPairs(pairs) = &layout {
             folders.retain(|name| !pairs.iter().any(|pair| pair.masks == *name));
         }
-        Ok(Self { names, root, files, layout, folders })
+        Ok(Self { names, root, files, layout, folders, beside })
     }
 
-    /// Warns about a split without labels beside splits with classes, and about folders that belong to no split.
+    /// Warns about a split without labels beside splits with classes, and about folders and files that belong to no split.
     fn warn(&self, listing: &mut Listing, names: &[String], have_classes: bool) {
         if have_classes && !listing.has_labels() {
             listing.warnings.push(Warning::SplitUnlabelled);
@@ -148,6 +169,8 @@ impl Splits {
             let (count, first) = (to_u64(others.len()), first.to_vec());
             listing.warnings.push(Warning::FoldersBesideSplits { count, first });
         }
+        let new = self.beside.iter().filter(|warning| !listing.warnings.contains(warning)).cloned().collect::<Vec<_>>();
+        listing.warnings.extend(new);
     }
 
     /// The folders of these splits.

@@ -187,6 +187,31 @@ fn folders_that_look_like_splits_are_not_classes() {
 }
 
 #[test]
+fn classes_with_folders_of_images_and_masks_are_refused() {
+    let files = ["TR/TR-Image/1.jpg", "TR/TR-Mask/1.png", "TE/TE-Image/2.jpg", "TE/TE-Mask/2.png"];
+    let error = Tree::new(&files).list().unwrap_err();
+    assert!(error.to_string().contains("'TE/TE-Mask' looks like the masks of 'TE/TE-Image'"), "{error}");
+    assert!(error.hint().unwrap().contains("/TE/'; "), "{:?}", error.hint());
+    let tree = Tree::new(&files);
+    assert_eq!(paths(&list(&tree.path("TE"), &ListOptions::default()).unwrap()), ["TE-Image/2.jpg"]);
+    // A class may have a folder of masks without images beside it.
+    assert_eq!(classes(&Tree::new(&["cat/1/a.jpg", "dog/masks/2.jpg"]).list().unwrap()), ["cat", "dog"]);
+}
+
+#[test]
+fn a_table_beside_splits_is_told_or_refused() {
+    let unread = Warning::ManifestUnread { file: b"noisy.csv".to_vec() };
+    let tree = Tree::new(&["train/cat/1.jpg", "train/dog/1.jpg", "val/cat/1.jpg", "val/dog/1.jpg", "noisy.csv"]);
+    for (_, listing) in list_splits(tree.root(), &ListOptions::default()).unwrap() {
+        assert_eq!(listing.warnings(), std::slice::from_ref(&unread));
+    }
+    let error = tree.list().unwrap_err();
+    assert!(error.hint().unwrap().contains("one pack for each split"), "{:?}", error.hint());
+    let flat = Tree::new(&["train/1.jpg", "val/1.jpg", "noisy.csv"]);
+    assert!(flat.list().unwrap_err().hint().unwrap().contains("pass 'noisy.csv'"));
+}
+
+#[test]
 fn doubled_splits_share_their_class_ids() {
     let tree =
         Tree::new(&["seg_train/seg_train/sea/1.jpg", "seg_train/seg_train/ice/1.jpg", "seg_test/seg_test/sea/2.jpg"]);
