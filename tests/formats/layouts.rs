@@ -269,7 +269,7 @@ fn labels_that_lie_where_none_are_looked_for_are_told() {
     assert_eq!(json!(ids(&pack)), expected["labels"]);
     assert!(!said.contains("no labels"), "{said}");
     let (_, said) = converted(&folder, &["lists.parquet"]);
-    let told = "'label' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has lists";
+    let told = "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but it has lists";
     assert!(said.contains(told), "{said}");
 }
 

@@ -50,7 +50,7 @@ fn rows_of_boxes_are_refused_and_other_repeats_are_told() {
     assert_told(
         &folder,
         "tables/captions.csv",
-        &["the 24 rows name only 12 images in 'image', first 'images/0000.png' again"],
+        &["the 24 rows refer to only 12 images in 'image' (first repeated image: 'images/0000.png')"],
     );
 }
 
@@ -63,7 +63,7 @@ fn tags_are_labels_if_they_come_back_and_are_told_otherwise() {
     assert_told(
         &folder,
         "tables/other_tags.csv",
-        &["no labels found", "none of the fields 'tags' has a usual name for labels"],
+        &["no labels found", "no field has a usual label name (fields: 'tags')"],
     );
 }
 
@@ -71,7 +71,7 @@ fn tags_are_labels_if_they_come_back_and_are_told_otherwise() {
 fn missing_labels_are_bad_samples_and_words_for_them_are_told() {
     let (folder, expected) = sources();
     assert_told(&folder, "tables/none.csv", &["'None' is packed as a class (4 rows of 'label')"]);
-    assert_told(&folder, "tables/dash.csv", &["read as names, because '-' in line 2 is no number"]);
+    assert_told(&folder, "tables/dash.csv", &["read as names, because '-' in line 2 is not a number"]);
     for (name, line) in [("empty.csv", 2), ("na_ids.csv", 2), ("null.jsonl", 1)] {
         let source = format!("tables/{name}");
         let words = format!("the label is missing in line {line} of '{name}'");
@@ -113,7 +113,7 @@ fn lists_of_papers_find_their_images_and_classes() {
         (
             "sun/Training_01.txt",
             vec!["a/abbey", "b/bar/indoor"],
-            ["'a/abbey'", "the list has no labels", "found by name"],
+            ["'a/abbey'", "the list has no labels", "searched for"],
         ),
     ] {
         let source = format!("papers/{source}");
@@ -136,7 +136,7 @@ fn folders_of_papers_tell_of_labels_elsewhere() {
     assert_refused(&folder, "papers/cars", 2, &words);
     assert_told(&folder, "papers/flowers", &["'imagelabels.mat' was not read: if it has labels, write"]);
     assert_told(&folder, "papers/flat", &["'labels.mat' was not read: if it has labels, write"]);
-    assert!(!told(&folder, "papers/flat").contains("of the type MATLAB"));
+    assert!(!told(&folder, "papers/flat").contains("of type MATLAB"));
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub enum PixelError {
         first_bytes: Vec<u8>,
     },
     /// The first bytes are those of a format that this library does not decode.
-    #[error("not an image of a known format, but a file of the type {name}")]
+    #[error("not an image of a known format, but a file of type {name}")]
     OtherFormat {
         /// The format.
         name: &'static str,

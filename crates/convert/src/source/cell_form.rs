@@ -81,15 +81,15 @@ impl CellForm {
     pub(super) fn refuse(&self, file: &RowFile, name: &str) -> Result<(), ConvertError> {
         let (reason, way_out) = if self.boxes.holds() {
             (
-                format!("'{name}' holds a class with a bounding box, which packds cannot pack yet"),
+                format!("'{name}' holds classes with bounding boxes, which packds cannot pack yet"),
                 format!(
-                    "keep only the class; in Python: t = pandas.read_csv('x.csv'); t['label'] = t.pop('{name}').str.split().str[0]; t.to_csv('y.csv', index=False)"
+                    "to keep only the class, run in Python: t = pandas.read_csv('x.csv'); t['label'] = t.pop('{name}').str.split().str[0]; t.to_csv('y.csv', index=False)"
                 ),
             )
         } else if self.run_lengths.holds() && RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
             (
                 format!("'{name}' holds run-length encoded (RLE) masks, which packds does not decode"),
-                "decode each cell to a PNG file, and put the file names in a column 'mask'; in Python: r = list(map(int, text.split())); m = numpy.zeros(height * width, 'uint8'); [m[s - 1 : s - 1 + n].fill(1) for s, n in zip(r[::2], r[1::2])]; Image.fromarray(m.reshape(height, width, order='F')).save('1.png')".to_owned(),
+                "decode each cell to a PNG file, and put the file names in a column 'mask'; to decode a cell in Python, run: r = list(map(int, text.split())); m = numpy.zeros(height * width, 'uint8'); [m[s - 1 : s - 1 + n].fill(1) for s, n in zip(r[::2], r[1::2])]; Image.fromarray(m.reshape(height, width, order='F')).save('1.png')".to_owned(),
             )
         } else {
             return Ok(());

@@ -155,7 +155,7 @@ impl CsvRows {
         let read = std::mem::take(&mut self.is_read) || self.read(file)?;
         let (expected, found) = (self.n_columns, self.record.len());
         if read && found != expected {
-            let reason = format!("expected {expected} fields as in the header, found {found}");
+            let reason = format!("expected {expected} fields, found {found}");
             return Err(malformed(&file.path, self.line(), reason));
         }
         Ok(read)
@@ -396,7 +396,7 @@ fn check_header(path: &Path, line: u64, names: &[String]) -> Result<(), ConvertE
             return Err(malformed(
                 path,
                 line,
-                format!("column '{name}' appears twice: the first line names the columns"),
+                format!("column '{name}' appears twice: the first line is read as column names"),
             ));
         }
     }

@@ -116,7 +116,7 @@ impl Layout {
         let found = || top.subdirectories.iter().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).min().cloned();
         let images = images.map(named).or_else(found).ok_or_else(|| ConvertError::Options {
             reason: format!("{}: none of its folders has a usual name for images", root.display()),
-            hint: format!("name the folder of images with {}", IMAGES.with("DIR")),
+            hint: format!("choose the folder of images with {}", IMAGES.with("DIR")),
         })?;
         Ok(Self::Pairs(Pair { images, masks: named(masks) }))
     }
@@ -187,7 +187,7 @@ impl Layout {
             [masks] => Ok(Self::Pairs(Pair { images: images.to_vec(), masks: masks.clone() })),
             [first, .., last] => {
                 let [first, last] = [first, last].map(|name| lossy(name));
-                let reason = format!("there are two folders of masks: '{first}' and '{last}'");
+                let reason = format!("there are several folders of masks, such as '{first}' and '{last}'");
                 let hint = format!("choose with {}; {}", MASKS.with(first), as_classes());
                 Err(ConvertError::contradictory(root, "", reason, hint))
             }
@@ -388,9 +388,9 @@ fn refuse_annotated(
 ) -> Result<(), ConvertError> {
     let find = |known: &[&str]| folders.iter().copied().find(|name| is_one_of(name, known));
     let refused = |what: &str, images: &[u8], masks: Option<&[u8]>| {
-        let alone = format!("pack only the images with {}", IMAGES.with(lossy(images)));
+        let alone = format!("to pack only the images, add {}", IMAGES.with(lossy(images)));
         let hint = match masks {
-            Some(masks) => format!("{alone}, or with masks: add {}; {}", MASKS.with(lossy(masks)), as_classes()),
+            Some(masks) => format!("{alone}; to pack their masks as well, add {}; {}", MASKS.with(lossy(masks)), as_classes()),
             None => format!("{alone}; {}", as_classes()),
         };
         Err(ConvertError::unsupported(root, "", format!("this is {what}, and packds cannot pack boxes yet"), hint))
@@ -421,7 +421,7 @@ fn refuse_annotated(
     if top.names().any(|name| name.ends_with(b"_annotations.coco.json")) {
         let from = FROM.with("image-folder");
         let reason = "this is a COCO dataset with boxes in _annotations.coco.json, and packds cannot pack boxes yet";
-        return Err(ConvertError::unsupported(root, "", reason, format!("pack only the images with {from}")));
+        return Err(ConvertError::unsupported(root, "", reason, format!("to pack only the images, add {from}")));
     }
     Ok(())
 }
@@ -447,12 +447,12 @@ fn refuse_texts(
         return Ok(());
     }
     let reason = format!(
-        "'{}' has a text for each image in '{}', and packds reads texts only beside their images",
+        "'{}' has a text file for each image in '{}', and packds reads text files only beside their images",
         lossy(labels),
         lossy(images)
     );
     let hint = format!(
-        "{WRITE_LABELS}; or move each text beside its image, to pack it as a caption; or pack only the images with {}",
+        "{WRITE_LABELS}; to pack the text files as captions, move each beside its image; to pack only the images, add {}",
         IMAGES.with(lossy(images))
     );
     Err(ConvertError::unsupported(root, "", reason, hint))
@@ -465,7 +465,7 @@ fn refuse_devkit((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resu
         return Ok(());
     }
     let hint = match folders.iter().find(|name| **name != labels) {
-        Some(images) => format!("{WRITE_LABELS}; or pack only the images with {}", IMAGES.with(lossy(images))),
+        Some(images) => format!("{WRITE_LABELS}; to pack only the images, add {}", IMAGES.with(lossy(images))),
         None => WRITE_LABELS.to_owned(),
     };
     let reason = format!("the labels are in MATLAB files in '{}', which packds does not read", lossy(labels));
@@ -479,10 +479,10 @@ fn refuse_data((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result
     if let (Some(images), Some(masks), SampleFiles::Images) = (images, masks, files) {
         let (of_images, of_masks) = (Contents::below((root, files), images)?, Contents::below((root, files), masks)?);
         if let (true, false, Some(file)) = (of_images.images, of_masks.images, of_masks.data) {
-            let reason = format!("'{}' is beside image files, and is no mask that packds reads", lossy(&file));
+            let reason = format!("'{}' is not an image file, so packds cannot read it as a mask", lossy(&file));
             let alone = IMAGES.with(lossy(images));
             let hint = format!(
-                "save each mask as a PNG file of class numbers, in Python for NumPy arrays: Image.fromarray(numpy.load(f).astype(\"uint8\")).save(f.with_suffix(\".png\")); {alone} packs the images alone"
+                "save each mask as a PNG file of class numbers (for NumPy arrays in Python: Image.fromarray(numpy.load(f).astype(\"uint8\")).save(f.with_suffix(\".png\"))); to pack only the images, add {alone}"
             );
             return Err(ConvertError::unsupported(root, "", reason, hint));
         }

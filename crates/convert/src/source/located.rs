@@ -122,8 +122,8 @@ fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Resu
     let own: Vec<usize> = (0..paths.len()).filter(|idx| is_own(paths.name(*idx))).collect();
     let [one, .., other] = own.as_slice() else { return Ok(()) };
     let [one, other] = [one, other].map(|idx| lossy(&paths.path(*idx)));
-    let reason = format!("'{}' stands for {} files, such as '{one}' and '{other}'", lossy(id), own.len());
-    let hint = "merge the files of each id into one image, or name one file in each row";
+    let reason = format!("'{}' matches {} files, such as '{one}' and '{other}'", lossy(id), own.len());
+    let hint = "merge the files of each id into one image, or list one file in each row";
     Err(ConvertError::contradictory(manifest, "", reason, hint))
 }
 

@@ -239,7 +239,7 @@ impl Manifest<'_> {
     fn of_other_machine(&self, error: ConvertError) -> ConvertError {
         let ConvertError::SourceMissing { path } = error else { return error };
         let reason = format!("its paths begin with '{}', which does not exist on this machine", path.display());
-        let hint = format!("name the folder of the files with {}", ROOT.with("DIR"));
+        let hint = format!("set the folder of the files with {}", ROOT.with("DIR"));
         ConvertError::contradictory(&self.file.path, "", reason, hint)
     }
 }
@@ -595,7 +595,7 @@ fn plan_label(
     let lists = scan.joined.lists().filter(|_| metadata.is_none() && !scan.labels.are_lists());
     if let Some(cell) = scan.numerals.decimal().filter(|_| !(manifest.has_commas && lists.is_some())) {
         let reason = format!("column '{name}': '{cell}' may be a number with a decimal comma, or two labels");
-        let hint = "write '.' in numbers, in Python: pandas.read_csv('x.csv', sep=None, engine='python', decimal=',').to_csv('y.csv', index=False); or write ';' between labels";
+        let hint = "write numbers with a decimal point (in Python: pandas.read_csv('x.csv', sep=None, engine='python', decimal=',').to_csv('y.csv', index=False)), or separate labels with ';'";
         return Err(ConvertError::contradictory(&file.path, "", reason, hint));
     }
     if let Some((separator, example, names)) = lists {

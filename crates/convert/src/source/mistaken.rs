@@ -12,7 +12,7 @@ use crate::opt::{FROM, IMAGES};
 pub(super) const FEW_FOLDERS: usize = 8;
 /// What to do with folders that are not classes: pack one, or say that they are.
 pub(super) fn way_out(folder: &str) -> String {
-    format!("pack one folder with {}; {}", IMAGES.with(folder), as_classes())
+    format!("to pack only one folder, add {}; {}", IMAGES.with(folder), as_classes())
 }
 
 /// How to read folders as classes.
@@ -59,7 +59,7 @@ pub(super) fn refuse_parts(root: &Path, folders: &[Vec<u8>], table: &[u8]) -> Re
         return Ok(());
     }
     let [first, last] = [first, last].map(|name| lossy(name));
-    let reason = format!("'{first}' and '{last}' look like parts of one dataset, and not like classes");
-    let hint = format!("name the table as the source, if it has the labels: '{}'; {}", table.display(), as_classes());
+    let reason = format!("'{first}' and '{last}' look like parts of one dataset, not like classes");
+    let hint = format!("if the table '{}' has the labels, pass it as the source; {}", table.display(), as_classes());
     Err(ConvertError::contradictory(root, "", reason, hint))
 }

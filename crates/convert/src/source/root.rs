@@ -136,7 +136,7 @@ impl Root {
         located.path(&path).map(|found| found.unwrap_or_else(|| path.clone())).map_err(|[one, other]| {
             let [named, one, other] = [&path, &one, &other].map(|path| lossy(path));
             let name = &rows.columns[column];
-            rows.malformed(format!("column '{name}': '{named}' may be '{one}' or '{other}'"))
+            rows.malformed(format!("column '{name}': '{named}' is ambiguous: it matches '{one}' and '{other}'"))
         })
     }
 
@@ -310,7 +310,7 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
         }
     };
     if text.contains('\0') {
-        return Err(rows.malformed(format!("column '{name}': the path contains a zero byte")));
+        return Err(rows.malformed(format!("column '{name}': the path contains a NUL byte")));
     }
     // Tables made on Windows.
     let is_windows = text.contains('\\') && !text.contains('/');

@@ -53,7 +53,7 @@ impl Shards {
         if files.is_empty() {
             let reason =
                 format!("this folder has no {format} files (names that end in .{})", format.extensions().join(", ."));
-            let hint = "name the folder with the files, or a file of this format";
+            let hint = "pass the folder with the files, or a file of this format";
             return Err(ConvertError::contradictory(path, "", reason, hint));
         }
         Ok(Self { root: path.to_owned(), files, split: None })

@@ -96,7 +96,7 @@ fn refused(root: &Path, names: [&[u8]; 2], shared: usize, masks: Option<usize>) 
         None => way_out(&one),
         Some(masks) => {
             let [images, masks] = [names[1 - masks], names[masks]].map(lossy);
-            format!("{} {} packs pairs; {}", IMAGES.with(&images), MASKS.with(masks), way_out(&images))
+            format!("to pack pairs, add {} {}; {}", IMAGES.with(&images), MASKS.with(masks), way_out(&images))
         }
     };
     ConvertError::contradictory(root, "", reason, hint)
@@ -128,7 +128,7 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
     let image = first.keys().find(|key| Some(*key) != mask).map_or(String::new(), |key| file(key));
     let (folder, n) = (lossy(&listing.classes[0]), first.len());
     let reason = format!(
-        "each of the {} folders has files of the same {n} names, such as '{folder}/{image}': a folder looks like one sample, and not like a class",
+        "the {} folders all have files with the same {n} names, such as '{folder}/{image}': each folder looks like one sample, not like a class",
         listing.classes.len()
     );
     let field = |name: &str, file: &str| format!("\"{name}\": f\"{{p.parent.name}}/{file}\"");
@@ -138,7 +138,7 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
     };
     let root = listing.root.display();
     let hint = format!(
-        "list them in a table and convert that, in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False); {}",
+        "list the samples in a table, and convert the table; to write it in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False); {}",
         as_classes()
     );
     Err(ConvertError::contradictory(&listing.root, "", reason, hint))

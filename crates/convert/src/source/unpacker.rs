@@ -152,7 +152,7 @@ impl<'a> Unpacker<'a> {
     }
 
     fn refused(&self, name: &[u8], what: &str) -> ConvertError {
-        let hint = "unpack it with a program that you trust, check the result, and name the folder";
+        let hint = "unpack it with a program that you trust, check the result, and pass the folder";
         ConvertError::unsupported(self.archive, &lossy(name), format!("the name of this member is {what}"), hint)
     }
 

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use packds_system::counted;
+
 use super::paths::lossy;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
@@ -29,7 +31,7 @@ const TYPES: [Unread; 26] = [
     row(
         "DICOM",
         &["dcm", "dicom"],
-        "write 8-bit PNG files with 'dcmj2pnm +on2 x.dcm x.png', or arrays in Python: numpy.save(\"x.npy\", pydicom.dcmread(\"x.dcm\").pixel_array)",
+        "write 8-bit PNG files with 'dcmj2pnm +on x.dcm x.png', or arrays in Python: numpy.save(\"x.npy\", pydicom.dcmread(\"x.dcm\").pixel_array)",
     ),
     row(
         "NIfTI",
@@ -70,8 +72,8 @@ const TYPES: [Unread; 26] = [
         &["dds", "ico", "cur", "pcx", "sgi", "rgb", "icns"],
         "convert in Python: Image.open(\"x.ico\").convert(\"RGB\").save(\"x.png\")",
     ),
-    row("SVG", &["svg", "svgz"], "draw with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png"),
-    row("PDF", &["pdf"], "draw its pages with 'pdftoppm -png x.pdf x'"),
+    row("SVG", &["svg", "svgz"], "render with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png"),
+    row("PDF", &["pdf"], "render its pages with 'pdftoppm -png x.pdf x'"),
     row(
         "camera raw",
         &["dng", "cr2", "cr3", "nef", "arw", "raf", "orf", "rw2", "pef", "srw"],
@@ -80,12 +82,12 @@ const TYPES: [Unread; 26] = [
     row(
         "MATLAB",
         &["mat"],
-        "in Python, with the names and axes of the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel())",
+        "convert in Python, with the names and axes of the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel())",
     ),
     row(
         "MATLAB 7.3",
         &[],
-        "in Python, with the names of the file, whose axes are reversed: f = h5py.File(\"x.mat\"); images = f[\"X\"][:].transpose(0, 3, 2, 1); numpy.savez(\"x.npz\", images=images, labels=f[\"y\"][:].ravel())",
+        "convert in Python, with the names of the file and its axes reversed: f = h5py.File(\"x.mat\"); images = f[\"X\"][:].transpose(0, 3, 2, 1); numpy.savez(\"x.npz\", images=images, labels=f[\"y\"][:].ravel())",
     ),
     row(
         "NRRD or MetaImage",
@@ -108,8 +110,8 @@ const TYPES: [Unread; 26] = [
         &["czi", "lif", "nd2", "oib", "oif"],
         "write its planes with bfconvert or aicsimageio, as TIFF or .npy files",
     ),
-    row("DjVu", &["djvu"], "draw its pages with 'ddjvu -format=tiff x.djvu x.tif'"),
-    row("EPS", &["eps", "ps"], "draw with 'gs -sDEVICE=png16m -o x.png x.eps'"),
+    row("DjVu", &["djvu"], "render its pages with 'ddjvu -format=tiff x.djvu x.tif'"),
+    row("EPS", &["eps", "ps"], "render with 'gs -sDEVICE=png16m -o x.png x.eps'"),
     row("Git LFS pointer", &[], "run 'git lfs pull' in its repository"),
     row("web page", &[], "download the file again; some sites require a login"),
 ];
@@ -167,7 +169,9 @@ impl UnreadFiles {
     pub(super) fn error(&self, folder: &Path) -> Option<ConvertError> {
         let (name, tally) = self.0.iter().rev().max_by_key(|(_, tally)| tally.count)?;
         let (count, first) = (tally.count, lossy(&tally.first));
-        let reason = format!("no images in this folder, but {count} files of the type {name}, first '{first}'");
+        let label = if count == 1 { "" } else { "first: " };
+        let files = counted(count, "file");
+        let reason = format!("no images in this folder, but {files} of type {name} ({label}'{first}')");
         let hint = Unread::named(name).map_or("", |row| row.hint);
         Some(ConvertError::unsupported(folder, "", reason, hint))
     }

@@ -360,7 +360,7 @@ fn converted(described: &TypeDescriptor) -> Element {
         _ => None,
     };
     let Some(dtype) = dtype else {
-        return Element::Other(format!("elements of the type {described}"));
+        return Element::Other(format!("elements of type {described}"));
     };
     Element::Number { dtype, exact: false }
 }

@@ -174,7 +174,7 @@ impl<'a> Files<'a> {
                         node.path,
                         quoted(&found)
                     );
-                    let hint = "name files with matching datasets; labels in separate files are found by name, such as y_train.h5 next to x_train.h5";
+                    let hint = "pass files with matching datasets; labels in separate files are found by name, such as y_train.h5 next to x_train.h5";
                     ConvertError::contradictory(&file.open.path, "", reason, hint)
                 })?;
                 extend(node, file, same)?;

@@ -49,7 +49,7 @@ fn names_without_folder_or_extension_are_looked_for_once() {
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         told,
-        ["the paths in 'id_code' are incomplete, and the files were found by name: '2b' is 'train_images/2b.png'"]
+        ["the paths in 'id_code' do not lead to files as written, so the files were searched for: '2b' is read from 'train_images/2b.png'"]
     );
     // Nothing tells which of two folders.
     let error = listed(&files, "m.csv", b"id_code,label\n1a,0\n").unwrap_err().to_string();
@@ -78,7 +78,7 @@ fn a_name_of_two_files_is_an_error_and_one_of_none_is_missing() {
     let files = ["t/1.jpg", "t/1.png", "t/2.jpg"];
     let error = listed(&files, "m.csv", b"id,label\n2,0\n1,1\n").unwrap_err();
     assert!(matches!(error, ConvertError::ManifestMalformed { line: 3, .. }), "{error}");
-    assert!(error.to_string().contains("'1' may be 't/1.jpg' or 't/1.png'"), "{error}");
+    assert!(error.to_string().contains("'1' is ambiguous: it matches 't/1.jpg' and 't/1.png'"), "{error}");
     let listing = listed(&files, "m.csv", b"id,label\n2,0\n3,1\n").unwrap();
     assert_eq!(listing.faulty().collect::<Vec<_>>(), [1]);
 }
@@ -163,7 +163,7 @@ fn columns_of_file_names_are_images_and_masks() {
 fn boxes_in_a_label_are_refused() {
     let error = listed(&["a.jpg"], "m.csv", b"ImageId,PredictionString\na,n01440764 1 2 30 40 n01440764 5 6 7 8\n")
         .unwrap_err();
-    assert!(error.to_string().contains("'PredictionString' holds a class with a bounding box"), "{error}");
+    assert!(error.to_string().contains("'PredictionString' holds classes with bounding boxes"), "{error}");
     assert!(error.hint().unwrap().contains(".str.split().str[0]"));
 }
 
@@ -336,7 +336,7 @@ fn rows_and_columns_have_a_limit() {
     let error = listed(&THREE, "m.csv", &b",".repeat(2 << 20)).unwrap_err();
     assert!(error.to_string().contains("expected at most 1048576 columns, found 2097153"), "{error}");
     let error = listed(&THREE, "m.csv", b"path,label\na\0.jpg,1\n").unwrap_err();
-    assert!(error.to_string().contains("the path contains a zero byte"), "{error}");
+    assert!(error.to_string().contains("the path contains a NUL byte"), "{error}");
 }
 
 fn told(listing: &Listing) -> Vec<String> {
@@ -384,7 +384,7 @@ fn labels_below_zero_are_a_column_and_told() {
         assert_eq!(
             told(&listing),
             [
-                "'label' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has negative numbers (class ids count from 0)"
+                "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but it has negative numbers (class ids count from 0)"
             ]
         );
     }
@@ -413,7 +413,7 @@ fn paths_of_another_machine_lead_below_the_root_or_are_refused() {
 fn an_id_of_several_files_is_refused() {
     let files = ["train/1a_red.png", "train/1a_green.png", "train/2b_red.png"];
     let error = listed(&files, "train.csv", b"Id,Target\n1a,0\n2b,1\n").unwrap_err();
-    let expected = "'1a' stands for 2 files, such as 'train/1a_green.png' and 'train/1a_red.png'";
+    let expected = "'1a' matches 2 files, such as 'train/1a_green.png' and 'train/1a_red.png'";
     assert!(error.to_string().ends_with(expected), "{error}");
     assert!(error.hint().unwrap().contains("merge the files of each id"));
 }

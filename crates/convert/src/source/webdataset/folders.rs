@@ -111,7 +111,7 @@ pub(super) fn classes(
             distinct.iter().filter(|folder| is_split_folder(folder)).map(|folder| lossy(folder)).collect();
         if !splits.is_empty() {
             let reason = format!("the tar file contains splits: {}", crate::error::quoted(&splits));
-            let hint = "unpack it and name the folder, or write a tar file for each split";
+            let hint = "unpack it and pass the folder, or write a tar file for each split";
             return Err(ConvertError::unsupported(source, "", reason, hint));
         }
         let warning = Warning::FoldersInTar {
