@@ -147,7 +147,7 @@ fn files_of_one_folder_whose_names_belong_together_are_masks_or_told() {
     }
     for (source, words) in [
         ("stems", "the .png files are read as the masks of the .jpg files"),
-        ("versions", "4 names have a .jpg and a .png file"),
+        ("versions", "4 names have both a .jpg and a .png file"),
         ("rain", "'norain-000001.png' and other files are named after another image, here 'rain-000001.png'"),
     ] {
         let (_, told) = read(&folder, &[source]);
@@ -159,7 +159,7 @@ fn files_of_one_folder_whose_names_belong_together_are_masks_or_told() {
 fn masks_that_are_no_image_files_are_refused() {
     let folder = sources();
     let said = refused(&folder, &["arrays"]);
-    assert!(said.contains("'masks/000001.npy' is beside image files"), "{said}");
+    assert!(said.contains("'masks/000001.npy' is not an image file"), "{said}");
     read(&folder, &["arrays", "--images", "images"]);
 }
 

@@ -151,7 +151,7 @@ fn run_lengths_are_refused_and_pairs_of_labels_are_not() {
 #[test]
 fn names_of_classes_and_nested_labels_are_told() {
     let (folder, _) = sources();
-    assert_told(&folder, "others/ids.csv", &["'classes.txt' was not read: classes have the names"]);
+    assert_told(&folder, "others/ids.csv", &["'classes.txt' was not read: class names come only from"]);
     assert_told(&folder, "others/nested.json", &["to use 'label' inside 'meta', write it as a separate column"]);
 }
 

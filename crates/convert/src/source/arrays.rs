@@ -352,7 +352,7 @@ impl ArraySet {
                     Some(_) => "expected no separate file of labels, because the image files have labels".to_owned(),
                     None => format!("expected an array of labels, found {}", quoted(&names)),
                 };
-                let hint = format!("name only the file of images, or name the file of labels with {LABEL_KEY}");
+                let hint = format!("pass only the file of images, or name the file of labels with {LABEL_KEY}");
                 Err(ConvertError::contradictory(file, "", reason, hint))
             }
         }

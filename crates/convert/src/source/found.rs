@@ -186,7 +186,7 @@ impl Found {
                 source,
                 "",
                 format!("expected images, found one {} for each sample", array.dtype),
-                format!("name the file with the images, or name the field of images with {IMAGE_KEY}"),
+                format!("pass the file with the images, or name the field of images with {IMAGE_KEY}"),
             )),
             _ => Ok(()),
         }

@@ -151,7 +151,7 @@ fn a_file_of_one_number_a_sample_is_no_file_of_images() {
     tree.write("labels.npy", &[head, labels.as_bytes(), &npy()[70..]].concat());
     let (error, hint) = said(&tree.path("labels.npy"), None);
     assert!(error.ends_with("expected images, found one u8 for each sample"), "{error}");
-    assert!(hint.contains("name the file with the images"), "{hint}");
+    assert!(hint.contains("pass the file with the images"), "{hint}");
 }
 
 #[test]

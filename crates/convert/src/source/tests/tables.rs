@@ -112,7 +112,7 @@ fn the_only_other_column_gives_the_labels_if_its_values_repeat() {
     let listing = listed(&four, "m.csv", b"path,kind,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told.len(), 1);
-    assert!(!listing.has_labels() && told[0].contains("none of the fields 'kind' has"), "{told:?}");
+    assert!(!listing.has_labels() && told[0].contains("no field has a usual label name (fields: 'kind')"), "{told:?}");
     let listing = listed(&four, "m.csv", b"path,dx,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     assert_eq!(classes(&listing), ["x", "y"]);
     assert_eq!(listing.warnings(), [Warning::LabelColumn { field: "dx".to_owned() }]);
@@ -370,7 +370,7 @@ fn cells_of_several_labels_are_lists_and_told() {
     assert_eq!(
         told(&listing),
         [
-            "'scab rust' in 'label' is packed as one class name: if it is a list of labels, separate them with ';' and add label_key='label'"
+            "'scab rust' in 'label' is packed as one class name: if it is a list of labels, separate them with ';' and convert with label_key='label'"
         ]
     );
 }
@@ -384,7 +384,7 @@ fn labels_below_zero_are_a_column_and_told() {
         assert_eq!(
             told(&listing),
             [
-                "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but it has negative numbers (class ids count from 0)"
+                "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has negative numbers (class ids count from 0)"
             ]
         );
     }
