@@ -158,7 +158,7 @@ fn labels_that_no_class_has_make_bad_samples_and_not_a_bad_source() {
     }
     let ran = folder.packds(&["convert", "large.npz", "large.pack", "--json"]);
     let warnings = ran.json()["warnings"].to_string();
-    assert!(warnings.contains("it has u64 with values above 2^63 - 1"), "{warnings}");
+    assert!(warnings.contains("this field has u64 values above 2^63 - 1"), "{warnings}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn rows_of_boxes_are_refused_and_other_repeats_are_told() {
         "tables/boxes.csv",
         1,
         &[
-            "its 24 rows name 12 images in 'path', and 'xmin', 'ymin', 'xmax', 'ymax' look like boxes",
+            "its 24 rows refer to 12 images in 'path', and 'xmin', 'ymin', 'xmax', 'ymax' look like boxes",
             ".groupby('path')",
         ],
     );

@@ -28,7 +28,7 @@ const SYSTEM_FOLDERS: [&str; 15] = [
     "lost+found",
 ];
 
-/// True if a program, and not the dataset, made the folder of this name.
+/// True if a folder of this name was made by a program and is not part of the dataset.
 pub(super) fn is_system_folder(name: &[u8]) -> bool {
     SYSTEM_FOLDERS.iter().any(|known| known.as_bytes() == name) || name.starts_with(b".Trash")
 }

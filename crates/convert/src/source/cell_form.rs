@@ -1,4 +1,4 @@
-//! The form of a column's cells: names of image files, boxes, masks as run lengths.
+//! Recognizes the form of a column's cells: names of image files, boxes, or masks as run lengths.
 
 use super::candidate::is_image_name;
 use super::indicators::indicator;
@@ -29,7 +29,7 @@ pub(super) struct CellForm {
     indicators: Every,
 }
 
-/// Whether every cell has a form, and at least one is there.
+/// Tracks whether every cell has a form, and whether there is at least one such cell.
 #[derive(Debug, Default)]
 struct Every {
     has_some: bool,
@@ -61,7 +61,7 @@ impl CellForm {
         };
         self.files.observe(text, |text| is_image_name(text.as_bytes()));
         self.boxes.observe(text, are_boxes);
-        // No mask.
+        // -1 means that there is no mask.
         if text != Some("-1") {
             self.run_lengths.observe(text, are_run_lengths);
         }
@@ -77,7 +77,7 @@ impl CellForm {
         self.indicators.holds()
     }
 
-    /// Refuses a column of boxes or masks that are not read.
+    /// Refuses a column of boxes or run-length masks, which are not read.
     pub(super) fn refuse(&self, file: &RowFile, name: &str) -> Result<(), ConvertError> {
         let (reason, way_out) = if self.boxes.holds() {
             (
@@ -99,14 +99,14 @@ impl CellForm {
     }
 }
 
-/// Whether a text is pairs of whole numbers.
+/// Whether a text consists of pairs of whole numbers.
 fn are_run_lengths(text: &str) -> bool {
     let mut n_words = 0;
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     text.split_ascii_whitespace().inspect(|_| n_words += 1).all(is_number) && n_words > 0 && n_words % 2 == 0
 }
 
-/// Whether a text is classes with four numbers each, as in ImageNet's `LOC_train_solution.csv`: `n01440764 240 82 285 231`.
+/// Whether a text consists of classes with four numbers each, as in ImageNet's `LOC_train_solution.csv`: `n01440764 240 82 285 231`.
 fn are_boxes(text: &str) -> bool {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let is_number = |word: &&str| word.parse::<f64>().is_ok();

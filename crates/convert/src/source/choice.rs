@@ -43,7 +43,7 @@ pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Resu
     Err(ConvertError::contradictory(root, "", reason, hint))
 }
 
-/// A folder with the name of masks, or those in it that have such a name.
+/// The subfolders with usual names for masks, or the folder itself if there are none.
 pub(super) fn folders_of_masks(
     (root, files): (&Path, SampleFiles),
     folder: &[u8],

@@ -1,4 +1,4 @@
-//! Which columns of a manifest are image paths, masks and labels.
+//! Decides which columns of a manifest are image paths, masks and labels.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const MASK_WORDS: [&str; 8] = ["mask", "masks", "seg", "segmentation", "annotati
 
 /// The columns of paths, masks and labels.
 pub(super) struct Roles {
-    /// None in a table of pixels.
+    /// The column of image paths. None in a table of pixels.
     pub(super) path: Option<usize>,
     pub(super) mask: Option<usize>,
     pub(super) label: Option<usize>,

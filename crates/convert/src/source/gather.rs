@@ -486,7 +486,7 @@ impl Gathered {
                 source,
                 &self.name,
                 "expected images, found texts or numbers",
-                format!("name the field of images with {IMAGE_KEY}"),
+                format!("choose the field of images with {IMAGE_KEY}"),
             )),
         }
     }

@@ -146,7 +146,7 @@ impl<'a> File<'a> {
             let cells = match column {
                 array if is_array(array) => self.items(array)?,
                 object if is_object(object) => self.members(object)?.into_iter().map(|(_, value)| value).collect(),
-                _ => return Err(self.unread(column, &format!("'{name}' that is no list"))),
+                _ => return Err(self.unread(column, &format!("'{name}' that is not a list"))),
             };
             columns.push((name, cells));
         }

@@ -1,4 +1,4 @@
-//! What the subfolders of a folder are: classes, images and their masks, or the parts of an annotated dataset.
+//! Decides what the subfolders of a folder are: classes, images and their masks, or the parts of an annotated dataset.
 //!
 //! `image_folder` lists classes, `pairs` lists images with masks.
 
@@ -61,7 +61,7 @@ const MASK_FOLDERS: [&str; 19] = [
 const SPLIT_MASKS: [&str; 8] = ["annot", "annotations", "mask", "masks", "label", "labels", "lab", "gt"];
 /// Maximum number of folders to inspect for the kind of their files.
 const MAX_FOLDERS: usize = 64;
-/// Maximum number of texts in a folder to inspect.
+/// Maximum number of text files in a folder to inspect.
 const MAX_TEXTS: usize = 8;
 /// Maximum depth to which folders are searched for class folders.
 const MAX_DEPTH: usize = 4;
@@ -69,7 +69,7 @@ const MAX_DEPTH: usize = 4;
 const FEW_FOLDERS: usize = 8;
 
 impl Pair {
-    /// The same folders of one split.
+    /// The same folders inside a split.
     pub(super) fn inside(&self, split: &[u8]) -> Self {
         Self { images: joined(&self.images, split), masks: joined(&self.masks, split) }
     }
@@ -98,7 +98,7 @@ pub(super) struct Pair {
 }
 
 impl Layout {
-    /// The layout of a folder whose images or masks are in folders that the caller named.
+    /// The layout of a folder whose folders of images or masks were chosen by the caller.
     pub(super) fn named(
         root: &Path,
         top: &Directory,
@@ -195,7 +195,7 @@ impl Layout {
     }
 }
 
-/// The error about a folder that the caller named and that does not exist.
+/// The error about a folder that the caller chose and that does not exist.
 fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> ConvertError {
     let mut folders: Vec<String> = top.subdirectories.iter().map(|name| lossy(name)).collect();
     folders.sort_unstable();
@@ -208,7 +208,7 @@ fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> C
     ConvertError::Options { reason: format!("{}: no folder '{}' in it", root.display(), missing.display()), hint }
 }
 
-/// The folders of images and masks that each of the folders has in it. Only the first folders are looked into.
+/// The folders of images and masks that each of the folders has in it. Only the first folders are inspected.
 fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Pair>, ConvertError> {
     if folders.len() < 2 || folders.iter().any(|name| is_split_folder(name)) {
         return Ok(None);
@@ -330,7 +330,7 @@ struct Contents {
     images: bool,
     /// The first text file.
     text: Option<Vec<u8>>,
-    /// The texts hold numbers like boxes, or nothing.
+    /// Whether the text files contain only numbers of boxes, or nothing.
     boxes: bool,
     xml: bool,
     json: bool,
@@ -426,7 +426,7 @@ fn refuse_annotated(
     Ok(())
 }
 
-/// Refuses a folder with a text for each image in the folder of images. Other texts are lists.
+/// Refuses a folder with a text file for each image in the folder of images. Other text files are lists.
 fn refuse_texts(
     (root, files): (&Path, SampleFiles),
     images: &[u8],
@@ -472,7 +472,7 @@ fn refuse_devkit((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resu
     Err(ConvertError::unsupported(root, "", reason, hint))
 }
 
-/// Refuses a folder of masks that are no image files beside one of image files.
+/// Refuses a folder of masks that are not image files, if it is beside a folder of image files.
 fn refuse_data((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<(), ConvertError> {
     let images = folders.iter().copied().find(|name| is_one_of(name, &IMAGE_FOLDERS));
     let masks = folders.iter().copied().find(|name| is_mask_folder(name) || is_one_of(name, &["ann"]));

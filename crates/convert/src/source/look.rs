@@ -12,7 +12,7 @@ const HEAD_BYTES: u64 = 64 << 10;
 const MAX_BYTES: u64 = 32 << 20;
 /// More pixels are not decoded for a look.
 const MAX_PIXELS: u64 = 64 << 20;
-/// Equal names of fewer files than this are no evidence.
+/// Minimum number of files with equal names. Fewer prove nothing.
 pub(super) const MIN_FILES: usize = 3;
 /// Number of pairs of files with equal names to look into.
 pub(super) const MAX_LOOKED: usize = 4;

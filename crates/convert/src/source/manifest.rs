@@ -85,11 +85,11 @@ struct Manifest<'a> {
     n_rows: u64,
     /// Columns of 0 and 1 that give one class in every row.
     indicators: Option<Vec<usize>>,
-    /// Commas separate the cells.
+    /// Whether commas separate the cells.
     has_commas: bool,
     /// Where the pixels are, if the rows do not name files.
     pixels: Option<Pixels>,
-    /// About the first lines.
+    /// Warnings about the first lines.
     warnings: Vec<Warning>,
 }
 
@@ -346,17 +346,17 @@ impl ColumnScan {
     fn is_like_labels(&self, n_rows: u64) -> bool {
         let distinct = self.distinct.as_ref().map(|distinct| to_u64(distinct.len()));
         let repeats = distinct.is_some_and(|distinct| distinct >= 2 && 2 * distinct <= n_rows);
-        // Lists of labels need not come back.
+        // Lists of labels need not repeat.
         (repeats || self.joined.lists().is_some()) && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
     }
 
-    /// Whether some rows have the same cell, and others not. Such a column may hold labels.
+    /// Whether some rows share a cell and others do not. Such a column may hold labels.
     fn repeats(&self, n_rows: u64) -> bool {
         let distinct = self.distinct.as_ref().map_or(n_rows, |distinct| to_u64(distinct.len()));
         distinct > 1 && distinct < n_rows && !self.kinds.is_float()
     }
 
-    /// Warns of class names that may be none: words for missing values, or a text among numbers.
+    /// Warns about class names that may not be names: words for missing values, or a text among numbers.
     fn doubtful_names(&self, field: &str) -> Option<Warning> {
         let field = field.to_owned();
         if let Some(word) = self.labels.missing_name() {
@@ -382,7 +382,7 @@ fn indicators_of(rows: &mut Rows<'_>, scans: &[ColumnScan]) -> Result<Option<Vec
     Ok((columns.len() > 1 && are_classes(rows, &columns)?).then_some(columns))
 }
 
-/// Refuses a last column without a name, unless it is empty: each line ends with a comma.
+/// Refuses a last column without a name, unless it is empty because each line ends with a comma.
 fn check_last_name(file: &RowFile, names: &[String], scans: &[ColumnScan]) -> Result<(), ConvertError> {
     match (names, scans) {
         ([_, .., name], [.., scan]) if name.is_empty() && scan.kinds.is_some() => {
@@ -405,7 +405,7 @@ fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
 
 /// How to store each column.
 struct Plan {
-    /// None in a table of pixels.
+    /// The column of image paths. None in a table of pixels.
     path: Option<usize>,
     mask: Option<usize>,
     label: Option<PlannedLabel>,
@@ -423,7 +423,7 @@ struct PlannedLabel {
     from: LabelFrom,
 }
 
-/// Where the label of a row is.
+/// Where the label of a row comes from.
 enum LabelFrom {
     /// In the cell.
     Cell,
@@ -434,7 +434,7 @@ enum LabelFrom {
 }
 
 impl PlannedLabel {
-    /// Passes the current row's label on.
+    /// Passes the current row's label to `take`.
     fn with_cell<T>(&self, rows: &Rows<'_>, take: impl FnOnce(Cell<'_>) -> T) -> T {
         match &self.from {
             LabelFrom::Cell => take(rows.cell(self.column)),

@@ -57,7 +57,7 @@ impl Numbers {
         }
     }
 
-    /// Refuses one-hot masks if the first is none: the shape alone is no proof.
+    /// Refuses one-hot masks if the first mask is not one-hot: the shape alone proves nothing.
     pub(super) fn refuse_channels(&self, source: &Path) -> Result<(), ConvertError> {
         let Classes::OneHot { first, .. } = self.classes else { return Ok(()) };
         let Err(SampleError::Source(reason)) = self.append(0, u64::MAX, &mut Vec::new()) else { return Ok(()) };

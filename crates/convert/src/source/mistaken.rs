@@ -1,4 +1,4 @@
-//! Folders that look like class folders and have names of something else, such as domains.
+//! Refuses folders that look like class folders, but whose names mean something else, such as domains.
 //!
 //! `layout` decides what a folder is. `twins` looks at the names of the files.
 
@@ -10,7 +10,7 @@ use crate::opt::{FROM, IMAGES};
 
 /// More folders than this are classes, whatever the names of two of them. Classes may be country codes, such as HR and LR.
 pub(super) const FEW_FOLDERS: usize = 8;
-/// What to do with folders that are not classes: pack one, or say that they are.
+/// What to do with folders that do not look like classes: pack one of them, or read all as classes.
 pub(super) fn way_out(folder: &str) -> String {
     format!("to pack only one folder, add {}; {}", IMAGES.with(folder), as_classes())
 }

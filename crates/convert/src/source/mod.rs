@@ -496,7 +496,7 @@ fn read(
             &part.root,
             key,
             "expected masks as image files or arrays of two dimensions, found none",
-            format!("name another field with {MASK_KEY}, or leave it out"),
+            format!("choose another field with {MASK_KEY}, or leave it out"),
         )),
         _ => Ok(found),
     }

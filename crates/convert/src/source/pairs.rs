@@ -135,7 +135,7 @@ pub(super) fn list_each(
 }
 
 /// What to do with several masks of one image.
-const MERGE_MASKS: &str = "merge the masks of each image into one file; in Python: Image.fromarray(numpy.max([numpy.array(Image.open(m)) for m in masks], axis=0)).save(merged)";
+const MERGE_MASKS: &str = "merge the masks of each image into one file; to merge them in Python, run: Image.fromarray(numpy.max([numpy.array(Image.open(m)) for m in masks], axis=0)).save(merged)";
 
 /// Images and masks with the keys by which they match.
 #[derive(Default)]
@@ -181,7 +181,7 @@ impl Both {
                 lossy(&pair.masks),
                 lossy(&pair.images)
             );
-            let hint = format!("rename them, name other folders with {IMAGES} and {MASKS}; {}", as_classes());
+            let hint = format!("rename the masks, or choose other folders with {IMAGES} and {MASKS}; {}", as_classes());
             return Err(ConvertError::contradictory(root, "", reason, hint));
         }
         let mut warnings = std::mem::take(&mut self.images.oddities).into_warnings();
@@ -406,7 +406,7 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
         let reason = match own {
             [_] => None,
             [] => Some(
-                "there is no mask beside it with its name and '_mask': move it away if it is not an image".to_owned(),
+                "no file beside it has its name and '_mask': move this file elsewhere if it is not an image".to_owned(),
             ),
             several => Some(format!("there are {} masks beside it: merge them into one file", several.len())),
         };

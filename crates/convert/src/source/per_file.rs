@@ -43,7 +43,7 @@ pub(super) fn refuse_one(found: &Found, part: &Shards, options: &ListOptions) ->
     let files = if n_files == 1 { "the file" } else { "each file" };
     let reason = format!("expected one image in each row of the arrays, but {looks}: {files} may be one sample");
     let hint =
-        format!("{ONE_SAMPLE_PER_FILE} reads each file as one sample, {MANY_SAMPLES_PER_FILE} reads each row as one");
+        format!("{ONE_SAMPLE_PER_FILE} reads each file as one sample, and {MANY_SAMPLES_PER_FILE} reads each row as one");
     Err(ConvertError::unsupported(&part.root, "", reason, hint))
 }
 
@@ -109,7 +109,7 @@ fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<
         if let Some(error) = other_length(folder, paths, &each, (place, shape)) {
             return Err(error);
         }
-        return refused(place, reason, "name a folder with one file per field, or remove files that are not images");
+        return refused(place, reason, "pass a folder with one file per field, or remove files that are not images");
     }
     if let Some((shape, true)) = stacks(contents) {
         let reason = format!(

@@ -260,7 +260,7 @@ pub(super) fn no_samples(source: &Path) -> ConvertError {
 /// What to do if the images are texts or single numbers.
 fn image_hint() -> String {
     format!(
-        "name another field with {IMAGE_KEY}; to convert a table of paths, save it as a manifest (.csv); to convert pixels stored as text, save them as arrays"
+        "choose another field with {IMAGE_KEY}; to convert a table of paths, save it as a manifest (.csv); to convert pixels stored as text, save them as arrays"
     )
 }
 
@@ -327,12 +327,12 @@ impl<'a> Roles<'a> {
             Some(Part::Label) => (
                 items.may_be_labels,
                 "one number or class name for each image",
-                format!("name another field with {LABEL_KEY}"),
+                format!("choose another field with {LABEL_KEY}"),
             ),
             Some(Part::Mask) => (
                 items.may_be_masks,
                 "masks as image files or arrays of two dimensions",
-                format!("name another field with {MASK_KEY}"),
+                format!("choose another field with {MASK_KEY}"),
             ),
         };
         let found = items.found.clone();

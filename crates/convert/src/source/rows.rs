@@ -131,7 +131,7 @@ pub(super) struct Rows<'a> {
     pub(super) columns: Vec<String>,
     /// The line, counted from 1, on which the current row starts.
     pub(super) line: u64,
-    /// What was decided about the first lines.
+    /// Warnings about the first lines.
     pub(super) warnings: Vec<Warning>,
     reader: Reader,
 }

@@ -377,7 +377,7 @@ impl Fields<'_> {
                 self.source,
                 &node.path,
                 "expected images, found texts",
-                format!("name the field of images with {IMAGE_KEY}"),
+                format!("choose the field of images with {IMAGE_KEY}"),
             )),
             NodeKind::Other(reason) => Err(ConvertError::unsupported(
                 self.source,

@@ -24,7 +24,7 @@ const fn row(name: &'static str, extensions: &'static [&'static str], hint: &'st
     Unread { name, extensions, hint }
 }
 
-/// The types whose files are pictures and nothing else. In a tar file of samples they are ignored; the other types are packed as bytes.
+/// The types whose files hold an image and nothing else. In a tar file of samples they are ignored; files of other types are packed as bytes.
 const PICTURES: [&str; 6] = ["HEIC", "AVIF", "JPEG XL", "JPEG 2000", "OpenEXR", "PAM"];
 
 const TYPES: [Unread; 26] = [
@@ -122,25 +122,25 @@ impl Unread {
         TYPES.iter().find(|row| row.name == name)
     }
 
-    /// The type that the extension of a file states.
+    /// The type indicated by the extension of a file.
     pub(super) fn of_name(file: &[u8]) -> Option<&'static Self> {
         let lower = lossy(file).to_ascii_lowercase();
         let has = |extension: &&str| lower.strip_suffix(*extension).is_some_and(|stem| stem.ends_with('.'));
         TYPES.iter().find(|row| row.extensions.iter().any(has))
     }
 
-    /// The type that the first bytes of a file state.
+    /// The type indicated by the first bytes of a file.
     pub(super) fn of_bytes(bytes: &[u8]) -> Option<&'static Self> {
         packds_pixels::other_format(bytes).and_then(Self::named)
     }
 
-    /// Whether its files are pictures and nothing else.
+    /// Whether its files hold an image and nothing else.
     pub(super) fn is_picture(&self) -> bool {
         PICTURES.contains(&self.name)
     }
 }
 
-/// Files of such types, by the name of the type.
+/// Files of types that are not read, by the name of the type.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UnreadFiles(BTreeMap<&'static str, Tally>);
 
@@ -165,7 +165,7 @@ impl UnreadFiles {
         self.0.into_iter().filter_map(of)
     }
 
-    /// The error about a folder that has such files, and no images. It names the type of most files.
+    /// The error about a folder that has such files but no images. It states the most frequent type.
     pub(super) fn error(&self, folder: &Path) -> Option<ConvertError> {
         let (name, tally) = self.0.iter().rev().max_by_key(|(_, tally)| tally.count)?;
         let (count, first) = (tally.count, lossy(&tally.first));

@@ -14,7 +14,7 @@ use crate::metadata::Metadata;
 pub enum Warning {
     /// Classes without images. They keep their ids, so that ids match the folder names.
     EmptyClasses {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// The folder name of the first.
         first: Vec<u8>,
@@ -23,23 +23,23 @@ pub enum Warning {
     },
     /// Ignored images next to class folders. They belong to no class.
     FilesBesideClasses {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// The first in name order.
         first: Vec<u8>,
     },
     /// Folders beside the splits; ignored.
     FoldersBesideSplits {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Folders beside the folders of images and masks; ignored.
     FoldersBesidePairs {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Images beside the folders of images and masks are ignored.
@@ -51,9 +51,9 @@ pub enum Warning {
     },
     /// Folders without images, beside folders that have images and masks; ignored.
     FoldersWithoutImages {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// The only two classes have files with the same names, like two versions of each image.
@@ -63,27 +63,27 @@ pub enum Warning {
         /// The other.
         other: Vec<u8>,
     },
-    /// Files have the name of another but for the extension, and are images of their own.
+    /// Pairs of files whose names differ only in the extension; each file is packed as a separate image.
     SameStems {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// One extension, with its dot.
         one: String,
         /// The other.
         other: String,
     },
-    /// Files of one extension are the masks of those of another.
+    /// Files with one extension are read as the masks of the files with another extension.
     MasksByExtension {
         /// The images' extension, with its dot.
         images: String,
         /// The masks' extension.
         masks: String,
     },
-    /// Many names are those of other images with a mark, as masks or versions have.
+    /// Many names consist of another image's name and a mark, as for masks or versions of images.
     MarkedNames {
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
-        /// The image whose name it has.
+        /// The image that it is named after.
         of: Vec<u8>,
     },
     /// The names of images without labels begin with a few words, which may be the labels.
@@ -97,23 +97,23 @@ pub enum Warning {
     SplitUnlabelled,
     /// Masks whose names match no image; ignored.
     UnusedMasks {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Files named like masks, although most images have no mask; packed as images.
     FewMasks {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Subfolders of a folder of images, which are not used as classes.
     FoldersInImages {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// A manifest beside the images of a folder; not read.
@@ -123,12 +123,12 @@ pub enum Warning {
     },
     /// `.txt` files beside the images; packed as captions.
     Captions {
-        /// Images without one.
+        /// Number of images without a caption.
         missing: u64,
     },
     /// `.txt` files of boxes beside the images; ignored.
     BoxesUnread {
-        /// How many.
+        /// Number of cases.
         count: u64,
     },
     /// The only subfolder of the source was read in its place.
@@ -138,49 +138,49 @@ pub enum Warning {
     },
     /// Dangling or circular symbolic links without an image extension.
     BrokenLinks {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Pipes, sockets and devices, always ignored.
     SpecialFiles {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Links in an archive whose targets are not in it; ignored.
     LinksLeftOut {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Images whose names say that they are backups or partial downloads, such as `1.jpg.bak`; ignored.
     BackupFiles {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Folders left by other programs, such as `.ipynb_checkpoints`; ignored, even if torchvision reads them as classes.
     SystemFolders {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Tar files that end after a whole member, without an end marker. They may be truncated.
     OpenEndedTars {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// The name of the first.
         first: Vec<u8>,
     },
     /// Classes whose images are all in subfolders; the subfolders are not classes.
     NestedClasses {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// The first folder inside one.
         first: Vec<u8>,
@@ -189,32 +189,32 @@ pub enum Warning {
     },
     /// Masks in JPEG files: JPEG changes class numbers.
     LossyMasks {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Hidden folders beside folders that are not classes; ignored.
     HiddenFolders {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Files of a type that is not read, such as HEIC; ignored. One warning for each type.
     UnreadType {
         /// The type.
         name: &'static str,
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Files without an image extension whose first bytes could not be read.
     UnreadableFiles {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// The metadata of the exported pack cannot be read and is ignored.
@@ -245,28 +245,28 @@ pub enum Warning {
     },
     /// Arrays without one item per image; ignored.
     OtherArrays {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Pickles, which are never run; ignored.
     Pickles {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Folders in a tar file that has only images; read as classes.
     FoldersInTar {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Tar files that have only images; read as classes.
     TarClasses {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// The first class.
         first: Vec<u8>,
@@ -280,7 +280,7 @@ pub enum Warning {
     IndexColumn,
     /// The first lines of a manifest are comments or the number of rows; skipped.
     LinesSkipped {
-        /// How many.
+        /// Number of cases.
         count: u64,
     },
     /// The first line of a manifest contains a number, so it is a row and not a header.
@@ -295,12 +295,12 @@ pub enum Warning {
     },
     /// The rows of a manifest hold the pixels of gray images.
     PixelColumns {
-        /// Rows of pixels.
+        /// Height in pixels.
         height: u64,
-        /// Pixels in each.
+        /// Width in pixels.
         width: u64,
     },
-    /// A manifest names files without their folder or extension; they were found below the root.
+    /// The paths of a manifest lack the folder or the extension; the files were found below the root.
     FilesLocated {
         /// The column.
         column: String,
@@ -309,15 +309,15 @@ pub enum Warning {
         /// The first file found.
         path: Vec<u8>,
     },
-    /// Several rows of a manifest name the same image; each is packed as a sample.
+    /// Several rows of a manifest refer to the same image; each row is packed as a sample.
     RepeatedImages {
         /// The column of paths.
         column: String,
-        /// Different images.
+        /// Number of different images.
         n_images: u64,
-        /// Rows.
+        /// Number of rows.
         n_rows: u64,
-        /// The first image that comes again.
+        /// The first repeated image.
         first: Vec<u8>,
     },
     /// Columns that look like boxes; packed as fields.
@@ -331,14 +331,14 @@ pub enum Warning {
         field: String,
         /// The first such word.
         name: String,
-        /// Rows.
+        /// Number of rows.
         n_rows: u64,
     },
-    /// Labels are read as names because some are no numbers.
+    /// Labels are read as names because some are not numbers.
     NumbersAsNames {
         /// The column.
         field: String,
-        /// The first label that is no number.
+        /// The first label that is not a number.
         name: String,
         /// Its line.
         line: u64,
@@ -381,7 +381,7 @@ pub enum Warning {
     },
     /// Each dataset of the source is read as one image.
     DatasetEach {
-        /// How many.
+        /// Number of cases.
         n: usize,
     },
     /// The type of raw pixels is not stated; their number of bytes gives it.
@@ -418,7 +418,7 @@ pub enum Warning {
     NoLabels {
         /// The fields.
         fields: Vec<String>,
-        /// Whether a program declares the fields, instead of a source that is read.
+        /// Whether a program declared the fields; otherwise a source was read.
         is_program: bool,
     },
     /// The JSON objects of a field contain a key with a label name.
@@ -435,16 +435,16 @@ pub enum Warning {
         /// The key in the objects.
         key: String,
     },
-    /// A file beside the images may have the labels, and is of no form that names paths.
+    /// A file beside the images may have the labels, but its form does not allow paths.
     LabelsUnread {
         /// Its name.
         file: Vec<u8>,
     },
-    /// Lists in folders beside that of the images may have labels or splits; not read.
+    /// Lists in folders beside the folder of images, which may have labels or splits; not read.
     ListsUnread {
-        /// The first.
+        /// The first case.
         file: Vec<u8>,
-        /// How many others.
+        /// Number of other lists.
         others: u64,
     },
     /// A file beside the images or the manifest has class names, which are not used.
@@ -452,19 +452,19 @@ pub enum Warning {
         /// Its name.
         file: Vec<u8>,
     },
-    /// The last dimension of the images may be that of the samples.
+    /// The last dimension of the images may count the samples.
     ImagesLast {
         /// The shape of the array.
         shape: [u64; 4],
     },
     /// The labels are the folders of a manifest's paths.
     FolderLabels {
-        /// The first.
+        /// The first case.
         first: String,
     },
-    /// The words after the first on each line of a list are one cell.
+    /// The words after the first on each line of a list are read as one label.
     RestOfLine {
-        /// That of the first line.
+        /// The label in the first line.
         label: String,
     },
     /// The files of a manifest are in a folder beside its own.
@@ -488,7 +488,7 @@ impl Warning {
     /// The label field contains numbers other than class ids.
     pub(super) fn no_ids(field: &str, dtype: DType) -> Self {
         let found = match !dtype.is_float() {
-            true => format!("{dtype} with values above 2^63 - 1"),
+            true => format!("{dtype} values above 2^63 - 1"),
             false => "numbers that are not whole".to_owned(),
         };
         Self::NotLabels { field: field.to_owned(), found }

@@ -13,7 +13,7 @@ use crate::opt::{IMAGES, LABEL_KEY};
 const BESIDE_PAIRS: &str = " beside the folders of images and masks";
 
 impl Warning {
-    /// The parts of a warning that counts cases. None for warnings worded otherwise.
+    /// The parts of a warning that counts cases. None for all other warnings.
     fn counted(&self) -> Option<Counted<'_>> {
         let ignored =
             |count: &u64, noun, rest, first| Counted { verb: "ignored", count: *count, noun, rest, first, why: "" };
@@ -174,7 +174,7 @@ impl fmt::Display for Warning {
 }
 
 impl Warning {
-    /// What to do, for warnings that count cases.
+    /// What to do about a warning that counts cases.
     fn way_out(&self) -> String {
         match self {
             Self::NestedClasses { list: Some(list), .. } => {

@@ -97,7 +97,7 @@ fn refuse_unreadable(file: &H5File) -> Result<(), ConvertError> {
     let has_images = file.datasets.iter().any(|dataset| is_image(&dataset.path));
     let mut links = file.links.iter().filter(|link| !has_images && (file.datasets.is_empty() || is_image(link)));
     if let Some(link) = links.next() {
-        return Err(ConvertError::unsupported(path, link, LINK, "name the file that the link points to"));
+        return Err(ConvertError::unsupported(path, link, LINK, "pass the file that the link points to"));
     }
     let other = |dataset: &H5Dataset| match &dataset.element {
         Element::Other(reason) => Some((dataset.path.clone(), reason.clone())),
@@ -130,7 +130,7 @@ fn extend(to: &mut Node, file: &H5File, dataset: &H5Dataset) -> Result<(), Conve
     if next.kind != to.kind {
         let (expected, found) = (to.kind.describe(), next.kind.describe());
         let reason = format!("expected {expected} as in the first file, found {found}");
-        let hint = "name files with matching datasets, or convert each one separately";
+        let hint = "pass files with matching datasets, or convert each one separately";
         return Err(ConvertError::contradictory(&file.open.path, &dataset.path, reason, hint));
     }
     to.rows = to.rows.saturating_add(next.rows);

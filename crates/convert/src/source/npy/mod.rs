@@ -218,7 +218,7 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
     stems.retain(|stem| stem != *label);
     let reason = format!("'{label}.npy' has labels, but no file has a usual name for images, found {}", quoted(&stems));
     let hint = format!(
-        "name the file of images with {IMAGE_KEY}, such as {}, and the file of labels with {}",
+        "choose the file of images with {IMAGE_KEY}, such as {}, and the file of labels with {}",
         IMAGE_KEY.with(images),
         LABEL_KEY.with(label)
     );

@@ -23,7 +23,7 @@ use crate::source::warning::{Warning, readable};
 const PATH_COLUMN: &str = "path";
 
 /// What to do about files with different columns.
-const ALIKE_HINT: &str = "name files with matching columns, or convert each one separately";
+const ALIKE_HINT: &str = "pass files with matching columns, or convert each one separately";
 /// The columns of a file that are not excluded.
 #[derive(Debug, Clone)]
 pub(in crate::source) struct Columns {
