@@ -233,7 +233,7 @@ fn channels_that_are_no_classes_are_refused_with_the_way_out() {
 fn a_folder_is_explained_without_options_for_fields() {
     let folder = sources();
     let (said, _) = read(&folder, &["stems", "--explain"]);
-    assert!(said.contains("why      mask: the files beside the images have their names; instead: --from"), "{said}");
+    assert!(said.contains("why      mask: the files beside the images have the same names; instead: --from"), "{said}");
     assert!(said.contains("why      label: there are no class folders; instead: a CSV file"), "{said}");
     assert!(!said.contains("a field") && !said.contains("-key"), "{said}");
 }

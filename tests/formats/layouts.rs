@@ -317,7 +317,7 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
             "--image-key brightness",
         ),
         (&["mixed"], 1, "'b.tar' is webdataset, 'a.parquet' is parquet", "--from webdataset or --from parquet"),
-        (&["nothing.npy"], 1, "it contains no samples", "whose first dimension is the samples"),
+        (&["nothing.npy"], 1, "it contains no samples", "whose first dimension counts the samples"),
         (&["nameless.parquet"], 2, "nameless.parquet: schema: field ``: a name has 1 to 255 bytes", "--leave-out"),
         (&["zlib.tfrecord"], 2, "the records are compressed with ZLIB, which is not supported", "GZIP"),
     ];

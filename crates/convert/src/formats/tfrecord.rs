@@ -24,7 +24,7 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"], "records of tf.Example, both checksums checked")
 };
 
-/// A length and its checksum.
+/// Whether a file starts with a length and its checksum.
 fn starts(head: &Head<'_>) -> bool {
     let is_compressed = head.is_gzip() && head.named == Some(DataFormat::TfRecord);
     is_compressed || tfrecord::is_tfrecord(head.bytes)

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use packds_system::{BadValue, Opt};
 use serde_json::Value;
 
-/// A set of options that are declared.
+/// A set of declared options.
 pub trait Declared: Default + 'static {
     /// The declarations, in the order of the help.
     const OPTIONS: &'static [OptionSpec<Self>];
@@ -44,7 +44,7 @@ pub struct OptionSpec<O: 'static> {
     pub names: &'static [&'static str],
     /// Values to offer for completion. Others are valid too, or have an error message of their own.
     pub offers: &'static [&'static str],
-    /// A letter that stands for it.
+    /// Its short form: a single letter.
     pub short: Option<char>,
     /// The text of its default, if that is a single value.
     pub default: Option<fn(&O) -> String>,

@@ -183,7 +183,7 @@ impl ListOptions {
         self.leave_out.iter().any(|left_out| left_out == name)
     }
 
-    /// Whether a pack requires the field of this name: usual images and labels, and fields that the caller named.
+    /// Whether a pack requires the field of this name: usual images and labels, and fields that the caller chose.
     fn needs(&self, name: &str) -> bool {
         let keys = [&self.image_key, &self.label_key, &self.mask_key];
         let is_named = keys.iter().any(|key| key.as_deref() == Some(name));
@@ -237,7 +237,7 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     Ok(listing)
 }
 
-/// Lists a source with `list`. If it is in archives, `place` names the samples by the outermost of them.
+/// Lists a source with `list`. If it is in archives, `place` is the outermost of them, after which the samples are named.
 fn in_archives<T>(
     source: &Path,
     options: &ListOptions,
@@ -309,7 +309,7 @@ pub enum Listed {
 }
 
 impl Listed {
-    /// That every split is read, and how to read one.
+    /// The warning that every split is read, and how to read only one.
     #[must_use]
     pub fn choice(&self) -> Option<String> {
         let Self::Splits(splits) = self else { return None };
@@ -416,13 +416,13 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
     let (reason, hint) = match format {
         _ if is_twice(image, label) || is_twice(image, mask) || is_twice(label, mask) => (
             format!("{IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY} must name different fields"),
-            "name another field, or omit one of these options",
+            "choose another field, or omit one of these options",
         ),
         DataFormat::ImageFolder if keyed => (
             format!(
                 "{IMAGE_KEY}, {LABEL_KEY}, {MASK_KEY} and {LEAVE_OUT} need a source with fields, and a folder has none"
             ),
-            "omit them, or name a manifest or another file as the source",
+            "omit them, or pass a manifest or another file as the source",
         ),
         _ if options.one_sample_per_file.is_some() && !format.may_hold_one_sample() => (
             format!(
@@ -435,7 +435,7 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
         }
         DataFormat::Manifest => return Ok(format),
         _ if options.root.is_some() => {
-            (format!("{ROOT} applies only to manifests"), "omit it, or name a .csv, .tsv or .jsonl manifest")
+            (format!("{ROOT} applies only to manifests"), "omit it, or pass a .csv, .tsv or .jsonl manifest")
         }
         _ => return Ok(format),
     };

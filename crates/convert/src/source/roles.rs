@@ -166,7 +166,7 @@ pub(super) enum Part {
     Mask,
 }
 
-/// The fields named by the caller.
+/// The fields that the caller chose.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Keys<'a> {
     pub(super) image: Option<&'a str>,
@@ -253,7 +253,7 @@ pub(super) fn find_image_field(
 
 /// The error for a source without samples.
 pub(super) fn no_samples(source: &Path) -> ConvertError {
-    let hint = "name a source that contains samples; nothing was written";
+    let hint = "pass a source that contains samples; nothing was written";
     ConvertError::contradictory(source, "", "it contains no samples", hint)
 }
 
@@ -303,7 +303,7 @@ impl<'a> Roles<'a> {
         }
     }
 
-    /// Whether the field with this role is required: the images, and fields that the caller named.
+    /// Whether the field with this role is required: the images, and fields that the caller chose.
     pub(super) fn is_needed(&self, part: Option<Part>) -> bool {
         part.is_some_and(|part| part == Part::Image || self.keys.of_part(part).is_some())
     }
@@ -312,7 +312,7 @@ impl<'a> Roles<'a> {
     /// fit. For a label, that is a warning.
     ///
     /// # Errors
-    /// If the items do not fit, and the field is the image or was named by the caller.
+    /// If the items do not fit, and the field is the image or was chosen by the caller.
     pub(super) fn fitting(
         &self,
         source: &Path,

@@ -99,7 +99,7 @@ impl Place<'_> {
     /// An error about a value. The record itself is undamaged, as its checksum shows.
     fn malformed(&self, reason: impl Into<String>) -> ConvertError {
         let hint = format!(
-            "correct the values, name other features with {IMAGE_KEY} and {LABEL_KEY}, or leave this one out with {LEAVE_OUT}"
+            "correct the values, choose other features with {IMAGE_KEY} and {LABEL_KEY}, or leave this one out with {LEAVE_OUT}"
         );
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }

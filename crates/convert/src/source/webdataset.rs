@@ -387,7 +387,7 @@ impl<'a> Samples<'a> {
             if field == "image" {
                 if image.is_some() {
                     let reason = "this sample has several images";
-                    let hint = format!("name the extension of the images with {IMAGE_KEY}");
+                    let hint = format!("choose the extension of the images with {IMAGE_KEY}");
                     return Err(ConvertError::unsupported(shard.path, &shown(key), reason, hint));
                 }
                 image = Some(&part.extension);

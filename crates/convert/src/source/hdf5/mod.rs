@@ -209,7 +209,7 @@ impl<'a> Files<'a> {
             }
             let found: Vec<String> = beside.datasets.iter().map(|d| d.path.clone()).collect();
             let reason = format!("expected labels in the file of images or in another file, found {}", quoted(&found));
-            let hint = format!("pass only the file of images, or name the dataset of labels with {LABEL_KEY}");
+            let hint = format!("pass only the file of images, or choose the dataset of labels with {LABEL_KEY}");
             return Err(ConvertError::contradictory(&beside.open.path, "", reason, hint));
         };
         let dataset = beside.datasets.swap_remove(place);

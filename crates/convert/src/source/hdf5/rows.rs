@@ -88,7 +88,7 @@ pub(super) fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(
     let virtual_layout = plist.layout() == Layout::Virtual;
     if virtual_layout || !plist.external().is_empty() {
         let reason = "its data is in other files (virtual or external storage)";
-        let hint = "name those files, or copy the dataset into one file (h5repack, or h5py)";
+        let hint = "pass those files, or copy the dataset into one file (h5repack, or h5py)";
         return Err(ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint));
     }
     Ok(())

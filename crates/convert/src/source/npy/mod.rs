@@ -110,7 +110,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     let stem = set.dataset.clone();
     let n = set.arrays.first().map(StoredArray::rows);
     let Some(n) = n else {
-        let hint = "name an array of images whose first dimension is the samples";
+        let hint = "pass an array of images whose first dimension counts the samples";
         let reason = "it contains no samples";
         return Err(ConvertError::contradictory(path, "", reason, hint));
     };

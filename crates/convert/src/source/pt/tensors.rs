@@ -31,7 +31,7 @@ const CLASS_IDS: &str = "class_to_idx";
 /// Maximum number of tensors of a tuple.
 const MAX_PLACES: usize = 64;
 
-/// Maximum nesting of dictionaries, and most entries in total.
+/// Maximum nesting of dictionaries, and maximum number of entries in total.
 const MAX_DEPTH: usize = 16;
 const MAX_ENTRIES: usize = 1 << 16;
 
