@@ -154,9 +154,9 @@ impl Coding {
 pub struct Normalize {
     /// Scales stored values to 0..1: 1/255 for `u8` pixels.
     pub scale: f64,
-    /// Mean of each channel, on a scale of 0 to 1.
+    /// Mean of each channel, in 0..1.
     pub mean: Vec<f64>,
-    /// Standard deviation of each channel, on the same scale.
+    /// Standard deviation of each channel, in 0..1.
     pub std: Vec<f64>,
     /// Whether the stored values are already normalized.
     pub applied: bool,
