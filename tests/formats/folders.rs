@@ -90,10 +90,7 @@ fn words_in_the_names_of_images_without_labels_are_told() {
     let folder = sources();
     for (source, words) in [("cats", "such as 'cat' in 'cat.0.jpg'"), ("ages", "such as '25' in '25_0_2_2017.jpg'")] {
         let (_, told) = read(&folder, &[source]);
-        assert!(
-            told.contains("no labels found: the file names may contain them") && told.contains(words),
-            "{told}"
-        );
+        assert!(told.contains("no labels found: the file names may contain them") && told.contains(words), "{told}");
     }
     let (_, told) = read(&folder, &["frames"]);
     assert_eq!(told, "");
@@ -199,7 +196,7 @@ fn lists_in_folders_beside_the_images_are_told() {
     let folder = sources();
     for (source, words) in [
         ("pets", "'annotations/list.txt' was not read: if it has labels or splits, pass it as the source"),
-        ("food", "'meta/train.json' and 1 other file were not read: if they have labels or splits, name one"),
+        ("food", "'meta/train.json' and 1 other file were not read: if they have labels or splits, pass one"),
         ("dtd", "'imdb/imdb.mat' was not read: if it has labels, write its labels to a CSV file"),
     ] {
         let (_, told) = read(&folder, &[source]);

@@ -87,7 +87,7 @@ fn missing_labels_are_bad_samples_and_words_for_them_are_told() {
 fn decimal_commas_are_told_and_refused_as_labels() {
     let (folder, _) = sources();
     assert_told(&folder, "tables/decimal.csv", &["'weight' is packed as text, because of cells such as '0,5'"]);
-    let words = ["'0,5' may be a number with a decimal comma", "decimal=','", "write ';' between labels"];
+    let words = ["'0,5' may be a number with a decimal comma", "decimal=','", "separate labels with ';'"];
     assert_refused(&folder, "tables/decimal_label.csv", 1, &words);
 }
 

@@ -32,7 +32,8 @@ impl Utf16 {
 
     /// Writes a text in UTF-16 as UTF-8.
     pub(super) fn decode(self, mut from: impl Read, mut to: impl Write) -> io::Result<()> {
-        let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-16, although it starts like UTF-16");
+        let wrong =
+            || io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-16, although it starts like UTF-16");
         let (mut bytes, mut high) = (Vec::with_capacity(PIECE_BYTES), None);
         loop {
             bytes.clear();

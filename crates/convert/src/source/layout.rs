@@ -390,7 +390,9 @@ fn refuse_annotated(
     let refused = |what: &str, images: &[u8], masks: Option<&[u8]>| {
         let alone = format!("to pack only the images, add {}", IMAGES.with(lossy(images)));
         let hint = match masks {
-            Some(masks) => format!("{alone}; to pack their masks as well, add {}; {}", MASKS.with(lossy(masks)), as_classes()),
+            Some(masks) => {
+                format!("{alone}; to pack their masks as well, add {}; {}", MASKS.with(lossy(masks)), as_classes())
+            }
             None => format!("{alone}; {}", as_classes()),
         };
         Err(ConvertError::unsupported(root, "", format!("this is {what}, and packds cannot pack boxes yet"), hint))

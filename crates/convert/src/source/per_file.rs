@@ -42,8 +42,9 @@ pub(super) fn refuse_one(found: &Found, part: &Shards, options: &ListOptions) ->
     let Some(looks) = looks_like_one(found, n_files) else { return Ok(()) };
     let files = if n_files == 1 { "the file" } else { "each file" };
     let reason = format!("expected one image in each row of the arrays, but {looks}: {files} may be one sample");
-    let hint =
-        format!("{ONE_SAMPLE_PER_FILE} reads each file as one sample, and {MANY_SAMPLES_PER_FILE} reads each row as one");
+    let hint = format!(
+        "{ONE_SAMPLE_PER_FILE} reads each file as one sample, and {MANY_SAMPLES_PER_FILE} reads each row as one"
+    );
     Err(ConvertError::unsupported(&part.root, "", reason, hint))
 }
 

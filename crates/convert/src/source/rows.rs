@@ -342,7 +342,8 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
 /// The error about a text that is not UTF-8.
 pub(super) fn not_utf8(path: &Path, line: u64, what: &str) -> ConvertError {
     let name = path.file_name().unwrap_or_default().display();
-    let hint = format!("convert it to UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 '{name}' > 'utf8-{name}'");
+    let hint =
+        format!("convert it to UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 '{name}' > 'utf8-{name}'");
     ConvertError::contradictory(path, &format!("line {line}"), format!("{what} is not UTF-8"), hint)
 }
 

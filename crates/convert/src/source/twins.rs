@@ -138,7 +138,7 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
     };
     let root = listing.root.display();
     let hint = format!(
-        "list the samples in a table, and convert the table; to write it in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False); {}",
+        "list the samples in a table, and convert the table; to write the table in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False); {}",
         as_classes()
     );
     Err(ConvertError::contradictory(&listing.root, "", reason, hint))

@@ -72,7 +72,11 @@ const TYPES: [Unread; 26] = [
         &["dds", "ico", "cur", "pcx", "sgi", "rgb", "icns"],
         "convert in Python: Image.open(\"x.ico\").convert(\"RGB\").save(\"x.png\")",
     ),
-    row("SVG", &["svg", "svgz"], "render with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png"),
+    row(
+        "SVG",
+        &["svg", "svgz"],
+        "render with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png",
+    ),
     row("PDF", &["pdf"], "render its pages with 'pdftoppm -png x.pdf x'"),
     row(
         "camera raw",

@@ -62,7 +62,8 @@ impl Warning {
                 ("found", count, "tar file", " without an end marker", first, ": the end of the data may be missing")
             }
             Self::NestedClasses { count, first, .. } => {
-                ("found", count, "class", " with images only in subfolders", first, ": subfolders are not read as classes")
+                let why = ": subfolders are not read as classes";
+                ("found", count, "class", " with images only in subfolders", first, why)
             }
             Self::LossyMasks { count, first } => {
                 let why = ": JPEG changes class numbers, so save masks as PNG";
@@ -223,10 +224,7 @@ impl Warning {
                 write!(out, "skipped {lines}: only comments or the number of rows")
             }
             Self::NoHeader { first } => {
-                write!(
-                    out,
-                    "the first line is read as a row, not as a header, because it contains a number: '{first}'"
-                )
+                write!(out, "the first line is read as a row, not as a header, because it contains a number: '{first}'")
             }
             Self::NoPathName { first } => write!(
                 out,

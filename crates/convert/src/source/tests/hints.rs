@@ -165,7 +165,7 @@ fn labels_that_are_no_class_ids_keep_their_type_and_a_warning_says_so() {
     assert_eq!(
         warnings,
         [
-            "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but it has u8 arrays of shape [2]"
+            "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has u8 arrays of shape [2]"
         ]
     );
 }

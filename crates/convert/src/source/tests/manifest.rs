@@ -341,7 +341,11 @@ fn missing_columns_are_errors_that_list_the_others() {
 fn malformed_csv_names_the_line() {
     assert_malformed(csv("path,label\n"), 2, "the manifest has no rows");
     assert_malformed(csv(""), 1, "expected a header line with column names");
-    assert_malformed(csv("path,a,a\na.jpg,1,2\n"), 1, "column 'a' appears twice: the first line is read as column names");
+    assert_malformed(
+        csv("path,a,a\na.jpg,1,2\n"),
+        1,
+        "column 'a' appears twice: the first line is read as column names",
+    );
     assert_malformed(csv("path,,a\na.jpg,1,2\n"), 1, "column 2 has no name");
     assert_malformed(csv("path,a\na.jpg,1\nb.jpg\n"), 3, "expected 2 fields, found 1");
     assert_malformed(csv("path,label\na.jpg,1\n,2\n"), 3, "column 'path': the path is missing");

@@ -49,7 +49,9 @@ fn names_without_folder_or_extension_are_looked_for_once() {
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         told,
-        ["the paths in 'id_code' do not lead to files as written, so the files were searched for: '2b' is read from 'train_images/2b.png'"]
+        [
+            "the paths in 'id_code' do not lead to files as written, so the files were searched for: '2b' is read from 'train_images/2b.png'"
+        ]
     );
     // Nothing tells which of two folders.
     let error = listed(&files, "m.csv", b"id_code,label\n1a,0\n").unwrap_err().to_string();
