@@ -11,7 +11,7 @@ pub(super) const START_BYTES: usize = 4;
 /// Bytes read at a time; an even number.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// Which of the two bytes of a number comes first.
+/// The order of the two bytes of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Utf16 {
     Little,

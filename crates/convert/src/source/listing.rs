@@ -133,7 +133,7 @@ pub(super) enum Fault {
     /// The folder of masks has no mask for the image.
     NoMask {
         masks: Arc<str>,
-        /// The line that writes masks for all images of the folder, if none of them has one.
+        /// The line of Python that writes masks for all images of the folder, if none of them has a mask.
         line: Option<Arc<str>>,
     },
     /// The file that a manifest refers to on this line.

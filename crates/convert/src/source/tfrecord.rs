@@ -419,7 +419,7 @@ impl<'a> Records<'a> {
         found.into_iter().chain([image]).flatten().collect()
     }
 
-    /// A text, or bytes that are not text. Decided by the exported pack, otherwise by the first non-empty value. Texts become bytes
+    /// A text, or bytes that are not text. The exported pack decides, otherwise the first non-empty value. Texts become bytes
     /// if a later value is not text.
     fn text_or_bytes<'b>(&self, place: &Place<'_>, one: Part<'b>, planned: &Planned) -> Item<'b> {
         let text = str::from_utf8(one.bytes).ok();
@@ -525,7 +525,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The label field named by the caller, under its name here.
+/// The label field that the caller chose, by its name in this module.
 fn label_key(options: &ListOptions) -> Option<String> {
     let key = options.label_key.as_deref()?;
     let is_customary = LABEL_KEYS.contains(&key);
