@@ -42,7 +42,7 @@ pub struct OptionSpec<O: 'static> {
     pub value_name: &'static str,
     /// The allowed values, if there are few.
     pub names: &'static [&'static str],
-    /// Values to offer for completion. Others are valid too, or have an error message of their own.
+    /// Values to offer for completion. Others are also valid, or have a separate error message.
     pub offers: &'static [&'static str],
     /// Its short form: a single letter.
     pub short: Option<char>,

@@ -123,7 +123,7 @@ impl std::fmt::Display for Compression {
 /// What happens if an image cannot be read or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
-    /// The conversion stops and names the first bad image in listing order.
+    /// The conversion stops and reports the first bad image in listing order.
     Stop,
     /// The image is left out and reported.
     Skip,

@@ -61,7 +61,7 @@ pub(super) fn is_image_name(name: &[u8]) -> bool {
         && extension(name).is_some_and(|extension| ImageFormat::from_extension(extension).is_some())
 }
 
-/// True if a name ends like that of a backup or a partial download, as `1.jpg.bak` and `1.jpg~` do.
+/// True if a name ends like the name of a backup or a partial download, such as `1.jpg.bak` or `1.jpg~`.
 pub(super) fn is_backup_name(name: &[u8]) -> bool {
     const ENDS: [&str; 8] = ["bad", "bak", "old", "orig", "tmp", "part", "crdownload", "partial"];
     let is_known = |end: &[u8]| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known.as_bytes()));

@@ -108,7 +108,7 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     stem.is_some_and(|stem| stem.split(['_', '-', '.', ' ']).any(|word| WORDS.contains(&word)))
 }
 
-/// Whether a name in lower case is that of an archive.
+/// Whether a lower-case name is the name of an archive.
 fn is_archive(name: &str) -> bool {
     [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
 }

@@ -16,7 +16,7 @@ use super::there::text_file;
 use crate::error::{ConvertError, quoted};
 use crate::opt::{FROM, IMAGES, MASKS, SPLIT};
 
-/// Usual names of a folder of images beside one of masks. Case and separators are ignored.
+/// Usual names of a folder of images that is beside a folder of masks. Case and separators are ignored.
 pub(super) const IMAGE_FOLDERS: [&str; 16] = [
     "images",
     "image",
@@ -377,7 +377,7 @@ impl Contents {
     }
 }
 
-/// The way out for labels in a file that is not read.
+/// What to do about labels in a file that is not read.
 pub(super) const WRITE_LABELS: &str = "write its labels to a CSV file with the columns 'path' and 'label' (scipy.io.loadmat reads .mat files), and convert that file";
 
 /// Refuses datasets with boxes or polygons. Only their images can be packed.

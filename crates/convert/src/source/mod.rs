@@ -151,7 +151,7 @@ pub struct ListOptions {
     /// The source's format; if none, detected from its content and name.
     pub from: Option<DataFormat>,
     /// List only this split: a subfolder of the source, the files whose names start with it, or a part of the file. Class ids are
-    /// those of all splits together.
+    /// the same for all splits.
     pub split: Option<String>,
     /// The folder that a manifest's paths are relative to; if none, the manifest's own folder.
     pub root: Option<PathBuf>,
@@ -360,7 +360,7 @@ fn list_one_or_each(source: &Path, options: &ListOptions) -> Result<Listed, Conv
     }
 }
 
-/// Adds the detected format to the error if `options` name a different one.
+/// Adds the detected format to the error if `options` choose a different one.
 fn explained_by_format(error: ConvertError, source: &Path, options: &ListOptions) -> ConvertError {
     let Some(from) = options.from else {
         return error;

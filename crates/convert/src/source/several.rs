@@ -33,7 +33,10 @@ pub(super) fn refusal(source: &Path, arrays: &[(String, ArrayType)]) -> Option<C
             "numpy.savez(\"x.npz\", images=numpy.concatenate([f[k][:] for k in names]), labels=numpy.repeat(range(len(names)), [len(f[k]) for k in names]), classes=names)"
         }
     };
-    let hint = format!("{hint}; in Python, where f is the opened file and names are the arrays {}, run: {lines}", quoted(&names));
+    let hint = format!(
+        "{hint}; in Python, where f is the opened file and names are the arrays {}, run: {lines}",
+        quoted(&names)
+    );
     Some(ConvertError::unsupported(source, "", reason, hint))
 }
 

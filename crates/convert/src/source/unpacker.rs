@@ -55,7 +55,7 @@ impl<'a> Unpacker<'a> {
         if bytes <= self.free { Ok(()) } else { Err(self.full(&format!("{bytes} bytes"))) }
     }
 
-    /// Starts a file; none if its name is that of the folder itself.
+    /// Starts a file; none if its name refers to the folder itself.
     pub(super) fn file(&mut self, name: &[u8]) -> Result<Option<Writing<'_, 'a>>, ConvertError> {
         let Some(path) = self.place(name)? else { return Ok(None) };
         self.take_room(BLOCK_BYTES)?;

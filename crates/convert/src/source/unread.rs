@@ -81,7 +81,7 @@ const TYPES: [Unread; 26] = [
     row(
         "camera raw",
         &["dng", "cr2", "cr3", "nef", "arw", "raf", "orf", "rw2", "pef", "srw"],
-        "develop in Python: Image.fromarray(rawpy.imread(\"x.dng\").postprocess()).save(\"x.png\")",
+        "develop the photo in Python: Image.fromarray(rawpy.imread(\"x.dng\").postprocess()).save(\"x.png\")",
     ),
     row(
         "MATLAB",
@@ -107,12 +107,12 @@ const TYPES: [Unread; 26] = [
     row(
         "whole slide",
         &["svs", "ndpi", "mrxs", "scn"],
-        "cut into tiles with openslide or pyvips, and save these as images",
+        "cut the slide into tiles with openslide or pyvips, and save the tiles as images",
     ),
     row(
         "microscope stack",
         &["czi", "lif", "nd2", "oib", "oif"],
-        "write its planes with bfconvert or aicsimageio, as TIFF or .npy files",
+        "write its planes as TIFF or .npy files with bfconvert or aicsimageio",
     ),
     row("DjVu", &["djvu"], "render its pages with 'ddjvu -format=tiff x.djvu x.tif'"),
     row("EPS", &["eps", "ps"], "render with 'gs -sDEVICE=png16m -o x.png x.eps'"),

@@ -28,28 +28,28 @@ pub enum Warning {
         /// The first in name order.
         first: Vec<u8>,
     },
-    /// Folders beside the splits; ignored.
+    /// Ignored folders beside the splits.
     FoldersBesideSplits {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Folders beside the folders of images and masks; ignored.
+    /// Ignored folders beside the folders of images and masks.
     FoldersBesidePairs {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Images beside the folders of images and masks are ignored.
+    /// Ignored images beside the folders of images and masks.
     FilesBesidePairs {
         /// Number of images.
         count: u64,
         /// First image.
         first: Vec<u8>,
     },
-    /// Folders without images, beside folders that have images and masks; ignored.
+    /// Ignored folders without images, beside folders that have images and masks.
     FoldersWithoutImages {
         /// Number of cases.
         count: u64,
@@ -95,7 +95,7 @@ pub enum Warning {
     },
     /// A split has no labels, but another one has class folders.
     SplitUnlabelled,
-    /// Masks whose names match no image; ignored.
+    /// Ignored masks whose names match no image.
     UnusedMasks {
         /// Number of cases.
         count: u64,
@@ -116,9 +116,9 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// A manifest beside the images of a folder; not read.
+    /// A manifest beside the images of a folder, which is not read.
     ManifestUnread {
-        /// Its name.
+        /// The name of the file.
         file: Vec<u8>,
     },
     /// `.txt` files beside the images; packed as captions.
@@ -126,7 +126,7 @@ pub enum Warning {
         /// Number of images without a caption.
         missing: u64,
     },
-    /// `.txt` files of boxes beside the images; ignored.
+    /// Ignored `.txt` files of boxes beside the images.
     BoxesUnread {
         /// Number of cases.
         count: u64,
@@ -143,28 +143,28 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Pipes, sockets and devices, always ignored.
+    /// Pipes, sockets and devices, which are always ignored.
     SpecialFiles {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Links in an archive whose targets are not in it; ignored.
+    /// Ignored links in an archive whose targets are not in it.
     LinksLeftOut {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Images whose names say that they are backups or partial downloads, such as `1.jpg.bak`; ignored.
+    /// Ignored images whose names say that they are backups or partial downloads, such as `1.jpg.bak`.
     BackupFiles {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Folders left by other programs, such as `.ipynb_checkpoints`; ignored, even if torchvision reads them as classes.
+    /// Ignored folders left by other programs, such as `.ipynb_checkpoints`, even if torchvision reads them as classes.
     SystemFolders {
         /// Number of cases.
         count: u64,
@@ -182,7 +182,7 @@ pub enum Warning {
     NestedClasses {
         /// Number of cases.
         count: u64,
-        /// The first folder inside one.
+        /// The first such subfolder.
         first: Vec<u8>,
         /// The command that lists the images; none for an archive, and for paths with spaces.
         list: Option<String>,
@@ -194,14 +194,14 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Hidden folders beside folders that are not classes; ignored.
+    /// Ignored hidden folders beside folders that are not classes.
     HiddenFolders {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Files of a type that is not read, such as HEIC; ignored. One warning for each type.
+    /// Ignored files of a type that is not read, such as HEIC. There is one warning for each type.
     UnreadType {
         /// The type.
         name: &'static str,
@@ -243,14 +243,14 @@ pub enum Warning {
         /// Its new name.
         to: String,
     },
-    /// Arrays without one item per image; ignored.
+    /// Ignored arrays without one item per image.
     OtherArrays {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Pickles, which are never run; ignored.
+    /// Ignored pickles, which are never run.
     Pickles {
         /// Number of cases.
         count: u64,
@@ -273,7 +273,7 @@ pub enum Warning {
     },
     /// Files of one sample each that look like several images each; packed unchanged.
     Stacks {
-        /// Shape of the first.
+        /// The shape of the first file.
         shape: Vec<u64>,
     },
     /// The first column of a manifest has no name, like an index that pandas writes; left out.
@@ -283,7 +283,7 @@ pub enum Warning {
         /// Number of cases.
         count: u64,
     },
-    /// The first line of a manifest contains a number, so it is a row and not a header.
+    /// The first line of a manifest contains a number, so it is a row, not a header.
     NoHeader {
         /// The start of the line.
         first: String,
@@ -437,10 +437,10 @@ pub enum Warning {
     },
     /// A file beside the images may have the labels, but its form does not allow paths.
     LabelsUnread {
-        /// Its name.
+        /// The name of the file.
         file: Vec<u8>,
     },
-    /// Lists in folders beside the folder of images, which may have labels or splits; not read.
+    /// Lists in folders beside the folder of images, which are not read. They may have labels or splits.
     ListsUnread {
         /// The first case.
         file: Vec<u8>,
@@ -449,7 +449,7 @@ pub enum Warning {
     },
     /// A file beside the images or the manifest has class names, which are not used.
     ClassNamesUnread {
-        /// Its name.
+        /// The name of the file.
         file: Vec<u8>,
     },
     /// The last dimension of the images may count the samples.
@@ -467,14 +467,14 @@ pub enum Warning {
         /// The label in the first line.
         label: String,
     },
-    /// The files of a manifest are in a folder beside its own.
+    /// The files of a manifest are in a folder beside the folder of the manifest.
     RootBeside {
         /// The folder.
         folder: Vec<u8>,
     },
     /// The source has one split, which is read.
     OnlySplit {
-        /// Its name.
+        /// The name of the split.
         split: String,
     },
     /// Images exist, but no label file.
