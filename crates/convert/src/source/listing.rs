@@ -44,7 +44,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Its name in provenance and reports.
+    /// The name of this kind in provenance and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

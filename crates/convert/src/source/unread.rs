@@ -86,12 +86,12 @@ const TYPES: [Unread; 26] = [
     row(
         "MATLAB",
         &["mat"],
-        "convert in Python, with the names and axes of the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel())",
+        "convert in Python, with the names and axes in the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel())",
     ),
     row(
         "MATLAB 7.3",
         &[],
-        "convert in Python, with the names of the file and its axes reversed: f = h5py.File(\"x.mat\"); images = f[\"X\"][:].transpose(0, 3, 2, 1); numpy.savez(\"x.npz\", images=images, labels=f[\"y\"][:].ravel())",
+        "convert in Python, with the names in the file (its axes are reversed): f = h5py.File(\"x.mat\"); images = f[\"X\"][:].transpose(0, 3, 2, 1); numpy.savez(\"x.npz\", images=images, labels=f[\"y\"][:].ravel())",
     ),
     row(
         "NRRD or MetaImage",
