@@ -42,7 +42,6 @@ pub(crate) enum Chunk {
 type Read = fn(&Made) -> Result<Open, BenchError>;
 
 #[derive(Debug, Clone, Copy)]
-/// What is known about a format.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,

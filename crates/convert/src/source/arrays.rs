@@ -49,7 +49,7 @@ pub(super) struct Described<'a> {
     pub(super) elements: Elements,
     /// All dimensions; the first counts samples.
     pub(super) shape: &'a [u64],
-    /// Where it starts.
+    /// Where the array starts in the file.
     pub(super) offset: u64,
     /// Bytes available to it from there.
     pub(super) room: u64,
@@ -344,7 +344,7 @@ impl ArraySet {
                 }
                 Ok(())
             }
-            // Only the images were named.
+            // Only the images were passed.
             _ if part.files.len() == 1 => Ok(()),
             found => {
                 let names: Vec<String> = beside.arrays.iter().map(|a| a.name.clone()).collect();

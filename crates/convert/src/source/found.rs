@@ -57,7 +57,7 @@ pub(super) enum Names {
 
 /// The labels as stored in the source.
 pub(super) struct FoundLabels {
-    /// Their name in the source.
+    /// The name of the labels in the source.
     pub(super) name: String,
     pub(super) values: LabelValues,
     /// The name of each class id, if the source has them.
@@ -79,7 +79,7 @@ pub(super) enum LabelValues {
     Names(TextArena),
     /// Numbers other than ids. They become a column with this name.
     Numbers(Vec<f64>),
-    /// Like `Numbers`, but in their own type.
+    /// Like `Numbers`, but with the numbers in the type of the source.
     Typed(Arc<dyn Store>),
 }
 

@@ -336,7 +336,7 @@ fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(
     Ok(())
 }
 
-/// Everything collected.
+/// All fields and labels that were collected.
 pub(super) struct Gathering {
     pub(super) format: DataFormat,
     pub(super) fields: Vec<Gathered>,

@@ -178,9 +178,9 @@ pub(super) struct LabelLists {
 /// One mask per sample.
 #[derive(Debug, Clone)]
 pub(super) enum Masks {
-    /// One file each.
+    /// Each mask is a separate file.
     Files { paths: PathTable, bytes: Vec<u64> },
-    /// In a store.
+    /// The items of a store.
     Stored(Arc<dyn Store>),
 }
 
@@ -189,7 +189,7 @@ pub(super) enum Masks {
 pub(super) enum Images {
     /// Separate files, named by the listing's paths.
     Files,
-    /// In a store.
+    /// The items of a store.
     Stored(Arc<dyn Store>),
 }
 

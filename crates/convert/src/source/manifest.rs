@@ -425,11 +425,11 @@ struct PlannedLabel {
 
 /// Where the label of a row comes from.
 enum LabelFrom {
-    /// In the cell.
+    /// From the cell.
     Cell,
-    /// In the path: its folder, below this one.
+    /// From the path: the part of its folder below this folder.
     FolderBelow(String),
-    /// In the name of the column that has a 1.
+    /// From the name of the column that has a 1.
     Indicators(Vec<usize>),
 }
 

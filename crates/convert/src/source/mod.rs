@@ -288,7 +288,7 @@ fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static I
 ///
 /// # Errors
 ///
-/// As [`list`], and if the source has no splits.
+/// The errors of [`list`], and an error if the source has no splits.
 pub fn list_splits(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let mut splits = in_archives(source, options, 0, &list_each, &splits_of)?;
     splits.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks());
@@ -326,7 +326,7 @@ impl Listed {
 ///
 /// # Errors
 ///
-/// As [`list`], and if a source of splits also has samples outside them, or a table that may have the labels.
+/// The errors of [`list`], and an error if a source of splits also has samples outside them, or a table that may have the labels.
 pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
     let place = |opened: &Opened, listed| match listed {
         Listed::One(listing) => Listed::One(Box::new(opened.listing(*listing))),

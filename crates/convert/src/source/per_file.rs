@@ -1,4 +1,4 @@
-//! How many samples a file of arrays holds: one, or one for each row. Files that could be read both ways are refused.
+//! Decides how many samples a file of arrays holds: one, or one for each row. Files that could be read both ways are refused.
 
 use std::path::Path;
 
@@ -101,7 +101,7 @@ fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<
         |place, reason: String, what: &str| Err(ConvertError::unsupported(&path(place), "", reason, hint(what)));
     let each: Vec<Content> = match contents {
         Contents::Each(each) => each.clone(),
-        // All are the same. A single file proves nothing.
+        // All contents are the same. A single file proves nothing.
         Contents::All(content) if paths.len() > 1 => vec![content.clone()],
         Contents::All(_) => return Ok(()),
     };

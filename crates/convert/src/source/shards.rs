@@ -18,7 +18,7 @@ const MAX_FILES: usize = 1 << 20;
 pub(crate) struct Shards {
     /// The source as given. Paths in errors start with it.
     pub(crate) root: PathBuf,
-    /// At least one, in name order or in the pattern's order. For a source that is one file, or whose format is a folder, the root
+    /// At least one path, in name order or in the pattern's order. For a source that is one file, or whose format is a folder, the root
     /// itself.
     pub(super) files: Vec<PathBuf>,
     /// The split of all files, if their names state one.

@@ -34,7 +34,7 @@ pub(super) struct Member {
 /// What a link leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Link {
-    /// Another member.
+    /// The name of another member.
     Hard(Vec<u8>),
     /// A path relative to the folder of the link.
     Symbolic(Vec<u8>),

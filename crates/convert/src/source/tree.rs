@@ -277,7 +277,7 @@ pub(super) fn read(
         }
         let is_label = part == Some(Part::Label);
         match fields.put(tree, idx, is_label, &mut found) {
-            // It was not requested.
+            // The field was not requested.
             Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
                 found.warnings.push(Warning::LeftOut { field: member.name.clone(), reason });
             }

@@ -73,7 +73,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 
 /// A tar file, possibly inside another tar file.
 struct TarFile {
-    /// Its name in errors.
+    /// The path of the tar file in errors.
     path: PathBuf,
     file: PathBuf,
     /// Start and end in the file; none for all of it.

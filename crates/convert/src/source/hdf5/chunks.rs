@@ -33,7 +33,7 @@ enum Step {
 pub(super) struct Chunks<'a> {
     file: &'a H5File,
     dataset: &'a H5Dataset,
-    /// In the order of packing. Unpacking starts with the last.
+    /// The steps in the order of packing. Unpacking starts with the last.
     steps: Vec<Step>,
     /// Elements of a chunk in each dimension.
     chunk: Vec<u64>,

@@ -204,7 +204,7 @@ impl<'a> Files<'a> {
         let place = place.filter(|_| !own.iter().any(|node| is_label(&node.path)));
         let Some(place) = place else {
             if part.files.len() == 1 {
-                // Only the images were named.
+                // Only the images were passed.
                 return Ok(());
             }
             let found: Vec<String> = beside.datasets.iter().map(|d| d.path.clone()).collect();

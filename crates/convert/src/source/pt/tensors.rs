@@ -281,7 +281,7 @@ pub(super) fn is_tensor(tree: &Tree, id: Id) -> bool {
 /// A tensor whose rows are in C order.
 pub(super) struct Tensor {
     pub(super) array: ArrayType,
-    /// Where it starts in the file.
+    /// Where the tensor starts in the file.
     pub(super) offset: u64,
     /// The bytes of its storage from there.
     room: u64,

@@ -48,7 +48,7 @@ pub(super) struct Levels {
 
 /// The layout of a level's lists.
 enum Ends {
-    /// All have this length. The first ones may not belong to the column.
+    /// All lists have this length. The first ones may not belong to the column.
     Fixed {
         len: usize,
     },

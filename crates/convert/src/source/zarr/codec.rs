@@ -38,9 +38,9 @@ enum Packing {
 /// All codecs of a chunk.
 #[derive(Debug)]
 pub(super) struct Chain {
-    /// From elements to bytes. None for items of variable length: a count, then the length and bytes of each item.
+    /// The codecs from elements to bytes. None for items of variable length, stored as a count, then the length and bytes of each item.
     array: Option<CodecChain>,
-    /// With names for errors.
+    /// The codecs from bytes to bytes, with their names for errors.
     packing: Vec<(&'static str, Packing)>,
 }
 
