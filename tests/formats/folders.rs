@@ -90,10 +90,7 @@ fn words_in_the_names_of_images_without_labels_are_told() {
     let folder = sources();
     for (source, words) in [("cats", "such as 'cat' in 'cat.0.jpg'"), ("ages", "such as '25' in '25_0_2_2017.jpg'")] {
         let (_, told) = read(&folder, &[source]);
-        assert!(
-            told.contains("no labels found: the names of the files may have them") && told.contains(words),
-            "{told}"
-        );
+        assert!(told.contains("no labels found: the file names may contain them") && told.contains(words), "{told}");
     }
     let (_, told) = read(&folder, &["frames"]);
     assert_eq!(told, "");
@@ -129,7 +126,7 @@ fn folders_that_the_caller_names_may_be_in_a_split() {
 fn a_folder_for_each_patient_is_no_class() {
     let folder = sources();
     let said = refused(&folder, &["patients"]);
-    assert!(said.contains("each of the 3 folders has files of the same 3 names"), "{said}");
+    assert!(said.contains("the 3 folders all have files with the same 3 names"), "{said}");
     let code = said.split_once("in Python: ").unwrap().1.split_once("; --from").unwrap().0;
     let at = folder.path("patients");
     let code = code.replace("pathlib.Path(\"patients\")", &format!("pathlib.Path({:?})", at.to_str().unwrap()));
@@ -147,8 +144,8 @@ fn files_of_one_folder_whose_names_belong_together_are_masks_or_told() {
     }
     for (source, words) in [
         ("stems", "the .png files are read as the masks of the .jpg files"),
-        ("versions", "4 names have a .jpg and a .png file"),
-        ("rain", "'norain-000001.png' and others have the name of another image, here 'rain-000001.png'"),
+        ("versions", "4 names have both a .jpg and a .png file"),
+        ("rain", "'norain-000001.png' and other files are named after another image, here 'rain-000001.png'"),
     ] {
         let (_, told) = read(&folder, &[source]);
         assert!(told.contains(words), "{told}");
@@ -159,7 +156,7 @@ fn files_of_one_folder_whose_names_belong_together_are_masks_or_told() {
 fn masks_that_are_no_image_files_are_refused() {
     let folder = sources();
     let said = refused(&folder, &["arrays"]);
-    assert!(said.contains("'masks/000001.npy' is beside image files"), "{said}");
+    assert!(said.contains("'masks/000001.npy' is not an image file"), "{said}");
     read(&folder, &["arrays", "--images", "images"]);
 }
 
@@ -178,7 +175,7 @@ fn nested_classes_are_told_with_a_command_that_makes_them_classes() {
     // A list ends a path at a space.
     std::fs::rename(folder.path("sun"), folder.path("the sun")).unwrap();
     let (_, told) = read(&folder, &["the sun"]);
-    assert!(told.contains("subfolders are not classes") && !told.contains("find "), "{told}");
+    assert!(told.contains("subfolders are not read as classes") && !told.contains("find "), "{told}");
 }
 
 #[test]
@@ -198,8 +195,8 @@ fn images_without_masks_are_refused_with_a_line_that_writes_masks_of_zeros() {
 fn lists_in_folders_beside_the_images_are_told() {
     let folder = sources();
     for (source, words) in [
-        ("pets", "'annotations/list.txt' was not read: if it has labels or splits, name it as the source"),
-        ("food", "'meta/train.json' and 1 other file were not read: if they have labels or splits, name one"),
+        ("pets", "'annotations/list.txt' was not read: if it has labels or splits, pass it as the source"),
+        ("food", "'meta/train.json' and 1 other file were not read: if they have labels or splits, pass one"),
         ("dtd", "'imdb/imdb.mat' was not read: if it has labels, write its labels to a CSV file"),
     ] {
         let (_, told) = read(&folder, &[source]);
@@ -213,9 +210,9 @@ fn warnings_of_all_splits_are_told_once_and_others_with_their_split() {
     for more in [&["--dry-run"][..], &[]] {
         let ran = folder.packds(&[&["convert", "told", "told.pack", "--split", "all"], more].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
-        assert_eq!(ran.stderr.matches("of the type HEIC").count(), 1, "{ran:?}");
-        assert!(ran.stderr.contains("packds: warning: ignored 1 file of the type HEIC"), "{ran:?}");
-        assert!(ran.stderr.contains("packds: warning: split 'test': ignored 1 file of the type DICOM"), "{ran:?}");
+        assert_eq!(ran.stderr.matches("of type HEIC").count(), 1, "{ran:?}");
+        assert!(ran.stderr.contains("packds: warning: ignored 1 file of type HEIC"), "{ran:?}");
+        assert!(ran.stderr.contains("packds: warning: split 'test': ignored 1 file of type DICOM"), "{ran:?}");
     }
 }
 
@@ -233,7 +230,7 @@ fn channels_that_are_no_classes_are_refused_with_the_way_out() {
 fn a_folder_is_explained_without_options_for_fields() {
     let folder = sources();
     let (said, _) = read(&folder, &["stems", "--explain"]);
-    assert!(said.contains("why      mask: the files beside the images have their names; instead: --from"), "{said}");
+    assert!(said.contains("why      mask: the files beside the images have the same names; instead: --from"), "{said}");
     assert!(said.contains("why      label: there are no class folders; instead: a CSV file"), "{said}");
     assert!(!said.contains("a field") && !said.contains("-key"), "{said}");
 }

@@ -76,7 +76,7 @@ fn data_sets_that_cannot_be_read_are_left_out_with_a_warning() {
     for words in [
         "left out the field 'boxes': elements of 8 bytes that are neither numbers",
         "left out the field 'opaque': elements of",
-        "left out the field 'elsewhere': its data are in other files",
+        "left out the field 'elsewhere': its data is in other files",
     ] {
         assert!(warnings.contains(words), "{warnings}");
     }
@@ -218,8 +218,8 @@ fn damage_and_what_is_not_for_us_is_refused() {
     fs::write(folder.path("cut.h5"), &bytes[..bytes.len() / 2]).unwrap();
     fs::write(folder.path("text.h5"), b"no HDF5 at all").unwrap();
     for (name, words) in [
-        ("external.h5", "its data are in other files"),
-        ("virtual.h5", "its data are in other files"),
+        ("external.h5", "its data is in other files"),
+        ("virtual.h5", "its data is in other files"),
         ("huge.h5", "does not fit in a file"),
         ("newer.h5", "bad version number for layout message"),
         ("newer.h5", "h5repack --low=0 --high=2"),

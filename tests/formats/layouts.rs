@@ -115,7 +115,7 @@ fn what_is_overlooked_or_left_out_is_said() {
         report["warnings"].to_string()
     };
     let answers = warnings("answers.h5");
-    assert!(answers.contains("no labels found: none of the fields 'ans'"), "{answers}");
+    assert!(answers.contains("no labels found: no field has a usual label name (fields: 'ans'"), "{answers}");
     let objects = warnings("objects.npz");
     assert!(objects.contains("left out the field 'about': elements of type"), "{objects}");
     assert!(!warnings("unlabeled.npz").contains("no labels"));
@@ -158,7 +158,7 @@ fn labels_that_no_class_has_make_bad_samples_and_not_a_bad_source() {
     }
     let ran = folder.packds(&["convert", "large.npz", "large.pack", "--json"]);
     let warnings = ran.json()["warnings"].to_string();
-    assert!(warnings.contains("it has u64 with values above 2^63 - 1"), "{warnings}");
+    assert!(warnings.contains("this field has u64 values above 2^63 - 1"), "{warnings}");
 }
 
 #[test]
@@ -204,13 +204,13 @@ fn labels_in_a_file_beside_that_of_the_images_are_found_by_its_name() {
             &["doubled"],
             1,
             "expected labels in the file of images or in another file, found 'x', 'y'",
-            "name only the file of images",
+            "pass only the file of images",
         ),
         (
             &["{owned,owned_labels}.npz"],
             1,
             "expected no separate file of labels, because the image files have labels",
-            "name only the file of images",
+            "pass only the file of images",
         ),
     ];
     assert_refused(&folder, &refused);
@@ -269,7 +269,7 @@ fn labels_that_lie_where_none_are_looked_for_are_told() {
     assert_eq!(json!(ids(&pack)), expected["labels"]);
     assert!(!said.contains("no labels"), "{said}");
     let (_, said) = converted(&folder, &["lists.parquet"]);
-    let told = "'label' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has lists";
+    let told = "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has lists";
     assert!(said.contains(told), "{said}");
 }
 
@@ -317,7 +317,7 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
             "--image-key brightness",
         ),
         (&["mixed"], 1, "'b.tar' is webdataset, 'a.parquet' is parquet", "--from webdataset or --from parquet"),
-        (&["nothing.npy"], 1, "it contains no samples", "whose first dimension is the samples"),
+        (&["nothing.npy"], 1, "it contains no samples", "whose first dimension counts the samples"),
         (&["nameless.parquet"], 2, "nameless.parquet: schema: field ``: a name has 1 to 255 bytes", "--leave-out"),
         (&["zlib.tfrecord"], 2, "the records are compressed with ZLIB, which is not supported", "GZIP"),
     ];

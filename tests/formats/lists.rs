@@ -36,7 +36,7 @@ fn rows_of_boxes_are_refused_and_other_repeats_are_told() {
         "tables/boxes.csv",
         1,
         &[
-            "its 24 rows name 12 images in 'path', and 'xmin', 'ymin', 'xmax', 'ymax' look like boxes",
+            "its 24 rows refer to 12 images in 'path', and 'xmin', 'ymin', 'xmax', 'ymax' look like boxes",
             ".groupby('path')",
         ],
     );
@@ -50,7 +50,7 @@ fn rows_of_boxes_are_refused_and_other_repeats_are_told() {
     assert_told(
         &folder,
         "tables/captions.csv",
-        &["the 24 rows name only 12 images in 'image', first 'images/0000.png' again"],
+        &["the 24 rows refer to only 12 images in 'image' (first repeated image: 'images/0000.png')"],
     );
 }
 
@@ -63,7 +63,7 @@ fn tags_are_labels_if_they_come_back_and_are_told_otherwise() {
     assert_told(
         &folder,
         "tables/other_tags.csv",
-        &["no labels found", "none of the fields 'tags' has a usual name for labels"],
+        &["no labels found", "no field has a usual label name (fields: 'tags')"],
     );
 }
 
@@ -71,7 +71,7 @@ fn tags_are_labels_if_they_come_back_and_are_told_otherwise() {
 fn missing_labels_are_bad_samples_and_words_for_them_are_told() {
     let (folder, expected) = sources();
     assert_told(&folder, "tables/none.csv", &["'None' is packed as a class (4 rows of 'label')"]);
-    assert_told(&folder, "tables/dash.csv", &["read as names, because '-' in line 2 is no number"]);
+    assert_told(&folder, "tables/dash.csv", &["read as names, because '-' in line 2 is not a number"]);
     for (name, line) in [("empty.csv", 2), ("na_ids.csv", 2), ("null.jsonl", 1)] {
         let source = format!("tables/{name}");
         let words = format!("the label is missing in line {line} of '{name}'");
@@ -87,7 +87,7 @@ fn missing_labels_are_bad_samples_and_words_for_them_are_told() {
 fn decimal_commas_are_told_and_refused_as_labels() {
     let (folder, _) = sources();
     assert_told(&folder, "tables/decimal.csv", &["'weight' is packed as text, because of cells such as '0,5'"]);
-    let words = ["'0,5' may be a number with a decimal comma", "decimal=','", "write ';' between labels"];
+    let words = ["'0,5' may be a number with a decimal comma", "decimal=','", "separate labels with ';'"];
     assert_refused(&folder, "tables/decimal_label.csv", 1, &words);
 }
 
@@ -113,7 +113,7 @@ fn lists_of_papers_find_their_images_and_classes() {
         (
             "sun/Training_01.txt",
             vec!["a/abbey", "b/bar/indoor"],
-            ["'a/abbey'", "the list has no labels", "found by name"],
+            ["'a/abbey'", "the list has no labels", "searched for"],
         ),
     ] {
         let source = format!("papers/{source}");
@@ -136,7 +136,7 @@ fn folders_of_papers_tell_of_labels_elsewhere() {
     assert_refused(&folder, "papers/cars", 2, &words);
     assert_told(&folder, "papers/flowers", &["'imagelabels.mat' was not read: if it has labels, write"]);
     assert_told(&folder, "papers/flat", &["'labels.mat' was not read: if it has labels, write"]);
-    assert!(!told(&folder, "papers/flat").contains("of the type MATLAB"));
+    assert!(!told(&folder, "papers/flat").contains("of type MATLAB"));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn run_lengths_are_refused_and_pairs_of_labels_are_not() {
 #[test]
 fn names_of_classes_and_nested_labels_are_told() {
     let (folder, _) = sources();
-    assert_told(&folder, "others/ids.csv", &["'classes.txt' was not read: classes have the names"]);
+    assert_told(&folder, "others/ids.csv", &["'classes.txt' was not read: class names come only from"]);
     assert_told(&folder, "others/nested.json", &["to use 'label' inside 'meta', write it as a separate column"]);
 }
 

@@ -64,9 +64,9 @@ fn tables_of_pandas_have_their_images_and_labels() {
         "{said}"
     );
     let said = told(&folder, "tables/train.csv");
-    assert!(said.contains("labels are read from 'diagnosis', the only column beside the paths"), "{said}");
+    assert!(said.contains("labels are read from 'diagnosis', the only column besides the paths"), "{said}");
     assert!(
-        said.contains("the paths in 'id_code' are incomplete, and the files were found by name: 'id_00' is 'train_images/id_00.png'"),
+        said.contains("the paths in 'id_code' do not lead to files as written, so the files were searched for: 'id_00' is read from 'train_images/id_00.png'"),
         "{said}"
     );
     assert!(told(&folder, "tables/train_index.csv").contains("left out the first column: it has no name"));
@@ -132,7 +132,7 @@ fn files_that_are_not_data_are_named_with_what_to_do() {
     for (name, error, hint) in [
         ("pointer.parquet", "this is a Git LFS pointer instead of the file", "git lfs pull"),
         ("page.npz", "this is a web page instead of the file", "download the file again"),
-        ("one.png", "a single image", "name the folder"),
+        ("one.png", "a single image", "pass the folder"),
     ] {
         let said = refused(&folder, &format!("foreign/{name}"), 2);
         assert!(said.contains(error) && said.contains(hint), "{name}: {said}");

@@ -65,7 +65,7 @@ fn a_folder_of_files_that_are_not_read_is_refused_with_their_type_their_number_a
         ("cr2", "camera raw", "rawpy.imread"),
     ] {
         let said = refused(&folder, &format!("unread/{kind}"), 2);
-        assert!(said.contains(&format!("3 files of the type {name}, first 'a/1.")), "{said}");
+        assert!(said.contains(&format!("3 files of type {name} (first: 'a/1.")), "{said}");
         assert!(said.contains(hint), "{said}");
     }
 }
@@ -74,8 +74,8 @@ fn a_folder_of_files_that_are_not_read_is_refused_with_their_type_their_number_a
 fn files_beside_images_that_are_not_read_are_told_by_type() {
     let (folder, _) = sources();
     let said = told(&folder, "unread/mixed");
-    assert!(said.contains("ignored 2 files of the type HEIC (first: 'a/1.heic'); to read them, convert"), "{said}");
-    assert!(said.contains("ignored 1 file of the type DICOM ('a/3.dcm')"), "{said}");
+    assert!(said.contains("ignored 2 files of type HEIC (first: 'a/1.heic'); to read them, convert"), "{said}");
+    assert!(said.contains("ignored 1 file of type DICOM ('a/3.dcm')"), "{said}");
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn damage_and_what_is_not_for_us_is_refused() {
         ("big3.zarr", "the chunk grid is not 'regular'"),
         ("gzip2.zarr", "10"),
         ("sharded3.zarr", "CRC32C"),
-        ("zstd3.zarr", "zstd data are damaged"),
+        ("zstd3.zarr", "zstd data is damaged"),
         ("blosc2.zarr", "Blosc header"),
     ] {
         refused(&folder, &["convert", name, "no.pack"], words);
@@ -203,7 +203,7 @@ fn no_chunk_unpacks_to_more_than_its_size() {
     python(&["zarr_client.py", "bombs", folder.path("").to_str().unwrap()]);
     for codec in ["gzip", "zstd", "blosc", "zlib", "bz2"] {
         let name = format!("{codec}2.zarr");
-        let words = format!("{name}/images/1.0.0.0: the {codec} data are damaged: expected ");
+        let words = format!("{name}/images/1.0.0.0: the {codec} data is damaged: expected ");
         refused(&folder, &["convert", &name, "no.pack"], &words);
         refused(&folder, &["convert", &name, "no.pack"], "at most 1121 bytes in a chunk");
     }

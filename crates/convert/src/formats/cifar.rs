@@ -20,7 +20,7 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&[], "CIFAR-10 and CIFAR-100, binary or Python version")
 };
 
-/// Binary files have no magic bytes.
+/// Whether a file has a name of CIFAR and is binary or a pickled dictionary. Binary files have no magic bytes.
 fn starts(head: &Head<'_>) -> bool {
     let is_file = head.name.ends_with(".bin") || cifar::is_pickled_dictionary(head.bytes);
     cifar::is_cifar_name(head.name) && is_file

@@ -1,4 +1,4 @@
-//! HDF5.
+//! The entry of HDF5.
 
 use super::Entry;
 #[cfg(feature = "hdf5")]

@@ -1,4 +1,4 @@
-//! LMDB.
+//! The entry of LMDB.
 
 use super::{Entry, Input, Output, Target};
 use crate::sink::{Holds, LmdbSink};

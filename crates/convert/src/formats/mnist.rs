@@ -15,7 +15,8 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&[], "idx files of MNIST and similar datasets")
 };
 
-/// Two zero bytes, an element type and the number of dimensions. Alternatively, a gzip file with a matching name.
+/// Whether a file starts with two zero bytes, an element type and the number of dimensions, or is a gzip file with a
+/// matching name.
 pub(crate) fn starts(head: &Head<'_>) -> bool {
     let is_named = mnist::is_idx(head.name);
     let kind = head.bytes.get(2..4);

@@ -25,6 +25,7 @@ use crate::export::Run;
 use crate::sink::{Holds, Sink, SinkStart};
 use crate::source::{Found, Head, ListOptions, ReadWhole, Shards};
 
+/// What is known about a format.
 pub(crate) struct Entry {
     /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
     pub(crate) extensions: &'static [&'static str],
@@ -69,6 +70,7 @@ impl Entry {
     }
 }
 
+/// How the sources of a format are read.
 pub(crate) enum Input {
     /// A folder of image files.
     Folder,
@@ -85,6 +87,7 @@ pub(crate) enum Input {
     },
 }
 
+/// How packs are exported to a format.
 pub(crate) struct Output {
     /// What it can store for each sample.
     pub(crate) holds: Holds,

@@ -18,7 +18,7 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&["npz"], "arrays in a zip file")
 };
 
-/// This format and `.pt` are both zip files. This one contains arrays, the other one a pickle.
+/// Whether a zip file contains arrays. A `.pt` file is a zip file too, but contains a pickle.
 fn starts(head: &Head<'_>) -> bool {
     // Files in folders are an archive of such files.
     let has_arrays = || head.first_zip_name().ends_with(b".npy") && !head.first_zip_name().contains(&b'/');

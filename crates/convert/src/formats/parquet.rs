@@ -1,4 +1,4 @@
-//! Parquet.
+//! The entry of Parquet.
 
 use super::Entry;
 #[cfg(feature = "arrow")]

@@ -18,7 +18,7 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&["safetensors"], "tensors")
 };
 
-/// The length of a JSON header, followed by the JSON. Its first entry may be text metadata.
+/// Whether a file starts with the length of a JSON header and the header itself. Its first entry may be text metadata.
 fn starts(head: &Head<'_>) -> bool {
     head.has(8, b"{\"") && (head.named == Some(DataFormat::Safetensors) || is_header(head))
 }

@@ -27,7 +27,7 @@ pub(crate) static ENTRY: Entry = Entry {
     )
 };
 
-/// A length and its checksum.
+/// Whether a file starts with a length and its checksum.
 fn starts(head: &Head<'_>) -> bool {
     let is_compressed = head.is_gzip() && head.named == Some(DataFormat::TfRecord);
     is_compressed || tfrecord::is_tfrecord(head.bytes)

@@ -21,7 +21,7 @@ pub struct ExportOptions {
     pub shard_samples: Option<u64>,
     /// Compression. `None` means the format's default.
     pub codec: Option<ExportCodec>,
-    /// One file per sample (npy).
+    /// Whether one file is written per sample (npy).
     pub per_sample: bool,
     /// Zarr's version, 2 or 3.
     pub zarr_version: Option<u8>,

@@ -32,7 +32,7 @@ pub(crate) type Recorded<O> = (&'static str, fn(&O) -> Option<Value>);
 /// One option of `O`.
 #[derive(Debug)]
 pub struct OptionSpec<O: 'static> {
-    /// Its name.
+    /// The name of the option.
     pub opt: Opt,
     /// The section of the help that it belongs to. Empty for general options.
     pub heading: &'static str,
@@ -52,7 +52,7 @@ pub struct OptionSpec<O: 'static> {
     pub repeats: bool,
     /// An option that it cannot be combined with.
     pub excludes: Option<Opt>,
-    /// A description of its effect, in a line or two.
+    /// What the option does, in a line or two.
     pub help: &'static str,
     /// Its entry in a pack's provenance, if it affects the bytes.
     pub(crate) recorded: Option<Recorded<O>>,

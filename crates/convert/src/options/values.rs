@@ -20,10 +20,10 @@ pub enum Mode {
 
 packds_system::named!(Mode { Raw = "raw", Encoded = "encoded", Mixed = "mixed" });
 
-/// The mean to subtract from pixels scaled to 0..1, and the standard deviation to divide them by.
+/// The mean to subtract from pixels on a scale of 0 to 1, and the standard deviation to divide them by.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NormalizeBy {
-    /// Nothing: values stay 0..1.
+    /// No normalization: values stay on a scale of 0 to 1.
     None,
     /// The usual means and standard deviations of ImageNet.
     ImageNet,
@@ -31,9 +31,9 @@ pub enum NormalizeBy {
     Dataset,
     /// Given values, one per channel.
     Values {
-        /// Mean of each channel, in 0..1.
+        /// Mean of each channel, on a scale of 0 to 1.
         mean: Vec<f64>,
-        /// Standard deviation of each channel, in 0..1.
+        /// Standard deviation of each channel, on the same scale.
         std: Vec<f64>,
     },
 }
@@ -123,7 +123,7 @@ impl std::fmt::Display for Compression {
 /// What happens if an image cannot be read or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
-    /// The conversion stops and names the first bad image in listing order.
+    /// The conversion stops and reports the first bad image in listing order.
     Stop,
     /// The image is left out and reported.
     Skip,

@@ -133,7 +133,7 @@ impl Archive {
                 &path,
                 "",
                 reason,
-                "unpack the outer archives, and name the inner one",
+                "unpack the outer archives, and pass the inner one",
             ));
         }
         Ok(Some(Self { path, inside, form }))

@@ -49,7 +49,7 @@ pub(super) struct Described<'a> {
     pub(super) elements: Elements,
     /// All dimensions; the first counts samples.
     pub(super) shape: &'a [u64],
-    /// Where it starts.
+    /// Where the array starts in the file.
     pub(super) offset: u64,
     /// Bytes available to it from there.
     pub(super) room: u64,
@@ -344,7 +344,7 @@ impl ArraySet {
                 }
                 Ok(())
             }
-            // Only the images were named.
+            // Only the images were passed.
             _ if part.files.len() == 1 => Ok(()),
             found => {
                 let names: Vec<String> = beside.arrays.iter().map(|a| a.name.clone()).collect();
@@ -352,7 +352,7 @@ impl ArraySet {
                     Some(_) => "expected no separate file of labels, because the image files have labels".to_owned(),
                     None => format!("expected an array of labels, found {}", quoted(&names)),
                 };
-                let hint = format!("name only the file of images, or name the file of labels with {LABEL_KEY}");
+                let hint = format!("pass only the file of images, or choose the file of labels with {LABEL_KEY}");
                 Err(ConvertError::contradictory(file, "", reason, hint))
             }
         }
@@ -380,7 +380,7 @@ impl ArraySet {
                     array.elements.describe(),
                     array.item
                 );
-                let hint = "name files with matching arrays, or convert each one separately";
+                let hint = "pass files with matching arrays, or convert each one separately";
                 return Err(ConvertError::contradictory(file, &array.name, reason, hint));
             };
             array.parts.extend(next.parts.iter().cloned());

@@ -1,7 +1,7 @@
 //! Finds label files next to image files by matching names: `x_train.h5` and `y_train.h5`, `k49-train-imgs.npz` and
 //! `k49-train-labels.npz`.
 //!
-//! Each format's module reads them.
+//! The module of each format reads these files.
 
 use std::path::{Path, PathBuf};
 

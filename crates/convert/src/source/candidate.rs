@@ -28,7 +28,7 @@ const SYSTEM_FOLDERS: [&str; 15] = [
     "lost+found",
 ];
 
-/// True if a program, and not the dataset, made the folder of this name.
+/// True if a folder of this name was made by a program and is not part of the dataset.
 pub(super) fn is_system_folder(name: &[u8]) -> bool {
     SYSTEM_FOLDERS.iter().any(|known| known.as_bytes() == name) || name.starts_with(b".Trash")
 }
@@ -61,7 +61,7 @@ pub(super) fn is_image_name(name: &[u8]) -> bool {
         && extension(name).is_some_and(|extension| ImageFormat::from_extension(extension).is_some())
 }
 
-/// True if a name ends like that of a backup or a partial download, as `1.jpg.bak` and `1.jpg~` do.
+/// True if a name ends like the name of a backup or a partial download, such as `1.jpg.bak` or `1.jpg~`.
 pub(super) fn is_backup_name(name: &[u8]) -> bool {
     const ENDS: [&str; 8] = ["bad", "bak", "old", "orig", "tmp", "part", "crdownload", "partial"];
     let is_known = |end: &[u8]| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known.as_bytes()));

@@ -1,4 +1,4 @@
-//! Texts beside images: `x.txt` beside `x.jpg`, as used to train image generators. They become a column.
+//! Text files beside images, such as `x.txt` beside `x.jpg`, as used to train image generators. They become a column.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -14,14 +14,14 @@ use crate::error::ConvertError;
 
 /// The column of the texts.
 const NAME: &str = "caption";
-/// Images to look at first. Folders without texts cost no more.
+/// Number of images checked first. A folder without text files costs no more than that.
 const MAX_FIRST: usize = 100;
-/// Longer texts are not captions.
+/// Maximum size of a caption, in bytes.
 const MAX_BYTES: u64 = 1 << 16;
 /// Minimum count of numbers on the line of a box: a class, a centre and a size.
 const BOX_NUMBERS: usize = 5;
 
-/// Adds the texts beside the images, if nearly all images have one. Boxes are only reported.
+/// Adds the text files beside the images, if nearly all images have one. Boxes are only reported.
 pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     let first: Vec<usize> = (0..listing.len().min(MAX_FIRST)).collect();
     let is_there = |idx: &usize| text_path(listing, *idx).is_file();
@@ -54,14 +54,14 @@ fn are_nearly_all(n: usize, all: usize) -> bool {
     n > 0 && 10 * n >= 9 * all
 }
 
-/// The path of the text of an image.
+/// The path of an image's text file.
 fn text_path(listing: &Listing, idx: usize) -> std::path::PathBuf {
     let path = listing.file_path(idx);
     let name = [stem(listing.paths.name(idx)), b".txt"].concat();
     path.with_file_name(as_path(&name))
 }
 
-/// A text of usual length; none if there is none.
+/// The content of a text file that is not too long; none if there is no such file.
 fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
     let mut bytes = Vec::new();
     match open_regular(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
@@ -72,7 +72,7 @@ fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
         return Ok(None);
     }
     let not_text = |_| {
-        let hint = format!("save it as UTF-8; {} and ignores the texts", as_classes());
+        let hint = format!("save it as UTF-8; {} and ignores the text files", as_classes());
         ConvertError::contradictory(path, "", "this caption is not UTF-8", hint)
     };
     String::from_utf8(bytes).map(Some).map_err(not_text)

@@ -1,4 +1,4 @@
-//! The form of a column's cells: names of image files, boxes, masks as run lengths.
+//! Recognizes the form of a column's cells: names of image files, boxes, or masks as run lengths.
 
 use super::candidate::is_image_name;
 use super::indicators::indicator;
@@ -29,7 +29,7 @@ pub(super) struct CellForm {
     indicators: Every,
 }
 
-/// Whether every cell has a form, and at least one is there.
+/// Tracks whether every cell has a form, and whether there is at least one such cell.
 #[derive(Debug, Default)]
 struct Every {
     has_some: bool,
@@ -61,7 +61,7 @@ impl CellForm {
         };
         self.files.observe(text, |text| is_image_name(text.as_bytes()));
         self.boxes.observe(text, are_boxes);
-        // No mask.
+        // -1 means that there is no mask.
         if text != Some("-1") {
             self.run_lengths.observe(text, are_run_lengths);
         }
@@ -77,19 +77,19 @@ impl CellForm {
         self.indicators.holds()
     }
 
-    /// Refuses a column of boxes or masks that are not read.
+    /// Refuses a column of boxes or run-length masks, which are not read.
     pub(super) fn refuse(&self, file: &RowFile, name: &str) -> Result<(), ConvertError> {
         let (reason, way_out) = if self.boxes.holds() {
             (
-                format!("'{name}' holds a class with a bounding box, which packds cannot pack yet"),
+                format!("'{name}' holds classes with bounding boxes, which packds cannot pack yet"),
                 format!(
-                    "keep only the class; in Python: t = pandas.read_csv('x.csv'); t['label'] = t.pop('{name}').str.split().str[0]; t.to_csv('y.csv', index=False)"
+                    "to keep only the class, run in Python: t = pandas.read_csv('x.csv'); t['label'] = t.pop('{name}').str.split().str[0]; t.to_csv('y.csv', index=False)"
                 ),
             )
         } else if self.run_lengths.holds() && RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
             (
                 format!("'{name}' holds run-length encoded (RLE) masks, which packds does not decode"),
-                "decode each cell to a PNG file, and put the file names in a column 'mask'; in Python: r = list(map(int, text.split())); m = numpy.zeros(height * width, 'uint8'); [m[s - 1 : s - 1 + n].fill(1) for s, n in zip(r[::2], r[1::2])]; Image.fromarray(m.reshape(height, width, order='F')).save('1.png')".to_owned(),
+                "decode each cell to a PNG file, and put the file names in a column 'mask'; to decode a cell in Python, run: r = list(map(int, text.split())); m = numpy.zeros(height * width, 'uint8'); [m[s - 1 : s - 1 + n].fill(1) for s, n in zip(r[::2], r[1::2])]; Image.fromarray(m.reshape(height, width, order='F')).save('1.png')".to_owned(),
             )
         } else {
             return Ok(());
@@ -99,14 +99,14 @@ impl CellForm {
     }
 }
 
-/// Whether a text is pairs of whole numbers.
+/// Whether a text consists of pairs of whole numbers.
 fn are_run_lengths(text: &str) -> bool {
     let mut n_words = 0;
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     text.split_ascii_whitespace().inspect(|_| n_words += 1).all(is_number) && n_words > 0 && n_words % 2 == 0
 }
 
-/// Whether a text is classes with four numbers each, as in ImageNet's `LOC_train_solution.csv`: `n01440764 240 82 285 231`.
+/// Whether a text consists of classes with four numbers each, as in ImageNet's `LOC_train_solution.csv`: `n01440764 240 82 285 231`.
 fn are_boxes(text: &str) -> bool {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let is_number = |word: &&str| word.parse::<f64>().is_ok();

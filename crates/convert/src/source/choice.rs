@@ -36,14 +36,14 @@ pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Resu
     }
     choices.sort_by_key(|(doubts, _)| *doubts);
     let Some((_, Pair { images, masks })) = choices.first() else { return Ok(()) };
-    let reason = format!("'{}' looks like the masks of '{}', and not like a class", lossy(masks), lossy(images));
+    let reason = format!("'{}' looks like the masks of '{}', not like a class", lossy(masks), lossy(images));
     let line = |pair: &Pair| format!("{} {}", IMAGES.with(lossy(&pair.images)), MASKS.with(lossy(&pair.masks)));
     let lines: Vec<String> = choices.iter().take(MAX_SHOWN).map(|(_, pair)| line(pair)).collect();
     let hint = format!("choose with {}; {}", lines.join(", or "), as_classes());
     Err(ConvertError::contradictory(root, "", reason, hint))
 }
 
-/// A folder with the name of masks, or those in it that have such a name.
+/// The subfolders with usual names for masks, or the folder itself if there are none.
 pub(super) fn folders_of_masks(
     (root, files): (&Path, SampleFiles),
     folder: &[u8],

@@ -28,7 +28,7 @@ const FILES: [&str; 17] = [
     "label_map.json",
 ];
 
-/// The warning about such a file among those of a folder.
+/// The warning about such a file among the files of a folder.
 pub(super) fn among(top: &Directory) -> Option<Warning> {
     let is_one = |name: &&[u8]| FILES.iter().any(|known| known.as_bytes() == *name);
     top.names().filter(is_one).min().map(|file| Warning::ClassNamesUnread { file: file.to_vec() })

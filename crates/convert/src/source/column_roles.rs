@@ -1,4 +1,4 @@
-//! Which columns of a manifest are image paths, masks and labels.
+//! Decides which columns of a manifest are image paths, masks and labels.
 
 use std::path::Path;
 
@@ -8,13 +8,14 @@ use super::roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_PATH_NAM
 use super::rows::malformed;
 use super::warning::Warning;
 use crate::error::ConvertError;
+use crate::opt::LABEL_KEY;
 
 /// Words in the names of columns of masks.
 const MASK_WORDS: [&str; 8] = ["mask", "masks", "seg", "segmentation", "annotation", "annot", "gt", "trimap"];
 
 /// The columns of paths, masks and labels.
 pub(super) struct Roles {
-    /// None in a table of pixels.
+    /// The column of image paths. None in a table of pixels.
     pub(super) path: Option<usize>,
     pub(super) mask: Option<usize>,
     pub(super) label: Option<usize>,
@@ -97,8 +98,8 @@ impl Choices<'_> {
         let list = find_known(names, &[LABEL_LIST_NAME]);
         if let (Some(single), Some(list), None) = (single, list, &options.label_key) {
             let names = format!("'{}' and '{}'", names[single], names[list]);
-            let reason = format!("{names} may both be the labels: choose one by name");
-            return Err(malformed(source, 1, reason));
+            let reason = format!("{names} may both be the label column");
+            return Err(ConvertError::contradictory(source, "", reason, format!("choose one with {LABEL_KEY}")));
         }
         Ok(if options.label_key.is_some() { single } else { single.or(list) })
     }

@@ -91,7 +91,7 @@ pub(super) fn start(path: &Path, n: u64) -> Vec<u8> {
     out
 }
 
-/// Whether the error is about the compressed data, and not about reading the file.
+/// Whether the error is about the compressed data, not about reading the file.
 pub(super) fn is_damage(error: &io::Error) -> bool {
     error.raw_os_error().is_none()
 }

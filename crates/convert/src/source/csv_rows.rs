@@ -1,4 +1,4 @@
-//! The rows of a CSV, TSV or text file, each with its first line number.
+//! Reads the rows of a CSV, TSV or text file, each with the number of its first line.
 //!
 //! `manifest` interprets the cells.
 
@@ -19,21 +19,21 @@ use super::values::CellKind;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-/// A CSV file being read. After [`CsvRows::advance`], the current row.
+/// A CSV file being read. [`CsvRows::advance`] moves it to the next row.
 pub(super) struct CsvRows {
     reader: csv::Reader<RowLimit>,
     record: ByteRecord,
     n_columns: usize,
     start: Start,
-    /// The first row was read in search of a header.
+    /// Whether the first row was already read in search of a header.
     is_read: bool,
-    /// What was decided about the first lines.
+    /// Warnings about the first lines.
     pub(super) warnings: Vec<Warning>,
 }
 
 /// Maximum size of a row, in bytes. A file without line feeds must not fill the memory.
 pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
-/// First bytes that tell the form of a file.
+/// Number of bytes that are read at the start of a file to find its form.
 const START_BYTES: u64 = 1 << 16;
 /// Maximum number of columns of a row.
 const MAX_COLUMNS: usize = 1 << 20;
@@ -63,20 +63,20 @@ pub(super) fn long_row(path: &Path, line: u64) -> ConvertError {
 /// The delimiter and the line endings, found at the start of a file. The parser does not report line endings.
 struct Start {
     delimiter: u8,
-    /// The first line ends in a carriage return and a line feed. The others are assumed to do the same.
+    /// Whether the first line ends in a carriage return and a line feed. The others are assumed to do the same.
     two_bytes: bool,
-    /// The end of the file, if not a line feed.
+    /// The length of the file, if it does not end in a line feed.
     open_end: Option<u64>,
-    /// The first line is the number of rows.
+    /// Whether the first line is the number of rows.
     has_count: bool,
-    /// The words after the first on a line are one label, because lines have different numbers of words.
+    /// Whether the words after the first on a line are one label, because lines have different numbers of words.
     has_rest: bool,
-    /// The first line names the delimiter, as for Excel: `sep=;`.
+    /// Whether the first line states the delimiter, as for Excel: `sep=;`.
     has_separator: bool,
 }
 
 impl CsvRows {
-    /// Opens a file and reads its header. Also returns the column names. The first line tells which of the delimiters it has.
+    /// Opens a file and reads its header. Also returns the column names. The first line decides which of the delimiters is used.
     pub(super) fn open(file: &RowFile, delimiters: &[u8]) -> Result<(Self, Vec<String>), ConvertError> {
         let mut opened = file.open()?;
         let has_spaces = delimiters.contains(&b' ');
@@ -155,7 +155,7 @@ impl CsvRows {
         let read = std::mem::take(&mut self.is_read) || self.read(file)?;
         let (expected, found) = (self.n_columns, self.record.len());
         if read && found != expected {
-            let reason = format!("expected {expected} fields as in the header, found {found}");
+            let reason = format!("expected {expected} fields, found {found}");
             return Err(malformed(&file.path, self.line(), reason));
         }
         Ok(read)
@@ -164,7 +164,7 @@ impl CsvRows {
     fn read(&mut self, file: &RowFile) -> Result<bool, ConvertError> {
         let path = &file.path;
         let mut read = self.read_record(path)?;
-        // Several spaces separate like one.
+        // Several spaces count as one separator.
         while read && self.start.delimiter == b' ' {
             let mut full: ByteRecord = self.record.iter().filter(|cell| !cell.is_empty()).collect();
             if self.start.has_rest && full.len() > 2 {
@@ -299,7 +299,7 @@ impl Start {
 }
 
 /// Whether each line is a path and a label of one or more words: the lines have different numbers of words, as in
-/// `0034309 A320 family`. Names of files that have spaces themselves are none.
+/// `0034309 A320 family`. Lines whose file names contain spaces do not count.
 fn has_rest<'a>(first: &'a [u8], others: impl Iterator<Item = &'a [u8]>) -> bool {
     let is_path = |word: &[u8]| is_image_name(word) || word.iter().all(u8::is_ascii_digit);
     let mut counts = HashSet::new();
@@ -313,7 +313,7 @@ fn has_rest<'a>(first: &'a [u8], others: impl Iterator<Item = &'a [u8]>) -> bool
     are_labels && counts.len() > 1 && !counts.contains(&0)
 }
 
-/// The delimiter that a line `sep=;` names, as Excel writes and reads it.
+/// The delimiter that a line `sep=;` states, as Excel writes and reads it.
 fn named_separator(line: &[u8]) -> Option<u8> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     let named = line.trim_ascii();
@@ -355,8 +355,8 @@ fn trimmed(cell: &[u8]) -> String {
     str::from_utf8(cell).unwrap_or_default().trim().to_owned()
 }
 
-/// Whether the first row is a sample: some cells are numbers, and none is a usual column name. Numbers in order are the names
-/// that pandas gives.
+/// Whether the first row is a sample: some cells are numbers, and none is a usual column name. Consecutive numbers are the
+/// names that pandas gives.
 fn are_data(cells: &[String]) -> bool {
     let numbers: Vec<i64> = cells.iter().filter_map(|cell| cell.parse().ok()).collect();
     let are_names = numbers.len() > 1 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]);
@@ -388,7 +388,7 @@ fn names_without_header(n: usize, path: Option<usize>, second: &str) -> Vec<Stri
 fn check_header(path: &Path, line: u64, names: &[String]) -> Result<(), ConvertError> {
     let mut seen = HashSet::new();
     for (number, name) in (1..).zip(names) {
-        // The last may be empty if all its cells are: each line ends with a comma. `manifest` checks that.
+        // The last name may be empty if all cells below it are, because each line ends with a comma. `manifest` checks that.
         if name.is_empty() && number > 1 && number < names.len() {
             return Err(malformed(path, line, format!("column {number} has no name")));
         }
@@ -396,7 +396,7 @@ fn check_header(path: &Path, line: u64, names: &[String]) -> Result<(), ConvertE
             return Err(malformed(
                 path,
                 line,
-                format!("column '{name}' appears twice: the first line names the columns"),
+                format!("column '{name}' appears twice: the first line is read as column names"),
             ));
         }
     }

@@ -196,7 +196,7 @@ fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertErro
         return Ok(format);
     };
     let reason = format!("the files have different formats: '{own}' is {format}, '{other}' is {second}");
-    let hint = format!("choose with {} or {}, or name the files", FROM.with(format.name()), FROM.with(second.name()));
+    let hint = format!("choose with {} or {}, or pass the files", FROM.with(format.name()), FROM.with(second.name()));
     Err(ConvertError::contradictory(folder, "", reason, hint))
 }
 

@@ -10,9 +10,9 @@ use super::paths::{PathTable, joined, lossy, stem};
 use super::walk::count;
 use super::warning::Warning;
 
-/// Files whose names to compare with all others.
+/// Maximum number of files whose names are compared with all others.
 const MAX_COMPARED: usize = 1000;
-/// Maximum length of what may stand before a name.
+/// Maximum length of a prefix.
 const MAX_PREFIX: usize = 12;
 
 /// Two files for each name, one of each extension.
@@ -23,7 +23,7 @@ pub(super) struct Doubles {
 }
 
 impl Doubles {
-    /// Finds the files that have the name of another but for the extension, if nearly all have.
+    /// Finds pairs of files whose names differ only in the extension, if nearly all files belong to such a pair.
     pub(super) fn find(paths: &PathTable, keys: &[Vec<u8>]) -> Option<Self> {
         let mut first_of: HashMap<&[u8], usize> = HashMap::with_capacity(keys.len());
         let mut files = Vec::new();
@@ -42,7 +42,7 @@ impl Doubles {
         (are_most && extensions[0] != extensions[1]).then_some(Self { files, extensions })
     }
 
-    /// Which of the two extensions is that of masks, by the headers of the first files.
+    /// Which of the two extensions belongs to masks, as decided by the headers of the first files.
     pub(super) fn masks(&self, listing: &Listing) -> Option<usize> {
         let looks = self.files.iter().take(MAX_LOOKED).map(|pair| pair.map(|idx| look_at(&listing.file_path(idx))));
         let looks: Vec<[bool; 2]> = looks.map(|pair| pair.map(|look| look.is_some_and(|look| look.is_mask))).collect();
@@ -60,8 +60,8 @@ impl Doubles {
     }
 }
 
-/// The warning about names that are those of others with a mark before or behind them. Numbers are no marks. `files` has the place
-/// of each key's file.
+/// The warning about names that consist of another name and a mark before or after it. Numbers are not marks. `files` has the
+/// index of each key's file.
 pub(super) fn marked(paths: &PathTable, keys: &[Vec<u8>], files: &[usize]) -> Option<Warning> {
     let places: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(idx, key)| (key.as_slice(), idx)).collect();
     let mut marks: BTreeMap<Vec<u8>, (usize, usize, usize)> = BTreeMap::new();
@@ -78,7 +78,7 @@ pub(super) fn marked(paths: &PathTable, keys: &[Vec<u8>], files: &[usize]) -> Op
     (n >= MIN_FILES && 4 * n >= compared).then_some(Warning::MarkedNames { first, of })
 }
 
-/// The marks that a name may have, each with the name without it.
+/// The marks that a name may have, each with the rest of the name.
 fn rests(key: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let at = key.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
     let (folder, name) = (&key[..at], key[at..].strip_prefix(b"/").unwrap_or(&key[at..]));

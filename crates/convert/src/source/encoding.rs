@@ -6,12 +6,12 @@ use std::io::{self, Read, Write};
 
 use packds_system::to_u64;
 
-/// Number of first bytes that tell the encoding.
+/// Number of bytes at the start that identify the encoding.
 pub(super) const START_BYTES: usize = 4;
 /// Bytes read at a time; an even number.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// Which of the two bytes of a number comes first.
+/// The order of the two bytes of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Utf16 {
     Little,
@@ -19,7 +19,7 @@ pub(super) enum Utf16 {
 }
 
 impl Utf16 {
-    /// From the first bytes of a text: its mark, or two letters with zeros between. No other text has zeros.
+    /// The encoding of a text, from its first bytes: a byte order mark, or two letters with zero bytes. No other text has zero bytes.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
         match *start {
             [0xff, 0xfe, ..] => Some(Self::Little),
@@ -32,7 +32,8 @@ impl Utf16 {
 
     /// Writes a text in UTF-16 as UTF-8.
     pub(super) fn decode(self, mut from: impl Read, mut to: impl Write) -> io::Result<()> {
-        let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-16, although it starts as such");
+        let wrong =
+            || io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-16, although it starts like UTF-16");
         let (mut bytes, mut high) = (Vec::with_capacity(PIECE_BYTES), None);
         loop {
             bytes.clear();

@@ -7,12 +7,12 @@ pub(super) fn folder_of(path: &str) -> &str {
     path.trim_start_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The rest of a folder below another.
+/// The part of a folder's path below another folder.
 pub(super) fn class_below<'a>(folder: &'a str, above: &str) -> &'a str {
     folder.strip_prefix(above).unwrap_or(folder).trim_start_matches('/')
 }
 
-/// What all folders have above them.
+/// The folder that contains all folders.
 pub(super) fn common_folder(folders: &BTreeSet<String>) -> String {
     let mut common: Vec<&str> = folders.first().map(|first| first.split('/').collect()).unwrap_or_default();
     for folder in folders {

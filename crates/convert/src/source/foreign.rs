@@ -33,10 +33,10 @@ impl Foreign {
                 Self::of("its first bytes are all zero", "copy or download the file again")
             }
             () if head.has(0, b"Rar!") => {
-                Self::of("this is a RAR archive", "unpack it ('unrar x FILE') and name the folder")
+                Self::of("this is a RAR archive", "unpack it ('unrar x FILE') and pass the folder")
             }
             () if head.has(0, b"7z\xbc\xaf") => {
-                Self::of("this is a 7z archive", "unpack it ('7z x FILE') and name the folder")
+                Self::of("this is a 7z archive", "unpack it ('7z x FILE') and pass the folder")
             }
             () if head.has(0, b"\x0a\x23\xd7\xce") || head.has(0, &0xced7_230a_u32.to_le_bytes()) => {
                 Self::of("this is an MXNet RecordIO file", "unpack it with mxnet.recordio, one file per image")
@@ -49,7 +49,7 @@ impl Foreign {
                 "write its samples with packds.write, or export them to Parquet or a folder",
             ),
             () if packds_pixels::ImageFormat::sniff(head.bytes).is_some() => {
-                Self::of("this is a single image", "name the folder that contains it")
+                Self::of("this is a single image", "pass the folder that contains it")
             }
             () => return Unread::of_name(head.name.as_bytes()).map(Self::unread),
         })
@@ -59,7 +59,7 @@ impl Foreign {
         let what = match row.name {
             "Git LFS pointer" => "this is a Git LFS pointer instead of the file".into(),
             "web page" => "this is a web page instead of the file, probably from a failed download".into(),
-            name => format!("this is a file of the type {name}").into(),
+            name => format!("this is a file of type {name}").into(),
         };
         Self(what, row.hint)
     }

@@ -22,7 +22,7 @@ use crate::metadata::Metadata;
 use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT, MASK_KEY};
 use crate::sample::SampleError;
 
-/// What a format's module found in a source.
+/// What the module of a format found in a source.
 pub(crate) struct Found {
     pub(super) kind: SourceKind,
     /// The images. Every field has the same number of samples.
@@ -41,7 +41,7 @@ pub(crate) struct Found {
     pub(super) warnings: Vec<Warning>,
     /// Files or members that are not samples.
     pub(super) ignored: u64,
-    /// Whether there is a single label beside the images, as in a file of one sample.
+    /// Whether there is only one label besides the images, as in a file of one sample.
     pub(super) has_single_label: bool,
     /// Whether the images are rows of an array with two more dimensions, which has no dimension of channels.
     pub(super) are_planes: bool,
@@ -57,7 +57,7 @@ pub(super) enum Names {
 
 /// The labels as stored in the source.
 pub(super) struct FoundLabels {
-    /// Their name in the source.
+    /// The name of the labels in the source.
     pub(super) name: String,
     pub(super) values: LabelValues,
     /// The name of each class id, if the source has them.
@@ -79,7 +79,7 @@ pub(super) enum LabelValues {
     Names(TextArena),
     /// Numbers other than ids. They become a column with this name.
     Numbers(Vec<f64>),
-    /// Like `Numbers`, but in their own type.
+    /// Like `Numbers`, but with the numbers in the type of the source.
     Typed(Arc<dyn Store>),
 }
 
@@ -179,14 +179,14 @@ impl Found {
         Ok(self)
     }
 
-    /// Refuses images of a single number each, for example if a label file was named.
+    /// Refuses images of a single number each, for example if a label file was passed.
     fn check_images(&self, source: &Path) -> Result<(), ConvertError> {
         match self.images.content(0) {
             Content::Array(array) if array.shape.is_empty() => Err(ConvertError::unsupported(
                 source,
                 "",
                 format!("expected images, found one {} for each sample", array.dtype),
-                format!("name the file with the images, or name the field of images with {IMAGE_KEY}"),
+                format!("pass the file with the images, or choose the field of images with {IMAGE_KEY}"),
             )),
             _ => Ok(()),
         }
@@ -230,7 +230,7 @@ impl Found {
     /// Converts masks of other types to `u8` numbers.
     ///
     /// # Errors
-    /// If the masks are arrays that hold no class for each pixel: every sample would be bad.
+    /// If the masks are arrays without a class for each pixel: every sample would be bad.
     fn number_masks(&mut self, source: &Path) -> Result<(), ConvertError> {
         let Some(masks) = &self.masks else { return Ok(()) };
         let array = match masks.content(0) {
@@ -248,7 +248,7 @@ impl Found {
                     "expected masks as image files or arrays of two dimensions, found {} {:?}",
                     array.dtype, array.shape
                 ),
-                format!("leave the field out with {LEAVE_OUT}, name another field with {MASK_KEY}, or write a number for each pixel"),
+                format!("leave the field out with {LEAVE_OUT}, choose another field with {MASK_KEY}, or write a number for each pixel"),
             )
         })?;
         numbers.refuse_channels(source)?;
@@ -417,7 +417,7 @@ fn rename_taken(listing: &mut Listing) {
 /// What to do about class ids without names.
 fn class_ids_hint() -> String {
     format!(
-        "correct the labels or the list of class names, leave the field out with {LEAVE_OUT}, or name another field with {LABEL_KEY}"
+        "correct the labels or the list of class names, leave the field out with {LEAVE_OUT}, or choose another field with {LABEL_KEY}"
     )
 }
 
@@ -444,7 +444,7 @@ pub(super) fn other_count(source: &Path, name: &str, images: &dyn Store, found: 
     };
     let Some(dimension) = along.map(|place| place + 1) else {
         let hint = format!(
-            "write one value for each image, or name other fields with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}"
+            "write one value for each image, or choose other fields with {IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY}"
         );
         return ConvertError::contradictory(source, name, reason, hint);
     };

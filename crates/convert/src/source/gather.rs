@@ -336,7 +336,7 @@ fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(
     Ok(())
 }
 
-/// Everything collected.
+/// All fields and labels that were collected.
 pub(super) struct Gathering {
     pub(super) format: DataFormat,
     pub(super) fields: Vec<Gathered>,
@@ -486,7 +486,7 @@ impl Gathered {
                 source,
                 &self.name,
                 "expected images, found texts or numbers",
-                format!("name the field of images with {IMAGE_KEY}"),
+                format!("choose the field of images with {IMAGE_KEY}"),
             )),
         }
     }

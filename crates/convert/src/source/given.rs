@@ -68,12 +68,12 @@ pub enum GivenValue<'a> {
 /// Labels, texts and sizes stay in memory.
 #[derive(Debug)]
 pub struct Given {
-    /// Named in errors: the pack to be written.
+    /// The pack to be written. Errors mention it.
     target: PathBuf,
     fields: Vec<GivenField>,
     classes: Vec<String>,
     n_samples: usize,
-    /// A sample was only partly written, so this is unusable.
+    /// Whether a sample was only partly written. If so, this is unusable.
     is_broken: bool,
 }
 

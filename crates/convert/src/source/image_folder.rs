@@ -35,7 +35,7 @@ pub(super) struct Opened {
     pub(super) beside_it: u64,
     /// Hidden folders that are not classes.
     pub(super) hidden: Tally,
-    /// About labels and class names in files of other kinds.
+    /// Warnings about labels and class names in files of other kinds.
     pub(super) beside: Vec<Warning>,
     /// A table, a list of labels or a file of another format beside the images or above them.
     pub(super) manifest: Option<Vec<u8>>,
@@ -99,7 +99,7 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
 }
 
-/// Whether a file's name ends in one of these, and has a word for labels in it.
+/// Whether a file's name ends in one of these and contains a word for labels.
 pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     const WORDS: [&str; 10] =
         ["train", "val", "test", "label", "labels", "annotation", "annotations", "caption", "captions", "dataset"];
@@ -113,7 +113,7 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     })
 }
 
-/// Whether a name in lower case is that of an archive.
+/// Whether a lower-case name is the name of an archive.
 fn is_archive(name: &str) -> bool {
     [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
 }

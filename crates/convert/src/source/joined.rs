@@ -12,7 +12,7 @@ const MAX_LABELS: usize = 8192;
 const MAX_LABEL_BYTES: usize = 1 << 18;
 /// Maximum size of a cell to inspect, in bytes.
 const MAX_BYTES: usize = 4096;
-/// Joined cells that are kept as examples.
+/// Maximum number of joined cells that are kept as examples.
 const MAX_EXAMPLES: usize = 64;
 /// Minimum number of labels in at least one cell with spaces. Class names of two words are common.
 const MIN_WORDS: usize = 3;
@@ -63,7 +63,7 @@ fn list_items(text: &str) -> Vec<&str> {
     }
 }
 
-/// What the distinct cells of a column show.
+/// What is known about the distinct cells of a column.
 #[derive(Debug)]
 pub(super) struct JoinedScan {
     tallies: [LabelTally; 4],
@@ -79,7 +79,7 @@ struct LabelTally {
     n_joined: usize,
     longest: usize,
     n_bytes: usize,
-    /// The cells do not hold lists.
+    /// Whether the cells certainly do not hold lists.
     is_out: bool,
 }
 
@@ -116,7 +116,7 @@ impl JoinedScan {
         }
     }
 
-    /// The separator of a column of lists, an example, and whether the labels are names and not numbers.
+    /// The separator of a column of lists, an example, and whether the labels are names, not numbers.
     pub(super) fn lists(&self) -> Option<(Separator, &str, bool)> {
         let tally = self.tallies.iter().find(|tally| tally.are_lists(self.n_cells))?;
         let is_joined = |cell: &&String| tally.separator.parts(cell).len() > 1;
@@ -124,7 +124,7 @@ impl JoinedScan {
         Some((tally.separator, example, !tally.are_numbers()))
     }
 
-    /// A cell whose parts all come back in other rows, although this does not prove that the column has lists.
+    /// A cell whose parts all occur in other rows, although this does not prove that the column has lists.
     pub(super) fn doubtful(&self) -> Option<&str> {
         let is_doubtful = |cell: &&String| {
             let mut tallies =

@@ -1,6 +1,6 @@
 //! The rows of a JSON file, in each of the forms that programs write.
 //!
-//! `rows` reads the cells of a row. Files of one object per line may be long, and are read there without this.
+//! `rows` reads the cells of a row. Files with one object per line may be long, so `rows` reads them itself.
 
 use std::path::Path;
 
@@ -146,7 +146,7 @@ impl<'a> File<'a> {
             let cells = match column {
                 array if is_array(array) => self.items(array)?,
                 object if is_object(object) => self.members(object)?.into_iter().map(|(_, value)| value).collect(),
-                _ => return Err(self.unread(column, &format!("'{name}' that is no list"))),
+                _ => return Err(self.unread(column, &format!("'{name}' that is not a list"))),
             };
             columns.push((name, cells));
         }
@@ -191,9 +191,9 @@ impl<'a> File<'a> {
     }
 
     fn coco(&self) -> ConvertError {
-        let hint = "join them if each image has one label, in Python: c = json.load(open('x.json')); n = {k['id']: k['name'] for k in c['categories']}; l = {a['image_id']: n[a['category_id']] for a in c['annotations']}; json.dump({i['file_name']: l[i['id']] for i in c['images']}, open('labels.json', 'w'))";
+        let hint = "if each image has one label, join the lists in Python: c = json.load(open('x.json')); n = {k['id']: k['name'] for k in c['categories']}; l = {a['image_id']: n[a['category_id']] for a in c['annotations']}; json.dump({i['file_name']: l[i['id']] for i in c['images']}, open('labels.json', 'w'))";
         let reason =
-            "a COCO file, with images, labels and class names in lists of their own, which packds does not pack yet";
+            "a COCO file, with separate lists of images, labels and class names, which packds does not pack yet";
         ConvertError::unsupported(self.path, "", reason, hint)
     }
 
@@ -207,7 +207,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Whether a usual name of a column of paths.
+/// Whether this is a usual name of a column of paths.
 fn is_path_column(name: &str) -> bool {
     IMAGE_PATH_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
@@ -229,7 +229,7 @@ fn labelled(path: &str, label: &str) -> String {
     format!("{{\"path\": {path}, \"label\": {label}}}")
 }
 
-/// An object with one text more.
+/// An object with one more text.
 fn with_member(name: &str, value: &str, object: &str) -> String {
     let rest = object.trim_start().strip_prefix('{').unwrap_or(object);
     let comma = if rest.trim_start().starts_with('}') { "" } else { "," };

@@ -21,11 +21,11 @@ pub(super) enum LabelSplit {
     /// A CSV cell is one label. A JSON array is a list.
     #[default]
     Never,
-    /// A CSV cell that contains `;` or `|` makes the whole column lists.
+    /// A CSV cell that contains `;` or `|` turns the whole column into lists.
     IfSeparated,
     /// Every cell is a list.
     Always,
-    /// Every cell is a list, with this between its labels.
+    /// Every cell is a list with this separator between its labels.
     At(Separator),
 }
 
@@ -47,7 +47,7 @@ pub(super) enum LabelForm {
     Classes { names: bool, lists: bool },
     /// Numbers other than ids: an ordinary column.
     Numbers,
-    /// Whole numbers, some below 0: an ordinary column. The first is on this line.
+    /// Whole numbers, some below 0: an ordinary column. The first number below 0 is on this line.
     Negatives { line: u64 },
 }
 
@@ -59,7 +59,7 @@ pub(super) struct LabelScan {
     lists: bool,
     /// Whether some cell has no label, or several.
     has_lists: bool,
-    /// Whether some cell has marks between labels, or is a JSON list.
+    /// Whether some cell has separators between labels, or is a JSON list.
     has_joined: bool,
     /// The line where each first appears.
     integer: Option<u64>,
@@ -68,7 +68,7 @@ pub(super) struct LabelScan {
     csv_text: Option<u64>,
     negative: Option<u64>,
     missing: Option<u64>,
-    /// A list that has no label in some place.
+    /// A list in which a label is missing.
     missing_item: Option<u64>,
     nested: Option<u64>,
     /// The first name that is not made of digits, and its line.
@@ -77,7 +77,7 @@ pub(super) struct LabelScan {
     words: Option<MissingWord>,
 }
 
-/// A word in place of labels that may stand for a missing one.
+/// A word that may stand for a missing label.
 #[derive(Debug)]
 pub(super) struct MissingWord {
     pub(super) first: String,
@@ -89,7 +89,7 @@ impl LabelScan {
         Self { split, lists: split == LabelSplit::Always, ..Self::default() }
     }
 
-    /// Whether some cell is a list by its marks or its JSON.
+    /// Whether some cell is a list, because it has separators or is JSON.
     pub(super) fn are_lists(&self) -> bool {
         self.lists && self.has_joined
     }
@@ -104,14 +104,14 @@ impl LabelScan {
         self.words.as_ref().filter(|_| self.has_names())
     }
 
-    /// Whether labels are names. A word for missing values is one, unless all other labels are numbers.
+    /// Whether labels are names. A word for missing values counts as a name, unless all other labels are numbers.
     fn has_names(&self) -> bool {
         let has_numbers = self.integer.is_some() || self.number.is_some();
         let are_words = self.words.is_some() && (self.lists || !has_numbers);
         self.json_text.is_some() || self.csv_text.is_some() || are_words
     }
 
-    /// A cell that makes labels names, where the others are numbers.
+    /// A name among labels that are otherwise numbers.
     pub(super) fn odd_name(&self) -> Option<(&str, u64)> {
         let (name, line) = self.odd_name.as_ref()?;
         self.integer.map(|_| (name.as_str(), *line))
@@ -142,7 +142,7 @@ impl LabelScan {
         if is_missing_word(&name) {
             let word = self.words.get_or_insert_with(|| MissingWord { first: name.clone().into_owned(), n_rows: 0 });
             word.n_rows += 1;
-            // A number of JSON is never a word.
+            // A JSON number is never a word.
             if matches!(item, Cell::Text(_)) {
                 return;
             }
@@ -175,7 +175,7 @@ impl LabelScan {
     }
 
     /// The content of the column, or the line and the reason why it cannot hold labels. Rows without a label are bad samples, unless
-    /// the column is none of classes.
+    /// the column does not hold classes.
     pub(super) fn form(&self) -> Result<LabelForm, (u64, String)> {
         let form = self.form_of_present()?;
         let is_empty = !self.has_names() && self.integer.is_none();
@@ -188,7 +188,7 @@ impl LabelScan {
         }
     }
 
-    /// As [`Self::form`], without regard to rows that have no label.
+    /// Like [`Self::form`], but ignores rows without a label.
     fn form_of_present(&self) -> Result<LabelForm, (u64, String)> {
         let lists = self.lists;
         if let Some(line) = self.missing_item {
@@ -233,15 +233,15 @@ pub(super) const MISSING: &str = "the label is missing";
 /// The error about a label below 0.
 pub(super) const NEGATIVE: &str = "a class id is negative: class ids start at 0";
 
-/// What pandas and others write, or read, for a missing value, in lower case.
+/// Words that pandas and other programs use for a missing value, in lower case.
 const MISSING_WORDS: [&str; 7] = ["nan", "na", "n/a", "#n/a", "<na>", "none", "null"];
 
-/// Whether a text stands for a missing value. It may be a name, too.
+/// Whether a text stands for a missing value. It may also be a name.
 pub(super) fn is_missing_word(text: &str) -> bool {
     MISSING_WORDS.iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
 }
 
-/// The same cell; missing if it is blank.
+/// The cell itself, or a missing one if it is blank.
 fn filled(cell: Cell<'_>) -> Cell<'_> {
     match cell {
         Cell::Text(text) if text.trim().is_empty() => Cell::Missing,
@@ -268,9 +268,9 @@ pub(super) struct LabelBuilder {
     names: bool,
     lists: bool,
     separator: Option<Separator>,
-    /// An empty cell is an empty list.
+    /// Whether an empty cell is an empty list.
     has_empty_lists: bool,
-    /// Ids unchanged. For names, numbers in order of first appearance.
+    /// The ids, unchanged. For names, numbers in order of first appearance.
     ids: Vec<i64>,
     ends: Vec<usize>,
     number_of: HashMap<String, i64>,
@@ -330,7 +330,7 @@ impl LabelBuilder {
         }
     }
 
-    /// Numbers the names in a row that is not taken, so that ids do not depend on which rows are.
+    /// Numbers the names in a row that is not taken, so that ids do not depend on which rows are taken.
     pub(super) fn learn(&mut self, cell: Cell<'_>) {
         if self.names {
             for_each_item(filled(cell), self.separator, |item| {

@@ -1,4 +1,4 @@
-//! What the subfolders of a folder are: classes, images and their masks, or the parts of an annotated dataset.
+//! Decides what the subfolders of a folder are: classes, images and their masks, or the parts of an annotated dataset.
 //!
 //! `image_folder` lists classes, `pairs` lists images with masks.
 
@@ -16,7 +16,7 @@ use super::there::text_file;
 use crate::error::{ConvertError, quoted};
 use crate::opt::{FROM, IMAGES, MASKS, SPLIT};
 
-/// Usual names of a folder of images beside one of masks. Case and separators are ignored.
+/// Usual names of a folder of images that is beside a folder of masks. Case and separators are ignored.
 pub(super) const IMAGE_FOLDERS: [&str; 16] = [
     "images",
     "image",
@@ -61,7 +61,7 @@ const MASK_FOLDERS: [&str; 19] = [
 const SPLIT_MASKS: [&str; 8] = ["annot", "annotations", "mask", "masks", "label", "labels", "lab", "gt"];
 /// Maximum number of folders to inspect for the kind of their files.
 const MAX_FOLDERS: usize = 64;
-/// Maximum number of texts in a folder to inspect.
+/// Maximum number of text files in a folder to inspect.
 const MAX_TEXTS: usize = 8;
 /// Maximum depth to which folders are searched for class folders.
 const MAX_DEPTH: usize = 4;
@@ -69,7 +69,7 @@ const MAX_DEPTH: usize = 4;
 const FEW_FOLDERS: usize = 8;
 
 impl Pair {
-    /// The same folders of one split.
+    /// The same folders inside a split.
     pub(super) fn inside(&self, split: &[u8]) -> Self {
         Self { images: joined(&self.images, split), masks: joined(&self.masks, split) }
     }
@@ -98,7 +98,7 @@ pub(super) struct Pair {
 }
 
 impl Layout {
-    /// The layout of a folder whose images or masks are in folders that the caller named.
+    /// The layout of a folder whose folders of images or masks were chosen by the caller.
     pub(super) fn named(
         root: &Path,
         top: &Directory,
@@ -116,7 +116,7 @@ impl Layout {
         let found = || top.subdirectories.iter().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).min().cloned();
         let images = images.map(named).or_else(found).ok_or_else(|| ConvertError::Options {
             reason: format!("{}: none of its folders has a usual name for images", root.display()),
-            hint: format!("name the folder of images with {}", IMAGES.with("DIR")),
+            hint: format!("choose the folder of images with {}", IMAGES.with("DIR")),
         })?;
         Ok(Self::Pairs(Pair { images, masks: named(masks) }))
     }
@@ -187,7 +187,7 @@ impl Layout {
             [masks] => Ok(Self::Pairs(Pair { images: images.to_vec(), masks: masks.clone() })),
             [first, .., last] => {
                 let [first, last] = [first, last].map(|name| lossy(name));
-                let reason = format!("there are two folders of masks: '{first}' and '{last}'");
+                let reason = format!("there are several folders of masks, such as '{first}' and '{last}'");
                 let hint = format!("choose with {}; {}", MASKS.with(first), as_classes());
                 Err(ConvertError::contradictory(root, "", reason, hint))
             }
@@ -195,7 +195,7 @@ impl Layout {
     }
 }
 
-/// The error about a folder that the caller named and that does not exist.
+/// The error about a folder that the caller chose and that does not exist.
 fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> ConvertError {
     let mut folders: Vec<String> = top.subdirectories.iter().map(|name| lossy(name)).collect();
     folders.sort_unstable();
@@ -208,7 +208,7 @@ fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> C
     ConvertError::Options { reason: format!("{}: no folder '{}' in it", root.display(), missing.display()), hint }
 }
 
-/// The folders of images and masks that each of the folders has in it. Only the first folders are looked into.
+/// The folders of images and masks that each of the folders has in it. Only the first folders are inspected.
 fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Pair>, ConvertError> {
     if folders.len() < 2 || folders.iter().any(|name| is_split_folder(name)) {
         return Ok(None);
@@ -330,7 +330,7 @@ struct Contents {
     images: bool,
     /// The first text file.
     text: Option<Vec<u8>>,
-    /// The texts hold numbers like boxes, or nothing.
+    /// Whether the text files contain only numbers of boxes, or nothing.
     boxes: bool,
     xml: bool,
     json: bool,
@@ -377,7 +377,7 @@ impl Contents {
     }
 }
 
-/// The way out for labels in a file that is not read.
+/// What to do about labels in a file that is not read.
 pub(super) const WRITE_LABELS: &str = "write its labels to a CSV file with the columns 'path' and 'label' (scipy.io.loadmat reads .mat files), and convert that file";
 
 /// Refuses datasets with boxes or polygons. Only their images can be packed.
@@ -388,9 +388,11 @@ fn refuse_annotated(
 ) -> Result<(), ConvertError> {
     let find = |known: &[&str]| folders.iter().copied().find(|name| is_one_of(name, known));
     let refused = |what: &str, images: &[u8], masks: Option<&[u8]>| {
-        let alone = format!("pack only the images with {}", IMAGES.with(lossy(images)));
+        let alone = format!("to pack only the images, add {}", IMAGES.with(lossy(images)));
         let hint = match masks {
-            Some(masks) => format!("{alone}, or with masks: add {}; {}", MASKS.with(lossy(masks)), as_classes()),
+            Some(masks) => {
+                format!("{alone}; to pack their masks as well, add {}; {}", MASKS.with(lossy(masks)), as_classes())
+            }
             None => format!("{alone}; {}", as_classes()),
         };
         Err(ConvertError::unsupported(root, "", format!("this is {what}, and packds cannot pack boxes yet"), hint))
@@ -421,12 +423,12 @@ fn refuse_annotated(
     if top.names().any(|name| name.ends_with(b"_annotations.coco.json")) {
         let from = FROM.with("image-folder");
         let reason = "this is a COCO dataset with boxes in _annotations.coco.json, and packds cannot pack boxes yet";
-        return Err(ConvertError::unsupported(root, "", reason, format!("pack only the images with {from}")));
+        return Err(ConvertError::unsupported(root, "", reason, format!("to pack only the images, add {from}")));
     }
     Ok(())
 }
 
-/// Refuses a folder with a text for each image in the folder of images. Other texts are lists.
+/// Refuses a folder with a text file for each image in the folder of images. Other text files are lists.
 fn refuse_texts(
     (root, files): (&Path, SampleFiles),
     images: &[u8],
@@ -447,12 +449,12 @@ fn refuse_texts(
         return Ok(());
     }
     let reason = format!(
-        "'{}' has a text for each image in '{}', and packds reads texts only beside their images",
+        "'{}' has a text file for each image in '{}', and packds reads text files only beside their images",
         lossy(labels),
         lossy(images)
     );
     let hint = format!(
-        "{WRITE_LABELS}; or move each text beside its image, to pack it as a caption; or pack only the images with {}",
+        "{WRITE_LABELS}; to pack the text files as captions, move each beside its image; to pack only the images, add {}",
         IMAGES.with(lossy(images))
     );
     Err(ConvertError::unsupported(root, "", reason, hint))
@@ -465,24 +467,24 @@ fn refuse_devkit((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resu
         return Ok(());
     }
     let hint = match folders.iter().find(|name| **name != labels) {
-        Some(images) => format!("{WRITE_LABELS}; or pack only the images with {}", IMAGES.with(lossy(images))),
+        Some(images) => format!("{WRITE_LABELS}; to pack only the images, add {}", IMAGES.with(lossy(images))),
         None => WRITE_LABELS.to_owned(),
     };
     let reason = format!("the labels are in MATLAB files in '{}', which packds does not read", lossy(labels));
     Err(ConvertError::unsupported(root, "", reason, hint))
 }
 
-/// Refuses a folder of masks that are no image files beside one of image files.
+/// Refuses a folder of masks that are not image files, if it is beside a folder of image files.
 fn refuse_data((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<(), ConvertError> {
     let images = folders.iter().copied().find(|name| is_one_of(name, &IMAGE_FOLDERS));
     let masks = folders.iter().copied().find(|name| is_mask_folder(name) || is_one_of(name, &["ann"]));
     if let (Some(images), Some(masks), SampleFiles::Images) = (images, masks, files) {
         let (of_images, of_masks) = (Contents::below((root, files), images)?, Contents::below((root, files), masks)?);
         if let (true, false, Some(file)) = (of_images.images, of_masks.images, of_masks.data) {
-            let reason = format!("'{}' is beside image files, and is no mask that packds reads", lossy(&file));
+            let reason = format!("'{}' is not an image file, so packds cannot read it as a mask", lossy(&file));
             let alone = IMAGES.with(lossy(images));
             let hint = format!(
-                "save each mask as a PNG file of class numbers, in Python for NumPy arrays: Image.fromarray(numpy.load(f).astype(\"uint8\")).save(f.with_suffix(\".png\")); {alone} packs the images alone"
+                "save each mask as a PNG file of class numbers (for NumPy arrays in Python: Image.fromarray(numpy.load(f).astype(\"uint8\")).save(f.with_suffix(\".png\"))); to pack only the images, add {alone}"
             );
             return Err(ConvertError::unsupported(root, "", reason, hint));
         }

@@ -33,7 +33,7 @@ pub enum SourceKind {
     FlatFolder,
     /// A folder of images and a folder of masks.
     PairedFolders,
-    /// A CSV or JSON Lines file that names the images.
+    /// A CSV or JSON Lines file that lists the images.
     Manifest,
     /// A file or folder of a format that contains its samples.
     Container(DataFormat),
@@ -44,7 +44,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Its name in provenance and reports.
+    /// The name of this kind in provenance and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -130,13 +130,13 @@ pub(super) type Faults = BTreeMap<usize, Fault>;
 pub(super) enum Fault {
     /// A message from the source's reader.
     Said(Arc<str>),
-    /// The folder of masks has none for the image.
+    /// The folder of masks has no mask for the image.
     NoMask {
         masks: Arc<str>,
-        /// The line that writes masks for all images of the folder, if none of them has one.
+        /// The line of Python that writes masks for all images of the folder, if none of them has a mask.
         line: Option<Arc<str>>,
     },
-    /// The file that a manifest names on this line.
+    /// The file that a manifest refers to on this line.
     File {
         manifest: Arc<Path>,
         line: u64,
@@ -178,9 +178,9 @@ pub(super) struct LabelLists {
 /// One mask per sample.
 #[derive(Debug, Clone)]
 pub(super) enum Masks {
-    /// One file each.
+    /// Each mask is a separate file.
     Files { paths: PathTable, bytes: Vec<u64> },
-    /// In a store.
+    /// The items of a store.
     Stored(Arc<dyn Store>),
 }
 
@@ -189,7 +189,7 @@ pub(super) enum Masks {
 pub(super) enum Images {
     /// Separate files, named by the listing's paths.
     Files,
-    /// In a store.
+    /// The items of a store.
     Stored(Arc<dyn Store>),
 }
 
@@ -203,7 +203,7 @@ pub(crate) struct SourceField {
 }
 
 impl Listing {
-    /// Files below `root` and their sizes, without anything else.
+    /// A listing of files below `root` with their sizes, and nothing else.
     pub(super) fn of_files(kind: SourceKind, root: &Path, paths: PathTable, bytes: Vec<u64>) -> Self {
         Self {
             kind,
@@ -345,7 +345,7 @@ impl Listing {
         }
     }
 
-    /// Warns of masks in JPEG files.
+    /// Warns about masks in JPEG files.
     pub(super) fn note_lossy_masks(&mut self) {
         let Some(Masks::Files { paths, .. }) = &self.masks else { return };
         let mut tally = Tally::default();

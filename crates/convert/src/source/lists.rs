@@ -1,4 +1,4 @@
-//! Lists in folders beside that of the images. They are not read, and may have labels or splits.
+//! Warns about lists in folders beside the folder of images. These lists are not read, but may have labels or splits.
 
 use std::path::Path;
 

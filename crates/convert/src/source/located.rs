@@ -1,4 +1,4 @@
-//! Finds the files of a manifest that names them without their folder or extension: `id01` for `train_images/id01.png`.
+//! Finds the files of a manifest whose paths lack the folder or the extension: `id01` for `train_images/id01.png`.
 //!
 //! `root` takes paths as they are. This module looks below the root, once, if the first rows' paths lead to no file.
 
@@ -22,7 +22,7 @@ pub(super) struct Located {
     in_folder: Option<HashMap<Vec<u8>, File>>,
     /// All files by name, with and without extension.
     by_name: HashMap<Vec<u8>, File>,
-    /// The folder with most of them is named like masks.
+    /// Whether the folder with most of them is named like masks.
     is_in_masks: bool,
 }
 
@@ -72,7 +72,7 @@ impl Located {
             [folder] => Some(within(&paths, folder)),
             [one, other, ..] => {
                 let reason = format!("'{}' and '{}' both have files with the listed names", lossy(one), lossy(other));
-                // From a folder around the other, the choice would be the same again.
+                // If the hint named the outer of two nested folders, the same choice would arise again.
                 let chosen = if below_folder(other, one).is_some() { other } else { one };
                 let hint = format!("choose with {}", ROOT.with(root.join(lossy(chosen)).display()));
                 return Err(ConvertError::contradictory(manifest, "", reason, hint));
@@ -82,10 +82,10 @@ impl Located {
         Ok(Some(Self { paths, in_folder, by_name, is_in_masks }))
     }
 
-    /// The file that a path names, relative to the root. None if there is none.
+    /// The file that a path refers to, relative to the root. None if there is none.
     ///
     /// # Errors
-    /// The two files that it may name.
+    /// The two files that the path may refer to.
     pub(super) fn path(&self, path: &[u8]) -> Result<Option<Vec<u8>>, [Vec<u8>; 2]> {
         let full = |idx: usize| self.paths.path(idx);
         let leads_to = |file: &&File| folder_of(&self.paths, file.idx, path).is_some();
@@ -114,7 +114,7 @@ impl Located {
     }
 }
 
-/// Refuses ids that each stand for several files, such as one for each channel.
+/// Refuses ids that match several files each, such as one for each channel.
 fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Result<(), ConvertError> {
     let Some(id) = first.first().map(|path| last(path)).filter(|id| !id.is_empty()) else { return Ok(()) };
     let is_own =
@@ -122,8 +122,8 @@ fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Resu
     let own: Vec<usize> = (0..paths.len()).filter(|idx| is_own(paths.name(*idx))).collect();
     let [one, .., other] = own.as_slice() else { return Ok(()) };
     let [one, other] = [one, other].map(|idx| lossy(&paths.path(*idx)));
-    let reason = format!("'{}' stands for {} files, such as '{one}' and '{other}'", lossy(id), own.len());
-    let hint = "merge the files of each id into one image, or name one file in each row";
+    let reason = format!("'{}' matches {} files, such as '{one}' and '{other}'", lossy(id), own.len());
+    let hint = "merge the files of each id into one image, or list one file in each row";
     Err(ConvertError::contradictory(manifest, "", reason, hint))
 }
 

@@ -1,4 +1,4 @@
-//! A look into image files, where names alone do not tell what a folder holds.
+//! Inspects image files where names alone do not show what a folder contains.
 
 use std::io::Read;
 use std::path::Path;
@@ -6,31 +6,31 @@ use std::path::Path;
 use packds_pixels::{Color, DecodeOptions, Decoder, Image, probe};
 use packds_system::open_regular;
 
-/// Enough bytes for most headers.
+/// Number of bytes read for a header. That is enough for most headers.
 const HEAD_BYTES: u64 = 64 << 10;
-/// Larger files are not decoded for a look.
+/// Maximum size of a file that is decoded for inspection, in bytes.
 const MAX_BYTES: u64 = 32 << 20;
-/// More pixels are not decoded for a look.
+/// Maximum number of pixels of an image that is decoded for inspection.
 const MAX_PIXELS: u64 = 64 << 20;
-/// Equal names of fewer files than this are no evidence.
+/// Minimum number of files with equal names. Fewer prove nothing.
 pub(super) const MIN_FILES: usize = 3;
-/// Number of pairs of files with equal names to look into.
+/// Number of pairs of files with equal names to inspect.
 pub(super) const MAX_LOOKED: usize = 4;
 /// Rows and columns of a thumbnail.
 const SIDE: usize = 8;
-/// Gray levels that nearly all pixels of a mask have.
+/// Number of gray levels that cover nearly all pixels of a mask.
 const FEW_LEVELS: usize = 8;
 /// Minimum correlation of two versions of an image.
 const ALIKE: f64 = 0.5;
 
-/// What a header says.
+/// What a header shows about an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
-    /// It may be a mask: it has a palette, or one channel of at most 8 bits.
+    /// Whether it may be a mask: it has a palette, or one channel of at most 8 bits.
     pub(super) is_mask: bool,
 }
 
-/// Looks into an image file. None if the header cannot be read.
+/// Inspects an image file. None if the header cannot be read.
 pub(super) fn look_at(path: &Path) -> Option<Look> {
     let info = probe(&bytes(path, HEAD_BYTES)?).ok()?;
     Some(Look { is_mask: (info.palette || info.channels == 1) && info.bit_depth <= 8 })
@@ -45,7 +45,7 @@ pub(super) fn has_few_levels(path: &Path) -> bool {
     4 * counts[256 - FEW_LEVELS..].iter().sum::<usize>() >= 3 * image.data.len()
 }
 
-/// Whether the images of each pair resemble each other, and more than those of other pairs.
+/// Whether the images of each pair resemble each other, and do so more than images of different pairs.
 pub(super) fn are_alike<P: AsRef<Path>>(pairs: &[[P; 2]]) -> bool {
     let thumbnails = |pair: &[P; 2]| Some([thumbnail(pair[0].as_ref())?, thumbnail(pair[1].as_ref())?]);
     let Some(all) = pairs.iter().map(thumbnails).collect::<Option<Vec<_>>>() else { return false };

@@ -85,11 +85,11 @@ struct Manifest<'a> {
     n_rows: u64,
     /// Columns of 0 and 1 that give one class in every row.
     indicators: Option<Vec<usize>>,
-    /// Commas separate the cells.
+    /// Whether commas separate the cells.
     has_commas: bool,
     /// Where the pixels are, if the rows do not name files.
     pixels: Option<Pixels>,
-    /// About the first lines.
+    /// Warnings about the first lines.
     warnings: Vec<Warning>,
 }
 
@@ -239,7 +239,7 @@ impl Manifest<'_> {
     fn of_other_machine(&self, error: ConvertError) -> ConvertError {
         let ConvertError::SourceMissing { path } = error else { return error };
         let reason = format!("its paths begin with '{}', which does not exist on this machine", path.display());
-        let hint = format!("name the folder of the files with {}", ROOT.with("DIR"));
+        let hint = format!("set the folder of the files with {}", ROOT.with("DIR"));
         ConvertError::contradictory(&self.file.path, "", reason, hint)
     }
 }
@@ -346,17 +346,17 @@ impl ColumnScan {
     fn is_like_labels(&self, n_rows: u64) -> bool {
         let distinct = self.distinct.as_ref().map(|distinct| to_u64(distinct.len()));
         let repeats = distinct.is_some_and(|distinct| distinct >= 2 && 2 * distinct <= n_rows);
-        // Lists of labels need not come back.
+        // Lists of labels need not repeat.
         (repeats || self.joined.lists().is_some()) && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
     }
 
-    /// Whether some rows have the same cell, and others not. Such a column may hold labels.
+    /// Whether some rows share a cell and others do not. Such a column may hold labels.
     fn repeats(&self, n_rows: u64) -> bool {
         let distinct = self.distinct.as_ref().map_or(n_rows, |distinct| to_u64(distinct.len()));
         distinct > 1 && distinct < n_rows && !self.kinds.is_float()
     }
 
-    /// Warns of class names that may be none: words for missing values, or a text among numbers.
+    /// Warns about class names that may not be names: words for missing values, or a text among numbers.
     fn doubtful_names(&self, field: &str) -> Option<Warning> {
         let field = field.to_owned();
         if let Some(word) = self.labels.missing_name() {
@@ -382,7 +382,7 @@ fn indicators_of(rows: &mut Rows<'_>, scans: &[ColumnScan]) -> Result<Option<Vec
     Ok((columns.len() > 1 && are_classes(rows, &columns)?).then_some(columns))
 }
 
-/// Refuses a last column without a name, unless it is empty: each line ends with a comma.
+/// Refuses a last column without a name, unless it is empty because each line ends with a comma.
 fn check_last_name(file: &RowFile, names: &[String], scans: &[ColumnScan]) -> Result<(), ConvertError> {
     match (names, scans) {
         ([_, .., name], [.., scan]) if name.is_empty() && scan.kinds.is_some() => {
@@ -405,7 +405,7 @@ fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
 
 /// How to store each column.
 struct Plan {
-    /// None in a table of pixels.
+    /// The column of image paths. None in a table of pixels.
     path: Option<usize>,
     mask: Option<usize>,
     label: Option<PlannedLabel>,
@@ -423,18 +423,18 @@ struct PlannedLabel {
     from: LabelFrom,
 }
 
-/// Where the label of a row is.
+/// Where the label of a row comes from.
 enum LabelFrom {
-    /// In the cell.
+    /// From the cell.
     Cell,
-    /// In the path: its folder, below this one.
+    /// From the path: the part of its folder below this folder.
     FolderBelow(String),
-    /// In the name of the column that has a 1.
+    /// From the name of the column that has a 1.
     Indicators(Vec<usize>),
 }
 
 impl PlannedLabel {
-    /// Passes the current row's label on.
+    /// Passes the current row's label to `take`.
     fn with_cell<T>(&self, rows: &Rows<'_>, take: impl FnOnce(Cell<'_>) -> T) -> T {
         match &self.from {
             LabelFrom::Cell => take(rows.cell(self.column)),
@@ -595,7 +595,7 @@ fn plan_label(
     let lists = scan.joined.lists().filter(|_| metadata.is_none() && !scan.labels.are_lists());
     if let Some(cell) = scan.numerals.decimal().filter(|_| !(manifest.has_commas && lists.is_some())) {
         let reason = format!("column '{name}': '{cell}' may be a number with a decimal comma, or two labels");
-        let hint = "write '.' in numbers, in Python: pandas.read_csv('x.csv', sep=None, engine='python', decimal=',').to_csv('y.csv', index=False); or write ';' between labels";
+        let hint = "write numbers with a decimal point (in Python: pandas.read_csv('x.csv', sep=None, engine='python', decimal=',').to_csv('y.csv', index=False)), or separate labels with ';'";
         return Err(ConvertError::contradictory(&file.path, "", reason, hint));
     }
     if let Some((separator, example, names)) = lists {

@@ -34,7 +34,7 @@ enum Classes {
 }
 
 impl Numbers {
-    /// Masks of this array type for images of this height and width. None if they are `u8` already, or no masks.
+    /// Masks of this array type for images of this height and width. None if they are `u8` already, or are not masks.
     pub(super) fn new(store: &Arc<dyn Store>, array: &ArrayType, image: Option<(u64, u64)>) -> Option<Self> {
         let is_image = |height: u64, width: u64| image.is_none_or(|image| image == (height, width));
         let (height, width, classes) = match *array.shape.as_slice() {
@@ -57,7 +57,7 @@ impl Numbers {
         }
     }
 
-    /// Refuses one-hot masks if the first is none: the shape alone is no proof.
+    /// Refuses one-hot masks if the first mask is not one-hot: the shape alone proves nothing.
     pub(super) fn refuse_channels(&self, source: &Path) -> Result<(), ConvertError> {
         let Classes::OneHot { first, .. } = self.classes else { return Ok(()) };
         let Err(SampleError::Source(reason)) = self.append(0, u64::MAX, &mut Vec::new()) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Folders that look like class folders and have names of something else, such as domains.
+//! Refuses folders that look like class folders, but whose names mean something else, such as domains.
 //!
 //! `layout` decides what a folder is. `twins` looks at the names of the files.
 
@@ -10,9 +10,9 @@ use crate::opt::{FROM, IMAGES};
 
 /// More folders than this are classes, whatever the names of two of them. Classes may be country codes, such as HR and LR.
 pub(super) const FEW_FOLDERS: usize = 8;
-/// What to do with folders that are not classes: pack one, or say that they are.
+/// What to do with folders that do not look like classes: pack one of them, or read all as classes.
 pub(super) fn way_out(folder: &str) -> String {
-    format!("pack one folder with {}; {}", IMAGES.with(folder), as_classes())
+    format!("to pack only one folder, add {}; {}", IMAGES.with(folder), as_classes())
 }
 
 /// How to read folders as classes.
@@ -59,7 +59,7 @@ pub(super) fn refuse_parts(root: &Path, folders: &[Vec<u8>], table: &[u8]) -> Re
         return Ok(());
     }
     let [first, last] = [first, last].map(|name| lossy(name));
-    let reason = format!("'{first}' and '{last}' look like parts of one dataset, and not like classes");
-    let hint = format!("name the table as the source, if it has the labels: '{}'; {}", table.display(), as_classes());
+    let reason = format!("'{first}' and '{last}' look like parts of one dataset, not like classes");
+    let hint = format!("if the table '{}' has the labels, pass it as the source; {}", table.display(), as_classes());
     Err(ConvertError::contradictory(root, "", reason, hint))
 }

@@ -59,7 +59,7 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
         let split = split_of(&name);
         if parts.iter().any(|part| part.split == split) {
             let reason = format!("there are several files of images for {}", split.as_deref().unwrap_or("no split"));
-            let hint = "name one file of images; its labels are found beside it";
+            let hint = "pass one file of images; its labels are found beside it";
             return Err(ConvertError::unsupported(source, &name, reason, hint));
         }
         parts.push(Shards { root: source.to_owned(), files: vec![path], split });

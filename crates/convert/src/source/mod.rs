@@ -152,7 +152,7 @@ pub struct ListOptions {
     /// The source's format; if none, detected from its content and name.
     pub from: Option<DataFormat>,
     /// List only this split: a subfolder of the source, the files whose names start with it, or a part of the file. Class ids are
-    /// those of all splits together.
+    /// the same for all splits.
     pub split: Option<String>,
     /// The folder that a manifest's paths are relative to; if none, the manifest's own folder.
     pub root: Option<PathBuf>,
@@ -184,7 +184,7 @@ impl ListOptions {
         self.leave_out.iter().any(|left_out| left_out == name)
     }
 
-    /// Whether a pack requires the field of this name: usual images and labels, and fields that the caller named.
+    /// Whether a pack requires the field of this name: usual images and labels, and fields that the caller chose.
     fn needs(&self, name: &str) -> bool {
         let keys = [&self.image_key, &self.label_key, &self.mask_key];
         let is_named = keys.iter().any(|key| key.as_deref() == Some(name));
@@ -238,7 +238,7 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     Ok(listing)
 }
 
-/// Lists a source with `list`. If it is in archives, `place` names the samples by the outermost of them.
+/// Lists a source with `list`. If it is in archives, `place` is the outermost of them, after which the samples are named.
 fn in_archives<T>(
     source: &Path,
     options: &ListOptions,
@@ -292,7 +292,7 @@ fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static I
 ///
 /// # Errors
 ///
-/// As [`list`], and if the source has no splits.
+/// The errors of [`list`], and an error if the source has no splits.
 pub fn list_splits(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let mut splits = in_archives(source, options, 0, &list_each, &splits_of)?;
     splits.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks());
@@ -313,7 +313,7 @@ pub enum Listed {
 }
 
 impl Listed {
-    /// That every split is read, and how to read one.
+    /// The warning that every split is read, and how to read only one.
     #[must_use]
     pub fn choice(&self) -> Option<String> {
         let Self::Splits(splits) = self else { return None };
@@ -330,7 +330,7 @@ impl Listed {
 ///
 /// # Errors
 ///
-/// As [`list`], and if a source of splits also has samples outside them, or a table that may have the labels.
+/// The errors of [`list`], and an error if a source of splits also has samples outside them, or a table that may have the labels.
 pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
     let place = |opened: &Opened, listed| match listed {
         Listed::One(listing) => Listed::One(Box::new(opened.listing(*listing))),
@@ -364,7 +364,7 @@ fn list_one_or_each(source: &Path, options: &ListOptions) -> Result<Listed, Conv
     }
 }
 
-/// Adds the detected format to the error if `options` name a different one.
+/// Adds the detected format to the error if `options` choose a different one.
 fn explained_by_format(error: ConvertError, source: &Path, options: &ListOptions) -> ConvertError {
     let Some(from) = options.from else {
         return error;
@@ -420,13 +420,13 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
     let (reason, hint) = match format {
         _ if is_twice(image, label) || is_twice(image, mask) || is_twice(label, mask) => (
             format!("{IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY} must name different fields"),
-            "name another field, or omit one of these options",
+            "choose another field, or omit one of these options",
         ),
         DataFormat::ImageFolder if keyed => (
             format!(
                 "{IMAGE_KEY}, {LABEL_KEY}, {MASK_KEY} and {LEAVE_OUT} need a source with fields, and a folder has none"
             ),
-            "omit them, or name a manifest or another file as the source",
+            "omit them, or pass a manifest or another file as the source",
         ),
         _ if options.one_sample_per_file.is_some() && !format.may_hold_one_sample() => (
             format!(
@@ -439,7 +439,7 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
         }
         DataFormat::Manifest => return Ok(format),
         _ if options.root.is_some() => {
-            (format!("{ROOT} applies only to manifests"), "omit it, or name a .csv, .tsv or .jsonl manifest")
+            (format!("{ROOT} applies only to manifests"), "omit it, or pass a .csv, .tsv or .jsonl manifest")
         }
         _ => return Ok(format),
     };
@@ -500,7 +500,7 @@ fn read(
             &part.root,
             key,
             "expected masks as image files or arrays of two dimensions, found none",
-            format!("name another field with {MASK_KEY}, or leave it out"),
+            format!("choose another field with {MASK_KEY}, or leave it out"),
         )),
         _ => Ok(found),
     }

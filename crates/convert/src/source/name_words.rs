@@ -6,7 +6,7 @@ use super::listing::{Labels, Listing, SourceKind};
 use super::paths::stem;
 use super::warning::Warning;
 
-/// Fewer images prove nothing.
+/// Minimum number of images. Fewer prove nothing.
 const MIN_IMAGES: usize = 4;
 
 /// The warning about a flat folder whose names begin with a few words, each of them in two or more names on average.
@@ -31,7 +31,7 @@ pub(super) fn find(listing: &Listing) -> Option<Warning> {
     (words.len() > 1).then(|| Warning::LabelsInNames { word, image: image.to_vec() })
 }
 
-/// What stands before the first separator of a name.
+/// The part of a name before its first separator.
 fn first_word(name: &[u8]) -> Option<&[u8]> {
     let stem = stem(name);
     let end = stem.iter().position(|byte| matches!(byte, b'.' | b'_' | b'-' | b' '))?;

@@ -47,8 +47,8 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 
-/// The command that writes a list of all images, whose folders are their classes. None if a path has a space, which ends it in
-/// a list.
+/// The command that writes a list of all images, whose folders are their classes. None if a path has a space, because a
+/// space ends a path in such a list.
 fn list_command(root: &Path, images: &PathTable) -> Option<String> {
     let has_space = |text: &[u8]| text.iter().any(u8::is_ascii_whitespace);
     if has_space(root.as_os_str().as_bytes()) || (0..images.len()).any(|idx| has_space(&images.path(idx))) {

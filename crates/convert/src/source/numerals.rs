@@ -1,4 +1,4 @@
-//! Columns of numbers that are texts: some have a decimal comma, or a word for a missing value.
+//! Detects columns of numbers that are read as text, because some cells have a decimal comma or a word for a missing value.
 //!
 //! `values` finds the type of a column.
 
@@ -6,7 +6,7 @@ use super::labels::is_missing_word;
 use super::rows::Cell;
 use super::values::CellKind;
 
-/// What the cells of a column show.
+/// What is known about the cells of a column.
 #[derive(Debug, Default)]
 pub(super) struct Numerals {
     has_numbers: bool,
@@ -14,7 +14,7 @@ pub(super) struct Numerals {
     comma: Option<String>,
     /// The first word for a missing value.
     word: Option<String>,
-    /// Some cell is another text, so the column is none of numbers.
+    /// Whether some cell is any other text, so that the column does not hold numbers.
     has_others: bool,
 }
 

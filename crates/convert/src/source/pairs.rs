@@ -46,15 +46,15 @@ const MASK_PREFIXES: [&[u8]; 5] = [b"mask_", b"mask", b"seg_", b"label_", b"gt_"
 const IMAGE_SUFFIXES: [&[u8]; 7] = [b"_leftImg8bit", b"_image", b"_img", b"_rgb", b"_sat", b"_training", b"_test"];
 const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"];
 
-/// What is known of two folders, one of images and one of masks, without listing them.
+/// What is known about two folders, one of images and one of masks, without listing them.
 pub(super) struct Matches {
     pub(super) images: usize,
     pub(super) masks: usize,
     /// Images that have a mask.
     pub(super) matched: usize,
-    /// Whether the first mask may be one.
+    /// Whether the first mask looks like a mask.
     pub(super) has_mask: bool,
-    /// Whether the first image may be a mask, too.
+    /// Whether the first image also looks like a mask.
     pub(super) has_mask_as_image: bool,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn list_each(
 }
 
 /// What to do with several masks of one image.
-const MERGE_MASKS: &str = "merge the masks of each image into one file; in Python: Image.fromarray(numpy.max([numpy.array(Image.open(m)) for m in masks], axis=0)).save(merged)";
+const MERGE_MASKS: &str = "merge the masks of each image into one file; to merge them in Python, run: Image.fromarray(numpy.max([numpy.array(Image.open(m)) for m in masks], axis=0)).save(merged)";
 
 /// Images and masks with the keys by which they match.
 #[derive(Default)]
@@ -181,7 +181,7 @@ impl Both {
                 lossy(&pair.masks),
                 lossy(&pair.images)
             );
-            let hint = format!("rename them, name other folders with {IMAGES} and {MASKS}; {}", as_classes());
+            let hint = format!("rename the masks, or choose other folders with {IMAGES} and {MASKS}; {}", as_classes());
             return Err(ConvertError::contradictory(root, "", reason, hint));
         }
         let mut warnings = std::mem::take(&mut self.images.oddities).into_warnings();
@@ -322,7 +322,7 @@ impl Matched {
     }
 }
 
-/// The line that writes a mask of zeros for each image in the folder of one.
+/// The line of Python that writes a mask of zeros for each image in the folder of the given image.
 fn zeros((root, pair): (&Path, &Pair), images: &PathTable, image: usize) -> Option<String> {
     let directory = images.directory(image);
     let below = directory.strip_prefix(pair.images.as_slice())?.strip_prefix(b"/").filter(|below| !below.is_empty())?;
@@ -406,7 +406,7 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
         let reason = match own {
             [_] => None,
             [] => Some(
-                "there is no mask beside it with its name and '_mask': move it away if it is not an image".to_owned(),
+                "no file beside it has its name and '_mask': move this file elsewhere if it is not an image".to_owned(),
             ),
             several => Some(format!("there are {} masks beside it: merge them into one file", several.len())),
         };

@@ -1,4 +1,4 @@
-//! How many samples a file of arrays holds: one, or one for each row. Files that could be read both ways are refused.
+//! Decides how many samples a file of arrays holds: one, or one for each row. Files that could be read both ways are refused.
 
 use std::path::Path;
 
@@ -42,8 +42,9 @@ pub(super) fn refuse_one(found: &Found, part: &Shards, options: &ListOptions) ->
     let Some(looks) = looks_like_one(found, n_files) else { return Ok(()) };
     let files = if n_files == 1 { "the file" } else { "each file" };
     let reason = format!("expected one image in each row of the arrays, but {looks}: {files} may be one sample");
-    let hint =
-        format!("{ONE_SAMPLE_PER_FILE} reads each file as one sample, {MANY_SAMPLES_PER_FILE} reads each row as one");
+    let hint = format!(
+        "{ONE_SAMPLE_PER_FILE} reads each file as one sample, and {MANY_SAMPLES_PER_FILE} reads each row as one"
+    );
     Err(ConvertError::unsupported(&part.root, "", reason, hint))
 }
 
@@ -100,7 +101,7 @@ fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<
         |place, reason: String, what: &str| Err(ConvertError::unsupported(&path(place), "", reason, hint(what)));
     let each: Vec<Content> = match contents {
         Contents::Each(each) => each.clone(),
-        // All are the same. A single file proves nothing.
+        // All contents are the same. A single file proves nothing.
         Contents::All(content) if paths.len() > 1 => vec![content.clone()],
         Contents::All(_) => return Ok(()),
     };
@@ -109,7 +110,7 @@ fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<
         if let Some(error) = other_length(folder, paths, &each, (place, shape)) {
             return Err(error);
         }
-        return refused(place, reason, "name a folder with one file per field, or remove files that are not images");
+        return refused(place, reason, "pass a folder with one file per field, or remove files that are not images");
     }
     if let Some((shape, true)) = stacks(contents) {
         let reason = format!(

@@ -25,9 +25,9 @@ const CELL_NAME: &str = "pixels";
 /// Where the pixels of a table are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pixels {
-    /// One in each of these columns. The names may give height and width.
+    /// One pixel in each of these columns. The names may give height and width.
     Columns { range: Range<usize>, size: Option<(usize, usize)> },
-    /// All in one cell, separated by spaces.
+    /// All pixels in one cell, separated by spaces.
     Cell(usize),
 }
 

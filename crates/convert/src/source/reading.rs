@@ -40,7 +40,7 @@ pub struct Reading {
 pub struct Decision {
     /// What was decided: `format`, `sample`, `image`, `label`, `mask` or `split`.
     pub what: &'static str,
-    /// Why.
+    /// The reason.
     pub because: String,
     /// The option that decides otherwise.
     pub instead: String,
@@ -82,7 +82,7 @@ fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
     all.extend(sample_decision(listing, options));
     if let SourceKind::ImageFolder | SourceKind::FlatFolder = listing.kind() {
         let because = match listing.has_masks() {
-            true => "the other files beside them are their masks",
+            true => "the other files beside the images are their masks",
             false => "no folder has a usual name for masks or splits",
         };
         let because = because.to_owned();
@@ -90,13 +90,13 @@ fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
         all.push(decided("image", because, instead));
     } else if !matches!(listing.kind(), SourceKind::PairedFolders | SourceKind::SampleFiles(_)) {
         let because = match &options.image_key {
-            Some(key) => format!("you named '{key}'"),
+            Some(key) => format!("you chose '{key}'"),
             None => "a field has a usual name for images".to_owned(),
         };
         all.push(decided("image", because, IMAGE_KEY.with("NAME").to_string()));
     }
     let because = match (&listing.labels, &options.label_key) {
-        (_, Some(key)) => format!("you named '{key}'"),
+        (_, Some(key)) => format!("you chose '{key}'"),
         (Labels::ByDirectory(_), None) => "each folder with images is a class".to_owned(),
         _ if has_class_folders(listing) => "each folder with files is a class".to_owned(),
         (Labels::PerSample(_) | Labels::Lists(_), None) => "a field has a usual name for labels".to_owned(),
@@ -113,11 +113,11 @@ fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
     all.push(decided("label", because, instead));
     if listing.has_masks() {
         let because = match &options.mask_key {
-            Some(key) => format!("you named '{key}'"),
+            Some(key) => format!("you chose '{key}'"),
             None if listing.kind() == SourceKind::PairedFolders => {
                 "the files in the folder have the same names as the images".to_owned()
             }
-            None if is_folder => "the files beside the images have their names".to_owned(),
+            None if is_folder => "the files beside the images have the same names".to_owned(),
             None => "a field has a usual name for masks".to_owned(),
         };
         let instead = match listing.kind() {
@@ -132,7 +132,7 @@ fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
 
 fn format_decision(listing: &Listing, options: &ListOptions) -> Decision {
     let because = match (options.from, listing.kind()) {
-        (Some(_), _) => "you named it".to_owned(),
+        (Some(_), _) => "you chose it".to_owned(),
         (None, SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders) => {
             "it is a folder with image files".to_owned()
         }

@@ -1,4 +1,4 @@
-//! Rows of a table that name the same image: one for each box, or one for each caption.
+//! Rows of a table that refer to the same image: one for each box, or one for each caption.
 //!
 //! `manifest` reads the rows.
 
@@ -27,10 +27,10 @@ const BOXES: [[&str; 4]; 8] = [
 /// Usual names of a column with a box, or several, in each cell.
 const BOX_CELLS: [&str; 6] = ["bbox", "bboxes", "box", "boxes", "boundingbox", "boundingboxes"];
 
-/// Warns of images in several rows, and of columns of boxes.
+/// Warns about images in several rows, and about columns of boxes.
 ///
 /// # Errors
-/// If there are both: then each row is a box, and not an image.
+/// If there are both: then each row is a box, not an image.
 pub(super) fn check(
     source: &Path,
     column: &str,
@@ -51,16 +51,16 @@ pub(super) fn check(
     let n_rows = paths.len();
     let what = if boxes.len() == 1 { "looks like boxes" } else { "look like boxes" };
     let reason = format!(
-        "its {n_rows} rows name {n_images} images in '{column}', and {} {what}: expected one row for each image",
+        "its {n_rows} rows refer to {n_images} images in '{column}', and {} {what}: expected one row for each image",
         quoted(&boxes)
     );
     let hint = format!(
-        "make lists of the boxes of each image, in Python: pandas.read_csv('x.csv').groupby('{column}').agg(list).reset_index().to_json('x.jsonl', orient='records', lines=True); or leave these columns out ({LEAVE_OUT}) to pack each row as an image"
+        "make lists of the boxes of each image (in Python: pandas.read_csv('x.csv').groupby('{column}').agg(list).reset_index().to_json('x.jsonl', orient='records', lines=True)), or leave these columns out ({LEAVE_OUT}) to pack each row as an image"
     );
     Err(ConvertError::contradictory(source, "", reason, hint))
 }
 
-/// The first path that comes again, and the number of different paths. None if all are different.
+/// The first repeated path, and the number of different paths. None if all are different.
 fn repeated(paths: &PathTable) -> Option<(Vec<u8>, u64)> {
     let (mut seen, mut first, mut path) = (HashSet::new(), None, Vec::new());
     for idx in 0..paths.len() {

@@ -167,7 +167,7 @@ pub(super) enum Part {
     Mask,
 }
 
-/// The fields named by the caller.
+/// The fields that the caller chose.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Keys<'a> {
     pub(super) image: Option<&'a str>,
@@ -254,14 +254,14 @@ pub(super) fn find_image_field(
 
 /// The error for a source without samples.
 pub(super) fn no_samples(source: &Path) -> ConvertError {
-    let hint = "name a source that contains samples; nothing was written";
+    let hint = "pass a source that contains samples; nothing was written";
     ConvertError::contradictory(source, "", "it contains no samples", hint)
 }
 
 /// What to do if the images are texts or single numbers.
 fn image_hint() -> String {
     format!(
-        "name another field with {IMAGE_KEY}; to convert a table of paths, save it as a manifest (.csv); to convert pixels stored as text, save them as arrays"
+        "choose another field with {IMAGE_KEY}; to convert a table of paths, save it as a manifest (.csv); to convert pixels stored as text, save them as arrays"
     )
 }
 
@@ -304,7 +304,7 @@ impl<'a> Roles<'a> {
         }
     }
 
-    /// Whether the field with this role is required: the images, and fields that the caller named.
+    /// Whether the field with this role is required: the images, and fields that the caller chose.
     pub(super) fn is_needed(&self, part: Option<Part>) -> bool {
         part.is_some_and(|part| part == Part::Image || self.keys.of_part(part).is_some())
     }
@@ -313,7 +313,7 @@ impl<'a> Roles<'a> {
     /// fit. For a label, that is a warning.
     ///
     /// # Errors
-    /// If the items do not fit, and the field is the image or was named by the caller.
+    /// If the items do not fit, and the field is the image or was chosen by the caller.
     pub(super) fn fitting(
         &self,
         source: &Path,
@@ -328,12 +328,12 @@ impl<'a> Roles<'a> {
             Some(Part::Label) => (
                 items.may_be_labels,
                 "one number or class name for each image",
-                format!("name another field with {LABEL_KEY}"),
+                format!("choose another field with {LABEL_KEY}"),
             ),
             Some(Part::Mask) => (
                 items.may_be_masks,
                 "masks as image files or arrays of two dimensions",
-                format!("name another field with {MASK_KEY}"),
+                format!("choose another field with {MASK_KEY}"),
             ),
         };
         let found = items.found.clone();

@@ -28,9 +28,9 @@ use super::{
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 
-/// Rows to look at for files that are named without their folder.
+/// Number of rows inspected to find out whether files are named without their folder.
 const MAX_FIRST: usize = 100;
-/// Files whose sizes a thread reads at a time.
+/// Number of files whose sizes a thread reads at a time.
 const RUN_FILES: usize = 256;
 
 /// The folder that paths are relative to.
@@ -41,9 +41,9 @@ pub(super) struct Root {
     absolute: Vec<PathBuf>,
     /// The folder that relative paths are relative to, if different.
     base: Option<PathBuf>,
-    /// The files of columns that name them without their folder or extension.
+    /// The files of columns whose paths lack the folder or the extension.
     located: BTreeMap<usize, Located>,
-    /// The first rows lead to no file below the root, or images are found only in a folder of masks.
+    /// Whether the first rows lead to no file below the root, or images are found only in a folder of masks.
     is_lost: bool,
     /// The prefix of paths that were written on another machine. The rest is a path below the root.
     elsewhere: BTreeMap<usize, Vec<String>>,
@@ -128,7 +128,7 @@ impl Root {
         }
     }
 
-    /// The file that a path of a column names: another one if the column's files were located.
+    /// The file that a path in a column refers to: another one if the column's files were located.
     fn located_path(&self, rows: &Rows<'_>, column: usize, path: Vec<u8>) -> Result<Vec<u8>, ConvertError> {
         let Some(located) = self.located.get(&column) else {
             return Ok(path);
@@ -136,7 +136,7 @@ impl Root {
         located.path(&path).map(|found| found.unwrap_or_else(|| path.clone())).map_err(|[one, other]| {
             let [named, one, other] = [&path, &one, &other].map(|path| lossy(path));
             let name = &rows.columns[column];
-            rows.malformed(format!("column '{name}': '{named}' may be '{one}' or '{other}'"))
+            rows.malformed(format!("column '{name}': '{named}' is ambiguous: it matches '{one}' and '{other}'"))
         })
     }
 
@@ -310,9 +310,9 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
         }
     };
     if text.contains('\0') {
-        return Err(rows.malformed(format!("column '{name}': the path contains a zero byte")));
+        return Err(rows.malformed(format!("column '{name}': the path contains a NUL byte")));
     }
-    // Tables made on Windows.
+    // Tables made on Windows have backslashes.
     let is_windows = text.contains('\\') && !text.contains('/');
     Ok(if is_windows { text.replace('\\', "/") } else { text.into_owned() })
 }

@@ -37,7 +37,7 @@ pub(super) enum RowForm {
 }
 
 impl RowForm {
-    /// From the file's extension, if files with it are usually tables.
+    /// The form indicated by the file's extension, if files with this extension are usually tables.
     pub(super) fn from_path(path: &Path) -> Option<Self> {
         match extension(path)?.as_str() {
             "csv" => Some(Self::Csv),
@@ -47,7 +47,7 @@ impl RowForm {
         }
     }
 
-    /// From the extension of a file that the caller named as the source.
+    /// The form indicated by the extension of a file that the caller passed as the source.
     pub(super) fn of_source(path: &Path) -> Option<Self> {
         Self::from_path(path).or_else(|| match extension(path)?.as_str() {
             "txt" => Some(Self::Text),
@@ -123,15 +123,15 @@ pub(super) enum Cell<'a> {
     Json(&'a Value),
 }
 
-/// A manifest being read. After [`Rows::advance`], the current row.
+/// A manifest being read. [`Rows::advance`] moves it to the next row.
 pub(super) struct Rows<'a> {
     pub(super) file: &'a RowFile,
     pub(super) form: RowForm,
-    /// Those seen so far, in order of first appearance. In JSON Lines it grows while reading.
+    /// The columns seen so far, in order of first appearance. In JSON Lines, more are added while reading.
     pub(super) columns: Vec<String>,
     /// The line, counted from 1, on which the current row starts.
     pub(super) line: u64,
-    /// What was decided about the first lines.
+    /// Warnings about the first lines.
     pub(super) warnings: Vec<Warning>,
     reader: Reader,
 }
@@ -176,7 +176,7 @@ impl<'a> Rows<'a> {
         matches!(&self.reader, Reader::Csv(rows) if rows.has_commas())
     }
 
-    /// Expects these columns, which another reading found. Rows of JSON Lines may have others.
+    /// Expects these columns, which an earlier pass found. Rows of JSON Lines may have others.
     pub(super) fn expect_columns(&mut self, names: &[String]) {
         if let Reader::Json(reader) = &mut self.reader {
             reader.column_of = names.iter().cloned().zip(0..).collect();
@@ -342,7 +342,8 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
 /// The error about a text that is not UTF-8.
 pub(super) fn not_utf8(path: &Path, line: u64, what: &str) -> ConvertError {
     let name = path.file_name().unwrap_or_default().display();
-    let hint = format!("convert it, such as with: iconv -f WINDOWS-1252 -t UTF-8 '{name}' > 'utf8-{name}'");
+    let hint =
+        format!("convert it to UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 '{name}' > 'utf8-{name}'");
     ConvertError::contradictory(path, &format!("line {line}"), format!("{what} is not UTF-8"), hint)
 }
 

@@ -1,4 +1,4 @@
-//! Files of several arrays in which no name is that of images: one array for each image, or one for each class.
+//! Files of several arrays without a usual name for images: one array for each image, or one for each class.
 
 use std::path::Path;
 
@@ -33,7 +33,10 @@ pub(super) fn refusal(source: &Path, arrays: &[(String, ArrayType)]) -> Option<C
             "numpy.savez(\"x.npz\", images=numpy.concatenate([f[k][:] for k in names]), labels=numpy.repeat(range(len(names)), [len(f[k]) for k in names]), classes=names)"
         }
     };
-    let hint = format!("{hint}, in Python, with f the opened file and names the arrays {}: {lines}", quoted(&names));
+    let hint = format!(
+        "{hint}; in Python, where f is the opened file and names are the arrays {}, run: {lines}",
+        quoted(&names)
+    );
     Some(ConvertError::unsupported(source, "", reason, hint))
 }
 
@@ -41,7 +44,7 @@ fn of_shape(array: &ArrayType, shape: &[u64]) -> ArrayType {
     ArrayType { dtype: array.dtype, shape: shape.to_vec() }
 }
 
-/// Whether an array has the shape of an image. A plane of other numbers than `u8` is more likely a matrix.
+/// Whether an array has the shape of an image. A plane of numbers other than `u8` is more likely a matrix.
 fn is_image(array: &ArrayType) -> bool {
     let bytes = ArrayType { dtype: DType::U8, shape: array.shape.clone() };
     let is_plain = array.dtype == DType::U8 || array.shape.len() == 3;

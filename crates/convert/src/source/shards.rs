@@ -18,7 +18,7 @@ const MAX_FILES: usize = 1 << 20;
 pub(crate) struct Shards {
     /// The source as given. Paths in errors start with it.
     pub(crate) root: PathBuf,
-    /// At least one, in name order or in the pattern's order. For a source that is one file, or whose format is a folder, the root
+    /// At least one path, in name order or in the pattern's order. For a source that is one file, or whose format is a folder, the root
     /// itself.
     pub(super) files: Vec<PathBuf>,
     /// The split of all files, if their names state one.
@@ -32,7 +32,7 @@ impl Shards {
     }
 
     /// The files of `format` by extension in the folder `path`. If there are none, the files in its [`DATA_FOLDER`] or its
-    /// [`split_folders`]. For a pattern, all files that it names.
+    /// [`split_folders`]. For a pattern, all files that it matches.
     pub(crate) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
         let data = path.join(DATA_FOLDER);
         let files = if path.is_dir() {
@@ -53,7 +53,7 @@ impl Shards {
         if files.is_empty() {
             let reason =
                 format!("this folder has no {format} files (names that end in .{})", format.extensions().join(", ."));
-            let hint = "name the folder with the files, or a file of this format";
+            let hint = "pass the folder with the files, or a file of this format";
             return Err(ConvertError::contradictory(path, "", reason, hint));
         }
         Ok(Self { root: path.to_owned(), files, split: None })
@@ -67,7 +67,7 @@ impl Shards {
                 &self.root,
                 "",
                 format!("expected one file, found {}", files.len()),
-                "name one of them",
+                "pass one of them",
             )),
         }
     }
@@ -139,7 +139,7 @@ pub(super) fn allow_open_files(n: usize) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_some_and(|current| current < wanted) {
         let current = Some(maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        // If refused, the soft limit stays.
+        // If this is refused, the soft limit stays as it is.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
     }
 }
@@ -173,7 +173,7 @@ fn pattern_files(pattern: &Path) -> Result<Vec<PathBuf>, ConvertError> {
     }
 }
 
-/// The first name of a pattern.
+/// The first name that a pattern matches.
 pub(super) fn first_of_pattern(pattern: &str) -> Option<String> {
     expand_braces(pattern).ok()?.into_iter().next()
 }
@@ -198,7 +198,7 @@ fn expand_braces(pattern: &str) -> Result<Vec<String>, String> {
             false => vec![format!("{{{inside}}}")],
         };
         if names.len().saturating_mul(words.len()) > MAX_FILES {
-            return Err(format!("the pattern names more than {MAX_FILES} files"));
+            return Err(format!("the pattern matches more than {MAX_FILES} files"));
         }
         let joined = names.iter().flat_map(|name| words.iter().map(move |word| format!("{name}{before}{word}")));
         names = joined.collect();

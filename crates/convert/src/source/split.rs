@@ -19,7 +19,7 @@ use crate::error::ConvertError;
 
 const SPLIT_NAMES: [&str; 11] =
     ["train", "training", "val", "valid", "validation", "test", "testing", "publictest", "privatetest", "eval", "dev"];
-/// Words that a split folder's name may have beside the split: `training_set`, `seg_train`, `train_images`.
+/// Words that a split folder's name may have besides the split: `training_set`, `seg_train`, `train_images`.
 const OTHER_WORDS: [&str; 11] =
     ["stage", "set", "data", "dataset", "images", "imgs", "image", "img", "seg", "folder", "split"];
 
@@ -131,7 +131,7 @@ struct Splits {
     layout: Layout,
     /// The splits' names, sorted.
     names: Vec<String>,
-    /// The names of all folders beside them.
+    /// The names of all folders beside the splits.
     folders: Vec<Vec<u8>>,
     /// About files beside them.
     beside: Vec<Warning>,

@@ -271,9 +271,9 @@ pub(crate) struct Spans {
 /// The contents of a store's items.
 #[derive(Debug)]
 pub(crate) enum Contents {
-    /// All the same.
+    /// All items have this content.
     All(Content),
-    /// One per item.
+    /// The content of each item.
     Each(Vec<Content>),
 }
 

@@ -1,6 +1,6 @@
 //! The members of a tar file: names, sizes and offsets. Supports POSIX ustar and pax, GNU long names, plain and compressed.
 //!
-//! Names are never used as paths here. `unpacker` decides about that.
+//! Names are never used as paths here: only `unpacker` does that.
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) struct Member {
 /// What a link leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Link {
-    /// Another member.
+    /// The name of another member.
     Hard(Vec<u8>),
     /// A path relative to the folder of the link.
     Symbolic(Vec<u8>),
@@ -132,7 +132,7 @@ impl TarReader {
                 b'1'..=b'6' => 0,
                 _ => extended.bytes.unwrap_or(header.bytes),
             };
-            // Data end with a whole block.
+            // The data ends with a whole block.
             self.rest = bytes
                 .checked_next_multiple_of(BLOCK)
                 .ok_or_else(|| self.malformed(start, format!("a member of {bytes} bytes is too large")))?;

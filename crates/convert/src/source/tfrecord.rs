@@ -99,7 +99,7 @@ impl Place<'_> {
     /// An error about a value. The record itself is undamaged, as its checksum shows.
     fn malformed(&self, reason: impl Into<String>) -> ConvertError {
         let hint = format!(
-            "correct the values, name other features with {IMAGE_KEY} and {LABEL_KEY}, or leave this one out with {LEAVE_OUT}"
+            "correct the values, choose other features with {IMAGE_KEY} and {LABEL_KEY}, or leave this one out with {LEAVE_OUT}"
         );
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }
@@ -419,7 +419,7 @@ impl<'a> Records<'a> {
         found.into_iter().chain([image]).flatten().collect()
     }
 
-    /// A text, or bytes that are not text. Decided by the exported pack, otherwise by the first non-empty value. Texts become bytes
+    /// A text, or bytes that are not text. The exported pack decides, otherwise the first non-empty value. Texts become bytes
     /// if a later value is not text.
     fn text_or_bytes<'b>(&self, place: &Place<'_>, one: Part<'b>, planned: &Planned) -> Item<'b> {
         let text = str::from_utf8(one.bytes).ok();
@@ -525,7 +525,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The label field named by the caller, under its name here.
+/// The label field that the caller chose, by its name in this module.
 fn label_key(options: &ListOptions) -> Option<String> {
     let key = options.label_key.as_deref()?;
     let is_customary = LABEL_KEYS.contains(&key);

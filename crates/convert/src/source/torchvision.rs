@@ -50,6 +50,6 @@ fn only(root: &Path, is_wanted: impl Fn(DataFormat) -> bool) -> Result<Option<(P
     }
     let names: Vec<String> = found.iter().map(|(folder, _)| folder.display().to_string()).collect();
     let reason = format!("this folder has several datasets: {}", names.join(", "));
-    let hint = "name the folder of one of them";
+    let hint = "pass the folder of one of them";
     Err(ConvertError::unsupported(root, "", reason, hint))
 }

@@ -277,7 +277,7 @@ pub(super) fn read(
         }
         let is_label = part == Some(Part::Label);
         match fields.put(tree, idx, is_label, &mut found) {
-            // It was not requested.
+            // The field was not requested.
             Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
                 found.warnings.push(Warning::LeftOut { field: member.name.clone(), reason });
             }
@@ -377,7 +377,7 @@ impl Fields<'_> {
                 self.source,
                 &node.path,
                 "expected images, found texts",
-                format!("name the field of images with {IMAGE_KEY}"),
+                format!("choose the field of images with {IMAGE_KEY}"),
             )),
             NodeKind::Other(reason) => Err(ConvertError::unsupported(
                 self.source,

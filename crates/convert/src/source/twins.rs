@@ -1,6 +1,6 @@
 //! Class folders with the same file names: versions of the same images, images and their masks, or one sample each.
 //!
-//! `layout` decides what a folder is. This module refuses what is certain to be no class, and names what is in doubt.
+//! `layout` decides what a folder is. This module refuses folders that are certainly not classes, and warns in case of doubt.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,7 @@ const VERSIONS: [[&str; 2]; 12] = [
 /// Looks for class folders with the same file names.
 ///
 /// # Errors
-/// If their names or their files say that they are no classes.
+/// If their names or their files show that they are not classes.
 pub(super) fn find(listing: &Listing) -> Result<Option<Warning>, ConvertError> {
     if listing.classes.len() < 2 {
         return Ok(None);
@@ -76,13 +76,13 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     let masks = (0..2).find(|of| may_be_masks(*of));
     let is_most = 10 * shared.len() >= 9 * most;
     if is_named || (is_most && masks.is_some()) {
-        // A gray photo has one channel, too.
+        // A gray photo has only one channel, like a mask.
         let is_sure = |of: &usize| is_mask_folder(names[*of]) || has_few_levels(&listing.file_path(shared[0][*of]));
         return Err(refused(&listing.root, names, shared.len(), masks.filter(is_sure)));
     }
     let looked: Vec<[_; 2]> =
         shared.iter().take(MAX_LOOKED).map(|pair| pair.map(|idx| listing.file_path(idx))).collect();
-    // Every class may have files of the same numbers.
+    // Files in different classes may be numbered in the same way.
     let is_doubt = is_most && (!one.keys().all(|key| is_number(key)) || are_alike(&looked));
     Ok(is_doubt.then(|| Warning::SameNames { one: names[0].to_vec(), other: names[1].to_vec() }))
 }
@@ -96,7 +96,7 @@ fn refused(root: &Path, names: [&[u8]; 2], shared: usize, masks: Option<usize>) 
         None => way_out(&one),
         Some(masks) => {
             let [images, masks] = [names[1 - masks], names[masks]].map(lossy);
-            format!("{} {} packs pairs; {}", IMAGES.with(&images), MASKS.with(masks), way_out(&images))
+            format!("to pack pairs, add {} {}; {}", IMAGES.with(&images), MASKS.with(masks), way_out(&images))
         }
     };
     ConvertError::contradictory(root, "", reason, hint)
@@ -108,8 +108,8 @@ fn is_pair(names: [&[u8]; 2], known: &[&str; 2]) -> bool {
     (is(names[0], known[0]) && is(names[1], known[1])) || (is(names[0], known[1]) && is(names[1], known[0]))
 }
 
-/// Refuses folders that are one sample each: all have files of the same few names, which are no numbers, and there are many
-/// folders or a name is that of masks.
+/// Refuses folders that are one sample each: all have files with the same few names, which are not numbers, and there are many
+/// folders or one of the names is usual for masks.
 fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> {
     let Some((first, rest)) = keys.split_first() else { return Ok(()) };
     let are_alike = rest.iter().all(|keys| keys.keys().eq(first.keys()));
@@ -128,7 +128,7 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
     let image = first.keys().find(|key| Some(*key) != mask).map_or(String::new(), |key| file(key));
     let (folder, n) = (lossy(&listing.classes[0]), first.len());
     let reason = format!(
-        "each of the {} folders has files of the same {n} names, such as '{folder}/{image}': a folder looks like one sample, and not like a class",
+        "the {} folders all have files with the same {n} names, such as '{folder}/{image}': each folder looks like one sample, not like a class",
         listing.classes.len()
     );
     let field = |name: &str, file: &str| format!("\"{name}\": f\"{{p.parent.name}}/{file}\"");
@@ -138,7 +138,7 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
     };
     let root = listing.root.display();
     let hint = format!(
-        "list them in a table and convert that, in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False); {}",
+        "list the samples in a table, and convert the table; to write the table in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False); {}",
         as_classes()
     );
     Err(ConvertError::contradictory(&listing.root, "", reason, hint))

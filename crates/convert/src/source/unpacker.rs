@@ -55,7 +55,7 @@ impl<'a> Unpacker<'a> {
         if bytes <= self.free { Ok(()) } else { Err(self.full(&format!("{bytes} bytes"))) }
     }
 
-    /// Starts a file; none if its name is that of the folder itself.
+    /// Starts a file; none if its name refers to the folder itself.
     pub(super) fn file(&mut self, name: &[u8]) -> Result<Option<Writing<'_, 'a>>, ConvertError> {
         let Some(path) = self.place(name)? else { return Ok(None) };
         self.take_room(BLOCK_BYTES)?;
@@ -152,7 +152,7 @@ impl<'a> Unpacker<'a> {
     }
 
     fn refused(&self, name: &[u8], what: &str) -> ConvertError {
-        let hint = "unpack it with a program that you trust, check the result, and name the folder";
+        let hint = "unpack it with a program that you trust, check the result, and pass the folder";
         ConvertError::unsupported(self.archive, &lossy(name), format!("the name of this member is {what}"), hint)
     }
 

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use packds_system::counted;
+
 use super::paths::lossy;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
@@ -22,14 +24,14 @@ const fn row(name: &'static str, extensions: &'static [&'static str], hint: &'st
     Unread { name, extensions, hint }
 }
 
-/// The types whose files are pictures and nothing else. In a tar file of samples they are ignored; the other types are packed as bytes.
+/// The types whose files hold an image and nothing else. In a tar file of samples they are ignored; files of other types are packed as bytes.
 const PICTURES: [&str; 6] = ["HEIC", "AVIF", "JPEG XL", "JPEG 2000", "OpenEXR", "PAM"];
 
 const TYPES: [Unread; 26] = [
     row(
         "DICOM",
         &["dcm", "dicom"],
-        "write 8-bit PNG files with 'dcmj2pnm +on2 x.dcm x.png', or arrays in Python: numpy.save(\"x.npy\", pydicom.dcmread(\"x.dcm\").pixel_array)",
+        "write 8-bit PNG files with 'dcmj2pnm +on x.dcm x.png', or arrays in Python: numpy.save(\"x.npy\", pydicom.dcmread(\"x.dcm\").pixel_array)",
     ),
     row(
         "NIfTI",
@@ -70,22 +72,26 @@ const TYPES: [Unread; 26] = [
         &["dds", "ico", "cur", "pcx", "sgi", "rgb", "icns"],
         "convert in Python: Image.open(\"x.ico\").convert(\"RGB\").save(\"x.png\")",
     ),
-    row("SVG", &["svg", "svgz"], "draw with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png"),
-    row("PDF", &["pdf"], "draw its pages with 'pdftoppm -png x.pdf x'"),
+    row(
+        "SVG",
+        &["svg", "svgz"],
+        "render with 'rsvg-convert -w 256 x.svg -o x.png', or in Python with cairosvg.svg2png",
+    ),
+    row("PDF", &["pdf"], "render its pages with 'pdftoppm -png x.pdf x'"),
     row(
         "camera raw",
         &["dng", "cr2", "cr3", "nef", "arw", "raf", "orf", "rw2", "pef", "srw"],
-        "develop in Python: Image.fromarray(rawpy.imread(\"x.dng\").postprocess()).save(\"x.png\")",
+        "develop the photo in Python: Image.fromarray(rawpy.imread(\"x.dng\").postprocess()).save(\"x.png\")",
     ),
     row(
         "MATLAB",
         &["mat"],
-        "in Python, with the names and axes of the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel())",
+        "convert in Python, with the names and axes in the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel())",
     ),
     row(
         "MATLAB 7.3",
         &[],
-        "in Python, with the names of the file, whose axes are reversed: f = h5py.File(\"x.mat\"); images = f[\"X\"][:].transpose(0, 3, 2, 1); numpy.savez(\"x.npz\", images=images, labels=f[\"y\"][:].ravel())",
+        "convert in Python, with the names in the file (its axes are reversed): f = h5py.File(\"x.mat\"); images = f[\"X\"][:].transpose(0, 3, 2, 1); numpy.savez(\"x.npz\", images=images, labels=f[\"y\"][:].ravel())",
     ),
     row(
         "NRRD or MetaImage",
@@ -101,15 +107,15 @@ const TYPES: [Unread; 26] = [
     row(
         "whole slide",
         &["svs", "ndpi", "mrxs", "scn"],
-        "cut into tiles with openslide or pyvips, and save these as images",
+        "cut the slide into tiles with openslide or pyvips, and save the tiles as images",
     ),
     row(
         "microscope stack",
         &["czi", "lif", "nd2", "oib", "oif"],
-        "write its planes with bfconvert or aicsimageio, as TIFF or .npy files",
+        "write its planes as TIFF or .npy files with bfconvert or aicsimageio",
     ),
-    row("DjVu", &["djvu"], "draw its pages with 'ddjvu -format=tiff x.djvu x.tif'"),
-    row("EPS", &["eps", "ps"], "draw with 'gs -sDEVICE=png16m -o x.png x.eps'"),
+    row("DjVu", &["djvu"], "render its pages with 'ddjvu -format=tiff x.djvu x.tif'"),
+    row("EPS", &["eps", "ps"], "render with 'gs -sDEVICE=png16m -o x.png x.eps'"),
     row("Git LFS pointer", &[], "run 'git lfs pull' in its repository"),
     row("web page", &[], "download the file again; some sites require a login"),
 ];
@@ -120,25 +126,25 @@ impl Unread {
         TYPES.iter().find(|row| row.name == name)
     }
 
-    /// The type that the extension of a file states.
+    /// The type indicated by the extension of a file.
     pub(super) fn of_name(file: &[u8]) -> Option<&'static Self> {
         let lower = lossy(file).to_ascii_lowercase();
         let has = |extension: &&str| lower.strip_suffix(*extension).is_some_and(|stem| stem.ends_with('.'));
         TYPES.iter().find(|row| row.extensions.iter().any(has))
     }
 
-    /// The type that the first bytes of a file state.
+    /// The type indicated by the first bytes of a file.
     pub(super) fn of_bytes(bytes: &[u8]) -> Option<&'static Self> {
         packds_pixels::other_format(bytes).and_then(Self::named)
     }
 
-    /// Whether its files are pictures and nothing else.
+    /// Whether its files hold an image and nothing else.
     pub(super) fn is_picture(&self) -> bool {
         PICTURES.contains(&self.name)
     }
 }
 
-/// Files of such types, by the name of the type.
+/// Files of types that are not read, by the name of the type.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UnreadFiles(BTreeMap<&'static str, Tally>);
 
@@ -163,11 +169,13 @@ impl UnreadFiles {
         self.0.into_iter().filter_map(of)
     }
 
-    /// The error about a folder that has such files, and no images. It names the type of most files.
+    /// The error about a folder that has such files but no images. It states the most frequent type.
     pub(super) fn error(&self, folder: &Path) -> Option<ConvertError> {
         let (name, tally) = self.0.iter().rev().max_by_key(|(_, tally)| tally.count)?;
         let (count, first) = (tally.count, lossy(&tally.first));
-        let reason = format!("no images in this folder, but {count} files of the type {name}, first '{first}'");
+        let label = if count == 1 { "" } else { "first: " };
+        let files = counted(count, "file");
+        let reason = format!("no images in this folder, but {files} of type {name} ({label}'{first}')");
         let hint = Unread::named(name).map_or("", |row| row.hint);
         Some(ConvertError::unsupported(folder, "", reason, hint))
     }

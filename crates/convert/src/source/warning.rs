@@ -14,7 +14,7 @@ use crate::metadata::Metadata;
 pub enum Warning {
     /// Classes without images. They keep their ids, so that ids match the folder names.
     EmptyClasses {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// The folder name of the first.
         first: Vec<u8>,
@@ -23,37 +23,37 @@ pub enum Warning {
     },
     /// Ignored images next to class folders. They belong to no class.
     FilesBesideClasses {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// The first in name order.
         first: Vec<u8>,
     },
-    /// Folders beside the splits; ignored.
+    /// Ignored folders beside the splits.
     FoldersBesideSplits {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// Folders beside the folders of images and masks; ignored.
+    /// Ignored folders beside the folders of images and masks.
     FoldersBesidePairs {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// Images beside the folders of images and masks are ignored.
+    /// Ignored images beside the folders of images and masks.
     FilesBesidePairs {
         /// Number of images.
         count: u64,
         /// First image.
         first: Vec<u8>,
     },
-    /// Folders without images, beside folders that have images and masks; ignored.
+    /// Ignored folders without images, beside folders that have images and masks.
     FoldersWithoutImages {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// The only two classes have files with the same names, like two versions of each image.
@@ -63,27 +63,27 @@ pub enum Warning {
         /// The other.
         other: Vec<u8>,
     },
-    /// Files have the name of another but for the extension, and are images of their own.
+    /// Pairs of files whose names differ only in the extension; each file is packed as a separate image.
     SameStems {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// One extension, with its dot.
         one: String,
         /// The other.
         other: String,
     },
-    /// Files of one extension are the masks of those of another.
+    /// Files with one extension are read as the masks of the files with another extension.
     MasksByExtension {
         /// The images' extension, with its dot.
         images: String,
         /// The masks' extension.
         masks: String,
     },
-    /// Many names are those of other images with a mark, as masks or versions have.
+    /// Many names consist of another image's name and a mark, as for masks or versions of images.
     MarkedNames {
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
-        /// The image whose name it has.
+        /// The image that it is named after.
         of: Vec<u8>,
     },
     /// The names of images without labels begin with a few words, which may be the labels.
@@ -95,40 +95,40 @@ pub enum Warning {
     },
     /// A split has no labels, but another one has class folders.
     SplitUnlabelled,
-    /// Masks whose names match no image; ignored.
+    /// Ignored masks whose names match no image.
     UnusedMasks {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Files named like masks, although most images have no mask; packed as images.
     FewMasks {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Subfolders of a folder of images, which are not used as classes.
     FoldersInImages {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// A manifest beside the images of a folder; not read.
+    /// A manifest beside the images of a folder, which is not read.
     ManifestUnread {
-        /// Its name.
+        /// The name of the file.
         file: Vec<u8>,
     },
     /// `.txt` files beside the images; packed as captions.
     Captions {
-        /// Images without one.
+        /// Number of images without a caption.
         missing: u64,
     },
-    /// `.txt` files of boxes beside the images; ignored.
+    /// Ignored `.txt` files of boxes beside the images.
     BoxesUnread {
-        /// How many.
+        /// Number of cases.
         count: u64,
     },
     /// The only subfolder of the source was read in its place.
@@ -138,83 +138,83 @@ pub enum Warning {
     },
     /// Dangling or circular symbolic links without an image extension.
     BrokenLinks {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// Pipes, sockets and devices, always ignored.
+    /// Pipes, sockets and devices, which are always ignored.
     SpecialFiles {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// Links in an archive whose targets are not in it; ignored.
+    /// Ignored links in an archive whose targets are not in it.
     LinksLeftOut {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// Images whose names say that they are backups or partial downloads, such as `1.jpg.bak`; ignored.
+    /// Ignored images whose names say that they are backups or partial downloads, such as `1.jpg.bak`.
     BackupFiles {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// Folders left by other programs, such as `.ipynb_checkpoints`; ignored, even if torchvision reads them as classes.
+    /// Ignored folders left by other programs, such as `.ipynb_checkpoints`, even if torchvision reads them as classes.
     SystemFolders {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Tar files that end after a whole member, without an end marker. They may be truncated.
     OpenEndedTars {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// The name of the first.
         first: Vec<u8>,
     },
     /// Classes whose images are all in subfolders; the subfolders are not classes.
     NestedClasses {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first folder inside one.
+        /// The first such subfolder.
         first: Vec<u8>,
         /// The command that lists the images; none for an archive, and for paths with spaces.
         list: Option<String>,
     },
     /// Masks in JPEG files: JPEG changes class numbers.
     LossyMasks {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// Hidden folders beside folders that are not classes; ignored.
+    /// Ignored hidden folders beside folders that are not classes.
     HiddenFolders {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// Files of a type that is not read, such as HEIC; ignored. One warning for each type.
+    /// Ignored files of a type that is not read, such as HEIC. There is one warning for each type.
     UnreadType {
         /// The type.
         name: &'static str,
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Files without an image extension whose first bytes could not be read.
     UnreadableFiles {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// The metadata of the exported pack cannot be read and is ignored.
@@ -243,47 +243,47 @@ pub enum Warning {
         /// Its new name.
         to: String,
     },
-    /// Arrays without one item per image; ignored.
+    /// Ignored arrays without one item per image.
     OtherArrays {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
-    /// Pickles, which are never run; ignored.
+    /// Ignored pickles, which are never run.
     Pickles {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Folders in a tar file that has only images; read as classes.
     FoldersInTar {
-        /// How many.
+        /// Number of cases.
         count: u64,
-        /// The first.
+        /// The first case.
         first: Vec<u8>,
     },
     /// Tar files that have only images; read as classes.
     TarClasses {
-        /// How many.
+        /// Number of cases.
         count: u64,
         /// The first class.
         first: Vec<u8>,
     },
     /// Files of one sample each that look like several images each; packed unchanged.
     Stacks {
-        /// Shape of the first.
+        /// The shape of the first file.
         shape: Vec<u64>,
     },
     /// The first column of a manifest has no name, like an index that pandas writes; left out.
     IndexColumn,
     /// The first lines of a manifest are comments or the number of rows; skipped.
     LinesSkipped {
-        /// How many.
+        /// Number of cases.
         count: u64,
     },
-    /// The first line of a manifest contains a number, so it is a row and not a header.
+    /// The first line of a manifest contains a number, so it is a row, not a header.
     NoHeader {
         /// The start of the line.
         first: String,
@@ -295,12 +295,12 @@ pub enum Warning {
     },
     /// The rows of a manifest hold the pixels of gray images.
     PixelColumns {
-        /// Rows of pixels.
+        /// Height in pixels.
         height: u64,
-        /// Pixels in each.
+        /// Width in pixels.
         width: u64,
     },
-    /// A manifest names files without their folder or extension; they were found below the root.
+    /// The paths of a manifest lack the folder or the extension; the files were found below the root.
     FilesLocated {
         /// The column.
         column: String,
@@ -309,15 +309,15 @@ pub enum Warning {
         /// The first file found.
         path: Vec<u8>,
     },
-    /// Several rows of a manifest name the same image; each is packed as a sample.
+    /// Several rows of a manifest refer to the same image; each row is packed as a sample.
     RepeatedImages {
         /// The column of paths.
         column: String,
-        /// Different images.
+        /// Number of different images.
         n_images: u64,
-        /// Rows.
+        /// Number of rows.
         n_rows: u64,
-        /// The first image that comes again.
+        /// The first repeated image.
         first: Vec<u8>,
     },
     /// Columns that look like boxes; packed as fields.
@@ -331,14 +331,14 @@ pub enum Warning {
         field: String,
         /// The first such word.
         name: String,
-        /// Rows.
+        /// Number of rows.
         n_rows: u64,
     },
-    /// Labels are read as names because some are no numbers.
+    /// Labels are read as names because some are not numbers.
     NumbersAsNames {
         /// The column.
         field: String,
-        /// The first label that is no number.
+        /// The first label that is not a number.
         name: String,
         /// Its line.
         line: u64,
@@ -381,7 +381,7 @@ pub enum Warning {
     },
     /// Each dataset of the source is read as one image.
     DatasetEach {
-        /// How many.
+        /// Number of cases.
         n: usize,
     },
     /// The type of raw pixels is not stated; their number of bytes gives it.
@@ -418,7 +418,7 @@ pub enum Warning {
     NoLabels {
         /// The fields.
         fields: Vec<String>,
-        /// Whether a program declares the fields, instead of a source that is read.
+        /// Whether a program declared the fields; otherwise a source was read.
         is_program: bool,
     },
     /// The JSON objects of a field contain a key with a label name.
@@ -435,39 +435,39 @@ pub enum Warning {
         /// The key in the objects.
         key: String,
     },
-    /// A file beside the images may have the labels, and is of no form that names paths.
+    /// A file beside the images may have the labels, but its form does not allow paths.
     LabelsUnread {
-        /// Its name.
+        /// The name of the file.
         file: Vec<u8>,
     },
-    /// Lists in folders beside that of the images may have labels or splits; not read.
+    /// Lists in folders beside the folder of images, which are not read. They may have labels or splits.
     ListsUnread {
-        /// The first.
+        /// The first case.
         file: Vec<u8>,
-        /// How many others.
+        /// Number of other lists.
         others: u64,
     },
     /// A file beside the images or the manifest has class names, which are not used.
     ClassNamesUnread {
-        /// Its name.
+        /// The name of the file.
         file: Vec<u8>,
     },
-    /// The last dimension of the images may be that of the samples.
+    /// The last dimension of the images may count the samples.
     ImagesLast {
         /// The shape of the array.
         shape: [u64; 4],
     },
     /// The labels are the folders of a manifest's paths.
     FolderLabels {
-        /// The first.
+        /// The first case.
         first: String,
     },
-    /// The words after the first on each line of a list are one cell.
+    /// The words after the first on each line of a list are read as one label.
     RestOfLine {
-        /// That of the first line.
+        /// The label in the first line.
         label: String,
     },
-    /// The files of a manifest are in a folder beside its own.
+    /// The files of a manifest are in a folder beside the folder of the manifest.
     RootBeside {
         /// The folder.
         folder: Vec<u8>,
@@ -479,7 +479,7 @@ pub enum Warning {
     },
     /// The source has one split, which is read.
     OnlySplit {
-        /// Its name.
+        /// The name of the split.
         split: String,
     },
     /// Images exist, but no label file.
@@ -493,7 +493,7 @@ impl Warning {
     /// The label field contains numbers other than class ids.
     pub(super) fn no_ids(field: &str, dtype: DType) -> Self {
         let found = match !dtype.is_float() {
-            true => format!("{dtype} with values above 2^63 - 1"),
+            true => format!("{dtype} values above 2^63 - 1"),
             false => "numbers that are not whole".to_owned(),
         };
         Self::NotLabels { field: field.to_owned(), found }

@@ -73,7 +73,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 
 /// A tar file, possibly inside another tar file.
 struct TarFile {
-    /// Its name in errors.
+    /// The path of the tar file in errors.
     path: PathBuf,
     file: PathBuf,
     /// Start and end in the file; none for all of it.
@@ -387,7 +387,7 @@ impl<'a> Samples<'a> {
             if field == "image" {
                 if image.is_some() {
                     let reason = "this sample has several images";
-                    let hint = format!("name the extension of the images with {IMAGE_KEY}");
+                    let hint = format!("choose the extension of the images with {IMAGE_KEY}");
                     return Err(ConvertError::unsupported(shard.path, &shown(key), reason, hint));
                 }
                 image = Some(&part.extension);

@@ -13,7 +13,7 @@ use crate::opt::{FROM, IMAGES, LABEL_KEY};
 const BESIDE_PAIRS: &str = " beside the folders of images and masks";
 
 impl Warning {
-    /// The parts of a warning that counts cases. None for warnings worded otherwise.
+    /// The parts of a warning that counts cases. None for all other warnings.
     fn counted(&self) -> Option<Counted<'_>> {
         let ignored =
             |count: &u64, noun, rest, first| Counted { verb: "ignored", count: *count, noun, rest, first, why: "" };
@@ -62,7 +62,8 @@ impl Warning {
                 ("found", count, "tar file", " without an end marker", first, ": the end of the data may be missing")
             }
             Self::NestedClasses { count, first, .. } => {
-                ("found", count, "class", " with images only in subfolders", first, ": subfolders are not classes")
+                let why = ": subfolders are not read as classes";
+                ("found", count, "class", " with images only in subfolders", first, why)
             }
             Self::LossyMasks { count, first } => {
                 let why = ": JPEG changes class numbers, so save masks as PNG";
@@ -113,7 +114,7 @@ impl fmt::Display for Warning {
             }
             Self::ManifestUnread { file } => {
                 let file = text(file);
-                write!(out, "'{file}' was not read: if it has labels or other fields, name it as the source")
+                write!(out, "'{file}' was not read: if it has labels or other fields, pass it as the source")
             }
             Self::Captions { missing: 0 } => out.write_str("the .txt files beside the images are packed as 'caption'"),
             Self::Captions { missing } => write!(
@@ -124,7 +125,7 @@ impl fmt::Display for Warning {
             Self::BoxesUnread { count } => {
                 write!(
                     out,
-                    "ignored {} beside the images: they hold boxes in the format of YOLO",
+                    "ignored {} beside the images: bounding boxes in YOLO format are not packed",
                     counted(*count, ".txt file")
                 )
             }
@@ -138,7 +139,7 @@ impl fmt::Display for Warning {
             Self::LeftOut { field, reason } => write!(out, "left out the field '{field}': {reason}"),
             Self::NotLabels { field, found } => write!(
                 out,
-                "'{field}' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has {found}"
+                "'{field}' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has {found}"
             ),
             Self::Renamed { field, to } => {
                 write!(out, "the field '{field}' is packed as '{to}', because packs reserve the name '{field}'")
@@ -153,15 +154,15 @@ impl fmt::Display for Warning {
                 let alone = IMAGES.with(&one);
                 write!(
                     out,
-                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack one with {alone}"
+                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack only one with {alone}"
                 )
             }
             Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
             Self::NoLabels { fields, is_program } => {
-                write!(out, "no labels found: none of the fields {} has a usual name for labels", quoted(fields))?;
+                write!(out, "no labels found: no field has a usual label name (fields: {})", quoted(fields))?;
                 match is_program {
-                    true => out.write_str("; give it the kind 'label'"),
-                    false => write!(out, "; name them with {LABEL_KEY}"),
+                    true => out.write_str("; give the label field the kind 'label'"),
+                    false => write!(out, "; choose the label field with {LABEL_KEY}"),
                 }
             }
             Self::LabelInside { field, key } => {
@@ -178,11 +179,11 @@ impl fmt::Display for Warning {
 }
 
 impl Warning {
-    /// What to do, for warnings that count cases.
+    /// What to do about a warning that counts cases.
     fn way_out(&self) -> String {
         match self {
             Self::NestedClasses { list: Some(list), .. } => {
-                format!("; if they are, convert a list of the images, as written by: {list}")
+                format!("; to read them as classes, convert a list of the images, as written by: {list}")
             }
             _ => String::new(),
         }
@@ -194,20 +195,20 @@ impl Warning {
         match self {
             Self::SameStems { count, one, other } => write!(
                 out,
-                "{count} names have a {one} and a {other} file, and each is an image of its own: if they are versions of the same images, move one kind away"
+                "{count} names have both a {one} and a {other} file, and each file is packed as a separate image: if they are versions of the same images, move one kind elsewhere"
             ),
             Self::MasksByExtension { images, masks } => {
                 write!(out, "the {masks} files are read as the masks of the {images} files with the same names")
             }
             Self::MarkedNames { first, of } => write!(
                 out,
-                "'{}' and others have the name of another image, here '{}': rename masks to '.._mask', and move other versions of the images away",
+                "'{}' and other files are named after another image, here '{}': if they are masks, rename them to NAME_mask; if they are versions of the images, move them elsewhere",
                 text(first),
                 text(of)
             ),
             Self::LabelsInNames { word, image } => write!(
                 out,
-                "no labels found: the names of the files may have them, such as '{}' in '{}'; if so, write them to a CSV file with the columns 'path' and 'label', and convert that file",
+                "no labels found: the file names may contain them, such as '{}' in '{}'; if so, write them to a CSV file with the columns 'path' and 'label', and convert that file",
                 text(word),
                 text(image)
             ),
@@ -227,10 +228,7 @@ impl Warning {
                 write!(out, "skipped {lines}: only comments or the number of rows")
             }
             Self::NoHeader { first } => {
-                write!(
-                    out,
-                    "the first line is read as a row and not as a header, because it contains a number: '{first}'"
-                )
+                write!(out, "the first line is read as a row, not as a header, because it contains a number: '{first}'")
             }
             Self::NoPathName { first } => write!(
                 out,
@@ -243,14 +241,14 @@ impl Warning {
             Self::FilesLocated { column, named, path } => {
                 write!(
                     out,
-                    "the paths in '{column}' are incomplete, and the files were found by name: '{}' is '{}'",
+                    "the paths in '{column}' do not lead to files as written, so the files were searched for: '{}' is read from '{}'",
                     text(named),
                     text(path)
                 )
             }
             Self::RepeatedImages { column, n_images, n_rows, first } => write!(
                 out,
-                "the {n_rows} rows name only {n_images} images in '{column}', first '{}' again: each row is packed as a sample",
+                "the {n_rows} rows refer to only {n_images} images in '{column}' (first repeated image: '{}'): each row is packed as a sample",
                 text(first)
             ),
             Self::PathColumn { field } => {
@@ -275,19 +273,20 @@ impl Warning {
         match self {
             Self::MissingNames { field, name, n_rows } => write!(
                 out,
-                "'{name}' is packed as a class ({n_rows} rows of '{field}'): if these labels are missing, leave the cells empty"
+                "'{name}' is packed as a class ({} of '{field}'): if these labels are missing, leave the cells empty",
+                counted(*n_rows, "row")
             ),
             Self::NumbersAsNames { field, name, line } => {
                 write!(
                     out,
-                    "the labels in '{field}' are read as names, because {} in line {line} is no number",
+                    "the labels in '{field}' are read as names, because {} in line {line} is not a number",
                     shown(name)
                 )
             }
             Self::NumbersAsText { field, cell } => {
                 write!(
                     out,
-                    "'{field}' is packed as text, because of cells such as {}: write numbers as 0.5, and leave missing ones empty",
+                    "'{field}' is packed as text, because of cells such as {}: write numbers as 0.5, and leave the cells of missing numbers empty",
                     shown(cell)
                 )
             }
@@ -296,7 +295,7 @@ impl Warning {
                 write!(out, "the label of a row is the column that has a 1: {}", quoted(fields))
             }
             Self::OnlyOtherColumn { field } => {
-                write!(out, "labels are read from '{field}', the only column beside the paths")
+                write!(out, "labels are read from '{field}', the only column besides the paths")
             }
             Self::SingleLabels { field } => {
                 write!(
@@ -310,7 +309,7 @@ impl Warning {
             }
             Self::MaybeJoined { field, cell } => write!(
                 out,
-                "{} in '{field}' is packed as one class name: if it is a list of labels, separate them with ';' and add {}",
+                "{} in '{field}' is packed as one class name: if it is a list of labels, separate them with ';' and convert with {}",
                 shown(cell),
                 LABEL_KEY.with(field)
             ),
@@ -325,7 +324,7 @@ impl Warning {
             Self::FolderLabels { first } => {
                 write!(
                     out,
-                    "the list has no labels: the folders of its paths are the classes, such as {}",
+                    "the list has no labels, so the folders of its paths are read as classes, such as {}",
                     shown(first)
                 )
             }
@@ -342,16 +341,16 @@ impl Warning {
             Self::ListsUnread { file, others } => {
                 let file = text(file);
                 match others {
-                    0 => write!(out, "'{file}' was not read: if it has labels or splits, name it as the source"),
+                    0 => write!(out, "'{file}' was not read: if it has labels or splits, pass it as the source"),
                     _ => write!(
                         out,
-                        "'{file}' and {} were not read: if they have labels or splits, name one as the source",
+                        "'{file}' and {} were not read: if they have labels or splits, pass one as the source",
                         counted(*others, "other file")
                     ),
                 }
             }
             Self::ClassNamesUnread { file } => {
-                write!(out, "'{}' was not read: classes have the names of their folders or labels", text(file))
+                write!(out, "'{}' was not read: class names come only from folders and labels", text(file))
             }
             _ => self.fmt_of_arrays(out),
         }
@@ -390,7 +389,7 @@ impl Warning {
 fn fmt_unread(out: &mut fmt::Formatter<'_>, name: &str, count: u64, first: &[u8]) -> fmt::Result {
     let label = if count == 1 { "" } else { "first: " };
     let first = String::from_utf8_lossy(first);
-    write!(out, "ignored {} of the type {name} ({label}'{first}')", counted(count, "file"))?;
+    write!(out, "ignored {} of type {name} ({label}'{first}')", counted(count, "file"))?;
     Unread::named(name).map_or(Ok(()), |row| write!(out, "; to read them, {}", row.hint))
 }
 

@@ -1,6 +1,6 @@
 //! The members of a zip file: offset, size and compression of each. Every number is checked against the file before use.
 //!
-//! `sink::zip_file` writes them. Names are never used as paths here. `unpacker` decides about that.
+//! `sink::zip_file` writes them. Names are never used as paths here: only `unpacker` does that.
 
 use packds_system::to_u64;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use super::compressed::Compression;
 use super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// Maximum number of bytes after the end record: a comment.
+/// Maximum length of the comment after the end record, in bytes.
 const MAX_COMMENT: u64 = 1 << 16;
 /// Maximum size of a directory, in bytes.
 const MAX_DIRECTORY: u64 = 1 << 30;
@@ -30,7 +30,7 @@ const CODE_PAGE: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ�
 pub(super) enum Method {
     Stored,
     Deflated,
-    /// Only in archives of files: NumPy and PyTorch use the first two.
+    /// Used only in archives of files. NumPy and PyTorch use the first two methods.
     Stream(Compression),
 }
 

@@ -22,7 +22,7 @@ const TAIL_BYTES: u64 = 10;
 /// The prefix of a message, before its length.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 const PREFIX_BYTES: u64 = 8;
-/// The longest message (without its arrays) and footer.
+/// Maximum size of a message (without its arrays) or a footer, in bytes.
 const MAX_MESSAGE_BYTES: u64 = 256 << 20;
 /// Maximum size of a message's arrays, in bytes.
 pub(super) const MAX_BODY_BYTES: u64 = 8 << 30;

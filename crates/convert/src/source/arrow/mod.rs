@@ -37,7 +37,7 @@ const MEMORY_BYTES: u64 = 512 << 20;
 /// Hugging Face's file next to the split folders, and its file next to the files of one split.
 const DATASET_DICT: &str = "dataset_dict.json";
 const DATASET_STATE: &str = "state.json";
-/// The longest of these files.
+/// Maximum size of such a file, in bytes.
 const MAX_JSON_BYTES: u64 = 64 << 20;
 
 /// The splits of a source: the folders saved by Hugging Face, or those in file names.

@@ -181,7 +181,7 @@ fn torchvisions_root_is_its_one_data_set() {
     let error = list(folder.path(), &ListOptions::default()).unwrap_err();
     let said = error.to_string();
     assert!(said.contains("FashionMNIST/raw, ") && said.ends_with("cifar-10-batches-py"), "{said}");
-    assert_eq!(error.hint().unwrap(), "name the folder of one of them");
+    assert_eq!(error.hint().unwrap(), "pass the folder of one of them");
     let options = ListOptions { from: Some(DataFormat::Mnist), ..ListOptions::default() };
     let listing = list(folder.path(), &options).unwrap();
     assert_eq!(listing.len(), 1);

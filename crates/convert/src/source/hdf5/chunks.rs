@@ -33,7 +33,7 @@ enum Step {
 pub(super) struct Chunks<'a> {
     file: &'a H5File,
     dataset: &'a H5Dataset,
-    /// In the order of packing. Unpacking starts with the last.
+    /// The steps in the order of packing. Unpacking starts with the last.
     steps: Vec<Step>,
     /// Elements of a chunk in each dimension.
     chunk: Vec<u64>,
@@ -177,7 +177,7 @@ fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let limit = to_u64(most).saturating_add(1);
     let mut inflated = flate2::read::ZlibDecoder::new(bytes).take(limit);
     let read = inflated.read_to_end(&mut out);
-    read.map_err(|e| format!("the gzip data are damaged: {e}"))?;
+    read.map_err(|e| format!("the gzip data is damaged: {e}"))?;
     Ok(out)
 }
 
@@ -239,7 +239,7 @@ fn fletcher32(bytes: &[u8]) -> u32 {
 
 /// Unpacks LibLZF data: literal runs, and copies of earlier bytes.
 fn unlzf(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
-    let short = || "the lzf data end too early".to_owned();
+    let short = || "the lzf data ends too early".to_owned();
     let mut out: Vec<u8> = Vec::new();
     let mut rest = bytes.iter().copied();
     while let Some(control) = rest.next() {
@@ -256,14 +256,14 @@ fn unlzf(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
             let low = usize::from(rest.next().ok_or_else(short)?);
             let back = ((control & 31) << 8 | low) + 1;
             let start = out.len().checked_sub(back);
-            let start = start.ok_or("the lzf data refer to bytes before their start")?;
+            let start = start.ok_or("the lzf data refers to bytes before their start")?;
             for idx in start..start + len + 2 {
                 let byte = out.get(idx).copied().ok_or_else(short)?;
                 out.push(byte);
             }
         }
         if out.len() > most {
-            return Err(format!("the lzf data have more than {most} bytes"));
+            return Err(format!("the lzf data has more than {most} bytes"));
         }
     }
     Ok(out)

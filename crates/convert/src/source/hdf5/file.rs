@@ -33,7 +33,7 @@ const MAX_SHOWN: usize = 120;
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// The first superblock version that libraries before 1.10 do not write.
 const NEW_SUPERBLOCK: u8 = 3;
-/// The most texts of an attribute.
+/// Maximum number of texts of an attribute.
 const MAX_ATTRIBUTE_ITEMS: usize = 1 << 20;
 /// Maximum size of an attribute's texts, in bytes.
 const MAX_ATTRIBUTE_BYTES: usize = 1 << 28;
@@ -360,7 +360,7 @@ fn converted(described: &TypeDescriptor) -> Element {
         _ => None,
     };
     let Some(dtype) = dtype else {
-        return Element::Other(format!("elements of the type {described}"));
+        return Element::Other(format!("elements of type {described}"));
     };
     Element::Number { dtype, exact: false }
 }

@@ -97,7 +97,7 @@ fn refuse_unreadable(file: &H5File) -> Result<(), ConvertError> {
     let has_images = file.datasets.iter().any(|dataset| is_image(&dataset.path));
     let mut links = file.links.iter().filter(|link| !has_images && (file.datasets.is_empty() || is_image(link)));
     if let Some(link) = links.next() {
-        return Err(ConvertError::unsupported(path, link, LINK, "name the file that the link points to"));
+        return Err(ConvertError::unsupported(path, link, LINK, "pass the file that the link points to"));
     }
     let other = |dataset: &H5Dataset| match &dataset.element {
         Element::Other(reason) => Some((dataset.path.clone(), reason.clone())),
@@ -130,7 +130,7 @@ fn extend(to: &mut Node, file: &H5File, dataset: &H5Dataset) -> Result<(), Conve
     if next.kind != to.kind {
         let (expected, found) = (to.kind.describe(), next.kind.describe());
         let reason = format!("expected {expected} as in the first file, found {found}");
-        let hint = "name files with matching datasets, or convert each one separately";
+        let hint = "pass files with matching datasets, or convert each one separately";
         return Err(ConvertError::contradictory(&file.open.path, &dataset.path, reason, hint));
     }
     to.rows = to.rows.saturating_add(next.rows);
@@ -174,7 +174,7 @@ impl<'a> Files<'a> {
                         node.path,
                         quoted(&found)
                     );
-                    let hint = "name files with matching datasets; labels in separate files are found by name, such as y_train.h5 next to x_train.h5";
+                    let hint = "pass files with matching datasets; labels in separate files are found by name, such as y_train.h5 next to x_train.h5";
                     ConvertError::contradictory(&file.open.path, "", reason, hint)
                 })?;
                 extend(node, file, same)?;
@@ -204,12 +204,12 @@ impl<'a> Files<'a> {
         let place = place.filter(|_| !own.iter().any(|node| is_label(&node.path)));
         let Some(place) = place else {
             if part.files.len() == 1 {
-                // Only the images were named.
+                // Only the images were passed.
                 return Ok(());
             }
             let found: Vec<String> = beside.datasets.iter().map(|d| d.path.clone()).collect();
             let reason = format!("expected labels in the file of images or in another file, found {}", quoted(&found));
-            let hint = format!("name only the file of images, or name the dataset of labels with {LABEL_KEY}");
+            let hint = format!("pass only the file of images, or choose the dataset of labels with {LABEL_KEY}");
             return Err(ConvertError::contradictory(&beside.open.path, "", reason, hint));
         };
         let dataset = beside.datasets.swap_remove(place);

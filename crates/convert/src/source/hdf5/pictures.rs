@@ -23,7 +23,7 @@ use crate::source::spool::Spool;
 use crate::source::store::{ArrayType, Content, Contents, OpenFile, PixelShape, Span, SpanFiles, Spans};
 use crate::source::warning::Warning;
 
-/// First bytes needed to recognize an image file.
+/// Number of first bytes needed to recognize an image file.
 const SNIFFED: u64 = 16;
 
 /// Whether every dataset of a file is one image. Arrays of pixels count only if they are `u8`; other arrays are mostly weights.
@@ -131,7 +131,7 @@ impl Pictures<'_> {
                 continue;
             }
             let Some(content) = content(file, dataset) else {
-                let hint = "name files whose datasets are all single images, or convert each file separately";
+                let hint = "pass files whose datasets are all single images, or convert each file separately";
                 let reason = "expected a single image, as in the first file";
                 return Err(ConvertError::contradictory(&file.open.path, &dataset.path, reason, hint));
             };

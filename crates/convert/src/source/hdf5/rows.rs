@@ -87,8 +87,8 @@ pub(super) fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(
     let plist = plist.map_err(|e| dataset.malformed(file, e.to_string()))?;
     let virtual_layout = plist.layout() == Layout::Virtual;
     if virtual_layout || !plist.external().is_empty() {
-        let reason = "its data are in other files (virtual or external storage)";
-        let hint = "name those files, or copy the dataset into one file (h5repack, or h5py)";
+        let reason = "its data is in other files (virtual or external storage)";
+        let hint = "pass those files, or copy the dataset into one file (h5repack, or h5py)";
         return Err(ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint));
     }
     Ok(())

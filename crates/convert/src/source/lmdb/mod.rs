@@ -31,7 +31,7 @@ use tree::{Entry, Tree};
 
 /// First bytes of a value used to detect its type.
 const SNIFFED: u64 = 256;
-/// The most bytes of the metadata.
+/// Maximum size of the metadata, in bytes.
 const MAX_METADATA: u64 = 1 << 28;
 
 /// Finds the samples.
@@ -59,13 +59,13 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 
 /// The databases of a file.
 struct Databases {
-    /// The root of the one with the images: the main one, the named one that the image key selects, or the only named one.
+    /// The root of the database with the images: the main one, the named one that the image key selects, or the only named one.
     images: u64,
     /// The image key, unless it selected the database.
     image_key: Option<String>,
-    /// A named one with a label for each image.
+    /// A named database with a label for each image.
     labels: Option<(String, u64)>,
-    /// The names of all others.
+    /// The names of all other databases.
     others: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl Databases {
 
 /// The named databases with their roots, and whether the main database has samples too.
 fn named_databases(tree: &Tree<'_>, path: &Path) -> Result<(Vec<(String, u64)>, bool), ConvertError> {
-    // Databases have few named ones, and a main database of samples has none.
+    // A file has few named databases, and a main database of samples has none.
     const MAX_DATABASES: usize = 4096;
     let (mut databases, mut has_samples, mut found) = (Vec::new(), false, 0_u64);
     tree.walk(tree.root, |entry| {
@@ -384,7 +384,7 @@ impl<'a> Reader<'a> {
         let mut faults = Faults::new();
         warnings.extend(self.databases.iter().map(|name| Warning::LeftOut {
             field: name.clone(),
-            reason: format!("it is a database; name it with {IMAGE_KEY} to read it instead"),
+            reason: format!("it is a database; choose it with {IMAGE_KEY} to read it instead"),
         }));
         let is_field = self.has("label") && self.label_name == "label";
         let labels = match is_field || self.left_out.contains(&self.label_name) {

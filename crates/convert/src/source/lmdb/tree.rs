@@ -19,7 +19,7 @@ const MAGIC: u32 = 0xbeef_c0de;
 const VERSION: u32 = 1;
 /// Page sizes that LMDB uses.
 const PAGE_SIZES: std::ops::RangeInclusive<u64> = 256..=65536;
-/// Deeper than any tree that LMDB can read.
+/// Maximum depth of a tree, more than LMDB can read.
 const MAX_DEPTH: usize = 32;
 /// "No page": the root of an empty database.
 const NO_PAGE: u64 = u64::MAX;

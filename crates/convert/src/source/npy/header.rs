@@ -57,9 +57,9 @@ pub(in crate::source) struct NpyHeader {
 /// Why a header is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::source) enum HeaderError {
-    /// It is damaged, or not a header.
+    /// The header is damaged, or is not a header.
     Malformed(String),
-    /// It is valid but unsupported: the reason, and what to do.
+    /// The header is valid but unsupported: the reason, and what to do.
     Unsupported(String, &'static str),
 }
 

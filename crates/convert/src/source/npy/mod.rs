@@ -25,7 +25,7 @@ use crate::error::{ConvertError, quoted};
 use crate::metadata::METADATA_KEY;
 use crate::opt::{IMAGE_KEY, LABEL_KEY};
 
-/// Bytes of a header to read first.
+/// Number of bytes of a header that are read first.
 const HEAD_BYTES: u64 = 512;
 /// Maximum number of files to check as fields.
 const MAX_FIELDS: usize = 64;
@@ -58,7 +58,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     }
 }
 
-/// Whether each file of a folder is one sample, and not a field of all samples.
+/// Whether each file of a folder is one sample, not a field of all samples.
 pub(super) fn is_one_per_file(folder: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
     let files = npy_files(folder)?;
     let parts = parts(folder)?;
@@ -110,7 +110,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     let stem = set.dataset.clone();
     let n = set.arrays.first().map(StoredArray::rows);
     let Some(n) = n else {
-        let hint = "name an array of images whose first dimension is the samples";
+        let hint = "pass an array of images whose first dimension counts the samples";
         let reason = "it contains no samples";
         return Err(ConvertError::contradictory(path, "", reason, hint));
     };
@@ -147,7 +147,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     }
     set.leave_out(path, options)?;
     let keys = Keys {
-        // The key named the file. Its array is called `label` here.
+        // The key selected the file. Its array is called `label` here.
         label: None,
         ..Keys::of(options)
     };
@@ -218,7 +218,7 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
     stems.retain(|stem| stem != *label);
     let reason = format!("'{label}.npy' has labels, but no file has a usual name for images, found {}", quoted(&stems));
     let hint = format!(
-        "name the file of images with {IMAGE_KEY}, such as {}, and the file of labels with {}",
+        "choose the file of images with {IMAGE_KEY}, such as {}, and the file of labels with {}",
         IMAGE_KEY.with(images),
         LABEL_KEY.with(label)
     );

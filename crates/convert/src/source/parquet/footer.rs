@@ -10,7 +10,7 @@ use crate::source::store::OpenFile;
 
 /// Last bytes of every file: the footer length and four letters.
 const TAIL_BYTES: u64 = 8;
-/// The longest accepted footer.
+/// Maximum size of a footer, in bytes.
 const MAX_FOOTER_BYTES: u64 = 1 << 30;
 /// Maximum nesting of groups, and of Thrift's lists and structs.
 const MAX_LEVELS: usize = 64;

@@ -129,7 +129,7 @@ struct Columns {
     skipped: Vec<(String, Warning)>,
     n: usize,
     classes: Vec<String>,
-    /// What the files hold beside samples.
+    /// What the files hold besides samples.
     others: Tally,
 }
 

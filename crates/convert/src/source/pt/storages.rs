@@ -22,7 +22,7 @@ pub(super) fn open(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     if head.starts_with(OLD_MAGIC) {
         return open_old(file);
     }
-    let hint = "save tensors with torch.save, or arrays with numpy.savez and name the .npz";
+    let hint = "save tensors with torch.save, or save arrays with numpy.savez and pass the .npz file";
     let reason = "this file was not written by torch.save";
     Err(ConvertError::unsupported(&file.path, "", reason, hint))
 }

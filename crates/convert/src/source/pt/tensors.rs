@@ -31,7 +31,7 @@ const CLASS_IDS: &str = "class_to_idx";
 /// Maximum number of tensors of a tuple.
 const MAX_PLACES: usize = 64;
 
-/// Maximum nesting of dictionaries, and most entries in total.
+/// Maximum nesting of dictionaries, and maximum number of entries in total.
 const MAX_DEPTH: usize = 16;
 const MAX_ENTRIES: usize = 1 << 16;
 
@@ -281,7 +281,7 @@ pub(super) fn is_tensor(tree: &Tree, id: Id) -> bool {
 /// A tensor whose rows are in C order.
 pub(super) struct Tensor {
     pub(super) array: ArrayType,
-    /// Where it starts in the file.
+    /// Where the tensor starts in the file.
     pub(super) offset: u64,
     /// The bytes of its storage from there.
     room: u64,

@@ -50,9 +50,9 @@ enum Gathered {
     LongTexts(Vec<Span>),
 }
 
-/// Texts of a column are not kept in memory if they have more bytes than this in total
+/// Maximum total size of long texts of a column that are kept in memory, in bytes.
 const TEXTS_BYTES: usize = 64 << 20;
-/// and at least this many bytes on average. Shorter texts may be class ids or names.
+/// Minimum average size of long texts, in bytes. Shorter texts may be class ids or names.
 const LONG_TEXT: usize = 1 << 10;
 
 /// Stands for the spool's file index until it is known.

@@ -42,7 +42,7 @@ pub(super) enum Kind {
 pub(super) type Refusal = (String, String);
 
 fn other_column() -> String {
-    format!("name another column with {IMAGE_KEY}, {LABEL_KEY} or {MASK_KEY}, or leave this one out with {LEAVE_OUT}")
+    format!("choose another column with {IMAGE_KEY}, {LABEL_KEY} or {MASK_KEY}, or leave this one out with {LEAVE_OUT}")
 }
 
 /// Known facts about a column other than its type.

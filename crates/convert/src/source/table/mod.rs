@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ConvertError;
 
-/// More threads would only wait for the disk, or for the one that writes the spool.
+/// Maximum number of threads. More would only wait for the disk, or for the thread that writes the spool.
 pub(super) const MAX_THREADS: usize = 16;
 
 /// Runs a third-party reader. If malicious bytes make it panic, that becomes an error of the file.
@@ -62,6 +62,6 @@ pub(super) fn tasks<T, K>(
 
 /// The error for a table without rows.
 pub(super) fn no_rows(source: &Path) -> ConvertError {
-    let hint = "name a table that has rows; nothing was written";
+    let hint = "pass a table that has rows; nothing was written";
     ConvertError::contradictory(source, "", "it has no rows", hint)
 }

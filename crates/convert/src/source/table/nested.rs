@@ -13,7 +13,7 @@ use packds_system::{to_u64, to_usize};
 /// Maximum number of dimensions.
 const MAX_LEVELS: usize = 8;
 
-/// The type of the numbers in nested lists; none unless a type is that.
+/// The type of the numbers in nested lists; none for any other type.
 pub(super) fn leaf_of(data_type: &DataType) -> Option<DType> {
     let (mut data_type, mut levels) = (data_type, 0);
     loop {
@@ -48,7 +48,7 @@ pub(super) struct Levels {
 
 /// The layout of a level's lists.
 enum Ends {
-    /// All have this length. The first ones may not belong to the column.
+    /// All lists have this length. The first ones may not belong to the column.
     Fixed {
         len: usize,
     },

@@ -37,7 +37,7 @@ pub(in crate::source) struct InFile<'a> {
 }
 
 impl InFile<'_> {
-    /// The file offset of `item`, if it is a slice of these bytes and not a copy.
+    /// The file offset of `item`, if it is a slice of these bytes, not a copy.
     fn locate(&self, item: &[u8]) -> Option<u64> {
         let start = item.as_ptr().addr();
         let start = start.checked_sub(self.bytes.as_ptr().addr())?;

@@ -23,13 +23,13 @@ use crate::source::warning::{Warning, readable};
 const PATH_COLUMN: &str = "path";
 
 /// What to do about files with different columns.
-const ALIKE_HINT: &str = "name files with matching columns, or convert each one separately";
+const ALIKE_HINT: &str = "pass files with matching columns, or convert each one separately";
 /// The columns of a file that are not excluded.
 #[derive(Debug, Clone)]
 pub(in crate::source) struct Columns {
-    /// Their indices in the file, in order.
+    /// The indices of the columns in the file, in order.
     pub(in crate::source) places: Vec<usize>,
-    /// Their schema.
+    /// The schema of these columns.
     pub(in crate::source) schema: Schema,
     /// Whether the file has no other columns.
     pub(in crate::source) are_all: bool,
@@ -125,7 +125,7 @@ impl TablePlan {
             };
             let kind = match known.kind() {
                 Ok(kind) => kind,
-                // It was not requested.
+                // The field was not requested.
                 Err((reason, _)) if !roles.is_needed(part) => {
                     warnings.push(Warning::LeftOut {
                         field: name.clone(),

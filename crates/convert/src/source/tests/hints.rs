@@ -151,7 +151,7 @@ fn a_file_of_one_number_a_sample_is_no_file_of_images() {
     tree.write("labels.npy", &[head, labels.as_bytes(), &npy()[70..]].concat());
     let (error, hint) = said(&tree.path("labels.npy"), None);
     assert!(error.ends_with("expected images, found one u8 for each sample"), "{error}");
-    assert!(hint.contains("name the file with the images"), "{hint}");
+    assert!(hint.contains("pass the file with the images"), "{hint}");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn labels_that_are_no_class_ids_keep_their_type_and_a_warning_says_so() {
     assert_eq!(
         warnings,
         [
-            "'label' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has u8 arrays of shape [2]"
+            "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has u8 arrays of shape [2]"
         ]
     );
 }

@@ -148,8 +148,8 @@ fn an_annotated_dataset_is_refused_with_the_part_that_can_be_packed() {
         (&["annotations/instances_train2017.json", "train2017/1.jpg"], "COCO", "images='train2017'"),
         (&["images/1.jpg", "labels/1.txt"], "YOLO", "images='images'"),
         (&["images/train/1.jpg", "labels/train/1.txt", "data.yaml"], "YOLO", "images='images'"),
-        (&["images/1.jpg", "labels/1.txt", "words"], "a text for each image", "images='images'"),
-        (&["images/train/1.jpg", "labels/train/1.txt", "words"], "a text for each image", "images='images'"),
+        (&["images/1.jpg", "labels/1.txt", "words"], "a text file for each image", "images='images'"),
+        (&["images/train/1.jpg", "labels/train/1.txt", "words"], "a text file for each image", "images='images'"),
     ] {
         let tree = Tree::new(files);
         let text = if files.contains(&"words") { "a cat" } else { "0 0.5 0.5 0.1 0.1" };
@@ -352,7 +352,7 @@ fn two_versions_of_the_same_images_are_not_classes_in_silence() {
     let listing = twins("before", "after", &["x", "y", "z"]).list().unwrap();
     let same = Warning::SameNames { one: b"after".to_vec(), other: b"before".to_vec() };
     assert_eq!(listing.warnings(), std::slice::from_ref(&same));
-    assert!(same.to_string().ends_with("pack one with images='after'"), "{same}");
+    assert!(same.to_string().ends_with("pack only one with images='after'"), "{same}");
     // Classes are often numbered, or have different names.
     for tree in [twins("cat", "dog", &["1", "2", "3"]), Tree::new(&["A/1.png", "A/2.png", "A/3.png", "B/4.png"])] {
         assert!(tree.list().unwrap().warnings().is_empty());

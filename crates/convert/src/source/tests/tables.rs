@@ -49,7 +49,9 @@ fn names_without_folder_or_extension_are_looked_for_once() {
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         told,
-        ["the paths in 'id_code' are incomplete, and the files were found by name: '2b' is 'train_images/2b.png'"]
+        [
+            "the paths in 'id_code' do not lead to files as written, so the files were searched for: '2b' is read from 'train_images/2b.png'"
+        ]
     );
     // Nothing tells which of two folders.
     let error = listed(&files, "m.csv", b"id_code,label\n1a,0\n").unwrap_err().to_string();
@@ -78,7 +80,7 @@ fn a_name_of_two_files_is_an_error_and_one_of_none_is_missing() {
     let files = ["t/1.jpg", "t/1.png", "t/2.jpg"];
     let error = listed(&files, "m.csv", b"id,label\n2,0\n1,1\n").unwrap_err();
     assert!(matches!(error, ConvertError::ManifestMalformed { line: 3, .. }), "{error}");
-    assert!(error.to_string().contains("'1' may be 't/1.jpg' or 't/1.png'"), "{error}");
+    assert!(error.to_string().contains("'1' is ambiguous: it matches 't/1.jpg' and 't/1.png'"), "{error}");
     let listing = listed(&files, "m.csv", b"id,label\n2,0\n3,1\n").unwrap();
     assert_eq!(listing.faulty().collect::<Vec<_>>(), [1]);
 }
@@ -112,7 +114,7 @@ fn the_only_other_column_gives_the_labels_if_its_values_repeat() {
     let listing = listed(&four, "m.csv", b"path,kind,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told.len(), 1);
-    assert!(!listing.has_labels() && told[0].contains("none of the fields 'kind' has"), "{told:?}");
+    assert!(!listing.has_labels() && told[0].contains("no field has a usual label name (fields: 'kind')"), "{told:?}");
     let listing = listed(&four, "m.csv", b"path,dx,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     assert_eq!(classes(&listing), ["x", "y"]);
     assert_eq!(listing.warnings(), [Warning::LabelColumn { field: "dx".to_owned() }]);
@@ -184,7 +186,7 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
 fn boxes_in_a_label_are_refused() {
     let error = listed(&["a.jpg"], "m.csv", b"ImageId,PredictionString\na,n01440764 1 2 30 40 n01440764 5 6 7 8\n")
         .unwrap_err();
-    assert!(error.to_string().contains("'PredictionString' holds a class with a bounding box"), "{error}");
+    assert!(error.to_string().contains("'PredictionString' holds classes with bounding boxes"), "{error}");
     assert!(error.hint().unwrap().contains(".str.split().str[0]"));
 }
 
@@ -357,7 +359,7 @@ fn rows_and_columns_have_a_limit() {
     let error = listed(&THREE, "m.csv", &b",".repeat(2 << 20)).unwrap_err();
     assert!(error.to_string().contains("expected at most 1048576 columns, found 2097153"), "{error}");
     let error = listed(&THREE, "m.csv", b"path,label\na\0.jpg,1\n").unwrap_err();
-    assert!(error.to_string().contains("the path contains a zero byte"), "{error}");
+    assert!(error.to_string().contains("the path contains a NUL byte"), "{error}");
 }
 
 fn told(listing: &Listing) -> Vec<String> {
@@ -391,7 +393,7 @@ fn cells_of_several_labels_are_lists_and_told() {
     assert_eq!(
         told(&listing),
         [
-            "'scab rust' in 'label' is packed as one class name: if it is a list of labels, separate them with ';' and add label_key='label'"
+            "'scab rust' in 'label' is packed as one class name: if it is a list of labels, separate them with ';' and convert with label_key='label'"
         ]
     );
 }
@@ -405,7 +407,7 @@ fn labels_below_zero_are_a_column_and_told() {
         assert_eq!(
             told(&listing),
             [
-                "'label' is packed as an ordinary field and not as labels: labels are an integer or a name for each image, but it has negative numbers (class ids count from 0)"
+                "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has negative numbers (class ids count from 0)"
             ]
         );
     }
@@ -434,7 +436,7 @@ fn paths_of_another_machine_lead_below_the_root_or_are_refused() {
 fn an_id_of_several_files_is_refused() {
     let files = ["train/1a_red.png", "train/1a_green.png", "train/2b_red.png"];
     let error = listed(&files, "train.csv", b"Id,Target\n1a,0\n2b,1\n").unwrap_err();
-    let expected = "'1a' stands for 2 files, such as 'train/1a_green.png' and 'train/1a_red.png'";
+    let expected = "'1a' matches 2 files, such as 'train/1a_green.png' and 'train/1a_red.png'";
     assert!(error.to_string().ends_with(expected), "{error}");
     assert!(error.hint().unwrap().contains("merge the files of each id"));
 }

@@ -29,7 +29,7 @@ pub(super) enum Feature<'a> {
 #[derive(Debug, PartialEq)]
 pub(super) enum Refused {
     Damaged(String),
-    /// It contains lists of features.
+    /// The record contains lists of features.
     Sequence,
 }
 

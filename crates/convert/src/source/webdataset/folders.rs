@@ -1,4 +1,4 @@
-//! What folders in tar files mean: a sample each, the classes of images that were packed with their folders, or neither.
+//! Decides what folders in tar files are: a sample each, the classes of images that were packed with their folders, or neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::source::warning::Warning;
 /// Maximum number of members to inspect.
 const MAX_MEMBERS: usize = 1024;
 
-/// Members of a compressed tar file to look at: they must be unpacked for that.
+/// Maximum number of members of a compressed tar file to inspect: they must be unpacked for that.
 pub(super) const MAX_PACKED: usize = 256;
 
-/// Whether these files are a folder of files and not samples: each has a different key.
+/// Whether these files are a folder of files, not samples: each has a different key.
 ///
 /// A plain tar file is read in place if its files are all images or all arrays, without folders of splits or masks.
 pub(super) fn are_files(members: &[Member], is_plain: bool) -> bool {
@@ -111,7 +111,7 @@ pub(super) fn classes(
             distinct.iter().filter(|folder| is_split_folder(folder)).map(|folder| lossy(folder)).collect();
         if !splits.is_empty() {
             let reason = format!("the tar file contains splits: {}", crate::error::quoted(&splits));
-            let hint = "unpack it and name the folder, or write a tar file for each split";
+            let hint = "unpack it and pass the folder, or write a tar file for each split";
             return Err(ConvertError::unsupported(source, "", reason, hint));
         }
         let warning = Warning::FoldersInTar {

@@ -83,7 +83,7 @@ impl Array {
             out = self.fill.as_ne_bytes().iter().copied().cycle().take(len).collect();
         }
         let mut indexes = HashMap::new();
-        // Only these rows.
+        // The shape of these rows only.
         let mut shape = self.shape.clone();
         let mut at = vec![0_u64; shape.len()];
         if let Some(rows) = shape.first_mut() {

@@ -38,9 +38,9 @@ enum Packing {
 /// All codecs of a chunk.
 #[derive(Debug)]
 pub(super) struct Chain {
-    /// From elements to bytes. None for items of variable length: a count, then the length and bytes of each item.
+    /// The codecs from elements to bytes. None for items of variable length, stored as a count, then the length and bytes of each item.
     array: Option<CodecChain>,
-    /// With names for errors.
+    /// The codecs from bytes to bytes, with their names for errors.
     packing: Vec<(&'static str, Packing)>,
 }
 
@@ -82,7 +82,7 @@ impl Chain {
         Ok((Self::new(&shards.codecs, dims)?, Some(sharding)))
     }
 
-    /// Version 2's: `array` from elements to bytes, then the filters and the compressor.
+    /// Version 2's codecs: `array` from elements to bytes, then the filters and the compressor.
     pub(super) fn version2(array: &[MetadataV3], dims: usize, then: &[MetadataV2]) -> Result<Self, String> {
         let mut chain = Self::new(array, dims)?;
         for metadata in then {
@@ -133,7 +133,7 @@ impl Chain {
         // Checksums and headers make intermediate data slightly longer than the chunk.
         let limit = most.saturating_add(most / 64).saturating_add(1024);
         for (name, packing) in self.packing.iter().rev() {
-            let damaged = |e: String| format!("the {name} data are damaged: {e}");
+            let damaged = |e: String| format!("the {name} data is damaged: {e}");
             bytes = packing.decode(bytes, limit).map_err(damaged)?;
         }
         let Some(array) = &self.array else {
