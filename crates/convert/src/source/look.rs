@@ -18,7 +18,7 @@ pub(super) const MIN_FILES: usize = 3;
 pub(super) const MAX_LOOKED: usize = 4;
 /// Rows and columns of a thumbnail.
 const SIDE: usize = 8;
-/// Number of gray levels that cover nearly all pixels of a mask.
+/// Number of gray levels that cover most pixels of a mask.
 const FEW_LEVELS: usize = 8;
 /// Minimum correlation of two versions of an image.
 const ALIKE: f64 = 0.5;

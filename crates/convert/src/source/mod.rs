@@ -238,7 +238,7 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     Ok(listing)
 }
 
-/// Lists a source with `list`. If it is in archives, `place` is the outermost of them, after which the samples are named.
+/// Lists a source with `list`. If it is in an archive, `place` gives the samples their names in the archive.
 fn in_archives<T>(
     source: &Path,
     options: &ListOptions,
