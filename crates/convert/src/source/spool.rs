@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(item(store.as_ref(), 1, u64::MAX), [3, 4]);
         let mut out = Vec::new();
         let error = store.append(2, u64::MAX, &mut out).unwrap_err();
-        assert_eq!(error.to_string(), "s: expected 2 bytes at 4, found 1");
+        assert_eq!(error.to_string(), "s: expected 2 bytes at byte 4, found 1");
         assert!(out.is_empty());
         assert!(store.append(usize::MAX, 1, &mut out).is_err());
     }
