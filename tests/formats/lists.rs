@@ -108,7 +108,11 @@ fn tables_of_excel_are_read_in_utf_16_and_with_their_separator() {
 fn lists_of_papers_find_their_images_and_classes() {
     let (folder, _) = sources();
     for (source, classes, words) in [
-        ("food/meta/train.txt", vec!["pie", "waffles"], ["'pie'", "from the folder", "'pie/0' is 'pie/0.jpg'"]),
+        (
+            "food/meta/train.txt",
+            vec!["pie", "waffles"],
+            ["'pie'", "from the folder", "'pie/0' is read from 'pie/0.jpg'"],
+        ),
         ("dtd/labels/train1.txt", vec!["banded", "blotchy"], ["'banded'", "from the folder", "../images'"]),
         (
             "sun/Training_01.txt",

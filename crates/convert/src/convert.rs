@@ -355,7 +355,7 @@ fn report(
     if findings.cut > 0 {
         let images = counted(findings.cut, "image");
         warnings.push(format!(
-            "reduced {images} with more than 8 bits per channel to 8 bits, as Pillow does; in gray images, all values above 255 become white"
+            "reduced {images} with more than 8 bits per channel to 8 bits, as Pillow does; in gray images, all values above 255 become white. To keep 16 bits, save arrays instead, in Python: numpy.save('x.npy', numpy.asarray(Image.open('x.png')))"
         ));
     }
     if let Some((n, first)) = findings.with_more {

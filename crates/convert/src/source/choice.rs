@@ -8,16 +8,43 @@ use super::layout::{Pair, is_like_images, is_mask_folder};
 use super::mistaken::{FEW_FOLDERS, as_classes};
 use super::pairs::matches;
 use super::paths::{joined, lossy};
+use super::split::is_split_folder;
 use crate::error::ConvertError;
 use crate::opt::{IMAGES, MASKS};
 
 /// Maximum number of choices to show.
 const MAX_SHOWN: usize = 3;
 
+/// The pair of folders that the others leave no doubt about: `train` and `train_masks` beside `test`.
+///
+/// # Errors
+/// If there are folders of images and masks, and some doubt.
+pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<Option<Pair>, ConvertError> {
+    match choices((root, files), folders)?.as_slice() {
+        [] => Ok(None),
+        [pair] if are_splits(folders, pair) => Ok(Some(pair.clone())),
+        choices => Err(several(root, choices)),
+    }
+}
+
 /// Refuses folders if one has a usual name for masks and the same file names as a folder of images.
 pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<(), ConvertError> {
+    match choices((root, files), folders)?.as_slice() {
+        [] => Ok(()),
+        choices => Err(several(root, choices)),
+    }
+}
+
+/// Whether the masks are named after the images, and the other folders are splits.
+fn are_splits(folders: &[&[u8]], pair: &Pair) -> bool {
+    let others = folders.iter().filter(|name| ![&pair.images[..], &pair.masks[..]].contains(name));
+    pair.masks.starts_with(&pair.images) && others.into_iter().all(|name| is_split_folder(name))
+}
+
+/// The pairs of a folder of images and one of masks, the best first.
+fn choices((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Vec<Pair>, ConvertError> {
     if folders.len() > FEW_FOLDERS {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let mut masks = Vec::new();
     for folder in folders.iter().filter(|name| is_mask_folder(name)) {
@@ -35,12 +62,16 @@ pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Resu
         }
     }
     choices.sort_by_key(|(doubts, _)| *doubts);
-    let Some((_, Pair { images, masks })) = choices.first() else { return Ok(()) };
-    let reason = format!("'{}' looks like the masks of '{}', not like a class", lossy(masks), lossy(images));
+    Ok(choices.into_iter().map(|(_, pair)| pair).collect())
+}
+
+fn several(root: &Path, choices: &[Pair]) -> ConvertError {
+    let names = choices.first().map(|pair| [lossy(&pair.masks), lossy(&pair.images)]).unwrap_or_default();
+    let reason = format!("'{}' looks like the masks of '{}', not like a class", names[0], names[1]);
     let line = |pair: &Pair| format!("{} {}", IMAGES.with(lossy(&pair.images)), MASKS.with(lossy(&pair.masks)));
-    let lines: Vec<String> = choices.iter().take(MAX_SHOWN).map(|(_, pair)| line(pair)).collect();
+    let lines: Vec<String> = choices.iter().take(MAX_SHOWN).map(line).collect();
     let hint = format!("choose with {}; {}", lines.join(", or "), as_classes());
-    Err(ConvertError::contradictory(root, "", reason, hint))
+    ConvertError::contradictory(root, "", reason, hint)
 }
 
 /// The subfolders with usual names for masks, or the folder itself if there are none.

@@ -164,6 +164,11 @@ impl CsvRows {
     fn read(&mut self, file: &RowFile) -> Result<bool, ConvertError> {
         let path = &file.path;
         let mut read = self.read_record(path)?;
+        if let Some(joined) = self.start.joined_quotes(&self.record) {
+            let position = self.record.position().cloned();
+            self.record = joined;
+            self.record.set_position(position);
+        }
         // Several spaces count as one separator.
         while read && self.start.delimiter == b' ' {
             let mut full: ByteRecord = self.record.iter().filter(|cell| !cell.is_empty()).collect();
@@ -311,6 +316,36 @@ fn has_rest<'a>(first: &'a [u8], others: impl Iterator<Item = &'a [u8]>) -> bool
         has_path && !rest.into_iter().any(is_image_name)
     });
     are_labels && counts.len() > 1 && !counts.contains(&0)
+}
+
+impl Start {
+    /// The row with the quotes that follow a space, as in `word_1.png, "Sale, today"`. None if there are none.
+    fn joined_quotes(&self, record: &ByteRecord) -> Option<ByteRecord> {
+        let is_open = |cell: &[u8]| cell.starts_with(b" \"");
+        if self.delimiter == b' ' || !record.iter().any(is_open) {
+            return None;
+        }
+        let mut cells: Vec<Vec<u8>> = Vec::new();
+        let mut is_inside = false;
+        for cell in record {
+            match cells.last_mut().filter(|_| is_inside) {
+                Some(last) => {
+                    last.push(self.delimiter);
+                    last.extend_from_slice(cell);
+                }
+                None => cells.push(if is_open(cell) { cell[1..].to_vec() } else { cell.to_vec() }),
+            }
+            is_inside |= is_open(cell);
+            if let Some(last) = cells.last_mut().filter(|last| is_inside && last.len() > 1)
+                && last.trim_ascii_end().ends_with(b"\"")
+            {
+                let end = last.trim_ascii_end().len() - 1;
+                *last = last[1..end].to_vec();
+                is_inside = false;
+            }
+        }
+        (!is_inside).then(|| cells.into())
+    }
 }
 
 /// The delimiter that a line `sep=;` states, as Excel writes and reads it.

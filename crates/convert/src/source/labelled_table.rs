@@ -1,4 +1,4 @@
-//! A table beside images that have no labels of their own: `train.csv` beside `train/` and `test/`.
+//! A table beside images that have no labels of their own: `train.csv` beside `train/` and `test/`, `metadata.jsonl` in a split.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,14 @@ use crate::error::ConvertError;
 pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, options: &ListOptions) -> Option<Listing> {
     let given = options.from.is_some() || options.images.is_some() || options.masks.is_some();
     let table = table_of(folder, found).filter(|_| !given)?;
-    let mut listing = manifest::list(&table, RowForm::of_source(&table)?, options).ok()?;
-    let has_labels = listing.has_labels() || listing.has_label_lists();
-    if !has_labels || !listing.faults.is_empty() {
+    let options = ListOptions { split: None, ..options.clone() };
+    let mut listing = manifest::list(&table, RowForm::of_source(&table)?, &options).ok()?;
+    let file = table.file_name()?.as_encoded_bytes().to_vec();
+    // The name of Hugging Face's image folders says what the table is for.
+    let is_meant = file.starts_with(b"metadata.") || listing.has_labels() || listing.has_label_lists();
+    if !is_meant || !listing.faults.is_empty() {
         return None;
     }
-    let file = table.file_name()?.as_encoded_bytes().to_vec();
     listing.warnings.insert(0, Warning::TableRead { file });
     Some(listing)
 }

@@ -168,8 +168,8 @@ impl Layout {
             }
         }
         let [images] = images.as_slice() else {
-            choice::refuse(root, &folders, files)?;
-            return Ok(Self::Classes);
+            let pair = choice::only(root, &folders, files)?;
+            return Ok(pair.map_or(Self::Classes, Self::Pairs));
         };
         let mut masks = Vec::new();
         for folder in folders.iter().filter(|name| is_one_of(name, &MASK_FOLDERS)) {
@@ -201,6 +201,10 @@ fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> C
     folders.sort_unstable();
     let has_all = |split: &str| named.iter().all(|folder| root.join(split).join(folder).is_dir());
     let is_in = |split: &&String| is_split_folder(split.as_bytes()) && has_all(split);
+    let (splits, others): (Vec<String>, Vec<String>) = folders.iter().cloned().partition(|name| is_in(&name));
+    if splits.len() > 1 {
+        return ConvertError::OnlySplits { path: root.to_owned(), splits, others, manifest: None };
+    }
     let hint = match folders.iter().find(is_in) {
         Some(split) => format!("it is in the split '{split}': add {}", SPLIT.with(split)),
         None => format!("the folders are {}", quoted(&folders)),
@@ -397,7 +401,9 @@ fn refuse_annotated(
         };
         Err(ConvertError::unsupported(root, "", format!("this is {what}, and packds cannot pack boxes yet"), hint))
     };
-    if let (Some(images), Some(_)) = (find(&["jpegimages"]), find(&["annotations"])) {
+    if let (Some(images), Some(boxes)) = (find(&["jpegimages"]), find(&["annotations"]))
+        && Contents::below((root, files), boxes)?.xml
+    {
         return refused("a Pascal VOC dataset with boxes in Annotations", images, find(&["segmentationclass"]));
     }
     let others = || folders.iter().copied().find(|name| !is_one_of(name, &["annotations", "labels"]));

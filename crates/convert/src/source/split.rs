@@ -11,8 +11,9 @@ use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::image_folder::{Opened, list_opened, manifest_in};
+use super::labelled_table;
 use super::layout::Layout;
-use super::listing::{Labels, Listing};
+use super::listing::{Labels, Listing, SourceKind};
 use super::paths::lossy;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
@@ -98,7 +99,12 @@ pub(super) fn list_one(
     let mut opened = splits.opened(if options.masks.is_some() { &own } else { &names }, options)?;
     let classes = class_union(&opened);
     let last = opened.iter().position(|(name, _)| name == wanted).ok_or_else(missing)?;
-    let mut listing = list_opened(opened.swap_remove(last).1, Some(&classes), options)?;
+    let mut listing = list_split(opened.swap_remove(last).1, &classes, options)?;
+    if listing.kind == SourceKind::Manifest {
+        // The tables of all splits share the class ids.
+        let all = list_all(source, &ListOptions { split: None, ..options.clone() }, files)?;
+        return all.into_iter().find(|(name, _)| name == wanted).map(|(_, listing)| listing).ok_or_else(missing);
+    }
     splits.warn(&mut listing, &names, !classes.is_empty());
     Ok(listing)
 }
@@ -116,11 +122,20 @@ pub(super) fn list_all(
     let opened = splits.opened(&splits.names, options)?;
     let classes = class_union(&opened);
     let listed = |(split, opened)| {
-        let mut listing = list_opened(opened, Some(&classes), options)?;
+        let mut listing = list_split(opened, &classes, options)?;
         splits.warn(&mut listing, &splits.names, !classes.is_empty());
         Ok((split, listing))
     };
-    opened.into_iter().map(listed).collect()
+    let mut listings = opened.into_iter().map(listed).collect::<Result<Vec<_>, ConvertError>>()?;
+    unite_classes(&mut listings);
+    Ok(listings)
+}
+
+/// Lists the folder of a split, or the table in it.
+fn list_split(opened: Opened, classes: &[Vec<u8>], options: &ListOptions) -> Result<Listing, ConvertError> {
+    let root = opened.root.clone();
+    let found = list_opened(opened, Some(classes), options);
+    labelled_table::instead(&root, &found, options).map_or(found, Ok)
 }
 
 /// Where the splits of a folder are.

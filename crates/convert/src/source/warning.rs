@@ -472,6 +472,8 @@ pub enum Warning {
         /// The folder.
         folder: Vec<u8>,
     },
+    /// The images of Caffe's `Datum` may have their channels in the order blue, green, red.
+    CaffeColors,
     /// A table beside the images is read, because it has their labels.
     TableRead {
         /// Its name.

@@ -129,6 +129,9 @@ impl fmt::Display for Warning {
                     counted(*count, ".txt file")
                 )
             }
+            Self::CaffeColors => out.write_str(
+                "the channels of Caffe's Datum are packed as they are: Caffe's tools write blue first, and packs declare RGB",
+            ),
             Self::TableRead { file } => {
                 let folder = FROM.with("image-folder");
                 write!(out, "read the rows of '{}', which has labels; {folder} reads the folder itself", text(file))

@@ -135,6 +135,8 @@ struct Reader<'a> {
     metadata: Option<Result<Metadata, String>>,
     /// Named databases that are not read.
     databases: Vec<String>,
+    /// Some images are Caffe's `Datum`.
+    has_data: bool,
 }
 
 /// Key prefixes of numbered labels.
@@ -162,6 +164,7 @@ impl<'a> Reader<'a> {
             classes: Vec::new(),
             metadata: None,
             databases: Vec::new(),
+            has_data: false,
         }
     }
 
@@ -252,6 +255,7 @@ impl<'a> Reader<'a> {
             let item = self.raw(&entry).array()?;
             self.push("image", &item, &entry, is_first)?;
         } else if let Some((item, label)) = self.datum(&entry)? {
+            self.has_data = true;
             self.push("image", &item, &entry, is_first)?;
             if let Some(label) = label {
                 self.push("label", &Item::Int(label), &entry, is_first)?;
@@ -379,7 +383,7 @@ impl<'a> Reader<'a> {
 
     /// The collected fields, and the samples without a label.
     fn into_gathering(mut self) -> (Gathering, Faults) {
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<Warning> = self.has_data.then_some(Warning::CaffeColors).into_iter().collect();
         let metadata = readable(self.metadata.take(), &mut warnings);
         let mut faults = Faults::new();
         warnings.extend(self.databases.iter().map(|name| Warning::LeftOut {

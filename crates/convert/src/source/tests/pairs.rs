@@ -199,6 +199,33 @@ fn classes_with_folders_of_images_and_masks_are_refused() {
 }
 
 #[test]
+fn masks_named_after_the_images_are_theirs_beside_another_split() {
+    let tree = Tree::new(&["train/1.jpg", "train/2.jpg", "train_masks/1.png", "train_masks/2.png", "test/3.jpg"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(paths(&listing), ["train/1.jpg", "train/2.jpg"]);
+    assert!(listing.has_masks());
+    let told = Warning::FoldersBesidePairs { count: 1, first: b"test".to_vec() };
+    assert!(listing.warnings().contains(&told), "{:?}", listing.warnings());
+}
+
+#[test]
+fn folders_that_were_chosen_may_be_in_every_split() {
+    let tree = Tree::new(&["train/images/1.jpg", "train/gt/1.png", "val/images/2.jpg", "val/gt/2.png"]);
+    let options = folders(Some("images"), Some("gt"));
+    assert!(matches!(list(tree.root(), &options).unwrap_err(), ConvertError::OnlySplits { .. }));
+    let all = list_splits(tree.root(), &options).unwrap();
+    assert_eq!(all.iter().map(|(_, listing)| listing.len()).collect::<Vec<_>>(), [1, 1]);
+}
+
+#[test]
+fn a_folder_of_annotations_with_images_is_not_pascal_voc() {
+    let tree = Tree::new(&["JPEGImages/480p/bear/1.jpg", "Annotations/480p/bear/1.png"]);
+    let found = tree.list();
+    let said = found.as_ref().map(|_| String::new()).unwrap_or_else(ToString::to_string);
+    assert!(!said.contains("Pascal VOC"), "{said}");
+}
+
+#[test]
 fn a_table_beside_splits_is_told_or_refused() {
     let unread = Warning::ManifestUnread { file: b"noisy.csv".to_vec() };
     let tree = Tree::new(&["train/cat/1.jpg", "train/dog/1.jpg", "val/cat/1.jpg", "val/dog/1.jpg", "noisy.csv"]);

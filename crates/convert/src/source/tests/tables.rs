@@ -183,6 +183,31 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
 }
 
 #[test]
+fn quotes_after_a_space_hold_one_cell() {
+    let text = b"a.jpg, \"Sale, today\"\nb.jpg, \"Sale, today\"\nc.jpg, \"STOP\"\nd.jpg, \"STOP\"\n";
+    let listing = listed(&["a.jpg", "b.jpg", "c.jpg", "d.jpg"], "gt.txt", text).unwrap();
+    assert_eq!((classes(&listing), labels(&listing)), (vec!["STOP", "Sale, today"], vec![1, 1, 0, 0]));
+    // A quote that does not end is a part of the text.
+    let error = listed(&["a.jpg"], "m.csv", b"path,label\na.jpg, \"x, y\n").unwrap_err();
+    assert!(error.to_string().contains("expected 2 fields, found 3"), "{error}");
+}
+
+#[test]
+fn metadata_in_splits_is_read_with_one_list_of_classes() {
+    let tree = Tree::new(&["train/1.png", "train/2.png", "val/3.png"]);
+    tree.write(
+        "train/metadata.jsonl",
+        b"{\"file_name\": \"1.png\", \"label\": \"dog\"}\n{\"file_name\": \"2.png\", \"label\": \"ant\"}\n",
+    );
+    tree.write("val/metadata.jsonl", b"{\"file_name\": \"3.png\", \"label\": \"cat\"}\n");
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let ids: Vec<Vec<i64>> = all.iter().map(|(_, listing)| labels(listing)).collect();
+    assert_eq!((classes(&all[1].1), ids), (vec!["ant", "cat", "dog"], vec![vec![2, 0], vec![1]]));
+    let options = ListOptions { split: Some("val".to_owned()), ..ListOptions::default() };
+    assert_eq!(labels(&list(tree.root(), &options).unwrap()), [1]);
+}
+
+#[test]
 fn boxes_in_a_label_are_refused() {
     let error = listed(&["a.jpg"], "m.csv", b"ImageId,PredictionString\na,n01440764 1 2 30 40 n01440764 5 6 7 8\n")
         .unwrap_err();
@@ -422,7 +447,7 @@ fn paths_of_another_machine_lead_below_the_root_or_are_refused() {
         let listing = listed(&["train/a.jpg", "val/b.jpg"], "m.csv", text.as_bytes()).unwrap();
         assert_eq!(paths(&listing), ["train/a.jpg", "val/b.jpg"], "{text}");
         assert_eq!(listing.faulty().count(), 0);
-        assert!(told(&listing)[0].ends_with("' is 'train/a.jpg'"), "{:?}", told(&listing));
+        assert!(told(&listing)[0].ends_with("' is read from 'train/a.jpg'"), "{:?}", told(&listing));
     }
     let error = listed(&THREE, "m.csv", b"path,label\n/content/data/z.jpg,1\n").unwrap_err();
     assert!(
