@@ -30,21 +30,34 @@ pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| inner.len() > 1)
 }
 
-/// Refuses classes that contain folders of images and masks: `TRAIN/TRAIN-Image` beside `TRAIN/TRAIN-Mask`.
+/// Refuses classes that all contain folders of images and masks: `TRAIN/TRAIN-Image` beside `TRAIN/TRAIN-Mask`.
 pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
-    let paths = &listing.paths;
-    let folders: BTreeSet<&[u8]> = (0..paths.len()).map(|idx| paths.directory(idx)).collect();
-    let parted = |folder: &&[u8]| folder.iter().rposition(|byte| *byte == b'/').map(|slash| slash + 1);
-    let is_masks = |folder: &&&[u8]| parted(*folder).is_some_and(|start| is_mask_folder(&folder[start..]));
-    let Some(masks) = folders.iter().find(is_masks) else { return Ok(()) };
-    let parent = &masks[..parted(masks).unwrap_or_default()];
-    let is_beside = |folder: &&&[u8]| **folder != *masks && folder.starts_with(parent);
-    let Some(images) = folders.iter().find(is_beside) else { return Ok(()) };
+    let folders: BTreeSet<&[u8]> = (0..listing.paths.len()).map(|idx| listing.paths.directory(idx)).collect();
+    let class = |folder: &[u8]| folder.split(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+    let all: BTreeSet<Vec<u8>> = folders.iter().map(|folder| class(folder)).collect();
+    let pairs: Vec<[&[u8]; 2]> =
+        folders.iter().filter_map(|masks| Some([images_beside(&folders, masks)?, *masks])).collect();
+    let with_masks: BTreeSet<Vec<u8>> = pairs.iter().map(|[_, masks]| class(masks)).collect();
+    let Some([images, masks]) = pairs.first().filter(|_| with_masks == all) else { return Ok(()) };
     let reason = format!("'{}' looks like the masks of '{}', not like a class", lossy(masks), lossy(images));
-    let alone = listing.root().join(as_path(parent));
+    let alone = listing.root().join(as_path(parent(masks)));
     let hint =
         format!("convert each folder of images and masks alone, such as '{}'; {}", alone.display(), as_classes());
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
+}
+
+/// The folder beside a folder of masks.
+fn images_beside<'a>(folders: &BTreeSet<&'a [u8]>, masks: &[u8]) -> Option<&'a [u8]> {
+    let parent = parent(masks);
+    if parent.is_empty() || !is_mask_folder(&masks[parent.len()..]) {
+        return None;
+    }
+    folders.iter().copied().find(|folder| *folder != masks && folder.starts_with(parent))
+}
+
+/// The path of the folder above, with its slash.
+fn parent(folder: &[u8]) -> &[u8] {
+    folder.iter().rposition(|byte| *byte == b'/').map_or(b"", |slash| &folder[..=slash])
 }
 
 /// The command that writes a list of all images, whose folders are their classes. None if a path has a space, because a

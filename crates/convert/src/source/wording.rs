@@ -129,14 +129,6 @@ impl fmt::Display for Warning {
                     counted(*count, ".txt file")
                 )
             }
-            Self::CaffeColors => out.write_str(
-                "the channels of Caffe's Datum are packed as they are: Caffe's tools write blue first, and packs declare RGB",
-            ),
-            Self::TableRead { file } => {
-                let folder = FROM.with("image-folder");
-                write!(out, "read the rows of '{}', which has labels; {folder} reads the folder itself", text(file))
-            }
-            Self::OnlySplit { split } => write!(out, "read the split '{split}', the only one"),
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
             Self::BadMetadata { reason } => write!(out, "ignored the metadata of the original pack: {reason}"),
             Self::LeftOut { field, reason } => write!(out, "left out the field '{field}': {reason}"),
@@ -196,6 +188,14 @@ impl Warning {
     fn fmt_of_files(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
+            Self::CaffeColors => out.write_str(
+                "the channels of Caffe's Datum are packed as they are: Caffe's tools write blue first, and packs declare RGB",
+            ),
+            Self::TableRead { file } => {
+                let folder = FROM.with("image-folder");
+                write!(out, "read the rows of '{}', which has labels; {folder} reads the folder itself", text(file))
+            }
+            Self::OnlySplit { split } => write!(out, "read the split '{split}', the only one"),
             Self::SameStems { count, one, other } => write!(
                 out,
                 "{count} names have both a {one} and a {other} file, and each file is packed as a separate image: if they are versions of the same images, move one kind elsewhere"

@@ -254,7 +254,7 @@ fn raw_pixels_that_are_not_of_their_size_are_damage_by_right_checksums_too() {
                 let report = report(&pack, jobs);
                 assert!(!report.is_ok() && report.bad_chunks.is_empty());
                 let (width, height, channels) = wrong;
-                let size = format!("picture: size must be [{height}, {width}, {channels}], found 36 bytes");
+                let size = format!("image: size must be [{height}, {width}, {channels}], found 36 bytes");
                 let told: Vec<String> = report.errors.iter().map(ToString::to_string).collect();
                 let expected = [(1, 5), (2, 9)]
                     .map(|(chunk, sample)| format!("chunk {chunk}, sample {sample}, field `image`: {size}"));
