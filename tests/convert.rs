@@ -8,8 +8,8 @@ use packds_pixels::{Color, Crop, Filter, Resize};
 use serde_json::Value;
 
 use crate::converting::{
-    CROP_224, column, convert, copy_tree, folder, folder_bytes, manifest_in, names_in, open, path_of, pixels, refused,
-    run, same_size,
+    CROP_224, column, convert, copy_tree, folder, folder_bytes, manifest_in, names_in, open, path_of, pixels, run,
+    same_size,
 };
 use crate::support::{fixture, provenance, stderr, stdout, temp_dir};
 

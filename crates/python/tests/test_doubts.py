@@ -77,7 +77,7 @@ def test_keeping_the_order_of_a_sorted_source_is_a_warning(photos, tmp_path):
     options = {"resize": "short:72", "crop": 64, "chunk": 4, "progress": False}
     [text] = said(lambda: packds.convert(photos, tmp_path / "a.pack", keep_order=True, **options))
     assert "the samples keep the order of the source, which is sorted by class (icc" in text
-    assert "without keep_order the samples are shuffled" in text
+    assert "without keep_order, the samples are shuffled" in text
     assert said(lambda: packds.convert(photos, tmp_path / "b.pack", **options)) == []
     # A single chunk is read as a whole.
     assert said(lambda: packds.convert(photos, tmp_path / "c.pack", keep_order=True, **{**options, "chunk": 1024})) == []
