@@ -73,6 +73,8 @@ struct Start {
     has_rest: bool,
     /// Whether the first line states the delimiter, as for Excel: `sep=;`.
     has_separator: bool,
+    /// Quotes follow a space, as in `1.png, "Sale, today"`. The parser takes such quotes for a part of the cell.
+    has_spaced_quotes: bool,
 }
 
 impl CsvRows {
@@ -86,6 +88,7 @@ impl CsvRows {
             .delimiter(start.delimiter)
             .has_headers(false)
             .flexible(true)
+            .quoting(!start.has_spaced_quotes)
             .buffer_capacity(1 << 16)
             .from_reader(RowLimit { file: opened, left: 0 });
         let mut rows =
@@ -293,6 +296,7 @@ impl Start {
             has_count,
             has_rest,
             has_separator: named.is_some(),
+            has_spaced_quotes: has_spaced_quotes(&first_bytes, delimiter),
         })
     }
 
@@ -319,10 +323,10 @@ fn has_rest<'a>(first: &'a [u8], others: impl Iterator<Item = &'a [u8]>) -> bool
 }
 
 impl Start {
-    /// The row with the quotes that follow a space, as in `word_1.png, "Sale, today"`. None if there are none.
+    /// The row with one cell for each quote that follows a space. None if there are none.
     fn joined_quotes(&self, record: &ByteRecord) -> Option<ByteRecord> {
         let is_open = |cell: &[u8]| cell.starts_with(b" \"");
-        if self.delimiter == b' ' || !record.iter().any(is_open) {
+        if !self.has_spaced_quotes || !record.iter().any(is_open) {
             return None;
         }
         let mut cells: Vec<Vec<u8>> = Vec::new();
@@ -346,6 +350,19 @@ impl Start {
         }
         (!is_inside).then(|| cells.into())
     }
+}
+
+/// Whether quotes follow a delimiter and a space, and none starts directly after a delimiter or a line feed.
+fn has_spaced_quotes(bytes: &[u8], delimiter: u8) -> bool {
+    let starts_cell = |triple: &[u8]| {
+        // At the end of a quote, such as `"Sale,"`, a line feed follows.
+        let is_end = matches!(triple[2], b'\n' | b'\r' | b'"');
+        matches!(triple[0], b'\n') && triple[1] == b'"' || triple[0] == delimiter && triple[1] == b'"' && !is_end
+    };
+    delimiter != b' '
+        && bytes.windows(3).any(|triple| triple == [delimiter, b' ', b'"'])
+        && !bytes.starts_with(b"\"")
+        && !bytes.windows(3).any(starts_cell)
 }
 
 /// The delimiter that a line `sep=;` states, as Excel writes and reads it.

@@ -187,6 +187,13 @@ fn quotes_after_a_space_hold_one_cell() {
     let text = b"a.jpg, \"Sale, today\"\nb.jpg, \"Sale, today\"\nc.jpg, \"STOP\"\nd.jpg, \"STOP\"\n";
     let listing = listed(&["a.jpg", "b.jpg", "c.jpg", "d.jpg"], "gt.txt", text).unwrap();
     assert_eq!((classes(&listing), labels(&listing)), (vec!["STOP", "Sale, today"], vec![1, 1, 0, 0]));
+    // A delimiter before the end of the quote.
+    let text = b"a.jpg, \"Sale,\"\nb.jpg, \"Sale,\"\nc.jpg, \"a, b, c\"\nd.jpg, \"a, b, c\"\n";
+    let listing = listed(&["a.jpg", "b.jpg", "c.jpg", "d.jpg"], "gt.txt", text).unwrap();
+    assert_eq!((classes(&listing), labels(&listing)), (vec!["Sale,", "a, b, c"], vec![0, 0, 1, 1]));
+    // Usual quotes stay as they are.
+    let listing = listed(&THREE, "m.csv", b"path,label,x\na.jpg,\"u, v\", \"w\"\nb.jpg,\"u, v\",1\n").unwrap();
+    assert_eq!(classes(&listing), ["u, v"]);
     // A quote that does not end is a part of the text.
     let error = listed(&["a.jpg"], "m.csv", b"path,label\na.jpg, \"x, y\n").unwrap_err();
     assert!(error.to_string().contains("expected 2 fields, found 3"), "{error}");
