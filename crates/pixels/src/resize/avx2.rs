@@ -197,7 +197,7 @@ unsafe fn horizontal_rgb(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [
         let mut pair = index * (taps.stride / 2);
         let (mut first, mut second) = (Sums::zero(), Sums::zero());
         for _ in 0..len.div_ceil(4) {
-            // SAFETY: 16 bytes from a tap are within its row and slack (`check_reach`). The same applies below.
+            // SAFETY: the 16 bytes that start at a tap are within the row and its slack (`check_reach`).
             let load = |row: &[u8]| unsafe { load_16(row, at) };
             let rows_01 = _mm256_set_m128i(load(rows[1]), load(rows[0]));
             let rows_23 = _mm256_set_m128i(load(rows[3]), load(rows[2]));

@@ -19,8 +19,8 @@ pub struct LoaderStats {
     pub bytes: u64,
     /// Number of samples that were left out or replaced because they could not be read or decoded.
     pub bad_samples: u64,
-    /// Number of images that the host decoded although the device decodes JPEG files. They are too large, not JPEG, raw
-    /// pixels, or were rejected by the device. This includes batches that have not been taken yet.
+    /// Number of images that the host handled although the device decodes JPEG files: raw images, and files that are too
+    /// large, are not JPEG, or were rejected by the device. Includes batches that have not been taken yet.
     pub host_decoded: u64,
     /// Time that the consumer waited for a batch. If it is high, the loader is the bottleneck.
     pub consumer_waited: Duration,

@@ -285,7 +285,7 @@ pub(super) struct Tensor {
     pub(super) offset: u64,
     /// The bytes of its storage from there.
     room: u64,
-    /// Distance between rows; none if there is only one.
+    /// Distance between rows, in bytes; none if there is only one row.
     stride: Option<u64>,
 }
 
