@@ -49,7 +49,7 @@
 //!
 //! # Where to look
 //!
-//! - [`loader`] makes batches in an order that [`plan`] computes. It can also [augment](augment) images.
+//! - [`loader`] makes batches in an order that [`plan`] computes. It can also augment images ([`augment`]).
 //! - [`Pack::sample`] and [`Pack::chunk`] read single samples and chunks in place. [`verify()`] reports all damage.
 //! - [`device`] is for programs with their own destination of batches.
 //!
