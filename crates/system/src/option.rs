@@ -101,7 +101,7 @@ impl Opt {
         On(self)
     }
 
-    /// The option in an example of a shell command, which is the same for every front end: `--chunk`.
+    /// The option as the command writes it: `--chunk`. Examples of shell commands use this form in every front end.
     pub fn in_command(self) -> String {
         format!("--{}", self.flag())
     }

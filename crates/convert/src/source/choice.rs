@@ -5,7 +5,7 @@ use std::path::Path;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::layout::{Pair, is_like_images, is_mask_folder};
-use super::mistaken::{FEW_FOLDERS, as_classes};
+use super::mistaken::{FEW_FOLDERS, as_classes, like_masks};
 use super::pairs::matches;
 use super::paths::{joined, lossy};
 use super::split::is_split_folder;
@@ -23,7 +23,7 @@ pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result
     match choices((root, files), folders)?.as_slice() {
         [] => Ok(None),
         [pair] if are_splits(folders, pair) => Ok(Some(pair.clone())),
-        choices => Err(several(root, choices)),
+        choices @ [best, ..] => Err(several(root, best, choices)),
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result
 pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<(), ConvertError> {
     match choices((root, files), folders)?.as_slice() {
         [] => Ok(()),
-        choices => Err(several(root, choices)),
+        choices @ [best, ..] => Err(several(root, best, choices)),
     }
 }
 
@@ -65,13 +65,12 @@ fn choices((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Vec
     Ok(choices.into_iter().map(|(_, pair)| pair).collect())
 }
 
-fn several(root: &Path, choices: &[Pair]) -> ConvertError {
-    let names = choices.first().map(|pair| [lossy(&pair.masks), lossy(&pair.images)]).unwrap_or_default();
-    let reason = format!("'{}' looks like the masks of '{}', not like a class", names[0], names[1]);
+/// The error about a pair, and others that may be meant.
+fn several(root: &Path, best: &Pair, choices: &[Pair]) -> ConvertError {
     let line = |pair: &Pair| format!("{} {}", IMAGES.with(lossy(&pair.images)), MASKS.with(lossy(&pair.masks)));
     let lines: Vec<String> = choices.iter().take(MAX_SHOWN).map(line).collect();
     let hint = format!("choose with {}; {}", lines.join(", or "), as_classes());
-    ConvertError::contradictory(root, "", reason, hint)
+    ConvertError::contradictory(root, "", like_masks(best), hint)
 }
 
 /// The subfolders with usual names for masks, or the folder itself if there are none.

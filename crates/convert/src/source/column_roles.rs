@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use super::ListOptions;
+use super::listing::Listing;
+use super::look::look_at;
+use super::paths::{as_path, lossy};
 use super::pixel_rows::Pixels;
 use super::roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_PATH_NAMES, is_label_name};
 use super::rows::malformed;
 use super::warning::Warning;
 use crate::error::ConvertError;
-use crate::opt::LABEL_KEY;
+use crate::opt::{LABEL_KEY, LEAVE_OUT};
 
 /// Words in the names of columns of masks.
 const MASK_WORDS: [&str; 8] = ["mask", "masks", "seg", "segmentation", "annotation", "annot", "gt", "trimap"];
@@ -117,6 +120,28 @@ impl Choices<'_> {
     fn missing(&self, wanted: String) -> ConvertError {
         ConvertError::ManifestColumnMissing { path: self.source.to_owned(), wanted, found: self.names.to_vec() }
     }
+}
+
+/// Refuses a column of masks that was chosen by its cells, if the first file is not a mask.
+pub(super) fn check_mask(source: &Path, listing: &Listing, warnings: &[Warning]) -> Result<(), ConvertError> {
+    let chosen = warnings.iter().find_map(|warning| match warning {
+        Warning::MaskColumn { field } => Some(field),
+        _ => None,
+    });
+    let mut mask = Vec::new();
+    let (Some(field), Some(_)) = (chosen, listing.mask_path_into(0, &mut mask)) else { return Ok(()) };
+    if look_at(&listing.root().join(as_path(&mask))).is_none_or(|look| look.is_mask) {
+        return Ok(());
+    }
+    let reason = format!(
+        "'{field}' holds names of image files, but '{}' is not a mask: expected one channel of at most 8 bits",
+        lossy(&mask)
+    );
+    let hint = format!(
+        "leave the column out with {}; if the colours are classes, save the class numbers as one channel",
+        LEAVE_OUT.with(field)
+    );
+    Err(ConvertError::contradictory(source, "", reason, hint))
 }
 
 fn is_mask_word(name: &str) -> bool {

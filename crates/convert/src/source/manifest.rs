@@ -19,7 +19,7 @@ use super::{
     cell_form::CellForm,
     class_names,
     column::{ColumnValues, SourceColumn},
-    column_roles::{Choices, Roles, find_known},
+    column_roles::{Choices, Roles, check_mask, find_known},
     csv_rows::PATH,
     folder_labels::{class_below, common_folder, folder_of},
     foreign::Foreign,
@@ -35,7 +35,7 @@ use super::{
     paths::FileTable,
     pixel_rows::{PixelSpool, Pixels},
     repeats,
-    roles::{LABEL_COLUMN_NAMES, LABEL_LIST_NAME, OTHER_NAMES, SPLIT_COLUMN_NAMES, TAG_NAMES},
+    roles::{LABEL_COLUMN_NAMES, LABEL_LIST_NAME, OTHER_NAMES, SPLIT_COLUMN_NAMES, TAG_NAMES, is_label_name},
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
@@ -111,7 +111,8 @@ impl<'a> Manifest<'a> {
         }
         let (names, warnings) = (rows.columns, rows.warnings);
         check_last_name(file, &names, &scans)?;
-        let indicators = if pixels.is_none() && metadata.is_none() {
+        let has_label = options.label_key.is_some() || names.iter().any(|name| is_label_name(name));
+        let indicators = if pixels.is_none() && metadata.is_none() && !has_label {
             let mut rows = Rows::open(file, form)?;
             rows.expect_columns(&names);
             indicators_of(&mut rows, &scans)?
@@ -201,6 +202,7 @@ impl<'a> Manifest<'a> {
             warnings.extend(repeats::check(&self.file.path, &self.names[path], &taken.images.paths, &fields)?);
         }
         let listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
+        check_mask(&self.file.path, &listing, &warnings)?;
         warnings.extend(overlooked::inner_labels(&listing));
         if listing.classes.is_empty() && listing.has_labels() {
             warnings.extend(class_names::beside(&self.file.path)?);

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::layout::Pair;
 use super::paths::{as_path, lossy};
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES};
@@ -18,6 +19,11 @@ pub(super) fn way_out(folder: &str) -> String {
 /// How to read folders as classes.
 pub(super) fn as_classes() -> String {
     format!("{} reads every folder as a class", FROM.with("image-folder"))
+}
+
+/// That a folder is one of masks, in an error.
+pub(super) fn like_masks(pair: &Pair) -> String {
+    format!("'{}' looks like the masks of '{}', not like a class", lossy(&pair.masks), lossy(&pair.images))
 }
 
 /// Refuses folders whose names are typical of datasets without classes.

@@ -345,22 +345,16 @@ pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertE
 }
 
 fn list_one_or_each(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
-    let error = match list_one(source, options) {
-        Ok(listing) => return Ok(Listed::One(Box::new(listing))),
-        Err(error) if error.has_only_splits() => error,
-        Err(error) => return Err(error),
-    };
-    let mut splits = list_each(source, options)?;
-    match splits.pop() {
-        Some((split, mut listing)) if splits.is_empty() => {
+    match list_one(source, options) {
+        Err(error) if error.has_only_splits() => {}
+        listed => return listed.map(|listing| Listed::One(Box::new(listing))),
+    }
+    match <[_; 1]>::try_from(list_each(source, options)?) {
+        Ok([(split, mut listing)]) => {
             listing.warnings.push(Warning::OnlySplit { split });
             Ok(Listed::One(Box::new(listing)))
         }
-        Some(last) => {
-            splits.push(last);
-            Ok(Listed::Splits(splits))
-        }
-        None => Err(error),
+        Err(splits) => Ok(Listed::Splits(splits)),
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::layout::is_mask_folder;
+use super::layout::{Pair, is_mask_folder};
 use super::listing::Listing;
-use super::mistaken::as_classes;
+use super::mistaken::{as_classes, like_masks};
 use super::paths::{PathTable, as_path, lossy, stem};
 use super::walk::Found;
 use super::warning::{Tally, Warning};
@@ -35,15 +35,14 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     let folders: BTreeSet<&[u8]> = (0..listing.paths.len()).map(|idx| listing.paths.directory(idx)).collect();
     let class = |folder: &[u8]| folder.split(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
     let all: BTreeSet<Vec<u8>> = folders.iter().map(|folder| class(folder)).collect();
-    let pairs: Vec<[&[u8]; 2]> =
-        folders.iter().filter_map(|masks| Some([images_beside(&folders, masks)?, *masks])).collect();
-    let with_masks: BTreeSet<Vec<u8>> = pairs.iter().map(|[_, masks]| class(masks)).collect();
-    let Some([images, masks]) = pairs.first().filter(|_| with_masks == all) else { return Ok(()) };
-    let reason = format!("'{}' looks like the masks of '{}', not like a class", lossy(masks), lossy(images));
-    let alone = listing.root().join(as_path(parent(masks)));
+    let pair = |masks: &&[u8]| Some(Pair { images: images_beside(&folders, masks)?.to_vec(), masks: masks.to_vec() });
+    let pairs: Vec<Pair> = folders.iter().filter_map(pair).collect();
+    let with_masks: BTreeSet<Vec<u8>> = pairs.iter().map(|pair| class(&pair.masks)).collect();
+    let Some(first) = pairs.first().filter(|_| with_masks == all) else { return Ok(()) };
+    let alone = listing.root().join(as_path(parent(&first.masks)));
     let hint =
         format!("convert each folder of images and masks alone, such as '{}'; {}", alone.display(), as_classes());
-    Err(ConvertError::contradictory(listing.root(), "", reason, hint))
+    Err(ConvertError::contradictory(listing.root(), "", like_masks(first), hint))
 }
 
 /// The folder beside a folder of masks.

@@ -193,7 +193,7 @@ impl Warning {
             ),
             Self::TableRead { file } => {
                 let folder = FROM.with("image-folder");
-                write!(out, "read the rows of '{}', which has labels; {folder} reads the folder itself", text(file))
+                write!(out, "read the images in '{}', and no others; to read the folder instead, add {folder}", text(file))
             }
             Self::OnlySplit { split } => write!(out, "read the split '{split}', the only one"),
             Self::SameStems { count, one, other } => write!(

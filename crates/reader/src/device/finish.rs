@@ -29,8 +29,8 @@ pub struct Finish {
     /// The bit patterns of the result for each byte, channel by channel. If a type has fewer than 32 bits, the upper
     /// bits are zero.
     pub table: Vec<u32>,
-    /// The stored images of which the results show parts: the device holds or decodes them, or the host made them as
-    /// pixels of the size of the results. `None` if the slot has the pixels of all results, one after another.
+    /// The stored images from which the device cuts the results. The device holds or decodes these images, or the host
+    /// wrote them as pixels of the size of the results. `None` if the slot has the pixels of all results in order.
     pub windows: Option<Windows>,
     /// Erasing of finished values, and mixing of images.
     pub changes: Changes,

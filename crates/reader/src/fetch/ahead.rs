@@ -150,7 +150,7 @@ impl State {
 }
 
 impl Ahead {
-    /// Starts loading. If `waits` is set, loading begins after [`go`](Self::go). `None` if there is nothing to load.
+    /// Starts loading, or waits for [`go`](Self::go) if `waits` is set. Returns `None` if nothing has to be loaded.
     pub(super) fn start(fetch: &Arc<MappedFetch>, plan: Arc<dyn Route>, first_step: u64, waits: bool) -> Option<Self> {
         let cold = is_cold(fetch);
         let pieces = &fetch.pieces;

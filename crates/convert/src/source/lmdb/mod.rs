@@ -20,7 +20,7 @@ use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
 use super::roles::{Keys, Part, find_field, find_image_field};
 use super::shards::Shards;
-use super::store::{Content, OpenFile, Span, SpanFiles};
+use super::store::{Content, OpenFile, PixelShape, Span, SpanFiles};
 use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -135,8 +135,8 @@ struct Reader<'a> {
     metadata: Option<Result<Metadata, String>>,
     /// Named databases that are not read.
     databases: Vec<String>,
-    /// Some images are Caffe's `Datum`.
-    has_data: bool,
+    /// Some images are Caffe's `Datum` with three channels.
+    has_caffe_colors: bool,
 }
 
 /// Key prefixes of numbered labels.
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             classes: Vec::new(),
             metadata: None,
             databases: Vec::new(),
-            has_data: false,
+            has_caffe_colors: false,
         }
     }
 
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
             let item = self.raw(&entry).array()?;
             self.push("image", &item, &entry, is_first)?;
         } else if let Some((item, label)) = self.datum(&entry)? {
-            self.has_data = true;
+            self.has_caffe_colors |= matches!(&item, Item::Stored(_, Content::Pixels(PixelShape { channels: 3, .. })));
             self.push("image", &item, &entry, is_first)?;
             if let Some(label) = label {
                 self.push("label", &Item::Int(label), &entry, is_first)?;
@@ -383,7 +383,7 @@ impl<'a> Reader<'a> {
 
     /// The collected fields, and the samples without a label.
     fn into_gathering(mut self) -> (Gathering, Faults) {
-        let mut warnings: Vec<Warning> = self.has_data.then_some(Warning::CaffeColors).into_iter().collect();
+        let mut warnings: Vec<Warning> = self.has_caffe_colors.then_some(Warning::CaffeColors).into_iter().collect();
         let metadata = readable(self.metadata.take(), &mut warnings);
         let mut faults = Faults::new();
         warnings.extend(self.databases.iter().map(|name| Warning::LeftOut {

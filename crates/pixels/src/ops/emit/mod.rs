@@ -10,7 +10,7 @@ use crate::cast::{Layout, check, tables, to_layout_into, write};
 use crate::error::PixelError;
 use crate::float::FloatType;
 
-/// Writes images to batches. Create it once and use it for every image.
+/// Writes images to batches. One `Emit` serves all images.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Emit {
     channels: usize,

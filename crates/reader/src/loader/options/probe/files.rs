@@ -112,7 +112,7 @@ impl Probe<'_> {
     /// The work of a device that [decodes](crate::device::Placement::Files) such files.
     ///
     /// # Errors
-    /// [`LoadError`] if there is nothing to decode, otherwise as for
+    /// [`LoadError`] if no image is decoded, and the errors of
     /// [`LoaderBuilder::build`](super::LoaderBuilder::build).
     pub fn decodable(self, limits: FileLimits) -> Result<Decodable, LoadError> {
         let pictures = self.with_files(limits)?;
@@ -188,7 +188,7 @@ impl Probe<'_> {
     }
 }
 
-/// The error, with a reason, if there is nothing that a device could decode.
+/// The error for images that the device cannot decode. `why` gives the reason.
 pub(in super::super) fn not_decodable(why: &str) -> LoadError {
     LoadError::OnDevice { why: format!("the device cannot decode the images: {why}"), remedy: Remedy::HostDecodes }
 }
