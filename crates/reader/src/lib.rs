@@ -50,7 +50,8 @@
 //! # Where to look
 //!
 //! - [`loader`] makes batches in an order that [`plan`] computes. It can also augment images ([`augment`]).
-//! - [`Pack::sample`] and [`Pack::chunk`] read single samples and chunks in place. [`verify()`] reports all damage.
+//! - [`Pack::sample`] and [`Pack::chunk`] read single samples and chunks in place. [`Pack::select`] finds samples by a condition.
+//!   [`verify()`] reports all damage.
 //! - [`device`] is for programs with their own destination of batches.
 //!
 //! The guide is docs/reference/loading.md.
@@ -75,6 +76,7 @@ mod open;
 mod pack;
 pub mod plan;
 mod sample;
+mod select;
 mod setters;
 mod sigbus;
 mod storage;
@@ -87,6 +89,7 @@ pub use fetch::{Access, AccessReport, Checksums, FetchStats};
 pub use open::{open, open_bytes, open_with};
 pub use pack::Pack;
 pub use sample::{Chunk, Item, Sample};
+pub use select::SelectError;
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};
 pub use view::{ArrayView, Element, WrongType};
 

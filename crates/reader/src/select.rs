@@ -1,0 +1,42 @@
+//! Selecting samples by a condition over their columns. docs/reference/where.md describes the language.
+
+mod check;
+mod error;
+mod parse;
+
+pub use error::SelectError;
+
+use check::{Check, Values};
+
+use crate::Pack;
+
+impl Pack {
+    /// The samples that meet a condition such as `label = 'cat' and width >= 512`, in file order. docs/reference/where.md
+    /// describes the language. Reads the columns that the condition names, and the chunks only if it names a text field.
+    ///
+    /// # Errors
+    /// [`SelectError`] if the condition cannot be parsed, names a column or a class that the pack does not have, or compares a
+    /// column with a value of the wrong type; [`SelectError::Read`] if the pack is damaged.
+    pub fn select(&self, condition: &str) -> Result<Vec<u64>, SelectError> {
+        self.protect()?;
+        let check = Check::of(&parse::condition(condition)?, self)?;
+        let mut selected = Vec::new();
+        let mut visit = |sample, path: &[u8]| -> Result<(), SelectError> {
+            if check.holds(&Values { pack: self, sample, path })? {
+                selected.push(sample);
+            }
+            Ok(())
+        };
+        // Paths are stored in compressed groups, so they are read in order.
+        if check.needs_path() {
+            self.for_each_path(visit)?;
+        } else {
+            (0..self.n_samples()).try_for_each(|sample| visit(sample, &[]))?;
+        }
+        self.still_good()?;
+        Ok(selected)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! A condition, bound to the columns of a pack.
+
+use std::cmp::Ordering;
+
+use packds_format::{ColumnView, DType, Field, FieldKind, Role, Scalar, Store};
+
+use super::SelectError;
+use super::parse::{Comparison, Condition, Test, Value};
+use crate::{Pack, ReadError};
+
+/// Names that every pack has, unless a field has the same name.
+const SAMPLE: &str = "sample";
+const PATH: &str = "path";
+
+/// Maximum number of class names in an error.
+const MAX_LISTED: usize = 10;
+
+pub(crate) enum Check<'a> {
+    All(Vec<Self>),
+    Any(Vec<Self>),
+    Not(Box<Self>),
+    Test(Column<'a>, Test),
+}
+
+/// The column of a test.
+pub(crate) enum Column<'a> {
+    /// The sample's number.
+    Sample,
+    /// The path of its source file.
+    Path,
+    /// One number per sample.
+    Numbers(ColumnView<'a>),
+    /// One number per sample, in the chunks: the number of its field.
+    Items(usize, DType),
+    /// A set of class ids per sample.
+    ClassSet(ColumnView<'a>),
+    /// Text in the chunks: the number of its field.
+    Text(usize),
+    /// A JSON value in the chunks: the number of its field.
+    Json(usize),
+}
+
+/// The sample to check.
+pub(crate) struct Values<'a> {
+    pub pack: &'a Pack,
+    pub sample: u64,
+    /// Empty unless the condition needs paths.
+    pub path: &'a [u8],
+}
+
+impl<'a> Check<'a> {
+    pub(crate) fn of(condition: &Condition, pack: &'a Pack) -> Result<Self, SelectError> {
+        let each = |parts: &[Condition]| parts.iter().map(|part| Self::of(part, pack)).collect::<Result<Vec<_>, _>>();
+        Ok(match condition {
+            Condition::All(parts) => Self::All(each(parts)?),
+            Condition::Any(parts) => Self::Any(each(parts)?),
+            Condition::Not(inner) => Self::Not(Box::new(Self::of(inner, pack)?)),
+            Condition::Test { column: name, test } => {
+                let column = Column::of(name, pack)?;
+                let test = bound(&column, name, test, pack)?;
+                Self::Test(column, test)
+            }
+        })
+    }
+
+    pub(crate) fn needs_path(&self) -> bool {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::needs_path),
+            Self::Not(inner) => inner.needs_path(),
+            Self::Test(column, _) => matches!(column, Column::Path),
+        }
+    }
+
+    pub(crate) fn holds(&self, values: &Values<'_>) -> Result<bool, ReadError> {
+        match self {
+            Self::All(parts) => first(parts, values, false),
+            Self::Any(parts) => first(parts, values, true),
+            Self::Not(inner) => inner.holds(values).map(|holds| !holds),
+            Self::Test(column, test) => column.passes(test, values),
+        }
+    }
+}
+
+/// Whether a part has the value `wanted`. The parts after it are not read.
+fn first(parts: &[Check<'_>], values: &Values<'_>, wanted: bool) -> Result<bool, ReadError> {
+    for part in parts {
+        if part.holds(values)? == wanted {
+            return Ok(wanted);
+        }
+    }
+    Ok(!wanted)
+}
+
+impl<'a> Column<'a> {
+    fn of(name: &str, pack: &'a Pack) -> Result<Self, SelectError> {
+        let fields = pack.schema().fields();
+        let Some((number, field)) = fields.iter().enumerate().find(|(_, field)| field.name == name) else {
+            return match name {
+                SAMPLE => Ok(Self::Sample),
+                PATH => Ok(Self::Path),
+                _ => Err(SelectError::NoColumn { name: name.to_owned(), known: known(fields) }),
+            };
+        };
+        let column = || pack.located(pack.column(number));
+        match field.kind {
+            FieldKind::String => Ok(Self::Text(number)),
+            FieldKind::Json => Ok(Self::Json(number)),
+            _ if field.role == Some(Role::Labels) => Ok(Self::ClassSet(column()?)),
+            _ if is_number(field) && field.store == Store::Column => Ok(Self::Numbers(column()?)),
+            _ if is_number(field) => Ok(Self::Items(number, field.dtype)),
+            _ => Err(SelectError::WrongType { column: name.to_owned(), holds: holds(field), test: "a condition" }),
+        }
+    }
+
+    fn holds(&self) -> &'static str {
+        match self {
+            Self::Path | Self::Text(_) => "text",
+            Self::Json(_) => "JSON values",
+            Self::ClassSet(_) => "sets of classes",
+            Self::Sample | Self::Numbers(_) | Self::Items(..) => "numbers",
+        }
+    }
+
+    fn passes(&self, test: &Test, values: &Values<'_>) -> Result<bool, ReadError> {
+        let Values { pack, sample, path } = values;
+        let number = match self {
+            Self::Path => return Ok(text_passes(path, test)),
+            Self::Text(field) => return Ok(text_passes(&pack.whole(pack.item(*field, *sample))?, test)),
+            // `bound` accepts no other test of a JSON value.
+            Self::Json(field) => return Ok(pack.whole(pack.item(*field, *sample))?.trim_ascii() == b"null"),
+            Self::ClassSet(view) => return Ok(set_passes(view.get(*sample).unwrap_or(&[]), test)),
+            Self::Numbers(view) => view.get(*sample).and_then(|bytes| Scalar::of(view.dtype, bytes)),
+            Self::Items(field, dtype) => Scalar::of(*dtype, &pack.whole(pack.item(*field, *sample))?),
+            Self::Sample => Some(Scalar::Unsigned(*sample)),
+        };
+        Ok(number.is_some_and(|number| number_passes(number, test)))
+    }
+}
+
+/// The names that a condition may use.
+fn known(fields: &[Field]) -> Vec<String> {
+    let usable = fields.iter().filter(|f| f.kind.is_text() || is_number(f) || f.role == Some(Role::Labels));
+    let mut names: Vec<String> = usable.map(|field| field.name.clone()).collect();
+    let own = [PATH, SAMPLE].map(str::to_owned);
+    names.extend(own.into_iter().filter(|own| fields.iter().all(|field| field.name != *own)));
+    names
+}
+
+fn is_number(field: &Field) -> bool {
+    field.kind == FieldKind::Tensor && field.shape.iter().product::<u64>() == 1
+}
+
+fn holds(field: &Field) -> &'static str {
+    match field.kind {
+        FieldKind::Image => "images",
+        FieldKind::Bytes => "bytes",
+        _ => "arrays",
+    }
+}
+
+/// The test with class names replaced by class ids. Fails if the column cannot have such a value.
+fn bound(column: &Column<'_>, name: &str, test: &Test, pack: &Pack) -> Result<Test, SelectError> {
+    let wrong = |test| SelectError::WrongType { column: name.to_owned(), holds: column.holds(), test };
+    let value = |value: &Value| match (column, value) {
+        (Column::Path | Column::Text(_), Value::Text(_))
+        | (Column::Numbers(_) | Column::Items(..), Value::Integer(_) | Value::Float(_)) => Ok(value.clone()),
+        (Column::Sample | Column::ClassSet(_), Value::Integer(_)) => Ok(value.clone()),
+        (Column::Numbers(_) | Column::Items(..) | Column::ClassSet(_), Value::Text(class)) => {
+            class_id(name, class, pack).map(Value::Integer)
+        }
+        (Column::Json(_), _) => Err(wrong("anything but `is null`")),
+        (_, Value::Text(_)) => Err(wrong("a text")),
+        (_, Value::Integer(_)) => Err(wrong("a number")),
+        (_, Value::Float(_)) => Err(wrong("a number with a fraction")),
+    };
+    Ok(match test {
+        Test::IsNull => Test::IsNull,
+        Test::In(values) => Test::In(values.iter().map(value).collect::<Result<_, _>>()?),
+        Test::Compare(comparison, typed) => {
+            let is_class = match column {
+                Column::ClassSet(_) => true,
+                Column::Numbers(_) | Column::Items(..) => matches!(typed, Value::Text(_)),
+                _ => false,
+            };
+            let is_order = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+            if is_class && is_order {
+                return Err(wrong("< or >: classes have no order"));
+            }
+            Test::Compare(*comparison, value(typed)?)
+        }
+    })
+}
+
+fn class_id(column: &str, class: &str, pack: &Pack) -> Result<i128, SelectError> {
+    let classes = pack.located(pack.classes())?;
+    let names = classes.into_iter().find(|classes| classes.field == column).map(|classes| classes.names);
+    let mut names = names.unwrap_or_default();
+    match (0..).zip(&names).find(|(_, name)| *name == class) {
+        Some((id, _)) => Ok(id),
+        None => {
+            names.truncate(MAX_LISTED);
+            Err(SelectError::NoClass { column: column.to_owned(), name: class.to_owned(), known: names })
+        }
+    }
+}
+
+fn number_passes(number: Scalar, test: &Test) -> bool {
+    match test {
+        Test::IsNull => number.float().is_some_and(f64::is_nan),
+        Test::In(values) => values.iter().any(|value| order(number, value) == Some(Ordering::Equal)),
+        Test::Compare(comparison, value) => order(number, value).is_some_and(|order| comparison.accepts(order)),
+    }
+}
+
+/// How a number compares with a value. `None` if the number is NaN.
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "rounded to the column's precision")]
+fn order(number: Scalar, value: &Value) -> Option<Ordering> {
+    let integer = match number {
+        Scalar::Unsigned(value) => Some(i128::from(value)),
+        other => other.integer().map(i128::from),
+    };
+    match (integer, value) {
+        (Some(integer), Value::Integer(value)) => Some(integer.cmp(value)),
+        (_, Value::Integer(value)) => order(number, &Value::Float(*value as f64)),
+        // 0.1 is not exact in f32: a user who types 0.1 means the f32 that is displayed as 0.1.
+        (_, Value::Float(value)) if matches!(number, Scalar::Single(_)) => {
+            number.nearest_f64().partial_cmp(&f64::from(*value as f32))
+        }
+        (_, Value::Float(value)) => number.nearest_f64().partial_cmp(value),
+        (_, Value::Text(_)) => None,
+    }
+}
+
+/// Tests of a set apply to any of its classes.
+fn set_passes(bits: &[u8], test: &Test) -> bool {
+    let has = |value: &Value| {
+        let Value::Integer(id) = value else { return false };
+        let byte = usize::try_from(id / 8).ok().filter(|_| *id >= 0).and_then(|byte| bits.get(byte));
+        byte.is_some_and(|byte| byte >> (id % 8) & 1 == 1)
+    };
+    match test {
+        Test::IsNull => bits.iter().all(|byte| *byte == 0),
+        Test::In(values) => values.iter().any(has),
+        Test::Compare(Comparison::NotEqual, value) => !has(value),
+        Test::Compare(_, value) => has(value),
+    }
+}
+
+/// An empty text is null. Texts are ordered by their bytes.
+fn text_passes(text: &[u8], test: &Test) -> bool {
+    let order = |value: &Value| match value {
+        Value::Text(value) => Some(text.cmp(value.as_bytes())),
+        Value::Integer(_) | Value::Float(_) => None,
+    };
+    match test {
+        Test::IsNull => text.is_empty(),
+        Test::In(values) => values.iter().any(|value| order(value) == Some(Ordering::Equal)),
+        Test::Compare(comparison, value) => order(value).is_some_and(|order| comparison.accepts(order)),
+    }
+}
+
+impl Comparison {
+    fn accepts(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
