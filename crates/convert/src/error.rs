@@ -100,7 +100,7 @@ pub enum ConvertError {
     Spool {
         /// The folder.
         folder: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         source: io::Error,
     },
     /// The folder contains no images.
@@ -150,7 +150,7 @@ pub enum ConvertError {
     UnreadableDirectory {
         /// The folder.
         path: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         source: io::Error,
     },
     /// A folder contains itself through a symbolic link.
@@ -283,7 +283,7 @@ pub enum ConvertError {
     OutputNotWritable {
         /// The output.
         path: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         source: io::Error,
     },
     /// Another conversion writes the same output.
@@ -303,7 +303,7 @@ pub enum ConvertError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         source: io::Error,
     },
 }
@@ -423,7 +423,7 @@ impl ConvertError {
         }
     }
 
-    /// Whether the source has splits and no other data.
+    /// Whether the source has splits, and no manifest or other data that could be meant instead.
     pub(crate) fn has_only_splits(&self) -> bool {
         matches!(self, Self::OnlySplits { manifest: None, .. } | Self::SeveralSplits { and: "", .. })
     }

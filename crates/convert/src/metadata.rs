@@ -1,8 +1,8 @@
-//! A pack's description of its dataset, as a JSON string that other formats can carry.
+//! The metadata of an exported pack, as a JSON string that other formats can carry.
 //!
-//! Every sink writes it where its format accepts text, and every source looks for it there. docs/reference/formats.md
-//! lists the places. Other readers can ignore it: anything for which a format has a convention (class names of a
-//! Parquet column, attributes of a dataset) is also written in that form.
+//! Every sink writes the string where its format accepts text, and every source looks for it there.
+//! docs/reference/formats.md lists the places. Other readers can ignore the string: metadata for which a format has its
+//! own convention, such as the class names of a Parquet column, is also written according to that convention.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,20 +15,20 @@ use serde_json::{Map, Value};
 use crate::error::ConvertError;
 use crate::source::store::ArrayType;
 
-/// The attribute, key or file that holds it.
+/// The name of the attribute, key or file that holds the metadata.
 pub(crate) const METADATA_KEY: &str = "packds";
-/// The file that holds it in formats that are folders.
+/// The file that holds the metadata in formats that are folders.
 pub(crate) const METADATA_FILE: &str = "packds.json";
-/// The global pax record that holds it in tar files.
+/// The global pax record that holds the metadata in tar files.
 pub(crate) const METADATA_RECORD: &str = "PACKDS.metadata";
-/// The file of class names next to shards, one per line.
+/// The file that lists the class names, one per line, next to shards.
 pub(crate) const CLASSES_FILE: &str = "classes.txt";
-/// The key that holds it in LMDB.
+/// The LMDB key that holds the metadata.
 pub(crate) const LMDB_METADATA: &str = "__packds__";
-/// The key of the class names in LMDB, a list in JSON.
+/// The LMDB key that holds the class names, as a JSON list.
 pub(crate) const LMDB_CLASSES: &str = "__classes__";
 
-/// The version that is written. Other versions are not read.
+/// The version of the metadata that is written. Other versions are not read.
 const VERSION: u32 = 1;
 
 /// Fields, classes, statistics and provenance of a pack.
