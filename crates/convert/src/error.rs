@@ -404,7 +404,7 @@ impl ConvertError {
             }
             Self::EmptySource { holds, .. } => Some(match holds {
                 Some((inside, _)) if inside.to_string_lossy().contains('=') => {
-                    "folders named NAME=VALUE are a column of a partitioned dataset: first write the dataset as one table with that column (pyarrow.dataset)".to_owned()
+                    "folders named NAME=VALUE hold a column of a partitioned dataset: first write the dataset as one table with that column (pyarrow.dataset)".to_owned()
                 }
                 Some((inside, format)) => format!("pass {}, which looks like {format}", inside.display()),
                 None => "images are recognized by their extension or first bytes; check the path".to_owned(),
@@ -447,7 +447,7 @@ impl ConvertError {
             }
             Self::SplitMissing { available, .. } if available.is_empty() => {
                 format!(
-                    "packds finds splits in folders named train, val or test, in files that are named after splits, and in files whose parts are named after splits; omit {SPLIT}"
+                    "packds recognizes splits by the names (such as train, val or test) of folders, of files, and of arrays or groups in a file; omit {SPLIT}"
                 )
             }
             Self::SplitMissing { available, .. } => format!("choose one of {}, or 'all'", quoted(available)),
@@ -505,7 +505,7 @@ pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
             "the file would exceed the limit on file sizes: raise the limit ('ulimit -f'), or write to another file system"
         }
         io::ErrorKind::InvalidFilename => {
-            "choose a shorter name: a name has at most 255 bytes, and packds adds nine while it writes the file"
+            "choose a shorter name: a name has at most 255 bytes, and packds adds nine bytes to it while writing"
         }
         _ => return None,
     })
@@ -569,7 +569,7 @@ fn hint_of_sample(error: &SampleError) -> String {
             format!("folders, pipes, sockets and devices are not read: pass a file, or use {skip}, which leaves out such samples and lists them")
         }
         SampleError::NoFile { .. } => {
-            format!("relative paths start in the manifest's folder: {} sets a different folder, and {skip} leaves out such samples and lists them", ROOT.with("FOLDER"))
+            format!("relative paths are resolved against the manifest's folder: {} sets a different folder, and {skip} leaves out such samples and lists them", ROOT.with("FOLDER"))
         }
         _ => {
             format!("{skip} leaves out bad samples and lists them, and {} replaces them with zeros", ON_ERROR.with("substitute"))
