@@ -49,7 +49,7 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// The description of `pack`, limited to these fields.
+    /// The metadata of `pack`, limited to these fields.
     pub(crate) fn of_pack<D: AsRef<[u8]>>(pack: &Pack<D>, fields: Vec<Field>) -> Result<Self, FormatError> {
         Ok(Self {
             packds: VERSION,
@@ -60,13 +60,14 @@ impl Metadata {
         })
     }
 
-    /// The JSON text, on one line.
+    /// The metadata as JSON on a single line.
     pub(crate) fn to_text(&self) -> String {
         // Cannot fail: every map key is a string.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Parses the text. The error describes the problem in words. The data is usable without the metadata.
+    /// Parses the JSON text. The error is a description, because callers only report it: the data is usable without the
+    /// metadata.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let metadata: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if metadata.packds == VERSION {
@@ -78,7 +79,8 @@ impl Metadata {
 
     /// The content of [`METADATA_FILE`] in `folder`, if it exists.
     pub(crate) fn in_folder(folder: &Path) -> Result<Option<Result<Self, String>>, ConvertError> {
-        // Far more than the class names of any dataset need. The file may not be ours, so its size is limited.
+        // The file may have been written by another program, so its size is limited. The limit far exceeds what the
+        // class names of any dataset need.
         const MAX_BYTES: u64 = 1 << 28;
         let path = folder.join(METADATA_FILE);
         if !is_regular(&path).map_err(ConvertError::io(&path))? {
@@ -108,7 +110,7 @@ impl Metadata {
         self.fields.iter().find(|field| field.role == Some(Role::Image))
     }
 
-    /// The class names of a label field; may be empty.
+    /// The class names of a label field. Empty if there are none.
     pub(crate) fn class_names(&self, field: &str) -> &[String] {
         let classes = self.classes.iter().find(|classes| classes.field == field);
         classes.map_or(&[], |classes| &classes.names)
