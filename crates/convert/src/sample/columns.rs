@@ -8,7 +8,7 @@ use super::{SampleError, SampleReader};
 use crate::plan::ItemColumns;
 use crate::source::{ColumnValues, append_stored};
 
-/// The stored form of an image field.
+/// The size and the coding of a stored image.
 pub(super) struct Item {
     pub(super) width: u32,
     pub(super) height: u32,
