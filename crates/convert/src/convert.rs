@@ -194,7 +194,7 @@ fn write_pack(
     Ok(Written { findings, summary, skipped, substituted, lost, sorted })
 }
 
-/// The skipped samples and the substituted samples.
+/// Returns the skipped samples and the substituted samples, with reasons.
 fn bad_samples(listing: &Listing, findings: &Findings, options: &ConvertOptions) -> (Vec<Skipped>, Vec<Skipped>) {
     let skipped = |(id, reason): &(usize, String)| Skipped { path: path_of(listing, *id), reason: reason.clone() };
     let bad = findings.bad.iter().map(skipped).collect();
@@ -363,7 +363,7 @@ fn report(
         listing.path_into(first, &mut path);
         let first = String::from_utf8_lossy(&path);
         warnings.push(format!(
-            "{n} images have several frames or pages, and only the first of each image is packed (the first such image is '{first}'): save each frame as a file if you need all"
+            "{n} images have several frames or pages, of which only the first is packed (first such image: '{first}'): save each frame as a file if you need all"
         ));
     }
     let mut notes = plan.notes.clone();

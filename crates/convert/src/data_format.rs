@@ -125,7 +125,7 @@ impl DataFormat {
     }
 }
 
-/// Turns `data.tfrecord-00003-of-00010.gz` into `data.tfrecord.gz`, because a shard number may follow the extension.
+/// Removes a shard number after the extension: `data.tfrecord-00003-of-00010.gz` becomes `data.tfrecord.gz`.
 fn without_shard_number(name: &str) -> Cow<'_, str> {
     let (stem, end) = name.strip_suffix(".gz").map_or((name, ""), |stem| (stem, ".gz"));
     let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());

@@ -1,6 +1,6 @@
 //! The identity of a dataset and of its packs. `dataset_uuid` and `pack_uuid` are hashes of the encoding defined here.
 //!
-//! The encoding is part of the format. `docs/reference/format.md` describes it, and golden identifiers in the tests freeze it.
+//! The encoding is part of the format. `docs/reference/format.md` describes it, and tests with golden identifiers keep it from changing.
 
 use packds_format::Uuid;
 use serde_json::Value;

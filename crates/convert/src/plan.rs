@@ -405,7 +405,7 @@ impl Plan {
         let variable = pictures.saturating_add(mean_other_bytes(listing, self));
         let most = chunk_samples_for(fixed.saturating_add(variable), options.batch);
         let schema = &self.pack.schema;
-        // Without padding, the last chunk ends with its last sample.
+        // If several fields are strided, the last chunk is padded to full size. Otherwise it ends after its last sample.
         let is_padded = schema.is_strided() && schema.body().count() > 1;
         Ok(match options.batch {
             None if is_padded => chunk_samples_without_padding(most, to_u64(listing.len())),

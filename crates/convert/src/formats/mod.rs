@@ -78,7 +78,7 @@ pub(crate) enum Input {
     Folder,
     /// A list of image files.
     Manifest,
-    /// Files that contain their samples.
+    /// Files that contain the samples themselves.
     Samples {
         /// The parts of a source, one per split. A source without splits has one part.
         parts: fn(&Path, &ListOptions) -> Result<Vec<Shards>, ConvertError>,

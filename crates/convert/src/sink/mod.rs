@@ -176,8 +176,7 @@ fn check_name(format: DataFormat, target: &Path, options: &ExportOptions) -> Res
         let reason = format!("{SHARD} writes a folder of files, but this is the name of a single file");
         (reason, format!("pass the name of a folder, with {}, or omit {SHARD}", TO.with(format)))
     } else if is_gzip && options.codec == Some(ExportCodec::None) {
-        let reason =
-            format!("the extension requests compression, which contradicts {}", CODEC.with("none"));
+        let reason = format!("the extension requests compression, which contradicts {}", CODEC.with("none"));
         (reason, "omit the option, or choose another name".to_owned())
     } else {
         return Ok(());

@@ -1,8 +1,8 @@
 //! Writes LMDB files from entries in ascending key order. The same entries always give the same bytes.
 //!
 //! The layout is that of LMDB 0.9 on 64-bit little-endian machines: two meta pages, then the leaves and the pages of
-//! large values in order, then the branches. The file is written only once, so transactions and concurrent readers need
-//! no support.
+//! large values in order, then the branches. The file is written only once, so there are no transactions
+//! or concurrent readers to support.
 
 use packds_system::to_u64;
 use std::fs::File;
