@@ -97,7 +97,8 @@ impl Output {
     fn rename_new(&self) -> io::Result<()> {
         let here = rustix::fs::CWD;
         match renameat_with(here, &self.working, here, &self.place, RenameFlags::NOREPLACE) {
-            // Some network file systems cannot rename without replacing. A hard link does not replace a file either.
+            // Some network file systems cannot rename without replacing. Creating a hard link never replaces a file
+            // either.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
                 std::fs::hard_link(&self.working, &self.place)?;
                 std::fs::remove_file(&self.working)

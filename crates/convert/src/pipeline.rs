@@ -20,7 +20,7 @@ pub(crate) struct Findings {
     pub(crate) counted: u64,
     /// Number of samples of zeros that replaced bad samples when the source was made.
     pub(crate) invalid: u64,
-    /// Number of valid pixels in the source's images.
+    /// Number of pixels in the source's valid images.
     pub(crate) n_pixels: u64,
     pub(crate) n_samples: u64,
     pub(crate) bytes_in: u64,

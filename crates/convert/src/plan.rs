@@ -47,7 +47,7 @@ impl ImageForm {
     }
 }
 
-/// Schema indices of the fields that the converter fills in itself.
+/// Schema indices of the fields.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FieldNumbers {
     pub(crate) image: usize,
@@ -144,7 +144,7 @@ fn decide_image(
         geometry.crop = Crop::Center { width: DEFAULT_CROP, height: DEFAULT_CROP };
         notes.push(format!(
             "images have several sizes, so they are resized to short side {DEFAULT_SHORT} and cropped to {DEFAULT_CROP} \
-             (the evaluation standard); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
+             (usual for evaluation); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
             RESIZE.with("short:256"),
             MODE.with("encoded")
         ));
@@ -239,7 +239,7 @@ fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), Conver
     })
 }
 
-/// `i32`, or wider if a label needs it.
+/// `i32`, or `i64` if a label does not fit.
 fn label_dtype(listing: &Listing) -> DType {
     let fits = |i| listing.label(i).is_none_or(|label| i32::try_from(label).is_ok());
     if (0..listing.len()).all(fits) { DType::I32 } else { DType::I64 }
@@ -248,7 +248,8 @@ fn label_dtype(listing: &Listing) -> DType {
 /// Maximum number of classes in a label set. Its bits must fit in a column item of 1024 bytes.
 const MAX_LABELS: i64 = 8192;
 
-/// Size of a label set in bytes. It has one bit for each class or, if there are more, for each id.
+/// Size of a label set in bytes. It has one bit for each id, from 0 to the last class or to the largest id, whichever
+/// is larger.
 fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
     let lists = (0..listing.len()).filter_map(|i| listing.label_list(i));
     let largest = lists.flatten().copied().max().unwrap_or(0);
@@ -257,7 +258,7 @@ fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
     match u64::try_from(n) {
         Ok(bits) if n <= MAX_LABELS => Ok(bits.div_ceil(8).max(1)),
         _ => Err(ConvertError::options(
-            format!("a label set has ids from 0 to {}, found {}", MAX_LABELS - 1, n - 1),
+            format!("the ids in a label set must be from 0 to {}, found {}", MAX_LABELS - 1, n - 1),
             "number the labels from 0, or use their names",
         )),
     }
@@ -383,7 +384,7 @@ impl Plan {
     /// Returns the final step for the pixels of an image, which converts them to floats if requested and arranges them
     /// in the layout.
     pub(crate) fn emit(&self, options: &ConvertOptions) -> Result<Emit, PixelError> {
-        #[expect(clippy::cast_possible_truncation, reason = "the affine is applied in f32, as torchvision does")]
+        #[expect(clippy::cast_possible_truncation, reason = "normalization is computed in f32, as in torchvision")]
         let narrow = |values: &[f64]| values.iter().map(|v| *v as f32).collect::<Vec<f32>>();
         let float = FloatType::named(options.dtype.name());
         let affine = self.affine.as_ref().filter(|_| float.is_some());
@@ -428,7 +429,7 @@ impl Plan {
             ImageForm::Variable => format!("u8 pixels, variable size, {channels} channels"),
             ImageForm::Encoded { quality } => files(quality),
             ImageForm::Mixed { raw_fraction, quality } => {
-                format!("mixed: {:.0} % u8 pixels, the others {}", raw_fraction * 100.0, files(quality))
+                format!("mixed: {:.0} % u8 pixels, the rest {}", raw_fraction * 100.0, files(quality))
             }
         }
     }
@@ -550,8 +551,8 @@ fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -
 /// Maximum size of a column item in bytes.
 const MAX_COLUMN_BYTES: u64 = 1024;
 
-/// The field for an additional source field. Numbers and small arrays become columns. `known` is the field of the
-/// exported pack.
+/// The field for an additional source field. Numbers and small arrays become columns. `known` is the field from which
+/// the source was exported, if any.
 fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
     let variable = |kind| Field {
         codec: options.compression.codec(Filter::NONE),

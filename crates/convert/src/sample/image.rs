@@ -49,7 +49,7 @@ impl From<PixelShape> for SourceSize {
     }
 }
 
-/// Where the pixels are that the histogram counts.
+/// The location of the pixels to be counted in the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InHistogram {
     InBlock,
@@ -92,7 +92,7 @@ impl SampleReader<'_> {
         })
     }
 
-    /// Decodes into the block. Uses a buffer if the type or the layout differs.
+    /// Decodes the image into the block. Uses a buffer if the pack's type or layout differs.
     pub(super) fn fixed_image(
         &mut self,
         id: usize,

@@ -72,7 +72,8 @@ pub enum SampleError {
         sample: usize,
         /// The folder of masks.
         masks: String,
-        /// A line of Python that writes masks for all images next to the folder, if no image has a mask.
+        /// A line of Python that writes a mask for each image in this image's folder. `None` if some of these images
+        /// have masks.
         line: Option<String>,
     },
     /// The item does not exist.
@@ -151,7 +152,7 @@ impl Times {
     }
 }
 
-/// Facts about a sample that were found while it was made.
+/// Facts about a sample, collected while it was added.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) bytes_in: u64,
@@ -285,7 +286,7 @@ impl<'a> SampleReader<'a> {
                 block.tensor_mut(mask)?.fill(0);
             }
         } else {
-            // An image of the smallest size that the geometry allows.
+            // The smallest image that the geometry allows.
             let (width, height) = self.plan.geometry.output_size(1, 1, 1);
             let one =
                 |channels| Item { width, height, channels: u8::try_from(channels).unwrap_or(0), coding: Coding::Raw };

@@ -35,7 +35,7 @@ pub(crate) struct Hdf5Sink {
     n_samples: usize,
     classes: Vec<Classes>,
     metadata: String,
-    /// Whether images are stored in chunks, compressed or not.
+    /// Whether arrays are stored in chunks, compressed or not.
     chunked: bool,
     gzip: Option<u8>,
     file: File,
@@ -206,7 +206,7 @@ impl Hdf5Sink {
         for path in &batch.paths {
             let text = String::from_utf8_lossy(path);
             self.bent_paths += u64::from(matches!(text, std::borrow::Cow::Owned(_)));
-            // The conversion cannot fail, because file paths contain no zero bytes.
+            // This cannot fail, because file paths contain no zero bytes.
             paths.push(VarLenUnicode::from_str(&text).unwrap_or_default());
         }
         write_rows(dataset, batch.first, &paths).map_err(|e| failed(&self.target, &e))
@@ -289,7 +289,8 @@ fn failed(target: &Path, error: &::hdf5::Error) -> ConvertError {
     ConvertError::Io { path: target.to_owned(), source: of_library(&error.to_string()) }
 }
 
-/// The system's error, if the library's message contains its number. It is clearer than the rest of the message.
+/// Converts an error of the library. If the message contains the number of a system error, returns that error, because
+/// it is clearer than the rest of the message.
 fn of_library(text: &str) -> std::io::Error {
     let behind = text.split_once("errno = ").map_or("", |(_, behind)| behind);
     let digits = behind.split(|c: char| !c.is_ascii_digit()).next();

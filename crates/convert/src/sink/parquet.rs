@@ -208,8 +208,8 @@ fn properties(layout: &TableLayout, codec: Option<ExportCodec>) -> Result<Writer
         }
         Some(ExportCodec::Blosc) => return Err(refused("Parquet does not support blosc".to_owned())),
     };
-    // pyarrow reads the metadata from the Arrow schema, but other readers read it from here, so write it to both
-    // places.
+    // pyarrow reads the metadata from the Arrow schema, but other readers read it from the file's key-value metadata,
+    // so write it to both.
     let metadata = layout.schema.metadata().iter();
     let metadata = metadata.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     let mut builder = WriterProperties::builder()

@@ -31,7 +31,7 @@ pub(crate) struct ZarrSink {
     target: PathBuf,
     folder: PathBuf,
     encoder: ZarrEncoder,
-    /// One entry per array, or empty if there are no shards.
+    /// One entry per array. Empty if there are no shards.
     shards: Vec<Shards>,
     lost: Vec<String>,
     /// Number of paths that are not UTF-8.
@@ -127,7 +127,7 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
 
 #[derive(Clone)]
 pub(crate) struct ZarrEncoder {
-    /// One array per field, and one for the paths.
+    /// One array per field, and one for the paths, if there are any.
     arrays: Vec<Array>,
     has_paths: bool,
     grid: Grid,
