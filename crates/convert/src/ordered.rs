@@ -48,7 +48,7 @@ pub(crate) fn ordered<S, T: Send, R: Send, E>(
             0 => alone(state(), &work, &mut task, &mut take),
             _ => drive(window.max(1), &task_tx, &result_rx, &mut task, &mut take),
         };
-        // While the sender exists, the threads wait for tasks, and the scope waits for the threads.
+        // This ends the threads. Otherwise they would keep waiting for tasks, and the scope would wait for the threads.
         drop(task_tx);
         outcome
     })

@@ -73,7 +73,7 @@ pub struct Progress {
     pub phase: Phase,
 }
 
-/// The phase of a conversion.
+/// The phase of a conversion or an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {

@@ -248,8 +248,7 @@ fn label_dtype(listing: &Listing) -> DType {
 /// Maximum number of classes in a label set. Its bits must fit in a column item of 1024 bytes.
 const MAX_LABELS: i64 = 8192;
 
-/// Size of a label set in bytes. It has one bit for each id, from 0 to the last class or to the largest id, whichever
-/// is larger.
+/// Size of a label set in bytes. It has one bit per class, or more bits if an id exceeds the number of classes.
 fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
     let lists = (0..listing.len()).filter_map(|i| listing.label_list(i));
     let largest = lists.flatten().copied().max().unwrap_or(0);

@@ -84,7 +84,7 @@ pub struct Report {
     pub images: String,
     /// Skipped files, in listing order.
     pub skipped: Vec<Skipped>,
-    /// Files replaced by a zero image, in listing order.
+    /// Files replaced by zero images, in listing order.
     pub substituted: Vec<Skipped>,
     /// Number of images with an EXIF orientation other than upright.
     pub oriented: u64,
