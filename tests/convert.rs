@@ -20,7 +20,7 @@ fn images_of_several_sizes_get_short_side_256_and_crop_224() {
     let result = run(&[], &folder(), &out);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let text = stdout(&result);
-    assert!(text.contains("resized to short side 256 and cropped to 224 (the evaluation standard)"), "{text}");
+    assert!(text.contains("resized to short side 256 and cropped to 224 (usual for evaluation)"), "{text}");
     assert!(text.contains("--resize short:256 without --crop leaves room for random crops"), "{text}");
     assert!(text.contains("--mode encoded keeps the files' bytes"), "{text}");
     let pack = open(&out);

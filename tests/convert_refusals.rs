@@ -254,7 +254,7 @@ fn a_file_that_cannot_be_read_is_named() {
 fn label_ids_beyond_a_set_are_refused() {
     let dir = temp_dir();
     let manifest = manifest_in(dir.path(), "path,labels\na.jpg,3;8192\n");
-    let message = "a label set has ids from 0 to 8191, found 8192";
+    let message = "the ids in a label set must be from 0 to 8191, found 8192";
     refused(&run(&[], &manifest, &dir.path().join("out.pack")), 2, message);
 }
 

@@ -104,7 +104,7 @@ fn seekable_is_for_encoded_images() {
     for mode in ["raw", "mixed"] {
         let dir = temp_dir();
         let result = run(&["--mode", mode, "--seekable"], &folder(), &dir.path().join("out.pack"));
-        refused(&result, 2, &format!("--seekable only applies to image files, found --mode {mode}"));
+        refused(&result, 2, &format!("--seekable only applies to packs of image files, found --mode {mode}"));
         assert!(names_in(dir.path()).is_empty(), "{mode}");
     }
 }

@@ -183,7 +183,7 @@ fn images_without_masks_are_refused_with_a_line_that_writes_masks_of_zeros() {
     let folder = sources();
     let args = ["bottle", "--images", "test", "--masks", "ground_truth"];
     let said = refused(&folder, &args);
-    assert!(said.contains("'ground_truth' has no mask with its name") && !said.contains("substitute"), "{said}");
+    assert!(said.contains("'ground_truth' has no mask with the same name") && !said.contains("substitute"), "{said}");
     let line = said.split_once("in Python: ").unwrap().1.split_once("; --on-error").unwrap().0;
     let root = folder.path("bottle");
     python(&["-c", &line.replace("\"bottle", &format!("\"{}", root.to_str().unwrap()))]);

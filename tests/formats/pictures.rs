@@ -92,7 +92,8 @@ fn files_of_several_frames_or_pages_are_told() {
     for args in [&["--resize", "4x4"][..], &["--mode", "encoded"]] {
         let ran = folder.packds(&[&["convert", "frames", "frames.pack", "--force"], args].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
-        let told = "4 images have several frames or pages, and only the first of each image is packed (the first such image is 'a.gif')";
+        let told =
+            "4 images have several frames or pages, of which only the first is packed (first such image: 'a.gif')";
         assert!(ran.stderr.contains(told), "{args:?}: {ran:?}");
     }
 }

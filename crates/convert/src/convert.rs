@@ -1,4 +1,4 @@
-//! The conversion: lists the source, plans, makes blocks, writes chunks, finishes the file, and renames it.
+//! Runs a conversion: lists the source, plans the pack, builds blocks, writes chunks, finishes the file and renames it.
 
 use packds_system::{counted, to_u64};
 use std::fs::File;
@@ -27,8 +27,8 @@ use crate::source::{Listing, list};
 
 /// Converts a source into a pack at `output`.
 ///
-/// The output gets its name only when it is complete and on disk. The same source and options give the same bytes, for any number
-/// of threads and any output name.
+/// The output gets its name only once it is complete and on disk. The same source and options always give the same
+/// bytes, whatever the number of threads and the name of the output.
 ///
 /// # Errors
 /// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `output`.
@@ -46,7 +46,7 @@ pub fn convert(
     convert_listing(&listing, started.elapsed(), output, options, observer)
 }
 
-/// Converts a source that was already listed, in `list_time`. See [`convert`].
+/// Converts a source that has already been listed. `list_time` is how long listing took. See [`convert`].
 ///
 /// # Errors
 /// As for [`convert`].
@@ -92,7 +92,7 @@ pub(crate) fn name(output: Output, n_samples: u64, observer: &dyn Observer) -> R
 /// Rejects a target that is the source itself, because writing it would destroy the source.
 ///
 /// # Errors
-/// [`ConvertError::Options`], with a hint about what to do.
+/// [`ConvertError::Options`] if they are the same.
 pub fn check_apart(source: &Path, target: &Path) -> Result<(), ConvertError> {
     let (from, to) = (source.canonicalize(), target.canonicalize());
     if from.is_ok() && from.ok() == to.ok() {
@@ -102,7 +102,7 @@ pub fn check_apart(source: &Path, target: &Path) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// If bad samples stop the conversion, returns the error for the first sample that the listing already knows to be bad.
+/// Returns the error for the first sample that was found to be bad during listing, if bad samples stop the conversion.
 pub(crate) fn refuse_fault(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
     let first = listing.faulty().next().filter(|_| options.on_error == OnError::Stop);
     match first.and_then(|id| Some((id, listing.fault(id)?))) {
@@ -123,13 +123,13 @@ fn measure(
     // on the order.
     let findings = pass.run(Order::Kept(listing.len()), |block, _| Ok(Some(block)))?;
     let (mean, mut std) = mean_and_std(&findings.histogram, options);
-    // A constant channel would be divided by 0.
+    // Avoids a division by 0 for constant channels.
     std.iter_mut().filter(|s| **s <= 0.0).for_each(|s| *s = 1.0);
     plan.affine = Some((mean, std));
     plan.build_schema(listing, options)
 }
 
-/// Mean and standard deviation of each channel, scaled to 0..1.
+/// Mean and standard deviation of each channel, for values scaled to 0..1.
 fn mean_and_std(histogram: &Histogram, options: &ConvertOptions) -> (Vec<f64>, Vec<f64>) {
     (0..options.color().channels()).map(|c| (histogram.mean_scaled(c), histogram.std_scaled(c))).unzip()
 }
@@ -140,7 +140,7 @@ struct Written {
     summary: WriteSummary,
     skipped: Vec<Skipped>,
     substituted: Vec<Skipped>,
-    /// Warning about statistics that the source had but the pack does not have.
+    /// Warning about statistics that the source had but the pack lacks.
     lost: Option<String>,
     /// Warning if the samples are sorted by class.
     sorted: Option<String>,
@@ -194,7 +194,7 @@ fn write_pack(
     Ok(Written { findings, summary, skipped, substituted, lost, sorted })
 }
 
-/// The skipped samples and the substituted samples.
+/// Returns the skipped samples and the substituted samples, with reasons.
 fn bad_samples(listing: &Listing, findings: &Findings, options: &ConvertOptions) -> (Vec<Skipped>, Vec<Skipped>) {
     let skipped = |(id, reason): &(usize, String)| Skipped { path: path_of(listing, *id), reason: reason.clone() };
     let bad = findings.bad.iter().map(skipped).collect();
@@ -222,7 +222,7 @@ fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], opt
     let samples = to_u64(ids.len() - substituted);
     // Zeros in place of bad samples do not count, whether this conversion or an earlier one wrote them.
     let valid = samples.saturating_sub(findings.invalid);
-    // Statistics of some images would look like statistics of all images.
+    // Statistics of only some images would be mistaken for statistics of all images.
     if findings.counted == valid && valid > 0 {
         let h = &findings.histogram;
         let channels = 0..options.color().channels();
@@ -257,8 +257,8 @@ fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], opt
     stats
 }
 
-/// The statistics of the pack that the images were exported from, if the samples are the same. They are used if not all
-/// pixels are counted.
+/// The statistics of the pack that the images were exported from, if the samples are the same. Used only if this
+/// conversion did not count all pixels.
 fn exported_stats<'a>(
     listing: &'a Listing,
     plan: &Plan,
@@ -276,7 +276,7 @@ fn exported_stats<'a>(
             known.n_pixels.checked_mul(channels) == values
         }
         ImageForm::Encoded { .. } | ImageForm::Mixed { .. } => {
-            // Files that were encoded again from the same pixels differ in size.
+            // Re-encoded images have the same number of pixels, but their files differ in size.
             let total = stats.sizes.get("image").map(|sizes| sizes.total);
             known.n_pixels == findings.n_pixels
                 && total == Some(findings.sizes.total)
@@ -303,8 +303,8 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
     Some(format!("the original pack had pixel statistics, but the new one has none: {why}"))
 }
 
-/// Returns a warning if samples keep the order of a source that is sorted by class. This does no harm if there is only
-/// one chunk.
+/// Returns a warning if samples keep the order of a source that is sorted by class. With a single chunk, the order does
+/// no harm.
 fn kept_sorted(stats: &Stats, plan: &Plan, options: &ConvertOptions, n_samples: usize) -> Option<String> {
     let icc = stats.labels.get("label")?.icc?;
     let in_chunks = u64::try_from(n_samples).ok()? > plan.pack.chunk_samples.into();
@@ -363,7 +363,7 @@ fn report(
         listing.path_into(first, &mut path);
         let first = String::from_utf8_lossy(&path);
         warnings.push(format!(
-            "{n} images have several frames or pages, and only the first of each image is packed (the first such image is '{first}'): save each frame as a file if you need all"
+            "{n} images have several frames or pages, of which only the first is packed (first such image: '{first}'): save each frame as a file if you need all"
         ));
     }
     let mut notes = plan.notes.clone();
@@ -393,8 +393,8 @@ fn report(
     }
 }
 
-/// Bytes per write call. With whole blocks, writing took up to twice as long when one thread decoded. The cause is
-/// unknown.
+/// Bytes per write call. Passing whole blocks made writing up to twice as slow with a single decoding thread; the cause
+/// is unknown.
 const WRITE_BYTES: usize = 128 << 10;
 
 struct Timed<'a> {

@@ -1,10 +1,10 @@
-//! The dataset formats for input and output. Each has one name.
+//! The dataset formats that can be read or written.
 
 use std::borrow::Cow;
 
 use crate::formats::{self, Entry, Input};
 
-/// A dataset format other than the pack.
+/// A dataset format other than packs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataFormat {
     /// Class folders of image files, or one folder of image files.
@@ -29,13 +29,13 @@ pub enum DataFormat {
     Arrow,
     /// WebDataset: tar files as shards.
     WebDataset,
-    /// TensorFlow's record files of `tf.Example`.
+    /// TFRecord: TensorFlow's record files of `tf.Example` messages.
     TfRecord,
     /// LMDB.
     Lmdb,
     /// CIFAR-10 and CIFAR-100, binary or Python version.
     Cifar,
-    /// MNIST's idx files, and datasets in the same format.
+    /// MNIST's IDX files, and other datasets in the same format.
     Mnist,
 }
 
@@ -78,30 +78,30 @@ impl DataFormat {
         }
     }
 
-    /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
+    /// The file and folder extensions of the format, the usual one first. Empty if names do not reveal the format.
     #[must_use]
     pub fn extensions(self) -> &'static [&'static str] {
         self.entry().extensions
     }
 
-    /// Whether a file of it may hold one sample.
+    /// Whether a file in this format may hold a single sample.
     pub(crate) fn may_hold_one_sample(self) -> bool {
         matches!(self.entry().input, Some(Input::Samples { whole: Some(_), .. }))
     }
 
-    /// Whether packs can be exported to it.
+    /// Whether packs can be exported to this format.
     #[must_use]
     pub fn is_sink(self) -> bool {
         self.entry().is_sink
     }
 
-    /// Whether this build can read and write it.
+    /// Whether this build supports the format.
     #[must_use]
     pub fn is_built(self) -> bool {
         self.entry().input.is_some()
     }
 
-    /// The contents of the format, in a few words.
+    /// A short description of the format's contents.
     #[must_use]
     pub fn describe(self) -> &'static str {
         self.entry().describe
@@ -125,7 +125,7 @@ impl DataFormat {
     }
 }
 
-/// Turns `data.tfrecord-00003-of-00010.gz` into `data.tfrecord.gz`, because a shard number may follow the extension.
+/// Removes a shard number after the extension: `data.tfrecord-00003-of-00010.gz` becomes `data.tfrecord.gz`.
 fn without_shard_number(name: &str) -> Cow<'_, str> {
     let (stem, end) = name.strip_suffix(".gz").map_or((name, ""), |stem| (stem, ".gz"));
     let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());

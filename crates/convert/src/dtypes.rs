@@ -1,8 +1,8 @@
-//! The names of each element type in other libraries. No other file of this crate lists them.
+//! The names that other libraries use for each element type. The crate lists them only here.
 
 use packds_format::DType;
 
-/// The storage classes of PyTorch. There are none for the larger unsigned integers.
+/// PyTorch's storage classes. The larger unsigned integers have none.
 const TORCH_STORAGES: [(&str, DType); 10] = [
     ("BoolStorage", DType::Bool),
     ("ByteStorage", DType::U8),
@@ -24,7 +24,7 @@ pub(crate) fn of_torch_storage(class: &str) -> Option<DType> {
     TORCH_STORAGES.iter().find(|(name, _)| *name == class).map(|(_, dtype)| *dtype)
 }
 
-/// The type with this number in TensorFlow's `DataType`.
+/// The type with this number in TensorFlow's `DataType` enum.
 pub(crate) fn of_tensorflow(number: u64) -> Option<DType> {
     let dtype = match number {
         1 => DType::F32,
@@ -53,17 +53,17 @@ pub(crate) fn of_safetensors_name(name: &str) -> Option<DType> {
     DType::ALL.into_iter().find(|dtype| dtype.name().eq_ignore_ascii_case(name))
 }
 
-/// The type of a NumPy type string without its byte order, such as `f4`.
+/// The type for a NumPy type string without its byte order, such as `f4`.
 pub(crate) fn of_numpy_kind(kind: &[u8]) -> Option<DType> {
     if kind == b"?" {
         return Some(DType::Bool);
     }
     let is = |dtype: &DType| dtype.numpy_typestr().as_bytes().get(1..) == Some(kind);
-    // bf16 has the type string of u16, which comes first.
+    // bf16 and u16 have the same type string. The search returns u16, which precedes bf16 in `ALL`.
     DType::ALL.into_iter().find(is)
 }
 
-/// The type of an Arrow column. Arrow has no bf16, so bf16 becomes 16-bit integers.
+/// The type of an Arrow column. Arrow lacks bf16, so bf16 is stored as 16-bit integers.
 #[cfg(feature = "arrow")]
 pub(crate) const fn arrow_type(dtype: DType) -> arrow_schema::DataType {
     use arrow_schema::DataType;
@@ -83,17 +83,17 @@ pub(crate) const fn arrow_type(dtype: DType) -> arrow_schema::DataType {
     }
 }
 
-/// The type of the numbers of an Arrow column, if packs support it.
+/// The element type of an Arrow column, if packs support it.
 #[cfg(feature = "arrow")]
 pub(crate) fn of_arrow_type(column: &arrow_schema::DataType) -> Option<DType> {
-    // bf16 is stored as u16, which comes first.
+    // bf16 and u16 have the same column type. The search returns u16, which precedes bf16 in `ALL`.
     DType::ALL.into_iter().find(|dtype| arrow_type(*dtype) == *column)
 }
 
-/// The element as a Rust type, for libraries with generic functions.
+/// A Rust type that represents an element, for libraries with generic functions.
 #[cfg(feature = "hdf5")]
 pub(crate) trait Native: Sized {
-    /// The element with these little-endian bytes.
+    /// Reads the element from little-endian bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
 
     fn append_to(self, out: &mut Vec<u8>);
@@ -128,7 +128,8 @@ impl Native for bool {
     }
 }
 
-/// Evaluates `$body` with `$T` as the [`Native`] type of `$dtype`. Few libraries have bf16, so its bits are used.
+/// Evaluates `$body` with `$T` as the [`Native`] type of `$dtype`. Few libraries support bf16, so it is passed as
+/// `u16`.
 #[cfg(feature = "hdf5")]
 macro_rules! with_native {
     ($dtype:expr, $T:ident => $body:expr) => {

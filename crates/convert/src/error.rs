@@ -1,6 +1,6 @@
-//! The errors of a conversion or an export. Each knows whether the data is to blame.
+//! The errors of a conversion or an export. Each records whether the data is to blame.
 //!
-//! Findings that do not stop the conversion are warnings of the listing, not errors.
+//! Problems that do not stop the conversion are reported as warnings instead.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub enum ConvertError {
     UnknownFormat {
         /// The source as the user gave it.
         path: PathBuf,
-        /// What it contains or starts with, in words.
+        /// A description of what it contains or starts with.
         found: String,
     },
     /// This build does not include the format.
@@ -46,11 +46,11 @@ pub enum ConvertError {
     SourceMalformed {
         /// The file or folder.
         path: PathBuf,
-        /// Where in the file: a dataset, a member, an offset. Empty for the whole file.
+        /// Where in the file: a dataset, a member or an offset. Empty for the whole file.
         place: String,
         /// What was expected and found.
         reason: String,
-        /// What to do, if the bytes themselves are not damaged.
+        /// What to do. `None` if the data is damaged.
         hint: Option<String>,
     },
     /// The source does not have a field that is required or was requested.
@@ -58,7 +58,7 @@ pub enum ConvertError {
     KeyMissing {
         /// The source.
         path: PathBuf,
-        /// The missing field, in words.
+        /// A description of the missing field.
         wanted: String,
         /// The existing fields, in order.
         found: Vec<String>,
@@ -85,7 +85,7 @@ pub enum ConvertError {
         /// What to do instead.
         hint: String,
     },
-    /// The content of an archive cannot be converted. Paths start with the archive's.
+    /// The content of an archive cannot be converted. Paths in the message start with the path of the archive.
     #[error("{message}")]
     InArchive {
         /// What is wrong with it.
@@ -100,7 +100,7 @@ pub enum ConvertError {
     Spool {
         /// The folder.
         folder: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         source: io::Error,
     },
     /// The folder contains no images.
@@ -132,7 +132,7 @@ pub enum ConvertError {
         path: PathBuf,
         /// The splits in it, sorted.
         splits: Vec<String>,
-        /// What else it contains, in words.
+        /// A description of what else it contains.
         and: &'static str,
     },
     /// The chosen split does not exist.
@@ -150,7 +150,7 @@ pub enum ConvertError {
     UnreadableDirectory {
         /// The folder.
         path: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         source: io::Error,
     },
     /// A folder contains itself through a symbolic link.
@@ -176,7 +176,7 @@ pub enum ConvertError {
     ManifestColumnMissing {
         /// The manifest.
         path: PathBuf,
-        /// The missing column, in words.
+        /// A description of the missing column.
         wanted: String,
         /// The existing columns, in order.
         found: Vec<String>,
@@ -259,7 +259,7 @@ pub enum ConvertError {
     OutputNotRegular {
         /// The output.
         path: PathBuf,
-        /// What it is, in words.
+        /// A description of what it is.
         found: &'static str,
     },
     /// The output's working name is taken.
@@ -267,7 +267,7 @@ pub enum ConvertError {
     WorkingOccupied {
         /// The working file or folder.
         path: PathBuf,
-        /// What has that name, in words.
+        /// A description of what has that name.
         found: &'static str,
     },
     /// The output's folder is missing.
@@ -275,7 +275,7 @@ pub enum ConvertError {
     OutputFolderMissing {
         /// The output.
         path: PathBuf,
-        /// Its folder.
+        /// The missing folder.
         folder: PathBuf,
     },
     /// Files cannot be created in the output's folder.
@@ -283,7 +283,7 @@ pub enum ConvertError {
     OutputNotWritable {
         /// The output.
         path: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         source: io::Error,
     },
     /// Another conversion writes the same output.
@@ -303,12 +303,12 @@ pub enum ConvertError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
-/// The splits of a folder, and the other folders next to them.
+/// Describes the splits of a folder, and any other folders next to them.
 fn found_splits(splits: &[String], others: &[String]) -> String {
     match others {
         [] => format!("only the splits {}", quoted(splits)),
@@ -325,7 +325,7 @@ impl ConvertError {
         Self::SourceMalformed { path: path.to_owned(), place: place.to_owned(), reason: reason.into(), hint: None }
     }
 
-    /// A [`Self::SourceMalformed`] for a source whose bytes are not damaged, but whose contents contradict each other.
+    /// A [`Self::SourceMalformed`] for a source that is not damaged, but whose contents contradict each other.
     pub(crate) fn contradictory(path: &Path, place: &str, reason: impl Into<String>, hint: impl Into<String>) -> Self {
         let (path, place, hint) = (path.to_owned(), place.to_owned(), Some(hint.into()));
         Self::SourceMalformed { path, place, reason: reason.into(), hint }
@@ -336,7 +336,7 @@ impl ConvertError {
         Self::SourceUnsupported { path, place, reason: reason.into(), hint: hint.into() }
     }
 
-    /// The same error, about a member of the archive that it is about.
+    /// The same error with the name of the archive member added, if it is a [`Self::SourceMalformed`].
     pub(crate) fn in_member(self, name: &str) -> Self {
         match self {
             Self::SourceMalformed { path, place, reason, hint } => {
@@ -346,7 +346,7 @@ impl ConvertError {
         }
     }
 
-    /// The same error, with the hint to read the source as `found` instead.
+    /// The same error with a hint to read the source as `found` instead, if the format may be wrong.
     pub(crate) fn of_other_format(self, found: DataFormat) -> Self {
         let of_found = |path: &Path, place: &str, reason: String| {
             let name = found.name();
@@ -365,7 +365,7 @@ impl ConvertError {
         }
     }
 
-    /// The same error. A [`Self::Format`] becomes an error about the pack that was read.
+    /// The same error, except that a [`Self::Format`] becomes an error about the pack that was read.
     pub(crate) fn of_pack(self) -> Self {
         match self {
             Self::Format(damage) => Self::BadPack(damage),
@@ -377,7 +377,7 @@ impl ConvertError {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// What to do about it, for the line that starts with `hint:`.
+    /// What to do about the error. Printed after `hint:`.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => {
@@ -404,7 +404,7 @@ impl ConvertError {
             }
             Self::EmptySource { holds, .. } => Some(match holds {
                 Some((inside, _)) if inside.to_string_lossy().contains('=') => {
-                    "folders named NAME=VALUE are a column of a partitioned dataset: first write the dataset as one table with that column (pyarrow.dataset)".to_owned()
+                    "folders named NAME=VALUE hold a column of a partitioned dataset: first write the dataset as one table with that column (pyarrow.dataset)".to_owned()
                 }
                 Some((inside, format)) => format!("pass {}, which looks like {format}", inside.display()),
                 None => "images are recognized by their extension or first bytes; check the path".to_owned(),
@@ -423,7 +423,7 @@ impl ConvertError {
         }
     }
 
-    /// Whether the source has splits, and nothing else that could be meant.
+    /// Whether the source has splits, and no manifest or other data that could be meant instead.
     pub(crate) fn has_only_splits(&self) -> bool {
         matches!(self, Self::OnlySplits { manifest: None, .. } | Self::SeveralSplits { and: "", .. })
     }
@@ -447,7 +447,7 @@ impl ConvertError {
             }
             Self::SplitMissing { available, .. } if available.is_empty() => {
                 format!(
-                    "packds finds splits in folders named train, val or test, in files that are named after splits, and in files whose parts are named after splits; omit {SPLIT}"
+                    "packds recognizes splits by the names (such as train, val or test) of folders, of files, and of arrays or groups in a file; omit {SPLIT}"
                 )
             }
             Self::SplitMissing { available, .. } => format!("choose one of {}, or 'all'", quoted(available)),
@@ -496,7 +496,7 @@ impl ConvertError {
     }
 }
 
-/// What to do if the system refuses to write for a reason unrelated to the content.
+/// What to do if the system refuses to write for a reason that has nothing to do with the data.
 #[must_use]
 pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
@@ -505,7 +505,7 @@ pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
             "the file would exceed the limit on file sizes: raise the limit ('ulimit -f'), or write to another file system"
         }
         io::ErrorKind::InvalidFilename => {
-            "choose a shorter name: a name has at most 255 bytes, and packds adds nine while it writes the file"
+            "choose a shorter name: a name has at most 255 bytes, and packds adds nine bytes to it while writing"
         }
         _ => return None,
     })
@@ -518,7 +518,7 @@ fn place_in(path: &Path, place: &str) -> String {
     }
 }
 
-/// Quoted names separated by commas. The list is cut after a dozen.
+/// Quoted names separated by commas, at most twelve of them.
 pub(crate) fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 12;
     if names.is_empty() {
@@ -529,9 +529,9 @@ pub(crate) fn quoted(names: &[String]) -> String {
     if rest == 0 { shown.join(", ") } else { format!("{} and {rest} more", shown.join(", ")) }
 }
 
-/// What to do if a source has only these fields, which do not include the required ones.
+/// What to do if a required field is not among the fields of a source.
 fn hint_of_fields(found: &[String]) -> String {
-    /// With more fields than this, each field is the array of one image.
+    /// If there are more fields than this, each is probably the array of one image.
     const MANY: usize = 16;
     let has_more = |name: &String| {
         let rest = |other: &String| other.strip_prefix(name.as_str()).map(str::to_owned);
@@ -569,7 +569,7 @@ fn hint_of_sample(error: &SampleError) -> String {
             format!("folders, pipes, sockets and devices are not read: pass a file, or use {skip}, which leaves out such samples and lists them")
         }
         SampleError::NoFile { .. } => {
-            format!("relative paths start in the manifest's folder: {} sets a different folder, and {skip} leaves out such samples and lists them", ROOT.with("FOLDER"))
+            format!("relative paths are resolved against the manifest's folder: {} sets a different folder, and {skip} leaves out such samples and lists them", ROOT.with("FOLDER"))
         }
         _ => {
             format!("{skip} leaves out bad samples and lists them, and {} replaces them with zeros", ON_ERROR.with("substitute"))
@@ -584,7 +584,7 @@ fn is_numbers(file: &Path) -> bool {
     numbers.clone().count() > 4 && numbers.all(|word| word.parse::<f64>().is_ok())
 }
 
-/// A path, cut if it is longer than any real path.
+/// A path, truncated if it is longer than any real path.
 fn cut(path: &Path) -> String {
     const SHOWN: usize = 1024;
     let text = path.display().to_string();

@@ -21,14 +21,14 @@ use crate::output::Output;
 use crate::pipeline::{Observer, Phase, Progress};
 use crate::sink::{self, Batch, BatchReader, Encode, Exported, Sink, SinkStart};
 
-/// Compression within formats that support it.
+/// Compression, for formats that support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportCodec {
     /// Uncompressed.
     None,
-    /// Deflate in a gzip or zlib frame, at a level of 1 to 9.
+    /// Deflate (gzip or zlib), at level 1 to 9.
     Gzip(u32),
-    /// Zstandard, at a level of 1 to 19.
+    /// Zstandard, at level 1 to 19.
     Zstd(i32),
     /// Blosc (LZ4 with byte shuffling).
     Blosc,
@@ -39,7 +39,7 @@ pub enum ExportCodec {
 }
 
 impl ExportCodec {
-    /// Its name, without a level.
+    /// The name of the codec, without its level.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -78,21 +78,21 @@ impl FromStr for ExportCodec {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ExportReport {
-    /// The file or folder.
+    /// The written file or folder.
     pub output: PathBuf,
     /// Its format.
     pub format: DataFormat,
-    /// Samples in it.
+    /// Number of samples.
     pub n_samples: u64,
-    /// The fields in it, by name.
+    /// The names of the exported fields.
     pub fields: Vec<String>,
     /// Bytes written.
     pub bytes_out: u64,
-    /// What the format could not store, in sentences.
+    /// Descriptions of what the format could not store.
     pub lost: Vec<String>,
-    /// From the first sample to the last written byte.
+    /// Time from the first sample to the last written byte.
     pub export: Duration,
-    /// Syncing to disk.
+    /// Time to sync the output to disk.
     pub sync: Duration,
 }
 
@@ -113,8 +113,8 @@ impl Serialize for ExportReport {
 
 /// Exports `pack` to `target`.
 ///
-/// The output gets its name only when it is complete and on disk. The same pack and options give the same samples in the same order
-/// for any number of threads.
+/// The output gets its name only once it is complete and on disk. The same pack and options always give the same
+/// samples in the same order, whatever the number of threads.
 ///
 /// # Errors
 /// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
@@ -173,10 +173,10 @@ pub fn export<D: AsRef<[u8]> + Sync>(
     })
 }
 
-/// The format from the options. If there is none, the format inferred from the target's name.
+/// The format set in the options, otherwise the format inferred from the target's name.
 ///
 /// # Errors
-/// [`ConvertError::Options`] if there is none, or if packs cannot be exported to it.
+/// [`ConvertError::Options`] if there is neither, or if packs cannot be exported to the format.
 pub fn target_format(target: &Path, options: &ExportOptions) -> Result<DataFormat, ConvertError> {
     let name = target.file_name().and_then(|name| name.to_str());
     let named = name.and_then(DataFormat::from_file_name);
@@ -203,7 +203,7 @@ fn all_paths<D: AsRef<[u8]>>(pack: &Pack<D>, exported: &Exported) -> Result<Vec<
 /// A running export. It reads batches on all threads and passes them to a sink in order.
 pub(crate) struct Run<'a> {
     n_samples: u64,
-    /// Reads this many samples, starting at the first index.
+    /// Reads a batch, given the index of its first sample and the number of samples.
     read: &'a (dyn Fn(u64, usize) -> Result<Batch, ConvertError> + Sync),
     observer: &'a dyn Observer,
     jobs: usize,
@@ -211,7 +211,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Writes all samples to `sink`. Returns what its format could not store.
+    /// Writes all samples to `sink`. Returns descriptions of what its format could not store.
     pub(crate) fn write_to<S: Sink>(&self, mut sink: S) -> Result<Vec<String>, ConvertError> {
         let total = self.n_samples;
         let step = u64::from(self.batch_samples.max(1));

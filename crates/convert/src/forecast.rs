@@ -27,11 +27,11 @@ const COPY_BYTES: usize = 64 << 20;
 pub struct FormForecast {
     /// The name of the form: `raw`, `encoded` or `mixed`.
     pub mode: &'static str,
-    /// Bytes of the body.
+    /// Total size of the samples in bytes.
     pub bytes: u64,
     /// Samples per chunk.
     pub chunk_samples: u32,
-    /// Chunks.
+    /// Number of chunks.
     pub n_chunks: u64,
     /// Images per second that one thread is expected to read from memory by copying, decompressing or decoding.
     pub images_per_s: f64,
@@ -43,15 +43,15 @@ pub struct FormForecast {
 pub struct Forecast {
     /// Always true. In JSON, it distinguishes a forecast from a report.
     dry_run: bool,
-    /// Samples.
+    /// Number of samples.
     pub n_samples: u64,
-    /// Classes.
+    /// Number of classes.
     pub n_classes: usize,
     /// How the source is read.
     pub source: Reading,
-    /// Bytes of the source's files.
+    /// Total size of the source's samples in bytes.
     pub bytes_in: u64,
-    /// How images would be stored, in words.
+    /// A description of how images would be stored.
     pub images: String,
     /// The requested form.
     pub chosen: FormForecast,
@@ -63,10 +63,10 @@ pub struct Forecast {
     pub warnings: Vec<String>,
 }
 
-/// Predicts the conversion of `listing`. Decodes a few images; writes nothing.
+/// Predicts the conversion of `listing`. Decodes a few images, but writes nothing.
 ///
 /// # Errors
-/// Those of a conversion before its first image.
+/// The errors that a conversion can return before it reads the first image.
 pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast, ConvertError> {
     options.check()?;
     refuse_fault(listing, options)?;
@@ -84,7 +84,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         Compression::Zstd(_) => compressed(listing, &raw_options, &raw_plan)?,
     };
     let others = mean_other_bytes(listing, &chosen);
-    // Chunks are laid out by item size before compression. The total is the stored size.
+    // The chunk layout depends on item sizes before compression, the total size on stored sizes.
     let form = |mode, item: u64, stored: u64, images_per_s| {
         let chunk_samples = match (mode, options.chunk_samples) {
             ("raw", _) => raw_plan.pack.chunk_samples,
@@ -145,7 +145,7 @@ fn compressed(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Resul
             writer.append(block.finish()?)?;
             block = BlockBuilder::new(&plan.pack.schema);
         }
-        // The conversion reports bad files.
+        // Bad files are ignored here; the conversion reports them.
         let _ = reader.add(id, &mut block, &mut histogram);
     }
     writer.append(block.finish()?)?;
@@ -165,7 +165,7 @@ fn compressed(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Resul
     Ok((stored / n, rate))
 }
 
-/// Samples of this size that one thread copies per second.
+/// How many samples of this size one thread copies per second.
 fn copy_rate(item_bytes: u64) -> f64 {
     let source = vec![1_u8; COPY_BYTES];
     let mut target = vec![0_u8; COPY_BYTES];
@@ -181,13 +181,13 @@ fn copy_rate(item_bytes: u64) -> f64 {
     rate
 }
 
-/// Images that one thread decodes, resizes and crops per second.
+/// How many images one thread decodes, resizes and crops per second.
 fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 {
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
     let (mut file, mut n, mut seconds) = (Vec::new(), 0.0, 0.0);
     for id in evenly(listing, TRIED) {
-        // Read the file into memory first, so that the speed of the disk is not measured.
+        // Read the file into memory first, to exclude the speed of the disk from the measurement.
         file.clear();
         if listing.append_image(id, u64::MAX, &mut file).is_err() {
             continue;

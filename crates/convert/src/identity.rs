@@ -1,6 +1,6 @@
 //! The identity of a dataset and of its packs. `dataset_uuid` and `pack_uuid` are hashes of the encoding defined here.
 //!
-//! The encoding is part of the format. `docs/reference/format.md` describes it, and golden identifiers in the tests freeze it.
+//! The encoding is part of the format. `docs/reference/format.md` describes it, and tests with golden identifiers keep it from changing.
 
 use packds_format::Uuid;
 use serde_json::Value;
@@ -8,11 +8,13 @@ use serde_json::Value;
 use crate::source::store::Content;
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField, TextArena};
 
-/// The first string of the encoding. Any change of the encoding requires a new string here.
+/// The first string of the encoding. Any change to the encoding requires a new string.
 const VERSION: &[u8] = b"packds source 1";
 
-/// The identifiers of the dataset and of this pack.
-/// `options` is the object `options` of the PROVENANCE section. `tool` is the version of the writing program.
+/// The identifiers of the dataset and of the pack.
+///
+/// `options` is the `options` object of the PROVENANCE section. `tool` is the version of the program that writes the
+/// pack.
 pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uuid) {
     let mut hasher = blake3::Hasher::new();
     encode(listing, &mut |bytes| {
@@ -24,15 +26,15 @@ pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uu
     (dataset, uuid(&hasher))
 }
 
-/// The first half of a 32-byte hash.
+/// The first 16 bytes of the hash.
 fn uuid(hasher: &blake3::Hasher) -> Uuid {
     let mut id = [0; 16];
     hasher.finalize_xof().fill(&mut id);
     Uuid(id)
 }
 
-/// Passes the encoding of a listing to `feed`, about once per sample. The root and the kind of the source are not
-/// included, so the same files elsewhere, or in a manifest, are the same dataset.
+/// Passes the encoding of a listing to `feed` in pieces of about one sample. The encoding does not include where and
+/// how the files were found, so a dataset that is moved, or listed in a manifest, remains the same dataset.
 pub(crate) fn encode(listing: &Listing, feed: &mut impl FnMut(&[u8])) {
     let mut out = Encoder::default();
     out.string(VERSION);
@@ -99,7 +101,7 @@ fn encode_column(column: &SourceColumn, out: &mut Encoder, feed: &mut impl FnMut
     out.flush(feed);
 }
 
-/// Encodes one string at a time, so that memory never holds a second copy of all.
+/// Encodes one string at a time, to avoid a second copy of all strings in memory.
 fn encode_texts(kind: u64, texts: &TextArena, out: &mut Encoder, feed: &mut impl FnMut(&[u8])) {
     out.number(kind);
     for text in texts.iter() {
@@ -108,8 +110,8 @@ fn encode_texts(kind: u64, texts: &TextArena, out: &mut Encoder, feed: &mut impl
     }
 }
 
-/// Encodes nothing for a listing without fields and faults, so that such a listing keeps the identifiers from before
-/// fields and faults existed.
+/// Encodes nothing if a listing has no fields and no faults. Such a listing keeps the identifiers that it had before
+/// fields and faults were added to the encoding.
 fn encode_fields_and_faults(listing: &Listing, out: &mut Encoder) {
     if listing.fields().is_empty() && listing.faulty().next().is_none() {
         return;
@@ -143,7 +145,7 @@ fn encode_field(field: &SourceField, out: &mut Encoder) {
     array.shape.into_iter().for_each(|dim| out.number(dim));
 }
 
-/// Encoded bytes that have not been passed on yet.
+/// Encoded bytes that have not been passed to `feed` yet.
 #[derive(Default)]
 struct Encoder(Vec<u8>);
 

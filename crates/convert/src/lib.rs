@@ -1,8 +1,9 @@
 //! Converts image folders, manifests and other formats to packs, and exports packs to other formats.
 //!
-//! [`convert`] makes a pack: source, decode, transform, chunk, encode, write. [`export`] reads one: pack, batches,
-//! encode, sink. The modules follow the data. `source` lists the files. `survey` and `plan` decide what the pack will
-//! look like. `sample` makes one sample, `pipeline` makes blocks of samples on all cores, and `output` is the file.
+//! [`convert`] lists the samples of a source, decodes and transforms their images, encodes the samples in chunks, and
+//! writes the pack. [`export`] reads batches from a pack, encodes them, and passes them to a sink. The modules follow
+//! these steps: `source` lists the samples, `survey` and `plan` decide how the pack is laid out, `sample` reads one
+//! sample, `pipeline` builds blocks of samples on all cores, and `output` manages the output file.
 //!
 //! This example converts a folder of class folders to a pack, and exports the pack to an .npz file:
 //!
@@ -30,8 +31,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `()` ignores progress; an [`Observer`] can show it and cancel. [`forecast()`] says how large a pack will be. A
-//! [`source::Listing`] describes what was found in a source, and [`convert_listing`] converts it.
+//! The observer `()` ignores progress. Another [`Observer`] can display progress and cancel. [`forecast()`] predicts the
+//! size of a pack. A [`source::Listing`] describes what was found in a source, and [`convert_listing`] converts it.
 #![forbid(unsafe_code)]
 
 pub mod error;

@@ -1,8 +1,8 @@
-//! A pack's description of its dataset, as a JSON string that other formats can carry.
+//! The metadata of an exported pack, as a JSON string that other formats can carry.
 //!
-//! Every sink writes it where its format accepts text, and every source looks for it there. docs/reference/formats.md
-//! lists the places. Other readers can ignore it: anything for which a format has a convention (class names of a
-//! Parquet column, attributes of a dataset) is also written in that form.
+//! Every sink writes the string where its format accepts text, and every source looks for it there.
+//! docs/reference/formats.md lists the places. Other readers can ignore the string: metadata for which a format has its
+//! own convention, such as the class names of a Parquet column, is also written according to that convention.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,20 +15,20 @@ use serde_json::{Map, Value};
 use crate::error::ConvertError;
 use crate::source::store::ArrayType;
 
-/// The attribute, key or file that holds it.
+/// The name of the attribute, key or file that holds the metadata.
 pub(crate) const METADATA_KEY: &str = "packds";
-/// The file that holds it in formats that are folders.
+/// The file that holds the metadata in formats that are folders.
 pub(crate) const METADATA_FILE: &str = "packds.json";
-/// The global pax record that holds it in tar files.
+/// The global pax record that holds the metadata in tar files.
 pub(crate) const METADATA_RECORD: &str = "PACKDS.metadata";
-/// The file of class names next to shards, one per line.
+/// The file that lists the class names, one per line, next to shards.
 pub(crate) const CLASSES_FILE: &str = "classes.txt";
-/// The key that holds it in LMDB.
+/// The LMDB key that holds the metadata.
 pub(crate) const LMDB_METADATA: &str = "__packds__";
-/// The key of the class names in LMDB, a list in JSON.
+/// The LMDB key that holds the class names, as a JSON list.
 pub(crate) const LMDB_CLASSES: &str = "__classes__";
 
-/// The version that is written. Other versions are not read.
+/// The version of the metadata that is written. Other versions are not read.
 const VERSION: u32 = 1;
 
 /// Fields, classes, statistics and provenance of a pack.
@@ -49,7 +49,7 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// The description of `pack`, limited to these fields.
+    /// The metadata of `pack`, limited to these fields.
     pub(crate) fn of_pack<D: AsRef<[u8]>>(pack: &Pack<D>, fields: Vec<Field>) -> Result<Self, FormatError> {
         Ok(Self {
             packds: VERSION,
@@ -60,13 +60,14 @@ impl Metadata {
         })
     }
 
-    /// The JSON text, on one line.
+    /// The metadata as JSON on a single line.
     pub(crate) fn to_text(&self) -> String {
         // Cannot fail: every map key is a string.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Parses the text. The error describes the problem in words. The data is usable without the metadata.
+    /// Parses the JSON text. The error is a description, because callers only report it: the data is usable without the
+    /// metadata.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let metadata: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if metadata.packds == VERSION {
@@ -78,7 +79,8 @@ impl Metadata {
 
     /// The content of [`METADATA_FILE`] in `folder`, if it exists.
     pub(crate) fn in_folder(folder: &Path) -> Result<Option<Result<Self, String>>, ConvertError> {
-        // Far more than the class names of any dataset need. The file may not be ours, so its size is limited.
+        // The file may have been written by another program, so its size is limited. The limit far exceeds what the
+        // class names of any dataset need.
         const MAX_BYTES: u64 = 1 << 28;
         let path = folder.join(METADATA_FILE);
         if !is_regular(&path).map_err(ConvertError::io(&path))? {
@@ -108,7 +110,7 @@ impl Metadata {
         self.fields.iter().find(|field| field.role == Some(Role::Image))
     }
 
-    /// The class names of a label field; may be empty.
+    /// The class names of a label field. Empty if there are none.
     pub(crate) fn class_names(&self, field: &str) -> &[String] {
         let classes = self.classes.iter().find(|classes| classes.field == field);
         classes.map_or(&[], |classes| &classes.names)

@@ -1,4 +1,4 @@
-//! The options that appear in messages of this crate.
+//! The names of options that messages mention, and other words that differ between the command and Python.
 
 use packds_system::{Opt, Words};
 

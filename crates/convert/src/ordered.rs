@@ -1,4 +1,5 @@
-//! Runs work on several threads and takes the results in order. It is bounded, deterministic, and free of deadlocks.
+//! Runs work on several threads and takes the results in order. Memory use is bounded, the order is deterministic, and
+//! deadlocks are impossible.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,7 +19,7 @@ pub(crate) enum Next {
 
 /// Runs `work` on the tasks from `task` and passes each result to `take` on the calling thread, in task order. Uses
 /// `jobs` threads, or as many as the system can start. At most `window` tasks are running or waiting to be taken.
-/// `state` creates the state of each thread. An error from `task` or `take` ends everything and is returned. A panic in
+/// `state` creates the state of each thread. An error from `task` or `take` stops all work and is returned. A panic in
 /// `work` is passed on to the caller after all threads have ended.
 pub(crate) fn ordered<S, T: Send, R: Send, E>(
     jobs: usize,
@@ -47,13 +48,13 @@ pub(crate) fn ordered<S, T: Send, R: Send, E>(
             0 => alone(state(), &work, &mut task, &mut take),
             _ => drive(window.max(1), &task_tx, &result_rx, &mut task, &mut take),
         };
-        // Otherwise the threads would wait for tasks, and the scope would wait for the threads.
+        // This ends the threads. Otherwise they would keep waiting for tasks, and the scope would wait for the threads.
         drop(task_tx);
         outcome
     })
 }
 
-/// Runs all work on the calling thread if the system cannot start any other.
+/// Runs all work on the calling thread if the system cannot start another thread.
 fn alone<S, T, R, E>(
     mut state: S,
     work: &impl Fn(&mut S, T) -> R,
@@ -95,7 +96,7 @@ fn drive<T, R, E>(
     take: &mut impl FnMut(R) -> Result<Next, E>,
 ) -> Result<(), E> {
     let (mut given, mut taken, mut finished) = (0_u64, 0_u64, false);
-    // Results below this index belong to a discarded round.
+    // Results below this index were requested before a restart and are discarded.
     let mut valid_from = 0_u64;
     let mut waiting: BTreeMap<u64, R> = BTreeMap::new();
     let mut under_way = 0_usize;
@@ -105,7 +106,7 @@ fn drive<T, R, E>(
                 finished = true;
                 break;
             };
-            // Threads only end when the sender is dropped or after a panic, and a panic is reported as a result.
+            // Sending fails only if all threads have panicked, and each panic is reported as a result.
             if tasks.send((given, next)).is_ok() {
                 given += 1;
                 under_way += 1;

@@ -1,4 +1,5 @@
-//! The output file. It is written next to its final name, and only renamed once it is complete and on disk.
+//! The output file or folder. It is written under a temporary name next to its final name, and renamed only once it is
+//! complete and on disk.
 
 mod place;
 mod working;
@@ -14,8 +15,8 @@ pub use self::place::{check_output, place_output};
 use self::working::{Kind, lock_working};
 use crate::ConvertError;
 
-/// A file that is being written under a working name. If it is dropped before [`Output::commit`], it leaves nothing
-/// behind. It stays locked while the working name exists, so no other process uses that name.
+/// A file or folder that is being written under a working name. If it is dropped before [`Output::commit`], it leaves
+/// nothing behind. It stays locked while the working name exists, so no other process uses that name.
 pub(crate) struct Output {
     file: File,
     /// The path as the user gave it.
@@ -35,7 +36,7 @@ impl Output {
         Self::create_kind(target, force, false)
     }
 
-    /// Like [`create`](Self::create), for a file or a folder. A folder can only replace an empty one.
+    /// Like [`create`](Self::create), but for a file or a folder. A folder can only replace an empty folder.
     pub(crate) fn create_kind(target: &Path, force: bool, is_folder: bool) -> Result<Self, ConvertError> {
         let (kind, place) = if is_folder {
             check_folder(target)?;
@@ -88,7 +89,7 @@ impl Output {
             _ => ConvertError::Io { path: self.target.clone(), source },
         })?;
         self.committed = true;
-        // The folder contains the name, so the folder must reach the disk too.
+        // The new name is stored in the folder, so the folder must be synced too.
         let folder = parent(&self.place);
         File::open(&folder).and_then(|f| f.sync_all()).map_err(ConvertError::io(&folder))
     }
@@ -96,7 +97,8 @@ impl Output {
     fn rename_new(&self) -> io::Result<()> {
         let here = rustix::fs::CWD;
         match renameat_with(here, &self.working, here, &self.place, RenameFlags::NOREPLACE) {
-            // Some network file systems cannot rename without replacing. A hard link does not replace a file either.
+            // Some network file systems cannot rename without replacing. Creating a hard link never replaces a file
+            // either.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
                 std::fs::hard_link(&self.working, &self.place)?;
                 std::fs::remove_file(&self.working)

@@ -18,16 +18,16 @@ pub(crate) struct Findings {
     pub(crate) histogram: Histogram,
     /// Number of samples whose pixels are in the histogram.
     pub(crate) counted: u64,
-    /// Number of samples that the source marks as zeros in place of bad samples.
+    /// Number of samples of zeros that replaced bad samples when the source was made.
     pub(crate) invalid: u64,
-    /// Number of valid pixels in the source's images.
+    /// Number of pixels in the source's valid images.
     pub(crate) n_pixels: u64,
     pub(crate) n_samples: u64,
     pub(crate) bytes_in: u64,
     pub(crate) oriented: u64,
-    /// Number of images whose channels had more than 8 bits.
+    /// Number of images that were reduced from more than 8 bits per channel.
     pub(crate) cut: u64,
-    /// Number of images whose files have more frames or pages, and the listing index of the first one.
+    /// Number of images whose files contain further frames or pages, and the listing index of the first such image.
     pub(crate) with_more: Option<(u64, usize)>,
     pub(crate) sizes: ItemSizes,
     /// Number and size of the images' seek indexes, if requested.
@@ -44,14 +44,14 @@ pub(crate) struct ItemSizes {
     pub(crate) total: u64,
 }
 
-/// The samples of one block to make.
+/// A task for a thread: the samples of one block.
 struct Task {
     ids: Vec<usize>,
-    /// A written block whose memory is reused.
+    /// A block that was already written. Its memory is reused.
     old: Option<Block>,
 }
 
-/// A finished block, with the errors of its bad samples.
+/// A finished block, with its findings and the errors of its bad samples.
 struct Made {
     ids: Vec<usize>,
     block: Result<Block, ConvertError>,
@@ -65,7 +65,7 @@ struct Made {
 pub struct Progress {
     /// Number of samples done.
     pub samples: u64,
-    /// Number of all samples.
+    /// Total number of samples.
     pub total: u64,
     /// Bytes read from the source's files.
     pub bytes_in: u64,
@@ -73,14 +73,14 @@ pub struct Progress {
     pub phase: Phase,
 }
 
-/// The phase of a conversion.
+/// The phase of a conversion or an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
     /// Converting.
     #[default]
     Convert,
-    /// Reading image headers to decide what the pack will look like.
+    /// Reading image headers to plan the pack.
     Plan,
     /// Measuring the dataset's mean and standard deviation.
     Measure,
@@ -102,7 +102,7 @@ pub trait Observer: Sync {
         false
     }
 
-    /// Returns an error if cancelled.
+    /// Returns an error if the run was cancelled.
     ///
     /// # Errors
     /// [`ConvertError::Interrupted`].
@@ -113,7 +113,7 @@ pub trait Observer: Sync {
 
 impl Observer for () {}
 
-/// An atomic flag as an observer. Setting the flag cancels the conversion.
+/// Lets an atomic flag act as an observer. Setting the flag cancels the conversion.
 impl Observer for AtomicBool {
     fn cancelled(&self) -> bool {
         self.load(Ordering::Relaxed)
@@ -129,9 +129,10 @@ pub(crate) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Makes every sample of the listing in `order` and passes the blocks to `write`, in order. `write` may return
-    /// memory for reuse. Bad samples are handled according to the options. With [`OnError::Stop`], the error is that of
-    /// the first bad sample in listing order, even if another one was found earlier.
+    /// Builds blocks from all samples of the listing in `order`, and passes the blocks to `write` in that order.
+    /// `write` may return a block to be reused. Bad samples are handled according to the options. With
+    /// [`OnError::Stop`], the error is that of the first bad sample in listing order, even if another bad sample was
+    /// found earlier.
     pub(crate) fn run(
         &self,
         order: Order,
@@ -145,8 +146,7 @@ impl Pass<'_> {
         self.tell(&all);
         ordered(
             jobs,
-            // There are enough tasks to keep every thread busy while the oldest block is slow or a chunk is being
-            // written.
+            // Enough tasks to keep every thread busy while the oldest block is slow or a chunk is being written.
             jobs * 2 + self.blocks_per_chunk(),
             || SampleReader::new(self.listing, self.options, self.plan),
             |reader, task| self.make(reader, task),
@@ -166,7 +166,7 @@ impl Pass<'_> {
                 let skip = self.options.on_error == OnError::Skip && !made.bad.is_empty();
                 all.bad.extend(made.bad.iter().map(|(id, e)| (*id, e.to_string())));
                 if skip {
-                    // Later samples move up, so the rest of this block and all dispatched tasks must be made again.
+                    // Later samples move up, so the rest of this block and all dispatched tasks must be redone.
                     let bad: Vec<usize> = made.bad.iter().map(|(id, _)| *id).collect();
                     dispatch.redo(made.ids.into_iter().filter(|id| !bad.contains(id)).collect());
                     return Ok(Next::Restart);
@@ -252,7 +252,7 @@ impl Pass<'_> {
         Made { ids: task.ids, block, bad, findings }
     }
 
-    /// Given one bad sample, finds the first bad one in listing order. Tries all samples before it, and discards the
+    /// Given a bad sample, finds the first bad sample in listing order. Tries all earlier samples and discards the
     /// results.
     fn first_bad(&self, known: usize, error: SampleError) -> Result<(usize, SampleError), ConvertError> {
         const BATCH: usize = 16;
@@ -289,19 +289,19 @@ impl Pass<'_> {
     }
 }
 
-/// Dispatches the samples of an order, block by block.
+/// Groups samples into tasks, in the given order.
 struct Dispatch {
     order: Order,
     position: usize,
-    /// Samples to dispatch again before the order continues.
+    /// Samples to dispatch again before continuing with the order.
     again: VecDeque<usize>,
-    /// Dispatched tasks that have not been taken yet: the first position in the chunk, and the samples.
+    /// Dispatched tasks whose results have not been taken yet: the first position within the chunk, and the samples.
     out: VecDeque<(usize, Vec<usize>)>,
     chunk_samples: usize,
     block_samples: usize,
-    /// Number of dispatched samples in the open chunk.
+    /// Number of samples dispatched for the current chunk.
     in_chunk: usize,
-    /// The first position of the last task taken.
+    /// The first position within the chunk of the last task whose result was taken.
     last_start: usize,
     spare: Vec<Block>,
 }
@@ -347,7 +347,7 @@ impl Dispatch {
         }
     }
 
-    /// Repeats the task that was just taken, but only with `ids`, and every task dispatched after it.
+    /// Redoes the task whose result was just taken, but only with `ids`, and every task dispatched after it.
     fn redo(&mut self, ids: Vec<usize>) {
         let again: Vec<usize> = ids.into_iter().chain(self.out.drain(..).flat_map(|(_, ids)| ids)).collect();
         again.into_iter().rev().for_each(|id| self.again.push_front(id));

@@ -1,4 +1,4 @@
-//! Decides what the pack will look like before any image is converted: geometry, schema, chunks, order.
+//! Plans the pack before any image is converted: geometry, schema, chunk size and order.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField};
 use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
 
-/// Short side for images of several sizes. With the centre crop below, it is the usual evaluation at 224 pixels.
+/// Short side that images of several sizes are resized to. With the centre crop below, this is the usual evaluation at
+/// 224 pixels.
 const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
 /// JPEG quality of the encoded part of a mixed pack.
@@ -27,15 +28,15 @@ pub(crate) const MIXED_QUALITY: u8 = 90;
 /// How the image of a sample is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ImageForm {
-    /// Pixels of one size.
+    /// Pixels of one size for all images.
     Fixed { width: u32, height: u32 },
     /// An array of this type, stored unchanged.
     Array(ArrayType),
-    /// Pixels. Each image keeps its own size.
+    /// Pixels, with a separate size for each image.
     Variable,
     /// The source file unchanged, or re-encoded.
     Encoded { quality: Option<u8> },
-    /// Raw pixels if the hash of the path is below the fraction, otherwise like `Encoded`.
+    /// Raw pixels if a hash of the path and the seed is below the fraction, otherwise like `Encoded`.
     Mixed { raw_fraction: f64, quality: Option<u8> },
 }
 
@@ -46,7 +47,7 @@ impl ImageForm {
     }
 }
 
-/// Schema indices of the fields that the converter fills in itself.
+/// Schema indices of the fields.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FieldNumbers {
     pub(crate) image: usize,
@@ -60,7 +61,7 @@ pub(crate) struct FieldNumbers {
     pub(crate) source_id: usize,
     pub(crate) source_width: usize,
     pub(crate) source_height: usize,
-    /// The size and coding columns of the image and the mask, if they vary in size.
+    /// The size and coding columns of the image, if images vary in size.
     pub(crate) image_columns: Option<ItemColumns>,
     pub(crate) mask_columns: Option<ItemColumns>,
     /// The field of each additional source column.
@@ -78,14 +79,14 @@ pub(crate) struct ItemColumns {
     pub(crate) coding: usize,
 }
 
-/// What the pack will look like.
+/// The plan of a pack.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) geometry: Geometry,
     pub(crate) form: ImageForm,
     pub(crate) pack: PackOptions,
     pub(crate) fields: FieldNumbers,
-    /// Decisions made by default, for the caller.
+    /// Decisions made by default, to be reported.
     pub(crate) notes: Vec<String>,
     /// The type of the label column.
     pub(crate) label_dtype: DType,
@@ -93,7 +94,7 @@ pub(crate) struct Plan {
     pub(crate) affine: Option<(Vec<f64>, Vec<f64>)>,
 }
 
-/// Decides everything except the dataset's own mean and standard deviation, which need a separate pass.
+/// Plans everything except the dataset's own mean and standard deviation, which are measured in a separate pass.
 pub(crate) fn plan(listing: &Listing, options: &ConvertOptions, observer: &dyn Observer) -> Result<Plan, ConvertError> {
     let mut notes = Vec::new();
     let (geometry, form) = decide_image(listing, options, observer, &mut notes)?;
@@ -143,7 +144,7 @@ fn decide_image(
         geometry.crop = Crop::Center { width: DEFAULT_CROP, height: DEFAULT_CROP };
         notes.push(format!(
             "images have several sizes, so they are resized to short side {DEFAULT_SHORT} and cropped to {DEFAULT_CROP} \
-             (the evaluation standard); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
+             (usual for evaluation); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
             RESIZE.with("short:256"),
             MODE.with("encoded")
         ));
@@ -161,7 +162,7 @@ fn decide_image(
         (Crop::None, _, Sizes::One { width, height }) => Some((width, height)),
         (Crop::None, _, Sizes::Several) => None,
         (Crop::None, _, Sizes::Unknown) => {
-            // No file could be read. Any size is correct here, because the conversion will report the bad file.
+            // No file could be read, so any size will do: the conversion will report the bad files.
             Some((DEFAULT_CROP, DEFAULT_CROP))
         }
     };
@@ -178,7 +179,7 @@ fn decide_image(
     })
 }
 
-/// Returns an error if files must be kept but the source has none.
+/// Returns an error if image files would be kept but the source contains pixels instead.
 fn check_has_files(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
     let keeps = options.quality.is_none();
     if keeps && listing.image_contents().any(|c| c != Content::File) {
@@ -190,7 +191,7 @@ fn check_has_files(listing: &Listing, options: &ConvertOptions) -> Result<(), Co
     Ok(())
 }
 
-/// The type of the images if they are plain arrays. All arrays must have the same type.
+/// The type of the images if they are plain arrays. Arrays of different types are an error.
 fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
     let mut found: Option<ArrayType> = None;
     for content in listing.image_contents() {
@@ -214,7 +215,7 @@ fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
     Ok(found)
 }
 
-/// Rejects options that change pixels, because plain arrays are stored unchanged.
+/// Rejects options that would change pixels, because plain arrays are stored unchanged.
 fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), ConvertError> {
     let default = ConvertOptions::default();
     let changes = options.has_geometry()
@@ -238,16 +239,16 @@ fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), Conver
     })
 }
 
-/// `i32`, or wider if a label needs it.
+/// `i32`, or `i64` if a label does not fit.
 fn label_dtype(listing: &Listing) -> DType {
     let fits = |i| listing.label(i).is_none_or(|label| i32::try_from(label).is_ok());
     if (0..listing.len()).all(fits) { DType::I32 } else { DType::I64 }
 }
 
-/// Maximum number of classes in a label set. A column item has at most 1024 bytes.
+/// Maximum number of classes in a label set. Its bits must fit in a column item of 1024 bytes.
 const MAX_LABELS: i64 = 8192;
 
-/// Bytes of a label set: one bit per class, or enough bits for the largest id.
+/// Size of a label set in bytes. It has one bit per class, or more bits if an id exceeds the number of classes.
 fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
     let lists = (0..listing.len()).filter_map(|i| listing.label_list(i));
     let largest = lists.flatten().copied().max().unwrap_or(0);
@@ -256,7 +257,7 @@ fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
     match u64::try_from(n) {
         Ok(bits) if n <= MAX_LABELS => Ok(bits.div_ceil(8).max(1)),
         _ => Err(ConvertError::options(
-            format!("a label set has ids from 0 to {}, found {}", MAX_LABELS - 1, n - 1),
+            format!("the ids in a label set must be from 0 to {}, found {}", MAX_LABELS - 1, n - 1),
             "number the labels from 0, or use their names",
         )),
     }
@@ -269,7 +270,7 @@ impl Plan {
             ImageForm::Fixed { .. } | ImageForm::Array(_) | ImageForm::Variable => true,
             ImageForm::Encoded { .. } => false,
             ImageForm::Mixed { raw_fraction, .. } => {
-                // The upper 53 bits as a fraction of 1, which is exact in an f64.
+                // The upper 53 bits as a fraction of 1. An f64 represents this exactly.
                 #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64")]
                 let share = (packds_format::hash_bytes(seed, path) >> 11) as f64 / 9_007_199_254_740_992.0;
                 share < raw_fraction
@@ -277,7 +278,7 @@ impl Plan {
         }
     }
 
-    /// Builds the fields. It is called again if the pixel description changes.
+    /// Builds the schema. Called again when the dataset's mean and standard deviation have been measured.
     pub(crate) fn build_schema(&mut self, listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
         let mut fields = Fields::default();
         let image = self.image_field(listing, options);
@@ -327,7 +328,7 @@ impl Plan {
         self.pack.schema.columns().any(|(number, _)| number == field)
     }
 
-    /// Height and width of image arrays with a known layout. Otherwise 0.
+    /// Height and width of image arrays with a known layout, otherwise 0.
     pub(crate) fn array_size(&self) -> (u32, u32) {
         let field = self.pack.schema.fields().get(self.fields.image);
         let shape = field.and_then(Field::image_shape);
@@ -367,7 +368,7 @@ impl Plan {
         field.with_role(Role::Image)
     }
 
-    /// The schema's normalization: already applied, or to be applied by the reader.
+    /// The normalization in the schema: either applied already, or left to the reader.
     pub(crate) fn normalize(&self, options: &ConvertOptions) -> Option<Normalize> {
         let applied = options.dtype != DType::U8;
         let channels = options.color().channels();
@@ -379,9 +380,10 @@ impl Plan {
         Some(Normalize { scale: 1.0 / 255.0, mean, std, applied })
     }
 
-    /// The last pass over the pixels of an image: converts them to floats if requested, and to the layout.
+    /// Returns the final step for the pixels of an image, which converts them to floats if requested and arranges them
+    /// in the layout.
     pub(crate) fn emit(&self, options: &ConvertOptions) -> Result<Emit, PixelError> {
-        #[expect(clippy::cast_possible_truncation, reason = "the affine is applied in f32, as torchvision does")]
+        #[expect(clippy::cast_possible_truncation, reason = "normalization is computed in f32, as in torchvision")]
         let narrow = |values: &[f64]| values.iter().map(|v| *v as f32).collect::<Vec<f32>>();
         let float = FloatType::named(options.dtype.name());
         let affine = self.affine.as_ref().filter(|_| float.is_some());
@@ -403,7 +405,7 @@ impl Plan {
         let variable = pictures.saturating_add(mean_other_bytes(listing, self));
         let most = chunk_samples_for(fixed.saturating_add(variable), options.batch);
         let schema = &self.pack.schema;
-        // Without padding, the last chunk ends with its last sample.
+        // If several fields are strided, the last chunk is padded to full size. Otherwise it ends after its last sample.
         let is_padded = schema.is_strided() && schema.body().count() > 1;
         Ok(match options.batch {
             None if is_padded => chunk_samples_without_padding(most, to_u64(listing.len())),
@@ -426,7 +428,7 @@ impl Plan {
             ImageForm::Variable => format!("u8 pixels, variable size, {channels} channels"),
             ImageForm::Encoded { quality } => files(quality),
             ImageForm::Mixed { raw_fraction, quality } => {
-                format!("mixed: {:.0} % u8 pixels, the others {}", raw_fraction * 100.0, files(quality))
+                format!("mixed: {:.0} % u8 pixels, the rest {}", raw_fraction * 100.0, files(quality))
             }
         }
     }
@@ -436,20 +438,20 @@ fn narrow(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// A mask field of one size (width, height), or of varying size.
+/// A mask field. `size` is the width and height of all masks, or `None` if masks vary in size.
 fn mask_field(size: Option<(u32, u32)>, options: &ConvertOptions) -> Field {
     let mut field = match size {
         Some((width, height)) => Field::tensor("mask", DType::U8, &[u64::from(height), u64::from(width)]),
         None => Field::variable("mask", FieldKind::Image),
     };
-    // Differences between class numbers have no meaning, and zstd finds runs by itself.
+    // A filter would not help: differences between class numbers have no meaning, and zstd finds runs by itself.
     field.codec = options.compression.codec(Filter::NONE);
     field.color = Some("index".to_owned());
     field.with_role(Role::Mask)
 }
 
-/// Adds the additional fields of the source. Fields of an exported pack keep their order. Other fields follow, with
-/// text and numbers first.
+/// Adds the additional fields of the source. Fields from an exported pack keep their order; other fields follow,
+/// columns first.
 fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields, numbers: &mut FieldNumbers) {
     let known = |name: &str| listing.metadata().and_then(|m| m.field(name));
     let place = |name: &str| {
@@ -500,7 +502,7 @@ impl Fields {
         }
     }
 
-    /// Rejects columns of the source (by index) that share a name with another field.
+    /// Rejects columns of the source that have the same name as another field. `extra` contains their indices.
     fn check_names(&self, extra: &[usize]) -> Result<(), ConvertError> {
         for field in extra.iter().filter_map(|number| self.list.get(*number)) {
             if self.list.iter().filter(|f| f.name == field.name).count() > 1 {
@@ -515,13 +517,13 @@ impl Fields {
     }
 }
 
-/// The seek indexes of an image field. They are stored uncompressed, because they do not compress well.
+/// The field of seek indexes for an image field. They are stored uncompressed, because they do not compress well.
 fn seek_field(of: &str) -> Field {
     Field { seek_index_of: Some(of.to_owned()), ..Field::variable(&format!("{of}.seek"), FieldKind::Bytes) }
 }
 
-/// The image field for arrays that are stored unchanged. It is described as in the pack that they were exported from,
-/// otherwise by their shape.
+/// The image field for arrays that are stored unchanged. Its layout and color come from the pack that the arrays were
+/// exported from, otherwise from their shape.
 fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -> Field {
     let field = Field::tensor("image", array.dtype, &array.shape).with_role(Role::Image);
     let known = listing.metadata().and_then(|metadata| {
@@ -548,8 +550,8 @@ fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -
 /// Maximum size of a column item in bytes.
 const MAX_COLUMN_BYTES: u64 = 1024;
 
-/// An additional source field. Numbers and small arrays become columns. `known` is the pack field that it was exported
-/// from.
+/// The field for an additional source field. Numbers and small arrays become columns. `known` is the field from which
+/// the source was exported, if any.
 fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
     let variable = |kind| Field {
         codec: options.compression.codec(Filter::NONE),
@@ -575,8 +577,8 @@ fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOp
     Field { role: source.role, ..field }
 }
 
-/// Pixels as an array. Keeps the shape of the exported pack if the two shapes differ only by a channel dimension of
-/// size one.
+/// The array type for pixels. Keeps the shape from the exported pack if it differs only by a channel dimension of size
+/// one.
 fn pixel_array(shape: PixelShape, known: Option<&Field>) -> ArrayType {
     let known = known.map(|field| ArrayType { dtype: field.dtype, shape: field.shape.clone() });
     let same = |array: &ArrayType| PixelShape::of(array) == Some(shape);
@@ -594,7 +596,7 @@ fn extra_field(name: &str, values: &ColumnValues, options: &ConvertOptions) -> F
     }
 }
 
-/// How a pack stores a file of this format unchanged, if it can.
+/// How a pack stores an image file of this format unchanged. `None` if it cannot.
 pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Option<Coding> {
     use packds_pixels::ImageFormat as F;
     Some(match format {

@@ -1,4 +1,4 @@
-//! The description of the pack's origin in the footer: everything that affected its bytes, and nothing else.
+//! Describes the pack's origin in the footer: everything that affected its bytes, and nothing else.
 
 use packds_pixels::Geometry;
 use serde_json::{Value, json};
@@ -14,13 +14,14 @@ const DECODERS: &str = "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tif
 /// The resize algorithm, which affects the pixels.
 const RESIZE: &str = "Pillow 13, 8-bit fixed point, antialiased";
 
-/// The order of the first options. Identifiers depend on it. Newer options follow in the order of their declaration.
+/// The order of the oldest options, on which identifiers depend. Newer options follow in the order of their
+/// declaration.
 const FIRST_OPTIONS: &str = "mode raw_fraction resize crop filter orientation color dtype layout normalize quality \
     jpeg_scaling codec chunk batch order seed on_error max_pixels seekable check_decode from split image_key label_key \
     mask_key leave_out";
 
-/// The options that affect the bytes, with all defaults resolved. Newer options appear only if they are set, so that
-/// old identifiers stay the same.
+/// The options that affect the bytes, with all defaults resolved. Newer options appear only if they are set, which
+/// keeps old identifiers unchanged.
 pub(crate) fn options_json(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Value {
     let settled = settled(listing, options, plan);
     let recorded = ConvertOptions::OPTIONS.iter().filter_map(|spec| spec.recorded);
@@ -50,7 +51,7 @@ fn settled(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> ConvertO
         chunk_samples: Some(plan.pack.chunk_samples),
         ..options.clone()
     };
-    // The split of a folder is itself a folder. It is the same dataset if that folder is passed directly.
+    // A split of a folder is itself a folder. Passing that folder directly must give the same dataset.
     if matches!(listing.kind(), SourceKind::ImageFolder | SourceKind::FlatFolder) {
         settled.list.split = None;
     }
@@ -80,20 +81,20 @@ pub(crate) fn provenance(
         "n_substituted": substituted.len(),
         "substituted": listed(substituted),
     });
-    // Keep what an exported pack recorded about itself.
+    // Keep the provenance that the exported pack recorded.
     if let Some(metadata) = listing.metadata() {
         value["origin"] = Value::Object(metadata.provenance.clone());
     }
     value
 }
 
-/// Maximum number of bytes for the list of bad files. The size of the section is limited, and a long list must not make
-/// a conversion fail at its end.
+/// Maximum size of the list of bad files in bytes. The size of the section is limited, and a long list must not make a
+/// conversion fail at its end.
 const LISTED_BYTES: usize = 4 << 20;
 
-/// As many bad files as fit, in listing order.
+/// As many of the bad files as fit into the limit, in listing order.
 fn listed(files: &[Skipped]) -> &[Skipped] {
-    // An escaped byte takes at most six bytes in JSON. A name and a comma take some more.
+    // In JSON, an escaped byte takes at most six bytes. Punctuation and key names take some more.
     let mut room = LISTED_BYTES;
     let fits = |file: &&Skipped| {
         let bytes = 40 + 6 * (file.path.len() + file.reason.len());

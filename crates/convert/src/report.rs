@@ -10,19 +10,19 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// Its path relative to the source. Invalid UTF-8 is replaced.
+    /// The file's path relative to the source. Invalid UTF-8 is replaced.
     pub path: String,
-    /// What is wrong with it.
+    /// What is wrong with the file.
     pub reason: String,
 }
 
-/// Durations of the stages of a conversion. `read`, `decode`, `stats` and `encode` are sums over threads. The others
-/// are times of the calling thread.
+/// Time spent in each stage of a conversion. `read`, `decode`, `stats` and `encode` are summed over all threads; the
+/// other stages are measured on the calling thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stages {
     /// Listing the source.
     pub list: Duration,
-    /// Reading image headers and deciding what the pack will look like.
+    /// Reading image headers and planning the pack.
     pub plan: Duration,
     /// Measuring the dataset's mean and standard deviation in a separate pass.
     pub measure: Duration,
@@ -32,7 +32,7 @@ pub struct Stages {
     pub decode: Duration,
     /// Counting pixel values.
     pub stats: Duration,
-    /// Casting, compressing, computing checksums.
+    /// Converting types, compressing, and computing checksums.
     pub encode: Duration,
     /// Writing to the file system.
     pub write: Duration,
@@ -40,12 +40,12 @@ pub struct Stages {
     pub convert: Duration,
     /// Syncing the file to disk.
     pub sync: Duration,
-    /// The whole conversion.
+    /// Total time of the conversion.
     pub total: Duration,
 }
 
 impl Stages {
-    /// Every stage with its seconds.
+    /// The name of each stage and its duration in seconds.
     #[must_use]
     pub fn seconds(&self) -> [(&'static str, f64); 11] {
         [
@@ -69,36 +69,36 @@ impl Stages {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// The pack.
+    /// The path of the pack.
     #[serde(serialize_with = "lossy")]
     pub output: PathBuf,
-    /// Samples in it.
+    /// Number of samples.
     pub n_samples: u64,
-    /// Chunks in it.
+    /// Number of chunks.
     pub n_chunks: u64,
-    /// Samples per chunk, except the last.
+    /// Samples per chunk. The last chunk may have fewer.
     pub chunk_samples: u32,
     /// Number of classes.
     pub n_classes: usize,
-    /// How images are stored, in words.
+    /// A description of how images are stored.
     pub images: String,
     /// Skipped files, in listing order.
     pub skipped: Vec<Skipped>,
-    /// Files replaced by a zero image, in listing order.
+    /// Files replaced by zero images, in listing order.
     pub substituted: Vec<Skipped>,
-    /// Images with an EXIF orientation other than upright.
+    /// Number of images with an EXIF orientation other than upright.
     pub oriented: u64,
-    /// Files in the source that are not images.
+    /// Number of files in the source that are not images.
     pub ignored: u64,
     /// Number and size of the images' seek indexes, if requested.
     pub seek: Option<SeekStats>,
-    /// Bytes of the files read.
+    /// Number of bytes read from the source.
     pub bytes_in: u64,
-    /// Bytes of the pack.
+    /// Size of the pack in bytes.
     pub bytes_out: u64,
-    /// Mean of each channel in 0..1, if every image's pixels were counted.
+    /// Mean of each channel, on a scale of 0 to 1. Empty if some images' pixels were not counted.
     pub mean: Vec<f64>,
-    /// Standard deviation of each channel in 0..1.
+    /// Standard deviation of each channel, on the same scale.
     pub std: Vec<f64>,
     /// Warnings about the source.
     pub warnings: Vec<String>,
@@ -117,7 +117,7 @@ impl Report {
     }
 }
 
-/// A path as text. Invalid UTF-8 is replaced.
+/// Serializes a path as text. Invalid UTF-8 is replaced.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }

@@ -1,5 +1,5 @@
-//! Takes defaults from the source. Arrays keep their channels and layout. Image files get the properties of the pack
-//! that was exported.
+//! Takes defaults from the source. Arrays keep their channels and layout. For image files that were exported from a
+//! pack, the properties of that pack are restored.
 
 use packds_format::{Field, FieldKind};
 use packds_pixels::{Color, Crop, Layout, Resize};
@@ -19,8 +19,8 @@ pub(crate) struct Restored {
 }
 
 impl Restored {
-    /// Fills in the options that `asked` leaves open, from the images of `listing` or from the pack that they were
-    /// exported from.
+    /// Fills in the options that `asked` leaves unset. The values come from the images of `listing`, or from the pack
+    /// that they were exported from.
     pub(crate) fn of(listing: &Listing, asked: &ConvertOptions, observer: &dyn Observer) -> Result<Self, ConvertError> {
         let mut restored =
             Self { options: asked.clone(), warnings: listing.warnings().iter().map(ToString::to_string).collect() };
@@ -35,7 +35,7 @@ impl Restored {
         Ok(restored)
     }
 
-    /// Keeps the channels and the dimension order of arrays.
+    /// Chooses the channels and the dimension order that the source's arrays have.
     fn keep_arrays(&mut self, listing: &Listing) {
         let options = &mut self.options;
         let (mut n, mut gray, mut planar) = (0, 0, 0);
@@ -56,7 +56,7 @@ impl Restored {
 
     /// Chooses one channel if the pack had one and every file is still gray.
     fn take_color(&mut self, listing: &Listing, known: &Field, observer: &dyn Observer) -> Result<(), ConvertError> {
-        // Files stored unchanged cannot become gray.
+        // Files that are stored unchanged cannot be converted to gray.
         let is_decoded = self.options.mode == Mode::Raw || self.options.quality.is_some();
         let is_gray = match known.color.as_deref() {
             Some(color) => color == "gray",
@@ -77,7 +77,7 @@ impl Restored {
         Ok(())
     }
 
-    /// Puts channels first if the pack did so and all images will have one size.
+    /// Chooses the channels-first layout if the pack had it and all images will have one size.
     fn take_layout(&mut self, known: &Field) {
         let options = &mut self.options;
         let is_planar = known.kind == FieldKind::Tensor && known.layout.as_deref() == Some("chw");
@@ -90,7 +90,7 @@ impl Restored {
         }
     }
 
-    /// The normalization that the pack requested from its readers.
+    /// Chooses the normalization that the pack left to its readers.
     fn take_normalization(&mut self, known: &Field) {
         let options = &mut self.options;
         let noted = known.normalize.as_ref().filter(|known| !known.applied);

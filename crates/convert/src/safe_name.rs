@@ -1,12 +1,13 @@
-//! Makes file names from names in a pack. Such names may contain anything, but no file may end up outside the target
+//! Converts names in a pack to file names. Names may contain anything, but no file may end up outside the target
 //! folder.
 
 use std::collections::BTreeSet;
 
-/// Maximum length of a name in bytes. File systems allow 255, and a number and extensions are added.
+/// Maximum length of a name in bytes. File systems allow 255, but a number and extensions are appended to the name.
 const MAX_BYTES: usize = 120;
 
-/// A file name similar to `name`: a single path component that is not empty or hidden and has no control characters.
+/// Converts `name` to a similar file name: a single path component that is not empty or hidden and has no control
+/// characters.
 pub fn safe_name(name: &[u8]) -> String {
     let mut out = String::new();
     for c in String::from_utf8_lossy(name).chars() {
@@ -21,7 +22,7 @@ pub fn safe_name(name: &[u8]) -> String {
     if out.is_empty() { "_".to_owned() } else { out }
 }
 
-/// The same for a list of names. The results are unique.
+/// Converts a list of names like [`safe_name`]. The results are unique.
 pub fn safe_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let mut out = Vec::new();
@@ -36,7 +37,7 @@ pub fn safe_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> 
     out
 }
 
-/// The name of a source file without folders and extension. Empty if the path is empty.
+/// The file name in a path, without its extension. Empty if the path is empty.
 pub fn stem(path: &[u8]) -> &[u8] {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or(&[]);
     match name.iter().rposition(|b| *b == b'.') {

@@ -26,7 +26,7 @@ pub(crate) enum Sizes {
 
 /// Number of files that are inspected per batch.
 const BATCH: usize = 256;
-/// Number of bytes that is enough for the header of most image files.
+/// Number of bytes that suffice for the header of most image files.
 const HEAD_BYTES: u64 = 32 << 10;
 /// Number of samples that are encoded to estimate the size of variable-size items.
 const MEAN_SAMPLES: usize = 32;
@@ -64,7 +64,8 @@ pub(crate) fn survey(
     look(listing, options.n_jobs(), observer, Sizes::Unknown, size_of, fold, is_enough)
 }
 
-/// The first sample in listing order whose image is not gray. Bad files are left to the conversion.
+/// The first sample in listing order whose image is not gray. Bad files are ignored, because the conversion reports
+/// them.
 pub(crate) fn first_in_colour(
     listing: &Listing,
     options: &ConvertOptions,
@@ -139,7 +140,7 @@ fn header(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<ImageInfo
     None
 }
 
-/// At most `most` samples of a listing, evenly spread.
+/// At most `most` samples of a listing, evenly spaced.
 pub(crate) fn evenly(listing: &Listing, most: usize) -> impl Iterator<Item = usize> {
     let (n, all) = (listing.len().min(most), listing.len());
     (0..n).map(move |k| k * all / n)
@@ -172,7 +173,7 @@ pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
     mean(texts.map(to_u64).chain(items), listing)
 }
 
-/// Mean size per sample of the source's files: the image and its mask.
+/// Mean size per sample of the files that the source has for it: the image and its mask.
 pub(crate) fn mean_file_bytes(listing: &Listing) -> u64 {
     let of = |idx| listing.sample(idx).bytes.saturating_add(listing.mask_bytes(idx));
     mean((0..listing.len()).map(of), listing)

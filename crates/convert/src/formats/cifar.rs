@@ -20,16 +20,18 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&[], "CIFAR-10 and CIFAR-100, binary or Python version")
 };
 
-/// Whether a file has a name of CIFAR and is binary or a pickled dictionary. Binary files have no magic bytes.
+/// Whether a file is named like a CIFAR file and is binary or a pickled dictionary. CIFAR's binary files have no magic
+/// bytes.
 fn starts(head: &Head<'_>) -> bool {
     let is_file = head.name.ends_with(".bin") || cifar::is_pickled_dictionary(head.bytes);
     cifar::is_cifar_name(head.name) && is_file
 }
 
-/// Whether the names are CIFAR's file names, or pickles named like those of CIFAR-100.
+/// Whether the folder contains a distinctive CIFAR file name, or a pickled dictionary named like one of CIFAR-100's
+/// files.
 fn is_published(folder: &Path, names: &[String]) -> bool {
     let own = ["data_batch_1", "data_batch_1.bin", "batches.meta", "batches.meta.txt", "fine_label_names.txt"];
-    // CIFAR-100's file names are not distinctive.
+    // The Python version of CIFAR-100 names its files just `train` and `test`, so their content is checked.
     let is_pickled = |name: &str| {
         let mut head = Vec::new();
         let path = folder.join(name);

@@ -1,4 +1,4 @@
-//! The entry of HDF5.
+//! The entry for HDF5.
 
 use super::Entry;
 #[cfg(feature = "hdf5")]

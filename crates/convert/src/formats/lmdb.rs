@@ -1,4 +1,4 @@
-//! The entry of LMDB.
+//! The entry for LMDB.
 
 use super::{Entry, Input, Output, Target};
 use crate::sink::{Holds, LmdbSink};

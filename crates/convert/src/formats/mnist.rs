@@ -1,4 +1,4 @@
-//! MNIST's idx files, and datasets in the same format.
+//! MNIST's IDX files, and other datasets in the same format.
 
 use super::{Entry, Input};
 use crate::DataFormat;

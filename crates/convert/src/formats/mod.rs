@@ -1,6 +1,7 @@
-//! One entry per format: its name, detection, input and output. One file per format.
+//! The entries of the dataset formats, one file each. An entry tells how its format is named, detected, read and
+//! written.
 //!
-//! Reading and writing are elsewhere. The entries name the functions of `source` and `sink`.
+//! The code that reads and writes is in `source` and `sink`; the entries refer to it.
 
 pub(crate) mod arrow;
 pub(crate) mod cifar;
@@ -25,27 +26,28 @@ use crate::export::Run;
 use crate::sink::{Holds, Sink, SinkStart};
 use crate::source::{Found, Head, ListOptions, ReadWhole, Shards};
 
-/// What is known about a format.
+/// The properties of a format.
 pub(crate) struct Entry {
-    /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
+    /// The file and folder extensions of the format, the usual one first. Empty if names do not reveal the format.
     pub(crate) extensions: &'static [&'static str],
-    /// What it contains, in a few words.
+    /// A short description of the format's contents.
     pub(crate) describe: &'static str,
-    /// What one sample is: a row of arrays or a table, a record, or a key.
+    /// What messages call the position of a sample: a row (of arrays or a table), a record, or a key.
     pub(crate) sample: &'static str,
     /// Whether a file with these first bytes has this format.
     pub(crate) starts: fn(&Head<'_>) -> bool,
-    /// Whether the extension suffices. True if files have no magic bytes, or may have other bytes before them.
+    /// Whether the extension alone identifies the format. True if files have no magic bytes, or may have other bytes
+    /// before them.
     pub(crate) trusts_names: bool,
-    /// Whether a folder of such files is one dataset.
+    /// Whether a folder of such files is a single dataset.
     pub(crate) is_set: bool,
-    /// How it is read. `None` if this build lacks its library.
+    /// How the format is read. `None` if this build lacks the library for it.
     pub(crate) input: Option<Input>,
-    /// Whether packs can be exported to it by a build with its library.
+    /// Whether packs can be exported to the format by a build that includes its library.
     pub(crate) is_sink: bool,
-    /// How packs are exported to it. `None` if this build cannot do that.
+    /// How packs are exported to the format. `None` if this build cannot do so.
     pub(crate) output: Option<Output>,
-    /// Files that are in every folder of this format and in no other.
+    /// Names of files that occur only in folders of this format.
     pub(crate) markers: &'static [&'static str],
     /// Whether a folder with these names is a published dataset of this format that consists of several files.
     pub(crate) is_published: fn(&Path, &[String]) -> bool,
@@ -76,40 +78,40 @@ pub(crate) enum Input {
     Folder,
     /// A list of image files.
     Manifest,
-    /// Files that contain their samples.
+    /// Files that contain the samples themselves.
     Samples {
         /// The parts of a source, one per split. A source without splits has one part.
         parts: fn(&Path, &ListOptions) -> Result<Vec<Shards>, ConvertError>,
         /// Finds the samples of one part.
         read: fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,
-        /// Reads a file that is one sample. `None` if the format has no such files.
+        /// Reads a file that holds a single sample. `None` if the format has no such files.
         whole: Option<ReadWhole>,
     },
 }
 
 /// How packs are exported to a format.
 pub(crate) struct Output {
-    /// What it can store for each sample.
+    /// What the format can store for each sample.
     pub(crate) holds: Holds,
     pub(crate) codecs: &'static [&'static str],
-    /// Whether `--chunk` applies to it.
+    /// Whether `--chunk` applies to the format.
     pub(crate) has_chunks: bool,
-    /// Whether `--shard` applies to it.
+    /// Whether `--shard` applies to the format.
     pub(crate) has_shards: bool,
     pub(crate) target: Target,
     pub(crate) write: Write,
 }
 
-/// Creates a sink and writes all samples to it. Returns what it could not store.
+/// Creates a sink and writes all samples to it. Returns descriptions of what the format could not store.
 type Write = fn(&SinkStart<'_>, &Run<'_>) -> Result<Vec<String>, ConvertError>;
 
 impl Output {
-    /// The output of a sink without compression, chunks or shards.
+    /// A format with one sink, and without compression, chunks or shards.
     pub(crate) const fn new<S: Sink>(holds: Holds, target: Target) -> Self {
         Self::by(|start, run| run.write_to(S::create(start)?), holds, target)
     }
 
-    /// The output of a format with several sinks, also without compression, chunks or shards.
+    /// A format with several sinks, and without compression, chunks or shards.
     pub(crate) const fn by(write: Write, holds: Holds, target: Target) -> Self {
         Self { holds, codecs: &["none"], has_chunks: false, has_shards: false, target, write }
     }
@@ -125,7 +127,7 @@ pub(crate) enum Target {
     FileOrSamples,
 }
 
-/// The parts of a source whose splits follow only from file names.
+/// The parts of a source, for formats whose splits are known only from file names.
 pub(crate) fn parts_by_name(source: &Path, format: crate::DataFormat) -> Result<Vec<Shards>, ConvertError> {
     Ok(Shards::find(source, format)?.by_split())
 }
@@ -148,7 +150,7 @@ mod tests {
             assert!(row.contains(&link), "{format}: {row}");
             let is_sink = row.split(" | ").nth(2) == Some("yes");
             assert_eq!(is_sink, format.is_sink(), "{format}: {row}");
-            // Each codec is on the page of the format.
+            // The page of the format must name every codec.
             let Some(output) = &format.entry().output else { continue };
             let page = std::fs::read_to_string(docs.join(format!("formats/{format}.md"))).unwrap();
             for codec in output.codecs.iter().filter(|codec| **codec != "none") {

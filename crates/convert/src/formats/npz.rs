@@ -18,9 +18,9 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&["npz"], "arrays in a zip file")
 };
 
-/// Whether a zip file contains arrays. A `.pt` file is a zip file too, but contains a pickle.
+/// Whether a file is a zip file of arrays. A `.pt` file is a zip file too, but contains a pickle.
 fn starts(head: &Head<'_>) -> bool {
-    // Files in folders are an archive of such files.
+    // If the arrays are in folders, the zip file is an archive of `.npy` files instead.
     let has_arrays = || head.first_zip_name().ends_with(b".npy") && !head.first_zip_name().contains(&b'/');
     head.is_zip() && (head.named == Some(DataFormat::Npz) || has_arrays())
 }

@@ -1,4 +1,4 @@
-//! The entry of Parquet.
+//! The entry for Parquet.
 
 use super::Entry;
 #[cfg(feature = "arrow")]

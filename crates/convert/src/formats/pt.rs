@@ -19,7 +19,8 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&["pt", "pth"], "tensors saved by torch.save, read without running code")
 };
 
-/// Whether a file is a pickle, or a zip file that matches no other format. Two bytes are weak evidence, so this is tried last.
+/// Whether a file is a pickle, or a zip file that matches no other format. A pickle is recognized by only two bytes, so
+/// this format is tried last.
 fn starts(head: &Head<'_>) -> bool {
     let is_saved = || head.named == Some(DataFormat::Pt) || head.first_zip_name().ends_with(b"data.pkl");
     (head.is_zip() && is_saved()) || (head.has(0, b"\x80") && matches!(head.bytes.get(1), Some(2..=5)))

@@ -18,12 +18,12 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&["safetensors"], "tensors")
 };
 
-/// Whether a file starts with the length of a JSON header and the header itself. Its first entry may be text metadata.
+/// Whether a file starts with the length of a JSON header, followed by the header.
 fn starts(head: &Head<'_>) -> bool {
     head.has(8, b"{\"") && (head.named == Some(DataFormat::Safetensors) || is_header(head))
 }
 
-/// Whether the bytes after the first eight start a header of the stated length.
+/// Whether the stated length fits into the file, and the header describes a tensor or holds metadata.
 fn is_header(head: &Head<'_>) -> bool {
     let len = head.bytes.first_chunk();
     let len = len.map(|bytes| u64::from_le_bytes(*bytes));

@@ -1,4 +1,4 @@
-//! TensorFlow's record files of `tf.Example`.
+//! TFRecord: TensorFlow's record files of `tf.Example` messages.
 
 use super::{Entry, Input, Output, Target, parts_by_name};
 use crate::DataFormat;
@@ -27,7 +27,7 @@ pub(crate) static ENTRY: Entry = Entry {
     )
 };
 
-/// Whether a file starts with a length and its checksum.
+/// Whether a file starts with a length and the checksum of that length.
 fn starts(head: &Head<'_>) -> bool {
     let is_compressed = head.is_gzip() && head.named == Some(DataFormat::TfRecord);
     is_compressed || tfrecord::is_tfrecord(head.bytes)

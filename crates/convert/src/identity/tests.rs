@@ -1,5 +1,4 @@
-//! Golden identifiers. They are never rewritten, because with a new identifier the same dataset would become a
-//! different one.
+//! Golden identifiers. They must never change: with a new identifier, a dataset would be taken for a different one.
 
 use std::path::Path;
 
@@ -33,7 +32,7 @@ fn exported(name: &str) -> Listing {
     listed(&target)
 }
 
-/// A tar of PNG files. The second sample lacks a member that the first one has.
+/// Lists a tar of two samples, each with an image, a class and a text. The second sample lacks its `missing` member.
 fn tar_with_a_fault(missing: &str) -> Listing {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.tar");

@@ -36,7 +36,7 @@ impl ConvertOptions {
         refuse(
             format!("{dataset} with {all} would measure different values for each split"),
             format!(
-                "convert with {} first, then pass its mean and std as {}",
+                "first convert with {}, then pass the mean and std of that pack as {}",
                 SPLIT.with("train"),
                 NORMALIZE.with(MEAN_STD)
             ),
@@ -101,7 +101,7 @@ impl ConvertOptions {
         }
         if self.mode != Mode::Encoded && self.seekable {
             return refuse(
-                format!("{SEEKABLE} only applies to image files, found {found}"),
+                format!("{SEEKABLE} only applies to packs of image files, found {found}"),
                 format!("add {}, or omit it", MODE.with("encoded")),
             );
         }
@@ -156,7 +156,7 @@ impl ConvertOptions {
         if self.chunk_samples.is_some_and(|n| n == 0 || n > 1 << 20) || self.batch == Some(0) {
             return refuse(
                 format!("{CHUNK} must be 1 to 1048576, and {BATCH} must be at least 1"),
-                format!("omit {CHUNK} to choose it by size"),
+                format!("omit {CHUNK} to use the default size"),
             );
         }
         match (self.chunk_samples, self.batch) {

@@ -1,4 +1,4 @@
-//! The options of a conversion: their fields, their defaults, their declarations. A new option is added to all three.
+//! The options of a conversion. A new option needs a field, a default and a declaration.
 
 use std::path::{Path, PathBuf};
 
@@ -25,23 +25,22 @@ pub struct ConvertOptions {
     pub mode: Mode,
     /// The share of raw samples in [`Mode::Mixed`], 0 to 1. `None` means [`Self::RAW_FRACTION`].
     pub raw_fraction: Option<f64>,
-    /// Size of the whole image. `None` means the default for the mode.
+    /// How the whole image is resized. `None` means the default for the mode.
     pub resize: Option<Resize>,
-    /// The part that is kept. `None` means the default for the mode.
+    /// The part of the image that is kept. `None` means the default for the mode.
     pub crop: Option<Crop>,
-    /// Interpolation of the resize.
+    /// The interpolation filter for resizing.
     pub filter: Filter,
     /// How the EXIF orientation is treated.
     pub orientation: Orientation,
-    /// RGB or gray. `None` means the channels of the source's arrays, or of the pack that the source was exported from,
-    /// otherwise RGB.
+    /// RGB or gray. `None` means as in the source, if it contains arrays or was exported from a pack, otherwise RGB.
     pub color: Option<Color>,
     /// Element type of raw images: `u8`, `f16`, `bf16` or `f32`.
     pub dtype: DType,
-    /// Dimension order of raw images of one size. `None` means the source's own order, otherwise height, width,
-    /// channels.
+    /// Dimension order of raw images of one size. `None` means as in the source, if it contains arrays or was exported
+    /// from a pack, otherwise height, width, channels.
     pub layout: Option<Layout>,
-    /// Normalization: applied for float types, recorded for `u8`.
+    /// Normalization. It is applied to float pixels, but only recorded for `u8`.
     pub normalize: NormalizeBy,
     /// JPEG quality of re-encoded images, 1 to 100. `None` keeps the source's bytes.
     pub quality: Option<u8>,
@@ -53,17 +52,17 @@ pub struct ConvertOptions {
     pub seekable: bool,
     /// How chunks are compressed.
     pub compression: Compression,
-    /// Samples per chunk. `None` chooses by size.
+    /// Samples per chunk. `None` chooses a number that depends on the size of a sample.
     pub chunk_samples: Option<u32>,
     /// The batch size to align chunks with.
     pub batch: Option<u32>,
     /// Whether samples keep the listing's order instead of being shuffled.
     pub keep_order: bool,
-    /// Seed of the order and of the selection of raw samples.
+    /// Seed for the sample order and for the choice of raw samples.
     pub seed: u64,
     /// What happens if an image cannot be read or decoded.
     pub on_error: OnError,
-    /// Maximum number of pixels of an image.
+    /// Maximum number of pixels of an image. A larger image is an error.
     pub max_pixels: u64,
     /// Number of decoding threads. 0 means all cores.
     pub jobs: usize,
@@ -106,7 +105,7 @@ impl ConvertOptions {
     /// The default share of raw samples in [`Mode::Mixed`].
     pub const RAW_FRACTION: f64 = 0.5;
 
-    /// Number of decoding threads.
+    /// The number of decoding threads to use.
     #[must_use]
     pub fn n_jobs(&self) -> usize {
         match self.jobs {
@@ -115,13 +114,13 @@ impl ConvertOptions {
         }
     }
 
-    /// Dimension order of raw images of one size.
+    /// Dimension order of raw images of one size. The default is height, width, channels.
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.layout.unwrap_or(Layout::Hwc)
     }
 
-    /// RGB or gray.
+    /// RGB or gray. The default is RGB.
     #[must_use]
     pub fn color(&self) -> Color {
         self.color.unwrap_or(Color::Rgb)
@@ -133,7 +132,8 @@ impl ConvertOptions {
         self.resize.is_some_and(|r| r != Resize::None) || self.crop.is_some_and(|c| c != Crop::None)
     }
 
-    /// The same options for this output. The source is unpacked next to it.
+    /// The same options, completed for this output: the source is unpacked next to it, and listing uses as many threads
+    /// as decoding does.
     #[must_use]
     pub fn for_output(mut self, output: &Path) -> Self {
         let folder = output.parent().map(|folder| match folder.as_os_str().is_empty() {

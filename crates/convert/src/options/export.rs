@@ -1,4 +1,4 @@
-//! The options of an export: their fields and their declarations. A new option is added to both.
+//! The options of an export. A new option needs a field and a declaration.
 
 use packds_system::{Named, Opt};
 
@@ -23,7 +23,7 @@ pub struct ExportOptions {
     pub codec: Option<ExportCodec>,
     /// Whether one file is written per sample (npy).
     pub per_sample: bool,
-    /// Zarr's version, 2 or 3.
+    /// The Zarr version, 2 or 3. `None` means the default.
     pub zarr_version: Option<u8>,
     /// Number of threads. 0 means all cores.
     pub jobs: usize,

@@ -18,7 +18,7 @@ pub trait Declared: Default + 'static {
 /// The kind of value that an option takes, with the function that sets it.
 #[derive(Debug)]
 pub enum Takes<O> {
-    /// Nothing: it is on or off.
+    /// No value: the option is a switch.
     Nothing(fn(&mut O)),
     /// A path.
     Path(fn(&mut O, &Path)),
@@ -34,27 +34,27 @@ pub(crate) type Recorded<O> = (&'static str, fn(&O) -> Option<Value>);
 pub struct OptionSpec<O: 'static> {
     /// The name of the option.
     pub opt: Opt,
-    /// The section of the help that it belongs to. Empty for general options.
+    /// The section of the help that lists the option. Empty for general options.
     pub heading: &'static str,
-    /// The kind of value that it takes.
+    /// The kind of value that the option takes.
     pub takes: Takes<O>,
-    /// The name of its value in the help.
+    /// The placeholder for the value in the help.
     pub value_name: &'static str,
     /// The allowed values, if there are few.
     pub names: &'static [&'static str],
-    /// Values that completion offers. Other values may be valid too; invalid ones have their own error message.
+    /// Values that shell completion suggests. Other values may be valid too.
     pub offers: &'static [&'static str],
-    /// The letter of its short form.
+    /// The letter of the short form, if there is one.
     pub short: Option<char>,
-    /// The text of its default, if the default is a single value.
+    /// Formats the default, if it is a single value.
     pub default: Option<fn(&O) -> String>,
-    /// Whether it may be given several times.
+    /// Whether the option may be given several times.
     pub repeats: bool,
-    /// An option that it cannot be combined with.
+    /// Another option that cannot be combined with this option.
     pub excludes: Option<Opt>,
     /// What the option does, in a line or two.
     pub help: &'static str,
-    /// Its entry in a pack's provenance, if it affects the bytes.
+    /// The option's entry in a pack's provenance, if the option affects the bytes.
     pub(crate) recorded: Option<Recorded<O>>,
 }
 
@@ -146,7 +146,7 @@ impl<O> OptionSpec<O> {
     }
 }
 
-/// Parses the options that a user gave as names and strings. The string of a switch that is on is empty.
+/// Parses options given as names and strings. A switch that is on has an empty string.
 ///
 /// # Errors
 /// The name of the option and what was expected, in the notation of the front end.
@@ -165,7 +165,7 @@ pub fn given<O: Declared>(values: &[(&str, OsString)]) -> Result<O, String> {
     }
     let is_known = |name: &str| O::OPTIONS.iter().any(|spec| is(name, spec.opt));
     match values.iter().find(|(name, _)| !is_known(name)) {
-        Some((name, _)) => Err(format!("there is no option {name:?}")),
+        Some((name, _)) => Err(format!("unknown option {name:?}")),
         None => Ok(options),
     }
 }
@@ -176,12 +176,12 @@ pub(crate) fn put<T>(slot: &mut T, value: Result<T, String>) -> Result<(), Strin
     Ok(())
 }
 
-/// Parses a value of a type that users can type.
+/// Parses the text of an option's value.
 pub(crate) fn parse<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// A whole number from `least` to `most`.
+/// Parses a whole number from `least` to `most`.
 pub(crate) fn whole<T: TryFrom<u64>>(text: &str, least: u64, most: u64) -> Result<T, String> {
     let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {

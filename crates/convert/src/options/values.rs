@@ -13,7 +13,7 @@ pub enum Mode {
     Raw,
     /// Image files: the source's own bytes, or re-encoded JPEG files.
     Encoded,
-    /// Both: a sample is raw if a hash of its path is below
+    /// Both: a sample is raw if a hash of its path and the seed, as a fraction of 1, is below
     /// [`ConvertOptions::raw_fraction`](super::ConvertOptions::raw_fraction).
     Mixed,
 }
@@ -27,7 +27,7 @@ pub enum NormalizeBy {
     None,
     /// The usual means and standard deviations of ImageNet.
     ImageNet,
-    /// The dataset's own, measured in a separate pass.
+    /// The dataset's own values, measured in a separate pass.
     Dataset,
     /// Given values, one per channel.
     Values {
@@ -83,12 +83,12 @@ impl std::fmt::Display for NormalizeBy {
 pub enum Compression {
     /// Uncompressed.
     None,
-    /// Zstandard after a pixel filter, at a level of 1 to 19.
+    /// Zstandard after a pixel filter, at level 1 to 19.
     Zstd(i32),
 }
 
 impl Compression {
-    /// The codec of a field with this filter.
+    /// The codec for a field with this filter.
     pub(crate) const fn codec(self, filter: packds_format::Filter) -> Codec {
         match self {
             Self::None => Codec::None,
@@ -127,13 +127,13 @@ pub enum OnError {
     Stop,
     /// The image is left out and reported.
     Skip,
-    /// A zero image replaces it and is marked as invalid.
+    /// A zero image, marked as invalid, replaces the bad image.
     Substitute,
 }
 
 packds_system::named!(OnError { Stop = "stop", Skip = "skip", Substitute = "substitute" });
 
-/// Parses an element type that images can be stored as.
+/// Parses the name of an element type that images can be stored as.
 pub(crate) fn image_dtype(text: &str) -> Result<DType, String> {
     let known = text.parse().ok().filter(|dtype: &DType| PIXEL_TYPES.contains(&dtype.name()));
     known.ok_or_else(|| BadValue::unknown(&PIXEL_TYPES, text).to_string())

@@ -51,8 +51,8 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
     }
 }
 
-/// Rejects a target without a folder, and a name that would be too long for the working name, which has extra
-/// characters.
+/// Rejects a target in a missing folder, and a target name that is so long that the even longer working name would be
+/// invalid.
 fn check_name(target: &Path) -> Result<(), ConvertError> {
     let folder = parent(target);
     if target.file_name().is_none() || !folder.is_dir() {

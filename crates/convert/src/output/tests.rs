@@ -1,4 +1,4 @@
-//! Tests who may write under a working name, and what is never touched.
+//! Tests which process may write under a working name, and which files are never touched.
 
 use std::fs;
 use std::io::Write;
@@ -29,7 +29,7 @@ fn a_working_file_opened_before_another_conversion_ends_is_not_taken_for_ours() 
     first.file().write_all(b"whole").unwrap();
     first.commit().unwrap();
     let claimed = claim(opened, &working, Kind::File, &target).unwrap();
-    assert!(claimed.is_none(), "the name leads to it no more");
+    assert!(claimed.is_none(), "the working name no longer refers to this file");
     // The next attempt creates its own file.
     let second = Output::create(&target, true).unwrap();
     assert_eq!(fs::read(&target).unwrap(), b"whole");
@@ -171,7 +171,7 @@ fn a_link_is_followed_and_stays() {
     output.commit().unwrap();
     assert!(link.is_symlink());
     assert_eq!(fs::read(&place).unwrap(), b"new");
-    // A folder replaces the empty one that the link leads to.
+    // The output replaces the empty folder that the link points to.
     fs::remove_file(&place).unwrap();
     fs::create_dir(&place).unwrap();
     let output = Output::create_kind(&link, false, true).unwrap();

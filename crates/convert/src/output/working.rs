@@ -1,6 +1,7 @@
 //! The working file or folder of an output. It is created, or taken over from a killed conversion, and then locked.
 //!
-//! Its name is predictable. Anything else with that name is rejected and left untouched.
+//! Its name is predictable, so anything else may already have that name. Such a file or folder is rejected and left
+//! untouched.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -44,7 +45,8 @@ pub(super) fn lock_working(working: &Path, kind: Kind, target: &Path) -> Result<
     Err(busy(target))
 }
 
-/// Opens it without following a link or waiting for a pipe. `None` if it was removed in the meantime.
+/// Opens the working file or folder without following a link or waiting for a pipe. `None` if it was removed in the
+/// meantime.
 pub(super) fn open(working: &Path, kind: Kind, target: &Path) -> Result<Option<Opened>, ConvertError> {
     let opened = match kind {
         Kind::File => open_file(working),
@@ -60,12 +62,12 @@ pub(super) fn open(working: &Path, kind: Kind, target: &Path) -> Result<Option<O
     })
 }
 
-/// Locks the opened file. `None` if the name now refers to something else, because then the file is another
-/// conversion's output.
+/// Locks the opened file. `None` if the working name now refers to something else, because then the opened file has
+/// become another conversion's output.
 pub(super) fn claim(opened: Opened, working: &Path, kind: Kind, target: &Path) -> Result<Option<File>, ConvertError> {
     let Opened { file, is_new } = opened;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // Without file locks, users must not run two conversions to the same name at once.
+        // If the file system lacks file locks, users must avoid running two conversions to the same output at once.
         Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
         Err(_) => return Err(busy(target)),
     }
@@ -109,8 +111,8 @@ fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Op
     }
 }
 
-/// Returns the name of the obstacle, if there is one. Anyone who has the file open or owns it could change the pack
-/// after its checksums are computed.
+/// Describes what prevents the use of this file or folder, if anything does. Files with other names or owners are
+/// rejected, because somebody could change the pack after its checksums are computed.
 fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> {
     let form = there.file_type();
     match kind {

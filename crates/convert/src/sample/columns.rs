@@ -8,7 +8,7 @@ use super::{SampleError, SampleReader};
 use crate::plan::ItemColumns;
 use crate::source::{ColumnValues, append_stored};
 
-/// The stored form of an image field.
+/// The size and the coding of a stored image.
 pub(super) struct Item {
     pub(super) width: u32,
     pub(super) height: u32,
@@ -59,8 +59,8 @@ impl SampleReader<'_> {
         Ok(())
     }
 
-    /// Copies the additional arrays and bytes of the source. Returns false if the sample is not valid but zeros that
-    /// replace a bad sample.
+    /// Copies the additional arrays and bytes of the source. Returns false if the source marks the sample as zeros in
+    /// place of a bad sample.
     pub(super) fn source_fields(&mut self, id: usize, block: &mut BlockBuilder) -> Result<bool, SampleError> {
         let mut valid = true;
         let fields = self.listing.fields().iter();

@@ -7,10 +7,11 @@ use packds_system::{open_regular, to_u64, to_usize};
 
 use super::SampleError;
 
-/// Maximum size of a file. A larger file would not fit in a chunk.
+/// Maximum size of a file in bytes. A larger file would not fit in a chunk.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Appends a file, or its first `limit` bytes, to `out`. Reads directly into the spare capacity of `out`.
+/// Appends a file, or its first `limit` bytes, to `out`. A whole file is read directly into the spare capacity of
+/// `out`.
 pub(crate) fn append_file(path: &Path, limit: u64, out: &mut Vec<u8>) -> Result<u64, SampleError> {
     let file = open_regular(path)?;
     if limit <= MAX_FILE_BYTES {
@@ -19,7 +20,7 @@ pub(crate) fn append_file(path: &Path, limit: u64, out: &mut Vec<u8>) -> Result<
     }
     let len = file.metadata()?.len();
     let mut read = 0_u64;
-    // One byte more than the file has, so that the second read finds the end without reallocation.
+    // Reserve one byte more than the size of the file, so that the second read reaches the end without a reallocation.
     out.reserve(to_usize(len.min(MAX_FILE_BYTES)).saturating_add(1));
     while read.max(len) <= MAX_FILE_BYTES {
         if out.len() == out.capacity() {

@@ -1,4 +1,5 @@
-//! The image of a sample and its mask. An image is decoded into the block, re-encoded, or stored as the source file.
+//! Adds a sample's image and mask to the block. An image is decoded into the block, re-encoded, or stored as the source
+//! file.
 
 use packds_system::{to_u64, to_usize};
 use std::time::Instant;
@@ -31,7 +32,7 @@ pub(super) struct SourceSize {
     pub(super) orientation: u8,
     /// Whether channels have more than 8 bits.
     pub(super) is_deep: bool,
-    /// Whether the file has more frames or pages, which are not decoded.
+    /// Whether the file has further frames or pages, which are not decoded.
     pub(super) has_more: bool,
 }
 
@@ -48,7 +49,7 @@ impl From<PixelShape> for SourceSize {
     }
 }
 
-/// The location of the pixels that the histogram counts.
+/// The location of the pixels to be counted in the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InHistogram {
     InBlock,
@@ -91,7 +92,7 @@ impl SampleReader<'_> {
         })
     }
 
-    /// Decodes into the block. Uses a buffer if the type or the layout differs.
+    /// Decodes the image into the block. Uses a buffer if the pack's type or layout differs.
     pub(super) fn fixed_image(
         &mut self,
         id: usize,
@@ -129,7 +130,8 @@ impl SampleReader<'_> {
         Ok(Made { size, item_bytes, bytes_in, pixels: InHistogram::InScratch })
     }
 
-    /// Casts, normalizes and arranges the pixels in the scratch buffer as the schema requires.
+    /// Converts the pixels in the scratch buffer to the type and layout of the schema, and normalizes them if
+    /// requested.
     fn store_pixels(&mut self, out: &mut [u8]) -> Result<(), SampleError> {
         let emit = match &self.emit {
             Some(emit) => emit,
@@ -138,7 +140,8 @@ impl SampleReader<'_> {
         Ok(emit.write_into(&self.pixels, out)?)
     }
 
-    /// Appends the unchanged file to the image's items. Reads directly into the block.
+    /// Reads the image file directly into the block and keeps it unchanged. A file in a format that packs do not store
+    /// becomes a PNG.
     pub(super) fn kept_image(&mut self, id: usize, block: &mut BlockBuilder) -> Result<Made, SampleError> {
         let started = Instant::now();
         let out = block.item_mut(self.plan.fields.image)?;
@@ -170,7 +173,7 @@ impl SampleReader<'_> {
         Ok(Made { size, item_bytes, bytes_in, pixels })
     }
 
-    /// Decodes a file that is stored unchanged, if requested.
+    /// Decodes a file that is stored unchanged, if requested. `before` is the position of the file in the image field.
     fn check_kept(&mut self, before: usize, block: &mut BlockBuilder) -> Result<InHistogram, SampleError> {
         if !self.options.check_decode {
             return Ok(InHistogram::None);
@@ -226,8 +229,8 @@ impl SampleReader<'_> {
         Ok(Made { size, item_bytes, bytes_in, pixels: InHistogram::InScratch })
     }
 
-    /// Adds the seek index of the image that was just added, which has `item_bytes`. Returns the size of the index, or
-    /// 0 if the image cannot have one.
+    /// Adds the seek index of the image that was just added. `item_bytes` is the size of that image. Returns the size
+    /// of the index, or 0 if the image cannot have an index.
     pub(super) fn seek_index(&mut self, item_bytes: u64, block: &mut BlockBuilder) -> Result<u64, SampleError> {
         let Some(field) = self.plan.fields.seek else {
             return Ok(0);
@@ -242,8 +245,8 @@ impl SampleReader<'_> {
         Ok(to_u64(index.len()))
     }
 
-    /// Adds the mask, resized like the image or as an unchanged file. Returns the number of bytes read, and the size of
-    /// the item if items vary in size.
+    /// Adds the mask: resized like the image, or as an unchanged file. Returns the number of bytes read, and the size
+    /// of the item if items vary in size.
     pub(super) fn mask(
         &mut self,
         id: usize,
@@ -285,7 +288,7 @@ impl SampleReader<'_> {
                 block.item_mut(field)?.extend_from_slice(&file);
                 item
             } else {
-                // Re-encoding would change class numbers. Masks are therefore raw unless the images are unchanged
+                // Re-encoding would change class numbers, so masks are stored raw unless the images are unchanged
                 // files.
                 let (width, height) = expected;
                 let items = block.item_mut(field)?;
@@ -309,17 +312,17 @@ impl SampleReader<'_> {
     }
 }
 
-/// A source item to decode, resize and crop.
+/// An image or mask of the source, to be decoded, resized and cropped.
 struct RenderItem<'a> {
     bytes: &'a [u8],
     content: &'a Content,
     geometry: &'a Geometry,
-    /// Width and height of the result.
+    /// The width and height that the result must have.
     expected: (u32, u32),
 }
 
 impl RenderItem<'_> {
-    /// Fills `out`. `planes` is a buffer for converting planes to pixels.
+    /// Decodes, resizes and crops the item into `out`. `planes` is a buffer for interleaving planar pixels.
     fn render(&self, decoder: &mut Decoder, planes: &mut Vec<u8>, out: &mut [u8]) -> Result<SourceSize, SampleError> {
         let result = match self.content {
             Content::File => decoder.render_into(self.bytes, self.geometry, out).map(|rendered| rendered.info.into()),
@@ -371,7 +374,7 @@ fn other_content(expected: &str, found: &Content) -> SampleError {
     }
 }
 
-/// The size of an item, without decoding it. If it is a file, also checks that the file is complete.
+/// The size of an image, without decoding it. If the image is a file, also checks that the file is complete.
 fn source_size(file: &[u8], content: &Content, limit: u64) -> Result<SourceSize, SampleError> {
     match content {
         Content::Pixels(shape) => Ok((*shape).into()),
@@ -380,7 +383,8 @@ fn source_size(file: &[u8], content: &Content, limit: u64) -> Result<SourceSize,
     }
 }
 
-/// The PNG that replaces a file whose format packs do not store. All channels of a gray image are equal.
+/// Re-encodes a file as PNG, because packs do not store its format. If `channels` is 1, all decoded channels must be
+/// equal.
 fn as_png(decoder: &mut Decoder, file: &[u8], channels: u8) -> Result<Vec<u8>, PixelError> {
     let (info, pixels) = decoder.decode_full(file)?;
     match channels {

@@ -1,4 +1,4 @@
-//! Makes the fields of one sample from its files: reads, decodes, resizes, crops and encodes.
+//! Adds one sample to a block: reads, decodes, resizes, crops and encodes its image, and fills in the other fields.
 
 mod columns;
 mod file;
@@ -18,7 +18,7 @@ use columns::{Item, describe};
 pub(crate) use file::{MAX_FILE_BYTES, append_file};
 use image::{InHistogram, Made, pixel_bytes};
 
-/// Why a sample could not be made. The converter decides whether to continue.
+/// Why a sample could not be read or stored. The options decide whether the conversion continues.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
@@ -33,7 +33,7 @@ pub enum SampleError {
         /// The file's length.
         found: u64,
     },
-    /// The source is shorter than before, or shorter than it claims.
+    /// The source is shorter than it was before, or shorter than its metadata states.
     #[error("{path}: expected {expected} bytes at byte {offset}, found {found}")]
     SourceShort {
         /// The file.
@@ -48,15 +48,15 @@ pub enum SampleError {
     /// The item's length does not match its type.
     #[error("expected {expected} bytes, found {found}")]
     WrongLength {
-        /// Bytes of the type.
+        /// The length that the type requires.
         expected: u64,
-        /// Bytes of the item.
+        /// The length of the item.
         found: u64,
     },
     /// A file named by a manifest does not exist or is not a regular file.
     #[error("{}, named in line {line} of {manifest}", if *is_there { "not a regular file" } else { "no such file" })]
     NoFile {
-        /// The file, including the root.
+        /// The file's path, including the root folder.
         file: std::path::PathBuf,
         /// Whether it exists but is not a regular file.
         is_there: bool,
@@ -65,14 +65,15 @@ pub enum SampleError {
         /// The line on which the row starts, counted from 1.
         line: u64,
     },
-    /// The folder of masks has none for this image.
-    #[error("sample {sample}: '{masks}' has no mask with its name")]
+    /// The folder of masks does not contain a mask for this image.
+    #[error("sample {sample}: '{masks}' has no mask with the same name")]
     NoMask {
         /// The number of the sample.
         sample: usize,
         /// The folder of masks.
         masks: String,
-        /// The line that writes masks for all images beside it, if none of them has one.
+        /// A line of Python that writes a mask for each image in this image's folder. `None` if some of these images
+        /// have masks.
         line: Option<String>,
     },
     /// The item does not exist.
@@ -151,26 +152,26 @@ impl Times {
     }
 }
 
-/// Facts about a sample that were found while it was made.
+/// Facts about a sample, collected while it was added.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) bytes_in: u64,
     pub(crate) item_bytes: u64,
     /// Size of the mask in bytes, if its size varies.
     pub(crate) mask_bytes: u64,
-    /// Size of the image's seek index in bytes. 0 if it has none.
+    /// Size of the image's seek index in bytes. 0 if the image has no index.
     pub(crate) index_bytes: u64,
     /// Whether the EXIF orientation is not upright.
     pub(crate) oriented: bool,
-    /// Whether its channels had more than 8 bits, and were decoded to 8.
+    /// Whether the image's channels were reduced from more than 8 bits to 8.
     pub(crate) cut: bool,
-    /// Whether its file has more frames or pages than the first.
+    /// Whether the image's file has further frames or pages.
     pub(crate) has_more: bool,
     /// Number of pixels in the source's image.
     pub(crate) n_pixels: u64,
-    /// Whether the sample is valid. It is not if the source marks it as zeros that replace a bad sample.
+    /// Whether the sample is valid. A sample is invalid if the source marks it as zeros in place of a bad sample.
     pub(crate) valid: bool,
-    /// Whether its pixels are in the histogram.
+    /// Whether the sample's pixels are in the histogram.
     pub(crate) counted: bool,
 }
 
@@ -181,7 +182,7 @@ pub(crate) struct SampleReader<'a> {
     plan: &'a Plan,
     decoder: Decoder,
     mask_decoder: Decoder,
-    /// Writes pixels in the type and layout of the pack. It is created for the first raw image.
+    /// Writes pixels in the type and layout of the pack. Created when the first raw image is added.
     emit: Option<Emit>,
     file: Vec<u8>,
     pixels: Vec<u8>,
@@ -249,7 +250,7 @@ impl<'a> SampleReader<'a> {
         let index_bytes = self.seek_index(item_bytes, block)?;
         let valid = self.source_fields(id, block)?;
         self.columns(id, Some(size), block)?;
-        // This comes last, because it cannot be undone. The histogram counts only samples in the block.
+        // This comes last, because it cannot be undone, and the histogram counts only samples that are in the block.
         let started = Instant::now();
         match pixels {
             InHistogram::InBlock if valid => {
@@ -276,7 +277,7 @@ impl<'a> SampleReader<'a> {
         })
     }
 
-    /// Adds a sample of zeros in place of one that could not be made. Keeps label and columns, and sets `valid` to 0.
+    /// Adds a sample of zeros in place of a bad sample. Keeps its label and columns, and sets `valid` to 0.
     pub(crate) fn substitute(&mut self, id: usize, block: &mut BlockBuilder) -> Result<(), SampleError> {
         let fields = &self.plan.fields;
         if self.plan.form.is_fixed() {
@@ -285,7 +286,7 @@ impl<'a> SampleReader<'a> {
                 block.tensor_mut(mask)?.fill(0);
             }
         } else {
-            // Add the smallest possible image with the same geometry.
+            // The smallest image that the geometry allows.
             let (width, height) = self.plan.geometry.output_size(1, 1, 1);
             let one =
                 |channels| Item { width, height, channels: u8::try_from(channels).unwrap_or(0), coding: Coding::Raw };

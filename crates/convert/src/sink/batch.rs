@@ -7,7 +7,7 @@ use super::fields::{Exported, ExportedField, Form};
 use super::item_file::item_file;
 use crate::error::ConvertError;
 
-/// Consecutive samples. The fields have the order of [`Exported::fields`].
+/// Consecutive samples. Their fields are in the order of [`Exported::fields`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     pub(crate) first: u64,

@@ -14,7 +14,7 @@ use crate::source::store::{ArrayType, PixelShape};
 pub(crate) enum Holds {
     /// Only arrays. All items of a field have the same type and shape.
     Arrays,
-    /// Also image files, and bytes and text of any length. Pixels are exported as arrays.
+    /// Arrays, and also image files, bytes and text of any length. Pixels are exported as arrays.
     #[cfg(any(feature = "hdf5", feature = "zarr"))]
     FilesAndArrays,
     /// The same as `FilesAndArrays`, but pixels are exported as lossless image files unless arrays are requested.
@@ -32,14 +32,14 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Whether a label of this type is written as digits in a format that also has arrays.
+/// Whether formats that store items as files write labels of this type as decimal digits.
 pub(crate) fn is_in_digits(dtype: DType) -> bool {
     !matches!(dtype, DType::F16 | DType::Bf16)
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct ExportedField {
-    /// Its index in the pack's schema.
+    /// The field's index in the pack's schema.
     pub(crate) number: usize,
     /// The field as described in the pack.
     pub(crate) field: Field,
@@ -52,7 +52,7 @@ pub(crate) struct Exported {
     pub(crate) fields: Vec<ExportedField>,
     /// Whether the pack has the path of each sample.
     pub(crate) has_paths: bool,
-    /// Fields that are not exported, in sentences.
+    /// Descriptions of the fields that are not exported.
     pub(crate) lost: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ impl Exported {
         }
         let (mut fields, mut lost) = (Vec::new(), Vec::new());
         for (number, field) in pack.schema().fields().iter().enumerate() {
-            // A conversion of the export will derive the other fields again.
+            // Other fields are not exported, because converting the export back to a pack derives them again.
             if !field.is_data() {
                 continue;
             }
@@ -99,7 +99,7 @@ impl Exported {
         Ok(Self { fields, has_paths: pack.path(0)?.is_some(), lost })
     }
 
-    /// The index of the label, if it is written as digits in a format that also has arrays.
+    /// The index of the label field, if labels are written as decimal digits.
     pub(crate) fn label_in_digits(&self) -> Option<usize> {
         let (place, label) = self.by_role(Role::Label)?;
         matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype)).then_some(place)
@@ -151,13 +151,13 @@ fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
     ConvertError::options(reason, hint)
 }
 
-/// The names of the fields in the output, as close to `wanted` as possible. Adds names that are not valid for a `place`
-/// to `lost`.
+/// Returns the names of the fields in the output, as close to `wanted` as possible. Adds a note to `lost` for each
+/// field whose name is not valid for `place`.
 pub(super) fn held_names(fields: &[String], wanted: &[String], place: &str, lost: &mut Vec<String>) -> Vec<String> {
     let names = safe_names(wanted.iter().map(String::as_bytes));
     for (of, name) in fields.iter().zip(&names) {
         if of != name {
-            lost.push(format!("the name of field `{of}` is not valid for a {place}; the array is named `{name}`"));
+            lost.push(format!("the name of field `{of}`, which is not valid for {place}; the array is named `{name}`"));
         }
     }
     names

@@ -1,6 +1,6 @@
-//! A gzip stream whose parts can be compressed independently, on several threads.
+//! A gzip stream in which parts can be compressed independently, on several threads.
 //!
-//! Each part ends at a byte boundary and is not marked as the last block (the sync flush of zlib). The parts can
+//! Each part ends with zlib's sync flush: at a byte boundary, without a block marked as the last. The parts can
 //! therefore be concatenated into one gzip member. This matters because stream readers such as Python's `tarfile` do
 //! not accept a second member.
 
@@ -10,12 +10,12 @@ use std::io::{self, Write};
 use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, checksum, checksum_combine};
 use flate2::{Compress, Compression, FlushCompress};
 
-/// Magic number and deflate, followed by neutral values for flags, time, level and system, so that the output does not
-/// depend on the machine.
+/// The gzip header: the magic number, the method deflate, and neutral values for flags, time, level and system, so that
+/// the output does not depend on the machine.
 const HEAD: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255];
-/// Growth of the output buffer in bytes.
+/// Number of bytes by which the output buffer grows.
 const ROOM: usize = 64 << 10;
-/// An empty last block.
+/// An empty block that is marked as the last.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 
 pub(crate) struct GzipPart {
@@ -26,13 +26,13 @@ pub(crate) struct GzipPart {
 }
 
 impl GzipPart {
-    /// Compresses bytes deterministically.
+    /// Compresses one part. The same bytes and level always give the same result.
     pub(super) fn new(bytes: &[u8], level: u32) -> io::Result<Self> {
         let mut compress = Compress::new(Compression::new(level), false);
         let mut packed = Vec::with_capacity(bytes.len() / 2 + ROOM);
         let mut rest = bytes;
-        // Compression is finished if no input is left and the output did not fill the buffer. Until then, zlib requires
-        // the same flush again.
+        // The part is complete once no input is left and the output did not fill the buffer. Until then, zlib requires
+        // further calls with the same flush.
         while !rest.is_empty() || packed.len() == packed.capacity() || packed.is_empty() {
             packed.reserve(ROOM);
             let before = compress.total_in();
@@ -65,7 +65,7 @@ impl<W: Write> GzipStream<W> {
     /// Ends the stream. The underlying writer must still be flushed.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.out.write_all(&LAST_BLOCK)?;
-        // Both numbers are modulo 2^32 and little-endian.
+        // Both numbers are stored modulo 2^32, in little-endian order.
         for number in [self.checksum, self.bytes] {
             let [a, b, c, d, ..] = number.to_le_bytes();
             self.out.write_all(&[a, b, c, d])?;

@@ -1,6 +1,6 @@
 //! HDF5: one dataset per field, readable with h5py.
 //!
-//! The library compresses one chunk at a time.
+//! The HDF5 library compresses one chunk at a time.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::File as Plain;
@@ -35,13 +35,13 @@ pub(crate) struct Hdf5Sink {
     n_samples: usize,
     classes: Vec<Classes>,
     metadata: String,
-    /// Whether images are stored in chunks, compressed or not.
+    /// Whether arrays are stored in chunks, compressed or not.
     chunked: bool,
     gzip: Option<u8>,
     file: File,
     /// The same file, for datasets that are written without the library.
     plain: Plain,
-    /// Created with the first batch, which has as many samples as a chunk.
+    /// Created when the first batch arrives, because that batch has as many samples as a chunk.
     datasets: Vec<Place>,
     paths: Option<Dataset>,
     lost: Vec<String>,
@@ -96,7 +96,7 @@ impl Hdf5Sink {
         self.describe()
     }
 
-    /// A dataset with one item of this type and shape per sample.
+    /// Creates a dataset with one item of this type and shape per sample.
     fn make(
         &self,
         name: &str,
@@ -206,7 +206,7 @@ impl Hdf5Sink {
         for path in &batch.paths {
             let text = String::from_utf8_lossy(path);
             self.bent_paths += u64::from(matches!(text, std::borrow::Cow::Owned(_)));
-            // File paths contain no zero bytes.
+            // This cannot fail, because file paths contain no zero bytes.
             paths.push(VarLenUnicode::from_str(&text).unwrap_or_default());
         }
         write_rows(dataset, batch.first, &paths).map_err(|e| failed(&self.target, &e))
@@ -218,7 +218,7 @@ impl Sink for Hdf5Sink {
 
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let failed = |e: ::hdf5::Error| failed(start.target, &e);
-        // The caller has already locked the file and will rename it.
+        // HDF5 must not lock the file, because the caller has already locked it.
         let mut options = File::with_options();
         options.with_fapl(|access| access.libver_earliest().file_locking(false));
         let file = options.create(start.path).map_err(failed)?;
@@ -231,7 +231,7 @@ impl Sink for Hdf5Sink {
         let mut fields = start.exported.fields.clone();
         let mut classes = start.metadata.classes.clone();
         let of: Vec<String> = fields.iter().map(|f| f.field.name.clone()).collect();
-        let names = held_names(&of, &of, "dataset of HDF5", &mut lost);
+        let names = held_names(&of, &of, "an HDF5 dataset", &mut lost);
         for classes in &mut classes {
             let place = of.iter().position(|name| *name == classes.field);
             if let Some(name) = place.and_then(|place| names.get(place)) {
@@ -289,7 +289,8 @@ fn failed(target: &Path, error: &::hdf5::Error) -> ConvertError {
     ConvertError::Io { path: target.to_owned(), source: of_library(&error.to_string()) }
 }
 
-/// The system's error, if the library's message contains its number. It is clearer than the rest of the message.
+/// Converts an error of the library. If the message contains the number of a system error, returns that error, because
+/// it is clearer than the rest of the message.
 fn of_library(text: &str) -> std::io::Error {
     let behind = text.split_once("errno = ").map_or("", |(_, behind)| behind);
     let digits = behind.split(|c: char| !c.is_ascii_digit()).next();

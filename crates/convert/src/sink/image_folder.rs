@@ -1,7 +1,8 @@
 //! Writes the class folders that torchvision's `ImageFolder` reads. Data that file names cannot express goes into a
 //! manifest and into the pack's metadata next to the folders.
 //!
-//! Only files may be next to the class folders, because `ImageFolder` treats every folder as a class, even hidden ones.
+//! No other folders are written next to the class folders, because `ImageFolder` treats every folder as a class, even a
+//! hidden one.
 
 use packds_system::{counted, to_u64};
 use std::collections::{BTreeMap, HashSet};
@@ -20,7 +21,7 @@ use crate::metadata::METADATA_FILE;
 use crate::opt::IMAGES;
 use crate::safe_name::{safe_name, safe_names, stem};
 
-/// The manifest of all images with labels and columns.
+/// The manifest, which lists all images with their labels and columns.
 const MANIFEST_FILE: &str = "manifest.jsonl";
 
 pub(crate) struct ImageFolderSink {
@@ -28,12 +29,12 @@ pub(crate) struct ImageFolderSink {
     manifest: BufWriter<File>,
     metadata: String,
     columns: Columns,
-    /// The name and the folder of each class. Both lists are empty if the labels have no names.
+    /// The name of each class and, in `folders`, its folder. Both lists are empty if classes have no names.
     names: Vec<String>,
     folders: Vec<String>,
     /// The class ids used so far, with their folders.
     used: BTreeMap<i64, String>,
-    /// The paths of images used so far, without extension.
+    /// The image paths used so far, without extensions.
     taken: HashSet<String>,
     renamed: Renamed,
     digits: usize,
@@ -42,7 +43,7 @@ pub(crate) struct ImageFolderSink {
 
 struct Columns {
     label: Option<(usize, DType)>,
-    /// A bit set with one bit per class.
+    /// The field with sets of classes. A set has one bit per class.
     label_set: Option<usize>,
     rest: Vec<Column>,
 }
@@ -96,7 +97,7 @@ impl Columns {
 }
 
 impl ImageFolderSink {
-    /// The folder of a sample's class with a trailing slash. Empty if it has no class.
+    /// The name of the folder of class `id`. Creates the folder if necessary.
     fn class_folder(&mut self, id: i64) -> Result<String, ConvertError> {
         let known = usize::try_from(id).ok().and_then(|i| self.folders.get(i));
         let folder = known.cloned().unwrap_or_else(|| id.to_string());
@@ -108,7 +109,7 @@ impl ImageFolderSink {
         Ok(folder)
     }
 
-    /// A unique path for sample `sample`, without extension.
+    /// A unique path for the image of sample `sample`, without an extension.
     fn image_path(&mut self, folder: &str, sample: u64, path: Option<&Vec<u8>>) -> String {
         let number = format!("{sample:0digits$}", digits = self.digits);
         let own = path.map(|path| stem(path)).filter(|stem| !stem.is_empty()).map_or_else(|| number.clone(), safe_name);
@@ -153,18 +154,18 @@ impl ImageFolderSink {
         writeln!(self.manifest, "{line}").map_err(ConvertError::io(Path::new(MANIFEST_FILE)))
     }
 
-    /// A class's name, or its id if unnamed.
+    /// The name of a class, or its id if it has no name.
     fn class_value(&self, id: i64) -> Value {
         let name = usize::try_from(id).ok().and_then(|i| self.names.get(i));
         name.map_or_else(|| id.into(), |name| name.clone().into())
     }
 
-    /// Reports how the pack differs from what `ImageFolder` will read.
+    /// Reports how the classes that `ImageFolder` will find differ from those of the pack.
     fn class_notes(&mut self) {
         let changed = self.names.iter().zip(&self.folders).find(|(n, f)| n != f);
         if let Some((name, folder)) = changed {
             self.lost.push(format!(
-                "some class names are not valid folder names, and were changed (first: '{}' to '{folder}'); {MANIFEST_FILE} has the original names",
+                "class names that are not valid folder names (the first, '{}', became '{folder}'); {MANIFEST_FILE} has the original names",
                 name.escape_debug()
             ));
         }
@@ -189,13 +190,13 @@ impl ImageFolderSink {
         });
         if let Some(folder) = empty {
             self.lost.push(format!(
-                "some classes have no samples (first: '{folder}'): torchvision's ImageFolder needs allow_empty=True"
+                "classes without samples (first: '{folder}'): torchvision's ImageFolder needs allow_empty=True"
             ));
         }
     }
 }
 
-/// The number in JSON. NaN and infinities become `null`, because JSON has none.
+/// Converts a number to JSON. NaN and infinities become `null`, because JSON cannot represent them.
 fn json(number: Scalar) -> Value {
     match number {
         Scalar::Bool(value) => value.into(),
@@ -335,7 +336,7 @@ mod tests {
         for name in ["column_f16", "column_bf16"] {
             assert_same_field(&pack, &again, name);
         }
-        // The report lists what was written.
+        // The report lists only the fields that were written.
         assert!(!report.fields.contains(&"points".to_owned()));
         assert!(report.fields.contains(&"column_f16".to_owned()));
         assert_eq!(pack.classes().unwrap()[0].names, again.classes().unwrap()[0].names);

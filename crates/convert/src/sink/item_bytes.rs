@@ -27,7 +27,7 @@ pub(super) fn item_bytes<'a>(
     }
 }
 
-/// Item `k` of field `place` as digits. See `Exported::label_in_digits`.
+/// Item `k` of field `place` as decimal digits. See `Exported::label_in_digits`.
 pub(super) fn digits(field: &ExportedField, batch: &Batch, place: usize, k: usize) -> String {
     let item = batch.columns.get(place).map_or(&[][..], |column| column.item(k));
     Scalar::of(field.field.dtype, item).map(|id| id.widened().to_string()).unwrap_or_default()

@@ -10,10 +10,11 @@ use super::npy_header::npy_header;
 /// An item as a file: extension and bytes.
 pub type ItemFile<'a> = (&'static str, Cow<'a, [u8]>);
 
-/// The item of `field` in sample `sample` as a file: `u8` pixels as PNG, other arrays as `.npy`, everything else as stored.
+/// The item of `field` in sample `sample` as a file: `u8` pixels as PNG, other arrays as `.npy`, everything else as
+/// stored.
 ///
 /// # Errors
-/// The problem with the item, in words.
+/// A description of what is wrong with the item.
 pub fn item_file<'a, D: AsRef<[u8]>>(
     pack: &Pack<D>,
     field: &Field,
@@ -32,7 +33,7 @@ pub fn item_file<'a, D: AsRef<[u8]>>(
         FieldKind::Image => match pack.coding(&field.name, sample).map_err(|e| e.to_string())? {
             Some(Coding::Raw) => {
                 let shape = pack.item_shape(&field.name, sample);
-                match shape.map_err(|e| e.to_string())?.ok_or("its size is unknown")? {
+                match shape.map_err(|e| e.to_string())?.ok_or("the size of the image is unknown")? {
                     shape @ (_, _, 1 | 3) => png(&item, shape, false),
                     (height, width, channels) => {
                         let file = npy(DType::U8, &[height, width, channels], &item);

@@ -73,7 +73,7 @@ use crate::metadata::Metadata;
 use crate::opt::{CHUNK, CODEC, PER_SAMPLE, SHARD, TO, ZARR_VERSION};
 
 pub(crate) struct SinkStart<'a> {
-    /// The file or folder to write, still empty. The caller later syncs and renames it.
+    /// The file or folder to write, which is still empty. The caller syncs and renames it at the end.
     pub(crate) path: &'a Path,
     /// The name that the user gave, for errors and for names in the output.
     pub(crate) target: &'a Path,
@@ -94,17 +94,18 @@ pub(crate) trait Sink: Sized {
     /// Starts writing. Fails if the format cannot store the samples.
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError>;
 
-    /// The encoder for this sink's batches. It does not refer to the sink, which is written to at the same time.
+    /// The encoder for this sink's batches. It does not borrow the sink, because batches are encoded while others are
+    /// written.
     fn encoder(&self) -> Self::Encoder;
 
     /// Writes the next batch in order.
     fn write(&mut self, ready: <Self::Encoder as Encode>::Ready) -> Result<(), ConvertError>;
 
-    /// Finishes after the last batch. Returns what the format could not store, in sentences.
+    /// Finishes after the last batch. Returns descriptions of what the format could not store.
     fn finish(self) -> Result<Vec<String>, ConvertError>;
 }
 
-/// The work on a batch that any thread can do before it is written in order: compression, framing, checksums.
+/// The work on a batch that any thread can do before batches are written in order: compression, framing, checksums.
 pub(crate) trait Encode: Sync {
     type Ready: Send;
 
@@ -121,7 +122,7 @@ impl Encode for AsItIs {
     }
 }
 
-/// Whether the output is a folder. For some formats it always is. For others, only if there are several files.
+/// Whether the output is a folder. Some formats always write a folder, others only if there are several files.
 pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptions) -> bool {
     let named = target.file_name().and_then(|name| name.to_str());
     let is_file_name = named.and_then(DataFormat::from_file_name) == Some(format);
@@ -133,7 +134,7 @@ pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptio
     }
 }
 
-/// How packs are exported to `format`. Fails if this build cannot do that.
+/// How packs are exported to `format`. Fails if this build cannot export to it.
 pub(crate) fn output_of(format: DataFormat, target: &Path) -> Result<&'static Output, ConvertError> {
     let lacking = || ConvertError::FormatLeftOut { path: target.to_owned(), format };
     format.entry().output.as_ref().ok_or_else(lacking)
@@ -175,8 +176,7 @@ fn check_name(format: DataFormat, target: &Path, options: &ExportOptions) -> Res
         let reason = format!("{SHARD} writes a folder of files, but this is the name of a single file");
         (reason, format!("pass the name of a folder, with {}, or omit {SHARD}", TO.with(format)))
     } else if is_gzip && options.codec == Some(ExportCodec::None) {
-        let reason =
-            format!("{} contradicts the file name, which is the name of a compressed file", CODEC.with("none"));
+        let reason = format!("the extension requests compression, which contradicts {}", CODEC.with("none"));
         (reason, "omit the option, or choose another name".to_owned())
     } else {
         return Ok(());

@@ -25,7 +25,7 @@ pub(crate) fn write(start: &SinkStart<'_>, run: &Run<'_>) -> Result<Vec<String>,
     }
 }
 
-/// One file for each array, or only one file for the first array.
+/// Writes one file for each array, or a single file for the first array.
 struct Arrays {
     files: Vec<Places>,
     arrays: Vec<Planned>,
@@ -83,7 +83,7 @@ impl Sink for Arrays {
     }
 }
 
-/// The fields that are left out if there is a single image file, or one file per sample.
+/// A note on the fields that are not in `kept` and therefore not written. `None` if there are none.
 fn others(arrays: &[Planned], kept: &[&str], hint: &str) -> Option<String> {
     let others = arrays.iter().map(|a| a.name.as_str());
     let others: Vec<&str> = others.filter(|name| !kept.contains(name)).collect();
@@ -102,7 +102,7 @@ pub(super) fn header_of(array: &Planned) -> Vec<u8> {
     }
 }
 
-/// Writes an array's header to its own file.
+/// Creates the file of an array and writes its header.
 fn place(path: &Path, start: &SinkStart<'_>, array: &Planned) -> Result<Places, ConvertError> {
     let file = PlacedFile::open(path, start.target)?;
     let header = header_of(array);
@@ -111,12 +111,12 @@ fn place(path: &Path, start: &SinkStart<'_>, array: &Planned) -> Result<Places, 
     Ok(Places { file, starts: vec![(start, array.item_bytes)] })
 }
 
-/// Files with one sample each.
+/// Writes one file per sample.
 struct Samples {
     folder: PathBuf,
     target: PathBuf,
     header: Vec<u8>,
-    /// The column of labels, and its element type.
+    /// The index of the label field, and its element type.
     label: Option<(usize, DType)>,
     /// The folder of each class id. Empty if classes have no names.
     classes: Vec<String>,
@@ -131,7 +131,7 @@ impl Samples {
         made.map_err(ConvertError::io(&self.target))
     }
 
-    /// The class folder of a sample. Empty if there are no labels.
+    /// The class folder of a sample. Creates it if the class has no name. Empty if there are no labels.
     fn folder_of(&self, batch: &Batch, idx: usize) -> Result<String, ConvertError> {
         let Some((column, dtype)) = self.label else {
             return Ok(String::new());
@@ -174,7 +174,7 @@ impl Sink for Samples {
             renamed: Renamed::default(),
             lost,
         };
-        // Empty folders keep the ids of classes without samples.
+        // Classes without samples get empty folders, so that reading the folders gives all classes the same ids.
         for class in samples.classes.iter().filter(|_| samples.label.is_some()) {
             samples.make_folder(class)?;
         }

@@ -2,7 +2,7 @@
 
 use packds_format::DType;
 
-/// The header of version 1.0 (NEP 1). NumPy has no bf16, so it is written as u16.
+/// The header in version 1.0 of the format (NEP 1). NumPy has no bf16, so it is written as u16.
 pub(super) fn npy_header(dtype: DType, shape: &[u64]) -> Vec<u8> {
     npy_header_of(dtype.numpy_typestr(), shape)
 }

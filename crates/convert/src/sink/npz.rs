@@ -17,7 +17,7 @@ use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
 
 const COPY_BYTES: usize = 1 << 20;
-/// An empty last block, which ends deflated data after a flush.
+/// An empty block that is marked as the last, to end deflated data after a flush.
 const DEFLATE_END: [u8; 2] = [3, 0];
 
 pub(crate) struct NpzSink {
@@ -25,7 +25,7 @@ pub(crate) struct NpzSink {
     file: PlacedFile,
     target: PathBuf,
     members: Vec<Open>,
-    /// The contents of small members that are known from the start.
+    /// Names and contents of small members that are known from the start.
     extras: Vec<(String, Vec<u8>)>,
     level: Option<u32>,
     lost: Vec<String>,
@@ -79,7 +79,7 @@ impl Open {
         Ok(())
     }
 
-    /// Moves the held bytes to their final position.
+    /// Copies the waiting bytes to their final position.
     fn settle(&mut self, file: &PlacedFile, target: &std::path::Path) -> Result<(), ConvertError> {
         let Some(mut waiting) = self.waiting.take() else {
             return Ok(());
@@ -111,7 +111,7 @@ fn texts(texts: &[String], shape: &[u64]) -> Vec<u8> {
     file
 }
 
-/// Deflates `bytes` without a header. The result ends at a byte boundary, so that the next piece can follow.
+/// Deflates `bytes` without a header. The result ends at a byte boundary, so the next piece can follow directly.
 pub(super) fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
     let mut state = Compress::new(Compression::new(level), false);
     let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
@@ -121,7 +121,7 @@ pub(super) fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
         let before = (state.total_in(), out.len());
         let status = state.compress_vec(rest, &mut out, FlushCompress::Full);
         taken += to_usize(state.total_in() - before.0);
-        // If space is left in the output, everything has been flushed.
+        // If the output buffer has space left, everything has been flushed.
         let done = taken == bytes.len() && out.len() < out.capacity();
         if done || !matches!(status, Ok(Status::Ok | Status::BufError)) {
             return out;
@@ -141,8 +141,8 @@ impl Sink for NpzSink {
         let mut arrays = planned(start);
         let of: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
         let mut lost = Vec::new();
-        // Otherwise a member named `../x` could be unpacked outside its folder.
-        let names = held_names(&of, &of, "member of a zip file", &mut lost);
+        // Names are made safe, because a member named `../x` could be unpacked outside its folder.
+        let names = held_names(&of, &of, "a member of a zip file", &mut lost);
         for (array, name) in arrays.iter_mut().zip(names) {
             array.name = name;
         }

@@ -1,5 +1,5 @@
-//! Parquet: one row group per batch, encoded and compressed on all threads. Writes one file, or a folder of files with a fixed
-//! number of samples.
+//! Parquet: one row group per batch, encoded and compressed on all threads. Writes one file, or a folder of files that
+//! each have a fixed number of samples.
 //!
 //! `table` builds the columns.
 
@@ -52,7 +52,7 @@ pub(crate) struct ParquetEncoder {
 type Group = (u64, Vec<ArrowColumnChunk>);
 
 impl ParquetSink {
-    /// The writer of file `shard`. Finishes the earlier files first.
+    /// The writer of file `shard`. Closes the previous file when a new one begins.
     fn writer(&mut self, shard: u64) -> Result<&mut SerializedFileWriter<File>, ConvertError> {
         if self.current.as_ref().is_none_or(|(open, _)| *open != shard) {
             self.close()?;
@@ -132,14 +132,14 @@ impl Sink for ParquetSink {
     }
 }
 
-/// How readers without tensor support see the file. `None` if there are no tensors.
+/// A note on tensor columns, which some readers reject. `None` if there are no tensors.
 fn tensors_summary(schema: &Schema) -> Option<String> {
     let fields = schema.fields().iter();
     let tensors = fields.filter(|field| field.metadata().contains_key(EXTENSION_TYPE_NAME_KEY));
     let names: Vec<String> = tensors.map(|f| format!("`{}`", f.name())).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "columns for the Hugging Face library datasets, which rejects files with arrow.fixed_shape_tensor; packds and pyarrow read them ({})",
+            "compatibility with the Hugging Face library datasets, which rejects columns of type arrow.fixed_shape_tensor ({}); packds and pyarrow read them",
             names.join(", ")
         )
     })
@@ -208,7 +208,8 @@ fn properties(layout: &TableLayout, codec: Option<ExportCodec>) -> Result<Writer
         }
         Some(ExportCodec::Blosc) => return Err(refused("Parquet does not support blosc".to_owned())),
     };
-    // pyarrow reads the metadata from Arrow's own schema, and other readers read it from here, so write both.
+    // pyarrow reads the metadata from the Arrow schema, but other readers read it from the file's key-value metadata,
+    // so write it to both.
     let metadata = layout.schema.metadata().iter();
     let metadata = metadata.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     let mut builder = WriterProperties::builder()
@@ -217,7 +218,7 @@ fn properties(layout: &TableLayout, codec: Option<ExportCodec>) -> Result<Writer
         .set_key_value_metadata(Some(metadata.collect()));
     for column in layout.bytes_columns() {
         let path = ColumnPath::new(column.parts);
-        // Images do not repeat, and queries do not need their minimum.
+        // Images rarely repeat, and queries do not need their minimum and maximum.
         builder = builder
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_statistics_enabled(path.clone(), EnabledStatistics::None);

@@ -1,9 +1,9 @@
-//! Writes pickles of tensors, strings and a dictionary of them, in a form that PyTorch's restricted loader accepts.
+//! Writes a dictionary of tensors and strings as a pickle that PyTorch's restricted loader accepts.
 
 use crate::dtypes::torch_storage;
 use packds_format::DType;
 
-/// Writes a pickle of protocol 2.
+/// Writes a pickle in protocol 2.
 pub(crate) struct PickleWriter {
     out: Vec<u8>,
 }
@@ -13,7 +13,7 @@ impl PickleWriter {
         Self { out: vec![0x80, 2] }
     }
 
-    /// Starts a dictionary. Keys and values follow alternately.
+    /// Starts a dictionary. Its keys and values must be written alternately.
     pub(super) fn begin_dict(&mut self) {
         self.out.extend_from_slice(b"}(");
     }
@@ -24,7 +24,7 @@ impl PickleWriter {
 
     pub(super) fn text(&mut self, text: &str) {
         self.out.push(b'X');
-        // A pack's metadata is limited to far less than this.
+        // This cannot overflow, because a pack's metadata is limited to far less than 4 GiB.
         let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
         self.out.extend_from_slice(&len.to_le_bytes());
         self.out.extend_from_slice(text.as_bytes());
@@ -36,7 +36,7 @@ impl PickleWriter {
         self.out.push(b'e');
     }
 
-    /// Writes a tensor in C order, stored in the member `key`.
+    /// Writes a tensor in C order. Its data is in the member `key` of the zip file.
     pub(super) fn tensor(&mut self, dtype: DType, shape: &[u64], key: &str) {
         // Newer types do not have their own storage class.
         let (class, typed) = match torch_storage(dtype) {
@@ -88,7 +88,7 @@ impl PickleWriter {
                 self.out.extend_from_slice(&short.to_le_bytes());
             }
             Err(_) => {
-                // Nine bytes make the sign unambiguous.
+                // The highest bit is the sign, so a ninth byte of zero keeps the number positive.
                 self.out.extend_from_slice(&[0x8a, 9]);
                 self.out.extend_from_slice(&n.to_le_bytes());
                 self.out.push(0);

@@ -21,7 +21,7 @@ pub(crate) struct Planned {
     pub(super) name: String,
     /// The element type. `None` for paths, which are zero-padded bytes.
     pub(super) dtype: Option<DType>,
-    /// The first dimension counts samples. Paths have no other dimension.
+    /// The first dimension is the number of samples. Paths have no other dimension.
     pub(super) shape: Vec<u64>,
     pub(super) item_bytes: u64,
 }
@@ -32,7 +32,7 @@ impl Planned {
         n.saturating_mul(self.item_bytes)
     }
 
-    /// Its type and shape as an array of numbers. Paths become rows of bytes.
+    /// The type and shape of the array if only numbers can be stored. Paths become rows of bytes.
     pub(super) fn as_numbers(&self) -> (DType, Vec<u64>) {
         match self.dtype {
             Some(dtype) => (dtype, self.shape.clone()),
@@ -66,7 +66,7 @@ pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
     arrays
 }
 
-/// What NumPy cannot express about bf16 arrays, in sentences.
+/// Notes on bf16 arrays, which NumPy cannot represent.
 pub(super) fn bf16_notes(arrays: &[Planned]) -> Vec<String> {
     let arrays = arrays.iter().filter(|array| array.dtype == Some(DType::Bf16));
     let note = |name| format!("field `{name}`: NumPy has no bfloat16, so its bits are stored as uint16");
@@ -86,14 +86,14 @@ pub(crate) struct Piece {
     pub(super) bytes: Vec<u8>,
     /// The CRC-32 for zip files, if requested.
     pub(super) crc: u32,
-    /// Bytes before compression.
+    /// Number of bytes before compression.
     pub(super) len: u64,
 }
 
 pub(crate) struct PieceEncoder {
     arrays: Vec<Planned>,
     with_crc: bool,
-    /// The level at which pieces are deflated. `None` if they are not.
+    /// The level of deflate. `None` if pieces are not compressed.
     level: Option<u32>,
 }
 
@@ -149,7 +149,7 @@ pub(super) fn crc32_joined(first: u32, second: u32, len: u64) -> u32 {
 
 pub(crate) struct PlacedFile {
     file: File,
-    /// The name that appears in errors.
+    /// The path for error messages.
     target: PathBuf,
 }
 
@@ -163,7 +163,7 @@ impl PlacedFile {
         self.file.write_all_at(bytes, offset).map_err(ConvertError::io(&self.target))
     }
 
-    /// Writes a whole member of a zip file at `end`, which moves to the member's end.
+    /// Writes a whole member of a zip file at `end`, and moves `end` to the end of the member.
     pub(super) fn write_member(&self, name: &str, bytes: &[u8], end: &mut u64) -> Result<Member, ConvertError> {
         let mut member = Member::stored(name, to_u64(bytes.len()), *end);
         member.crc = crc32(bytes);
@@ -176,7 +176,7 @@ impl PlacedFile {
 
 pub(crate) struct Places {
     pub(super) file: PlacedFile,
-    /// Start and item size of each array.
+    /// Offset and item size of each array.
     pub(super) starts: Vec<(u64, u64)>,
 }
 

@@ -1,6 +1,4 @@
-//! Writes the wire format of protocol buffers: the fields of a message.
-//!
-//! It does not depend on any message type.
+//! Writes the wire format of protocol buffers: the fields of a message, whatever its type.
 
 use packds_system::to_u64;
 
@@ -11,10 +9,10 @@ pub(super) fn bytes_field(number: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends a number, encoded as in packed lists.
+/// Appends a number as a varint.
 pub(super) fn varint(mut value: u64, out: &mut Vec<u8>) {
     loop {
-        // Seven bits.
+        // A byte holds seven bits of the number.
         let low = value.to_le_bytes()[0] & 0x7f;
         value >>= 7;
         if value == 0 {

@@ -1,4 +1,4 @@
-//! PyTorch's `.pt` in the form of `torch.save`: a dictionary of tensors, with class names and the pack's metadata.
+//! PyTorch's `.pt`, as `torch.save` writes it: a dictionary of tensors, with class names and the pack's metadata.
 
 use packds_format::DType;
 
@@ -9,15 +9,15 @@ use super::{Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// The folder of all members. PyTorch accepts any name.
+/// The folder that contains all members. PyTorch accepts any name.
 const FOLDER: &str = "archive";
 
 pub(crate) struct PtSink {
     arrays: Vec<Planned>,
     places: Places,
-    /// All members in order. The members of arrays do not have checksums yet.
+    /// All members in order. The checksums of array members are computed while their data is written.
     members: Vec<Member>,
-    /// Number of members before those of the arrays.
+    /// Number of members that precede the array members.
     n_before: usize,
     end: u64,
 }
@@ -87,6 +87,6 @@ impl Sink for PtSink {
         self.places.file.write_at(&end, self.end)?;
         let types = self.arrays.iter().map(|array| (&array.name, array.as_numbers().0));
         let newer = types.filter(|(_, dtype)| matches!(dtype, DType::U16 | DType::U32 | DType::U64));
-        Ok(newer.map(|(name, dtype)| format!("field `{name}` in PyTorch before 2.3, which has no {dtype}")).collect())
+        Ok(newer.map(|(name, dtype)| format!("field `{name}` for PyTorch before 2.3, which has no {dtype}")).collect())
     }
 }

@@ -2,7 +2,7 @@
 
 use packds_system::counted;
 
-/// The number of such samples, and the first of them.
+/// The number of samples with a different path, and both paths of the first.
 #[derive(Debug, Default)]
 pub(crate) struct Renamed {
     n: u64,
@@ -29,9 +29,9 @@ impl Renamed {
     }
 }
 
-/// The report on paths whose invalid UTF-8 was replaced.
+/// A note on paths in which invalid UTF-8 was replaced.
 pub(super) fn not_utf8(n_paths: u64) -> String {
-    format!("the bytes of {} not in UTF-8", counted(n_paths, "path"))
+    format!("invalid UTF-8 in {}: replaced with U+FFFD", counted(n_paths, "path"))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(crate) enum Piece {
 }
 
 impl Piece {
-    /// The bytes of a file, compressed if there is a level. See [`gzip_level`].
+    /// A piece of a file with these bytes. They are compressed if `level` is set.
     pub(super) fn of(bytes: Vec<u8>, level: Option<u32>) -> Result<Self, ConvertError> {
         match level {
             None => Ok(Self::Plain(bytes)),
@@ -42,7 +42,7 @@ impl Piece {
     }
 }
 
-/// The distribution of samples over files.
+/// How samples are distributed over files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     pub(super) n_samples: u64,
@@ -59,8 +59,8 @@ impl Spread {
         self.n_samples.div_ceil(self.samples).max(1)
     }
 
-    /// Cuts a batch into pieces of files. Each file begins with `head` and ends with `tail`. `sample` appends one
-    /// sample, given its position in the batch and its index.
+    /// Splits a batch into pieces of files. Each file begins with `head` and ends with `tail`. `sample` appends one
+    /// sample, given its position in the batch and its index in the pack.
     pub(super) fn pieces(
         self,
         batch: &Batch,
@@ -133,7 +133,7 @@ impl ShardFiles {
         let written = match (&mut self.file, piece) {
             (Some(Out::Plain(file)), Piece::Plain(bytes)) => file.write_all(bytes),
             (Some(Out::Gzip(file)), Piece::Packed(part)) => file.append(part),
-            // The pieces always match the current file.
+            // This cannot happen: the pieces always match the current file.
             _ => Err(std::io::ErrorKind::InvalidInput.into()),
         };
         written.map_err(ConvertError::io(&self.path))

@@ -1,5 +1,4 @@
-//! Converts batches to Arrow record batches: the column and the schema metadata of each field. Shared by Parquet and
-//! Arrow.
+//! Converts batches to Arrow record batches, and fields to columns with metadata. Shared by Parquet and Arrow.
 //!
 //! `parquet` and `arrow` write the files.
 
@@ -30,32 +29,33 @@ use crate::source::PATHS;
 
 #[derive(Debug, Clone)]
 enum Values {
-    /// Image files. Each has a path if the field is the image and paths exist.
+    /// Image files. `with_paths` is set for the image field if the pack has paths.
     Files {
         with_paths: bool,
     },
     Bytes,
     Text,
     Number(DType),
-    /// Class ids in the width that Hugging Face requires.
+    /// Class ids of this type, stored as the 64-bit integers that Hugging Face requires.
     Label(DType),
-    /// Arrays with this many values, as bytes or as lists.
+    /// Arrays of this many `u8` values, stored as bytes.
     FixedBytes(i32),
+    /// Arrays of this many values, stored as lists.
     FixedList(DType, i32),
 }
 
 #[derive(Debug)]
 pub(crate) struct TableLayout {
-    /// The fields with their metadata, and the metadata of the table.
+    /// The columns with their metadata, and the metadata of the table.
     pub(super) schema: SchemaRef,
-    /// One column per exported field, then the paths, if any.
+    /// One entry per exported field, then one for the paths, if there are any.
     columns: Vec<Values>,
     path_column: bool,
     lost: Vec<String>,
     odd_paths: AtomicBool,
 }
 
-/// The path of a struct column's bytes, for per-column options.
+/// A column of bytes for which options are set. `parts` is its path in the schema, because it may be part of a struct.
 #[derive(Debug, Clone)]
 pub(crate) struct BytesColumn {
     pub(super) parts: Vec<String>,
@@ -64,7 +64,7 @@ pub(crate) struct BytesColumn {
 }
 
 impl TableLayout {
-    /// Decides the layout. With `as_bytes`, arrays of `u8` become binary columns instead of lists of numbers.
+    /// Chooses the columns. With `as_bytes`, arrays of `u8` become binary columns instead of lists of numbers.
     pub(super) fn of(start: &SinkStart<'_>, as_bytes: bool) -> Result<Self, ConvertError> {
         let exported = start.exported;
         let (mut fields, mut columns, mut lost) = (Vec::new(), Vec::new(), Vec::new());
@@ -76,7 +76,7 @@ impl TableLayout {
             let values = values_of(field, with_paths, as_bytes)?;
             files_have_paths |= matches!(values, Values::Files { with_paths: true });
             if field.field.dtype == DType::Bf16 && matches!(field.form, Form::Array(_)) {
-                lost.push(format!("field `{name}`: the bits of bf16 are stored as u16"));
+                lost.push(format!("field `{name}`: Arrow has no bfloat16, so its bits are stored as uint16"));
             }
             fields.push(arrow_field(field, &values));
             if let Some(feature) = feature_of(field, &values, &start.metadata.classes) {
@@ -141,11 +141,11 @@ impl TableLayout {
         paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect()
     }
 
-    /// What could not be stored, in sentences.
+    /// Descriptions of what could not be stored.
     pub(super) fn lost(&self) -> Vec<String> {
         let mut lost = self.lost.clone();
         if self.odd_paths.load(Ordering::Relaxed) {
-            lost.push("paths that are not UTF-8: invalid bytes were replaced with U+FFFD".to_owned());
+            lost.push("invalid UTF-8 in paths: replaced with U+FFFD".to_owned());
         }
         lost
     }
@@ -202,9 +202,9 @@ fn arrow_field(field: &ExportedField, values: &Values) -> Field {
     let shape = json!(field.field.shape).to_string();
     let metadata = match values {
         Values::FixedBytes(_) => HashMap::from([("shape".to_owned(), shape), ("dtype".to_owned(), "uint8".to_owned())]),
-        // A list is enough, and clients without tensor support can read it.
+        // For one dimension, a list suffices. Readers without tensor support can read it too.
         Values::FixedList(..) if field.field.shape.len() == 1 => HashMap::new(),
-        // Arrow has no tensors of bits.
+        // Arrow stores bool as bits, but has no tensors of bits.
         Values::FixedList(DType::Bool, _) => HashMap::from([("shape".to_owned(), shape)]),
         Values::FixedList(..) => HashMap::from([
             ("ARROW:extension:name".to_owned(), "arrow.fixed_shape_tensor".to_owned()),
@@ -215,7 +215,7 @@ fn arrow_field(field: &ExportedField, values: &Values) -> Field {
     Field::new(&field.field.name, data_type, true).with_metadata(metadata)
 }
 
-/// The Hugging Face feature of the values. `None` if there is none for them, because then the type is inferred.
+/// The Hugging Face feature of a column. `None` if Hugging Face should infer it from the column's type.
 fn feature_of(field: &ExportedField, values: &Values, classes: &[Classes]) -> Option<Value> {
     match values {
         Values::Files { .. } => Some(json!({"_type": "Image"})),
@@ -281,7 +281,7 @@ fn offsets(column: &Column) -> Result<OffsetBuffer<i32>, ConvertError> {
     let mut offsets = vec![0_i32];
     for &end in &column.ends {
         let end = i32::try_from(end).map_err(|_| {
-            let reason = "the items of one field in a batch exceed 2 GiB, but Arrow's lengths have 31 bits";
+            let reason = "the items of one field in a batch exceed 2 GiB, the limit of Arrow's 31-bit lengths";
             unfit(reason)
         })?;
         offsets.push(end);
@@ -293,7 +293,7 @@ fn unfit(reason: impl Display) -> ConvertError {
     ConvertError::options(reason.to_string(), format!("choose fewer samples with {CHUNK}"))
 }
 
-/// Numbers from little-endian bytes, which is also the byte order in memory.
+/// An array of `n` numbers from little-endian bytes, which is also the byte order in memory.
 fn numbers(dtype: DType, bytes: Vec<u8>, n: usize) -> Result<ArrayRef, ConvertError> {
     if dtype == DType::Bool {
         let values = BooleanBuffer::from_iter(bytes.iter().map(|byte| *byte != 0));

@@ -1,4 +1,5 @@
-//! TFRecord: a file, or a folder of files, with `tf.Example` messages in frames with two checksums.
+//! TFRecord: a file, or a folder of files, with `tf.Example` messages. A frame with two checksums encloses each
+//! message.
 
 use packds_format::{DType, Field, Role, Scalar, crc32c};
 use packds_pixels::probe;
@@ -35,7 +36,7 @@ impl Sink for TfRecordSink {
         let mut lost = Vec::new();
         if !files.is_folder() {
             lost.push(format!(
-                "a single TFRecord file cannot store the pack's metadata: small integers and bool are read as int64, JSON as text, gray pixels as rgb, and channels-first pixels as hwc; normalization, statistics, provenance and classes without samples are lost; a folder ({}) keeps everything",
+                "the pack's metadata, because a single TFRecord file cannot store it: small integers and bool are read as int64, JSON as text, gray pixels as rgb, and channels-first pixels as hwc; normalization, statistics, provenance and classes without samples are lost; a folder ({}) keeps everything",
                 SHARD.with("N")
             ));
         }
@@ -94,7 +95,7 @@ fn frame(record: &[u8], out: &mut Vec<u8>) {
 struct Features(Vec<u8>);
 
 impl Features {
-    /// Adds a feature with these bytes. `kind` is the kind of list (1 byte strings, 2 floats, 3 integers).
+    /// Adds a feature with these bytes. `kind` is the type of list: 1 for byte strings, 2 for floats, 3 for integers.
     fn add(&mut self, name: &str, kind: u8, value: &[u8]) {
         let (mut list, mut feature, mut entry) = (Vec::new(), Vec::new(), Vec::new());
         bytes_field(1, value, &mut list);
@@ -153,7 +154,8 @@ impl ExampleEncoder {
                             features.bytes("image/class/text", class.as_bytes());
                         }
                     }
-                    // Values of unsigned 64-bit fields may not fit, even if this one does.
+                    // Fields of unsigned 64-bit integers are excluded, because some of their values may not fit, even
+                    // if this value does.
                     Some(value) if array.dtype != DType::U64 => features.ints(name, [value]),
                     _ if array.dtype == DType::F32 => features.float(name, item),
                     _ => raw(name, &[], array.dtype, item, features),

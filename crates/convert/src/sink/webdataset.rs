@@ -1,6 +1,6 @@
 //! WebDataset: a tar file, or a folder of tar files, in which the members `KEY.EXTENSION` of a sample are adjacent.
 //!
-//! It uses ustar headers without times or owners. The pack's metadata is in a global pax record, which tar readers
+//! Members have ustar headers without times or owners. The pack's metadata is in a global pax record, which tar readers
 //! ignore.
 
 use super::item_bytes::{digits, item_bytes};
@@ -23,7 +23,7 @@ pub(crate) struct WebDatasetSink {
 #[derive(Clone)]
 pub(crate) struct TarEncoder {
     exported: Exported,
-    /// The part before the extension in each field's member names.
+    /// For each field, the part of its member names between the key and the extension.
     infixes: Vec<String>,
     /// The field that is written as an integer in text form.
     label: Option<usize>,
@@ -119,7 +119,7 @@ impl TarEncoder {
 
 fn global_header(metadata: &str) -> Result<Vec<u8>, ConvertError> {
     let record = format!(" {METADATA_RECORD}={metadata}\n");
-    // The length includes its own digits.
+    // The length of a pax record includes the digits of the length itself.
     let mut len = record.len();
     while len != record.len() + len.to_string().len() {
         len = record.len() + len.to_string().len();
@@ -129,7 +129,7 @@ fn global_header(metadata: &str) -> Result<Vec<u8>, ConvertError> {
     Ok(out)
 }
 
-/// Appends a member: header, data, and zeros to the end of the block.
+/// Appends a member: its header, its data, and zeros up to the end of the block.
 fn member(name: &str, kind: u8, data: &[u8], out: &mut Vec<u8>) -> Result<(), ConvertError> {
     let mut block = [0_u8; BLOCK];
     let mut put = |from: usize, bytes: &[u8]| {

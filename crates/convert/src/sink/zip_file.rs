@@ -18,12 +18,12 @@ const UTF8_NAMES: u16 = 1 << 11;
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) crc: u32,
-    /// Uncompressed bytes.
+    /// Size of the uncompressed data.
     pub(crate) bytes: u64,
-    /// Bytes in the file. Fewer than `bytes` if deflated.
+    /// Size of the data in the file. It differs from `bytes` if the member is deflated.
     pub(crate) stored: u64,
     pub(crate) is_deflated: bool,
-    /// Offset of its header.
+    /// Offset of the local header.
     pub(crate) header: u64,
 }
 
@@ -57,7 +57,7 @@ impl Member {
         self.common(&mut out);
         let start = self.header + 30 + to_u64(self.name.len());
         let extra = self.data().saturating_sub(start);
-        // At most 24 bytes plus the alignment.
+        // This cannot overflow: the extra field has at most 24 bytes plus the alignment.
         out.extend_from_slice(&u16::try_from(extra).unwrap_or(0).to_le_bytes());
         out.extend_from_slice(self.name.as_bytes());
         if self.is_large() {
@@ -73,7 +73,7 @@ impl Member {
         out
     }
 
-    /// The fields from the version to the length of the name.
+    /// Appends the fields that both kinds of headers have, from the version to the length of the name.
     fn common(&self, out: &mut Vec<u8>) {
         let method: u16 = if self.is_deflated { 8 } else { 0 };
         for field in [VERSION, UTF8_NAMES, method, 0, DATE] {
@@ -116,7 +116,7 @@ impl Member {
     }
 }
 
-/// The directory of `members`, which starts at `offset`, followed by the end record of the file.
+/// Builds the directory of `members`, which starts at `offset`, and the end record that follows it.
 pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     let mut out = Vec::new();
     members.iter().for_each(|member| member.directory_entry(&mut out));

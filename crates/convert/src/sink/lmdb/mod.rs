@@ -22,7 +22,7 @@ pub(crate) struct LmdbSink {
     path: PathBuf,
     tree: TreeWriter,
     encoder: EntryEncoder,
-    /// Entries after all samples, in key order.
+    /// The entries that follow all samples, in key order.
     last: Vec<(&'static str, String)>,
     lost: Vec<String>,
 }
@@ -123,7 +123,8 @@ impl Encode for EntryEncoder {
                 let path = String::from_utf8_lossy(path).into_owned();
                 entries.push((format!("{key}/{PATHS}.txt"), path.into_bytes()));
             }
-            // `a.npy` may sort after `a-b.npy`.
+            // The fields are sorted by name, but the extension affects the order of the keys: `a.npy` sorts after
+            // `a-b.npy`.
             if let Some(own) = entries.get_mut(from..) {
                 own.sort_by(|a, b| a.0.cmp(&b.0));
             }

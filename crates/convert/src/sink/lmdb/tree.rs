@@ -1,8 +1,8 @@
 //! Writes LMDB files from entries in ascending key order. The same entries always give the same bytes.
 //!
-//! The layout is that of LMDB 0.9 on 64-bit little-endian machines: two meta pages, then leaves and pages of large
-//! values in order, then the branches. A file that is written only once does not need transactions or concurrent
-//! readers.
+//! The layout is that of LMDB 0.9 on 64-bit little-endian machines: two meta pages, then the leaves and the pages of
+//! large values in order, then the branches. The file is written only once, so there are no transactions
+//! or concurrent readers to support.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -11,15 +11,15 @@ use std::os::unix::fs::FileExt;
 
 const PAGE: usize = 4096;
 const PAGE_BYTES: u64 = 4096;
-/// Number of bytes before the nodes of a page, and before a value in its own pages.
+/// Size of the header of a page, and of a value that has its own pages.
 const PAGE_HEADER: usize = 16;
-/// Number of bytes before the key of a node.
+/// Size of the header of a node. The key follows.
 const NODE_HEADER: usize = 8;
-/// Maximum size of a node: its page must have space for another node. The library uses the same limit.
+/// Maximum size of a node. A page must have space for two nodes. LMDB itself uses the same limit.
 const MAX_NODE: usize = (((PAGE - PAGE_HEADER) / 2) & !1) - 2;
-/// Maximum key length that the library accepts.
+/// Maximum length of a key that LMDB accepts.
 pub(super) const MAX_KEY: usize = 511;
-/// The root of an empty database, which means "no page".
+/// The page number that means "no page". An empty database has it as its root.
 const NO_PAGE: u64 = u64::MAX;
 
 const BRANCH: u16 = 1;
@@ -99,7 +99,7 @@ fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
 }
 
 impl TreeWriter {
-    /// Starts to write to an empty file.
+    /// Starts writing to an empty file.
     pub(super) fn create(file: File) -> std::io::Result<Self> {
         const WRITE_BYTES: usize = 1 << 20;
         let mut file = BufWriter::with_capacity(WRITE_BYTES, file);
@@ -108,7 +108,7 @@ impl TreeWriter {
         Ok(Self { file, next_page: 2, leaf: Page::new(), leaves: Vec::new(), n_overflow: 0, n_entries: 0 })
     }
 
-    /// Adds an entry. Its key must be greater in byte order than all earlier ones.
+    /// Adds an entry. Its key must be greater in byte order than all earlier keys.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> std::io::Result<()> {
         let too_large = || std::io::Error::other("LMDB stores keys of 1 to 511 bytes and values of up to 4 GiB");
         let bytes = u32::try_from(value.len()).map_err(|_| too_large())?;
@@ -139,7 +139,7 @@ impl TreeWriter {
     fn add_node(&mut self, key: &[u8], low: u32, flags: u16, data: &[u8]) -> std::io::Result<()> {
         if !self.leaf.add(key, low, flags, data) {
             self.end_leaf()?;
-            // A page has space for two nodes of maximum size.
+            // This cannot fail, because a page has space for two nodes of maximum size.
             self.leaf.add(key, low, flags, data);
         }
         Ok(())
@@ -182,7 +182,8 @@ impl TreeWriter {
         };
         let last_page = self.next_page - 1;
         let file = self.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        // The state in which the library leaves a file: empty at first, then one transaction.
+        // These are the meta pages that LMDB leaves in a file after a single transaction: the first describes an empty
+        // database, the second describes the result of the transaction.
         file.write_all_at(&meta(0, &Database::EMPTY, (self.next_page, 1), 0), 0)?;
         file.write_all_at(&meta(1, &database, (self.next_page, last_page), 1), PAGE_BYTES)
     }
@@ -192,7 +193,7 @@ impl TreeWriter {
         let mut pages: Vec<Vec<Child>> = Vec::new();
         let mut room = 0;
         for child in children {
-            // The position, and the node padded to an even size.
+            // The size of the node, padded to an even number, and of its position.
             let node_bytes = (NODE_HEADER + child.first_key.len()).next_multiple_of(2) + 2;
             match pages.last_mut() {
                 Some(page) if room >= node_bytes => {
@@ -256,7 +257,7 @@ impl Database {
     }
 }
 
-/// A meta page. The map size is the file size.
+/// Builds a meta page. The map size is the size of the file.
 fn meta(number: u64, main: &Database, (n_pages, last_page): (u64, u64), transaction: u64) -> Vec<u8> {
     const INTEGER_KEYS: u16 = 8;
     const PAGE_U32: u32 = 4096;

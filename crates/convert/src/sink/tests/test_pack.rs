@@ -1,4 +1,4 @@
-//! A pack with every kind of field, for testing the export to all formats and reading back.
+//! A pack with every kind of field, for testing exports to all formats and reading them back.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::export::{ExportOptions, ExportReport, export};
 use crate::source::{ListOptions, list};
 use crate::{ConvertOptions, convert};
 
-/// Not sorted by name. The last class has no samples.
+/// The class names. They are not sorted, and the last class has no samples.
 pub(crate) const CLASSES: [&str; 4] = ["zebra", "ant", "sea lion", "none"];
 
 /// The bytes of a sample's tensor.
@@ -97,7 +97,7 @@ pub(crate) fn to(pack: &Pack<Vec<u8>>, target: &Path, options: &ExportOptions) -
     export(pack, target, options, &())
 }
 
-/// A file with this name, exported from five samples with its format's defaults.
+/// The content of a file with this name, exported from five samples with the defaults of its format.
 pub(crate) fn exported(name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join(name);
@@ -119,7 +119,7 @@ pub(crate) fn back(source: &Path, from: Option<DataFormat>) -> Pack<Vec<u8>> {
     Pack::open(std::fs::read(output).unwrap()).unwrap()
 }
 
-/// The error from listing a source.
+/// The message of the error that listing a source returns.
 pub(crate) fn refused(source: &Path, options: &ListOptions) -> String {
     list(source, options).unwrap_err().to_string()
 }

@@ -9,7 +9,7 @@ use crate::export::ExportCodec;
 use crate::source::CLASSES_ATTRIBUTE;
 use crate::source::store::ArrayType;
 
-/// The level of Blosc. The levels of other codecs are in the options.
+/// The compression level for Blosc. For other codecs, the options contain the level.
 pub(super) const BLOSC_LEVEL: u8 = 5;
 
 #[derive(Debug, Clone)]
@@ -32,11 +32,11 @@ pub(crate) struct Array {
 /// The chunking and compression of all arrays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grid {
-    /// Zarr's version, 2 or 3.
+    /// The Zarr version, 2 or 3.
     pub(super) version: u8,
     pub(super) n_samples: u64,
     pub(super) chunk: u64,
-    /// Samples per shard. A multiple of the chunk's samples.
+    /// Samples per shard, a multiple of the samples per chunk.
     pub(super) shard: Option<u64>,
     pub(super) codec: ExportCodec,
 }
@@ -85,7 +85,7 @@ impl Array {
         if self.classes.is_empty() { json!({}) } else { json!({CLASSES_ATTRIBUTE: self.classes}) }
     }
 
-    /// The file of chunk (or shard) `number` along the first dimension.
+    /// The file name of chunk (or shard) `number` along the first dimension.
     pub(super) fn key(&self, version: u8, number: u64) -> String {
         let rest = ".0".repeat(self.shape().len());
         match version {

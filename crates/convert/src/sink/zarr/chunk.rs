@@ -1,5 +1,5 @@
-//! The chunks of an exported Zarr array. They are padded, framed and compressed on any thread. Also the shards that
-//! contain them.
+//! Builds the chunks of an exported Zarr array on any thread: pads, frames and compresses them. Also writes shards of
+//! chunks.
 //!
 //! `array` writes their metadata.
 
@@ -14,8 +14,8 @@ use super::array::BLOSC_LEVEL;
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Variable-length items in the encoding of `vlen-utf8` and `vlen-bytes`, padded to `count` with empty items, because
-/// chunks are always full.
+/// Encodes variable-length items as in `vlen-utf8` and `vlen-bytes`. Chunks are always full, so empty items are added
+/// up to `count`.
 pub(super) fn framed<'a>(items: impl Iterator<Item = &'a [u8]>, count: usize) -> Result<Vec<u8>, String> {
     let number = |n: usize| u32::try_from(n).map(u32::to_le_bytes);
     let mut out = number(count).map_err(|e| e.to_string())?.to_vec();
@@ -39,7 +39,7 @@ pub(super) fn packed(bytes: Vec<u8>, codec: ExportCodec, element: usize) -> Resu
             let written = packing.write_all(&bytes).and_then(|()| packing.finish());
             written.map_err(|e| e.to_string())
         }
-        // Compress in one call, because numcodecs needs the size in the frame.
+        // A single call writes the size into the frame, and numcodecs needs that size.
         ExportCodec::Zstd(level) => zstd::bulk::compress(&bytes, level).map_err(|e| e.to_string()),
         ExportCodec::Blosc => {
             let shuffle = match element {

@@ -1,7 +1,7 @@
 //! Zarr, versions 2 and 3: one array per field in a group, split into chunks or shards of samples.
 //!
-//! `source::zarr` reads it. The crate zarrs is only used for compression here, because it builds a whole shard in
-//! memory, and a shard may be larger than memory.
+//! `source::zarr` reads the format. Here, the zarrs crate is used only for compression, because it builds a whole shard
+//! in memory, and a shard may be larger than memory.
 
 mod array;
 mod chunk;
@@ -24,14 +24,14 @@ use crate::metadata::METADATA_KEY;
 use crate::opt::{CHUNK, SHARD, ZARR_VERSION};
 use crate::source::PATHS;
 
-/// Maximum uncompressed size of a chunk in bytes, limited by the reader and by Blosc.
+/// Maximum uncompressed size of a chunk in bytes. Both the reader and Blosc have this limit.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
 pub(crate) struct ZarrSink {
     target: PathBuf,
     folder: PathBuf,
     encoder: ZarrEncoder,
-    /// One entry per array, or none.
+    /// One entry per array. Empty if there are no shards.
     shards: Vec<Shards>,
     lost: Vec<String>,
     /// Number of paths that are not UTF-8.
@@ -80,7 +80,7 @@ fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
                 format!("choose a multiple with {SHARD}, or another chunk size with {CHUNK}"),
             ));
         }
-        // Index entries for chunks that do not exist would waste space.
+        // A larger shard would have index entries for chunks that do not exist.
         Some(shard) => {
             let all = start.n_samples.max(1).div_ceil(batch) * batch;
             (batch, Some(shard.min(all)))
@@ -97,14 +97,14 @@ fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
 
 fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
     let fields = &start.exported.fields;
-    // The group's own file, and the names that version 3 reserves.
+    // Avoids the name of the group's own file, and the names that version 3 reserves.
     let free = |name: &str| match name == "zarr.json" || name.starts_with("__") {
         true => format!("field-{name}"),
         false => name.to_owned(),
     };
     let of: Vec<String> = fields.iter().map(|f| f.field.name.clone()).collect();
     let wanted: Vec<String> = of.iter().map(|name| free(name)).collect();
-    let names = held_names(&of, &wanted, "folder of Zarr", lost);
+    let names = held_names(&of, &wanted, "a Zarr folder", lost);
     let mut arrays = Vec::with_capacity(fields.len());
     for (field, name) in fields.iter().zip(names) {
         let of = &field.field.name;
@@ -127,7 +127,7 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
 
 #[derive(Clone)]
 pub(crate) struct ZarrEncoder {
-    /// One array per field, and one for the paths.
+    /// One array per field, and one for the paths, if there are any.
     arrays: Vec<Array>,
     has_paths: bool,
     grid: Grid,

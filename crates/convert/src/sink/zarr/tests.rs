@@ -8,7 +8,7 @@ use crate::data_format::DataFormat;
 use crate::export::{ExportCodec, ExportOptions};
 use crate::sink::test_pack::{assert_same, back, fields, pack_of, to};
 
-/// Every file below a folder with its bytes, in order.
+/// The path and the content of every file below a folder, sorted.
 fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -76,7 +76,7 @@ fn an_image_without_a_mask_is_a_bad_sample_and_a_mask_without_an_image_a_warning
     let tree = Tree::new(&["images/a.jpg", "images/b.jpg", "masks/a.png", "masks/z.png"]);
     let listing = tree.list().unwrap();
     assert_eq!(listing.faulty().collect::<Vec<_>>(), [1]);
-    assert!(listing.fault(1).unwrap().to_string().contains("'masks' has no mask with its name"));
+    assert!(listing.fault(1).unwrap().to_string().contains("'masks' has no mask with the same name"));
     assert_eq!(listing.warnings(), [Warning::UnusedMasks { count: 1, first: b"masks/z.png".to_vec() }]);
     let tree = Tree::new(&["images/a.jpg", "images/a.png", "masks/a.png"]);
     let error = tree.list().unwrap_err().to_string();
