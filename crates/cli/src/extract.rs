@@ -16,6 +16,7 @@ use packds_system::{create_regular, in_parallel, lock, to_u64};
 use serde_json::json;
 
 use crate::args::{Jobs, PackPath};
+use crate::choice::Choice;
 use crate::console::Detail;
 use crate::escape::escape_path;
 use crate::human::{counted, human_bytes, time_line};
@@ -23,7 +24,7 @@ use crate::label::{Label, Labels};
 use crate::labels::has_paths;
 use crate::opened::with_pack;
 use crate::progress::Shown;
-use crate::samples::{SampleList, bad_samples, note_bad};
+use crate::samples::{bad_samples, note_bad};
 use crate::task::Amount;
 use crate::{Console, Exit, Failure};
 
@@ -51,9 +52,8 @@ pub(crate) struct ExtractArgs {
     /// Folder to write to; must be new or empty
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
-    /// Samples to write, as in 3,5-8 [default: all]
-    #[arg(long, value_name = "LIST")]
-    samples: Option<SampleList>,
+    #[command(flatten)]
+    choice: Choice,
     #[command(flatten)]
     jobs: Jobs,
     /// Write to a folder that is not empty, and replace files with the same names
@@ -66,15 +66,7 @@ pub(crate) fn run(args: &ExtractArgs, console: &mut Console) -> Result<Exit, Fai
 }
 
 fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
-    let samples = match &args.samples {
-        Some(list) => {
-            let mut samples = list.within(pack.n_samples())?;
-            samples.sort_unstable();
-            samples.dedup();
-            samples
-        }
-        None => (0..pack.n_samples()).collect(),
-    };
+    let samples = args.choice.in_file_order(pack)?.unwrap_or_else(|| (0..pack.n_samples()).collect());
     let extraction = Extraction::new(pack, args)?;
     make_folder(&args.dir, args.force)?;
     let started = Instant::now();

@@ -10,6 +10,7 @@ use packds_system::{to_u64, to_usize};
 use serde_json::{Map, Value, json};
 
 use crate::args::PackPath;
+use crate::choice::Choice;
 use crate::escape::{escape, escape_path, lossy};
 use crate::human::human_bytes;
 use crate::label::{Label, Labels};
@@ -25,6 +26,7 @@ const EXAMPLES: &str = "\
 Examples:
   packds head train.pack
   packds head train.pack -n 3 --class cat
+  packds head train.pack --where \"width < 64 and not label in ('cat', 'dog')\"
   packds head train.pack --json | jq '.samples[].path'";
 
 /// Maximum number of values in an array that is shown. Larger arrays are left out.
@@ -41,9 +43,8 @@ pub(crate) struct HeadArgs {
     /// Number of samples
     #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     number: u64,
-    /// Only samples of this class: its name, or its id
-    #[arg(long, value_name = "NAME")]
-    class: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
 }
 
 pub(crate) fn run(args: &HeadArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -53,8 +54,8 @@ pub(crate) fn run(args: &HeadArgs, console: &mut Console) -> Result<Exit, Failur
 fn list(args: &HeadArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     let labels = Labels::open(pack)?;
     let n = to_usize(args.number);
-    let samples: Vec<u64> = match &args.class {
-        Some(class) => labels.samples_of(class, pack.n_samples())?.take(n).collect(),
+    let samples: Vec<u64> = match args.choice.of(pack)? {
+        Some(chosen) => chosen.into_iter().take(n).collect(),
         None => (0..pack.n_samples()).take(n).collect(),
     };
     let mut bad = Vec::new();

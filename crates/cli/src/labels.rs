@@ -8,6 +8,7 @@ use packds_reader::Pack;
 use serde_json::json;
 
 use crate::args::PackPaths;
+use crate::choice::Choice;
 use crate::escape::{escape_bytes, escape_path, lossy};
 use crate::label::Labels;
 use crate::opened::{each_pack, with_pack};
@@ -16,32 +17,56 @@ use crate::{Console, Exit, Failure};
 const EXAMPLES: &str = "\
 Examples:
   packds labels train.pack | cut -f 3 | sort | uniq -c
+  packds labels train.pack --where \"source_width < 64\"
   packds labels train.pack --json > labels.json";
 
 /// List label, class and path of every sample, in file order
 ///
 /// One line per sample: number, label, class name and source path, separated by tabs. Missing values are empty.
-/// With --json, the output is one document with `labels`, `classes` and `paths`. If there are several packs, each has a
-/// heading; in JSON, they form a list.
+/// With --json, the output is one document with `samples`, `labels`, `classes` and `paths`. If there are several packs, each
+/// has a heading; in JSON, they form a list.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LabelsArgs {
     #[command(flatten)]
     packs: PackPaths,
+    #[command(flatten)]
+    choice: Choice,
 }
 
 pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Failure> {
-    each_pack(&args.packs.packs, true, console, |path, console| with_pack(path, |pack| list(pack, console)))
+    each_pack(&args.packs.packs, true, console, |path, console| with_pack(path, |pack| list(args, pack, console)))
 }
 
-fn list(pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
+fn list(args: &LabelsArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     let labels = Labels::open(pack)?;
+    let chosen = Chosen { pack, samples: args.choice.in_file_order(pack)? };
     if console.json {
-        document(pack, &labels, console.out)?
+        document(&chosen, &labels, console.out)?
     } else {
-        text(pack, &labels, console.out)?
+        text(&chosen, &labels, console.out)?
     }
     Ok(Exit::Done)
+}
+
+/// The samples to list, in file order.
+struct Chosen<'a> {
+    pack: &'a Pack,
+    /// `None` means all.
+    samples: Option<Vec<u64>>,
+}
+
+impl Chosen<'_> {
+    fn iter(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match &self.samples {
+            Some(samples) => Box::new(samples.iter().copied()),
+            None => Box::new(0..self.pack.n_samples()),
+        }
+    }
+
+    fn has(&self, sample: u64) -> bool {
+        self.samples.as_ref().is_none_or(|samples| samples.binary_search(&sample).is_ok())
+    }
 }
 
 /// Whether the pack stores the paths of its samples.
@@ -49,7 +74,7 @@ pub(crate) fn has_paths(pack: &Pack) -> bool {
     pack.sections().iter().any(|s| s.tag == SectionTag::PATHS)
 }
 
-fn text(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
+fn text(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
     let mut line = String::new();
     let mut write = |sample: u64, path: &str| {
         let label = labels.of(sample);
@@ -63,21 +88,22 @@ fn text(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure
         line.push('\n');
         out.write_all(line.as_bytes())
     };
-    if !has_paths(pack) {
-        return Ok((0..pack.n_samples()).try_for_each(|sample| write(sample, ""))?);
+    if !has_paths(chosen.pack) {
+        return Ok(chosen.iter().try_for_each(|sample| write(sample, ""))?);
     }
-    for_each_path(pack, |sample, path| write(sample, &escape_bytes(path)))
+    for_each_path(chosen, |sample, path| write(sample, &escape_bytes(path)))
 }
 
-fn document(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
+fn document(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
     let mut comma = "";
+    let pack = chosen.pack;
     write!(out, "{{\"path\":{},\"n_samples\":{},", json!(escape_path(pack.file_path())), pack.n_samples())?;
-    out.write_all(b"\"labels\":")?;
+    write!(out, "\"samples\":{},\"labels\":", json!(chosen.samples))?;
     if labels.is_none() {
         out.write_all(b"null")?;
     } else {
         out.write_all(b"[")?;
-        for sample in 0..pack.n_samples() {
+        for sample in chosen.iter() {
             write!(out, "{comma}{}", labels.of(sample).json())?;
             comma = ",";
         }
@@ -89,7 +115,7 @@ fn document(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Fai
     out.write_all(b",\"paths\":")?;
     if has_paths(pack) {
         comma = "[";
-        for_each_path(pack, |_, path| {
+        for_each_path(chosen, |_, path| {
             out.write_all(comma.as_bytes())?;
             comma = ",";
             Ok(serde_json::to_writer(&mut *out, &lossy(path))?)
@@ -101,7 +127,7 @@ fn document(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Fai
     Ok(out.write_all(b"}\n")?)
 }
 
-fn for_each_path(pack: &Pack, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> Result<(), Failure> {
+fn for_each_path(chosen: &Chosen<'_>, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> Result<(), Failure> {
     /// The error that stopped the iteration, either of the pack or of the console.
     enum Stop {
         Read(FormatError),
@@ -112,9 +138,12 @@ fn for_each_path(pack: &Pack, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>
             Self::Read(error)
         }
     }
-    let walked = pack.for_each_path(|sample, path| each(sample, path).map_err(Stop::Write));
+    let walked = chosen.pack.for_each_path(|sample, path| match chosen.has(sample) {
+        true => each(sample, path).map_err(Stop::Write),
+        false => Ok(()),
+    });
     walked.map_err(|stop| match stop {
-        Stop::Read(error) => pack.error(error).into(),
+        Stop::Read(error) => chosen.pack.error(error).into(),
         Stop::Write(error) => error.into(),
     })
 }

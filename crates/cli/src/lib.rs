@@ -9,6 +9,7 @@
 
 mod args;
 mod bench;
+mod choice;
 mod completions;
 mod console;
 mod convert;

@@ -18,13 +18,14 @@ use packds_report::sheet::{Cell, Layout};
 use serde_json::json;
 
 use crate::args::PackPath;
+use crate::choice::Choice;
 use crate::escape::{escape, escape_bytes, escape_path};
 use crate::human::counted;
 use crate::label::Labels;
 use crate::opened::with_pack;
 use crate::output::{check_new, write_file};
 use crate::progress::Shown;
-use crate::samples::{SampleList, bad_samples, note_bad, spread};
+use crate::samples::{bad_samples, note_bad, spread};
 use crate::task::Amount;
 use crate::{Console, Exit, Failure};
 use picture::thumbnail;
@@ -38,6 +39,7 @@ Examples:
   packds show train.pack -o sheet.png
   packds show train.pack --random 100 --seed 3 --size 64 -o sheet.png
   packds show train.pack --class cat -o cats.jpg
+  packds show train.pack --where \"width < 64 or height < 64\" -o small.png
   packds show train.pack --samples 0-11,500 --columns 4";
 
 const MAX_PICTURES: usize = 4;
@@ -57,17 +59,14 @@ pub(crate) struct ShowArgs {
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     #[arg(value_parser = OsStringValueParser::new().try_map(SheetFile::parse))]
     output: Option<SheetFile>,
-    /// Samples to show, as in 3,5-8
-    #[arg(long, value_name = "LIST", conflicts_with_all = ["random", "seed"])]
-    samples: Option<SampleList>,
-    /// Only samples of this class: its name, or its id
-    #[arg(long, value_name = "NAME", conflicts_with = "samples")]
-    class: Option<String>,
-    /// Show N random samples, spread evenly over the pack
+    #[command(flatten)]
+    choice: Choice,
+    /// Show N random samples, spread evenly over the chosen ones
     #[arg(long, value_name = "N", default_value_t = 36, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(conflicts_with = "samples")]
     random: u64,
     /// Seed for the random samples
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, conflicts_with = "samples")]
     seed: u64,
     /// Samples per row [default: a square sheet]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -93,7 +92,7 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
     let fields = chosen_fields(pack, &args.field)?;
     let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     if n_cells == 0 {
-        let what = if args.class.is_some() { "no sample has this class" } else { "the pack is empty" };
+        let what = if pack.n_samples() == 0 { "the pack is empty" } else { "no sample meets these options" };
         return Err(Failure::not_run(what).at(&args.pack.pack));
     }
     let name = args.pack.pack.file_name().unwrap_or_default();
@@ -208,16 +207,14 @@ impl<'a> Target<'a> {
 }
 
 fn chosen_samples(args: &ShowArgs, pack: &Pack) -> Result<Vec<u64>, Failure> {
-    let n_samples = pack.n_samples();
-    let Some(class) = &args.class else {
-        return match &args.samples {
-            Some(list) => list.within(n_samples),
-            None => Ok(spread(args.random, n_samples, args.seed)),
-        };
-    };
-    let of_class: Vec<u64> = Labels::open(pack)?.samples_of(class, n_samples)?.collect();
-    let places = spread(args.random, to_u64(of_class.len()), args.seed);
-    Ok(places.into_iter().filter_map(|place| of_class.get(to_usize(place)).copied()).collect())
+    match args.choice.of(pack)? {
+        Some(chosen) if args.choice.is_list() => Ok(chosen),
+        Some(chosen) => {
+            let places = spread(args.random, to_u64(chosen.len()), args.seed);
+            Ok(places.into_iter().filter_map(|place| chosen.get(to_usize(place)).copied()).collect())
+        }
+        None => Ok(spread(args.random, pack.n_samples(), args.seed)),
+    }
 }
 
 /// The fields to show, with their positions in the body.

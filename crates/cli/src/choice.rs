@@ -1,0 +1,75 @@
+//! Choosing samples by number, class and condition.
+
+use std::collections::HashSet;
+
+use clap::Args;
+use packds_reader::{Pack, SelectError};
+
+use crate::Failure;
+use crate::escape::escape;
+use crate::label::Labels;
+use crate::samples::SampleList;
+
+/// The options that choose samples. A sample must meet all that are given.
+#[derive(Debug, Args)]
+pub(crate) struct Choice {
+    /// Only these samples, as in 3,5-8
+    #[arg(long, value_name = "LIST")]
+    samples: Option<SampleList>,
+    /// Only samples of this class: its name, or its id
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    /// Only samples that meet this condition, such as "width >= 512 and label in ('cat', 'dog')"
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+}
+
+impl Choice {
+    /// Whether the samples are given by number.
+    pub(crate) fn is_list(&self) -> bool {
+        self.samples.is_some()
+    }
+
+    /// The chosen samples: in the order typed if they are given by number, otherwise in file order. `None` means all.
+    pub(crate) fn of(&self, pack: &Pack) -> Result<Option<Vec<u64>>, Failure> {
+        let n_samples = pack.n_samples();
+        let mut chosen = self.samples.as_ref().map(|list| list.within(n_samples)).transpose()?;
+        if let Some(class) = &self.class {
+            let of_class = Labels::open(pack)?.samples_of(class, n_samples)?;
+            chosen = Some(both(chosen, of_class));
+        }
+        if let Some(condition) = &self.condition {
+            chosen = Some(both(chosen, pack.select(condition)?.into_iter()));
+        }
+        Ok(chosen)
+    }
+
+    /// The chosen samples, in file order and without duplicates. `None` means all.
+    pub(crate) fn in_file_order(&self, pack: &Pack) -> Result<Option<Vec<u64>>, Failure> {
+        let mut chosen = self.of(pack)?;
+        if let Some(samples) = &mut chosen {
+            samples.sort_unstable();
+            samples.dedup();
+        }
+        Ok(chosen)
+    }
+}
+
+/// The samples that are in both. Keeps the order of `chosen`.
+fn both(chosen: Option<Vec<u64>>, found: impl Iterator<Item = u64>) -> Vec<u64> {
+    let Some(mut chosen) = chosen else { return found.collect() };
+    let found: HashSet<u64> = found.collect();
+    chosen.retain(|sample| found.contains(sample));
+    chosen
+}
+
+impl From<SelectError> for Failure {
+    fn from(error: SelectError) -> Self {
+        match error {
+            SelectError::Read(error) => error.into(),
+            SelectError::Syntax { .. } => Self::not_run(escape(&format!("--where: {error}")))
+                .hint("a condition is, for example: label = 'cat' and not width < 512"),
+            other => Self::not_run(escape(&format!("--where: {other}"))),
+        }
+    }
+}
