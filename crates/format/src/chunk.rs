@@ -414,7 +414,7 @@ impl<'a> ChunkView<'a> {
         if let Some(item) = field.item_bytes() {
             let expected = item.saturating_mul(u64::from(samples));
             if decoded != expected {
-                return Err(bad(format!("expected {expected} bytes, the block table says {decoded}")));
+                return Err(bad(format!("expected {expected} bytes, but the block table says {decoded}")));
             }
         }
         FormatError::check_limit("bytes of a block", self.limits.chunk_bytes, decoded)?;

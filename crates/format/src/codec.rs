@@ -71,7 +71,7 @@ impl Codec {
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             Self::Zstd { level, .. } if !(1..=19).contains(level) => {
-                Err(format!("a zstd level is 1 to 19, found {level}"))
+                Err(format!("the zstd level must be 1 to 19, found {level}"))
             }
             _ => Ok(()),
         }

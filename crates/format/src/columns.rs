@@ -65,7 +65,8 @@ pub(crate) fn directory_bytes(columns: &[(usize, u64, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// Parses the directory (`section`, at `offset` in the file). All locations follow from the schema, the number of
-/// samples and `body_end`, so the stored ones are compared with them. Also returns the end of the last column.
+/// samples and `body_end`, so the stored locations are compared with the expected ones. Also returns the end of the
+/// last column.
 pub(crate) fn parse_directory(
     section: &[u8],
     offset: u64,

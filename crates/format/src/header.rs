@@ -87,8 +87,8 @@ impl Header {
         bytes
     }
 
-    /// Parses the header of a file of `file_len` bytes. Checks magic and version first, so that files of other kinds
-    /// and versions get their own errors.
+    /// Parses the header of a file of `file_len` bytes. Checks magic and version first, so that other file types and
+    /// other versions produce their own errors.
     pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<Self, FormatError> {
         let short = || FormatError::TooShort { expected: HEADER_BYTES + 64, found: file_len };
         let found = le::array_at::<8>(bytes, 0).ok_or_else(short)?;

@@ -1,9 +1,9 @@
 //! A keyed permutation of `0..n`. Each position is computed without a table. docs/reference/format.md, "Permutation".
 //!
-//! It is a balanced Feistel network over the smallest even number of bits that holds `n`, with cycle walking (Black and
-//! Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The round function is the finalizer of SplitMix64 (Steele,
-//! Lea and Flood, 2014). Four rounds already give a pseudo-random permutation (Luby and Rackoff, 1988) if the round
-//! function is pseudo-random. Ours is not, and eight rounds compensate for that.
+//! It is a balanced Feistel network over the smallest even number of bits that holds `n`, with cycle walking (Black
+//! and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The round function is the finalizer of SplitMix64
+//! (Steele, Lea and Flood, 2014). Four rounds already give a pseudo-random permutation (Luby and Rackoff, 1988) if the
+//! round function is pseudo-random. This one is not, so eight rounds are used.
 
 /// Number of rounds.
 const ROUNDS: u64 = 8;
@@ -20,7 +20,8 @@ pub const fn mix64(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A seeded 64-bit hash of `bytes`, for choices that must not depend on order. Do not use it as a checksum.
+/// A seeded 64-bit hash of `bytes`, for pseudo-random choices that do not depend on the order of inputs. Do not use it
+/// as a checksum.
 #[must_use]
 pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     let start = mix64(seed.wrapping_add(GOLDEN)) ^ crate::le::len_u64(bytes);

@@ -199,7 +199,7 @@ impl<W: Write> PackWriter<W> {
         if self.open_samples == self.options.chunk_samples { self.write_chunk() } else { Ok(()) }
     }
 
-    /// A written block to reuse, for [`BlockBuilder::recycle`](crate::BlockBuilder::recycle).
+    /// A written block, to be passed to [`BlockBuilder::recycle`](crate::BlockBuilder::recycle).
     pub fn reclaim(&mut self) -> Option<Block> {
         self.spent.pop()
     }

@@ -100,7 +100,7 @@ fn refused(word: &str, expected: String) -> AugmentError {
     let is_lower_meant = lower != word && Augment::new().word(&lower).is_ok();
     AugmentError::Word {
         word: word.to_owned(),
-        expected: if is_lower_meant { format!("{lower}: words are in lower case") } else { expected },
+        expected: if is_lower_meant { format!("{lower}: words must be in lower case") } else { expected },
     }
 }
 

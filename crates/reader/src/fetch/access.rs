@@ -96,7 +96,7 @@ fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, avail
         Some(available) if wanted > available / 10 * MAPPED_TENTHS => {
             let available = tenths(available);
             let reason = format!(
-                "direct, because the size of the pack is {size}, more than 0.6 of the {available} of available memory"
+                "direct, because the size of the pack is {size}, more than 60% of the {available} of available memory"
             );
             return choice(Access::Direct, true, reason);
         }
@@ -152,7 +152,7 @@ fn against(file_len: u64, available: Option<u64>, kind: Option<u64>) -> Option<S
     };
     (file_len > available / 10 * MAPPED_TENTHS).then(|| {
         format!(
-            "the size of the pack is {}, more than 0.6 of the {} of available memory, and all of it would stay in memory",
+            "the size of the pack is {}, more than 60% of the {} of available memory, and all of it would stay in memory",
             tenths(file_len),
             tenths(available)
         )
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
         assert_eq!(
             larger.reason,
-            "direct, because the size of the pack is 6.0 GiB, more than 0.6 of the 10.0 GiB of available memory"
+            "direct, because the size of the pack is 6.0 GiB, more than 60% of the 10.0 GiB of available memory"
         );
     }
 
@@ -230,7 +230,7 @@ mod tests {
     fn what_is_remote_or_larger_than_memory_is_not_held() {
         let why = |len, available, kind| against(len, available, Some(kind)).unwrap_or_default();
         assert_eq!(why(6 * GIB, Some(10 * GIB), 0xEF53), "");
-        assert!(why(6 * GIB + 1, Some(10 * GIB), 0xEF53).contains("0.6 of the 10.0 GiB"));
+        assert!(why(6 * GIB + 1, Some(10 * GIB), 0xEF53).contains("60% of the 10.0 GiB"));
         assert!(why(1, None, 0xEF53).contains("does not report"));
         assert!(why(1, Some(GIB), 0x6969).contains("is on NFS"));
     }

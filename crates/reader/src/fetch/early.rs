@@ -2,10 +2,10 @@
 //! bypasses the page cache.
 //!
 //! In a shuffled order, a step has samples from all over the pack. Prefetching through the map reads pieces of 2 MiB,
-//! which later steps need as well. For a single step, these pieces are many times its size, and training would wait for
-//! all of them. So the first step is read sample by sample, with as many requests at a time as the disk can handle.
-//! When it is complete, prefetching starts with the second step. The samples of the first step are then read again with
-//! their pieces. If they went through the page cache, their pieces could not use huge pages.
+//! which later steps need as well. For a single step, much more data would be read than needed, and training would
+//! wait for all of it. So the first step is read sample by sample, with as many requests at a time as the disk can
+//! handle. When it is complete, prefetching starts with the second step. The samples of the first step are then read
+//! again with their pieces. If they went through the page cache, their pieces could not use huge pages.
 
 use packds_system::lock;
 use std::sync::{Arc, Mutex};
@@ -32,8 +32,8 @@ enum State {
 }
 
 impl Early {
-    /// Starts reading `step` of a pack that is not in memory. `None` if this would bring no gain, or if it needs more
-    /// than `memory_bytes`. It is only an optimization, so it is skipped if the system refuses anything.
+    /// Starts reading `step` of a pack that is not in memory. `None` if this would not save time, or if it needs more
+    /// than `memory_bytes`. This is only an optimization, so `None` also if the system refuses anything.
     pub(super) fn start(fetch: &MappedFetch, plan: &Arc<dyn Route>, step: u64, memory_bytes: u64) -> Option<Self> {
         let is_mixed = matches!(plan.order(), OrderKind::Random | OrderKind::Window);
         if step >= plan.steps() || !is_mixed || !fetch.reads_samples() {
@@ -175,7 +175,7 @@ mod tests {
                 let most = 32 * (IMAGE + 2 * 4096);
                 assert!(stats.bytes_read >= 32 * IMAGE, "{stats:?}");
                 assert!(stats.bytes_read <= most, "{stats:?}");
-                // It can be taken only once.
+                // The step can be taken only once.
                 assert!(early.take(0).is_none());
                 early.stop();
             }

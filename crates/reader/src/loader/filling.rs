@@ -12,7 +12,7 @@ use crate::fetch::StepItems;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The index of its pack in the list of the loader's packs.
+    /// The index of the sample's pack in the list of the loader's packs.
     pub(crate) pack: usize,
     /// The sample, by position in its pack's file.
     pub(crate) sample: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(crate) epoch: u32,
 }
 
-/// Some rows of a batch, which one thread writes.
+/// Rows of a batch that are written by one thread.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) rows: Range<usize>,

@@ -47,8 +47,8 @@ fn told(filling: &Filling, row: usize, error: &LoadError) -> Option<BadSample> {
     Some(BadSample { pack, sample, error: error.to_string() })
 }
 
-/// The source row for each row of the batch. A bad row is left out, or replaced with the good row before it. If there
-/// is none, the first good row after it is used. The choice does not depend on threads.
+/// The source row for each row of the batch. A bad row is left out, or replaced with the good row before it. If no
+/// good row comes before it, the first good row after it is used. The choice does not depend on threads.
 fn kept_rows(
     filling: &Filling,
     bad: &mut Vec<(usize, LoadError)>,

@@ -158,7 +158,7 @@ impl Samples {
 }
 
 impl Loader {
-    /// Returns endless batches of the kept samples.
+    /// Returns an endless sequence of batches of the kept samples.
     ///
     /// # Errors
     /// [`LoadError`], as for an epoch.

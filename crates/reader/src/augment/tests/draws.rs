@@ -20,10 +20,11 @@ const VECTORS: &str = include_str!("../../../../../fixtures/augment/vectors.json
 
 fn close(found: f64, expected: &Value) {
     let expected = expected.as_f64().unwrap();
-    assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
+    assert!((found - expected).abs() < 1e-12, "found {found}, expected {expected}");
 }
 
-/// The area of a random resized crop with the op number `op`. Earlier ops do not use its draws.
+/// The area of a random resized crop with the op number `op`. Each op has its own draws, so the crops before it do not
+/// matter.
 fn area(key: SampleKey, view: u32, size: (u32, u32), op: &Op, number: u32) -> Area {
     let mut ops = vec![Op::CenterCrop(Size::from(1)); usize::try_from(number).unwrap()];
     ops.push(op.clone());
@@ -66,7 +67,7 @@ fn draws_are_the_documented_vectors() {
         }
         for (idx, value) in [normals(draws, 0), normals(draws, 1)].as_flattened().iter().enumerate() {
             let wanted = vector["normals"][idx].as_f64().unwrap();
-            assert!((f64::from(*value) - wanted).abs() < 1e-6, "{value} is not {wanted}");
+            assert!((f64::from(*value) - wanted).abs() < 1e-6, "found {value}, expected {wanted}");
         }
         close(draws.uniform(4, (0.6, 1.4)), &vector["jitter"][4]);
         close(draws.uniform(7, (-0.1, 0.1)), &vector["jitter"][7]);
@@ -228,8 +229,8 @@ fn moments(n: u64, number: impl Fn(u64) -> f64) -> (f64, f64) {
 
 #[test]
 fn crops_have_the_moments_of_their_distribution() {
-    // For a large square, every ratio up to 4/3 is rejected only for areas above 3/4. With smaller areas, nothing is
-    // rejected, and both the area and the logarithm of the ratio are exactly uniform.
+    // In a large square, areas up to 3/4 fit with every ratio up to 4/3, so no attempt is rejected. Both the area and
+    // the logarithm of the ratio are then exactly uniform.
     let crop = rrc((0.08, 0.7));
     let of = |sample| area(key(sample), 0, (4000, 4000), &crop, 0);
     let share = |area: Area| f64::from(area.width) * f64::from(area.height) / 16e6;
